@@ -1,0 +1,163 @@
+// Package decide is the contract between a journal and the pure rules whose decisions it records.
+//
+// A journal (package streams/journal) knows nothing of orders or users: it stamps a command with a time and a
+// sequence, asks the rules what the command causes, appends the answer as one record, and folds that record. The
+// rules (packages domain/trading, domain/identity, …) know nothing of Kafka. What they share is here.
+//
+// Decide and Step only read the state; Evolve is the only thing that changes it, and it is total: whatever valid
+// record it is given, it applies it and does not fail. Neither may look at a clock, draw a random number, depend on
+// the order of a map, use a float or do I/O, so that a replay of the log gives the same bytes and the same state.
+package decide
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// Actor says on whose behalf a command is given: a user of a broker, possibly confined to one customer account, or
+// the system itself.
+type Actor struct {
+	Sub      string `json:"sub,omitempty"`
+	Broker   string `json:"broker,omitempty"`
+	Customer string `json:"customer,omitempty"`
+	System   string `json:"system,omitempty"`
+}
+
+// Engine is the actor of what the engine does by itself: genesis, terms and steps.
+var Engine = Actor{System: "engine"}
+
+// Source is the place in another journal that made a process manager send a command. The target keeps the highest
+// sequence applied for each source and ignores the rest.
+type Source struct {
+	Journal  string `json:"journal"`
+	Sequence int64  `json:"sequence"`
+}
+
+// Kept is what a record keeps of a command beside its id, type and actor. Everything else that the command said is
+// in the events, and is not repeated.
+type Kept struct {
+	// Key is the client's Idempotency-Key. Its scope is the actor's broker and the command's type.
+	Key string `json:"key,omitempty"`
+	// Fingerprint tells whether a repeated key or reference came with the same request: lower-case hex.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Source is set on commands that follow from a record of another journal.
+	Source *Source `json:"source,omitempty"`
+}
+
+// Command is a request to change something, as the handler made it.
+type Command struct {
+	ID    ID // UUIDv7, made by the handler
+	Type  string
+	Actor Actor
+	Kept  Kept
+	// Ask holds what is wanted, in a type that the rules of the journal define, one for each command type.
+	Ask any
+}
+
+// Recorded is the part of a command that its record holds, and all of it that Evolve may see.
+type Recorded struct {
+	ID    ID
+	Type  string
+	Actor Actor
+	Kept  Kept
+}
+
+// Recorded returns the part of c that goes into the record.
+func (c Command) Recorded() Recorded {
+	return Recorded{ID: c.ID, Type: c.Type, Actor: c.Actor, Kept: c.Kept}
+}
+
+// Event is one thing that happened. Implementations are pointers to plain structs whose JSON form is the event's
+// data; they are immutable once returned from Decide or decoded from a record, since many readers share them.
+type Event interface {
+	// EventType is the name, for example "order.rejected".
+	EventType() string
+	// EventVersion is the version of the shape, from 1.
+	EventVersion() int
+}
+
+// Stamp says where in the log a decision stands.
+type Stamp struct {
+	Journal  ID    // the journal's random identity, from its genesis record
+	Sequence int64 // of the record that the decision will become, or that is being folded
+	Time     Time  // of that record; never below the time of the record before
+}
+
+// Derive returns the id that belongs to event number index of the record at s: the first 16 bytes of
+// SHA-256(journal id ‖ sequence as uint64 ‖ index as uint32, big-endian), as a UUID of version 8.
+func (s Stamp) Derive(index int) ID {
+	var b [28]byte
+	copy(b[:16], s.Journal[:])
+	binary.BigEndian.PutUint64(b[16:], uint64(s.Sequence))
+	binary.BigEndian.PutUint32(b[24:], uint32(index))
+	sum := sha256.Sum256(b[:])
+	var id ID
+	copy(id[:], sum[:16])
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// Outcome is the fate of a recorded command.
+type Outcome string
+
+// The two outcomes of a record.
+const (
+	Accepted Outcome = "accepted"
+	Rejected Outcome = "rejected"
+)
+
+// Decision is what Decide or Step want done. A decision with events becomes a record. One without events becomes
+// none, and must be Repeated: everything else that changes nothing is a *Refusal.
+type Decision struct {
+	Outcome Outcome
+	Events  []Event
+	// Repeated says that the command was decided before, in the record with the sequence Repeat: the answer is
+	// rebuilt from that record.
+	Repeated bool
+	Repeat   int64
+	// Pending says that the command's work goes on in steps and that its answer is the record that finishes it.
+	Pending bool
+	// Finishes is the command, if any, whose Pending answer this decision completes.
+	Finishes ID
+}
+
+// Urgency says how due work stands against the commands that wait.
+type Urgency int
+
+// The urgencies, from none to most.
+const (
+	Nothing   Urgency = iota // nothing is due
+	Alternate                // one step, one client command, in turn
+	Blocking                 // no client command before it is done
+)
+
+// State is the fold of one journal partition under its rules. It is not safe for concurrent use: its owner
+// serialises Evolve against everything else.
+type State interface {
+	// Decide says what the command causes at the given stamp. An error is a *Refusal: nothing is recorded.
+	Decide(at Stamp, c Command) (Decision, error)
+	// Evolve applies one valid record. The journal's own events (genesis, taken) are passed too.
+	Evolve(at Stamp, c Recorded, o Outcome, events []Event)
+	// Due says whether something on the due list is due at now.
+	Due(now Time) Urgency
+	// NextDue returns the earliest time at which something becomes due, if anything ever does.
+	NextDue() (Time, bool)
+	// Step decides the next piece of due work. With single set it takes one entry only, because a larger step
+	// did not fit or panicked.
+	Step(at Stamp, single bool) Decision
+	// SetAside decides the event that takes the next due entry off the list after it failed even alone.
+	SetAside(at Stamp, cause string) Decision
+}
+
+// Rules are the rules of one journal.
+type Rules interface {
+	// Journal is the name, and the topic after its prefix: "trading", "identity", "onboarding".
+	Journal() string
+	// NewState returns the state before genesis.
+	NewState() State
+	// Registry knows every event type that the journal may hold.
+	Registry() *Registry
+	// Limit is the greatest size of a record's value in bytes.
+	Limit() int
+}

@@ -1,0 +1,64 @@
+package decide
+
+import (
+	"encoding/hex"
+	"errors"
+)
+
+// ID is a UUID: of a command, an order, a trade, a posting, a user. The zero ID means none.
+type ID [16]byte
+
+var errID = errors.New("not a UUID")
+
+// ParseID reads the canonical form with hyphens, in lower or upper case.
+func ParseID(s string) (ID, error) {
+	var id ID
+	return id, id.UnmarshalText([]byte(s))
+}
+
+// IsZero reports whether id is the zero ID.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// String returns the canonical lower-case form with hyphens.
+func (id ID) String() string {
+	b, _ := id.AppendText(make([]byte, 0, 36))
+	return string(b)
+}
+
+// AppendText appends the canonical form. It implements encoding.TextAppender.
+func (id ID) AppendText(b []byte) ([]byte, error) {
+	b = hex.AppendEncode(b, id[0:4])
+	b = append(b, '-')
+	b = hex.AppendEncode(b, id[4:6])
+	b = append(b, '-')
+	b = hex.AppendEncode(b, id[6:8])
+	b = append(b, '-')
+	b = hex.AppendEncode(b, id[8:10])
+	b = append(b, '-')
+	return hex.AppendEncode(b, id[10:16]), nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
+
+// UnmarshalText reads the canonical form.
+func (id *ID) UnmarshalText(b []byte) error {
+	if len(b) != 36 || b[8] != '-' || b[13] != '-' || b[18] != '-' || b[23] != '-' {
+		return errID
+	}
+	var digits [32]byte
+	n := 0
+	for i, c := range b {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			continue
+		}
+		digits[n] = c
+		n++
+	}
+	var out ID
+	if _, err := hex.Decode(out[:], digits[:]); err != nil {
+		return errID
+	}
+	*id = out
+	return nil
+}

@@ -1,0 +1,71 @@
+package decide
+
+// Remember is how long the outcome of a command with an Idempotency-Key is kept.
+const Remember = 24 * Hour
+
+// Memory remembers which Idempotency-Keys were used, with what request, and in which record they were decided. It
+// is part of a state and changes only in Evolve.
+type Memory struct {
+	keys  map[memoryKey]remembered
+	queue []expiring // in the order of time, since record times never go back
+	head  int
+}
+
+type memoryKey struct{ broker, command, key string }
+
+type remembered struct {
+	fingerprint string
+	sequence    int64
+	time        Time
+}
+
+type expiring struct {
+	key  memoryKey
+	time Time
+}
+
+// Recall looks a command's key up. It returns a Repeated decision if the same request was decided within the last
+// 24 hours, a refusal if the key was used for another request, and ok false if the key is new or there is none.
+func (m *Memory) Recall(now Time, c Command) (d Decision, ok bool, err error) {
+	if c.Kept.Key == "" {
+		return Decision{}, false, nil
+	}
+	r, found := m.keys[memoryKey{c.Actor.Broker, c.Type, c.Kept.Key}]
+	if !found || now-r.time >= Remember {
+		return Decision{}, false, nil
+	}
+	if r.fingerprint != c.Kept.Fingerprint {
+		return Decision{}, false, &Refusal{Kind: Conflict, Code: "IDEMPOTENCY_KEY_REUSED", Field: "Idempotency-Key",
+			Message: "the Idempotency-Key was used for another request within the last 24 hours"}
+	}
+	return Decision{Repeated: true, Repeat: r.sequence}, true, nil
+}
+
+// Note records that the command was decided in the record at the stamp, and forgets what is older than 24 hours.
+// It is called for every record from Evolve.
+func (m *Memory) Note(at Stamp, c Recorded) {
+	for m.head < len(m.queue) && at.Time-m.queue[m.head].time >= Remember {
+		old := m.queue[m.head]
+		if r, ok := m.keys[old.key]; ok && r.time == old.time {
+			delete(m.keys, old.key)
+		}
+		m.queue[m.head] = expiring{}
+		m.head++
+	}
+	if m.head > 1024 && m.head*2 > len(m.queue) {
+		m.queue = append([]expiring(nil), m.queue[m.head:]...)
+		m.head = 0
+	}
+	if c.Kept.Key == "" {
+		return
+	}
+	if m.keys == nil {
+		m.keys = make(map[memoryKey]remembered)
+	}
+	k := memoryKey{c.Actor.Broker, c.Type, c.Kept.Key}
+	m.keys[k] = remembered{c.Kept.Fingerprint, at.Sequence, at.Time}
+	m.queue = append(m.queue, expiring{k, at.Time})
+}
+
+// Len returns how many keys are remembered.
+func (m *Memory) Len() int { return len(m.keys) }
