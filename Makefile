@@ -1,0 +1,73 @@
+# Perpetua. `make help` lists the targets.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+GO       ?= go
+BIN      := bin/perpetua
+TOOLS    := $(CURDIR)/.tools
+LINT     := $(TOOLS)/golangci-lint
+LINT_VERSION := v2.15.0
+PACKAGES ?= ./...
+# Arguments for `make run`, for example: make run ARGS="--data /tmp/venue --listen 127.0.0.1:9090"
+ARGS     ?=
+
+# The race detector needs cgo and so a C compiler. Where there is none the tests run without it and say so.
+ifneq ($(shell command -v $$($(GO) env CC) 2>/dev/null),)
+RACE := -race
+else
+RACE :=
+endif
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F '\t' '{printf "  %-12s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## compile the binary to bin/perpetua
+	$(GO) build -o $(BIN) ./cmd/perpetua
+
+.PHONY: run
+run: build ## bring up everything on embedded defaults and serve (ARGS="…" are passed on)
+	@exec $(BIN) run $(ARGS)
+
+.PHONY: test
+test: ## all tests, with the race detector where a C compiler is there
+	@if [ -z "$(RACE)" ]; then echo "make test: no C compiler found, so the race detector is off"; fi
+	$(GO) vet $(PACKAGES)
+	$(GO) test $(RACE) -timeout 15m $(PACKAGES)
+
+.PHONY: test-kafka
+test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFKA_BROKERS, Docker or Java)
+	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -count=1 -timeout 15m ./streams/journal/... ./streams/ownership/... ./streams/follow/... ./cmd/perpetua/...
+
+.PHONY: kills
+kills: ## twenty kill -9 restarts under load, instead of the five of `make test`
+	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 -timeout 20m -run 'TestKill' ./cmd/perpetua
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for a few seconds
+	@for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-5s} $$pkg || exit 1; \
+	  done; \
+	done
+
+.PHONY: bench
+bench: ## the Go benchmarks, each beside its raw limit
+	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
+
+.PHONY: lint
+lint: $(LINT) ## static checks, the import directions of the design among them
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt is needed on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(LINT) run $(PACKAGES)
+
+$(LINT):
+	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+.PHONY: tidy
+tidy: ## bring go.mod and go.sum in line with the imports
+	$(GO) mod tidy
+
+.PHONY: clean
+clean: ## remove what was built here (never the data folder)
+	rm -rf bin .tools coverage.out
