@@ -50,7 +50,7 @@ func (t Time) MarshalText() ([]byte, error) { return t.AppendText(nil) }
 
 // UnmarshalText reads the text form and no other.
 func (t *Time) UnmarshalText(b []byte) error {
-	if len(b) != len(TimeLayout) {
+	if len(b) != len(TimeLayout) || b[19] != '.' { // time.Parse takes a comma there too
 		return errTime
 	}
 	v, err := time.Parse(TimeLayout, string(b))
