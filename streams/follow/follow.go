@@ -1,0 +1,154 @@
+// Package follow folds one journal partition into a state and keeps it at the tip: the one fold that queries,
+// sockets, snapshots, as-of reads and audits share. A follower never decides anything.
+package follow
+
+import (
+	"context"
+	"sync"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Fold follows one journal partition into a decide.State.
+type Fold struct {
+	client    *journal.Client
+	rules     decide.Rules
+	partition int32
+
+	mu        sync.RWMutex
+	state     decide.State
+	at        journal.Position
+	err       error
+	applied   chan struct{} // closed and replaced when at moves on or err is set
+	listeners []*listener
+}
+
+type listener struct{ call func(journal.Entry, decide.State) }
+
+// Option changes how a fold starts.
+type Option func(*Fold)
+
+// FromSeed starts the fold from a state that was saved, instead of from genesis.
+func FromSeed(seed journal.Seed) Option {
+	return func(f *Fold) { f.state, f.at = seed.State, seed.Position }
+}
+
+// New returns a fold that stands before genesis until Run moves it.
+func New(client *journal.Client, rules decide.Rules, partition int32, options ...Option) *Fold {
+	f := &Fold{client: client, rules: rules, partition: partition, state: rules.NewState(), at: journal.Before,
+		applied: make(chan struct{})}
+	for _, o := range options {
+		o(f)
+	}
+	return f
+}
+
+// Run follows the journal until the context ends or the log turns out to be at fault, and returns why.
+func (f *Fold) Run(ctx context.Context) error {
+	r := journal.NewReader(f.client, f.rules, f.partition, f.Position())
+	defer r.Close()
+	for {
+		entries, err := r.Poll(ctx)
+		if err != nil {
+			f.mu.Lock()
+			f.err = err
+			close(f.applied)
+			f.applied = make(chan struct{})
+			f.mu.Unlock()
+			return err
+		}
+		f.apply(entries)
+	}
+}
+
+// maxHeld bounds how many records are applied under one hold of the lock, so that a long catch-up lets views in.
+const maxHeld = 256
+
+func (f *Fold) apply(entries []journal.Entry) {
+	for len(entries) > 0 {
+		n := min(len(entries), maxHeld)
+		f.mu.Lock()
+		for _, e := range entries[:n] {
+			f.state.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+			f.at = e.Position
+			for _, l := range f.listeners {
+				l.call(e, f.state)
+			}
+		}
+		close(f.applied)
+		f.applied = make(chan struct{})
+		f.mu.Unlock()
+		entries = entries[n:]
+	}
+}
+
+// View calls look with the state and the position that it stands at. The state must not be kept or changed.
+func (f *Fold) View(look func(s decide.State, at journal.Position)) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	look(f.state, f.at)
+}
+
+// Wait returns once the record with the sequence has been applied, or with the context's error, or with the error
+// that ended the fold.
+func (f *Fold) Wait(ctx context.Context, sequence int64) error {
+	for {
+		f.mu.RLock()
+		at, err, applied := f.at, f.err, f.applied
+		f.mu.RUnlock()
+		if at.Sequence >= sequence {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-applied:
+		}
+	}
+}
+
+// Listen registers a function that is called after each record, in order, under the fold's lock: it must be quick
+// and must not call the fold. Registered before Run it sees every record.
+func (f *Fold) Listen(call func(e journal.Entry, s decide.State)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.listeners = append(f.listeners, &listener{call})
+}
+
+// ListenFrom calls start with the state as it is and then call after each later record, with nothing between the two.
+// Both run under the fold's lock. The function that it returns ends the listening.
+func (f *Fold) ListenFrom(start func(s decide.State, at journal.Position), call func(e journal.Entry, s decide.State)) (stop func()) {
+	l := &listener{call}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	start(f.state, f.at)
+	f.listeners = append(f.listeners, l)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for i, x := range f.listeners {
+			if x == l {
+				f.listeners = append(f.listeners[:i:i], f.listeners[i+1:]...)
+				return
+			}
+		}
+	}
+}
+
+// Position returns the position of the last record applied.
+func (f *Fold) Position() journal.Position {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.at
+}
+
+// Err returns the error that ended the fold, or nil while it runs.
+func (f *Fold) Err() error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.err
+}

@@ -1,0 +1,84 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Config says how a process reaches its journals.
+type Config struct {
+	Brokers []string
+	Prefix  string    // of every topic and group name
+	Options []kgo.Opt // TLS, SASL and the like, for every connection
+	Logger  *slog.Logger
+	Clock   Clock    // the system's if nil
+	Metrics *Metrics // none are kept if nil
+}
+
+// Client reaches the journals of one cluster. It is safe for concurrent use.
+type Client struct {
+	cfg   Config
+	admin *kadm.Client
+}
+
+// NewClient returns a client. It does not connect before it is used.
+func NewClient(cfg Config) (*Client, error) {
+	if len(cfg.Brokers) == 0 {
+		return nil, errors.New("journal: no Kafka brokers are named")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = SystemClock()
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = NewMetrics()
+	}
+	c := &Client{cfg: cfg}
+	kc, err := c.Kafka()
+	if err != nil {
+		return nil, err
+	}
+	c.admin = kadm.NewClient(kc)
+	return c, nil
+}
+
+// Close ends the client's connections. Readers and owners have their own and end with their contexts.
+func (c *Client) Close() { c.admin.Close() }
+
+// Topic returns the name of a journal's topic.
+func (c *Client) Topic(journal string) string { return c.cfg.Prefix + journal }
+
+// Prefix returns the prefix of every topic and group name.
+func (c *Client) Prefix() string { return c.cfg.Prefix }
+
+// Logger returns the client's logger.
+func (c *Client) Logger() *slog.Logger { return c.cfg.Logger }
+
+// Kafka returns a new Kafka client with the connection settings of c and the given options. The caller closes it.
+func (c *Client) Kafka(options ...kgo.Opt) (*kgo.Client, error) {
+	all := append([]kgo.Opt{
+		kgo.SeedBrokers(c.cfg.Brokers...),
+		kgo.SoftwareNameAndVersion("perpetua", "1"),
+		kgo.DisableClientMetrics(),
+	}, c.cfg.Options...)
+	kc, err := kgo.NewClient(append(all, options...)...)
+	if err != nil {
+		return nil, fmt.Errorf("journal: making a Kafka client: %w", err)
+	}
+	return kc, nil
+}
+
+// Ping asks a broker for its metadata, and so tells whether the cluster answers.
+func (c *Client) Ping(ctx context.Context) error {
+	if _, err := c.admin.BrokerMetadata(ctx); err != nil {
+		return fmt.Errorf("journal: asking Kafka for its brokers: %w", err)
+	}
+	return nil
+}

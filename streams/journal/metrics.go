@@ -1,0 +1,70 @@
+package journal
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics are what owners and readers report of themselves, by journal. It is a prometheus.Collector.
+type Metrics struct {
+	Appends      *prometheus.CounterVec   // records acknowledged
+	AppendTime   *prometheus.HistogramVec // seconds from produce to acknowledgement
+	Window       *prometheus.GaugeVec     // records produced and not acknowledged
+	WindowBytes  *prometheus.GaugeVec     // their bytes
+	Held         *prometheus.GaugeVec     // replies that wait for an acknowledgement
+	Queue        *prometheus.GaugeVec     // commands that wait for their decision
+	Terms        *prometheus.CounterVec   // terms opened
+	TermEnds     *prometheus.CounterVec   // terms ended, by cause
+	Serving      *prometheus.GaugeVec     // 1 while a term is valid
+	Commands     *prometheus.CounterVec   // commands answered, by result
+	Skipped      *prometheus.CounterVec   // records that readers skipped
+	Alarms       *prometheus.CounterVec   // what an operator should look at, by kind
+	AppliedIndex *prometheus.GaugeVec     // the sequence that an owner has acknowledged
+}
+
+// NewMetrics returns collectors that are registered nowhere yet.
+func NewMetrics() *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "perpetua", Subsystem: "journal", Name: name, Help: help},
+			append([]string{"journal"}, labels...))
+	}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "perpetua", Subsystem: "journal", Name: name, Help: help},
+			[]string{"journal"})
+	}
+	return &Metrics{
+		Appends: counter("appends_total", "Records acknowledged."),
+		AppendTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "perpetua", Subsystem: "journal",
+			Name: "append_seconds", Help: "Time from producing a record to its acknowledgement.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 18)}, []string{"journal"}),
+		Window:       gauge("window_records", "Records produced and not acknowledged."),
+		WindowBytes:  gauge("window_bytes", "Bytes of the records produced and not acknowledged."),
+		Held:         gauge("held_replies", "Replies that wait for an acknowledgement."),
+		Queue:        gauge("queue_commands", "Commands that wait for their decision."),
+		Terms:        counter("terms_total", "Terms opened by this process."),
+		TermEnds:     counter("term_ends_total", "Terms of this process that ended, by cause.", "cause"),
+		Serving:      gauge("serving", "1 while this process has a valid term."),
+		Commands:     counter("commands_total", "Commands answered, by result.", "result"),
+		Skipped:      counter("skipped_records_total", "Records in the topic that are not valid."),
+		Alarms:       counter("alarms_total", "Events that an operator should look at, by kind.", "kind"),
+		AppliedIndex: gauge("acknowledged_sequence", "The last acknowledged sequence of an owned partition."),
+	}
+}
+
+func (m *Metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.Appends, m.AppendTime, m.Window, m.WindowBytes, m.Held, m.Queue, m.Terms, m.TermEnds,
+		m.Serving, m.Commands, m.Skipped, m.Alarms, m.AppliedIndex}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(ch)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(ch)
+	}
+}

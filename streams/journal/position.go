@@ -1,0 +1,121 @@
+package journal
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Hash is the SHA-256 of a record's value. Its text form is lower-case hex.
+type Hash [32]byte
+
+var errHash = errors.New("not a hash of 64 lower-case hex digits")
+
+// ParseHash reads the text form.
+func ParseHash(s string) (Hash, error) {
+	var h Hash
+	return h, h.UnmarshalText([]byte(s))
+}
+
+// String returns the hash in lower-case hex.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// AppendText appends the hex form. It implements encoding.TextAppender.
+func (h Hash) AppendText(b []byte) ([]byte, error) { return hex.AppendEncode(b, h[:]), nil }
+
+// MarshalText implements encoding.TextMarshaler.
+func (h Hash) MarshalText() ([]byte, error) { return h.AppendText(nil) }
+
+// UnmarshalText reads 64 lower-case hex digits and nothing else, so that a hash has one text form only.
+func (h *Hash) UnmarshalText(b []byte) error {
+	if len(b) != 2*len(h) {
+		return errHash
+	}
+	for i := range h {
+		hi, lo := nibble(b[2*i]), nibble(b[2*i+1])
+		if hi > 15 || lo > 15 {
+			return errHash
+		}
+		h[i] = hi<<4 | lo
+	}
+	return nil
+}
+
+// nibble returns the value of a lower-case hex digit, or more than 15.
+func nibble(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	}
+	return 255
+}
+
+// Position says where a reader stands: at the last valid record that it applied. Reading goes on at Offset + 1.
+type Position struct {
+	Offset   int64 `json:"offset"`
+	Sequence int64 `json:"sequence"`
+	Hash     Hash  `json:"hash"`
+}
+
+// Before is the position before genesis, where a reader without a checkpoint starts.
+var Before = Position{Offset: -1, Sequence: -1}
+
+// IsBefore reports whether p is the position before genesis.
+func (p Position) IsBefore() bool { return p == Before }
+
+// String returns the sequence, the offset and the first digits of the hash.
+func (p Position) String() string {
+	return fmt.Sprintf("sequence %d at offset %d with hash %s", p.Sequence, p.Offset, p.Hash.String()[:16])
+}
+
+// LogPosition is a position as clients see it. Its text form is "trading/0@123".
+type LogPosition struct {
+	Journal   string
+	Partition int32
+	Sequence  int64
+}
+
+// String returns the text form.
+func (p LogPosition) String() string {
+	return p.Journal + "/" + strconv.Itoa(int(p.Partition)) + "@" + strconv.FormatInt(p.Sequence, 10)
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (p LogPosition) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads the text form.
+func (p *LogPosition) UnmarshalText(b []byte) error {
+	v, err := ParseLogPosition(string(b))
+	if err != nil {
+		return err
+	}
+	*p = v
+	return nil
+}
+
+// ParseLogPosition reads the text form. Numbers must be in their shortest form; a sequence of -1 stands for the
+// position before genesis.
+func ParseLogPosition(s string) (LogPosition, error) {
+	bad := fmt.Errorf("%q is not a log position like trading/0@123", s)
+	name, rest, ok := strings.Cut(s, "/")
+	if !ok || name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") != "" {
+		return LogPosition{}, bad
+	}
+	partition, sequence, ok := strings.Cut(rest, "@")
+	if !ok {
+		return LogPosition{}, bad
+	}
+	p, err := strconv.ParseInt(partition, 10, 32)
+	if err != nil || p < 0 || strconv.FormatInt(p, 10) != partition {
+		return LogPosition{}, bad
+	}
+	n, err := strconv.ParseInt(sequence, 10, 64)
+	if err != nil || n < -1 || strconv.FormatInt(n, 10) != sequence {
+		return LogPosition{}, bad
+	}
+	return LogPosition{Journal: name, Partition: int32(p), Sequence: n}, nil
+}
