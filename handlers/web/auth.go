@@ -1,0 +1,124 @@
+package web
+
+import (
+	"crypto/ed25519"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// The scopes of tokens.
+const (
+	ScopeTrade      = "trade"
+	ScopeRead       = "read"
+	ScopeOnboarding = "onboarding"
+	ScopeOperator   = "operator"
+	ScopeAuditor    = "auditor"
+)
+
+// Principal is on whose behalf a request is made, as its token says.
+type Principal struct {
+	Username string
+	Broker   string // the tenant
+	Customer string // set if the token is for one account only
+	Scopes   []string
+	Expires  time.Time
+}
+
+// Has reports whether the principal has the scope.
+func (p *Principal) Has(scope string) bool { return slices.Contains(p.Scopes, scope) }
+
+// Actor is the principal as a command's actor.
+func (p *Principal) Actor() decide.Actor {
+	return decide.Actor{Sub: p.Username, Broker: p.Broker, Customer: p.Customer}
+}
+
+// SeesAll reports whether the principal reads every broker's records: operators and auditors do.
+func (p *Principal) SeesAll() bool { return p.Has(ScopeOperator) || p.Has(ScopeAuditor) }
+
+// Sees reports whether the principal may read the records of a broker's customer. What it may not see is 404.
+func (p *Principal) Sees(broker, customer string) bool {
+	if p.Customer != "" {
+		return p.Broker == broker && p.Customer == customer
+	}
+	return p.SeesAll() || p.Broker == broker
+}
+
+// RateLimit is what an operator allows a user: so many requests a second on average, Burst at once.
+type RateLimit struct {
+	PerSecond int64
+	Burst     int64
+}
+
+// Account is what a request needs to know of a user beside its token.
+type Account struct {
+	Active    bool
+	RateLimit RateLimit // zero: none
+}
+
+// Identities is the state of the identity journal as far as requests need it.
+type Identities interface {
+	// PublicKey returns the key that verifies tokens with the given kid, unless it is retired.
+	PublicKey(kid string) (ed25519.PublicKey, bool)
+	// Account returns what there is about a user.
+	Account(username string) (Account, bool)
+}
+
+// Auth authenticates requests.
+type Auth struct {
+	tokens *Tokens
+	limits *limits
+}
+
+// NewAuth makes the middleware's source. Tokens are judged by the verifier; users and their limits by its identities.
+func NewAuth(tokens *Tokens) *Auth { return &Auth{tokens: tokens, limits: newLimits(tokens.now)} }
+
+// Tokens returns the verifier, for connections that authenticate by a message.
+func (a *Auth) Tokens() *Tokens { return a.tokens }
+
+const principalKey = "web.principal"
+
+// PrincipalOf returns the request's principal, nil on a route that needs none.
+func PrincipalOf(c echo.Context) *Principal {
+	p, _ := c.Get(principalKey).(*Principal)
+	return p
+}
+
+// Require lets a request pass whose token has at least one of the scopes: 401 without a good token, 403 without a
+// scope. With no scope named any good token will do. It also applies the user's rate limit.
+func (a *Auth) Require(scopes ...string) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			p, err := a.Authenticate(c)
+			if err != nil {
+				return err
+			}
+			if len(scopes) > 0 && !slices.ContainsFunc(scopes, p.Has) {
+				return Forbidden("The token lacks the scope " + strings.Join(scopes, " or ") + ".")
+			}
+			return next(c)
+		}
+	}
+}
+
+// Authenticate reads the request's bearer token, applies the user's rate limit and sets the principal.
+func (a *Auth) Authenticate(c echo.Context) (*Principal, error) {
+	headers := c.Request().Header.Values(echo.HeaderAuthorization)
+	if len(headers) != 1 {
+		return nil, Unauthorized("A bearer token is required.")
+	}
+	scheme, token, ok := strings.Cut(headers[0], " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return nil, Unauthorized("A bearer token is required.")
+	}
+	p, account, err := a.tokens.verify(token)
+	if err != nil {
+		return nil, Unauthorized("The bearer token is not valid.").Because(err)
+	}
+	c.Set(principalKey, p)
+	return p, a.limits.take(c, p.Username, account.RateLimit)
+}

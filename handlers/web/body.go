@@ -1,0 +1,211 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+)
+
+// MaxBody is the greatest size of a JSON body in bytes.
+const MaxBody = 1 << 20
+
+// maxDepth bounds how deep a body may nest. No request of the interface comes near it.
+const maxDepth = 16
+
+// node is a JSON value, or the value of a query parameter, as it was sent.
+type node struct {
+	kind    jsontext.Kind // 'n', 't', 'f', '"', '0', '{', '['
+	text    string        // of a string, unescaped; of a number, as sent
+	broken  bool          // a string that already has a fault of its own
+	names   []string      // of an object, in the order sent
+	members map[string]*node
+	items   []*node
+}
+
+// Body reads the request's JSON object. What is wrong with it comes out of Done.
+func Body(c echo.Context) *Form {
+	f := &Form{c: c, where: inBody}
+	raw, problem := readBody(c)
+	if problem != nil {
+		f.problem = problem
+		f.root = &node{kind: '{'}
+		f.faults = &faults{}
+		return f
+	}
+	f.root, f.faults = parse(raw)
+	f.raw = raw
+	return f
+}
+
+// readBody returns the body's bytes, and keeps them for a request that has to be passed on to another node.
+func readBody(c echo.Context) ([]byte, *Problem) {
+	r := c.Request()
+	media, params, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
+	charset := params["charset"]
+	if err != nil || media != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return nil, NewProblem(http.StatusUnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE",
+			"The body must be sent as application/json.")
+	}
+	if r.ContentLength > MaxBody {
+		return nil, tooLarge()
+	}
+	raw, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, MaxBody))
+	if err != nil {
+		var limit *http.MaxBytesError
+		if errors.As(err, &limit) {
+			return nil, tooLarge()
+		}
+		return nil, NewProblem(http.StatusBadRequest, "BODY_INCOMPLETE", "The body could not be read to its end.").Because(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(raw))
+	return raw, nil
+}
+
+func tooLarge() *Problem {
+	return NewProblem(http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE", "The body is larger than 1 MiB.")
+}
+
+// parse reads one JSON object. It goes on after every fault that leaves the structure readable, so that all of them
+// can be reported.
+func parse(raw []byte) (*node, *faults) {
+	p := &parser{faults: &faults{}}
+	p.dec = jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	root, err := p.value(nil, 0)
+	if err != nil {
+		p.malformed(err)
+		return &node{kind: '{'}, p.faults
+	}
+	if root.kind != '{' {
+		p.faults.add(nil, WrongType, "the body must be a JSON object")
+		p.faults.fatal = true
+		root = &node{kind: '{'}
+	}
+	if _, err := p.dec.ReadToken(); err != io.EOF {
+		p.faults.add(nil, TrailingData, "there is data after the JSON object")
+	}
+	return root, p.faults
+}
+
+type parser struct {
+	dec    *jsontext.Decoder
+	faults *faults
+}
+
+var errTooDeep = errors.New("nested too deeply")
+
+// malformed reports what ends the reading: nothing can be said about the fields of a body that is not JSON.
+func (p *parser) malformed(err error) {
+	p.faults.fatal = true
+	switch {
+	case errors.Is(err, errTooDeep):
+		p.faults.add(nil, TooDeep, "the body nests deeper than "+strconv.Itoa(maxDepth)+" levels")
+	case err == io.EOF:
+		p.faults.add(nil, MalformedJSON, "the body is empty")
+	default:
+		at := p.dec.InputOffset()
+		var syntactic *jsontext.SyntacticError
+		if errors.As(err, &syntactic) {
+			at = syntactic.ByteOffset
+		}
+		p.faults.add(nil, MalformedJSON, "the body is not valid JSON at byte "+strconv.FormatInt(at, 10))
+	}
+}
+
+func (p *parser) value(path []any, depth int) (*node, error) {
+	switch kind := p.dec.PeekKind(); kind {
+	case '{':
+		if depth >= maxDepth {
+			return nil, errTooDeep
+		}
+		return p.object(path, depth)
+	case '[':
+		if depth >= maxDepth {
+			return nil, errTooDeep
+		}
+		return p.array(path, depth)
+	default:
+		raw, err := p.dec.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		n := &node{kind: raw.Kind()}
+		switch n.kind {
+		case '"':
+			n.text, n.broken = p.text(raw, path)
+		case '0':
+			n.text = string(raw)
+		}
+		return n, nil
+	}
+}
+
+func (p *parser) object(path []any, depth int) (*node, error) {
+	if _, err := p.dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	n := &node{kind: '{', members: make(map[string]*node)}
+	for p.dec.PeekKind() != '}' {
+		raw, err := p.dec.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := p.text(raw, path)
+		at := step(path, name)
+		member, err := p.value(at, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := n.members[name]; ok {
+			p.faults.add(at, DuplicateField, "the field is given more than once")
+			continue
+		}
+		n.members[name] = member
+		n.names = append(n.names, name)
+	}
+	_, err := p.dec.ReadToken()
+	return n, err
+}
+
+func (p *parser) array(path []any, depth int) (*node, error) {
+	if _, err := p.dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	n := &node{kind: '['}
+	for p.dec.PeekKind() != ']' {
+		item, err := p.value(step(path, len(n.items)), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		n.items = append(n.items, item)
+	}
+	_, err := p.dec.ReadToken()
+	return n, err
+}
+
+// text unescapes a JSON string. Invalid UTF-8 and surrogates without their other half have no place in any string
+// that the log may keep.
+func (p *parser) text(raw jsontext.Value, path []any) (s string, broken bool) {
+	b, err := jsontext.AppendUnquote(nil, raw)
+	switch {
+	case !utf8.Valid(raw):
+		p.faults.add(path, InvalidUTF8, "the string is not valid UTF-8")
+		return string(b), true
+	case err != nil:
+		p.faults.add(path, LoneSurrogate, "the string holds half of a surrogate pair")
+		return string(b), true
+	}
+	return string(b), false
+}
+
+// step returns the path to a member or an item below path, without sharing memory with its siblings.
+func step(path []any, next any) []any {
+	return append(path[:len(path):len(path)], next)
+}

@@ -1,0 +1,111 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// statusClosed is what the log and the metrics say of a request whose client went away.
+const statusClosed = 499
+
+// ProblemOf returns the problem that an error is answered with.
+func ProblemOf(err error) *Problem {
+	var (
+		problem *Problem
+		refusal *decide.Refusal
+		echoErr *echo.HTTPError
+		limit   *http.MaxBytesError
+	)
+	switch {
+	case errors.As(err, &problem):
+		return problem
+	case errors.As(err, &refusal):
+		return Refused(refusal)
+	case errors.As(err, &limit):
+		return tooLarge()
+	case errors.As(err, &echoErr):
+		return fromEcho(echoErr)
+	}
+	if p := fromJournal(err); p != nil {
+		return p
+	}
+	if errors.Is(err, context.Canceled) {
+		return NewProblem(statusClosed, "CLIENT_CLOSED_REQUEST", "The client closed the connection.").Because(err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return Unavailable("TIMEOUT", "The answer was not ready in time.", time.Second).Because(err)
+	}
+	return NewProblem(http.StatusInternalServerError, "INTERNAL", "The server failed to answer. The request id names the failure.").
+		Because(err)
+}
+
+func fromEcho(e *echo.HTTPError) *Problem {
+	switch e.Code {
+	case http.StatusNotFound:
+		return NotFound("NOT_FOUND", "There is nothing at this address.")
+	case http.StatusMethodNotAllowed:
+		return NewProblem(e.Code, "METHOD_NOT_ALLOWED", "This address does not take this method.")
+	case http.StatusRequestEntityTooLarge:
+		return tooLarge()
+	case http.StatusUnauthorized:
+		return Unauthorized("A valid bearer token is required.")
+	}
+	code := strings.ToUpper(strings.NewReplacer(" ", "_", "-", "_", "'", "").Replace(http.StatusText(e.Code)))
+	if code == "" {
+		code = "ERROR"
+	}
+	return NewProblem(e.Code, code, http.StatusText(e.Code)+".").Because(e)
+}
+
+// errorHandler answers with the problem of an error, in the shape that belongs to the path.
+func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
+	return func(err error, c echo.Context) {
+		if c.Response().Committed {
+			return
+		}
+		shared := ProblemOf(err)
+		p := *shared // the original may be shared between requests
+		p.RequestID = RequestID(c)
+		p.Instance = c.Request().URL.Path
+		if p.Status >= http.StatusInternalServerError && p.Status != http.StatusServiceUnavailable {
+			log.ErrorContext(c.Request().Context(), "request failed", "request_id", p.RequestID, "error", err)
+		}
+		h := c.Response().Header()
+		if p.retryAfter > 0 {
+			h.Set("Retry-After", strconv.FormatInt(max(1, int64((p.retryAfter+time.Second-1)/time.Second)), 10))
+		}
+		if p.Status == http.StatusUnauthorized {
+			h.Set("WWW-Authenticate", `Bearer realm="perpetua"`)
+		}
+		if err := writeProblem(c, &p); err != nil {
+			log.DebugContext(c.Request().Context(), "an error could not be written", "request_id", p.RequestID, "error", err)
+		}
+	}
+}
+
+func writeProblem(c echo.Context, p *Problem) error {
+	if p.Status == statusClosed {
+		return c.NoContent(statusClosed)
+	}
+	if c.Request().Method == http.MethodHead {
+		return c.NoContent(p.Status)
+	}
+	if isOnboarding(c.Request().URL.Path) {
+		return writeOnboarding(c, p)
+	}
+	body, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return c.Blob(p.Status, "application/problem+json", body)
+}

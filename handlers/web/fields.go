@@ -1,0 +1,391 @@
+package web
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// A Rule judges the text of a string or a decimal. It returns an empty code if there is nothing wrong.
+type Rule func(text string) (code, message string)
+
+// MaxLength allows at most n characters.
+func MaxLength(n int) Rule {
+	return func(s string) (string, string) {
+		if utf8.RuneCountInString(s) > n {
+			return TooLong, "the text is longer than " + strconv.Itoa(n) + " characters"
+		}
+		return "", ""
+	}
+}
+
+// Match allows what the expression, which should be anchored, matches.
+func Match(re *regexp.Regexp) Rule {
+	return func(s string) (string, string) {
+		if !re.MatchString(s) {
+			return InvalidValue, "the value must match " + re.String()
+		}
+		return "", ""
+	}
+}
+
+// Characters allows 1 to limit characters out of letters, digits and the extra ones given: the shape of codes,
+// reference ids and keys.
+func Characters(limit int, extra string) Rule {
+	return func(s string) (string, string) {
+		if s != "" && len(s) <= limit && onlyOf(s, extra) {
+			return "", ""
+		}
+		return InvalidValue, "the value must be 1 to " + strconv.Itoa(limit) + " characters out of letters, digits and " + extra
+	}
+}
+
+func onlyOf(s, extra string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (c < '0' || c > '9') && strings.IndexByte(extra, c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Reference is the shape of reference ids and idempotency keys: [A-Za-z0-9._:-]{1,64}.
+func Reference(s string) (code, message string) { return Characters(64, "._:-")(s) }
+
+// CustomerCode is the shape of customer codes: [A-Za-z0-9._-]{1,32}.
+func CustomerCode(s string) (code, message string) { return Characters(32, "._-")(s) }
+
+// Positive allows decimals above zero.
+func Positive(s string) (code, message string) {
+	if strings.HasPrefix(s, "-") || strings.Trim(s, "0.") == "" {
+		return OutOfRange, "the value must be greater than zero"
+	}
+	return "", ""
+}
+
+// NotNegative allows decimals from zero.
+func NotNegative(s string) (code, message string) {
+	if strings.HasPrefix(s, "-") && strings.Trim(s, "-0.") != "" {
+		return OutOfRange, "the value must not be negative"
+	}
+	return "", ""
+}
+
+// MaxDecimals allows at most n digits after the point.
+func MaxDecimals(n int) Rule {
+	return func(s string) (string, string) {
+		if i := strings.IndexByte(s, '.'); i >= 0 && len(s)-i-1 > n {
+			return TooManyDigits, "the value must have at most " + strconv.Itoa(n) + " decimals"
+		}
+		return "", ""
+	}
+}
+
+// String reads a required string. It is never empty and never holds control characters.
+func (f *Form) String(name string, rules ...Rule) string { return f.string(name, true, rules).Value }
+
+// OptionalString reads a string that may be absent.
+func (f *Form) OptionalString(name string, rules ...Rule) Optional[string] {
+	return f.string(name, false, rules)
+}
+
+func (f *Form) string(name string, required bool, rules []Rule) Optional[string] {
+	n := f.member(name, required)
+	if n == nil {
+		return Optional[string]{}
+	}
+	code, message := stringFault(n, rules)
+	if code != "" {
+		f.Fault(name, code, message)
+	}
+	if code != "" || n.broken {
+		return Optional[string]{}
+	}
+	return Optional[string]{n.text, true}
+}
+
+// stringFault judges a node that should be a string. A broken one has its fault already.
+func stringFault(n *node, rules []Rule) (code, message string) {
+	switch {
+	case n.kind != '"':
+		return WrongType, "the value must be a string"
+	case n.broken:
+		return "", ""
+	case n.text == "":
+		return InvalidValue, "the value must not be empty"
+	case strings.ContainsFunc(n.text, unicode.IsControl):
+		return ControlCharacter, "the text holds a control character"
+	}
+	return judge(n.text, rules)
+}
+
+func judge(text string, rules []Rule) (code, message string) {
+	for _, rule := range rules {
+		if code, message := rule(text); code != "" {
+			return code, message
+		}
+	}
+	return "", ""
+}
+
+// Enum reads a required string that is one of those given.
+func (f *Form) Enum(name string, allowed ...string) string {
+	return f.string(name, true, []Rule{OneOf(allowed...)}).Value
+}
+
+// OptionalEnum reads a string that may be absent and is otherwise one of those given.
+func (f *Form) OptionalEnum(name string, allowed ...string) Optional[string] {
+	return f.string(name, false, []Rule{OneOf(allowed...)})
+}
+
+// OneOf allows the values given.
+func OneOf(allowed ...string) Rule {
+	return func(s string) (string, string) {
+		for _, a := range allowed {
+			if s == a {
+				return "", ""
+			}
+		}
+		return InvalidValue, "the value must be one of " + strings.Join(allowed, ", ")
+	}
+}
+
+// Strings reads a required array of strings, each of which the rules allow.
+func (f *Form) Strings(name string, rules ...Rule) []string {
+	return f.strings(name, true, rules).Value
+}
+
+// OptionalStrings reads an array of strings that may be absent.
+func (f *Form) OptionalStrings(name string, rules ...Rule) Optional[[]string] {
+	return f.strings(name, false, rules)
+}
+
+func (f *Form) strings(name string, required bool, rules []Rule) Optional[[]string] {
+	n := f.member(name, required)
+	if n == nil {
+		return Optional[[]string]{}
+	}
+	if n.kind != '[' {
+		f.Fault(name, WrongType, "the value must be an array of strings")
+		return Optional[[]string]{}
+	}
+	out := Optional[[]string]{Value: make([]string, 0, len(n.items)), Set: true}
+	for i, item := range n.items {
+		code, message := stringFault(item, rules)
+		if code != "" {
+			f.faults.add(step(step(f.path, name), i), code, message)
+		}
+		out.Set = out.Set && code == "" && !item.broken
+		out.Value = append(out.Value, item.text)
+	}
+	if !out.Set {
+		return Optional[[]string]{}
+	}
+	return out
+}
+
+// Bool reads a required boolean; in a query, the words true and false.
+func (f *Form) Bool(name string) bool { return f.bool(name, true).Value }
+
+// OptionalBool reads a boolean that may be absent.
+func (f *Form) OptionalBool(name string) Optional[bool] { return f.bool(name, false) }
+
+func (f *Form) bool(name string, required bool) Optional[bool] {
+	n := f.member(name, required)
+	switch {
+	case n == nil:
+		return Optional[bool]{}
+	case n.kind == 't', f.where == inQuery && n.text == "true":
+		return Optional[bool]{true, true}
+	case n.kind == 'f', f.where == inQuery && n.text == "false":
+		return Optional[bool]{false, true}
+	}
+	f.Fault(name, WrongType, "the value must be true or false")
+	return Optional[bool]{}
+}
+
+// Integer reads a required integer between least and most; in a body a JSON number without point or exponent.
+func (f *Form) Integer(name string, least, most int64) int64 {
+	return f.integer(name, true, least, most).Value
+}
+
+// OptionalInteger reads an integer that may be absent.
+func (f *Form) OptionalInteger(name string, least, most int64) Optional[int64] {
+	return f.integer(name, false, least, most)
+}
+
+func (f *Form) integer(name string, required bool, least, most int64) Optional[int64] {
+	n := f.member(name, required)
+	if n == nil || n.broken {
+		return Optional[int64]{}
+	}
+	if n.kind != '0' && f.where != inQuery {
+		f.Fault(name, WrongType, "the value must be an integer")
+		return Optional[int64]{}
+	}
+	if !isInteger(n.text) {
+		f.Fault(name, InvalidValue, "the value must be an integer in plain digits")
+		return Optional[int64]{}
+	}
+	v, err := strconv.ParseInt(n.text, 10, 64)
+	if err != nil || v < least || v > most {
+		f.Fault(name, OutOfRange, "the value must be between "+strconv.FormatInt(least, 10)+" and "+strconv.FormatInt(most, 10))
+		return Optional[int64]{}
+	}
+	return Optional[int64]{v, true}
+}
+
+// isInteger reports whether s is -?(0|[1-9][0-9]*), and not -0.
+func isInteger(s string) bool {
+	digits := strings.TrimPrefix(s, "-")
+	if digits == "0" {
+		return s == "0"
+	}
+	if digits == "" || digits[0] == '0' {
+		return false
+	}
+	return strings.Trim(digits, "0123456789") == ""
+}
+
+// OptionalLeverage reads a leverage, at most the given one: a JSON integer or a string of digits without sign or
+// leading zero.
+func (f *Form) OptionalLeverage(name string, most int64) Optional[int64] {
+	n := f.member(name, false)
+	if n == nil || n.broken {
+		return Optional[int64]{}
+	}
+	if n.kind != '0' && n.kind != '"' {
+		f.Fault(name, WrongType, "the leverage must be an integer or a string of digits")
+		return Optional[int64]{}
+	}
+	v, err := strconv.ParseInt(n.text, 10, 64)
+	if !isInteger(n.text) || strings.HasPrefix(n.text, "-") || n.text == "0" {
+		f.Fault(name, InvalidValue, "the leverage must match ^[1-9][0-9]*$")
+		return Optional[int64]{}
+	}
+	if err != nil || v > most {
+		f.Fault(name, OutOfRange, "the leverage must be between 1 and "+strconv.FormatInt(most, 10))
+		return Optional[int64]{}
+	}
+	return Optional[int64]{v, true}
+}
+
+// The years that a timestamp may be in: from 2000 to the end of 2100, in microseconds.
+const (
+	earliest decide.Time = 946684800 * decide.Second
+	latest   decide.Time = 4133980800*decide.Second - 1
+)
+
+// Time reads a required timestamp of the form 2006-01-02T15:04:05.000000Z.
+func (f *Form) Time(name string) decide.Time { return f.time(name, true).Value }
+
+// OptionalTime reads a timestamp that may be absent.
+func (f *Form) OptionalTime(name string) Optional[decide.Time] { return f.time(name, false) }
+
+func (f *Form) time(name string, required bool) Optional[decide.Time] {
+	s := f.string(name, required, nil)
+	if !s.Set {
+		return Optional[decide.Time]{}
+	}
+	t, err := decide.ParseTime(s.Value)
+	if err != nil {
+		f.Fault(name, InvalidValue, "the timestamp must have the form 2006-01-02T15:04:05.000000Z")
+		return Optional[decide.Time]{}
+	}
+	if t < earliest || t > latest {
+		f.Fault(name, OutOfRange, "the timestamp must be in the years 2000 to 2100")
+		return Optional[decide.Time]{}
+	}
+	return Optional[decide.Time]{t, true}
+}
+
+// ID reads a required UUID.
+func (f *Form) ID(name string) decide.ID { return f.id(name, true).Value }
+
+// OptionalID reads a UUID that may be absent.
+func (f *Form) OptionalID(name string) Optional[decide.ID] { return f.id(name, false) }
+
+func (f *Form) id(name string, required bool) Optional[decide.ID] {
+	s := f.string(name, required, nil)
+	if !s.Set {
+		return Optional[decide.ID]{}
+	}
+	id, err := decide.ParseID(s.Value)
+	if err != nil {
+		f.Fault(name, InvalidValue, "the value must be a UUID")
+		return Optional[decide.ID]{}
+	}
+	return Optional[decide.ID]{id, true}
+}
+
+// Object reads a required nested object.
+func (f *Form) Object(name string, read func(*Form)) { f.object(name, true, read) }
+
+// OptionalObject reads a nested object that may be absent, and reports whether it was there.
+func (f *Form) OptionalObject(name string, read func(*Form)) bool { return f.object(name, false, read) }
+
+func (f *Form) object(name string, required bool, read func(*Form)) bool {
+	n := f.member(name, required)
+	if n == nil {
+		return false
+	}
+	if n.kind != '{' {
+		f.Fault(name, WrongType, "the value must be an object")
+		return false
+	}
+	read(f.below(n, step(f.path, name)))
+	return true
+}
+
+// Objects reads a required array of objects with least to most items.
+func (f *Form) Objects(name string, least, most int, read func(i int, item *Form)) {
+	f.objects(name, true, least, most, read)
+}
+
+// OptionalObjects reads an array of objects that may be absent, and reports whether it was there.
+func (f *Form) OptionalObjects(name string, least, most int, read func(i int, item *Form)) bool {
+	return f.objects(name, false, least, most, read)
+}
+
+func (f *Form) objects(name string, required bool, least, most int, read func(int, *Form)) bool {
+	n := f.member(name, required)
+	if n == nil {
+		return false
+	}
+	if n.kind != '[' {
+		f.Fault(name, WrongType, "the value must be an array of objects")
+		return false
+	}
+	if len(n.items) < least || len(n.items) > most {
+		f.Fault(name, OutOfRange, "the array must have "+strconv.Itoa(least)+" to "+strconv.Itoa(most)+" items")
+		return false
+	}
+	for i, item := range n.items {
+		at := step(step(f.path, name), i)
+		if item.kind != '{' {
+			f.faults.add(at, WrongType, "the item must be an object")
+			continue
+		}
+		read(i, f.below(item, at))
+	}
+	return true
+}
+
+func (f *Form) below(n *node, path []any) *Form {
+	child := &Form{c: f.c, where: f.where, root: n, path: path, faults: f.faults}
+	f.nested = append(f.nested, child)
+	return child
+}
+
+// The widest range of an integer.
+const (
+	MinInteger = math.MinInt64
+	MaxInteger = math.MaxInt64
+)

@@ -1,0 +1,239 @@
+package web
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+)
+
+// Form reads the members of a JSON object, or the parameters of a query, each with a method that says of what type
+// it has to be. Nothing fails on the way: a reader returns the zero value where there is a fault, and Done returns
+// all of them, unknown members included. A member that no method asked for is unknown.
+//
+// A required member that is absent or null is a fault. For an optional one, null is the same as absent.
+type Form struct {
+	c       echo.Context
+	where   place
+	root    *node
+	path    []any
+	faults  *faults // shared with the forms of nested objects
+	problem *Problem
+	raw     []byte
+	asked   map[string]bool
+	nested  []*Form
+}
+
+type place int
+
+const (
+	inBody place = iota
+	inQuery
+)
+
+// faults gathers what is wrong with one request.
+type faults struct {
+	list []Fault
+	// fatal says that the body could not be read at all, so nothing more is said about its fields.
+	fatal bool
+}
+
+// maxFaults bounds how many faults an answer lists, so that a small request cannot ask for a huge one.
+const maxFaults = 100
+
+func (f *faults) add(path []any, code, message string) {
+	if len(f.list) >= maxFaults {
+		return
+	}
+	f.list = append(f.list, Fault{Field: pathString(path), Code: code, Message: message, path: path})
+}
+
+func pathString(path []any) string {
+	var b strings.Builder
+	for _, s := range path {
+		switch s := s.(type) {
+		case int:
+			b.WriteString("[" + strconv.Itoa(s) + "]")
+		case string:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(s)
+		}
+	}
+	return b.String()
+}
+
+// Optional is the value of a member that may be absent.
+type Optional[T any] struct {
+	Value T
+	Set   bool // present, not null and without a fault
+}
+
+// Or returns the value, or a default where it is absent.
+func (o Optional[T]) Or(fallback T) T {
+	if o.Set {
+		return o.Value
+	}
+	return fallback
+}
+
+// Pointer returns the value, or nil where it is absent.
+func (o Optional[T]) Pointer() *T {
+	if o.Set {
+		return &o.Value
+	}
+	return nil
+}
+
+// Has reports whether the member is present and not null. It does not count as asking for it.
+func (f *Form) Has(name string) bool {
+	n := f.root.members[name]
+	return n != nil && n.kind != 'n'
+}
+
+// Null reports whether the member is present and null, for the few members that null clears.
+func (f *Form) Null(name string) bool {
+	n := f.root.members[name]
+	return n != nil && n.kind == 'n'
+}
+
+// Fault adds a fault of a member, for what only the handler can judge. An empty name means the whole.
+func (f *Form) Fault(name, code, message string) {
+	path := f.path
+	if name != "" {
+		path = step(f.path, name)
+	}
+	f.faults.add(path, code, message)
+}
+
+// Faulty reports whether the member already has a fault.
+func (f *Form) Faulty(name string) bool {
+	field := pathString(step(f.path, name))
+	return slices.ContainsFunc(f.faults.list, func(x Fault) bool { return x.Field == field })
+}
+
+// Done returns nil, or a problem with everything that was found: 413 and 415 alone, else 400 with all faults.
+func (f *Form) Done() error {
+	if f.problem != nil {
+		return f.problem
+	}
+	if !f.faults.fatal {
+		f.unknown()
+	}
+	if len(f.faults.list) == 0 {
+		return nil
+	}
+	return Invalid(f.faults.list...)
+}
+
+func (f *Form) unknown() {
+	code, message := UnknownField, "there is no such field"
+	if f.where == inQuery {
+		code, message = UnknownParameter, "there is no such parameter"
+	}
+	for _, name := range f.root.names {
+		if !f.asked[name] {
+			f.ask(name)
+			f.Fault(name, code, fmt.Sprintf("%s: %s", message, printable(name)))
+		}
+	}
+	for _, n := range f.nested {
+		n.unknown()
+	}
+}
+
+// printable quotes a name that a client sent, shortened, so that a message never carries its control characters.
+func printable(s string) string {
+	if len(s) > 64 {
+		s = s[:64]
+	}
+	return strconv.QuoteToASCII(s)
+}
+
+func (f *Form) ask(name string) {
+	if f.asked == nil {
+		f.asked = make(map[string]bool)
+	}
+	f.asked[name] = true
+}
+
+// member returns what was sent under a name, nil where there is nothing or null, and reports the fault of a
+// required one.
+func (f *Form) member(name string, required bool) *node {
+	f.ask(name)
+	n := f.root.members[name]
+	switch {
+	case n == nil && required:
+		if f.problem == nil && !f.faults.fatal {
+			f.Fault(name, Required, "the "+f.noun()+" is required")
+		}
+		return nil
+	case n == nil:
+		return nil
+	case n.kind == 'n':
+		if required {
+			f.Fault(name, NullNotAllowed, "the field must not be null")
+		}
+		return nil
+	}
+	return n
+}
+
+func (f *Form) noun() string {
+	if f.where == inQuery {
+		return "parameter"
+	}
+	return "field"
+}
+
+// Canonical returns the bytes by which two requests with the same content are the same: the canonical form of the
+// body (RFC 8785), or the query.
+func (f *Form) Canonical() []byte {
+	if f.where == inQuery {
+		return f.raw
+	}
+	v := jsontext.Value(slices.Clone(f.raw))
+	if err := v.Canonicalize(); err != nil {
+		return f.raw
+	}
+	return v
+}
+
+// Fingerprint tells requests apart: by method, route, route parameters and content. The query is part of the
+// content where the handler read it. Forms may be nil.
+func Fingerprint(c echo.Context, forms ...*Form) string {
+	sum := sha256.Sum256(content(c, forms))
+	return hex.EncodeToString(sum[:16])
+}
+
+// SealedFingerprint is Fingerprint for requests that hold something secret or personal: mac is a keyed hash, so that
+// nobody without the key can try values until the fingerprint matches.
+func SealedFingerprint(c echo.Context, mac func([]byte) []byte, forms ...*Form) string {
+	sum := mac(content(c, forms))
+	return hex.EncodeToString(sum[:min(16, len(sum))])
+}
+
+func content(c echo.Context, forms []*Form) []byte {
+	var b []byte
+	part := func(s []byte) {
+		b = strconv.AppendInt(b, int64(len(s)), 10)
+		b = append(append(b, ':'), s...)
+	}
+	part([]byte(c.Request().Method))
+	part([]byte(c.Path()))
+	for _, name := range c.ParamNames() {
+		part([]byte(Param(c, name)))
+	}
+	for _, f := range forms {
+		if f != nil {
+			part(f.Canonical())
+		}
+	}
+	return b
+}

@@ -1,0 +1,68 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// SetPosition makes the answer say which position it is as of.
+func SetPosition(c echo.Context, p journal.LogPosition) {
+	c.Response().Header().Set(HeaderLogPosition, p.String())
+}
+
+// SetReadPosition is SetPosition for a reader that stands at a sequence of a journal's only partition.
+func SetReadPosition(c echo.Context, name string, sequence int64) {
+	SetPosition(c, journal.LogPosition{Journal: name, Sequence: sequence})
+}
+
+// Submit has a command decided and sets the position of the answer, also where it is a refusal.
+func Submit(c echo.Context, to journal.Submitter, name string, cmd decide.Command) (journal.Result, error) {
+	result, err := to.Submit(c.Request().Context(), name, cmd)
+	if err == nil {
+		SetPosition(c, result.Position)
+		return result, nil
+	}
+	var refused *journal.RefusedError
+	if errors.As(err, &refused) {
+		SetPosition(c, refused.AsOf)
+	}
+	return result, err
+}
+
+// fromJournal returns the problem of one of the journal's errors, or nil for another error. A refusal unwraps to a
+// *decide.Refusal and is not seen here.
+func fromJournal(err error) *Problem {
+	var (
+		notAccepted *journal.NotAcceptedError
+		unknown     *journal.OutcomeUnknownError
+		elsewhere   *journal.ElsewhereError
+		diverged    *journal.DivergedError
+		broken      *journal.BrokenRecordError
+	)
+	switch {
+	case errors.As(err, &notAccepted):
+		return notAcceptedProblem(notAccepted.RetryAfter).Because(err)
+	case errors.As(err, &unknown):
+		return OutcomeUnknown(unknown.CommandID).Because(err)
+	case errors.As(err, &elsewhere):
+		return notAcceptedProblem(time.Second).Because(err)
+	case errors.As(err, &diverged):
+		return NewProblem(http.StatusServiceUnavailable, journal.CodeDiverged,
+			"The log does not hold what was read from it before. An operator has to look at it.").Because(err)
+	case errors.As(err, &broken):
+		return NewProblem(http.StatusServiceUnavailable, journal.CodeBroken,
+			"The log holds a record that cannot be applied. An operator has to look at it.").Because(err)
+	}
+	return nil
+}
+
+func notAcceptedProblem(retryAfter time.Duration) *Problem {
+	return NewProblem(http.StatusServiceUnavailable, journal.CodeNotAccepted,
+		"The request was not accepted and has changed nothing. It may be sent again.").RetryAfter(max(retryAfter, time.Second))
+}

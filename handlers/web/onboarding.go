@@ -1,0 +1,78 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/labstack/echo/v4"
+)
+
+// isOnboarding says which paths answer in the shape of the onboarding interface, which is FastAPI's.
+func isOnboarding(path string) bool {
+	return strings.HasPrefix(path, "/api/v1/") || path == "/api/v1" || strings.HasPrefix(path, "/auth/") || path == "/auth"
+}
+
+// detail is one element of a FastAPI validation error.
+type detail struct {
+	Type    string `json:"type"`
+	Loc     []any  `json:"loc"`
+	Message string `json:"msg"`
+	Input   any    `json:"input"`
+}
+
+// writeOnboarding answers with {"detail": CODE}, or for faults of the request with 422 and a list of them.
+func writeOnboarding(c echo.Context, p *Problem) error {
+	status, answer := p.Status, any(p.Code)
+	switch {
+	case p.Code == "VALIDATION_FAILED":
+		status = http.StatusUnprocessableEntity
+		list := make([]detail, 0, len(p.Errors))
+		for _, f := range p.Errors {
+			list = append(list, detailOf(f))
+		}
+		answer = list
+	case p.Code == "IDEMPOTENCY_KEY_REUSED":
+		status = http.StatusUnprocessableEntity
+	case p.Code == "UNAUTHORIZED":
+		answer = "Unauthorized"
+	case p.Code == "FORBIDDEN":
+		answer = "Forbidden"
+	case p.Code == "NOT_FOUND":
+		answer = "Not Found"
+	case p.Code == "METHOD_NOT_ALLOWED":
+		answer = "Method Not Allowed"
+	case p.Code == "INTERNAL":
+		answer = "Internal Server Error"
+	}
+	body, err := json.Marshal(struct {
+		Detail any `json:"detail"`
+	}{answer})
+	if err != nil {
+		return err
+	}
+	return c.Blob(status, "application/json", body)
+}
+
+// detailOf names a fault in FastAPI's words, which existing clients know.
+func detailOf(f Fault) detail {
+	d := detail{Type: "value_error", Loc: append([]any{"body"}, f.path...), Message: "Value error, " + f.Message, Input: f.input}
+	switch f.Code {
+	case Required:
+		d.Type, d.Message = "missing", "Field required"
+	case UnknownField, UnknownParameter:
+		d.Type, d.Message = "extra_forbidden", "Extra inputs are not permitted"
+	case MalformedJSON, TrailingData:
+		d.Type, d.Message = "json_invalid", "JSON decode error"
+	}
+	if f.Code == UnknownParameter {
+		d.Loc[0] = "query"
+	}
+	return d
+}
+
+// FormFault is a fault of a form field in the onboarding interface. The input is shown to the client again: null for
+// a field that is missing, and for one that is secret.
+func FormFault(name, code, message string, input any) Fault {
+	return Fault{Field: name, Code: code, Message: message, path: []any{name}, input: input}
+}

@@ -1,0 +1,157 @@
+package web
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options are what the HTTP interface needs of its surroundings.
+type Options struct {
+	Logger *slog.Logger
+	// Metrics is where the request metrics are registered; nil for none.
+	Metrics prometheus.Registerer
+	// ForwardKey is a secret that the nodes share. It proves that a request was passed on by another node.
+	ForwardKey []byte
+	// Transport carries requests that are passed on; nil for a default.
+	Transport http.RoundTripper
+}
+
+// New makes an Echo whose errors are problems and whose requests have an id, are logged, counted and recovered from
+// panics, and are passed on to the node that owns the journal where this one does not.
+func New(o Options) (*echo.Echo, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	metrics, err := newMetrics(o.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = errorHandler(o.Logger)
+	e.JSONSerializer = serializer{}
+	e.Pre(requestID)
+	e.Use(observe(o.Logger, metrics), recovered(o.Logger), passOn(o))
+	return e, nil
+}
+
+// serializer writes answers with the same codec as the log, whose maps are sorted and whose slices are never null.
+type serializer struct{}
+
+// Serialize writes an answer.
+func (serializer) Serialize(c echo.Context, v any, _ string) error {
+	b, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("encode an answer: %w", err)
+	}
+	_, err = c.Response().Write(b)
+	return err
+}
+
+// Deserialize is not used: bodies are read by Body.
+func (serializer) Deserialize(echo.Context, any) error {
+	return NewProblem(http.StatusInternalServerError, "INTERNAL", "Bodies are read by web.Body.")
+}
+
+// recovered turns a panic into a 500, with the stack in the log.
+func recovered(log *slog.Logger) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) (err error) {
+			defer func() {
+				r := recover()
+				if r == nil {
+					return
+				}
+				if r == http.ErrAbortHandler {
+					panic(r)
+				}
+				log.ErrorContext(c.Request().Context(), "panic", "request_id", RequestID(c), "panic", r, "stack", string(debug.Stack()))
+				err = NewProblem(http.StatusInternalServerError, "INTERNAL",
+					"The server failed to answer. The request id names the failure.").Because(fmt.Errorf("panic: %v", r))
+			}()
+			return next(c)
+		}
+	}
+}
+
+type metrics struct {
+	seconds *prometheus.HistogramVec
+	active  prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "perpetua_http_request_duration_seconds",
+			Help:    "Time from a request to its answer, by route, method and status.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
+		}, []string{"method", "route", "status"}),
+		active: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "perpetua_http_requests_active", Help: "Requests that are being answered.",
+		}),
+	}
+	if r == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.seconds, m.active} {
+		if err := r.Register(c); err != nil {
+			return nil, fmt.Errorf("register request metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// observe logs and counts every request. It logs neither headers, bodies nor query strings: they may hold secrets.
+func observe(log *slog.Logger, m *metrics) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			start := time.Now()
+			m.active.Inc()
+			defer m.active.Dec()
+			err := next(c)
+			code := ""
+			if err != nil {
+				code = ProblemOf(err).Code
+				c.Error(err) // writes the answer now, so that its status is known
+			}
+			route, method := c.Path(), c.Request().Method
+			if route == "" || c.Response().Status == http.StatusNotFound && code == "NOT_FOUND" {
+				route = "unknown" // client-made paths must not become label values
+			}
+			if !knownMethod(method) {
+				method = "other"
+			}
+			took := time.Since(start)
+			m.seconds.WithLabelValues(method, route, strconv.Itoa(c.Response().Status)).Observe(took.Seconds())
+			attrs := []slog.Attr{
+				slog.String("request_id", RequestID(c)), slog.String("method", method), slog.String("route", route),
+				slog.String("path", c.Request().URL.Path), slog.Int("status", c.Response().Status),
+				slog.Duration("took", took), slog.Int64("bytes", c.Response().Size),
+			}
+			if code != "" {
+				attrs = append(attrs, slog.String("code", code))
+			}
+			if p := PrincipalOf(c); p != nil {
+				attrs = append(attrs, slog.String("user", p.Username), slog.String("broker", p.Broker))
+			}
+			log.LogAttrs(c.Request().Context(), slog.LevelInfo, "request", attrs...)
+			return nil
+		}
+	}
+}
+
+func knownMethod(m string) bool {
+	switch m {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return true
+	}
+	return false
+}

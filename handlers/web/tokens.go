@@ -1,0 +1,153 @@
+package web
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v2/jwa"
+	"github.com/lestrrat-go/jwx/v2/jws"
+	"github.com/lestrrat-go/jwx/v2/jwt"
+)
+
+const (
+	// maxToken is the greatest length of a token that is looked at.
+	maxToken = 4096
+	// maxVerified bounds the verified tokens that are remembered.
+	maxVerified = 16384
+)
+
+// Tokens verifies access tokens. Checking a signature costs more than the rest of most requests, so what was verified
+// is remembered, by hash, until it expires; the key and the user are looked up each time, so that a retired key or a
+// deactivated user is refused at once.
+type Tokens struct {
+	identities Identities
+	issuer     string
+	now        func() time.Time
+
+	mu       sync.Mutex
+	verified map[[sha256.Size]byte]verified
+}
+
+type verified struct {
+	principal *Principal
+	kid       string
+	key       string // the public key's bytes
+}
+
+// NewTokens makes a verifier of tokens by the issuer.
+func NewTokens(identities Identities, issuer string, now func() time.Time) *Tokens {
+	return &Tokens{identities: identities, issuer: issuer, now: now, verified: make(map[[sha256.Size]byte]verified)}
+}
+
+// Verify returns whom a token is for. Any fault is an error, for the log only: clients learn that it is not valid.
+func (t *Tokens) Verify(token string) (*Principal, error) {
+	p, _, err := t.verify(token)
+	return p, err
+}
+
+var (
+	errToken    = errors.New("not a token")
+	errKey      = errors.New("signed with an unknown or retired key")
+	errExpired  = errors.New("expired")
+	errInactive = errors.New("the user is not active")
+	errClaims   = errors.New("claims are missing or of the wrong kind")
+)
+
+func (t *Tokens) verify(token string) (*Principal, Account, error) {
+	if len(token) > maxToken || strings.Count(token, ".") != 2 {
+		return nil, Account{}, errToken
+	}
+	hash := sha256.Sum256([]byte(token))
+	t.mu.Lock()
+	v, ok := t.verified[hash]
+	t.mu.Unlock()
+	if !ok {
+		var err error
+		if v, err = t.check(token); err != nil {
+			return nil, Account{}, err
+		}
+	}
+	if key, known := t.identities.PublicKey(v.kid); !known || string(key) != v.key {
+		return nil, Account{}, errKey
+	}
+	if !t.now().Before(v.principal.Expires) {
+		return nil, Account{}, errExpired
+	}
+	account, known := t.identities.Account(v.principal.Username)
+	if !known || !account.Active {
+		return nil, Account{}, errInactive
+	}
+	if !ok {
+		t.remember(hash, v)
+	}
+	return v.principal, account, nil
+}
+
+// check verifies the signature and reads the claims. The algorithm is ours, never the token's: what its header says
+// of it must agree.
+func (t *Tokens) check(token string) (verified, error) {
+	message, err := jws.Parse([]byte(token), jws.WithCompact())
+	if err != nil {
+		return verified{}, fmt.Errorf("token: %w", err)
+	}
+	if len(message.Signatures()) != 1 {
+		return verified{}, errToken
+	}
+	header := message.Signatures()[0].ProtectedHeaders()
+	if header.Algorithm() != jwa.EdDSA || len(header.Critical()) > 0 {
+		return verified{}, errToken
+	}
+	kid := header.KeyID()
+	key, ok := t.identities.PublicKey(kid)
+	if !ok || len(key) != ed25519.PublicKeySize {
+		return verified{}, errKey
+	}
+	parsed, err := jwt.Parse([]byte(token), jwt.WithKey(jwa.EdDSA, key), jwt.WithIssuer(t.issuer),
+		jwt.WithClock(jwt.ClockFunc(t.now)), jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithRequiredClaim(jwt.IssuedAtKey))
+	if err != nil {
+		return verified{}, fmt.Errorf("token: %w", err)
+	}
+	p := &Principal{Username: parsed.Subject(), Expires: parsed.Expiration()}
+	for name, field := range map[string]*string{"broker": &p.Broker, "customer": &p.Customer} {
+		if claim, there := parsed.Get(name); there {
+			if *field, ok = claim.(string); !ok {
+				return verified{}, errClaims
+			}
+		}
+	}
+	scope, _ := parsed.Get("scope")
+	text, ok := scope.(string)
+	if !ok || p.Username == "" || p.Broker == "" {
+		return verified{}, errClaims
+	}
+	p.Scopes = strings.Fields(text)
+	return verified{principal: p, kid: kid, key: string(key)}, nil
+}
+
+// remember keeps what was verified. A full memory first loses what has expired, then whatever comes.
+func (t *Tokens) remember(hash [sha256.Size]byte, v verified) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.verified) >= maxVerified {
+		now := t.now()
+		for h, old := range t.verified {
+			if !now.Before(old.principal.Expires) {
+				delete(t.verified, h)
+			}
+		}
+		spare := len(t.verified) - maxVerified*3/4
+		for h := range t.verified {
+			if spare <= 0 {
+				break
+			}
+			delete(t.verified, h)
+			spare--
+		}
+	}
+	t.verified[hash] = v
+}
