@@ -1,0 +1,249 @@
+// Package broker runs the embedded Kafka broker: franz-go's kfake with a data
+// directory, on loopback, spoken to over the ordinary Kafka protocol.
+//
+// What it promises:
+//   - A batch that was acknowledged is in its segment file: synced to disk with
+//     Config.Sync, in the page cache (Kafka's own way, which survives kill -9
+//     and not a power cut) without it.
+//   - kfake repairs what it does not understand by cutting it off. So before it
+//     opens a folder, Scan reads every segment and index, and Start refuses with
+//     a *DamageError, having changed nothing, unless all of it is intact. The one
+//     thing ever dropped is the incomplete last batch of a partition's last
+//     segment, which is what a crash in the middle of a write leaves behind.
+//   - One process at a time: a second Start on the folder fails with *InUseError.
+//
+// What it does not promise:
+//   - Kafka transactions. They are refused, because kfake cannot recover them
+//     safely after a crash.
+//   - Producer state and group members across a restart. Both are dropped at
+//     every start, so that a clean restart and a restart after kill -9 take the
+//     same path: idempotent producers are accepted with any sequence, group
+//     members join again. A batch whose acknowledgement was lost may then be
+//     appended twice; the journal's readers skip the second. Committed group
+//     offsets are kept in groups.log; of a damaged groups.log, kfake keeps the
+//     entries before the damage. None of this is truth.
+//   - To know of a log that was cut exactly between two batches: it looks like a
+//     shorter log. The positions that readers keep (offset and hash) tell that.
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// SizeLimit is the size in bytes of all segments together up to which the
+// embedded broker is meant to be used. Beyond it, a warning asks for Kafka.
+const SizeLimit = 2 << 30
+
+// Config says how to run the embedded broker.
+type Config struct {
+	// Dir holds the log and is created if missing. Required.
+	Dir string
+	// Sync syncs every batch to disk before it is acknowledged.
+	Sync bool
+	// Logger gets the broker's own messages; slog.Default() if nil.
+	Logger *slog.Logger
+	// SizeCheck is how often the size of the log is compared with SizeLimit;
+	// a minute if zero.
+	SizeCheck time.Duration
+}
+
+// Broker is a running embedded broker.
+type Broker struct {
+	cluster *kfake.Cluster
+	addrs   []string
+	dir     string
+	lock    *Lock
+	logger  *slog.Logger
+
+	stop  chan struct{}
+	group sync.WaitGroup
+	once  sync.Once
+	err   error
+}
+
+// Start checks the folder, repairs what a crash left, and serves it. The
+// errors to tell apart are *InUseError and *DamageError; on either, nothing on
+// disk was changed. The context bounds the check of a large log.
+func Start(ctx context.Context, config Config) (*Broker, error) {
+	if config.Dir == "" {
+		return nil, errors.New("broker: no data directory")
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	if config.SizeCheck <= 0 {
+		config.SizeCheck = time.Minute
+	}
+	dir, err := filepath.Abs(config.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("broker: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("broker: create data directory: %w", err)
+	}
+	lock, err := LockFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{dir: dir, lock: lock, logger: config.Logger, stop: make(chan struct{})}
+	if err := b.open(ctx, config); err != nil {
+		return nil, errors.Join(err, lock.Unlock())
+	}
+	return b, nil
+}
+
+func (b *Broker) open(ctx context.Context, config Config) error {
+	report, err := Scan(ctx, b.dir)
+	if err != nil {
+		return err
+	}
+	if err := report.repair(b.logger); err != nil {
+		return err
+	}
+	options := []kfake.Opt{
+		kfake.NumBrokers(1),
+		kfake.DataDir(b.dir),
+		kfake.ClusterID("perpetua-embedded"),
+		kfake.DefaultNumPartitions(1),
+		kfake.WithLogger(kfakeLogger{b.logger}),
+		kfake.ListenFn(b.listen),
+		// kfake's defaults would let a topic without settings of its own
+		// lose what is older than a week.
+		kfake.BrokerConfigs(map[string]string{"log.retention.ms": "-1", "log.retention.bytes": "-1"}),
+	}
+	if config.Sync {
+		options = append(options, kfake.SyncWrites())
+	}
+	b.cluster, err = kfake.NewCluster(options...)
+	if err != nil {
+		return fmt.Errorf("broker: open %s: %w", b.dir, err)
+	}
+	refuseTransactions(b.cluster)
+	b.addrs = b.cluster.ListenAddrs()
+	if err := b.rememberPort(); err != nil {
+		b.cluster.Close()
+		return err
+	}
+	b.logger.Info("embedded broker started", "addrs", b.addrs, "dir", b.dir,
+		"sync", config.Sync, "bytes", report.Bytes())
+	b.group.Go(func() { b.watchSize(config.SizeCheck) })
+	return nil
+}
+
+// Addrs returns the broker's addresses, host:port, on loopback.
+func (b *Broker) Addrs() []string { return b.addrs }
+
+// Close stops serving, writes what is left to write, waits for it and unlocks
+// the folder. Requests that are being answered may be cut off: their clients
+// see a closed connection, as with any broker.
+func (b *Broker) Close() error {
+	b.once.Do(func() {
+		close(b.stop)
+		b.group.Wait()
+		b.cluster.Close()
+		b.err = b.lock.Unlock()
+		b.logger.Info("embedded broker stopped", "dir", b.dir)
+	})
+	return b.err
+}
+
+// portFile keeps the last port, so that clients and people find a restarted
+// broker where it was.
+const portFile = "port"
+
+// listen takes the port of the last run if it is free, else any. kfake asks for
+// port 0 because no port is configured.
+func (b *Broker) listen(network, _ string) (net.Listener, error) {
+	if text, err := os.ReadFile(filepath.Join(b.dir, portFile)); err == nil {
+		port, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 16)
+		if err == nil && port > 0 {
+			l, err := net.Listen(network, net.JoinHostPort("127.0.0.1", strconv.FormatUint(port, 10)))
+			if err == nil {
+				return l, nil
+			}
+			b.logger.Info("the embedded broker's last port is taken; using another", "port", port)
+		}
+	}
+	return net.Listen(network, "127.0.0.1:0")
+}
+
+func (b *Broker) rememberPort() error {
+	_, port, err := net.SplitHostPort(b.addrs[0])
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, portFile), []byte(port+"\n"), 0o600); err != nil {
+		return fmt.Errorf("broker: remember the port: %w", err)
+	}
+	return nil
+}
+
+// watchSize warns when the log outgrows SizeLimit, once at each doubling.
+func (b *Broker) watchSize(every time.Duration) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for limit := int64(SizeLimit); ; {
+		if size, err := segmentBytes(b.dir); err != nil {
+			b.logger.Warn("cannot measure the embedded log", "error", err)
+		} else if size > limit {
+			b.logger.Warn("the embedded log has outgrown the embedded broker; move to Kafka (--kafka-brokers)",
+				"bytes", size, "limit", int64(SizeLimit))
+			for limit < size {
+				limit *= 2
+			}
+		}
+		select {
+		case <-b.stop:
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// refuseTransactions answers every request for a transactional producer with an
+// error that no client retries.
+func refuseTransactions(cluster *kfake.Cluster) {
+	cluster.ControlKey(kmsg.InitProducerID.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		request, ok := r.(*kmsg.InitProducerIDRequest)
+		if !ok || request.TransactionalID == nil {
+			return nil, nil, false
+		}
+		response := request.ResponseKind().(*kmsg.InitProducerIDResponse)
+		response.ErrorCode = kerr.TransactionalIDAuthorizationFailed.Code
+		return response, nil, true
+	})
+}
+
+// kfakeLogger writes kfake's messages to slog.
+type kfakeLogger struct{ logger *slog.Logger }
+
+// Logf implements kfake.Logger.
+func (l kfakeLogger) Logf(level kfake.LogLevel, format string, args ...any) {
+	levels := map[kfake.LogLevel]slog.Level{
+		kfake.LogLevelError: slog.LevelError,
+		kfake.LogLevelWarn:  slog.LevelWarn,
+		// What kfake calls information is one line for each closed connection.
+		kfake.LogLevelInfo:  slog.LevelDebug,
+		kfake.LogLevelDebug: slog.LevelDebug - 4,
+	}
+	to, ok := levels[level]
+	if !ok || !l.logger.Enabled(context.Background(), to) {
+		return
+	}
+	l.logger.Log(context.Background(), to, "kfake: "+fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,61 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// InUseError says that another process holds a folder.
+type InUseError struct {
+	Dir string
+	PID int // 0 if the holder has not written it yet
+}
+
+// Error implements error.
+func (e *InUseError) Error() string {
+	if e.PID == 0 {
+		return e.Dir + " is in use by another process"
+	}
+	return fmt.Sprintf("%s is in use by process %d", e.Dir, e.PID)
+}
+
+// Lock is the exclusive use of a folder by this process. The kernel gives it up
+// when the process ends, however it ends.
+type Lock struct{ file *os.File }
+
+// LockFolder takes the folder, which must exist, for this process, or fails
+// with *InUseError. The lock is on the file "lock" inside it, which holds the
+// process id of the last holder and is never removed: removing it would let two
+// processes lock two files of that name.
+func LockFolder(dir string) (*Lock, error) {
+	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		defer file.Close()
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("lock %s: %w", dir, err)
+		}
+		text, _ := os.ReadFile(file.Name())
+		pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+		return nil, &InUseError{Dir: dir, PID: pid}
+	}
+	if err := errors.Join(file.Truncate(0), writeAt(file, strconv.Itoa(os.Getpid())+"\n")); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), file.Close())
+	}
+	return &Lock{file: file}, nil
+}
+
+// Unlock gives the folder back.
+func (l *Lock) Unlock() error { return l.file.Close() }
+
+func writeAt(file *os.File, text string) error {
+	_, err := file.WriteAt([]byte(text), 0)
+	return err
+}

@@ -1,0 +1,167 @@
+package broker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// repair brings a scanned folder into the state that kfake would have left at
+// this log's end: it drops the incomplete last batches, completes or shortens
+// the indexes, and replaces everything that is derived. A kill in the middle
+// leaves a folder that scans and repairs to the same.
+func (r *Report) repair(logger *slog.Logger) error {
+	for _, p := range r.partitions {
+		for _, s := range p.segments {
+			if s.tail.size > 0 {
+				logger.Warn("dropping the incomplete last batch that a crash left; it was never acknowledged",
+					"file", s.path, "byte", s.tail.at, "bytes", s.tail.size)
+				if err := cut(s.path, s.tail.at); err != nil {
+					return err
+				}
+			}
+			if err := s.index.repair(logger); err != nil {
+				return err
+			}
+		}
+		if err := p.dropEmpty(); err != nil {
+			return err
+		}
+		if err := p.writeSnapshot(); err != nil {
+			return err
+		}
+	}
+	// Producers and members of before. They are kept from a clean stop only,
+	// and would be stale after a crash that follows it.
+	for _, name := range []string{"pids.log", "seq_windows.json", "session_state.json"} {
+		if err := remove(filepath.Join(r.dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repair appends what is missing or cuts what is too much.
+func (x index) repair(logger *slog.Logger) error {
+	switch {
+	case len(x.missing) > 0:
+		file, err := os.OpenFile(x.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+		if err != nil {
+			return fmt.Errorf("broker: complete index: %w", err)
+		}
+		_, err = file.Write(x.missing)
+		if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+			return fmt.Errorf("broker: complete index %s: %w", x.path, err)
+		}
+		logger.Info("completed an index from its segment", "file", x.path, "bytes", len(x.missing))
+	case x.size > x.right:
+		logger.Info("shortened an index to its segment", "file", x.path, "bytes", x.size-x.right)
+		return cut(x.path, x.right)
+	}
+	return nil
+}
+
+// dropEmpty removes an empty last segment, which kfake does not open again, and
+// indexes without a segment. The scan has made sure that nothing is in them.
+func (p *partition) dropEmpty() error {
+	for _, base := range p.indexes {
+		s, ok := p.find(base)
+		if ok && s.tail.at > 0 {
+			continue
+		}
+		if err := remove(filepath.Join(p.dir, strconv.FormatInt(base, 10)+indexExtension)); err != nil {
+			return err
+		}
+	}
+	if n := len(p.segments); n > 0 && p.segments[n-1].tail.at == 0 {
+		if err := remove(p.segments[n-1].path); err != nil {
+			return err
+		}
+		p.segments = p.segments[:n-1]
+	}
+	return nil
+}
+
+func (p *partition) find(base int64) (segment, bool) {
+	for _, s := range p.segments {
+		if s.base == base {
+			return s, true
+		}
+	}
+	return segment{}, false
+}
+
+// snapshot is kfake's summary of a partition (its persistPartSnapshot).
+type snapshot struct {
+	Version          int               `json:"version"`
+	HighWatermark    int64             `json:"high_watermark"`
+	LastStableOffset int64             `json:"last_stable_offset"`
+	LogStartOffset   int64             `json:"log_start_offset"`
+	Epoch            int32             `json:"epoch"`
+	MaxTimestamp     int64             `json:"max_timestamp"`
+	CreatedAt        time.Time         `json:"created_at"`
+	Segments         []snapshotSegment `json:"segments"`
+}
+
+type snapshotSegment struct {
+	BaseOffset int64 `json:"base_offset"`
+	Size       int64 `json:"size"`
+}
+
+// writeSnapshot replaces kfake's summary by one made from the scan. kfake
+// believes a summary whose segment sizes are right, also about where the log
+// starts and ends, and the one it wrote may be damaged; without any, it holds
+// the whole partition in memory while it loads.
+func (p *partition) writeSnapshot() error {
+	path := filepath.Join(p.dir, "snapshot.json")
+	if len(p.segments) == 0 {
+		return remove(path)
+	}
+	s := snapshot{
+		Version: 1, HighWatermark: p.next, LastStableOffset: p.next,
+		MaxTimestamp: p.maxTimestamp, CreatedAt: time.Unix(0, 0).UTC(),
+	}
+	for _, part := range p.segments {
+		s.Segments = append(s.Segments, snapshotSegment{part.base, part.tail.at})
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	temporary := path + ".tmp" // a leftover is removed by kfake
+	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("broker: write %s: %w", temporary, err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	return nil
+}
+
+func cut(path string, size int64) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	if err := errors.Join(file.Truncate(size), file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("broker: cut %s to %d bytes: %w", path, size, err)
+	}
+	return nil
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("broker: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,282 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// DamageError says that a folder holds what no crash leaves behind. Nothing was
+// changed.
+type DamageError struct {
+	File   string
+	Offset int64 // the byte in File
+	Reason string
+}
+
+// Error implements error.
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("%s is damaged at byte %d: %s; refusing to start, nothing was changed", e.File, e.Offset, e.Reason)
+}
+
+// Report is the result of a scan that found no damage.
+type Report struct {
+	dir        string
+	partitions []partition
+}
+
+// Bytes returns the size of all complete batches.
+func (r *Report) Bytes() int64 {
+	n := int64(0)
+	for _, p := range r.partitions {
+		for _, s := range p.segments {
+			n += s.tail.at
+		}
+	}
+	return n
+}
+
+// Incomplete names the segment files that end with an incomplete batch, with
+// the length in bytes to which Start will cut them.
+func (r *Report) Incomplete() map[string]int64 {
+	files := map[string]int64{}
+	for _, p := range r.partitions {
+		for _, s := range p.segments {
+			if s.tail.size > 0 {
+				files[s.path] = s.tail.at
+			}
+		}
+	}
+	return files
+}
+
+type partition struct {
+	dir      string
+	segments []segment
+	next     int64 // the offset after the last
+	indexes  []int64
+	// maxTimestamp is the highest of all batches, as the index entries keep it.
+	maxTimestamp int64
+}
+
+type segment struct {
+	path  string
+	base  int64
+	tail  tail
+	index index
+}
+
+// Scan reads the whole folder without changing anything. It returns a
+// *DamageError for anything but an intact log, with or without the one
+// incomplete batch that a crash may leave at the end of a partition. A folder
+// that is empty or does not exist is an intact, empty log.
+func Scan(ctx context.Context, dir string) (*Report, error) {
+	report := &Report{dir: dir}
+	known, source, err := topics(dir)
+	if err != nil {
+		return nil, err
+	}
+	root := filepath.Join(dir, "partitions")
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, os.ErrNotExist) {
+		return report, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("broker: %w", err)
+	}
+	for _, entry := range entries {
+		p := partition{dir: filepath.Join(root, entry.Name())}
+		if err := p.list(); err != nil {
+			return nil, err
+		}
+		if len(p.segments)+len(p.indexes) > 0 && !known.have(entry.Name()) {
+			// kfake would not load it, and write a new log into its files
+			// once a topic of this name is created.
+			return nil, &DamageError{source, 0, "it is missing or does not name the partition " + entry.Name() + ", whose log is there"}
+		}
+		if err := p.scan(ctx); err != nil {
+			return nil, err
+		}
+		report.partitions = append(report.partitions, p)
+	}
+	return report, nil
+}
+
+const topicsFile = "topics.json"
+
+// partitionCounts is the number of partitions by topic.
+type partitionCounts map[string]int
+
+func (c partitionCounts) have(name string) bool {
+	dash := strings.LastIndexByte(name, '-')
+	if dash < 0 {
+		return false
+	}
+	topic, err := url.PathUnescape(name[:dash])
+	if err != nil {
+		return false
+	}
+	number, err := strconv.Atoi(name[dash+1:])
+	return err == nil && number >= 0 && number < c[topic]
+}
+
+// topics reads which topics the broker will open, and returns the file that
+// says so. kfake replaces the files atomically, so no crash leaves half of one.
+// Without meta.json it takes the folder for a new one.
+func topics(dir string) (partitionCounts, string, error) {
+	var path string
+	for _, name := range []string{"meta.json", topicsFile} {
+		path = filepath.Join(dir, name)
+		text, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, path, nil
+		}
+		if err != nil {
+			return nil, path, fmt.Errorf("broker: %w", err)
+		}
+		var content struct {
+			Topics []struct {
+				Name       string
+				Partitions int
+			}
+		}
+		if err := json.Unmarshal(text, &content); err != nil {
+			at := int64(0)
+			if e := (*json.SyntaxError)(nil); errors.As(err, &e) {
+				at = e.Offset - 1
+			}
+			return nil, path, &DamageError{path, max(at, 0), err.Error()}
+		}
+		if name == topicsFile {
+			counts := partitionCounts{}
+			for _, t := range content.Topics {
+				counts[t.Name] = t.Partitions
+			}
+			return counts, path, nil
+		}
+	}
+	return nil, path, nil
+}
+
+// list finds the partition's segments and indexes, in order.
+func (p *partition) list() error {
+	entries, err := os.ReadDir(p.dir)
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	for _, entry := range entries {
+		path := filepath.Join(p.dir, entry.Name())
+		extension := filepath.Ext(path)
+		if extension != segmentExtension && extension != indexExtension {
+			continue // snapshot.json and temporary files, which kfake makes again
+		}
+		name := strings.TrimSuffix(entry.Name(), extension)
+		base, err := strconv.ParseInt(name, 10, 64)
+		if err != nil || base < 0 || strconv.FormatInt(base, 10) != name {
+			return &DamageError{path, 0, "its name is not an offset"}
+		}
+		if extension == indexExtension {
+			p.indexes = append(p.indexes, base)
+		} else {
+			p.segments = append(p.segments, segment{path: path, base: base})
+		}
+	}
+	slices.SortFunc(p.segments, func(a, b segment) int { return int(min(max(a.base-b.base, -1), 1)) })
+	return nil
+}
+
+func (p *partition) scan(ctx context.Context) error {
+	for i := range p.segments {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("broker: scan: %w", err)
+		}
+		s := &p.segments[i]
+		if s.base != p.next {
+			return &DamageError{s.path, 0, fmt.Sprintf("the segment starts at offset %d where %d comes next", s.base, p.next)}
+		}
+		last := i == len(p.segments)-1
+		if err := p.scanSegment(s); err != nil {
+			return err
+		}
+		if !last && s.tail.size > 0 {
+			return &DamageError{s.path, s.tail.at, "the segment ends in the middle of the batch that starts here, and it is not the last segment"}
+		}
+		if !last && s.tail.at == 0 {
+			return &DamageError{s.path, 0, "the segment is empty, and it is not the last segment"}
+		}
+	}
+	for _, base := range p.indexes {
+		if slices.ContainsFunc(p.segments, func(s segment) bool { return s.base == base }) {
+			continue
+		}
+		path := filepath.Join(p.dir, strconv.FormatInt(base, 10)+indexExtension)
+		if info, err := os.Stat(path); err != nil {
+			return fmt.Errorf("broker: %w", err)
+		} else if info.Size() > 0 {
+			return &DamageError{path, 0, "this is the index of a segment that is missing"}
+		}
+	}
+	return nil
+}
+
+func (p *partition) scanSegment(s *segment) error {
+	file, err := os.Open(s.path)
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	reader, err := openIndex(s.path)
+	if err != nil {
+		return err
+	}
+	defer reader.close()
+	s.tail, err = scanSegment(file, info.Size(), p.next, func(b batch) error {
+		if p.next == 0 || b.maxTimestamp > p.maxTimestamp {
+			p.maxTimestamp = b.maxTimestamp
+		}
+		p.next = b.lastOffset + 1
+		return reader.check(indexEntry(b, p.maxTimestamp))
+	})
+	s.index = reader.index
+	if f := (*fault)(nil); errors.As(err, &f) {
+		if reader.faulty {
+			return &DamageError{reader.path, f.at, f.reason}
+		}
+		return &DamageError{s.path, f.at, f.reason}
+	}
+	if err != nil {
+		return fmt.Errorf("broker: %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// segmentBytes returns the size of all segment files.
+func segmentBytes(dir string) (int64, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "partitions", "*", "*"+segmentExtension))
+	if err != nil {
+		return 0, err
+	}
+	total := int64(0)
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // its topic was deleted meanwhile
+		}
+		if err != nil {
+			return 0, err
+		}
+		total += info.Size()
+	}
+	return total, nil
+}

@@ -1,0 +1,232 @@
+package broker
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// A segment file is nothing but record batches (Kafka's message format 2), one
+// after the other. These are the places of the header fields that the scan
+// looks at, in bytes from the start of a batch; numbers are big-endian.
+const (
+	atLength          = 8  // int32, bytes after this field
+	atLeaderEpoch     = 12 // int32, not covered by the checksum; always 0 here
+	atMagic           = 16 // int8, not covered by the checksum; always 2
+	atChecksum        = 17 // CRC-32C of all that follows it
+	atAttributes      = 21 // int16
+	atLastOffsetDelta = 23 // int32
+	atMaxTimestamp    = 35 // int64
+	atRecordCount     = 57 // int32
+	headerSize        = 61
+
+	// lengthFrom is where the bytes counted by the length field begin.
+	lengthFrom = 12
+	// maxBatchBytes bounds a batch: far above the journals' 4 MiB, and far
+	// below what a damaged length field can claim.
+	maxBatchBytes = 64 << 20
+
+	attributeTransactional = 0x10
+	attributeControl       = 0x20
+)
+
+// A fault is damage at one byte of a segment or index.
+type fault struct {
+	at     int64
+	reason string
+}
+
+func (f *fault) Error() string { return fmt.Sprintf("byte %d: %s", f.at, f.reason) }
+
+// A batch is what the scan learns from one intact batch.
+type batch struct {
+	at           int64 // where it starts in the file
+	size         int64
+	lastOffset   int64
+	maxTimestamp int64
+	attributes   uint16
+}
+
+// tail is what ends a segment after its last complete batch.
+type tail struct {
+	at   int64 // the length of the segment without it
+	size int64 // 0 if there is none
+}
+
+// scanSegment reads a whole segment of the given size whose first batch must
+// have the offset next, calls found for each batch, and returns what is left
+// after the last complete one. Damage is a *fault.
+//
+// A tail that is returned is provably the beginning of one batch of which the
+// rest is missing, as far as its bytes can tell: the fields that are there are
+// as they must be, and neither does the checksum hold for a shorter batch (then
+// it is the length that is damaged) nor does a further batch begin inside it.
+func scanSegment(file io.ReaderAt, size, next int64, found func(batch) error) (tail, error) {
+	in := bufio.NewReaderSize(io.NewSectionReader(file, 0, size), 1<<16)
+	header := make([]byte, headerSize)
+	for at := int64(0); ; {
+		h := header[:min(headerSize, size-at)]
+		if len(h) == 0 {
+			return tail{at: at}, nil
+		}
+		if _, err := io.ReadFull(in, h); err != nil {
+			return tail{}, fmt.Errorf("read at byte %d: %w", at, err)
+		}
+		if f := checkHeader(h, at, next); f != nil {
+			return tail{}, f
+		}
+		if n := declared(h); len(h) >= atLeaderEpoch && (n < headerSize-lengthFrom || n > maxBatchBytes) {
+			return tail{}, explain(file, size, at, next, &fault{at + atLength, fmt.Sprintf("no batch has a length of %d", n)})
+		}
+		if len(h) < headerSize || at+lengthFrom+declared(h) > size {
+			return tail{at: at, size: size - at}, checkTail(file, size, at, next)
+		}
+		b := batch{
+			at:           at,
+			size:         lengthFrom + declared(h),
+			lastOffset:   next + int64(binary.BigEndian.Uint32(h[atLastOffsetDelta:])),
+			maxTimestamp: int64(binary.BigEndian.Uint64(h[atMaxTimestamp:])),
+			attributes:   binary.BigEndian.Uint16(h[atAttributes:]),
+		}
+		sum, err := checksum(in, h[atAttributes:], b.size-headerSize)
+		if err != nil {
+			return tail{}, fmt.Errorf("read at byte %d: %w", at, err)
+		}
+		if sum != binary.BigEndian.Uint32(h[atChecksum:]) {
+			return tail{}, explain(file, size, at, next, &fault{at, fmt.Sprintf("the batch of %d bytes that starts here does not match its checksum", b.size)})
+		}
+		if f := checkCounts(h, at); f != nil {
+			return tail{}, f
+		}
+		if err := found(b); err != nil {
+			return tail{}, err
+		}
+		at, next = at+b.size, b.lastOffset+1
+	}
+}
+
+// declared is the length that a header claims; 0 if it is cut off before it.
+func declared(h []byte) int64 {
+	if len(h) < atLeaderEpoch {
+		return 0
+	}
+	return int64(int32(binary.BigEndian.Uint32(h[atLength:])))
+}
+
+// checkHeader checks what the checksum does not cover, as far as the bytes go.
+func checkHeader(h []byte, at, next int64) *fault {
+	var want [atChecksum]byte
+	binary.BigEndian.PutUint64(want[:], uint64(next))
+	want[atMagic] = 2
+	for i := range min(len(h), len(want)) {
+		if i >= atLength && i < atLeaderEpoch || h[i] == want[i] {
+			continue
+		}
+		switch {
+		case i < atLength:
+			return &fault{at + int64(i), fmt.Sprintf("the batch has offset %s instead of %d", field(h, 0, atLength), next)}
+		case i < atMagic:
+			return &fault{at + int64(i), fmt.Sprintf("the batch has leader epoch %s instead of 0", field(h, atLeaderEpoch, atMagic))}
+		default:
+			return &fault{at + int64(i), fmt.Sprintf("the batch has format %d instead of 2", h[atMagic])}
+		}
+	}
+	return nil
+}
+
+// field prints a number of the header, or its first bytes if it is cut off.
+func field(h []byte, from, to int) string {
+	if len(h) < to {
+		return fmt.Sprintf("%x…", h[from:])
+	}
+	n := uint64(0)
+	for _, b := range h[from:to] {
+		n = n<<8 | uint64(b)
+	}
+	return fmt.Sprint(n)
+}
+
+// checkCounts checks that a batch has records and counts them as its offsets do.
+func checkCounts(h []byte, at int64) *fault {
+	delta := int32(binary.BigEndian.Uint32(h[atLastOffsetDelta:]))
+	count := int32(binary.BigEndian.Uint32(h[atRecordCount:]))
+	if count < 1 || delta != count-1 {
+		return &fault{at + atRecordCount, fmt.Sprintf("the batch has %d records and a last offset delta of %d", count, delta)}
+	}
+	return nil
+}
+
+// checkTail tells a batch that a crash cut off from a complete one whose length
+// field is damaged, and from damage that hides further batches.
+func checkTail(file io.ReaderAt, size, at, next int64) error {
+	if size-at > maxBatchBytes {
+		return &fault{at + atLength, "the batch that starts here claims more than the rest of the segment, which is more than any batch has"}
+	}
+	rest := make([]byte, size-at)
+	if _, err := file.ReadAt(rest, at); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read at byte %d: %w", at, err)
+	}
+	if len(rest) < headerSize {
+		return nil
+	}
+	if f := checkCounts(rest, at); f != nil {
+		return f
+	}
+	if length, ok := rightLength(rest, next); ok {
+		return wrongLength(rest, at, length)
+	}
+	for i := headerSize; i+headerSize <= len(rest); i++ {
+		if intactBatch(rest[i:], next) {
+			return &fault{at + atLength, fmt.Sprintf("the batch runs past the end of the segment, and an intact one starts inside it at byte %d", at+int64(i))}
+		}
+	}
+	return nil
+}
+
+// rightLength looks for the length with which the batch at the start of rest
+// matches its checksum. Only ends where the file ends or the next batch begins
+// are considered: a checksum alone would be found by chance in a long rest.
+func rightLength(rest []byte, next int64) (int64, bool) {
+	var follower [8]byte
+	binary.BigEndian.PutUint64(follower[:], uint64(next)+uint64(binary.BigEndian.Uint32(rest[atLastOffsetDelta:]))+1)
+	want := binary.BigEndian.Uint32(rest[atChecksum:])
+	sum := crc32.Update(0, castagnoli, rest[atAttributes:headerSize])
+	for end := headerSize; ; end++ {
+		if sum == want {
+			after := rest[end:]
+			n := min(len(after), len(follower))
+			if string(after[:n]) == string(follower[:n]) && (len(after) <= atMagic || after[atMagic] == 2) {
+				return int64(end - lengthFrom), true
+			}
+		}
+		if end == len(rest) {
+			return 0, false
+		}
+		sum = ^(castagnoli[byte(^sum)^rest[end]] ^ (^sum >> 8))
+	}
+}
+
+func wrongLength(h []byte, at, length int64) *fault {
+	var want [4]byte
+	binary.BigEndian.PutUint32(want[:], uint32(length))
+	i := 0
+	for i < 3 && h[atLength+i] == want[i] {
+		i++
+	}
+	return &fault{at + atLength + int64(i), fmt.Sprintf("the batch claims a length of %d, and its checksum holds for %d", declared(h), length)}
+}
+
+// intactBatch says whether b starts with a complete batch after the offset.
+func intactBatch(b []byte, after int64) bool {
+	if b[atMagic] != 2 || binary.BigEndian.Uint32(b[atLeaderEpoch:]) != 0 {
+		return false
+	}
+	offset, end := int64(binary.BigEndian.Uint64(b)), lengthFrom+declared(b)
+	if offset <= after || end < headerSize || end > int64(len(b)) {
+		return false
+	}
+	return crc32.Checksum(b[atAttributes:end], castagnoli) == binary.BigEndian.Uint32(b[atChecksum:])
+}
