@@ -1,0 +1,112 @@
+package fixed
+
+import "cmp"
+
+// Decimal is the exact number Coef × 10^-Scale. It carries its own printed precision: "65000.10" is {6500010, 2} and
+// prints so again. The zero Decimal stands for an absent price or amount wherever one may be absent.
+type Decimal struct {
+	Coef  int64
+	Scale uint8
+}
+
+// ParseDecimal reads the one text form, with at most 18 digits.
+func ParseDecimal(s string) (Decimal, error) {
+	var d Decimal
+	return d, d.UnmarshalText([]byte(s))
+}
+
+// IsZero reports whether the number is zero, in whatever precision. It makes omitzero leave out absent fields.
+func (d Decimal) IsZero() bool { return d.Coef == 0 }
+
+// Sign returns -1, 0 or 1.
+func (d Decimal) Sign() int { return cmp.Compare(d.Coef, 0) }
+
+// Neg returns −d.
+func (d Decimal) Neg() Decimal { return Decimal{-d.Coef, d.Scale} }
+
+// Cmp compares two numbers, not their precisions.
+func (d Decimal) Cmp(o Decimal) int {
+	a, b := Mul(d.Coef, 1), Mul(o.Coef, 1)
+	if d.Scale < o.Scale {
+		a = Mul(d.Coef, pow10[o.Scale-d.Scale])
+	} else {
+		b = Mul(o.Coef, pow10[d.Scale-o.Scale])
+	}
+	return a.Cmp(b)
+}
+
+// Trim returns the same number without trailing zeros after the point.
+func (d Decimal) Trim() Decimal {
+	for d.Scale > 0 && d.Coef%10 == 0 {
+		d.Coef /= 10
+		d.Scale--
+	}
+	return d
+}
+
+// AtLeast returns the same number with at least scale decimals, as far as 18 digits hold them.
+func (d Decimal) AtLeast(scale uint8) Decimal {
+	for d.Scale < scale && Abs(d.Coef) < 1e17 {
+		d.Coef *= 10
+		d.Scale++
+	}
+	return d
+}
+
+// In returns how many units of 10^-scale the number is, and false if that is not whole or does not fit.
+func (d Decimal) In(scale uint8) (int64, bool) {
+	d = d.Trim()
+	if d.Scale > scale || scale > 18 {
+		return 0, false
+	}
+	return MulInt64(d.Coef, pow10[scale-d.Scale])
+}
+
+// Over returns how many whole units the number is, and false if it is not a whole multiple of unit or does not fit.
+func (d Decimal) Over(unit Decimal) (int64, bool) {
+	if unit.Coef == 0 {
+		return 0, false
+	}
+	a, b := Mul(d.Coef, 1), Mul(unit.Coef, 1)
+	if d.Scale < unit.Scale {
+		a = Mul(d.Coef, pow10[unit.Scale-d.Scale])
+	} else {
+		b = Mul(unit.Coef, pow10[d.Scale-unit.Scale])
+	}
+	divisor, fits := b.Int64()
+	if !fits {
+		return 0, d.Coef == 0 // the unit is larger than any number of this precision
+	}
+	quotient, remainder := a.DivMod(divisor)
+	if remainder != 0 {
+		return 0, false
+	}
+	return quotient.Int64()
+}
+
+// Times returns n × d in d's precision, and whether it fits.
+func (d Decimal) Times(n int64) (Decimal, bool) {
+	coef, ok := MulInt64(d.Coef, n)
+	return Decimal{coef, d.Scale}, ok
+}
+
+// String returns the text form.
+func (d Decimal) String() string { return string(appendScaled(nil, d.Coef, int(d.Scale))) }
+
+// AppendText appends the text form. It implements encoding.TextAppender.
+func (d Decimal) AppendText(b []byte) ([]byte, error) {
+	return appendScaled(b, d.Coef, int(d.Scale)), nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Decimal) MarshalText() ([]byte, error) { return d.AppendText(nil) }
+
+// UnmarshalText reads the text form.
+func (d *Decimal) UnmarshalText(b []byte) error {
+	coef, scale, err := scan(b)
+	if err != nil {
+		return err
+	}
+	*d = Decimal{coef, uint8(scale)}
+	return nil
+}

@@ -1,0 +1,84 @@
+package fixed
+
+// Money is an amount of a currency in units of 10⁻⁸. Its text form has no trailing zeros: "100", "-0.5".
+type Money int64
+
+// Unit is one whole unit of a currency.
+const Unit Money = 1e8
+
+// moneyScale is how many decimals Money has.
+const moneyScale = 8
+
+// ParseMoney reads the text form: at most 18 digits and 8 decimals.
+func ParseMoney(s string) (Money, error) {
+	var m Money
+	return m, m.UnmarshalText([]byte(s))
+}
+
+// Decimal returns the same number without trailing zeros.
+func (m Money) Decimal() Decimal { return Decimal{int64(m), moneyScale}.Trim() }
+
+// MoneyOf returns a decimal as money, and false if it has more than 8 decimals or is out of range.
+func MoneyOf(d Decimal) (Money, bool) {
+	n, ok := d.In(moneyScale)
+	return Money(n), ok
+}
+
+// Plus returns m + o, and whether it fits.
+func (m Money) Plus(o Money) (Money, bool) {
+	sum, ok := AddInt64(int64(m), int64(o))
+	return Money(sum), ok
+}
+
+// Add returns m + o. Sums that could overflow are refused before they are made; a sum that does is a broken invariant
+// and panics.
+func (m Money) Add(o Money) Money {
+	sum, ok := m.Plus(o)
+	if !ok {
+		panic("fixed: a sum of money does not fit")
+	}
+	return sum
+}
+
+// Sub returns m − o and panics like Add.
+func (m Money) Sub(o Money) Money {
+	difference := m - o
+	if (m >= 0) != (o >= 0) && (difference >= 0) != (m >= 0) {
+		panic("fixed: a difference of money does not fit")
+	}
+	return difference
+}
+
+// Abs returns |m|.
+func (m Money) Abs() Money { return Money(Abs(int64(m))) }
+
+// String returns the text form.
+func (m Money) String() string { return string(m.append(nil)) }
+
+// AppendText appends the text form. It implements encoding.TextAppender.
+func (m Money) AppendText(b []byte) ([]byte, error) { return m.append(b), nil }
+
+func (m Money) append(b []byte) []byte {
+	d := m.Decimal()
+	return appendScaled(b, d.Coef, int(d.Scale))
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (m Money) MarshalText() ([]byte, error) { return m.append(nil), nil }
+
+// UnmarshalText reads the text form.
+func (m *Money) UnmarshalText(b []byte) error {
+	coef, scale, err := scan(b)
+	if err != nil {
+		return err
+	}
+	if scale > moneyScale {
+		return ErrPrecision
+	}
+	n, ok := MulInt64(coef, pow10[moneyScale-scale])
+	if !ok {
+		return ErrRange
+	}
+	*m = Money(n)
+	return nil
+}

@@ -1,0 +1,196 @@
+// Package order says what an order is: its fields as the trading interface shows them, the words they may hold, and
+// which of them go together. It knows nothing of books, margins or money.
+//
+// An Order is a picture of one order after one record of the journal, complete, so that a reader of the journal needs
+// no other record to show it. Prices print at the instrument's tick precision, amounts at its step precision.
+package order
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+)
+
+// Order is the full state of an order. Its JSON form is what the journal holds: nullable fields that are absent are
+// left out there; the interfaces show them as null.
+type Order struct {
+	Code         decide.ID `json:"code"`
+	CustomerCode string    `json:"customer_code"`
+	// Broker is the tenant that the customer belongs to. The interfaces do not show it.
+	Broker string `json:"broker"`
+	Symbol string `json:"symbol"`
+	Action Action `json:"action"`
+	Type   Type   `json:"type"`
+	Status Status `json:"status"`
+	// Amount is the order's size in contracts; of a cash order always what is filled.
+	Amount       fixed.Decimal `json:"amount"`
+	FilledAmount fixed.Decimal `json:"filled_amount"`
+	// CashAmount is set on cash orders only.
+	CashAmount fixed.Money `json:"cash_amount,omitzero"`
+	// FilledQuote is the notional of all fills.
+	FilledQuote      fixed.Money      `json:"filled_quote"`
+	LimitPrice       fixed.Decimal    `json:"limit_price,omitzero"`
+	TriggerPrice     fixed.Decimal    `json:"trigger_price,omitzero"`
+	StopLossPrice    fixed.Decimal    `json:"stop_loss_price,omitzero"`
+	TakeProfitPrice  fixed.Decimal    `json:"take_profit_price,omitzero"`
+	TriggerPriceType TriggerPriceType `json:"trigger_price_type,omitzero"`
+	// AverageFillPrice is rounded half to even at 8 decimals and trimmed to no less than tick precision.
+	AverageFillPrice fixed.Decimal `json:"average_fill_price,omitzero"`
+	TimeInForce      TimeInForce   `json:"time_in_force"`
+	ExpireTime       decide.Time   `json:"expire_time,omitzero"`
+	PostOnly         bool          `json:"post_only"`
+	ReduceOnly       bool          `json:"reduce_only"`
+	// ReferenceID is the client's own name for the order, or the order's code.
+	ReferenceID string      `json:"reference_id"`
+	Reason      Reason      `json:"reason,omitzero"`
+	Created     decide.Time `json:"created"`
+	Updated     decide.Time `json:"updated"`
+}
+
+// Action is the side of an order or trade.
+type Action string
+
+// The two actions.
+const (
+	Buy  Action = "buy"
+	Sell Action = "sell"
+)
+
+// Valid reports whether a is a known action.
+func (a Action) Valid() bool { return a == Buy || a == Sell }
+
+// Opposite returns the other action.
+func (a Action) Opposite() Action {
+	if a == Buy {
+		return Sell
+	}
+	return Buy
+}
+
+// Type is the order type as it was submitted.
+type Type string
+
+// The order types of order entry.
+const (
+	Market             Type = "market"
+	Limit              Type = "limit"
+	StopLoss           Type = "stop_loss"
+	StopLossLimit      Type = "stop_loss_limit"
+	TakeProfit         Type = "take_profit"
+	TakeProfitLimit    Type = "take_profit_limit"
+	TakeProfitStopLoss Type = "take_profit_stop_loss"
+)
+
+// Mechanical types, which only the WebSocket interface shows.
+const (
+	StopMarket Type = "stop_market"
+	StopLimit  Type = "stop_limit"
+)
+
+// Valid reports whether t is a type of order entry.
+func (t Type) Valid() bool {
+	switch t {
+	case Market, Limit, StopLoss, StopLossLimit, TakeProfit, TakeProfitLimit, TakeProfitStopLoss:
+		return true
+	}
+	return false
+}
+
+// Conditional reports whether an order of the type waits for a trigger.
+func (t Type) Conditional() bool { return t.Valid() && t != Market && t != Limit }
+
+// Limited reports whether an order of the type has a limit price.
+func (t Type) Limited() bool { return t == Limit || t == StopLossLimit || t == TakeProfitLimit }
+
+// Mechanical returns the type as the WebSocket interface names it: by what it does once triggered.
+func (t Type) Mechanical() Type {
+	switch t {
+	case StopLoss, TakeProfit:
+		return StopMarket
+	case StopLossLimit, TakeProfitLimit:
+		return StopLimit
+	}
+	return t
+}
+
+// Trigger returns which price triggers an order of the type, or "" for types that have no trigger.
+func (t Type) Trigger() TriggerPriceType {
+	switch {
+	case t == TakeProfitStopLoss:
+		return MarkPrice
+	case t.Conditional():
+		return TradePrice
+	}
+	return ""
+}
+
+// DefaultTimeInForce returns the time in force of an order that names none.
+func (t Type) DefaultTimeInForce(cash bool) TimeInForce {
+	if t.Limited() && !cash {
+		return GTC
+	}
+	return IOC
+}
+
+// TriggerPriceType says which price a trigger watches.
+type TriggerPriceType string
+
+// The trigger price types.
+const (
+	TradePrice TriggerPriceType = "trade_price"
+	MarkPrice  TriggerPriceType = "mark_price"
+)
+
+// Status is where an order is in its life.
+type Status string
+
+// The statuses. An order is live while open or partially filled; the others are final.
+const (
+	Open            Status = "open"
+	PartiallyFilled Status = "partially_filled"
+	Filled          Status = "filled"
+	Canceled        Status = "canceled"
+	Expired         Status = "expired"
+	Rejected        Status = "rejected"
+)
+
+// Live reports whether an order of the status may still trade.
+func (s Status) Live() bool { return s == Open || s == PartiallyFilled }
+
+// TimeInForce says how long an order stays.
+type TimeInForce string
+
+// The times in force.
+const (
+	GTC TimeInForce = "GTC" // until canceled
+	IOC TimeInForce = "IOC" // what cannot trade at once is canceled
+	FOK TimeInForce = "FOK" // trades in full at once or not at all
+	GTD TimeInForce = "GTD" // until the expire time
+)
+
+// Valid reports whether t is a known time in force.
+func (t TimeInForce) Valid() bool { return t == GTC || t == IOC || t == FOK || t == GTD }
+
+// Rests reports whether what cannot trade at once stays in the book.
+func (t TimeInForce) Rests() bool { return t == GTC || t == GTD }
+
+// Reason says why an order was rejected or canceled.
+type Reason string
+
+// The reasons.
+const (
+	UserRequest                 Reason = "user_request"
+	SelfTrade                   Reason = "self_trade"
+	PostOnlyWouldCross          Reason = "post_only_would_cross"
+	InsufficientMargin          Reason = "insufficient_margin"
+	ReduceOnlyInvalid           Reason = "reduce_only_invalid"
+	Liquidation                 Reason = "liquidation"
+	CancelAllAfter              Reason = "cancel_all_after"
+	InstrumentHalted            Reason = "instrument_halted"
+	IOCRemainder                Reason = "ioc_remainder"
+	FOKNotFillable              Reason = "fok_not_fillable"
+	PriceProtection             Reason = "price_protection"
+	PriceOutOfBand              Reason = "price_out_of_band"
+	NoLiquidity                 Reason = "no_liquidity"
+	TriggerWouldFireImmediately Reason = "trigger_would_fire_immediately"
+	CashAmountTooSmall          Reason = "cash_amount_too_small"
+)

@@ -1,0 +1,227 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// The command types of the journal, each with the type that its decide.Command.Ask points to.
+const (
+	CommandRegisterCustomer   = "customer.register"    // *RegisterCustomer
+	CommandListInstrument     = "instrument.list"      // *ListInstrument
+	CommandChangeInstrument   = "instrument.change"    // *ChangeInstrument
+	CommandWithdrawInstrument = "instrument.withdraw"  // *WithdrawInstrument
+	CommandSetIndexPrice      = "index.set"            // *SetIndexPrice
+	CommandMakeDeposit        = "deposit.make"         // *MakeDeposit
+	CommandRequestWithdrawal  = "withdrawal.request"   // *RequestWithdrawal
+	CommandCompleteWithdrawal = "withdrawal.complete"  // *CompleteWithdrawal
+	CommandCancelWithdrawal   = "withdrawal.cancel"    // *CancelWithdrawal
+	CommandSetFeeProfile      = "fee_profile.set"      // *SetFeeProfile
+	CommandSetMarginProfile   = "margin_profile.set"   // *SetMarginProfile
+	CommandPlaceOrder         = "order.place"          // *PlaceOrder
+	CommandAmendOrder         = "order.amend"          // *AmendOrder
+	CommandCancelOrder        = "order.cancel"         // *CancelOrder
+	CommandCancelAll          = "orders.cancel_all"    // *CancelAll
+	CommandSetCancelAllAfter  = "cancel_all_after.set" // *SetCancelAllAfter
+	CommandPutBackDue         = "due.put_back"         // *PutBackDue
+	CommandActivateRules      = "rules.activate"       // *ActivateRules
+)
+
+// RegisterCustomer opens a customer account of the actor's broker.
+//
+// Event: customer.registered. Refusals: Conflict CUSTOMER_CODE_TAKEN; Invalid INVALID_CUSTOMER_CODE, INVALID_NAME,
+// INVALID_BROKER.
+type RegisterCustomer struct {
+	// CustomerCode is 1–32 of [A-Za-z0-9._-], or "" for C and 12 hex digits of the derived id.
+	CustomerCode string
+	// Name is a label of at most 64 characters, possibly empty.
+	Name string
+	// Broker is the tenant; "" means the actor's.
+	Broker string
+}
+
+// ListInstrument lists an instrument that never was.
+//
+// Event: instrument.listed. Refusals: Conflict SYMBOL_TAKEN; Invalid INVALID_INSTRUMENT with the field.
+type ListInstrument struct {
+	// Instrument in full; without Tiers, one tier of its two margin requirements. Status "" means open.
+	Instrument market.Instrument
+}
+
+// ChangeInstrument changes the parameters that may change. A nil field stays as it is.
+//
+// Event: instrument.changed. Refusals: NotFound UNKNOWN_SYMBOL; Conflict INSTRUMENT_WITHDRAWN; Invalid
+// INVALID_INSTRUMENT with the field.
+type ChangeInstrument struct {
+	Symbol                 string
+	Status                 *market.Status
+	MinAmount              *fixed.Decimal
+	MaxAmount              *fixed.Decimal
+	InitMarginReq          *fixed.Decimal // with MaintMarginReq: replaces the tiers by one, unless Tiers is given too
+	MaintMarginReq         *fixed.Decimal
+	MaxLeverage            *int
+	FundingIntervalSeconds *int
+	PriceBand              *fixed.Decimal
+	LimitBand              *fixed.Decimal
+	MakerFee               *fixed.Decimal
+	TakerFee               *fixed.Decimal
+	IndexStaleSeconds      *int
+	Tiers                  []market.Tier
+}
+
+// WithdrawInstrument takes an instrument without open positions off the list and cancels its orders, in steps if they
+// are many (the decision is Pending then).
+//
+// Events: instrument.withdrawn, order.canceled…, sweep.opened or sweep.finished. Refusals: NotFound UNKNOWN_SYMBOL;
+// Conflict INSTRUMENT_WITHDRAWN, INSTRUMENT_HAS_OPEN_POSITIONS.
+type WithdrawInstrument struct{ Symbol string }
+
+// SetIndexPrice gives the instrument's index price.
+//
+// Event: index.updated. Refusals: NotFound UNKNOWN_SYMBOL; Conflict INSTRUMENT_WITHDRAWN; Invalid INVALID_PRICE (not
+// positive, finer than a ten-thousandth of a tick, or too large).
+type SetIndexPrice struct {
+	Symbol string
+	Price  fixed.Decimal
+}
+
+// MakeDeposit credits a customer.
+//
+// Event: deposit.completed. Repeated: same ReferenceID, same fingerprint. Refusals: NotFound UNKNOWN_CUSTOMER;
+// Conflict REFERENCE_ID_REUSED; Invalid UNSUPPORTED_CURRENCY, INVALID_AMOUNT, INVALID_REFERENCE_ID,
+// AMOUNT_ABOVE_MAXIMUM.
+type MakeDeposit struct {
+	CustomerCode string
+	Currency     string
+	Amount       fixed.Money // positive
+	ReferenceID  string      // 1–64 of [A-Za-z0-9._:-], or "" for the code
+}
+
+// RequestWithdrawal reserves an amount to be paid out.
+//
+// Event: withdrawal.requested. Repeated: same ReferenceID, same fingerprint. Refusals as MakeDeposit, and
+// Unacceptable INSUFFICIENT_FUNDS (above what can be withdrawn).
+type RequestWithdrawal struct {
+	CustomerCode string
+	Currency     string
+	Amount       fixed.Money // positive
+	ReferenceID  string
+}
+
+// CompleteWithdrawal pays a pending withdrawal out.
+//
+// Event: withdrawal.completed. Refusals: NotFound UNKNOWN_WITHDRAWAL; Conflict WITHDRAWAL_NOT_PENDING.
+type CompleteWithdrawal struct{ Code decide.ID }
+
+// CancelWithdrawal releases a pending withdrawal. Event and refusals: withdrawal.canceled, as CompleteWithdrawal.
+type CancelWithdrawal struct{ Code decide.ID }
+
+// SetFeeProfile sets a customer's fees on one instrument.
+//
+// Event: fee_profile.set. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_SYMBOL; Invalid INVALID_FEE with the field.
+type SetFeeProfile struct {
+	CustomerCode string
+	Symbol       string
+	MakerFee     fixed.Decimal // basis points, at most 4 decimals
+	TakerFee     fixed.Decimal
+	// Operator allows rebates, and customers of every broker.
+	Operator bool
+}
+
+// SetMarginProfile sets the account's default margins: either Leverage, or both percentages.
+//
+// Event: margin_profile.set. Refusals: NotFound UNKNOWN_CUSTOMER; Invalid INVALID_LEVERAGE, INVALID_MARGIN.
+type SetMarginProfile struct {
+	CustomerCode      string
+	Leverage          int           // 1–100, or 0
+	InitialMargin     fixed.Decimal // percent, at most 4 decimals
+	MaintenanceMargin fixed.Decimal
+}
+
+// PlaceOrder enters an order.
+//
+// Events: leverage.set where Leverage was given and applied; one order event for this order (order.opened,
+// order.partially_filled, order.filled, order.canceled, or order.rejected with outcome rejected); trade.executed and
+// the makers' order events; sweep.opened if it goes on in steps (the decision is Pending then).
+// Repeated: same ReferenceID, same fingerprint; the record is the one that changed the order last.
+//
+// Refusals: NotFound UNKNOWN_CUSTOMER; Conflict REFERENCE_ID_REUSED; TooLarge RECORD_TOO_LARGE; Unacceptable
+// ORDER_TYPE_NOT_AVAILABLE; Invalid UNKNOWN_SYMBOL and every code of CheckOrder.
+type PlaceOrder struct {
+	CustomerCode     string
+	Symbol           string
+	Action           order.Action
+	Type             order.Type
+	Amount           fixed.Decimal // contracts; zero if CashAmount is given
+	CashAmount       fixed.Money   // quote currency; market and limit orders only
+	LimitPrice       fixed.Decimal
+	TriggerPrice     fixed.Decimal
+	StopLossPrice    fixed.Decimal
+	TakeProfitPrice  fixed.Decimal
+	TriggerPriceType order.TriggerPriceType // "" for the type's own
+	TimeInForce      order.TimeInForce      // "" for the type's default
+	ExpireTime       decide.Time            // GTD only
+	PostOnly         bool
+	ReduceOnly       bool
+	ReferenceID      string // "" for the order's code
+	Leverage         int    // 1–13, or 0 for none
+}
+
+// AmendOrder changes a live order. A nil field stays as it is.
+//
+// Events: one order event for the order (order.amended, or what its trading made of it), trade.executed and the
+// makers' order events, sweep.opened. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE,
+// ORDER_NOT_AMENDABLE; Invalid NOTHING_TO_AMEND and the codes of CheckOrder, AMOUNT_NOT_ABOVE_FILLED; Unacceptable
+// with a reason of order.Reason in upper case (POST_ONLY_WOULD_CROSS, INSUFFICIENT_MARGIN, PRICE_OUT_OF_BAND,
+// INSTRUMENT_HALTED, REDUCE_ONLY_INVALID): the order stays as it was.
+type AmendOrder struct {
+	CustomerCode    string
+	OrderCode       decide.ID
+	Amount          *fixed.Decimal // the new total
+	LimitPrice      *fixed.Decimal
+	TriggerPrice    *fixed.Decimal
+	StopLossPrice   *fixed.Decimal
+	TakeProfitPrice *fixed.Decimal
+	ExpireTime      *decide.Time
+}
+
+// CancelOrder cancels a live order.
+//
+// Event: order.canceled. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE.
+type CancelOrder struct {
+	CustomerCode string
+	OrderCode    decide.ID
+}
+
+// CancelAll cancels a customer's live orders, in steps if they are many (the decision is Pending then).
+//
+// Events: order.canceled…, then sweep.finished with the total, or sweep.opened. Refusals: NotFound UNKNOWN_CUSTOMER,
+// Invalid UNKNOWN_SYMBOL.
+type CancelAll struct {
+	CustomerCode string
+	Symbol       string // "" for all instruments
+}
+
+// SetCancelAllAfter arms, prolongs or (with 0) disarms the customer's dead-man switch.
+//
+// Event: cancel_all_after.set. Refusals: NotFound UNKNOWN_CUSTOMER, Invalid INVALID_TIMEOUT (0–86400).
+type SetCancelAllAfter struct {
+	CustomerCode   string
+	TimeoutSeconds int
+}
+
+// PutBackDue puts due work that was set aside on the due list again.
+//
+// Event: due.put_back. Refusals: NotFound UNKNOWN_DUE_ENTRY.
+type PutBackDue struct{ Entry string }
+
+// ActivateRules raises the number of the rules in force by one.
+//
+// Event: rules.activated. Refusals: Conflict RULES_NOT_NEXT, Unacceptable RULES_NOT_SUPPORTED by this build.
+type ActivateRules struct{ Rules int }
+
+// currency is the one that accounts are kept in.
+const currency = ledger.USDC
