@@ -1,0 +1,209 @@
+package identity
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// The bounds of what is kept.
+const (
+	maxCode     = 32
+	maxUsername = 64
+	maxName     = 64
+	maxSealed   = 4096
+)
+
+// Decide says what the command causes.
+func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	if !s.mayChange(c.Actor) {
+		return decide.Decision{}, decide.Refuse(decide.Forbidden, "FORBIDDEN", "only an operator may change users, brokers and keys")
+	}
+	if d, ok, err := s.memory.Recall(at.Time, c); ok || err != nil {
+		return d, err
+	}
+	event, err := s.decide(at, c)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{event}}, nil
+}
+
+func (s *State) decide(at decide.Stamp, c decide.Command) (decide.Event, error) {
+	switch ask := c.Ask.(type) {
+	case *RegisterBroker:
+		return s.registerBroker(at, ask)
+	case *RegisterUser:
+		return s.registerUser(at, ask)
+	case *ChangeUser:
+		return s.changeUser(at, ask)
+	case *AddSigningKey:
+		return s.addSigningKey(at, ask)
+	case *RetireSigningKey:
+		return s.retireSigningKey(at, ask)
+	}
+	return nil, decide.Refuse(decide.Invalid, "UNKNOWN_COMMAND", "the identity journal knows no command "+c.Type)
+}
+
+// mayChange lets the system and active operators through.
+func (s *State) mayChange(a decide.Actor) bool {
+	if a.System != "" {
+		return true
+	}
+	u, ok := s.users[a.Sub]
+	return ok && u.IsActive && u.Broker == a.Broker && u.Has(ScopeOperator)
+}
+
+func (s *State) registerBroker(at decide.Stamp, ask *RegisterBroker) (decide.Event, error) {
+	if !isCode(ask.Broker, maxCode, "._-") {
+		return nil, invalid("broker", "the broker's code must be 1 to 32 characters out of letters, digits and ._-")
+	}
+	if !isText(ask.Name, maxName) {
+		return nil, invalid("name", "the name must be 1 to 64 characters without control characters")
+	}
+	if _, taken := s.brokers[ask.Broker]; taken {
+		return nil, &decide.Refusal{Kind: decide.Conflict, Code: "BROKER_TAKEN", Field: "broker", Message: "the broker exists already"}
+	}
+	return &BrokerRegistered{Broker{Broker: ask.Broker, Name: ask.Name, Created: at.Time}}, nil
+}
+
+func (s *State) registerUser(at decide.Stamp, ask *RegisterUser) (decide.Event, error) {
+	u := User{Username: ask.Username, Broker: ask.Broker, CustomerCode: ask.CustomerCode, Scopes: slices.Clone(ask.Scopes),
+		IsActive: ask.IsActive, IsVerified: ask.IsVerified, RateLimit: cloneLimit(ask.RateLimit),
+		PasswordHash: slices.Clone(ask.PasswordHash), Created: at.Time, Updated: at.Time}
+	if err := check(&u); err != nil {
+		return nil, err
+	}
+	if _, known := s.brokers[u.Broker]; !known {
+		return nil, &decide.Refusal{Kind: decide.Unacceptable, Code: "BROKER_UNKNOWN", Field: "broker", Message: "there is no such broker"}
+	}
+	if _, taken := s.users[u.Username]; taken {
+		return nil, &decide.Refusal{Kind: decide.Conflict, Code: "USERNAME_TAKEN", Field: "username", Message: "the username is taken"}
+	}
+	return &UserRegistered{u}, nil
+}
+
+func (s *State) changeUser(at decide.Stamp, ask *ChangeUser) (decide.Event, error) {
+	old, known := s.users[ask.Username]
+	if !known {
+		return nil, decide.Refuse(decide.NotFound, "USER_NOT_FOUND", "there is no such user")
+	}
+	u := *old
+	u.Updated = at.Time
+	if ask.CustomerCode != nil {
+		u.CustomerCode = *ask.CustomerCode
+	}
+	if ask.Scopes != nil {
+		u.Scopes = slices.Clone(ask.Scopes)
+	}
+	if ask.IsActive != nil {
+		u.IsActive = *ask.IsActive
+	}
+	if ask.IsVerified != nil {
+		u.IsVerified = *ask.IsVerified
+	}
+	if ask.RateLimit != nil {
+		u.RateLimit = cloneLimit(ask.RateLimit)
+	} else if ask.ClearRateLimit {
+		u.RateLimit = nil
+	}
+	if ask.PasswordHash != nil {
+		u.PasswordHash = slices.Clone(ask.PasswordHash)
+	}
+	if err := check(&u); err != nil {
+		return nil, err
+	}
+	return &UserChanged{u}, nil
+}
+
+func check(u *User) error {
+	switch {
+	case !isCode(u.Username, maxUsername, "._@+-"):
+		return invalid("username", "the username must be 1 to 64 characters out of letters, digits and ._@+-")
+	case !isCode(u.Broker, maxCode, "._-"):
+		return invalid("broker", "the broker's code must be 1 to 32 characters out of letters, digits and ._-")
+	case u.CustomerCode != "" && !isCode(u.CustomerCode, maxCode, "._-"):
+		return invalid("customer_code", "the customer code must be 1 to 32 characters out of letters, digits and ._-")
+	case len(u.PasswordHash) == 0 || len(u.PasswordHash) > maxSealed:
+		return invalid("password", "the password's sealed hash is missing or too long")
+	case len(u.Scopes) == 0:
+		return invalid("scopes", "at least one scope is needed")
+	}
+	for i, scope := range u.Scopes {
+		if !slices.Contains(Scopes(), scope) {
+			return invalid("scopes", "a scope must be one of "+strings.Join(Scopes(), ", "))
+		}
+		if slices.Contains(u.Scopes[:i], scope) {
+			return invalid("scopes", "the scope "+scope+" is given more than once")
+		}
+	}
+	if l := u.RateLimit; l != nil && (l.PerSecond < 1 || l.Burst < 1 || l.PerSecond > MaxRate || l.Burst > MaxRate) {
+		return invalid("rate_limit", fmt.Sprintf("per_second and burst must be between 1 and %d", MaxRate))
+	}
+	return nil
+}
+
+func (s *State) addSigningKey(at decide.Stamp, ask *AddSigningKey) (decide.Event, error) {
+	switch {
+	case !isCode(ask.KID, maxUsername, "._-"):
+		return nil, invalid("kid", "the key id must be 1 to 64 characters out of letters, digits and ._-")
+	case len(ask.Public) != ed25519.PublicKeySize:
+		return nil, invalid("public", "the public key must have 32 bytes")
+	case len(ask.Private) == 0 || len(ask.Private) > maxSealed:
+		return nil, invalid("private", "the sealed private key is missing or too long")
+	}
+	if _, known := s.Key(ask.KID); known {
+		return nil, decide.Refuse(decide.Conflict, "SIGNING_KEY_TAKEN", "there is a signing key with this id")
+	}
+	return &SigningKeyAdded{SigningKey{KID: ask.KID, Public: slices.Clone(ask.Public), Private: slices.Clone(ask.Private),
+		Created: at.Time}}, nil
+}
+
+func (s *State) retireSigningKey(at decide.Stamp, ask *RetireSigningKey) (decide.Event, error) {
+	k, known := s.Key(ask.KID)
+	switch {
+	case !known:
+		return nil, decide.Refuse(decide.NotFound, "SIGNING_KEY_NOT_FOUND", "there is no such signing key")
+	case k.Retired != 0:
+		return nil, decide.Refuse(decide.Conflict, "SIGNING_KEY_RETIRED", "the signing key is retired already")
+	case len(s.Keys()) == 1:
+		return nil, decide.Refuse(decide.Conflict, "LAST_SIGNING_KEY", "the only signing key cannot be retired: add another one first")
+	}
+	return &SigningKeyRetired{KID: ask.KID, Retired: at.Time}, nil
+}
+
+func invalid(field, message string) error {
+	return &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_" + strings.ToUpper(field), Field: field, Message: message}
+}
+
+func cloneLimit(l *RateLimit) *RateLimit {
+	if l == nil {
+		return nil
+	}
+	c := *l
+	return &c
+}
+
+// isCode reports whether s is 1 to limit characters out of ASCII letters, digits and the extra ones.
+func isCode(s string, limit int, extra string) bool {
+	if s == "" || len(s) > limit {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && strings.IndexByte(extra, c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// isText reports whether s is 1 to limit characters of valid text without control characters.
+func isText(s string, limit int) bool {
+	return s != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= limit && !strings.ContainsFunc(s, unicode.IsControl)
+}

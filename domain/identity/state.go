@@ -1,0 +1,167 @@
+package identity
+
+import (
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// RecordLimit is the greatest size of a record's value in bytes.
+const RecordLimit = 256 << 10
+
+// Rules returns the rules of the identity journal.
+func Rules() decide.Rules { return rules{} }
+
+type rules struct{}
+
+func (rules) Journal() string        { return "identity" }
+func (rules) NewState() decide.State { return NewState() }
+func (rules) Limit() int             { return RecordLimit }
+func (rules) Registry() *decide.Registry {
+	r := decide.NewRegistry()
+	r.Add(func() decide.Event { return new(BrokerRegistered) })
+	r.Add(func() decide.Event { return new(UserRegistered) })
+	r.Add(func() decide.Event { return new(UserChanged) })
+	r.Add(func() decide.Event { return new(SigningKeyAdded) })
+	r.Add(func() decide.Event { return new(SigningKeyRetired) })
+	return r
+}
+
+// State is the fold of the identity journal. What its read methods return is shared and must not be changed.
+type State struct {
+	brokers map[string]*Broker
+	users   map[string]*User
+	keys    []*SigningKey // in the order they were added, retired ones included
+	memory  decide.Memory
+
+	brokerOrder []string // in the order of registration
+	userOrder   []string
+}
+
+// NewState returns the state before genesis.
+func NewState() *State {
+	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User)}
+}
+
+// Evolve applies one valid record. Events of other kinds, the journal's own, change nothing here.
+func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
+	s.memory.Note(at, c)
+	for _, e := range events {
+		switch e := e.(type) {
+		case *BrokerRegistered:
+			if _, known := s.brokers[e.Broker.Broker]; !known {
+				s.brokerOrder = append(s.brokerOrder, e.Broker.Broker)
+			}
+			s.brokers[e.Broker.Broker] = &e.Broker
+		case *UserRegistered:
+			s.setUser(&e.User)
+		case *UserChanged:
+			s.setUser(&e.User)
+		case *SigningKeyAdded:
+			s.setKey(&e.SigningKey)
+		case *SigningKeyRetired:
+			if k, known := s.Key(e.KID); known {
+				retired := *k
+				retired.Retired = e.Retired
+				s.setKey(&retired)
+			}
+		}
+	}
+}
+
+func (s *State) setUser(u *User) {
+	if _, known := s.users[u.Username]; !known {
+		s.userOrder = append(s.userOrder, u.Username)
+	}
+	s.users[u.Username] = u
+}
+
+func (s *State) setKey(k *SigningKey) {
+	i := slices.IndexFunc(s.keys, func(x *SigningKey) bool { return x.KID == k.KID })
+	if i < 0 {
+		s.keys = append(s.keys, k)
+		return
+	}
+	s.keys[i] = k
+}
+
+// Due says that nothing is ever due in this journal.
+func (s *State) Due(decide.Time) decide.Urgency { return decide.Nothing }
+
+// NextDue says the same.
+func (s *State) NextDue() (decide.Time, bool) { return 0, false }
+
+// Step is never asked for, since nothing is due.
+func (s *State) Step(decide.Stamp, bool) decide.Decision { return decide.Decision{} }
+
+// SetAside is never asked for, since nothing is due.
+func (s *State) SetAside(decide.Stamp, string) decide.Decision { return decide.Decision{} }
+
+// Broker returns a tenant.
+func (s *State) Broker(code string) (*Broker, bool) {
+	b, ok := s.brokers[code]
+	return b, ok
+}
+
+// Brokers returns all tenants in the order of registration.
+func (s *State) Brokers() []*Broker {
+	out := make([]*Broker, 0, len(s.brokerOrder))
+	for _, code := range s.brokerOrder {
+		out = append(out, s.brokers[code])
+	}
+	return out
+}
+
+// User returns a user.
+func (s *State) User(username string) (*User, bool) {
+	u, ok := s.users[username]
+	return u, ok
+}
+
+// Users returns all users in the order of registration.
+func (s *State) Users() []*User {
+	out := make([]*User, 0, len(s.userOrder))
+	for _, name := range s.userOrder {
+		out = append(out, s.users[name])
+	}
+	return out
+}
+
+// Key returns a signing key, retired or not.
+func (s *State) Key(kid string) (*SigningKey, bool) {
+	for _, k := range s.keys {
+		if k.KID == kid {
+			return k, true
+		}
+	}
+	return nil, false
+}
+
+// Keys returns the keys that are not retired, in the order they were added: those that verify tokens.
+func (s *State) Keys() []*SigningKey {
+	out := make([]*SigningKey, 0, len(s.keys))
+	for _, k := range s.keys {
+		if k.Retired == 0 {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// Settling is how long a new key is only published before it signs, so that a node whose fold is a little behind, or
+// a client with an older key set, knows it when it meets its first token.
+const Settling = 5 * decide.Second
+
+// SigningKey returns the key to sign with: the newest that has settled, else, where none has, the oldest.
+func (s *State) SigningKey(now decide.Time) (*SigningKey, bool) {
+	keys := s.Keys()
+	for _, k := range slices.Backward(keys) {
+		if now-k.Created >= Settling {
+			return k, true
+		}
+	}
+	if len(keys) == 0 {
+		return nil, false
+	}
+	return keys[0], true
+}

@@ -1,0 +1,68 @@
+package identity
+
+import (
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// The scopes that a user's tokens may carry.
+const (
+	ScopeTrade      = "trade"
+	ScopeRead       = "read"
+	ScopeOnboarding = "onboarding"
+	ScopeOperator   = "operator"
+	ScopeAuditor    = "auditor"
+)
+
+// Scopes lists all scopes.
+func Scopes() []string {
+	return []string{ScopeTrade, ScopeRead, ScopeOnboarding, ScopeOperator, ScopeAuditor}
+}
+
+// Sealed is a ciphertext. Its JSON form is padded standard base64.
+type Sealed []byte
+
+// Broker is a tenant.
+type Broker struct {
+	Broker  string      `json:"broker"`
+	Name    string      `json:"name"`
+	Created decide.Time `json:"created"`
+}
+
+// User is somebody who can log in.
+type User struct {
+	Username string `json:"username"`
+	Broker   string `json:"broker"`
+	// CustomerCode confines the user's tokens to one account.
+	CustomerCode string     `json:"customer_code,omitempty"`
+	Scopes       []string   `json:"scopes"`
+	IsActive     bool       `json:"is_active"`
+	IsVerified   bool       `json:"is_verified"`
+	RateLimit    *RateLimit `json:"rate_limit,omitempty"`
+	// PasswordHash is an argon2id hash in PHC form, sealed with the username as owner.
+	PasswordHash Sealed      `json:"password_hash"`
+	Created      decide.Time `json:"created"`
+	Updated      decide.Time `json:"updated"`
+}
+
+// Has reports whether the user has the scope.
+func (u *User) Has(scope string) bool { return slices.Contains(u.Scopes, scope) }
+
+// RateLimit allows so many requests a second on average, and Burst of them at once.
+type RateLimit struct {
+	PerSecond int64 `json:"per_second"`
+	Burst     int64 `json:"burst"`
+}
+
+// MaxRate is the greatest number that a rate limit may name.
+const MaxRate = 1_000_000
+
+// SigningKey is an Ed25519 key that signs access tokens.
+type SigningKey struct {
+	KID     string      `json:"kid"` // its RFC 7638 thumbprint
+	Public  []byte      `json:"public"`
+	Private Sealed      `json:"private"` // the 32-byte seed, sealed with the kid as owner
+	Created decide.Time `json:"created"`
+	Retired decide.Time `json:"retired,omitzero"`
+}
