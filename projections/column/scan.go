@@ -1,0 +1,88 @@
+package column
+
+import (
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+)
+
+// The types below are targets for Scan. Each reads into the Go value that it points to, NULL as its zero value:
+//
+//	rows.Scan(column.IntoID(&o.Code), column.IntoText(&o.Symbol), column.IntoDecimal(&o.Amount))
+//
+// Numerics must be selected as text.
+type (
+	idTarget      decide.ID
+	timeTarget    decide.Time
+	decimalTarget fixed.Decimal
+	moneyTarget   fixed.Money
+)
+
+// IntoID reads a uuid.
+func IntoID(id *decide.ID) any { return (*idTarget)(id) }
+
+// IntoTime reads a timestamptz.
+func IntoTime(t *decide.Time) any { return (*timeTarget)(t) }
+
+// IntoDecimal reads a numeric selected as text, with the decimals that it was stored with.
+func IntoDecimal(d *fixed.Decimal) any { return (*decimalTarget)(d) }
+
+// IntoMoney reads a numeric selected as text.
+func IntoMoney(m *fixed.Money) any { return (*moneyTarget)(m) }
+
+// IntoText reads a text into any string type.
+func IntoText[S ~string](s *S) any { return textInto[S]{s} }
+
+type textInto[S ~string] struct{ s *S }
+
+// ScanText implements pgtype.TextScanner.
+func (t textInto[S]) ScanText(v pgtype.Text) error {
+	*t.s = S(v.String)
+	return nil
+}
+
+// ScanUUID implements pgtype.UUIDScanner.
+func (t *idTarget) ScanUUID(v pgtype.UUID) error {
+	*t = v.Bytes
+	return nil
+}
+
+// ScanTimestamptz implements pgtype.TimestamptzScanner.
+func (t *timeTarget) ScanTimestamptz(v pgtype.Timestamptz) error {
+	*t = 0
+	if v.Valid {
+		*t = timeTarget(decide.TimeOf(v.Time))
+	}
+	return nil
+}
+
+// ScanText implements pgtype.TextScanner.
+func (t *decimalTarget) ScanText(v pgtype.Text) error {
+	*t = decimalTarget{}
+	if !v.Valid {
+		return nil
+	}
+	d, err := fixed.ParseDecimal(v.String)
+	if err != nil {
+		return fmt.Errorf("the numeric %q: %w", v.String, err)
+	}
+	*t = decimalTarget(d)
+	return nil
+}
+
+// ScanText implements pgtype.TextScanner.
+func (t *moneyTarget) ScanText(v pgtype.Text) error {
+	*t = 0
+	if !v.Valid {
+		return nil
+	}
+	m, err := fixed.ParseMoney(v.String)
+	if err != nil {
+		return fmt.Errorf("the numeric %q: %w", v.String, err)
+	}
+	*t = moneyTarget(m)
+	return nil
+}

@@ -1,0 +1,78 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/perpetua-exchange/perpetua/schemas"
+)
+
+// lockID is the Postgres advisory lock that migrations hold, so that two nodes may migrate at once.
+const lockID = 7_305_809_141_962_330_001
+
+// versions is goose's own table, the only one whose rows don't come from a journal.
+const versions = "schema_versions"
+
+// Open returns a pool for the database at url with the settings that runners and queries want. What the url itself
+// sets (pool_max_conns, application_name, …) stays. Open doesn't connect, so it succeeds while Postgres is away.
+func Open(ctx context.Context, url string) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("projections: the database URL: %w", err)
+	}
+	cfg.MaxConns = max(cfg.MaxConns, 16, int32(4*runtime.NumCPU()))
+	cfg.MaxConnIdleTime = 5 * time.Minute
+	if cfg.ConnConfig.ConnectTimeout == 0 {
+		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	for name, value := range map[string]string{
+		"application_name":                    "perpetua",
+		"timezone":                            "UTC",
+		"jit":                                 "off", // compiling takes longer than these queries do
+		"synchronous_commit":                  "off", // rows can be rebuilt; see the package comment
+		"idle_in_transaction_session_timeout": "60000",
+	} {
+		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
+			cfg.ConnConfig.RuntimeParams[name] = value
+		}
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("projections: opening the database pool: %w", err)
+	}
+	return pool, nil
+}
+
+// Migrate brings the schema of the database up to date and returns how many migrations it applied. It takes an
+// advisory lock, so any number of nodes may call it at once.
+func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
+	files, err := fs.Sub(schemas.SQL, "sql")
+	if err != nil {
+		return 0, fmt.Errorf("projections: migrations: %w", err)
+	}
+	// Try every second for five minutes: another node may be creating an index on a large table.
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(lockID), lock.WithLockTimeout(1, 300))
+	if err != nil {
+		return 0, fmt.Errorf("projections: the migrations' lock: %w", err)
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
+		goose.WithSessionLocker(locker), goose.WithTableName(versions), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return 0, fmt.Errorf("projections: migrations: %w", err)
+	}
+	done, err := provider.Up(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("projections: migrating the database: %w", err)
+	}
+	return len(done), nil
+}

@@ -1,0 +1,196 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// DB is what queries need of a pool or a connection.
+type DB interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// Key is the place of a row in a list that grows with the log: the sequence of the record that made the row, and its
+// place among the rows of that record. It never changes, so a cursor made of it stays good for ever.
+type Key struct {
+	Sequence int64
+	Ordinal  int64
+}
+
+// Compare orders keys by sequence, then ordinal.
+func (k Key) Compare(o Key) int {
+	if k.Sequence != o.Sequence {
+		return int(min(max(k.Sequence-o.Sequence, -1), 1))
+	}
+	return int(min(max(k.Ordinal-o.Ordinal, -1), 1))
+}
+
+// String returns "sequence.ordinal", the form that a cursor wraps.
+func (k Key) String() string {
+	return strconv.FormatInt(k.Sequence, 10) + "." + strconv.FormatInt(k.Ordinal, 10)
+}
+
+// ParseKey reads what String returns.
+func ParseKey(s string) (Key, error) {
+	a, b, _ := strings.Cut(s, ".")
+	sequence, err := strconv.ParseInt(a, 10, 64)
+	ordinal, err2 := strconv.ParseInt(b, 10, 64)
+	k := Key{sequence, ordinal}
+	if err != nil || err2 != nil || k.String() != s {
+		return Key{}, fmt.Errorf("%q is not a key", s)
+	}
+	return k, nil
+}
+
+// Page says which part of a list is wanted. After and Before are exclusive and may both be given; "after" means
+// further on in the direction of the sort. With Before alone the page is the one that ends right before it.
+type Page struct {
+	Size       int
+	After      *Key
+	Before     *Key
+	Descending bool
+}
+
+// Row is a row of a paged list with its key.
+type Row[T any] struct {
+	Key   Key
+	Value T
+}
+
+// Paged is one page, in the direction of the sort.
+type Paged[T any] struct {
+	Rows        []Row[T]
+	HasNext     bool // there are rows after the last one, as of the same snapshot
+	HasPrevious bool // there are rows before the first one
+	AsOf        int64
+}
+
+// Values returns the rows without their keys, never nil.
+func (p Paged[T]) Values() []T {
+	values := make([]T, len(p.Rows))
+	for i, r := range p.Rows {
+		values[i] = r.Value
+	}
+	return values
+}
+
+// Start and End return the keys of the first and last row, or ok false for an empty page.
+func (p Paged[T]) Start() (k Key, ok bool) {
+	if len(p.Rows) == 0 {
+		return Key{}, false
+	}
+	return p.Rows[0].Key, true
+}
+
+// End returns the key of the last row.
+func (p Paged[T]) End() (k Key, ok bool) {
+	if len(p.Rows) == 0 {
+		return Key{}, false
+	}
+	return p.Rows[len(p.Rows)-1].Key, true
+}
+
+// List is a query over one table: which columns of which rows, and how a row is read. Where must hold at least the
+// condition that confines the list to what the caller may see.
+type List[T any] struct {
+	Journal string // whose checkpoint the answer is as of
+	Columns string // what Scan reads, in its order
+	From    string // the table, or a join
+	Where   Where
+	Keys    [2]string // the columns of a row's key, for a paged list
+	Order   string    // for a bounded list
+	Limit   int       // for a bounded list; 0 means none
+	Scan    func(row pgx.CollectableRow, into *T, key ...any) error
+}
+
+// All returns every row, at most Limit, in the given order, and the sequence that the rows are as of.
+func (l List[T]) All(ctx context.Context, db DB) ([]T, int64, error) {
+	sql := "SELECT " + l.Columns + " FROM " + l.From + l.Where.sql()
+	if l.Order != "" {
+		sql += " ORDER BY " + l.Order
+	}
+	if l.Limit > 0 {
+		sql += " LIMIT " + strconv.Itoa(l.Limit)
+	}
+	var out []T
+	asOf, err := Read(ctx, db, l.Journal, Statement{sql, l.Where.args, func(rows pgx.Rows) (err error) {
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (v T, err error) { return v, l.Scan(row, &v) })
+		return err
+	}})
+	return out, asOf, err
+}
+
+// One returns the first row in the given order and whether there is one.
+func (l List[T]) One(ctx context.Context, db DB) (v T, found bool, asOf int64, err error) {
+	l.Limit = 1
+	rows, asOf, err := l.All(ctx, db)
+	if err != nil || len(rows) == 0 {
+		return v, false, asOf, err
+	}
+	return rows[0], true, asOf, nil
+}
+
+// Page returns one page of the list in the order of its keys. Whether there are rows before and after it is read in
+// the same snapshot, never guessed.
+func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
+	backwards := p.Before != nil && p.After == nil // the page that ends at a cursor is read from there
+	forward, away := ">", "<="
+	if p.Descending {
+		forward, away = "<", ">="
+	}
+	key := "(" + l.Keys[0] + ", " + l.Keys[1] + ")"
+	where := l.Where.clone()
+	var beyond []Statement // what tells whether there are rows on the far side of a cursor
+	var behind, ahead bool
+	exists := func(operator string, k Key, into *bool) {
+		w := l.Where.clone()
+		w.And(key+" "+operator+" (?, ?)", k.Sequence, k.Ordinal)
+		beyond = append(beyond, Statement{"SELECT EXISTS (SELECT FROM " + l.From + w.sql() + ")", w.args, func(rows pgx.Rows) (err error) {
+			*into, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+			return err
+		}})
+	}
+	if p.After != nil {
+		where.And(key+" "+forward+" (?, ?)", p.After.Sequence, p.After.Ordinal)
+		exists(away, *p.After, &behind)
+	}
+	if p.Before != nil {
+		where.And(key+" "+opposite(forward)+" (?, ?)", p.Before.Sequence, p.Before.Ordinal)
+		exists(opposite(away), *p.Before, &ahead)
+	}
+	direction := " ASC"
+	if p.Descending != backwards {
+		direction = " DESC"
+	}
+	sql := "SELECT " + l.Columns + ", " + l.Keys[0] + ", " + l.Keys[1] + " FROM " + l.From + where.sql() +
+		" ORDER BY " + l.Keys[0] + direction + ", " + l.Keys[1] + direction + " LIMIT " + strconv.Itoa(p.Size+1)
+	var rows []Row[T]
+	read := Statement{sql, where.args, func(r pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(r, func(row pgx.CollectableRow) (v Row[T], err error) {
+			return v, l.Scan(row, &v.Value, &v.Key.Sequence, &v.Key.Ordinal)
+		})
+		return err
+	}}
+	asOf, err := Read(ctx, db, l.Journal, append([]Statement{read}, beyond...)...)
+	if err != nil {
+		return Paged[T]{}, err
+	}
+	more := len(rows) > p.Size
+	if more {
+		rows = rows[:p.Size]
+	}
+	if backwards {
+		slices.Reverse(rows)
+		return Paged[T]{Rows: rows, HasNext: ahead, HasPrevious: more, AsOf: asOf}, nil
+	}
+	return Paged[T]{Rows: rows, HasNext: more || ahead, HasPrevious: behind, AsOf: asOf}, nil
+}
+
+func opposite(operator string) string {
+	return strings.NewReplacer("<", ">", ">", "<").Replace(operator)
+}

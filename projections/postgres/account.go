@@ -1,0 +1,152 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// account is the operating system's user that runs the server.
+type account struct {
+	name     string
+	uid, gid int
+	other    bool // not this process's own
+}
+
+// chooseAccount takes this process's user, or for root the owner of an existing
+// data directory, else the first of postgres and nobody that exists.
+func chooseAccount(data string) (account, error) {
+	if uid := os.Getuid(); uid != 0 {
+		return account{name: strconv.Itoa(uid), uid: uid, gid: os.Getgid()}, nil
+	}
+	if info, err := os.Stat(data); err == nil {
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 {
+			return account{name: strconv.Itoa(int(stat.Uid)), uid: int(stat.Uid), gid: int(stat.Gid), other: true}, nil
+		}
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		found, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.Atoi(found.Uid)
+		gid, err2 := strconv.Atoi(found.Gid)
+		if err := errors.Join(err1, err2); err != nil || uid == 0 {
+			continue
+		}
+		return account{name: name, uid: uid, gid: gid, other: true}, nil
+	}
+	return account{}, errors.New("Postgres does not run as root, and there is neither a user postgres nor nobody: run as an ordinary user, or give --database-url")
+}
+
+// attributes makes a command run as the account, in a process group of its own
+// so that Ctrl-C in a terminal reaches this process alone.
+func (a account) attributes() *syscall.SysProcAttr {
+	attributes := &syscall.SysProcAttr{Setpgid: true}
+	if a.other {
+		attributes.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}
+	}
+	endWithParent(attributes)
+	return attributes
+}
+
+// reaches says whether the account may pass through all folders down to path,
+// by the mode bits alone.
+func (a account) reaches(path string) bool {
+	if !a.other {
+		return true
+	}
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	for ; ; path = filepath.Dir(path) {
+		info, err := os.Stat(path)
+		if err != nil {
+			return false
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return false
+		}
+		bit := fs.FileMode(0o001)
+		switch {
+		case int(stat.Uid) == a.uid:
+			bit = 0o100
+		case int(stat.Gid) == a.gid:
+			bit = 0o010
+		}
+		if info.Mode()&bit == 0 {
+			return false
+		}
+		if path == filepath.Dir(path) {
+			return true
+		}
+	}
+}
+
+// locationFile in Dir names the folder that holds the data when Dir cannot be
+// reached by the account. It binds them: without Dir, the data are not found
+// again, so a new Dir does not meet the rows of an old one.
+const locationFile = "location"
+
+// place returns the folder for the data directory, owned by the account: below
+// dir if the account can reach that, else in a place for variable data.
+func (a account) place(dir string, logger *slog.Logger) (string, error) {
+	base := filepath.Join(dir, "cluster")
+	if a.reaches(dir) {
+		return base, a.makeFolder(base)
+	}
+	note := filepath.Join(dir, locationFile)
+	if text, err := os.ReadFile(note); err == nil {
+		base = strings.TrimSpace(string(text))
+		if _, err := os.Stat(base); err == nil {
+			return base, a.makeFolder(base)
+		}
+	}
+	for _, parent := range []string{"/var/lib/perpetua", os.TempDir()} {
+		if err := os.MkdirAll(parent, 0o755); err != nil || !a.reaches(parent) {
+			continue
+		}
+		made, err := os.MkdirTemp(parent, "postgres-")
+		if err != nil {
+			continue
+		}
+		if err := errors.Join(a.makeFolder(made), os.WriteFile(note, []byte(made+"\n"), 0o600)); err != nil {
+			return "", err
+		}
+		logger.Warn("the user that Postgres runs as cannot reach the data folder; its data lie elsewhere",
+			"user", a.name, "folder", dir, "data", made)
+		return made, nil
+	}
+	return "", fmt.Errorf("user %s, as which Postgres would run, can reach neither %s nor another place for its data: make the folder's parents passable (chmod o+x)", a.name, dir)
+}
+
+func (a account) makeFolder(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	return a.own(path)
+}
+
+// writeFile writes a file that only the account (and root) can read.
+func (a account) writeFile(path, text string) error {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return err
+	}
+	return a.own(path)
+}
+
+func (a account) own(path string) error {
+	if !a.other {
+		return nil
+	}
+	return os.Chown(path, a.uid, a.gid)
+}

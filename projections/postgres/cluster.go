@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// cluster is a Postgres data directory with what runs it.
+type cluster struct {
+	account  account
+	binaries string // the folder of postgres and initdb
+	base     string // ours, owned by the account; holds data
+	data     string // the data directory
+	log      string
+	port     string // the file with the last port
+	logger   *slog.Logger
+}
+
+// passwordFile is kept inside the data directory, so that both appear and
+// disappear together. Mode 0600.
+const passwordFile = "perpetua.password"
+
+// openCluster finds the place, the account and the binaries.
+func openCluster(ctx context.Context, dir string, logger *slog.Logger) (*cluster, error) {
+	account, err := chooseAccount(filepath.Join(dir, "cluster", "data"))
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{
+		account: account,
+		log:     filepath.Join(dir, "postgres.log"),
+		port:    filepath.Join(dir, "port"),
+		logger:  logger,
+	}
+	if c.base, err = account.place(dir, logger); err != nil {
+		return nil, err
+	}
+	c.data = filepath.Join(c.base, "data")
+	version, _ := c.version()
+	if c.binaries, err = findBinaries(ctx, account, version, logger); err != nil {
+		return nil, err
+	}
+	// The server's log starts again when it has grown large.
+	if info, err := os.Stat(c.log); err == nil && info.Size() > 16<<20 {
+		if err := os.Truncate(c.log, 0); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// version is the major version that made the data directory, "" if there is none.
+func (c *cluster) version() (string, error) {
+	text, err := os.ReadFile(filepath.Join(c.data, "PG_VERSION"))
+	return strings.TrimSpace(string(text)), err
+}
+
+// prepare makes sure of a usable data directory and returns its password.
+func (c *cluster) prepare(ctx context.Context) (string, error) {
+	version, err := c.version()
+	if err == nil {
+		ours, err := majorVersion(ctx, c.binaries)
+		if err != nil {
+			return "", err
+		}
+		password, err := os.ReadFile(filepath.Join(c.data, passwordFile))
+		switch {
+		case err == nil && version == ours:
+			return strings.TrimSpace(string(password)), nil
+		case err != nil && !errors.Is(err, os.ErrNotExist):
+			return "", err
+		}
+		c.logger.Warn("the embedded Postgres data cannot be used by this Postgres; starting with an empty database, which the projections fill again",
+			"dir", c.data, "version", version, "postgres", ours, "password", err == nil)
+		if err := os.RemoveAll(c.data); err != nil {
+			return "", err
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("%w (made by another user?)", err)
+	}
+	return c.initialize(ctx)
+}
+
+// initialize runs initdb beside the final place and renames the result, so a
+// kill leaves no half of a data directory there.
+func (c *cluster) initialize(ctx context.Context) (string, error) {
+	fresh := filepath.Join(c.base, "new")
+	for _, path := range []string{fresh, c.data} {
+		if err := os.RemoveAll(path); err != nil {
+			return "", err
+		}
+	}
+	password := rand.Text()
+	file := filepath.Join(c.base, "password.tmp")
+	if err := c.account.writeFile(file, password+"\n"); err != nil {
+		return "", err
+	}
+	defer os.Remove(file)
+	command := c.run("initdb", "-D", fresh, "--username", superuser, "--pwfile", file,
+		"--encoding", "UTF8", "--locale", "C", "--auth", "scram-sha-256")
+	out, err := runBounded(ctx, command)
+	if err != nil {
+		return "", fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	if err := os.Rename(file, filepath.Join(fresh, passwordFile)); err != nil {
+		return "", err
+	}
+	if err := os.Rename(fresh, c.data); err != nil {
+		return "", err
+	}
+	c.logger.Info("embedded Postgres initialized", "dir", c.data, "user", c.account.name)
+	return password, nil
+}
+
+// run prepares one of the Postgres programs to run as the account, without this
+// process's PG… variables, away from the terminal's Ctrl-C.
+func (c *cluster) run(program string, arguments ...string) *exec.Cmd {
+	command := exec.Command(filepath.Join(c.binaries, program), arguments...)
+	command.Dir = c.base
+	command.Env = []string{"PATH=" + c.binaries + ":/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=" + c.base}
+	command.SysProcAttr = c.account.attributes()
+	return command
+}
+
+// runBounded runs a short command to its end, or kills it when ctx ends.
+func runBounded(ctx context.Context, command *exec.Cmd) (string, error) {
+	var out strings.Builder
+	command.Stdout, command.Stderr = &out, &out
+	if err := command.Start(); err != nil {
+		return "", err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = command.Process.Kill() })
+	defer stop()
+	err := command.Wait()
+	return out.String(), errors.Join(err, ctx.Err())
+}
+
+// choosePort returns the last port at the first attempt, if it is free.
+func (c *cluster) choosePort(attempt int) (int, error) {
+	want := 0
+	if text, err := os.ReadFile(c.port); err == nil && attempt == 1 {
+		if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 16); err == nil {
+			want = int(n)
+		}
+	}
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", want))
+	if err != nil && want != 0 {
+		listener, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+func (c *cluster) rememberPort(port int) error {
+	return os.WriteFile(c.port, fmt.Appendln(nil, port), 0o600)
+}
+
+// lastLog returns the end of the server's log, for an error.
+func (c *cluster) lastLog() string {
+	text, err := os.ReadFile(c.log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-12):], "\n")
+}

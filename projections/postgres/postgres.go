@@ -1,0 +1,155 @@
+// Package postgres runs a Postgres server of our own for the projections, so
+// that `perpetua run` needs nothing installed.
+//
+// It uses the newest Postgres found on the machine, or downloads one, and starts
+// it on loopback with a random password. Postgres refuses to run as root; started
+// by root, it runs as the user postgres or nobody, in a folder that this user can
+// reach.
+//
+// What is in it are projections: all of it can be rebuilt from the log. That is
+// why the settings trade a little durability for speed, never consistency
+// (synchronous_commit is off: a power cut may lose the last transactions, rows
+// and checkpoint together), and why a cluster that cannot be used, of another
+// major version or without its password, is replaced by an empty one.
+//
+// If this process is killed, the server is told to stop (Linux) or goes on as an
+// orphan; the next Start on the folder stops it and starts anew.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/broker"
+)
+
+const (
+	// superuser is the database role, and database the database, of the URL.
+	superuser = "perpetua"
+	database  = "perpetua"
+
+	// startLimit bounds a start with crash recovery.
+	startLimit = 2 * time.Minute
+	// stopLimit is how long a fast shutdown may take before an immediate one.
+	stopLimit = 20 * time.Second
+)
+
+// Config says where to run the server.
+type Config struct {
+	// Dir is the server's folder, created if missing. Required. It should be
+	// reachable (mode x for others on it and its parents) when started by root;
+	// where it is not, the data lie elsewhere and Dir/location names the place.
+	Dir string
+	// Logger gets the launcher's messages; slog.Default() if nil. The server's
+	// own go to Dir/postgres.log.
+	Logger *slog.Logger
+}
+
+// Server is a running Postgres server.
+type Server struct {
+	url     string
+	process *process
+	lock    *broker.Lock
+	logger  *slog.Logger
+	once    sync.Once
+	err     error
+}
+
+// Start starts the server and returns when it answers. If another process uses
+// the folder, the error is a *broker.InUseError.
+func Start(ctx context.Context, config Config) (*Server, error) {
+	if config.Dir == "" {
+		return nil, errors.New("postgres: no folder")
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	dir, err := filepath.Abs(config.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	lock, err := broker.LockFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	s := &Server{lock: lock, logger: config.Logger}
+	if err := s.open(ctx, dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("postgres: %w", err), lock.Unlock())
+	}
+	return s, nil
+}
+
+func (s *Server) open(ctx context.Context, dir string) error {
+	c, err := openCluster(ctx, dir, s.logger)
+	if err != nil {
+		return err
+	}
+	if err := c.stopOrphan(ctx); err != nil {
+		return err
+	}
+	password, err := c.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	// Another process may take the port between our choice and Postgres's
+	// listen, so a few are tried.
+	for attempt := 1; ; attempt++ {
+		port, err := c.choosePort(attempt)
+		if err != nil {
+			return err
+		}
+		address := url.URL{
+			Scheme: "postgres", User: url.UserPassword(superuser, password),
+			Host: fmt.Sprintf("127.0.0.1:%d", port), Path: "/" + database, RawQuery: "sslmode=disable",
+		}
+		s.process, err = c.launch(port)
+		if err != nil {
+			return err
+		}
+		err = s.process.awaitAnswer(ctx, address)
+		if err == nil {
+			s.url = address.String()
+			s.logger.Info("embedded Postgres started", "port", port, "dir", c.data, "pid", s.process.pid())
+			return c.rememberPort(port)
+		}
+		err = errors.Join(err, s.process.stop())
+		if attempt == 5 || !errors.Is(err, errExited) || ctx.Err() != nil {
+			return fmt.Errorf("%w\n%s", err, c.lastLog())
+		}
+	}
+}
+
+// URL returns the address of the database, with the password.
+func (s *Server) URL() string { return s.url }
+
+// Done is closed when the server's process has ended, by Close or by itself.
+func (s *Server) Done() <-chan struct{} { return s.process.done }
+
+// Close stops the server, ending open connections, and waits until it is gone.
+func (s *Server) Close() error {
+	s.once.Do(func() {
+		s.err = errors.Join(s.process.stop(), s.lock.Unlock())
+		s.logger.Info("embedded Postgres stopped")
+	})
+	return s.err
+}
+
+// Postgres's shutdown signals: fast ends sessions and writes a checkpoint,
+// immediate ends at once and leaves recovery to the next start.
+const (
+	fastShutdown      = syscall.SIGINT
+	immediateShutdown = syscall.SIGQUIT
+)

@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"runtime"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// errExited says that the server ended before it answered.
+var errExited = errors.New("the server ended while starting")
+
+// process is the postmaster, a child of this process.
+type process struct {
+	command *exec.Cmd
+	done    chan struct{}
+}
+
+// launch starts the postmaster with our settings.
+func (c *cluster) launch(port int) (*process, error) {
+	log, err := os.OpenFile(c.log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	arguments := []string{"-D", c.data}
+	for _, setting := range []string{
+		"listen_addresses=127.0.0.1",
+		fmt.Sprintf("port=%d", port),
+		"unix_socket_directories=",
+		"max_connections=200",
+		"shared_buffers=128MB",
+		// Rows and checkpoint are lost together or not at all, and the log
+		// has them: no need to wait for the disk at every commit.
+		"synchronous_commit=off",
+		"max_wal_size=2GB",
+		"checkpoint_timeout=15min",
+		"jit=off",
+		"timezone=UTC",
+		"log_timezone=UTC",
+		"logging_collector=off",
+	} {
+		arguments = append(arguments, "-c", setting)
+	}
+	p := &process{command: c.run("postgres", arguments...), done: make(chan struct{})}
+	p.command.Stdout, p.command.Stderr = log, log
+	started := make(chan error)
+	go func() {
+		// The kernel signals the child when the thread that started it ends,
+		// so that thread must live as long as the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.command.Start()
+		started <- err
+		if err == nil {
+			_ = p.command.Wait() // its exit code is in ProcessState
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.command.Path, err)
+	}
+	return p, nil
+}
+
+func (p *process) pid() int { return p.command.Process.Pid }
+
+// awaitAnswer waits until the server takes connections and the database exists.
+func (p *process) awaitAnswer(ctx context.Context, address url.URL) error {
+	maintenance := address
+	maintenance.Path = "/postgres"
+	pause := time.NewTicker(20 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		err := createDatabase(ctx, maintenance.String())
+		if err == nil {
+			return nil
+		}
+		// A server that answers with an error other than "starting up" will
+		// not answer differently later.
+		refusal := (*pgconn.PgError)(nil)
+		if errors.As(err, &refusal) && refusal.Code != "57P03" {
+			return err
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("%w (%s)", errExited, p.command.ProcessState)
+		case <-ctx.Done():
+			return fmt.Errorf("the server does not answer: %w", errors.Join(ctx.Err(), err))
+		case <-pause.C:
+		}
+	}
+}
+
+func createDatabase(ctx context.Context, maintenance string) error {
+	connection, err := pgx.Connect(ctx, maintenance)
+	if err != nil {
+		return err
+	}
+	defer connection.Close(ctx)
+	var exists bool
+	if err := connection.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", database).Scan(&exists); err != nil || exists {
+		return err
+	}
+	_, err = connection.Exec(ctx, "create database "+database)
+	return err
+}
+
+// stop ends the server and waits for it, with less and less patience.
+func (p *process) stop() error {
+	for _, signal := range []os.Signal{fastShutdown, immediateShutdown, os.Kill} {
+		if err := p.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return fmt.Errorf("postgres: stop process %d: %w", p.pid(), err)
+		}
+		select {
+		case <-p.done:
+			return nil
+		case <-time.After(stopLimit):
+		}
+	}
+	return fmt.Errorf("postgres: process %d does not end", p.pid())
+}

@@ -1,0 +1,107 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Statement is one query of a read, and what to do with its rows.
+type Statement struct {
+	SQL     string
+	Args    []any
+	Collect func(rows pgx.Rows) error
+}
+
+// Read runs the statements in one snapshot together with the journal's checkpoint, all in one round trip, and returns
+// the sequence that their rows are as of: -1 if nothing of the journal was applied yet.
+func Read(ctx context.Context, db DB, journal string, statements ...Statement) (asOf int64, err error) {
+	// In the pipeline of a batch the explicit transaction gives all statements one snapshot. Should one fail, the
+	// connection is left inside of it, and the pool closes a connection that comes back in that state.
+	b := &pgx.Batch{}
+	b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	b.Queue("SELECT sequence FROM checkpoints WHERE journal = $1 ORDER BY partition LIMIT 1", journal)
+	for _, s := range statements {
+		b.Queue(s.SQL, s.Args...)
+	}
+	b.Queue("COMMIT")
+	results := db.SendBatch(ctx, b)
+	defer func() {
+		if closed := results.Close(); err == nil && closed != nil {
+			err = fmt.Errorf("projections: reading %s: %w", journal, closed)
+		}
+	}()
+	if _, err = results.Exec(); err != nil {
+		return -1, fmt.Errorf("projections: reading %s: %w", journal, err)
+	}
+	asOf = -1
+	if err = results.QueryRow().Scan(&asOf); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return -1, fmt.Errorf("projections: reading the checkpoint of %s: %w", journal, err)
+	}
+	for _, s := range statements {
+		rows, err := results.Query()
+		if err == nil {
+			err = s.Collect(rows)
+		}
+		if err != nil {
+			return -1, fmt.Errorf("projections: reading %s: %w", journal, err)
+		}
+	}
+	if _, err = results.Exec(); err != nil {
+		return -1, fmt.Errorf("projections: reading %s: %w", journal, err)
+	}
+	return asOf, nil
+}
+
+// Where is a conjunction of conditions. Only those that a request has are in the statement, so that each combination
+// gets the plan that suits it.
+type Where struct {
+	conditions []string
+	args       []any
+}
+
+// And adds a condition, in which each ? stands for the next argument.
+func (w *Where) And(condition string, args ...any) {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(condition, "?")
+		b.WriteString(before)
+		if !found {
+			break
+		}
+		w.args = append(w.args, args[0])
+		args = args[1:]
+		b.WriteString("$" + strconv.Itoa(len(w.args)))
+		condition = after
+	}
+	w.conditions = append(w.conditions, b.String())
+}
+
+// AndText adds "column = value" unless the value is empty.
+func (w *Where) AndText(column, value string) {
+	if value != "" {
+		w.And(column+" = ?", value)
+	}
+}
+
+// AndAnyOf adds "column is one of values" unless there are none.
+func (w *Where) AndAnyOf(column string, values []string) {
+	if len(values) > 0 {
+		w.And(column+" = ANY(?)", values)
+	}
+}
+
+func (w *Where) sql() string {
+	if len(w.conditions) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(w.conditions, " AND ")
+}
+
+func (w *Where) clone() Where {
+	return Where{append([]string(nil), w.conditions...), append([]any(nil), w.args...)}
+}
