@@ -53,7 +53,6 @@ func (a account) attributes() *syscall.SysProcAttr {
 	if a.other {
 		attributes.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}
 	}
-	endWithParent(attributes)
 	return attributes
 }
 

@@ -51,6 +51,7 @@ func (c *cluster) launch(port int) (*process, error) {
 	}
 	p := &process{command: c.run("postgres", arguments...), done: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = log, log
+	endWithParent(p.command.SysProcAttr)
 	started := make(chan error)
 	go func() {
 		// The kernel signals the child when the thread that started it ends,

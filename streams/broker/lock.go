@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // InUseError says that another process holds a folder.
@@ -58,4 +60,22 @@ func (l *Lock) Unlock() error { return l.file.Close() }
 func writeAt(file *os.File, text string) error {
 	_, err := file.WriteAt([]byte(text), 0)
 	return err
+}
+
+// WaitFolder takes the folder like LockFolder, and waits while another process
+// holds it.
+func WaitFolder(ctx context.Context, dir string) (*Lock, error) {
+	pause := time.NewTicker(50 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		lock, err := LockFolder(dir)
+		if inUse := (*InUseError)(nil); !errors.As(err, &inUse) {
+			return lock, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		case <-pause.C:
+		}
+	}
 }

@@ -1,0 +1,368 @@
+package postgres_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perpetua-exchange/perpetua/projections/postgres"
+	"github.com/perpetua-exchange/perpetua/streams/broker"
+)
+
+// The test binary starts itself again as a server's parent (to be killed) and
+// as another user.
+const (
+	serveVariable = "PERPETUA_TEST_SERVE"
+	userVariable  = "PERPETUA_TEST_AS_USER"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(serveVariable); dir != "" {
+		os.Exit(serve(dir))
+	}
+	os.Exit(m.Run())
+}
+
+// serve runs a server until its input ends.
+func serve(dir string) int {
+	s, err := postgres.Start(context.Background(), postgres.Config{Dir: dir})
+	if err != nil {
+		fmt.Println("failed", err)
+		return 1
+	}
+	fmt.Println("ready", s.URL())
+	bufio.NewReader(os.Stdin).ReadString('\n')
+	s.Close()
+	return 0
+}
+
+// folder makes a folder that another user can reach; t.TempDir() may not be.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "perpetua-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func start(t *testing.T, dir string) *postgres.Server {
+	t.Helper()
+	s, err := postgres.Start(t.Context(), postgres.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(context.Background()) })
+	return c
+}
+
+func ask[T any](t *testing.T, c *pgx.Conn, sql string, arguments ...any) T {
+	t.Helper()
+	var v T
+	if err := c.QueryRow(t.Context(), sql, arguments...).Scan(&v); err != nil {
+		t.Fatal(sql, err)
+	}
+	return v
+}
+
+func TestStartStopStart(t *testing.T) {
+	dir := folder(t)
+	s := start(t, dir)
+	c := connect(t, s.URL())
+	for setting, want := range map[string]string{
+		"server_encoding": "UTF8", "lc_collate": "C", "lc_ctype": "C", "fsync": "on",
+		"full_page_writes": "on", "listen_addresses": "127.0.0.1", "TimeZone": "UTC",
+	} {
+		sql := "select current_setting($1)"
+		if setting == "lc_collate" {
+			sql = "select datcollate from pg_database where datname = current_database() and $1 <> ''"
+		} else if setting == "lc_ctype" {
+			sql = "select datctype from pg_database where datname = current_database() and $1 <> ''"
+		}
+		if got := ask[string](t, c, sql, setting); got != want {
+			t.Errorf("%s is %q, want %q", setting, got, want)
+		}
+	}
+	if got := ask[string](t, c, "select current_database()"); got != "perpetua" {
+		t.Errorf("database %q", got)
+	}
+	if _, err := c.Exec(t.Context(), "create table kept as select 7 as n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.Done():
+	default:
+		t.Fatal("Close returned while the server was running")
+	}
+	again := start(t, dir)
+	if again.URL() != s.URL() {
+		t.Errorf("the address was %s and is %s", s.URL(), again.URL())
+	}
+	if n := ask[int](t, connect(t, again.URL()), "select n from kept"); n != 7 {
+		t.Errorf("the row is %d", n)
+	}
+}
+
+func TestPasswordIsNeeded(t *testing.T) {
+	s := start(t, folder(t))
+	config, err := pgx.ParseConfig(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Password = "wrong"
+	if c, err := pgx.ConnectConfig(t.Context(), config); err == nil {
+		c.Close(t.Context())
+		t.Fatal("connected with a wrong password")
+	}
+}
+
+func TestSecondStartIsRefused(t *testing.T) {
+	dir := folder(t)
+	start(t, dir)
+	_, err := postgres.Start(t.Context(), postgres.Config{Dir: dir})
+	if inUse := (*broker.InUseError)(nil); !errors.As(err, &inUse) || inUse.PID != os.Getpid() {
+		t.Fatalf("got %v, want the folder in use by this process", err)
+	}
+}
+
+// child starts this test binary as a process that runs a server on dir.
+func child(t *testing.T, dir string) (command *exec.Cmd, url string) {
+	t.Helper()
+	command = exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), serveVariable+"="+dir)
+	command.Stderr = os.Stderr
+	input, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { input.Close(); command.Process.Kill(); command.Wait() })
+	line, err := bufio.NewReader(output).ReadString('\n')
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if err != nil || word != "ready" {
+		t.Fatalf("the child says %q, %v", line, err)
+	}
+	return command, rest
+}
+
+func TestParentKilled(t *testing.T) {
+	dir := folder(t)
+	command, url := child(t, dir)
+	c := connect(t, url)
+	if _, err := c.Exec(t.Context(), "create table kept as select 7 as n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	command.Wait()
+	s := start(t, dir)
+	if n := ask[int](t, connect(t, s.URL()), "select n from kept"); n != 7 {
+		t.Errorf("the row is %d", n)
+	}
+}
+
+// An orphan whose parent's death it did not hear of, as on systems other than
+// Linux: a server started by hand on the same data directory.
+func TestOrphanIsStopped(t *testing.T) {
+	dir := folder(t)
+	s := start(t, dir)
+	c := connect(t, s.URL())
+	data := ask[string](t, c, "select current_setting('data_directory')")
+	pid := postmaster(t, data)
+	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		t.Skip("no /proc")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, "-D", data, "-c", "port="+freePort(t), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")
+	info, err := os.Stat(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() == 0 {
+		owner := info.Sys().(*syscall.Stat_t)
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}}
+	}
+	command.Dir = data
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { command.Wait(); close(ended) }()
+	t.Cleanup(func() { command.Process.Kill(); <-ended })
+	await(t, "the orphan to run", func() bool {
+		text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+		return err == nil && strings.Contains(string(text), "ready")
+	})
+	start(t, dir)
+	select {
+	case <-ended:
+	default:
+		t.Fatal("the orphan still runs")
+	}
+}
+
+// A pid file that names a living process which is no Postgres.
+func TestStalePIDFileOfAnotherProcess(t *testing.T) {
+	dir := folder(t)
+	s := start(t, dir)
+	data := ask[string](t, connect(t, s.URL()), "select current_setting('data_directory')")
+	s.Close()
+	other := exec.Command("sleep", "60")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { other.Process.Kill(); other.Wait() }()
+	text := fmt.Sprintf("%d\n%s\n1\n1\n\n\n\n", other.Process.Pid, data)
+	if err := os.WriteFile(filepath.Join(data, "postmaster.pid"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir)
+	if err := other.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Fatal("the other process was stopped", err)
+	}
+}
+
+func TestUnusableDataAreReplaced(t *testing.T) {
+	dir := folder(t)
+	s := start(t, dir)
+	data := ask[string](t, connect(t, s.URL()), "select current_setting('data_directory')")
+	s.Close()
+	if err := os.Remove(filepath.Join(data, "perpetua.password")); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask[int](t, connect(t, start(t, dir).URL()), "select 1"); got != 1 {
+		t.Fatal(got)
+	}
+}
+
+func TestFolderThatTheServersUserCannotReach(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	dir := folder(t)
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	inner := filepath.Join(dir, "postgres")
+	s := start(t, inner)
+	text, err := os.ReadFile(filepath.Join(inner, "location"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := strings.TrimSpace(string(text))
+	t.Cleanup(func() { os.RemoveAll(place) })
+	data := ask[string](t, connect(t, s.URL()), "select current_setting('data_directory')")
+	if filepath.Dir(data) != place {
+		t.Fatalf("data in %s, location says %s", data, place)
+	}
+	s.Close()
+	if again := start(t, inner); again.URL() != s.URL() {
+		t.Fatalf("another server: %s", again.URL())
+	}
+}
+
+// Run by root, the suite runs once more as an ordinary user.
+func TestAsOrdinaryUser(t *testing.T) {
+	if os.Getuid() != 0 || os.Getenv(userVariable) != "" {
+		t.Skip("needs root")
+	}
+	dir := folder(t)
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "postgres.test")
+	content, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, "-test.v", "-test.run", "StartStopStart|ParentKilled|OrphanIsStopped")
+	command.Dir = dir
+	command.Env = append(os.Environ(), userVariable+"=1", "HOME="+dir, "TMPDIR="+dir)
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := command.CombinedOutput()
+	if err != nil || strings.Count(string(out), "--- PASS") != 3 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+func postmaster(t *testing.T, data string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.SplitN(string(text), "\n", 2)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// await polls a condition that nothing announces, for at most 30 s.
+func await(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-deadline:
+			t.Fatal("waited in vain for " + what)
+		case <-tick.C:
+		}
+	}
+}
