@@ -1,0 +1,166 @@
+package conform
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/perpetua-exchange/perpetua/schemas"
+)
+
+func open(t *testing.T) *OpenAPI {
+	t.Helper()
+	o, err := NewOpenAPI(schemas.OpenAPI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// walk calls visit with every object in the document and its pointer.
+func walk(value any, at string, visit func(at string, object map[string]any)) {
+	switch v := value.(type) {
+	case map[string]any:
+		visit(at, v)
+		for name, member := range v {
+			walk(member, at+"/"+Escape(name), visit)
+		}
+	case []any:
+		for i, item := range v {
+			walk(item, fmt.Sprintf("%s/%d", at, i), visit)
+		}
+	}
+}
+
+// TestDescriptionIsSound compiles every schema, follows every reference and holds every example against its schema.
+func TestDescriptionIsSound(t *testing.T) {
+	o := open(t)
+	examples := 0
+	walk(o.root, "", func(at string, object map[string]any) {
+		if ref, ok := object["$ref"].(string); ok {
+			if v, _ := o.At(strings.TrimPrefix(ref, "#")); v == nil {
+				t.Errorf("%s refers to %s, which is not there", at, ref)
+			}
+		}
+		if _, ok := object["schema"]; !ok {
+			return
+		}
+		if _, err := o.Schema(at + "/schema"); err != nil {
+			t.Error(err)
+			return
+		}
+		check := func(value any) {
+			examples++
+			if err := o.validate(at+"/schema", value); err != nil {
+				t.Errorf("%s: the example: %v", at, err)
+			}
+		}
+		if example, ok := object["example"]; ok {
+			check(example)
+		}
+		named, _ := object["examples"].(map[string]any)
+		for name := range named {
+			value, _ := o.At(at + "/examples/" + Escape(name) + "/value")
+			check(value)
+		}
+	})
+	if examples < 25 {
+		t.Errorf("only %d examples were found", examples)
+	}
+	named, _ := o.At("/components/schemas")
+	for name := range named.(map[string]any) {
+		if _, err := o.Schema("/components/schemas/" + name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestEveryOperationIsComplete wants of each operation what a stranger needs: an id of its own, a summary, a tag, and
+// its path parameters.
+func TestEveryOperationIsComplete(t *testing.T) {
+	o := open(t)
+	ids := make(map[string]Route)
+	for _, r := range o.Routes() {
+		at := "/paths/" + Escape(r.Path)
+		value, _ := o.At(at + "/" + strings.ToLower(r.Method))
+		op := value.(map[string]any)
+		id, _ := op["operationId"].(string)
+		if other, ok := ids[id]; ok || id == "" {
+			t.Errorf("%s: operationId %q, which %s has too", r, id, other)
+		}
+		ids[id] = r
+		if op["summary"] == nil || op["tags"] == nil {
+			t.Errorf("%s has no summary or no tag", r)
+		}
+		named := make(map[string]bool)
+		for _, place := range []string{at + "/parameters", at + "/" + strings.ToLower(r.Method) + "/parameters"} {
+			list, _ := o.At(place)
+			items, _ := list.([]any)
+			for i := range items {
+				p, _ := o.At(fmt.Sprintf("%s/%d", place, i))
+				parameter := p.(map[string]any)
+				if parameter["in"] == "path" {
+					named[parameter["name"].(string)] = true
+				}
+			}
+		}
+		for _, part := range strings.Split(r.Path, "/") {
+			if strings.HasPrefix(part, "{") && !named[strings.Trim(part, "{}")] {
+				t.Errorf("%s: the parameter %s is not described", r, part)
+			}
+		}
+	}
+}
+
+func TestResponse(t *testing.T) {
+	o := open(t)
+	header := func(pairs ...string) http.Header {
+		h := http.Header{}
+		for i := 0; i < len(pairs); i += 2 {
+			h.Add(pairs[i], pairs[i+1])
+		}
+		return h
+	}
+	const fees = "/v1/customers/C-1/fee-profile"
+	plain := header("Content-Type", "application/json", "X-Log-Position", "trading/0@7")
+	for _, tt := range []struct {
+		name, method, path string
+		status             int
+		header             http.Header
+		body, fault        string
+	}{
+		{"good", "GET", fees, 200, plain, `[{"symbol":"B_PERP","maker_fee":"-0.5","taker_fee":"5"}]`, ""},
+		{"an undescribed field", "GET", fees, 200, plain, `[{"symbol":"B","maker_fee":"1","taker_fee":"5","x":1}]`, "additional properties"},
+		{"a missing field", "GET", fees, 200, plain, `[{"symbol":"B","maker_fee":"1"}]`, "missing propert"},
+		{"null for a list", "GET", fees, 200, plain, `null`, "got null, want array"},
+		{"an undescribed status", "GET", fees, 418, plain, `[]`, "status 418 is not described"},
+		{"no position", "GET", fees, 200, header("Content-Type", "application/json"), `[]`, "X-Log-Position is missing"},
+		{"a bad position", "GET", fees, 200, header("Content-Type", "application/json", "X-Log-Position", "7"), `[]`, "X-Log-Position"},
+		{"another content type", "GET", fees, 200, header("Content-Type", "text/html", "X-Log-Position", "trading/0@7"), `[]`, "text/html is not described"},
+		{"the exact path first", "GET", "/v1/customers/C-1/orders/history", 200, plain, `[]`, "want object"},
+		{"an unknown path", "GET", "/v1/nothing", 200, plain, `[]`, "must be answered 404"},
+		{"an unknown method", "PUT", fees, 404, plain, `[]`, "must be answered 405"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := o.Response(tt.method, tt.path, tt.status, tt.header, []byte(tt.body))
+			switch {
+			case tt.fault == "" && err != nil:
+				t.Error(err)
+			case tt.fault != "" && (err == nil || !strings.Contains(err.Error(), tt.fault)):
+				t.Errorf("got %v, want %q", err, tt.fault)
+			}
+		})
+	}
+}
+
+func TestCompare(t *testing.T) {
+	o := open(t)
+	undescribed, unregistered := o.Compare([]Route{{"GET", "/v1/customers/:customer_code/positions"}, {"GET", "/v1/nothing"}})
+	if len(undescribed) != 1 || undescribed[0].Path != "/v1/nothing" {
+		t.Errorf("undescribed %v", undescribed)
+	}
+	if len(unregistered) != len(o.Routes())-1 {
+		t.Errorf("%d unregistered of %d", len(unregistered), len(o.Routes()))
+	}
+}
