@@ -57,6 +57,10 @@ func writeOnboarding(c echo.Context, p *Problem) error {
 // detailOf names a fault in FastAPI's words, which existing clients know.
 func detailOf(f Fault) detail {
 	d := detail{Type: "value_error", Loc: append([]any{"body"}, f.path...), Message: "Value error, " + f.Message, Input: f.input}
+	if f.kind != "" {
+		d.Type, d.Message = f.kind, f.Message
+		return d
+	}
 	switch f.Code {
 	case Required:
 		d.Type, d.Message = "missing", "Field required"
@@ -71,8 +75,13 @@ func detailOf(f Fault) detail {
 	return d
 }
 
-// FormFault is a fault of a form field in the onboarding interface. The input is shown to the client again: null for
-// a field that is missing, and for one that is secret.
-func FormFault(name, code, message string, input any) Fault {
-	return Fault{Field: name, Code: code, Message: message, path: []any{name}, input: input}
+// FormFault is a fault of a form field as FastAPI words it: its type, its message and the input, which the client
+// sees again and which must be nil for a field that is missing or secret. An empty
+// name means the whole form.
+func FormFault(name, kind, message string, input any) Fault {
+	f := Fault{Field: name, Code: InvalidValue, Message: message, kind: kind, input: input}
+	if name != "" {
+		f.path = []any{name}
+	}
+	return f
 }

@@ -34,8 +34,9 @@ type Fault struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 
-	path  []any // the same path in steps, for the onboarding interface
-	input any   // what was sent, for the onboarding interface; never a secret
+	path  []any  // the same path in steps, for the onboarding interface
+	kind  string // FastAPI's name of the fault, where the onboarding interface needs another than the code gives
+	input any    // what was sent, for the onboarding interface; never a secret
 }
 
 // The codes of faults in a request.

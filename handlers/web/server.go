@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -20,6 +21,8 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// ForwardKey is a secret that the nodes share. It proves that a request was passed on by another node.
 	ForwardKey []byte
+	// TrustedProxies are the networks whose X-Forwarded-For is believed; empty for none.
+	TrustedProxies []*net.IPNet
 	// Transport carries requests that are passed on; nil for a default.
 	Transport http.RoundTripper
 }
@@ -38,9 +41,23 @@ func New(o Options) (*echo.Echo, error) {
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = errorHandler(o.Logger)
 	e.JSONSerializer = serializer{}
+	e.IPExtractor = addresses(o.TrustedProxies)
 	e.Pre(requestID)
 	e.Use(observe(o.Logger, metrics), recovered(o.Logger), passOn(o))
 	return e, nil
+}
+
+// addresses says where a request comes from. Without proxies of ours in front, that is the connection's peer: a header
+// that anybody can write must not choose whose failed logins are counted.
+func addresses(trusted []*net.IPNet) echo.IPExtractor {
+	if len(trusted) == 0 {
+		return echo.ExtractIPDirect()
+	}
+	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
+	for _, n := range trusted {
+		options = append(options, echo.TrustIPRange(n))
+	}
+	return echo.ExtractIPFromXFFHeader(options...)
 }
 
 // serializer writes answers with the same codec as the log, whose maps are sorted and whose slices are never null.

@@ -19,6 +19,8 @@ const (
 	maxToken = 4096
 	// maxVerified bounds the verified tokens that are remembered.
 	maxVerified = 16384
+	// maxSkew is how far the clock of the node that issued a token may be ahead. A token still ends when it says.
+	maxSkew = 10 * time.Second
 )
 
 // Tokens verifies access tokens. Checking a signature costs more than the rest of most requests, so what was verified
@@ -108,7 +110,8 @@ func (t *Tokens) check(token string) (verified, error) {
 		return verified{}, errKey
 	}
 	parsed, err := jwt.Parse([]byte(token), jwt.WithKey(jwa.EdDSA, key), jwt.WithIssuer(t.issuer),
-		jwt.WithClock(jwt.ClockFunc(t.now)), jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithRequiredClaim(jwt.IssuedAtKey))
+		jwt.WithClock(jwt.ClockFunc(t.now)), jwt.WithAcceptableSkew(maxSkew),
+		jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithRequiredClaim(jwt.IssuedAtKey))
 	if err != nil {
 		return verified{}, fmt.Errorf("token: %w", err)
 	}

@@ -1,0 +1,87 @@
+package login
+
+import (
+	"crypto/ed25519"
+	"fmt"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// Identity shows the state of the identity journal. The state must not be kept or changed.
+type Identity interface {
+	View(look func(*identity.State))
+}
+
+// Fold is an Identity that follows the journal.
+type Fold struct{ fold *follow.Fold }
+
+// FromFold makes an Identity of a fold of the identity journal under identity.Rules.
+func FromFold(f *follow.Fold) Fold { return Fold{f} }
+
+// View shows the state as far as the fold has followed.
+func (f Fold) View(look func(*identity.State)) {
+	f.fold.View(func(s decide.State, _ journal.Position) { look(s.(*identity.State)) })
+}
+
+// Directory answers what requests need to know of keys and users. It implements web.Identities.
+type Directory struct{ identity Identity }
+
+// NewDirectory makes a directory of an identity state.
+func NewDirectory(i Identity) Directory { return Directory{i} }
+
+// PublicKey returns the key with the id, unless it is unknown or retired.
+func (d Directory) PublicKey(kid string) (key ed25519.PublicKey, ok bool) {
+	d.identity.View(func(s *identity.State) {
+		if k, known := s.Key(kid); known && k.Retired == 0 {
+			key, ok = k.Public, true
+		}
+	})
+	return key, ok
+}
+
+// Account returns whether a user is active, and its rate limit.
+func (d Directory) Account(username string) (a web.Account, ok bool) {
+	d.identity.View(func(s *identity.State) {
+		u, known := s.User(username)
+		if !known {
+			return
+		}
+		ok, a.Active = true, u.IsActive
+		if l := u.RateLimit; l != nil {
+			a.RateLimit = web.RateLimit{PerSecond: l.PerSecond, Burst: l.Burst}
+		}
+	})
+	return a, ok
+}
+
+// CheckSeal opens one sealed value of each key and user, so that a node with the wrong master key says so when it
+// starts and not at the first login.
+func CheckSeal(i Identity, box *seal.Box) error {
+	var keys []*identity.SigningKey
+	var users []*identity.User
+	i.View(func(s *identity.State) { keys, users = s.Keys(), s.Users() })
+	for _, k := range keys {
+		if _, err := box.Open(k.Private, privatePlace(k.KID)); err != nil {
+			return fmt.Errorf("signing key %s: %w", k.KID, err)
+		}
+	}
+	for _, u := range users {
+		if _, err := box.Open(u.PasswordHash, passwordPlace(u.Username)); err != nil {
+			return fmt.Errorf("password of user %s: %w", u.Username, err)
+		}
+	}
+	return nil
+}
+
+func passwordPlace(username string) seal.Place {
+	return seal.Place{Owner: username, Field: "password_hash", Type: "user"}
+}
+
+func privatePlace(kid string) seal.Place {
+	return seal.Place{Owner: kid, Field: "private", Type: "signing_key"}
+}

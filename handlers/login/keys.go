@@ -1,0 +1,137 @@
+package login
+
+import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v2/jwa"
+	"github.com/lestrrat-go/jwx/v2/jwk"
+	"github.com/lestrrat-go/jwx/v2/jws"
+	"github.com/lestrrat-go/jwx/v2/jwt"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// Lifetime is how long a token is good for.
+const Lifetime = 3600 * time.Second
+
+var errNoKey = errors.New("the identity journal holds no signing key")
+
+// NewSigningKey makes a key pair, its private part sealed, as the command signing_key.add wants it. Its id is the
+// key's RFC 7638 thumbprint.
+func NewSigningKey(box *seal.Box) (*identity.AddSigningKey, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a signing key: %w", err)
+	}
+	key, err := jwk.FromRaw(public)
+	if err != nil {
+		return nil, fmt.Errorf("make a signing key: %w", err)
+	}
+	thumbprint, err := key.Thumbprint(crypto.SHA256)
+	if err != nil {
+		return nil, fmt.Errorf("make a signing key: %w", err)
+	}
+	kid := base64.RawURLEncoding.EncodeToString(thumbprint)
+	sealed, err := box.Seal(private.Seed(), privatePlace(kid))
+	if err != nil {
+		return nil, fmt.Errorf("make a signing key: %w", err)
+	}
+	return &identity.AddSigningKey{KID: kid, Public: public, Private: sealed}, nil
+}
+
+// signer issues tokens with the newest key. Keys are unsealed once.
+type signer struct {
+	identity Identity
+	box      *seal.Box
+	issuer   string
+	now      func() time.Time
+
+	mu       sync.Mutex
+	unsealed map[string]ed25519.PrivateKey
+}
+
+func (s *signer) issue(u *identity.User) (string, error) {
+	now := s.now()
+	var key *identity.SigningKey
+	s.identity.View(func(state *identity.State) { key, _ = state.SigningKey(decide.TimeOf(now)) })
+	if key == nil {
+		return "", errNoKey
+	}
+	private, err := s.private(key)
+	if err != nil {
+		return "", err
+	}
+	b := jwt.NewBuilder().Subject(u.Username).Issuer(s.issuer).IssuedAt(now).Expiration(now.Add(Lifetime)).
+		JwtID(web.NewID().String()).Claim("broker", u.Broker).Claim("scope", strings.Join(u.Scopes, " "))
+	if u.CustomerCode != "" {
+		b = b.Claim("customer", u.CustomerCode)
+	}
+	token, err := b.Build()
+	if err != nil {
+		return "", fmt.Errorf("make a token: %w", err)
+	}
+	header := jws.NewHeaders()
+	if err := header.Set(jws.KeyIDKey, key.KID); err != nil {
+		return "", fmt.Errorf("make a token: %w", err)
+	}
+	signed, err := jwt.Sign(token, jwt.WithKey(jwa.EdDSA, private, jws.WithProtectedHeaders(header)))
+	if err != nil {
+		return "", fmt.Errorf("sign a token: %w", err)
+	}
+	return string(signed), nil
+}
+
+func (s *signer) private(k *identity.SigningKey) (ed25519.PrivateKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if key, ok := s.unsealed[k.KID]; ok {
+		return key, nil
+	}
+	seed, err := s.box.Open(k.Private, privatePlace(k.KID))
+	if err != nil {
+		return nil, fmt.Errorf("signing key %s: %w", k.KID, err)
+	}
+	if len(seed) != ed25519.SeedSize {
+		return nil, fmt.Errorf("signing key %s: the private part has %d bytes", k.KID, len(seed))
+	}
+	key := ed25519.NewKeyFromSeed(seed)
+	s.unsealed[k.KID] = key
+	return key, nil
+}
+
+// publicKey is a JWK as RFC 8037 has it.
+type publicKey struct {
+	Type      string `json:"kty"`
+	Curve     string `json:"crv"`
+	X         string `json:"x"`
+	KID       string `json:"kid"`
+	Algorithm string `json:"alg"`
+	Use       string `json:"use"`
+}
+
+// keySet is a JWK set.
+type keySet struct {
+	Keys []publicKey `json:"keys"`
+}
+
+func (s *signer) keySet() keySet {
+	set := keySet{Keys: []publicKey{}}
+	s.identity.View(func(state *identity.State) {
+		for _, k := range state.Keys() {
+			set.Keys = append(set.Keys, publicKey{Type: "OKP", Curve: "Ed25519", X: base64.RawURLEncoding.EncodeToString(k.Public),
+				KID: k.KID, Algorithm: "EdDSA", Use: "sig"})
+		}
+	})
+	return set
+}

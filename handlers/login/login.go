@@ -1,0 +1,232 @@
+package login
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+const (
+	maxForm     = 64 << 10
+	maxUsername = 256
+	// maxWaiting bounds how many logins wait for their hash to be computed; further ones are turned away.
+	maxWaiting = 256
+)
+
+// DefaultIssuer is the issuer of tokens where nothing else is configured.
+const DefaultIssuer = "perpetua"
+
+// Options are what a login needs of its surroundings.
+type Options struct {
+	Identity Identity
+	Box      *seal.Box
+	Issuer   string
+	Now      func() time.Time
+	// Hashes is how many password hashes are computed at once, each in 64 MiB; 0 for one a processor, at most 8.
+	Hashes int
+}
+
+// Handler serves the login and the key set.
+type Handler struct {
+	identity Identity
+	box      *seal.Box
+	signer   *signer
+	attempts *attempts
+	slots    chan struct{} // one for each hash that may be computed at once
+	waiting  chan struct{}
+	decoy    string // the hash that an unknown user's password is held against
+}
+
+// New makes the handler.
+func New(o Options) *Handler { return newHandler(o, standard) }
+
+func newHandler(o Options, c cost) *Handler {
+	if o.Hashes <= 0 {
+		o.Hashes = min(max(runtime.GOMAXPROCS(0), 1), 8)
+	}
+	return &Handler{
+		identity: o.Identity,
+		box:      o.Box,
+		signer: &signer{identity: o.Identity, box: o.Box, issuer: o.Issuer, now: o.Now,
+			unsealed: make(map[string]ed25519.PrivateKey)},
+		attempts: newAttempts(o.Now),
+		slots:    make(chan struct{}, o.Hashes),
+		waiting:  make(chan struct{}, maxWaiting),
+		decoy:    hashPassword(web.NewID().String(), c),
+	}
+}
+
+// Register adds the routes.
+func (h *Handler) Register(e *echo.Echo) {
+	e.POST("/auth/jwt/login", h.login)
+	e.GET("/.well-known/jwks.json", h.keys)
+}
+
+// grant is the answer to a login.
+type grant struct {
+	AccessToken string `json:"access_token"`
+	TokenType   string `json:"token_type"`
+}
+
+func (h *Handler) login(c echo.Context) error {
+	username, password, err := credentials(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	select {
+	case h.waiting <- struct{}{}:
+		defer func() { <-h.waiting }()
+	default:
+		return web.Unavailable("LOGIN_BUSY", "Too many logins at once.", time.Second)
+	}
+	attempt, wait, err := h.attempts.begin(ctx, pair{username, network(c.RealIP())})
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return web.NewProblem(http.StatusTooManyRequests, "LOGIN_TOO_MANY_ATTEMPTS",
+			"Too many failed attempts. Try again later.").RetryAfter(wait)
+	}
+	result := undecided
+	defer func() { h.attempts.finish(attempt, result) }()
+
+	user, err := h.verify(ctx, username, password)
+	if err != nil {
+		return err
+	}
+	if user == nil || !user.IsActive {
+		result = failed
+		return web.NewProblem(http.StatusBadRequest, "LOGIN_BAD_CREDENTIALS", "The username or the password is wrong.")
+	}
+	result = succeeded
+	if !user.IsVerified {
+		return web.NewProblem(http.StatusBadRequest, "LOGIN_USER_NOT_VERIFIED", "The user is not verified.")
+	}
+	token, err := h.signer.issue(user)
+	if errors.Is(err, errNoKey) {
+		return web.Unavailable("LOGIN_NO_SIGNING_KEY", "There is no key to sign tokens with yet.", time.Second).Because(err)
+	}
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return c.JSON(http.StatusOK, grant{AccessToken: token, TokenType: "bearer"})
+}
+
+// verify returns the user whose password it is, or nil. An unknown user costs as much work as a known one.
+func (h *Handler) verify(ctx context.Context, username, password string) (*identity.User, error) {
+	var user *identity.User
+	h.identity.View(func(s *identity.State) { user, _ = s.User(username) })
+	hash := h.decoy
+	if user != nil {
+		opened, err := h.box.Open(user.PasswordHash, passwordPlace(username))
+		if err != nil {
+			return nil, fmt.Errorf("password of user %s: %w", username, err)
+		}
+		hash = string(opened)
+	}
+	select {
+	case h.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	right, err := verifyPassword(hash, password)
+	<-h.slots
+	if err != nil {
+		return nil, fmt.Errorf("password of user %s: %w", username, err)
+	}
+	if !right {
+		return nil, nil
+	}
+	return user, nil
+}
+
+func (h *Handler) keys(c echo.Context) error {
+	if err := web.Query(c).Done(); err != nil {
+		return err
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "public, max-age=5")
+	return c.JSON(http.StatusOK, h.signer.keySet())
+}
+
+// credentials reads the form, with every fault at once. What is not a form has no fields. Other fields of an OAuth2
+// form are allowed and mean nothing here.
+func credentials(c echo.Context) (username, password string, err error) {
+	form, err := readForm(c)
+	if err != nil {
+		return "", "", err
+	}
+	var faults []web.Fault
+	if grantType := form.Get("grant_type"); grantType != "" && grantType != "password" {
+		faults = append(faults, web.FormFault("grant_type", "string_pattern_mismatch", "String should match pattern '^password$'", shown(grantType)))
+	}
+	read := func(name string, limit int, secret bool) string {
+		v := form.Get(name)
+		input := shown(v)
+		if secret {
+			input = nil
+		}
+		switch {
+		case v == "":
+			faults = append(faults, web.FormFault(name, "missing", "Field required", nil))
+		case len(v) > limit:
+			faults = append(faults, web.FormFault(name, "string_too_long", fmt.Sprintf("String should have at most %d characters", limit), nil))
+		case !utf8.ValidString(v):
+			faults = append(faults, web.FormFault(name, "string_unicode", "Input should be a valid string, unable to parse raw data as a unicode string", nil))
+		case strings.ContainsFunc(v, unicode.IsControl):
+			faults = append(faults, web.FormFault(name, "value_error", "Value error, the text holds a control character", input))
+		}
+		return v
+	}
+	username = read("username", maxUsername, false)
+	password = read("password", MaxPassword, true)
+	if len(faults) > 0 {
+		return "", "", web.Invalid(faults...)
+	}
+	return username, password, nil
+}
+
+// shown is what of an input the answer repeats: nothing that is not text or that is long.
+func shown(v string) any {
+	if len(v) > maxUsername || !utf8.ValidString(v) {
+		return nil
+	}
+	return v
+}
+
+func readForm(c echo.Context) (url.Values, error) {
+	r := c.Request()
+	media, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
+	if err != nil || media != echo.MIMEApplicationForm {
+		return url.Values{}, nil
+	}
+	raw, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, maxForm))
+	if err != nil {
+		return nil, err
+	}
+	values, err := url.ParseQuery(string(raw))
+	if err != nil {
+		return nil, web.Invalid(web.FormFault("", "value_error", "Value error, the form is not encoded correctly", nil))
+	}
+	for name, v := range values { // of a repeated field the last one counts, as in the service that clients know
+		values[name] = v[len(v)-1:]
+	}
+	return values, nil
+}

@@ -1,0 +1,88 @@
+package login
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/crypto/argon2"
+
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// cost is what an argon2id hash takes: memory in KiB, passes and lanes.
+type cost struct {
+	memory, passes uint32
+	lanes          uint8
+}
+
+// standard is the cost of every hash that is made here.
+var standard = cost{memory: 64 << 10, passes: 3, lanes: 4}
+
+const (
+	saltSize = 16
+	hashSize = 32
+	// MaxPassword is the greatest length of a password in bytes.
+	MaxPassword = 1024
+)
+
+var errHash = errors.New("not an argon2id hash in PHC form")
+
+// HashPassword returns the argon2id hash of a password in PHC form: $argon2id$v=19$m=65536,t=3,p=4$salt$hash. It takes
+// 64 MiB of memory.
+func HashPassword(password string) string { return hashPassword(password, standard) }
+
+// SealPassword hashes a password and seals the hash as that of the user, as user.register and user.change want it.
+func SealPassword(box *seal.Box, username, password string) (identity.Sealed, error) {
+	return sealHash(box, username, HashPassword(password))
+}
+
+func sealHash(box *seal.Box, username, hash string) (identity.Sealed, error) {
+	sealed, err := box.Seal([]byte(hash), passwordPlace(username))
+	if err != nil {
+		return nil, fmt.Errorf("password of user %s: %w", username, err)
+	}
+	return sealed, nil
+}
+
+func hashPassword(password string, c cost) string {
+	salt := make([]byte, saltSize)
+	rand.Read(salt) // never fails
+	hash := argon2.IDKey([]byte(password), salt, c.passes, c.memory, c.lanes, hashSize)
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, c.memory, c.passes, c.lanes,
+		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(hash))
+}
+
+// verifyPassword hashes the password as the PHC string says and compares in constant time.
+func verifyPassword(phc, password string) (bool, error) {
+	c, salt, hash, err := parsePHC(phc)
+	if err != nil {
+		return false, err
+	}
+	got := argon2.IDKey([]byte(password), salt, c.passes, c.memory, c.lanes, uint32(len(hash)))
+	return subtle.ConstantTimeCompare(got, hash) == 1, nil
+}
+
+func parsePHC(phc string) (c cost, salt, hash []byte, err error) {
+	parts := strings.Split(phc, "$")
+	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
+		return cost{}, nil, nil, errHash
+	}
+	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &c.memory, &c.passes, &c.lanes); err != nil {
+		return cost{}, nil, nil, errHash
+	}
+	if c.memory < 8 || c.memory > 1<<20 || c.passes < 1 || c.passes > 16 || c.lanes < 1 {
+		return cost{}, nil, nil, errHash
+	}
+	if salt, err = base64.RawStdEncoding.DecodeString(parts[4]); err != nil || len(salt) < 8 {
+		return cost{}, nil, nil, errHash
+	}
+	if hash, err = base64.RawStdEncoding.DecodeString(parts[5]); err != nil || len(hash) < 16 || len(hash) > 64 {
+		return cost{}, nil, nil, errHash
+	}
+	return c, salt, hash, nil
+}
