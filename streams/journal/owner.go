@@ -2,24 +2,28 @@ package journal
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
 
-// Result is the answer to a command.
-type Result struct {
-	Position LogPosition
-	Entry    *Entry // the record that answers the command
-	Repeated bool   // it was decided before, in that record
-}
-
-// Submitter takes commands for any journal. ownership.Node is the one that handlers use.
-type Submitter interface {
-	// Submit has the command decided and waits until its record is acknowledged. Its errors are *RefusedError,
-	// *NotAcceptedError, *OutcomeUnknownError and *ElsewhereError; anything else is a fault of the program.
-	Submit(ctx context.Context, journal string, c decide.Command) (Result, error)
-}
+// The bounds of an owner.
+const (
+	windowRecords = 4096              // produced and not acknowledged
+	windowBytes   = 16 << 20          // of their values
+	queueCommands = 8192              // waiting for their decision
+	maxUnseen     = 4 * windowRecords // acknowledged, and not yet passed by the owner's own reader
+	stallAfter    = 2 * time.Second   // without an acknowledgement, intake stops
+	patience      = time.Second       // that a command waits for its decision
+	drainFor      = 5 * time.Second   // that a stopping owner waits for its acknowledgements
+)
 
 // Known is something outside of the log that remembers positions of it: a projection's checkpoints, its anchors,
 // the snapshots.
@@ -32,7 +36,8 @@ type Known interface {
 type Seed struct {
 	State    decide.State
 	Position Position
-	Term     int64 // of the last taken record before the position
+	Term     int64       // of the last taken record up to the position
+	Time     decide.Time // of the record at the position
 }
 
 // OwnerConfig says what an owner owns and as whom.
@@ -45,24 +50,125 @@ type OwnerConfig struct {
 	URL        string
 	Build      string
 	Known      []Known
-	Seed       func(context.Context) (*Seed, error) // nil: fold from genesis
-	Deadline   time.Duration                        // of a command; 10 s if zero
+	Seed       func(context.Context) (*Seed, error) // nil, or a nil Seed: fold from genesis
+	Deadline   time.Duration                        // by which a command is answered; 10 s if zero
 }
 
 // Owner owns one partition on this node: it runs terms and decides commands.
-type Owner struct{ cfg OwnerConfig }
+type Owner struct {
+	cfg     OwnerConfig
+	journal string
+	log     *slog.Logger
+	meters  meters
+	clock   *steady
 
-// NewOwner returns an owner that accepts nothing until Run has a valid term.
-func NewOwner(cfg OwnerConfig) (*Owner, error) { return &Owner{cfg: cfg}, nil }
+	queue     chan *request
+	accepting atomic.Bool
+	serving   atomic.Int64 // the valid term, or 0
+	run       sync.Mutex   // held by Run; guards what follows
 
-// Run owns the partition until the context ends, which drains what is in flight and returns nil. It returns a
-// *ForeignTermError when another process took the partition, and a final error when the log is at fault.
-func (o *Owner) Run(ctx context.Context) error { <-ctx.Done(); return nil }
-
-// Submit has a command decided and waits for its answer.
-func (o *Owner) Submit(ctx context.Context, c decide.Command) (Result, error) {
-	return Result{}, &NotAcceptedError{RetryAfter: time.Second, Reason: "no term"}
+	kept    []kept                 // requests that outlived their term
+	sent    map[decide.ID]struct{} // the taken records of this process
+	settled Position               // the last position that this process knew to be acknowledged
+	anchors Anchors
+	recent  recent
+	reading chan struct{} // a token for each read of an old record
 }
 
-// Serving returns the owner's term and whether it is valid and accepts commands.
-func (o *Owner) Serving() (term int64, ok bool) { return 0, false }
+// meters are the client's metrics with the journal's label filled in.
+type meters struct {
+	appends, terms                            prometheus.Counter
+	appendTime                                prometheus.Observer
+	window, windowBytes, held, queue, serving prometheus.Gauge
+	acknowledged                              prometheus.Gauge
+}
+
+// NewOwner returns an owner that accepts nothing until Run has a valid term.
+func NewOwner(cfg OwnerConfig) (*Owner, error) {
+	if cfg.Partitions == 0 {
+		cfg.Partitions = 1
+	}
+	if cfg.Deadline == 0 {
+		cfg.Deadline = 10 * time.Second
+	}
+	if limit := cfg.Rules.Limit(); limit <= 0 || limit > maxMessage-64<<10 {
+		return nil, fmt.Errorf("journal: a limit of %d bytes for a record is beyond what a topic takes", limit)
+	}
+	name, m := cfg.Rules.Journal(), cfg.Client.cfg.Metrics
+	return &Owner{
+		cfg:     cfg,
+		journal: name,
+		log:     cfg.Client.cfg.Logger.With("journal", name, "partition", cfg.Partition, "node", cfg.Node),
+		meters: meters{
+			appends: m.Appends.WithLabelValues(name), terms: m.Terms.WithLabelValues(name),
+			appendTime: m.AppendTime.WithLabelValues(name), window: m.Window.WithLabelValues(name),
+			windowBytes: m.WindowBytes.WithLabelValues(name), held: m.Held.WithLabelValues(name),
+			queue: m.Queue.WithLabelValues(name), serving: m.Serving.WithLabelValues(name),
+			acknowledged: m.AppliedIndex.WithLabelValues(name),
+		},
+		clock:   newSteady(cfg.Client.cfg.Clock),
+		queue:   make(chan *request, queueCommands),
+		sent:    make(map[decide.ID]struct{}),
+		settled: Before,
+		reading: make(chan struct{}, 8),
+	}, nil
+}
+
+// Run owns the partition until the context ends, which drains what is in flight and returns nil. It returns a
+// *ForeignTermError when another process took the partition, and a final error when the log is at fault; after either
+// it may be called again.
+func (o *Owner) Run(ctx context.Context) error {
+	o.run.Lock()
+	defer o.run.Unlock()
+	var reads sync.WaitGroup
+	defer reads.Wait()
+	for attempt := 0; ; attempt++ {
+		t := newTerm(o, &reads)
+		opened, err := t.run(ctx)
+		o.close(t)
+		if opened {
+			attempt = 0
+		}
+		var foreign *ForeignTermError
+		switch {
+		case ctx.Err() != nil:
+			o.giveUp()
+			return nil
+		case errors.As(err, &foreign):
+			o.count("foreign")
+			return err
+		case Final(err) || errors.Is(err, errRules):
+			o.giveUp()
+			return err
+		}
+		o.count("error")
+		o.log.Warn("a term ended", "error", err)
+		if pause(ctx, attempt) != nil {
+			o.giveUp()
+			return nil
+		}
+	}
+}
+
+func (o *Owner) count(cause string) {
+	o.cfg.Client.cfg.Metrics.TermEnds.WithLabelValues(o.journal, cause).Inc()
+}
+
+// alarm says something that an operator should look at.
+func (o *Owner) alarm(kind, message string, args ...any) {
+	o.cfg.Client.cfg.Metrics.Alarms.WithLabelValues(o.journal, kind).Inc()
+	o.log.Error(message, append([]any{"alarm", kind}, args...)...)
+}
+
+// Serving returns the owner's term and whether it is valid.
+func (o *Owner) Serving() (term int64, ok bool) {
+	n := o.serving.Load()
+	return n, n > 0
+}
+
+// Anchors returns the positions that the owner keeps of its log.
+func (o *Owner) Anchors() *Anchors { return &o.anchors }
+
+func (o *Owner) position(sequence int64) LogPosition {
+	return LogPosition{Journal: o.journal, Partition: o.cfg.Partition, Sequence: sequence}
+}

@@ -2,34 +2,353 @@ package journal
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
 
 // Reader reads the valid records of one partition, in order, from a position on. It is not safe for concurrent use.
+//
+// It never trusts the place where it left off: whenever it opens a session with the brokers (at the start, after a
+// broken connection, when the brokers report a loss of data, and once for each run of records that it skips) it
+// begins with the record at its position and compares the hash. A difference, or a log that ends before it, is a
+// *DivergedError. There is no offset reset.
 type Reader struct {
 	client    *Client
 	rules     decide.Rules
 	partition int32
-	at        Position
+	chain     *chain
+	next      int64 // the offset after the last record looked at
+
+	session   *session
+	verifying bool // the next record must be the one at the position
+	verified  bool // the position was verified within the present run of skipped records
+	attempts  int  // since the last success
+	err       error
+	audit     bool
 }
 
 // NewReader returns a reader that goes on after from. It does not connect before the first Poll.
 func NewReader(client *Client, rules decide.Rules, partition int32, from Position) *Reader {
-	return &Reader{client: client, rules: rules, partition: partition, at: from}
+	return &Reader{client: client, rules: rules, partition: partition, chain: newChain(rules, partition, from), next: from.Offset + 1}
 }
+
+// Audit makes the reader check the key, the headers and the timestamp of every valid record as well. A deviation ends
+// it with a *BrokenRecordError.
+func (r *Reader) Audit() { r.audit = true }
 
 // Poll waits for valid records and returns at least one. Errors of the brokers are retried for ever; what it returns
 // is final: a *DivergedError, a *BrokenRecordError, or the context's error.
-func (r *Reader) Poll(ctx context.Context) ([]Entry, error) { <-ctx.Done(); return nil, ctx.Err() }
-
-// Position returns the position of the last record that Poll returned.
-func (r *Reader) Position() Position { return r.at }
-
-// Close ends the reader's connections.
-func (r *Reader) Close() {}
-
-// Tip returns the position right after the last committed record of a partition: its end offset.
-func (c *Client) Tip(ctx context.Context, journal string, partition int32) (int64, error) {
-	return 0, nil
+func (r *Reader) Poll(ctx context.Context) ([]Entry, error) {
+	for {
+		entries, _, err := r.Next(ctx)
+		if err != nil || len(entries) > 0 {
+			return entries, err
+		}
+	}
 }
+
+// Next is Poll for those who also want to know how far the reader has looked: it returns when the reader has moved
+// on, even if all that it saw were records to skip. next is the offset after the last record looked at.
+func (r *Reader) Next(ctx context.Context) (entries []Entry, next int64, err error) {
+	if r.err != nil {
+		return nil, r.next, r.err
+	}
+	before := r.next
+	for len(entries) == 0 && r.next == before {
+		if err := ctx.Err(); err != nil {
+			return nil, r.next, err
+		}
+		if r.session == nil || r.session.broken.Load() {
+			if err := r.open(ctx); err != nil {
+				return nil, r.next, r.settle(err)
+			}
+		}
+		fetches := r.session.kafka.PollFetches(ctx)
+		if ctx.Err() != nil {
+			return nil, r.next, ctx.Err()
+		}
+		if err := fetches.Err(); err != nil {
+			r.client.cfg.Logger.Info("the journal's reader lost its place with the brokers and goes back to its position",
+				"journal", r.chain.journal, "partition", r.partition, "error", err)
+			r.closeSession()
+			if err := r.backOff(ctx); err != nil {
+				return nil, r.next, err
+			}
+			continue
+		}
+		if r.session.broken.Load() {
+			continue // what was fetched over two connections is not one log until the position is verified
+		}
+		r.attempts = 0
+		entries, err = r.read(fetches)
+		if err = r.settle(err); err != nil && len(entries) == 0 {
+			return nil, r.next, err
+		}
+	}
+	return entries, r.next, nil
+}
+
+// settle remembers a final error, so that the records before it can be returned first and it comes back on every
+// later call.
+func (r *Reader) settle(err error) error {
+	if Final(err) {
+		r.err = err
+		r.closeSession()
+	}
+	return err
+}
+
+func (r *Reader) backOff(ctx context.Context) error {
+	r.attempts++
+	return pause(ctx, r.attempts)
+}
+
+// read applies the rule of validity to what was fetched.
+func (r *Reader) read(fetches kgo.Fetches) (entries []Entry, err error) {
+	entries = make([]Entry, 0, fetches.NumRecords())
+	for it := fetches.RecordIter(); !it.Done(); {
+		record := it.Next()
+		if r.verifying {
+			if err := r.verify(record); err != nil {
+				return entries, err
+			}
+			continue
+		}
+		if record.Offset < r.chain.at.Offset+1 {
+			continue
+		}
+		entry, ok, err := r.chain.admit(record.Offset, record.Value)
+		if err != nil {
+			return entries, err
+		}
+		if !ok {
+			// A run of foreign records may be all that is left of a log that was replaced. Once for each run.
+			if !r.verified && !r.chain.at.IsBefore() {
+				r.verified = true
+				r.closeSession()
+				return entries, nil
+			}
+			if record.Offset >= r.next {
+				r.client.cfg.Metrics.Skipped.WithLabelValues(r.chain.journal).Inc()
+			}
+			r.next = max(r.next, record.Offset+1)
+			continue
+		}
+		if r.audit {
+			if err := VerifyKafka(entry, r.chain.journal, record); err != nil {
+				return entries, r.chain.broken(record.Offset, entry.Record.Sequence, err.Error(), err)
+			}
+		}
+		r.verified = false
+		r.next = max(r.next, record.Offset+1)
+		entries = append(entries, entry)
+	}
+	return entries, nil
+}
+
+// verify compares the first record of a session with the position.
+func (r *Reader) verify(record *kgo.Record) error {
+	at := r.chain.at
+	found := Position{Offset: record.Offset, Sequence: -1, Hash: sha256.Sum256(record.Value)}
+	if e, err := parseEnvelope(record.Value); err == nil {
+		found.Sequence = e.record.Sequence
+	}
+	if found.Offset != at.Offset || found.Hash != at.Hash || found.Sequence != at.Sequence {
+		return r.diverged(found, "another record is there")
+	}
+	r.verifying = false
+	return nil
+}
+
+func (r *Reader) diverged(found Position, reason string) error {
+	return &DivergedError{Journal: r.chain.journal, Partition: r.partition, Have: r.chain.at, Found: found, Reason: reason}
+}
+
+// open starts a session at the position, when the log still reaches that far. It tries for ever.
+func (r *Reader) open(ctx context.Context) error {
+	r.closeSession()
+	for {
+		err := r.tryOpen(ctx)
+		if err == nil || Final(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.client.cfg.Logger.Debug("opening a journal", "journal", r.chain.journal, "partition", r.partition, "error", err)
+		if err := r.backOff(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Reader) tryOpen(ctx context.Context) error {
+	at := r.chain.at
+	start, end, err := r.client.bounds(ctx, r.chain.journal, r.partition)
+	if err != nil {
+		return err
+	}
+	if start > 0 {
+		return r.diverged(Position{Offset: start, Sequence: -1}, fmt.Sprintf("the log begins at offset %d", start))
+	}
+	if end <= at.Offset {
+		return r.diverged(Position{Offset: end - 1, Sequence: -1}, fmt.Sprintf("the log ends at offset %d", end))
+	}
+	if !at.IsBefore() && r.chain.id.IsZero() {
+		genesis, err := r.client.genesis(ctx, r.chain.journal, r.partition)
+		if err != nil {
+			return err
+		}
+		if genesis == nil {
+			return r.diverged(Position{Offset: end - 1, Sequence: -1}, "the log has no genesis")
+		}
+		r.chain.id = genesis.JournalID
+	}
+	s, err := r.client.session(r.chain.journal, r.partition, max(at.Offset, 0))
+	if err != nil {
+		return err
+	}
+	r.session, r.verifying = s, !at.IsBefore()
+	return nil
+}
+
+// holds returns nil if the log holds the reader's position, without reading on.
+func (r *Reader) holds(ctx context.Context) error {
+	defer r.Close()
+	for {
+		if err := r.open(ctx); err != nil {
+			return err
+		}
+		if !r.verifying {
+			return nil
+		}
+		fetches := r.session.kafka.PollFetches(ctx)
+		for it := fetches.RecordIter(); !it.Done(); {
+			return r.verify(it.Next())
+		}
+		if err := r.backOff(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// Position returns the position of the last record that was returned.
+func (r *Reader) Position() Position { return r.chain.at }
+
+// Term returns the term that the last record is in; -1 if that isn't known because the reader started in the middle.
+func (r *Reader) Term() int64 { return r.chain.term }
+
+// Close ends the reader's connections. It may be polled again and then opens new ones.
+func (r *Reader) Close() { r.closeSession() }
+
+func (r *Reader) closeSession() {
+	if r.session != nil {
+		r.session.kafka.Close()
+		r.session = nil
+	}
+}
+
+// session is one Kafka client that consumes one partition, from its connecting until something happens to it.
+type session struct {
+	kafka  *kgo.Client
+	broken atomic.Bool // a fetch failed, so that the next one may be answered by another log
+}
+
+// session starts to consume a partition at an offset.
+func (c *Client) session(journal string, partition int32, offset int64) (*session, error) {
+	s := new(session)
+	kafka, err := c.Kafka(
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{c.Topic(journal): {partition: kgo.NewOffset().At(offset)}}),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.KeepRetryableFetchErrors(),
+		kgo.FetchMaxPartitionBytes(maxMessage),
+		kgo.FetchMaxBytes(4*maxMessage),
+		kgo.WithHooks(s),
+	)
+	if err != nil {
+		return nil, err
+	}
+	s.kafka = kafka
+	return s, nil
+}
+
+const keyFetch = 1
+
+// OnBrokerE2E implements kgo.HookBrokerE2E: a fetch that failed on the wire means that the next one goes over another
+// connection.
+func (s *session) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e2e kgo.BrokerE2E) {
+	if key == keyFetch && e2e.Err() != nil {
+		s.broken.Store(true)
+	}
+}
+
+// genesis returns what the valid genesis of a partition says, or nil if it has none yet.
+func (c *Client) genesis(ctx context.Context, journal string, partition int32) (*Genesis, error) {
+	_, end, err := c.bounds(ctx, journal, partition)
+	if err != nil || end == 0 {
+		return nil, err
+	}
+	s, err := c.session(journal, partition, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer s.kafka.Close()
+	own := decide.NewRegistry()
+	chain := &chain{journal: journal, partition: partition, own: Shapes(), rules: own, at: Before}
+	for next := int64(0); next < end; {
+		fetches := s.kafka.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return nil, fmt.Errorf("journal: reading the genesis of %s/%d: %w", journal, partition, err)
+		}
+		for it := fetches.RecordIter(); !it.Done(); {
+			record := it.Next()
+			next = record.Offset + 1
+			entry, ok, err := chain.admit(record.Offset, record.Value)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				return entry.Record.Events[0].(*Genesis), nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// ReadAt returns the valid record with a sequence, reading from a position at or before it: an anchor, or Before. The
+// journal must hold it by now.
+func (c *Client) ReadAt(ctx context.Context, rules decide.Rules, partition int32, from Position, sequence int64) (Entry, error) {
+	if from.Sequence >= sequence {
+		from = Before
+	}
+	end, err := c.Tip(ctx, rules.Journal(), partition)
+	if err != nil {
+		return Entry{}, err
+	}
+	r := NewReader(c, rules, partition, from)
+	r.chain.decodeFrom.Store(sequence)
+	defer r.Close()
+	for {
+		entries, next, err := r.Next(ctx)
+		if err != nil {
+			return Entry{}, err
+		}
+		for _, e := range entries {
+			if e.Position.Sequence == sequence {
+				return e, nil
+			}
+		}
+		if next >= end {
+			return Entry{}, fmt.Errorf("journal: %s/%d has no record %d: %w", rules.Journal(), partition, sequence, ErrNoRecord)
+		}
+	}
+}
+
+// ErrNoRecord says that a journal does not reach as far as the sequence that was asked for.
+var ErrNoRecord = errors.New("no such record yet")

@@ -1,10 +1,238 @@
 package journal
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+// maxMessage is the topics' max.message.bytes: more than the largest record of any journal with its envelope.
+const maxMessage = 4 << 20
+
+// clusterReplicas is how many replicas a journal has where there are that many brokers.
+const clusterReplicas = 3
+
+// settings are those of every journal's topic. A broker would otherwise delete records, rewrite their timestamps, or
+// refuse those of a clock that is an hour ahead, which would stop the journal.
+func settings() map[string]string {
+	longest := strconv.FormatInt(math.MaxInt64, 10)
+	return map[string]string{
+		"cleanup.policy":                  "delete",
+		"retention.ms":                    "-1",
+		"retention.bytes":                 "-1",
+		"message.timestamp.type":          "CreateTime",
+		"message.timestamp.before.max.ms": longest,
+		"message.timestamp.after.max.ms":  longest,
+		"max.message.bytes":               strconv.Itoa(maxMessage),
+	}
+}
+
+// sinceKafka36 are settings whose absence from a broker means that it doesn't check what they would switch off.
+func sinceKafka36(name string) bool {
+	return name == "message.timestamp.before.max.ms" || name == "message.timestamp.after.max.ms"
+}
 
 // EnsureTopics creates the topics of the journals, one partition each, with the settings that a journal needs.
 // Topics that exist are left as they are.
-func (c *Client) EnsureTopics(ctx context.Context, journals ...string) error { return nil }
+func (c *Client) EnsureTopics(ctx context.Context, journals ...string) error {
+	brokers, err := c.admin.ListBrokers(ctx)
+	if err != nil {
+		return fmt.Errorf("journal: listing the brokers: %w", err)
+	}
+	config := make(map[string]*string)
+	for k, v := range settings() {
+		config[k] = &v
+	}
+	replicas := int16(1)
+	if len(brokers) >= clusterReplicas {
+		replicas = clusterReplicas
+		config["min.insync.replicas"] = kadm.StringPtr("2")
+		config["unclean.leader.election.enable"] = kadm.StringPtr("false")
+	}
+	for _, journal := range journals {
+		_, err := c.admin.CreateTopic(ctx, 1, replicas, config, c.Topic(journal))
+		if errors.Is(err, kerr.InvalidConfig) {
+			older := maps.Clone(config)
+			maps.DeleteFunc(older, func(name string, _ *string) bool { return sinceKafka36(name) })
+			_, err = c.admin.CreateTopic(ctx, 1, replicas, older, c.Topic(journal))
+		}
+		if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+			return fmt.Errorf("journal: creating topic %s: %w", c.Topic(journal), err)
+		}
+		if err := c.awaitTopic(ctx, journal); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-// CheckTopics verifies the settings of the topics of the journals. Its error lists every deviation.
-func (c *Client) CheckTopics(ctx context.Context, journals ...string) error { return nil }
+// awaitTopic waits until the brokers know a topic: right after its creation another broker may not.
+func (c *Client) awaitTopic(ctx context.Context, journal string) error {
+	for attempt := 0; ; attempt++ {
+		_, _, err := c.bounds(ctx, journal, 0)
+		if err == nil {
+			return nil
+		}
+		if err := pause(ctx, attempt); err != nil {
+			return fmt.Errorf("journal: waiting for topic %s: %w", c.Topic(journal), err)
+		}
+	}
+}
+
+// SettingsError lists everything about topics that a journal can't live with.
+type SettingsError struct{ Deviations []string }
+
+// Error lists the deviations.
+func (e *SettingsError) Error() string {
+	return "journal: the topics are not as they must be: " + strings.Join(e.Deviations, "; ")
+}
+
+// CheckTopics verifies the topics of the journals: that they exist, their settings, that they begin at offset 0 and
+// have as many partitions as their genesis says. Its *SettingsError lists every deviation; any other error says that
+// the cluster could not be asked.
+func (c *Client) CheckTopics(ctx context.Context, journals ...string) error {
+	var deviations []string
+	brokers, err := c.admin.ListBrokers(ctx)
+	if err != nil {
+		return fmt.Errorf("journal: listing the brokers: %w", err)
+	}
+	for _, journal := range journals {
+		more, err := c.checkTopic(ctx, journal, len(brokers))
+		if err != nil {
+			return err
+		}
+		deviations = append(deviations, more...)
+	}
+	if len(deviations) > 0 {
+		return &SettingsError{deviations}
+	}
+	return nil
+}
+
+func (c *Client) checkTopic(ctx context.Context, journal string, brokers int) (deviations []string, err error) {
+	topic := c.Topic(journal)
+	deviate := func(format string, args ...any) {
+		deviations = append(deviations, topic+": "+fmt.Sprintf(format, args...))
+	}
+	topics, err := c.admin.ListTopics(ctx, topic)
+	if err != nil {
+		return nil, fmt.Errorf("journal: describing topic %s: %w", topic, err)
+	}
+	detail, ok := topics[topic]
+	if !ok || errors.Is(detail.Err, kerr.UnknownTopicOrPartition) {
+		deviate("there is no such topic")
+		return deviations, nil
+	}
+	if detail.Err != nil {
+		return nil, fmt.Errorf("journal: describing topic %s: %w", topic, detail.Err)
+	}
+	want := settings()
+	if brokers >= clusterReplicas {
+		want["min.insync.replicas"], want["unclean.leader.election.enable"] = "2", "false"
+		if n := detail.Partitions.NumReplicas(); n < clusterReplicas {
+			deviate("%d replicas instead of %d", n, clusterReplicas)
+		}
+	}
+	configs, err := c.admin.DescribeTopicConfigs(ctx, topic)
+	if err != nil {
+		return nil, fmt.Errorf("journal: describing topic %s: %w", topic, err)
+	}
+	resource, err := configs.On(topic, nil)
+	if err == nil {
+		err = resource.Err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal: describing topic %s: %w", topic, err)
+	}
+	have := make(map[string]string)
+	for _, config := range resource.Configs {
+		have[config.Key] = config.MaybeValue()
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		got, known := have[name]
+		switch {
+		case !known && (sinceKafka36(name) || name == "unclean.leader.election.enable"):
+			// The broker has no such setting, so it does not do what the setting would prevent.
+		case got != want[name]:
+			deviate("%s is %q instead of %q", name, got, want[name])
+		}
+	}
+	for p := range detail.Partitions {
+		start, _, err := c.bounds(ctx, journal, p)
+		if err != nil {
+			return nil, err
+		}
+		if start != 0 {
+			deviate("partition %d begins at offset %d instead of 0", p, start)
+			continue
+		}
+		genesis, err := c.genesis(ctx, journal, p)
+		if err != nil {
+			return nil, err
+		}
+		if genesis != nil && int(genesis.Partitions) != len(detail.Partitions) {
+			deviate("%d partitions instead of the %d of its genesis", len(detail.Partitions), genesis.Partitions)
+		}
+	}
+	return deviations, nil
+}
+
+// bounds returns the first offset of a partition and the one after its last committed record.
+func (c *Client) bounds(ctx context.Context, journal string, partition int32) (start, end int64, err error) {
+	topic := c.Topic(journal)
+	starts, err := c.admin.ListStartOffsets(ctx, topic)
+	if err == nil {
+		start, err = listed(starts, topic, partition)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("journal: asking where %s/%d begins: %w", topic, partition, err)
+	}
+	end, err = c.Tip(ctx, journal, partition)
+	return start, end, err
+}
+
+// Tip returns the end offset of a partition: the offset after its last committed record.
+func (c *Client) Tip(ctx context.Context, journal string, partition int32) (int64, error) {
+	topic := c.Topic(journal)
+	ends, err := c.admin.ListEndOffsets(ctx, topic)
+	var end int64
+	if err == nil {
+		end, err = listed(ends, topic, partition)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("journal: asking where %s/%d ends: %w", topic, partition, err)
+	}
+	return end, nil
+}
+
+func listed(offsets kadm.ListedOffsets, topic string, partition int32) (int64, error) {
+	o, ok := offsets.Lookup(topic, partition)
+	switch {
+	case !ok:
+		return 0, kerr.UnknownTopicOrPartition
+	case o.Err != nil:
+		return 0, o.Err
+	}
+	return o.Offset, nil
+}
+
+// pause waits before another attempt: longer each time, up to two seconds.
+func pause(ctx context.Context, attempt int) error {
+	t := time.NewTimer(min(20*time.Millisecond<<min(attempt, 10), 2*time.Second))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,229 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// errTooLarge says that a decision does not fit into a record.
+var errTooLarge = errors.New("the record would be too large")
+
+// heldReply is an answer that waits until the tip it was decided on is acknowledged.
+type heldReply struct {
+	tip     int64
+	request *request
+	slot    *slot // the record that answers, or
+	err     error // the refusal, or
+	repeat  int64 // the sequence of the record that answers again
+}
+
+func (t *term) stamp(now decide.Time) decide.Stamp {
+	return decide.Stamp{Journal: t.id, Sequence: t.tip.Sequence + 1, Time: now}
+}
+
+// decide decides one command. Only a failure of the rules that leaves the state unusable is returned.
+func (t *term) decide(now decide.Time, r *request) error {
+	at := t.stamp(now)
+	d, err := t.guard(func() (decide.Decision, error) { return t.state.Decide(at, r.command) })
+	var s *slot
+	switch {
+	case err != nil:
+	case len(d.Events) > 0:
+		s, err = t.build(at, r.command.Recorded(), d)
+	case !d.Repeated:
+		err = errors.New("a decision without events must be a repetition or a refusal")
+	case d.Repeat < 0 || d.Repeat > t.tip.Sequence:
+		err = fmt.Errorf("it repeats record %d after record %d", d.Repeat, t.tip.Sequence)
+	}
+	var refusal *decide.Refusal
+	switch {
+	case errors.Is(err, errTooLarge):
+		refusal = decide.Refuse(decide.TooLarge, CodeRecordTooLarge, "what the command causes does not fit into one record")
+		fallthrough
+	case errors.As(err, &refusal):
+		t.hold(heldReply{request: r, err: &RefusedError{Refusal: refusal, AsOf: t.o.position(t.tip.Sequence)}}, harmless)
+	case err != nil:
+		t.o.alarm("decide", "the rules failed on a command", "command", r.command.ID, "type", r.command.Type, "error", err)
+		r.answer(Result{}, &DecideError{CommandID: r.command.ID, Cause: err})
+	case s == nil:
+		fate := harmless
+		if d.Repeat > t.flight.last.Sequence {
+			fate = uncertain
+		}
+		t.hold(heldReply{request: r, repeat: d.Repeat}, fate)
+	default:
+		s.request = r
+		if err := t.commit(s); err != nil {
+			r.answer(Result{}, &DecideError{CommandID: r.command.ID, Cause: err})
+			return err
+		}
+		if d.Pending {
+			t.pending[r.command.ID] = r
+		} else {
+			t.hold(heldReply{request: r, slot: s}, uncertain)
+		}
+	}
+	return nil
+}
+
+// guard runs a decision of the rules and turns a panic into an error. Decide never touches the state, so a panic in
+// it leaves nothing behind.
+func (t *term) guard(run func() (decide.Decision, error)) (d decide.Decision, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			t.o.log.Error("the rules panicked", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	return run()
+}
+
+// build makes the record of a decision and everything else that can fail, before the state changes.
+func (t *term) build(at decide.Stamp, c decide.Recorded, d decide.Decision) (*slot, error) {
+	outcome := d.Outcome
+	if outcome == "" {
+		outcome = decide.Accepted
+	}
+	r := &Record{Sequence: at.Sequence, Prev: t.tip.Hash, Time: at.Time, Command: c, Outcome: outcome, Events: d.Events}
+	value, err := AppendRecord(make([]byte, 0, 1024), r)
+	if err != nil {
+		return nil, err
+	}
+	if len(value) > t.o.cfg.Rules.Limit() {
+		return nil, fmt.Errorf("%w: %d bytes", errTooLarge, len(value))
+	}
+	return &slot{entry: Entry{Record: r, Journal: t.id, Value: value,
+		Position: Position{Offset: -1, Sequence: r.Sequence, Hash: sha256.Sum256(value)}}}, nil
+}
+
+// commit applies the record to the state and appends it to the log. Nothing after Evolve can fail here.
+func (t *term) commit(s *slot) (err error) {
+	if err := t.evolve(s.entry); err != nil {
+		return err
+	}
+	t.tip, t.last = s.entry.Position, s.entry.Record.Time
+	s.at = time.Now()
+	t.flight.add(s)
+	t.writer.Produce(context.Background(), t.o.kafkaRecord(t.id, s.entry.Record, s.entry.Value), func(k *kgo.Record, err error) {
+		t.acks <- ack{slot: s, offset: k.Offset, err: err}
+	})
+	return nil
+}
+
+// evolve applies a record. Evolve is total by contract; where it panics all the same the state is void, so the term
+// ends before the record is appended.
+func (t *term) evolve(e Entry) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.o.alarm("evolve", "the rules panicked on applying a record", "sequence", e.Record.Sequence, "panic", p,
+				"stack", string(debug.Stack()))
+			err = fmt.Errorf("applying record %d: panic: %v", e.Record.Sequence, p)
+		}
+	}()
+	r := e.Record
+	t.state.Evolve(e.Stamp(), r.Command, r.Outcome, r.Events)
+	return nil
+}
+
+// step decides the next piece of due work. One that fails is tried with a single entry, and if that fails too the
+// entry is set aside, on record, for an operator to look at.
+func (t *term) step(now decide.Time) error {
+	at := t.stamp(now)
+	s, d, err := t.tryStep(at, func() decide.Decision { return t.state.Step(at, false) })
+	if err != nil {
+		t.o.log.Warn("a step failed and is tried with one entry", "error", err)
+		s, d, err = t.tryStep(at, func() decide.Decision { return t.state.Step(at, true) })
+	}
+	if err != nil {
+		t.o.alarm("set_aside", "due work failed even alone and is set aside", "error", err)
+		cause := err.Error()
+		s, d, err = t.tryStep(at, func() decide.Decision { return t.state.SetAside(at, cause) })
+	}
+	if err == nil {
+		err = t.commit(s)
+	}
+	if err != nil {
+		return fmt.Errorf("%w on due work: %w", errRules, err)
+	}
+	if !d.Finishes.IsZero() {
+		if r := t.pending[d.Finishes]; r != nil {
+			delete(t.pending, d.Finishes)
+			t.hold(heldReply{request: r, slot: s}, uncertain)
+		}
+	}
+	return nil
+}
+
+// tryStep builds the record of a step. A record of the engine's own carries its type as the command's and as the
+// first event's.
+func (t *term) tryStep(at decide.Stamp, run func() decide.Decision) (*slot, decide.Decision, error) {
+	d, err := t.guard(func() (decide.Decision, error) { return run(), nil })
+	if err != nil {
+		return nil, d, err
+	}
+	if len(d.Events) == 0 {
+		return nil, d, errors.New("the step does nothing")
+	}
+	c := decide.Recorded{ID: NewCommandID(at.Time.Std()), Type: d.Events[0].EventType(), Actor: decide.Engine}
+	s, err := t.build(at, c, d)
+	return s, d, err
+}
+
+// hold keeps a reply until the tip that it was decided on is acknowledged: at once, if nothing is in flight.
+func (t *term) hold(h heldReply, fate int32) {
+	h.tip = t.tip.Sequence
+	if !h.request.move(fate) {
+		return
+	}
+	t.held.push(h)
+	t.release()
+}
+
+// release answers what was decided on no more than is settled.
+func (t *term) release() {
+	for t.held.len() > 0 && t.held.peek().tip <= t.flight.last.Sequence {
+		h := t.held.pop()
+		switch {
+		case h.err != nil:
+			h.request.answer(Result{}, h.err)
+		case h.slot != nil:
+			t.o.respond(h.request, h.slot.entry, false)
+		default:
+			t.repeat(h)
+		}
+	}
+}
+
+func (o *Owner) respond(r *request, e Entry, repeated bool) {
+	r.answer(Result{Position: o.position(e.Position.Sequence), Entry: &e, Repeated: repeated}, nil)
+}
+
+// repeat answers with a record of the past: from memory, or else from the log.
+func (t *term) repeat(h heldReply) {
+	if e, ok := t.o.recent.find(h.repeat); ok {
+		t.o.respond(h.request, e, true)
+		return
+	}
+	o, r, sequence := t.o, h.request, h.repeat
+	from := o.anchors.Below(sequence)
+	t.reads.Go(func() {
+		o.reading <- struct{}{}
+		defer func() { <-o.reading }()
+		ctx, cancel := context.WithTimeout(context.Background(), o.cfg.Deadline-time.Since(r.since))
+		defer cancel()
+		e, err := o.cfg.Client.ReadAt(ctx, o.cfg.Rules, o.cfg.Partition, from, sequence)
+		if err != nil {
+			o.log.Warn("reading a record to repeat its answer", "sequence", sequence, "error", err)
+			return // the request times out as not accepted, which is what happened to it
+		}
+		o.respond(r, e, true)
+	})
+}

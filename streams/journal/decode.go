@@ -1,0 +1,296 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// envelope is a value that has been read as far as every journal's records are alike. The data of its events is not
+// looked at yet, beyond where it ends.
+type envelope struct {
+	record Record // without Events
+	kept   []byte
+	events []rawEvent
+}
+
+type rawEvent struct {
+	name    string
+	version int
+	data    []byte
+}
+
+var errForm = errors.New("not a record")
+
+// scanner reads the one form that AppendRecord writes. The first deviation sets failed and everything after is void.
+type scanner struct {
+	b      []byte
+	i      int
+	failed bool
+}
+
+func (s *scanner) literal(want string) bool {
+	if s.failed || len(s.b)-s.i < len(want) || string(s.b[s.i:s.i+len(want)]) != want {
+		s.failed = true
+		return false
+	}
+	s.i += len(want)
+	return true
+}
+
+// try consumes want if it comes next.
+func (s *scanner) try(want byte) bool {
+	if s.failed || s.i >= len(s.b) || s.b[s.i] != want {
+		return false
+	}
+	s.i++
+	return true
+}
+
+func (s *scanner) take(n int) []byte {
+	if s.failed || len(s.b)-s.i < n {
+		s.failed = true
+		return nil
+	}
+	s.i += n
+	return s.b[s.i-n : s.i]
+}
+
+// integer reads a number without sign, leading zeros, fraction or exponent.
+func (s *scanner) integer() int64 {
+	start := s.i
+	var n int64
+	for !s.failed && s.i < len(s.b) && '0' <= s.b[s.i] && s.b[s.i] <= '9' {
+		d := int64(s.b[s.i] - '0')
+		if n > (math.MaxInt64-d)/10 {
+			s.failed = true
+			return 0
+		}
+		n = n*10 + d
+		s.i++
+	}
+	if s.i == start || (s.b[start] == '0' && s.i-start > 1) {
+		s.failed = true
+	}
+	return n
+}
+
+// text reads a string in its minimal form.
+func (s *scanner) text() string {
+	start := s.i
+	if !s.literal(`"`) {
+		return ""
+	}
+	plain := true
+	for s.i < len(s.b) && s.b[s.i] != '"' {
+		switch c := s.b[s.i]; {
+		case c == '\\':
+			plain = false
+			s.i++
+		case c < ' ' || c >= 0x7f:
+			plain = false
+		}
+		s.i++
+	}
+	if !s.literal(`"`) {
+		return ""
+	}
+	quoted := s.b[start:s.i]
+	if plain {
+		return string(quoted[1 : len(quoted)-1])
+	}
+	value, err := jsontext.AppendUnquote(nil, quoted)
+	if err == nil {
+		var again []byte
+		if again, err = jsontext.AppendQuote(nil, value); err == nil && bytes.Equal(again, quoted) {
+			return string(value)
+		}
+	}
+	s.failed = true
+	return ""
+}
+
+// object returns the bytes of a JSON object without insignificant space. It finds the object's end and no more:
+// whoever decodes it finds out whether it is one.
+func (s *scanner) object() []byte {
+	start := s.i
+	if s.failed || s.i >= len(s.b) || s.b[s.i] != '{' {
+		s.failed = true
+		return nil
+	}
+	depth := 0
+	for s.i < len(s.b) {
+		switch s.b[s.i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+			if depth == 0 {
+				s.i++
+				return s.b[start:s.i]
+			}
+		case '"':
+			for s.i++; s.i < len(s.b) && s.b[s.i] != '"'; s.i++ {
+				if s.b[s.i] == '\\' {
+					s.i++
+				}
+			}
+		case ' ', '\t', '\n', '\r':
+			s.failed = true
+			return nil
+		}
+		s.i++
+	}
+	s.failed = true
+	return nil
+}
+
+// parseEnvelope reads a value in the form that AppendRecord writes and in no other.
+func parseEnvelope(value []byte) (*envelope, error) {
+	s := &scanner{b: value}
+	e := new(envelope)
+	r := &e.record
+	s.literal(`{"sequence":`)
+	r.Sequence = s.integer()
+	s.literal(`,"prev":"`)
+	if h := s.take(2 * len(r.Prev)); s.failed || r.Prev.UnmarshalText(h) != nil {
+		return nil, errForm
+	}
+	s.literal(`","time":"`)
+	// time.Parse would take a comma for the point as well.
+	if t := s.take(len(decide.TimeLayout)); s.failed || t[19] != '.' || r.Time.UnmarshalText(t) != nil {
+		return nil, errForm
+	}
+	s.literal(`","command":{"id":"`)
+	if id := s.take(36); s.failed || r.Command.ID.UnmarshalText(id) != nil || bytes.ContainsAny(id, "ABCDEF") {
+		return nil, errForm
+	}
+	s.literal(`","type":`)
+	r.Command.Type = s.text()
+	s.literal(`,"actor":`)
+	s.actor(&r.Command.Actor)
+	s.literal(`,"data":`)
+	e.kept = s.object()
+	s.literal(`},"outcome":`)
+	switch o := s.text(); decide.Outcome(o) {
+	case decide.Accepted:
+		r.Outcome = decide.Accepted
+	case decide.Rejected:
+		r.Outcome = decide.Rejected
+	default:
+		return nil, errForm
+	}
+	s.literal(`,"events":[`)
+	for !s.failed {
+		var v rawEvent
+		s.literal(`{"type":`)
+		v.name = s.text()
+		s.literal(`,"version":`)
+		version := s.integer()
+		s.literal(`,"data":`)
+		v.data = s.object()
+		s.literal(`}`)
+		if version < 1 || version > math.MaxInt32 {
+			return nil, errForm
+		}
+		v.version = int(version)
+		e.events = append(e.events, v)
+		if !s.try(',') {
+			break
+		}
+	}
+	s.literal(`]}`)
+	if s.failed || s.i != len(value) {
+		return nil, errForm
+	}
+	return e, nil
+}
+
+// actor reads the members of an actor, which are optional and in one order.
+func (s *scanner) actor(a *decide.Actor) {
+	s.literal(`{`)
+	members := [...]struct {
+		name string
+		to   *string
+	}{{`"sub":`, &a.Sub}, {`"broker":`, &a.Broker}, {`"customer":`, &a.Customer}, {`"system":`, &a.System}}
+	first := true
+	for _, m := range members {
+		next := m.name
+		if !first {
+			next = "," + m.name
+		}
+		if s.failed || !bytes.HasPrefix(s.b[s.i:], []byte(next)) {
+			continue
+		}
+		s.i += len(next)
+		if *m.to = s.text(); *m.to == "" {
+			s.failed = true
+		}
+		first = false
+	}
+	s.literal(`}`)
+}
+
+// finish decodes what parseEnvelope left: the kept part of the command and the events.
+func (e *envelope) finish(own, rules *decide.Registry) (*Record, error) {
+	r := e.record
+	if string(e.kept) != "{}" {
+		if err := json.Unmarshal(e.kept, &r.Command.Kept, json.RejectUnknownMembers(true)); err != nil {
+			return nil, fmt.Errorf("command data: %w", err)
+		}
+	}
+	r.Events = make([]decide.Event, len(e.events))
+	for i, raw := range e.events {
+		registry := rules
+		if raw.name == TypeGenesis || raw.name == TypeTaken {
+			registry = own
+		}
+		v, err := registry.Decode(raw.name, raw.version, raw.data)
+		if err != nil {
+			return nil, err
+		}
+		r.Events[i] = v
+	}
+	return &r, nil
+}
+
+// DecodeRecord reads a record's value strictly: nothing is accepted that AppendRecord would write in another way,
+// except inside of an event's data, whose shape is the rules' own; there, unknown and repeated members are refused.
+func DecodeRecord(registry *decide.Registry, value []byte) (*Record, error) {
+	e, err := parseEnvelope(value)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	r, err := e.finish(Shapes(), registry)
+	if err != nil {
+		return nil, fmt.Errorf("journal: record %d: %w", e.record.Sequence, err)
+	}
+	return r, nil
+}
+
+// loosely is what a value has to say of itself when it is JSON but not in the form of a record.
+type loosely struct {
+	Sequence jsontext.Value `json:"sequence"`
+	Prev     string         `json:"prev"`
+}
+
+// continues reports whether a value that is no record is JSON all the same and claims to come after prev. It was
+// then meant to be a record, by a later build perhaps, and must not be passed over in silence.
+func continues(value []byte, prev Hash) (sequence int64, ok bool) {
+	var l loosely
+	if err := json.Unmarshal(value, &l); err != nil || l.Prev != prev.String() {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(l.Sequence), 10, 64)
+	if err != nil {
+		n = -1
+	}
+	return n, true
+}

@@ -1,0 +1,193 @@
+package journal
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// Appender is an event that writes its own JSON form, for the types that are worth it. What it appends must be what
+// the generic encoder would have: the form is law, the code is not.
+type Appender interface {
+	AppendJSON([]byte) ([]byte, error)
+}
+
+// AppendRecord appends the value of r: UTF-8 JSON with the members in a fixed order, no insignificant space and no
+// HTML escaping. It fails on what has no such form, a string of invalid UTF-8 for example.
+func AppendRecord(b []byte, r *Record) ([]byte, error) {
+	if len(r.Events) == 0 {
+		return b, errors.New("journal: a record needs an event")
+	}
+	b = append(b, `{"sequence":`...)
+	b = strconv.AppendInt(b, r.Sequence, 10)
+	b = append(b, `,"prev":"`...)
+	b = hex.AppendEncode(b, r.Prev[:])
+	b = append(b, `","time":"`...)
+	b, _ = r.Time.AppendText(b)
+	b = append(b, `","command":{"id":"`...)
+	b, _ = r.Command.ID.AppendText(b)
+	b = append(b, `","type":`...)
+	b, err := jsontext.AppendQuote(b, r.Command.Type)
+	if err != nil {
+		return b, fmt.Errorf("journal: command type: %w", err)
+	}
+	b = append(b, `,"actor":`...)
+	if b, err = appendActor(b, r.Command.Actor); err != nil {
+		return b, err
+	}
+	b = append(b, `,"data":`...)
+	if b, err = appendKept(b, r.Command.Kept); err != nil {
+		return b, err
+	}
+	b = append(b, `},"outcome":"`...)
+	if r.Outcome != decide.Accepted && r.Outcome != decide.Rejected {
+		return b, fmt.Errorf("journal: outcome %q", r.Outcome)
+	}
+	b = append(b, r.Outcome...)
+	b = append(b, `","events":[`...)
+	for i, e := range r.Events {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = appendEvent(b, e); err != nil {
+			return b, err
+		}
+	}
+	return append(b, "]}"...), nil
+}
+
+// objectWriter writes an object whose members are all optional.
+type objectWriter struct {
+	b   []byte
+	any bool
+	err error
+}
+
+func (w *objectWriter) name(name string) {
+	c := byte(',')
+	if !w.any {
+		c, w.any = '{', true
+	}
+	w.b = append(w.b, c, '"')
+	w.b = append(w.b, name...)
+	w.b = append(w.b, '"', ':')
+}
+
+func (w *objectWriter) optional(name, value string) {
+	if value == "" {
+		return
+	}
+	w.name(name)
+	var err error
+	if w.b, err = jsontext.AppendQuote(w.b, value); err != nil && w.err == nil {
+		w.err = fmt.Errorf("journal: %s: %w", name, err)
+	}
+}
+
+func (w *objectWriter) end() ([]byte, error) {
+	if !w.any {
+		w.b = append(w.b, '{')
+	}
+	return append(w.b, '}'), w.err
+}
+
+func appendActor(b []byte, a decide.Actor) ([]byte, error) {
+	w := objectWriter{b: b}
+	w.optional("sub", a.Sub)
+	w.optional("broker", a.Broker)
+	w.optional("customer", a.Customer)
+	w.optional("system", a.System)
+	return w.end()
+}
+
+func appendKept(b []byte, k decide.Kept) ([]byte, error) {
+	w := objectWriter{b: b}
+	w.optional("key", k.Key)
+	w.optional("fingerprint", k.Fingerprint)
+	if k.Source != nil {
+		w.name("source")
+		w.b = append(w.b, `{"journal":`...)
+		var err error
+		if w.b, err = jsontext.AppendQuote(w.b, k.Source.Journal); err != nil {
+			return w.b, fmt.Errorf("journal: source: %w", err)
+		}
+		w.b = append(w.b, `,"sequence":`...)
+		w.b = strconv.AppendInt(w.b, k.Source.Sequence, 10)
+		w.b = append(w.b, '}')
+	}
+	return w.end()
+}
+
+func appendEvent(b []byte, e decide.Event) ([]byte, error) {
+	b = append(b, `{"type":`...)
+	b, err := jsontext.AppendQuote(b, e.EventType())
+	if err != nil {
+		return b, fmt.Errorf("journal: event type: %w", err)
+	}
+	b = append(b, `,"version":`...)
+	b = strconv.AppendInt(b, int64(e.EventVersion()), 10)
+	b = append(b, `,"data":`...)
+	if a, ok := e.(Appender); ok {
+		if b, err = a.AppendJSON(b); err != nil {
+			return b, fmt.Errorf("journal: event %s: %w", e.EventType(), err)
+		}
+		return append(b, '}'), nil
+	}
+	data, err := json.Marshal(e, json.Deterministic(true))
+	if err != nil {
+		return b, fmt.Errorf("journal: event %s: %w", e.EventType(), err)
+	}
+	b = append(b, data...)
+	return append(b, '}'), nil
+}
+
+// KafkaRecord returns the Kafka record for a value. Key, headers and timestamp say again what the value says, so that
+// tools which know nothing of its shape can route and filter; they are functions of it and carry nothing of their own.
+func KafkaRecord(topic, journal string, partition int32, id decide.ID, r *Record, value []byte) *kgo.Record {
+	key := journal + "/" + strconv.Itoa(int(partition))
+	at := r.Time.String()
+	return &kgo.Record{
+		Topic:     topic,
+		Partition: partition,
+		Key:       []byte(key),
+		Value:     value,
+		Timestamp: time.UnixMilli(int64(r.Time) / 1000),
+		Headers: []kgo.RecordHeader{
+			{Key: "ce_specversion", Value: []byte("1.0")},
+			{Key: "ce_id", Value: []byte(id.String() + "/" + strconv.FormatInt(r.Sequence, 10))},
+			{Key: "ce_source", Value: []byte("/journals/" + key)},
+			{Key: "ce_type", Value: []byte(r.Command.Type)},
+			{Key: "ce_time", Value: []byte(at)},
+			{Key: "content-type", Value: []byte("application/json")},
+		},
+	}
+}
+
+// VerifyKafka computes the key, the headers and the timestamp of a valid record again and says where the Kafka record
+// that holds it differs.
+func VerifyKafka(e Entry, journal string, got *kgo.Record) error {
+	want := KafkaRecord(got.Topic, journal, got.Partition, e.Journal, e.Record, e.Value)
+	if string(got.Key) != string(want.Key) {
+		return fmt.Errorf("journal: record %d: the key is %q and not %q", e.Record.Sequence, got.Key, want.Key)
+	}
+	if !got.Timestamp.Equal(want.Timestamp) {
+		return fmt.Errorf("journal: record %d: the Kafka timestamp is %v and not %v", e.Record.Sequence, got.Timestamp, want.Timestamp)
+	}
+	if len(got.Headers) != len(want.Headers) {
+		return fmt.Errorf("journal: record %d: %d headers and not %d", e.Record.Sequence, len(got.Headers), len(want.Headers))
+	}
+	for i, h := range want.Headers {
+		if g := got.Headers[i]; g.Key != h.Key || string(g.Value) != string(h.Value) {
+			return fmt.Errorf("journal: record %d: header %d is %s: %s and not %s: %s", e.Record.Sequence, i, g.Key, g.Value, h.Key, h.Value)
+		}
+	}
+	return nil
+}

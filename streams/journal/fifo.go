@@ -1,0 +1,33 @@
+package journal
+
+// fifo is a queue on a slice. The zero fifo is empty.
+type fifo[T any] struct {
+	items []T
+	head  int
+}
+
+func (q *fifo[T]) len() int { return len(q.items) - q.head }
+
+func (q *fifo[T]) push(v T) { q.items = append(q.items, v) }
+
+// peek returns the oldest item; the queue must not be empty.
+func (q *fifo[T]) peek() T { return q.items[q.head] }
+
+func (q *fifo[T]) pop() T {
+	v := q.items[q.head]
+	var zero T
+	q.items[q.head] = zero
+	q.head++
+	switch {
+	case q.head == len(q.items):
+		q.items, q.head = q.items[:0], 0
+	case q.head > 1024 && q.head*2 > len(q.items):
+		n := copy(q.items, q.items[q.head:])
+		clear(q.items[n:])
+		q.items, q.head = q.items[:n], 0
+	}
+	return v
+}
+
+// all returns the items from the oldest on, to be read only.
+func (q *fifo[T]) all() []T { return q.items[q.head:] }

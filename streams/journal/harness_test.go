@@ -1,0 +1,428 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// The rules of these tests: named counters. "add" adds to one, "later" adds when a time has come, "sweep" adds one in
+// each of several blocking steps, and a few commands misbehave.
+type (
+	add struct {
+		Name string
+		N    int
+	}
+	later struct {
+		Name  string
+		N     int
+		At    decide.Time
+		Fault string // "panic" or "large": of the step; "panic!" even of a single one
+	}
+	sweep struct {
+		Name  string
+		Steps int
+	}
+	read struct{ Name string }
+	bad  struct{ How string }
+
+	added struct {
+		Name  string `json:"name"`
+		N     int    `json:"n"`
+		Total int    `json:"total"`
+		Pad   string `json:"pad,omitempty"`
+	}
+	planned struct {
+		Name  string      `json:"name"`
+		N     int         `json:"n"`
+		At    decide.Time `json:"at"`
+		Fault string      `json:"fault,omitempty"`
+	}
+	swept struct {
+		Name    string    `json:"name"`
+		Left    int       `json:"left"`
+		Command decide.ID `json:"command"`
+	}
+	stepped  struct{}
+	setAside struct {
+		Error string `json:"error"`
+	}
+)
+
+func (*added) EventType() string    { return "counter.added" }
+func (*planned) EventType() string  { return "counter.planned" }
+func (*swept) EventType() string    { return "counter.swept" }
+func (*stepped) EventType() string  { return "engine.step" }
+func (*setAside) EventType() string { return "due.set_aside" }
+func (*added) EventVersion() int    { return 1 }
+func (*planned) EventVersion() int  { return 1 }
+func (*swept) EventVersion() int    { return 1 }
+func (*stepped) EventVersion() int  { return 1 }
+func (*setAside) EventVersion() int { return 1 }
+
+const testLimit = 8 << 10
+
+type rules struct {
+	name  string
+	limit int
+}
+
+func newRules() rules { return rules{"trading", testLimit} }
+
+func (r rules) Journal() string        { return r.name }
+func (r rules) NewState() decide.State { return newCounters() }
+func (r rules) Limit() int             { return r.limit }
+func (rules) Registry() *decide.Registry {
+	r := decide.NewRegistry()
+	r.Add(func() decide.Event { return new(added) })
+	r.Add(func() decide.Event { return new(planned) })
+	r.Add(func() decide.Event { return new(swept) })
+	r.Add(func() decide.Event { return new(stepped) })
+	r.Add(func() decide.Event { return new(setAside) })
+	return r
+}
+
+type counters struct {
+	totals  map[string]int
+	applied int64 // records evolved
+	memory  decide.Memory
+	due     []planned // in the order of time
+	sweeps  []swept
+}
+
+func newCounters() *counters { return &counters{totals: make(map[string]int)} }
+
+func (s *counters) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	if d, ok, err := s.memory.Recall(at.Time, c); ok || err != nil {
+		return d, err
+	}
+	accept := func(events ...decide.Event) (decide.Decision, error) {
+		return decide.Decision{Outcome: decide.Accepted, Events: events}, nil
+	}
+	switch ask := c.Ask.(type) {
+	case *add:
+		return accept(&added{Name: ask.Name, N: ask.N, Total: s.totals[ask.Name] + ask.N})
+	case *later:
+		return accept(&planned{ask.Name, ask.N, ask.At, ask.Fault})
+	case *sweep:
+		d, err := accept(&swept{ask.Name, ask.Steps, c.ID})
+		d.Pending = true
+		return d, err
+	case *read:
+		return decide.Decision{}, decide.Refuse(decide.NotFound, "TOTAL", fmt.Sprint(s.totals[ask.Name]))
+	case *bad:
+		switch ask.How {
+		case "panic":
+			panic("a fault of the rules")
+		case "large":
+			return accept(&added{Name: "large", N: 1, Pad: strings.Repeat("x", testLimit)})
+		case "utf8":
+			return accept(&added{Name: "a\xffb", N: 1})
+		case "nothing":
+			return decide.Decision{}, nil
+		case "future":
+			return decide.Decision{Repeated: true, Repeat: at.Sequence + 7}, nil
+		}
+	}
+	return decide.Decision{}, errors.New("no such command")
+}
+
+func (s *counters) Evolve(at decide.Stamp, c decide.Recorded, o decide.Outcome, events []decide.Event) {
+	s.applied++
+	s.memory.Note(at, c)
+	for _, e := range events {
+		switch e := e.(type) {
+		case *added:
+			s.totals[e.Name] = e.Total
+		case *planned:
+			s.due = append(s.due, *e)
+		case *swept:
+			s.sweeps = s.sweeps[:0]
+			if e.Left > 0 {
+				s.sweeps = append(s.sweeps, *e)
+			}
+		case *stepped:
+			if c.Type == "engine.step" && len(s.due) > 0 && len(s.sweeps) == 0 {
+				s.due = s.due[1:]
+			}
+		case *setAside:
+			s.due = s.due[1:]
+		}
+	}
+}
+
+func (s *counters) Due(now decide.Time) decide.Urgency {
+	if len(s.sweeps) > 0 {
+		return decide.Blocking
+	}
+	if len(s.due) > 0 && s.due[0].At <= now {
+		return decide.Alternate
+	}
+	return decide.Nothing
+}
+
+func (s *counters) NextDue() (decide.Time, bool) {
+	if len(s.due) > 0 {
+		return s.due[0].At, true
+	}
+	return 0, false
+}
+
+func (s *counters) Step(at decide.Stamp, single bool) decide.Decision {
+	if len(s.sweeps) > 0 {
+		w := s.sweeps[0]
+		d := decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{
+			&stepped{}, &added{Name: w.Name, N: 1, Total: s.totals[w.Name] + 1}, &swept{w.Name, w.Left - 1, w.Command}}}
+		if w.Left == 1 {
+			d.Finishes = w.Command
+		}
+		return d
+	}
+	p := s.due[0]
+	a := &added{Name: p.Name, N: p.N, Total: s.totals[p.Name] + p.N}
+	switch {
+	case p.Fault == "panic!", p.Fault == "panic" && !single:
+		panic("a fault of a step")
+	case p.Fault == "large" && !single:
+		a.Pad = strings.Repeat("x", testLimit)
+	}
+	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&stepped{}, a}}
+}
+
+func (s *counters) SetAside(at decide.Stamp, cause string) decide.Decision {
+	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&setAside{cause}}}
+}
+
+// command makes a command of a test.
+func command(ask any) decide.Command {
+	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: "counter.change", Actor: decide.Actor{Sub: "u", Broker: "b"}, Ask: ask}
+}
+
+func keyed(key string, ask any) decide.Command {
+	c := command(ask)
+	c.Kept = decide.Kept{Key: key, Fingerprint: fmt.Sprintf("%x", fmt.Sprint(ask))}
+	return c
+}
+
+// rig is a cluster with one journal, real or in the process.
+type rig struct {
+	t       *testing.T
+	fake    *kfake.Cluster // nil on a real cluster
+	brokers []string
+	prefix  string
+	metrics *journal.Metrics
+	client  *journal.Client
+	rules   rules
+}
+
+// newRig takes the brokers of the environment if there are any.
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	if brokers := os.Getenv("KAFKA_BROKERS"); brokers != "" {
+		return (&rig{t: t, brokers: strings.Split(brokers, ",")}).start()
+	}
+	return newFake(t)
+}
+
+// newFake is for the tests that inject faults into the broker.
+func newFake(t *testing.T, options ...kfake.Opt) *rig {
+	t.Helper()
+	fake, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	return (&rig{t: t, fake: fake, brokers: fake.ListenAddrs()}).start()
+}
+
+func (r *rig) start() *rig {
+	r.t.Helper()
+	r.prefix = fmt.Sprintf("t%d-", time.Now().UnixNano())
+	r.rules = newRules()
+	r.client = r.newClient(nil)
+	if err := r.client.EnsureTopics(r.context(), "trading"); err != nil {
+		r.t.Fatal(err)
+	}
+	return r
+}
+
+func (r *rig) newClient(clock journal.Clock) *journal.Client {
+	r.t.Helper()
+	level := slog.LevelError + 4
+	if os.Getenv("TEST_LOG") != "" {
+		level = slog.LevelDebug
+	}
+	r.metrics = journal.NewMetrics()
+	c, err := journal.NewClient(journal.Config{Brokers: r.brokers, Prefix: r.prefix, Clock: clock, Metrics: r.metrics,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(c.Close)
+	return c
+}
+
+func (r *rig) topic() string { return r.prefix + "trading" }
+
+func (r *rig) context() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	r.t.Cleanup(cancel)
+	return ctx
+}
+
+// running is an owner with its Run.
+type running struct {
+	*journal.Owner
+	t    *testing.T
+	stop context.CancelFunc
+	done chan struct{}
+	once sync.Once
+	err  error
+}
+
+func (r *rig) ownerConfig(node string) journal.OwnerConfig {
+	return journal.OwnerConfig{Client: r.client, Rules: r.rules, Node: node, URL: "http://" + node, Build: "test"}
+}
+
+func (r *rig) owner(node string) *running {
+	r.t.Helper()
+	return r.run(r.ownerConfig(node))
+}
+
+func (r *rig) run(cfg journal.OwnerConfig) *running {
+	r.t.Helper()
+	o, err := journal.NewOwner(cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	x := &running{Owner: o, t: r.t, stop: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(x.done)
+		x.err = o.Run(ctx)
+	}()
+	r.t.Cleanup(func() { x.end() })
+	return x
+}
+
+// end stops the owner and returns what Run returned.
+func (x *running) end() error {
+	x.stop()
+	<-x.done
+	return x.err
+}
+
+// ready waits until the owner serves.
+func (x *running) ready() *running {
+	x.t.Helper()
+	x.until("the owner serves", func() bool { _, ok := x.Serving(); return ok })
+	return x
+}
+
+func (x *running) until(what string, ok func() bool) {
+	x.t.Helper()
+	eventually(x.t, what, func() bool {
+		select {
+		case <-x.done:
+			x.t.Fatalf("waiting until %s: the owner ended: %v", what, x.err)
+		default:
+		}
+		return ok()
+	})
+}
+
+// eventually waits for a condition, up to a bound that only a failure meets.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 15000 {
+		if ok() {
+			return
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+	t.Fatalf("never: %s", what)
+}
+
+// do submits a command that must succeed.
+func (x *running) do(c decide.Command) journal.Result {
+	x.t.Helper()
+	r, err := x.Submit(context.Background(), c)
+	if err != nil {
+		x.t.Fatalf("submitting %v: %v", c.Ask, err)
+	}
+	return r
+}
+
+// go_ submits in the background.
+func (x *running) start(c decide.Command) <-chan outcome {
+	ch := make(chan outcome, 1)
+	go func() {
+		r, err := x.Submit(context.Background(), c)
+		ch <- outcome{r, err}
+	}()
+	return ch
+}
+
+type outcome struct {
+	result journal.Result
+	err    error
+}
+
+// total reads a counter through a refusal.
+func (x *running) total(name string) (string, int64) {
+	x.t.Helper()
+	_, err := x.Submit(context.Background(), command(&read{name}))
+	var refused *journal.RefusedError
+	if !errors.As(err, &refused) {
+		x.t.Fatalf("reading %s: %v", name, err)
+	}
+	return refused.Refusal.Message, refused.AsOf.Sequence
+}
+
+// all reads every valid record up to the end of the log.
+func (r *rig) all() []journal.Entry {
+	r.t.Helper()
+	end, err := r.client.Tip(r.context(), "trading", 0)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	reader := journal.NewReader(r.client, r.rules, 0, journal.Before)
+	reader.Audit()
+	defer reader.Close()
+	var all []journal.Entry
+	for next := int64(0); next < end; {
+		var entries []journal.Entry
+		if entries, next, err = reader.Next(r.context()); err != nil {
+			r.t.Fatal(err)
+		}
+		all = append(all, entries...)
+	}
+	return all
+}
+
+// produce appends values to the topic as some other program would.
+func (r *rig) produce(values ...[]byte) {
+	r.t.Helper()
+	kc, err := r.client.Kafka(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(4<<20))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer kc.Close()
+	for _, v := range values {
+		if err := kc.ProduceSync(r.context(), &kgo.Record{Topic: r.topic(), Value: v}).FirstErr(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package journal
+
+import (
+	"crypto/rand"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// NewCommandID returns a random UUID of version 7 for a command made at t.
+func NewCommandID(t time.Time) decide.ID {
+	var id decide.ID
+	_, _ = rand.Read(id[6:]) // never fails: it ends the program instead
+	ms := t.UnixMilli()
+	for i := range 6 {
+		id[i] = byte(ms >> (40 - 8*i))
+	}
+	id[6] = id[6]&0x0f | 0x70
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// newJournalID returns a random UUID of version 4.
+func newJournalID() decide.ID {
+	var id decide.ID
+	_, _ = rand.Read(id[:])
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}

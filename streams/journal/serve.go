@@ -1,0 +1,280 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// idle is the longest that a term sleeps, so that what it reports of itself stays fresh.
+const idle = 10 * time.Second
+
+// gapLasts is how long a gap may stay open before the term ends.
+const gapLasts = 10 * time.Second
+
+// serve decides until the context ends, which drains, or something ends the term.
+func (t *term) serve(ctx context.Context) error {
+	if err := t.sight(t.early, t.flight.next); err != nil {
+		return err
+	}
+	t.resume()
+	t.o.serving.Store(t.number)
+	t.o.meters.serving.Set(1)
+	t.o.accepting.Store(true)
+	defer func() {
+		t.o.accepting.Store(false)
+		t.o.serving.Store(0)
+		t.o.meters.serving.Set(0)
+	}()
+	timer := time.NewTimer(idle)
+	defer timer.Stop()
+	for {
+		for more := true; more; {
+			var err error
+			if more, err = t.hear(); err != nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			return t.drain()
+		}
+		decided, urgency, err := t.work()
+		if err != nil {
+			return err
+		}
+		if decided {
+			continue
+		}
+		t.report()
+		commands := t.o.queue
+		if urgency == decide.Blocking || !t.roomy() {
+			commands = nil
+		}
+		timer.Reset(t.untilNext())
+		select {
+		case a := <-t.acks:
+			err = t.acknowledge(a)
+		case b := <-t.tail:
+			err = t.look(b)
+		case r := <-commands:
+			t.again.push(r)
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// hear takes one acknowledgement or batch of the reader, if one is there, and watches how long they take.
+func (t *term) hear() (more bool, err error) {
+	select {
+	case a := <-t.acks:
+		return true, t.acknowledge(a)
+	case b := <-t.tail:
+		return true, t.look(b)
+	default:
+	}
+	since, waiting := t.flight.waitingSince()
+	stalled := waiting && time.Since(since) > stallAfter
+	if stalled != t.stalled {
+		t.stalled = stalled
+		t.o.accepting.Store(!stalled)
+		if stalled {
+			t.o.log.Warn("nothing is being acknowledged: no intake", "unacknowledged", t.flight.unsettled.len())
+			t.o.refuse("nothing has been acknowledged for two seconds")
+		}
+	}
+	if waiting && t.flight.gap && time.Since(since) > gapLasts {
+		return false, errors.New("journal: an acknowledged record was not seen in the log")
+	}
+	return false, nil
+}
+
+func (t *term) acknowledge(a ack) error {
+	if a.err != nil {
+		a.slot.tooLarge = errors.Is(a.err, kerr.MessageTooLarge)
+		return fmt.Errorf("journal: appending record %d: %w", a.slot.entry.Position.Sequence, a.err)
+	}
+	t.flight.lastAck = time.Now()
+	t.o.meters.appends.Inc()
+	t.o.meters.appendTime.Observe(t.flight.lastAck.Sub(a.slot.at).Seconds())
+	if t.flight.acknowledge(a) {
+		t.settle(a.offset)
+		return nil
+	}
+	return t.resolve()
+}
+
+// look takes in what the owner's own reader has read.
+func (t *term) look(b batch) error {
+	if err := t.sight(b.entries, b.next); err != nil {
+		return err
+	}
+	return b.err
+}
+
+func (t *term) sight(entries []Entry, next int64) error {
+	t.flight.next = next
+	for _, e := range entries {
+		if !t.flight.sighted(e.Position) {
+			return t.intruder(e)
+		}
+	}
+	return t.resolve()
+}
+
+// intruder says what a valid record is that this term did not append. The term is over either way.
+func (t *term) intruder(e Entry) error {
+	r, err := DecodeRecord(t.o.cfg.Rules.Registry(), e.Value)
+	if err != nil {
+		return t.reader.chain.broken(e.Position.Offset, e.Position.Sequence, err.Error(), err)
+	}
+	if taken, ok := r.Events[0].(*Taken); ok {
+		if _, own := t.o.sent[r.Command.ID]; !own {
+			return t.foreign(taken)
+		}
+	}
+	return fmt.Errorf("journal: the log holds a %s as record %d that this term did not append", r.Command.Type, r.Sequence)
+}
+
+// resolve settles what a gap held up.
+func (t *term) resolve() error {
+	for {
+		offset, ok := t.flight.resolved()
+		if !ok {
+			break
+		}
+		t.settle(offset)
+	}
+	if t.flight.lost() {
+		return errors.New("journal: an acknowledged record is not valid")
+	}
+	return nil
+}
+
+// settle takes the oldest record out of flight and releases the replies that were decided on it.
+func (t *term) settle(offset int64) {
+	s := t.flight.settle(offset)
+	t.o.settled = s.entry.Position
+	t.o.anchors.Note(s.entry.Position)
+	t.o.recent.add(s.entry)
+	t.release()
+}
+
+// roomy reports whether another record may be decided. What it might take at most is reserved before it is.
+func (t *term) roomy() bool {
+	f := &t.flight
+	return !t.stalled && f.unsettled.len() < windowRecords && f.bytes+t.o.cfg.Rules.Limit() <= windowBytes &&
+		f.unseen.len() < maxUnseen
+}
+
+// work decides one thing: a step of what is due, or the next command.
+func (t *term) work() (decided bool, urgency decide.Urgency, err error) {
+	if !t.roomy() {
+		return false, decide.Nothing, nil
+	}
+	now := t.now()
+	urgency = t.state.Due(now)
+	if urgency == decide.Alternate && t.stepped {
+		if r := t.nextRequest(); r != nil {
+			t.stepped = false
+			return true, urgency, t.decide(now, r)
+		}
+	}
+	if urgency != decide.Nothing {
+		t.stepped = true
+		return true, urgency, t.step(now)
+	}
+	r := t.nextRequest()
+	if r == nil {
+		return false, urgency, nil
+	}
+	return true, urgency, t.decide(now, r)
+}
+
+// nextRequest returns the next command that somebody still waits for, or nil.
+func (t *term) nextRequest() *request {
+	for {
+		var r *request
+		if t.again.len() > 0 {
+			r = t.again.pop()
+		} else {
+			select {
+			case r = <-t.o.queue:
+			default:
+				return nil
+			}
+		}
+		if r.fate.CompareAndSwap(queued, uncertain) {
+			return r
+		}
+	}
+}
+
+// untilNext returns how long nothing will happen by itself.
+func (t *term) untilNext() time.Duration {
+	wait := idle
+	if since, waiting := t.flight.waitingSince(); waiting {
+		if left := stallAfter - time.Since(since); left > 0 {
+			wait = min(wait, left)
+		} else {
+			wait = min(wait, time.Second) // stalled, or a gap that may have to be given up
+		}
+	}
+	if due, ok := t.state.NextDue(); ok && t.roomy() {
+		wait = min(wait, time.Duration(max(due-t.now(), decide.Millisecond))*time.Microsecond)
+	}
+	return max(wait, time.Millisecond)
+}
+
+func (t *term) report() {
+	t.o.meters.window.Set(float64(t.flight.unsettled.len()))
+	t.o.meters.windowBytes.Set(float64(t.flight.bytes))
+	t.o.meters.held.Set(float64(t.held.len()))
+	t.o.meters.queue.Set(float64(len(t.o.queue)))
+	t.o.meters.acknowledged.Set(float64(t.flight.last.Sequence))
+}
+
+// drain waits for what is in flight, up to a limit, and decides nothing more.
+func (t *term) drain() error {
+	t.o.accepting.Store(false)
+	t.o.refuse("this node is stopping")
+	limit := time.NewTimer(drainFor)
+	defer limit.Stop()
+	for t.flight.unsettled.len() > 0 {
+		var err error
+		select {
+		case a := <-t.acks:
+			err = t.acknowledge(a)
+		case b := <-t.tail:
+			err = t.look(b)
+		case <-limit.C:
+			return errors.New("journal: stopped before everything was acknowledged")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuse answers the commands that wait for their decision.
+func (o *Owner) refuse(reason string) {
+	for {
+		select {
+		case r := <-o.queue:
+			if r.fate.CompareAndSwap(queued, abandoned) {
+				r.answer(Result{}, notAccepted(reason))
+			}
+		default:
+			return
+		}
+	}
+}

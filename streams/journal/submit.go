@@ -1,0 +1,133 @@
+package journal
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// Result is the answer to a command.
+type Result struct {
+	Position LogPosition
+	Entry    *Entry // the record that answers the command
+	Repeated bool   // it was decided before, in that record
+}
+
+// Submitter takes commands for any journal. ownership.Node is the one that handlers use.
+type Submitter interface {
+	// Submit has the command decided and waits until its record is acknowledged. Its errors are *RefusedError,
+	// *NotAcceptedError, *OutcomeUnknownError and *ElsewhereError; anything else is a fault of the program.
+	Submit(ctx context.Context, journal string, c decide.Command) (Result, error)
+}
+
+// request is a command on its way, shared by the goroutine that waits for its answer and the term that decides it.
+type request struct {
+	command decide.Command
+	since   time.Time
+	fate    atomic.Int32
+	reply   chan answer // takes one answer without blocking
+}
+
+type answer struct {
+	result Result
+	err    error
+}
+
+// The fates of a request say what may be told to a client that waits no longer.
+const (
+	queued    int32 = iota // not decided, or decided in a term whose records turned out never to become valid
+	harmless               // decided without a record: a refusal, or a repetition of something acknowledged
+	uncertain              // it, or what it repeats, is in a record that isn't acknowledged, or its work goes on
+	abandoned              // nobody waits any more
+)
+
+func (r *request) answer(result Result, err error) {
+	select {
+	case r.reply <- answer{result, err}:
+	default:
+	}
+}
+
+// move changes the fate unless the request was abandoned.
+func (r *request) move(to int32) bool {
+	for {
+		from := r.fate.Load()
+		if from == abandoned {
+			return false
+		}
+		if r.fate.CompareAndSwap(from, to) {
+			return true
+		}
+	}
+}
+
+// giveUp abandons a request and says what is known of it.
+func (r *request) giveUp(reason string) (Result, error) {
+	fate := r.fate.Swap(abandoned)
+	select {
+	case a := <-r.reply:
+		return a.result, a.err
+	default:
+	}
+	if fate == uncertain {
+		return Result{}, &OutcomeUnknownError{CommandID: r.command.ID}
+	}
+	return Result{}, notAccepted(reason)
+}
+
+func notAccepted(reason string) error {
+	return &NotAcceptedError{RetryAfter: time.Second, Reason: reason}
+}
+
+// Submit has a command decided and waits for its answer, until the context ends or its time is over. What it returns
+// then says whether the command may still take effect (*OutcomeUnknownError) or was never decided
+// (*NotAcceptedError).
+func (o *Owner) Submit(ctx context.Context, c decide.Command) (Result, error) {
+	result, err := o.submit(ctx, c)
+	o.cfg.Client.cfg.Metrics.Commands.WithLabelValues(o.journal, outcomeLabel(err)).Inc()
+	return result, err
+}
+
+func outcomeLabel(err error) string {
+	switch err.(type) {
+	case nil:
+		return "answered"
+	case *RefusedError:
+		return "refused"
+	case *NotAcceptedError:
+		return "not_accepted"
+	case *OutcomeUnknownError:
+		return "outcome_unknown"
+	}
+	return "failed"
+}
+
+func (o *Owner) submit(ctx context.Context, c decide.Command) (Result, error) {
+	if !o.accepting.Load() {
+		return Result{}, notAccepted("this node accepts no commands for the journal at the moment")
+	}
+	r := &request{command: c, since: time.Now(), reply: make(chan answer, 1)}
+	select {
+	case o.queue <- r:
+	default:
+		return Result{}, notAccepted("too many commands are waiting")
+	}
+	wait := time.NewTimer(min(patience, o.cfg.Deadline))
+	defer wait.Stop()
+	for {
+		select {
+		case a := <-r.reply:
+			return a.result, a.err
+		case <-ctx.Done():
+			return r.giveUp("the client went away before the command was decided")
+		case <-wait.C:
+		}
+		left := o.cfg.Deadline - time.Since(r.since)
+		if left <= 0 || r.fate.CompareAndSwap(queued, abandoned) {
+			return r.giveUp("the command was not decided in time")
+		}
+		wait.Reset(left)
+	}
+}

@@ -1,0 +1,340 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// term is one time of owning a partition: a fold to the end, a taken record, and then decisions until something ends
+// it. All of it belongs to one goroutine, but for the producer's callbacks and the reader, which talk to it over
+// channels.
+type term struct {
+	o      *Owner
+	reads  *sync.WaitGroup
+	number int64
+
+	state decide.State
+	id    decide.ID
+	tip   Position    // of the last record decided; its offset is known only once it is settled
+	last  decide.Time // of that record
+
+	writer *kgo.Client
+	acks   chan ack
+	reader *Reader
+	tail   chan batch
+	stop   context.CancelFunc // of the reader's goroutine
+	ended  sync.WaitGroup
+	early  []Entry // read before the term was served
+	inTerm int64   // the term of the last taken record folded
+
+	flight  flight
+	held    fifo[heldReply]
+	pending map[decide.ID]*request // whose work goes on in steps
+	again   fifo[*request]         // to be decided anew, before those in the queue
+	fates   map[decide.ID]*Entry   // the records that kept requests wait for, where the fold has met them
+
+	stalled bool // nothing has been acknowledged for too long: no intake
+	stepped bool // the last decision was a step: a command is next
+	jumped  bool // the wall clock is not followed
+}
+
+// batch is what the reader's goroutine hands over.
+type batch struct {
+	entries []Entry
+	next    int64
+	err     error
+}
+
+// ack is the producer's word on one record.
+type ack struct {
+	slot   *slot
+	offset int64
+	err    error
+}
+
+// errRules says that the rules can't be gone on with.
+var errRules = errors.New("the rules failed")
+
+func newTerm(o *Owner, reads *sync.WaitGroup) *term {
+	return &term{o: o, reads: reads, pending: make(map[decide.ID]*request), tail: make(chan batch),
+		// Every record of the window may be acknowledged, or failed, before the term looks; the callback never waits.
+		acks: make(chan ack, windowRecords+16)}
+}
+
+// run opens the term and serves it. opened says that its taken record was valid.
+func (t *term) run(ctx context.Context) (opened bool, err error) {
+	if err := t.open(ctx); err != nil {
+		return false, err
+	}
+	t.o.meters.terms.Inc()
+	t.o.log.Info("a term begins", "term", t.number, "sequence", t.tip.Sequence)
+	return true, t.serve(ctx)
+}
+
+// now returns the time for the next decision: never before the last record's.
+func (t *term) now() decide.Time {
+	now, off := t.o.clock.now()
+	if jumped := off != 0; jumped != t.jumped {
+		t.jumped = jumped
+		if jumped {
+			t.o.alarm("clock", "the wall clock jumped and is not followed", "by", off)
+		} else {
+			t.o.log.Info("the wall clock is followed again")
+		}
+	}
+	return max(t.last, now)
+}
+
+// open folds the journal to its end and takes it, as often as something else comes first.
+func (t *term) open(ctx context.Context) error {
+	known, complete := t.o.known(ctx)
+	end, err := t.o.cfg.Client.Tip(ctx, t.o.journal, t.o.cfg.Partition)
+	if err != nil {
+		return err
+	}
+	if end == 0 {
+		if err := t.o.found(ctx, known, complete); err != nil {
+			return err
+		}
+		if end, err = t.o.cfg.Client.Tip(ctx, t.o.journal, t.o.cfg.Partition); err != nil {
+			return err
+		}
+	}
+	if err := t.fold(ctx, end, known); err != nil {
+		return err
+	}
+	t.follow(ctx)
+	for {
+		valid, err := t.take(ctx)
+		if err != nil {
+			return err
+		}
+		if valid {
+			return nil
+		}
+	}
+}
+
+// fold applies the journal up to an end offset and checks that it holds every known position.
+func (t *term) fold(ctx context.Context, end int64, known []Position) error {
+	t.state, t.tip = t.o.cfg.Rules.NewState(), Before
+	var termBefore int64
+	if t.o.cfg.Seed != nil {
+		seed, err := t.o.cfg.Seed(ctx)
+		if err != nil {
+			return fmt.Errorf("journal: loading a snapshot: %w", err)
+		}
+		if seed != nil {
+			t.state, t.tip, t.last, termBefore = seed.State, seed.Position, seed.Time, seed.Term
+		}
+	}
+	t.o.recent = recent{}
+	t.fates = t.o.fates()
+	check := make(map[int64][]Position)
+	for _, p := range known {
+		switch {
+		case p.IsBefore() || p == t.tip:
+		case p.Sequence > t.tip.Sequence:
+			check[p.Sequence] = append(check[p.Sequence], p)
+		default:
+			if err := NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, p).holds(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	t.reader = NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, t.tip)
+	if !t.tip.IsBefore() {
+		t.reader.chain.term, t.inTerm = termBefore, termBefore
+	}
+	for next := t.tip.Offset + 1; next < end; {
+		entries, n, err := t.reader.Next(ctx)
+		if err != nil {
+			return err
+		}
+		next = n
+		for _, e := range entries {
+			for _, p := range check[e.Position.Sequence] {
+				if p != e.Position {
+					return t.o.diverged(p, e.Position, "another record has its sequence")
+				}
+			}
+			delete(check, e.Position.Sequence)
+			t.apply(e)
+		}
+	}
+	for _, ps := range check {
+		return t.o.diverged(ps[0], t.tip, "the log ends before it")
+	}
+	if t.tip.IsBefore() {
+		return &BrokenRecordError{Journal: t.o.journal, Partition: t.o.cfg.Partition, Offset: end - 1, Sequence: -1,
+			Reason: "the partition holds records and no genesis"}
+	}
+	return nil
+}
+
+// apply folds one valid record that this term did not decide.
+func (t *term) apply(e Entry) {
+	r := e.Record
+	t.state.Evolve(e.Stamp(), r.Command, r.Outcome, r.Events)
+	t.id, t.tip, t.last = e.Journal, e.Position, r.Time
+	if taken, ok := r.Events[0].(*Taken); ok {
+		t.inTerm = taken.Term
+	}
+	t.o.anchors.Note(e.Position)
+	t.o.recent.add(e)
+	if _, ok := t.fates[r.Command.ID]; ok {
+		t.fates[r.Command.ID] = &e
+	}
+}
+
+// follow hands over what the reader reads until the term ends.
+func (t *term) follow(ctx context.Context) {
+	ctx, t.stop = context.WithCancel(context.WithoutCancel(ctx))
+	t.ended.Go(func() {
+		for {
+			entries, next, err := t.reader.Next(ctx)
+			select {
+			case t.tail <- batch{entries, next, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+}
+
+// close ends the term's producer and reader. Nothing of the term is touched by another goroutine after it.
+func (t *term) close() {
+	t.closeWriter()
+	if t.stop != nil {
+		t.stop()
+		t.ended.Wait()
+	}
+	if t.reader != nil {
+		t.reader.Close()
+	}
+}
+
+// take appends a taken record and reads on until that record has gone by. valid says that nothing came before it.
+func (t *term) take(ctx context.Context) (valid bool, err error) {
+	if err := t.openWriter(); err != nil {
+		return false, err
+	}
+	taken := &Taken{Term: t.inTerm + 1, Node: t.o.cfg.Node, URL: t.o.cfg.URL, Build: t.o.cfg.Build}
+	now := t.now()
+	r := &Record{Sequence: t.tip.Sequence + 1, Prev: t.tip.Hash, Time: now, Outcome: decide.Accepted,
+		Command: decide.Recorded{ID: NewCommandID(now.Std()), Type: TypeTaken, Actor: decide.Engine},
+		Events:  []decide.Event{taken}}
+	value, err := AppendRecord(nil, r)
+	if err != nil {
+		return false, err
+	}
+	t.o.sent[r.Command.ID] = struct{}{}
+	passed := make(chan ack, 1)
+	t.writer.Produce(context.Background(), t.o.kafkaRecord(t.id, r, value), func(k *kgo.Record, err error) {
+		passed <- ack{offset: k.Offset, err: err}
+	})
+	return t.await(ctx, r, sha256.Sum256(value), passed)
+}
+
+// await reads on until the taken record with the hash is seen, or until something valid has come before it.
+func (t *term) await(ctx context.Context, taken *Record, hash Hash, passed <-chan ack) (valid bool, err error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case a := <-passed:
+			if a.err != nil {
+				return false, fmt.Errorf("journal: appending a taken record: %w", a.err)
+			}
+		case b := <-t.tail:
+			if b.err != nil {
+				return false, b.err
+			}
+			t.flight.next = b.next
+			lost := false
+			for i, e := range b.entries {
+				if e.Position.Hash == hash {
+					t.begin(e, b.entries[i+1:])
+					return true, nil
+				}
+				if other, ok := e.Record.Events[0].(*Taken); ok {
+					if _, own := t.o.sent[e.Record.Command.ID]; !own {
+						return false, t.foreign(other)
+					}
+				}
+				t.apply(e)
+				lost = true
+			}
+			if lost {
+				t.o.log.Info("another record came before this node's taken record", "sequence", taken.Sequence)
+				return false, nil
+			}
+		}
+	}
+}
+
+// begin makes the valid taken record the base of what this term appends. What was read after it can only be skipped
+// or foreign; the term looks at it first.
+func (t *term) begin(e Entry, after []Entry) {
+	t.reader.chain.decodeFrom.Store(math.MaxInt64) // from here on the reader only follows
+	t.apply(e)
+	t.number = t.inTerm
+	t.flight.last = e.Position
+	t.early = after
+	t.o.settled = e.Position
+}
+
+func (t *term) foreign(taken *Taken) error {
+	return &ForeignTermError{Journal: t.o.journal, Partition: t.o.cfg.Partition, Term: taken.Term, Node: taken.Node}
+}
+
+// openWriter replaces the term's producer by a fresh one.
+func (t *term) openWriter() error {
+	t.closeWriter()
+	w, err := t.o.cfg.Client.writer()
+	if err != nil {
+		return err
+	}
+	t.writer = w
+	return nil
+}
+
+func (t *term) closeWriter() {
+	if t.writer != nil {
+		t.writer.Close()
+		t.writer = nil
+	}
+}
+
+// writer returns a producer for one term. Its records carry no request's context, since cancelling one record of a
+// batch fails its neighbours, and it retries for ever: a record's fate is known only from the log.
+func (c *Client) writer() (*kgo.Client, error) {
+	return c.Kafka(
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.ProducerLinger(0),
+		kgo.StopProducerOnDataLossDetected(),
+		kgo.ProducerBatchMaxBytes(maxMessage),
+		kgo.MaxBufferedRecords(2*windowRecords),
+		kgo.MaxBufferedBytes(2*windowBytes),
+	)
+}
+
+func (o *Owner) kafkaRecord(id decide.ID, r *Record, value []byte) *kgo.Record {
+	return KafkaRecord(o.cfg.Client.Topic(o.journal), o.journal, o.cfg.Partition, id, r, value)
+}
+
+func (o *Owner) diverged(have, found Position, reason string) error {
+	return &DivergedError{Journal: o.journal, Partition: o.cfg.Partition, Have: have, Found: found, Reason: reason}
+}
