@@ -125,6 +125,20 @@ func (l List[T]) All(ctx context.Context, db DB) ([]T, int64, error) {
 	return out, asOf, err
 }
 
+// Numbered returns the rows of one numbered page and how many rows the list has in all.
+func (l List[T]) Numbered(ctx context.Context, db DB, size, offset int) (rows []T, total int, asOf int64, err error) {
+	args := append(l.Where.clone().args, size, offset)
+	sql := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s LIMIT $%d OFFSET $%d", l.Columns, l.From, l.Where.sql(), l.Order, len(args)-1, len(args))
+	asOf, err = Read(ctx, db, l.Journal, Statement{sql, args, func(r pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(r, func(row pgx.CollectableRow) (v T, err error) { return v, l.Scan(row, &v) })
+		return err
+	}}, Statement{"SELECT count(*) FROM " + l.From + l.Where.sql(), l.Where.args, func(r pgx.Rows) (err error) {
+		total, err = pgx.CollectExactlyOneRow(r, pgx.RowTo[int])
+		return err
+	}})
+	return rows, total, asOf, err
+}
+
 // One returns the first row in the given order and whether there is one.
 func (l List[T]) One(ctx context.Context, db DB) (v T, found bool, asOf int64, err error) {
 	l.Limit = 1

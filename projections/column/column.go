@@ -122,3 +122,6 @@ func NullDecimal[T any](get func(*T) fixed.Decimal) Of[T] {
 func Money[T any](get func(*T) fixed.Money) Of[T] {
 	return of(func(r *T) string { return get(r).String() })
 }
+
+// UUID returns one parameter of type uuid; the zero ID is NULL.
+func UUID(id decide.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: !id.IsZero()} }

@@ -1,0 +1,143 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/projections/column"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// AnchorEvery is how many records lie between two anchors.
+const AnchorEvery = 4096
+
+// Querier is what reading a checkpoint needs of a pool, a connection or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// Execer is a Querier that also changes things.
+type Execer interface {
+	Querier
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Checkpoint is where the rows of one journal partition stand.
+type Checkpoint struct {
+	Journal   string
+	Partition int32
+	Position  journal.Position
+	Time      decide.Time // of the last record applied; zero before genesis
+}
+
+// ReadCheckpoint returns the checkpoint of a partition: journal.Before if nothing was applied.
+func ReadCheckpoint(ctx context.Context, db Querier, name string, partition int32) (Checkpoint, error) {
+	c := Checkpoint{Journal: name, Partition: partition, Position: journal.Before}
+	var hash []byte
+	err := db.QueryRow(ctx, `SELECT "offset", sequence, hash, time FROM checkpoints WHERE journal = $1 AND partition = $2`,
+		name, partition).Scan(&c.Position.Offset, &c.Position.Sequence, &hash, column.IntoTime(&c.Time))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return c, nil
+	}
+	if err != nil {
+		return c, fmt.Errorf("projections: reading the checkpoint of %s/%d: %w", name, partition, err)
+	}
+	copy(c.Position.Hash[:], hash)
+	return c, nil
+}
+
+// errMoved says that the checkpoint isn't where this runner left it: another one has applied what follows.
+var errMoved = errors.New("another runner has moved the checkpoint")
+
+// moveCheckpoint sets the checkpoint to the position of the last entry, if it still is at old, and adds the anchors
+// of the entries. It is the first thing that a runner's transaction does, so a second runner waits here for the first
+// to commit, and then finds the checkpoint moved.
+func moveCheckpoint(ctx context.Context, tx Execer, name string, partition int32, old journal.Position, entries []journal.Entry) error {
+	last := entries[len(entries)-1]
+	to, at := last.Position, column.Timestamp(last.Record.Time)
+	var tag pgconn.CommandTag
+	var err error
+	if old.IsBefore() {
+		tag, err = tx.Exec(ctx, `INSERT INTO checkpoints (journal, partition, "offset", sequence, hash, time)
+			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`, name, partition, to.Offset, to.Sequence, to.Hash[:], at)
+	} else {
+		tag, err = tx.Exec(ctx, `UPDATE checkpoints SET "offset" = $3, sequence = $4, hash = $5, time = $6
+			WHERE journal = $1 AND partition = $2 AND "offset" = $7 AND sequence = $8 AND hash = $9`,
+			name, partition, to.Offset, to.Sequence, to.Hash[:], at, old.Offset, old.Sequence, old.Hash[:])
+	}
+	if err != nil {
+		return fmt.Errorf("projections: moving the checkpoint of %s/%d: %w", name, partition, err)
+	}
+	if tag.RowsAffected() != 1 {
+		return errMoved
+	}
+	return nil
+}
+
+// queueAnchors queues the statement that writes the anchors among the entries, if there are any.
+func queueAnchors(batch *pgx.Batch, name string, partition int32, entries []journal.Entry) {
+	var sequences, offsets []int64
+	var hashes [][]byte
+	for _, e := range entries {
+		if p := e.Position; p.Sequence%AnchorEvery == 0 {
+			sequences, offsets, hashes = append(sequences, p.Sequence), append(offsets, p.Offset), append(hashes, e.Position.Hash[:])
+		}
+	}
+	if len(sequences) > 0 {
+		batch.Queue(`INSERT INTO anchors (journal, partition, sequence, "offset", hash)
+			SELECT $1, $2, * FROM unnest($3::bigint[], $4::bigint[], $5::bytea[])`, name, partition, sequences, offsets, hashes)
+	}
+}
+
+// Known returns every position of a journal that the database knows, checkpoints and anchors: what an owner holds
+// against its fold before it takes a term, and what must be absent before a genesis is written.
+func Known(ctx context.Context, db Querier, name string, partition int32) ([]journal.Position, error) {
+	rows, err := db.Query(ctx, `SELECT "offset", sequence, hash FROM checkpoints WHERE journal = $1 AND partition = $2
+		UNION SELECT "offset", sequence, hash FROM anchors WHERE journal = $1 AND partition = $2 ORDER BY 2, 1`, name, partition)
+	if err == nil {
+		var known []journal.Position
+		if known, err = pgx.CollectRows(rows, scanPosition); err == nil {
+			return known, nil
+		}
+	}
+	if undefinedTable(err) { // the database was never migrated: it knows nothing
+		return nil, nil
+	}
+	return nil, fmt.Errorf("projections: reading the known positions of %s/%d: %w", name, partition, err)
+}
+
+// Anchor returns the nearest known position at or below a sequence, for a reader that seeks; journal.Before if there
+// is none.
+func Anchor(ctx context.Context, db Querier, name string, partition int32, sequence int64) (journal.Position, error) {
+	rows, err := db.Query(ctx, `SELECT "offset", sequence, hash FROM anchors
+		WHERE journal = $1 AND partition = $2 AND sequence <= $3 ORDER BY sequence DESC LIMIT 1`, name, partition, sequence)
+	if err == nil {
+		var p journal.Position
+		p, err = pgx.CollectExactlyOneRow(rows, scanPosition)
+		if err == nil {
+			return p, nil
+		}
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return journal.Before, nil
+	}
+	return journal.Before, fmt.Errorf("projections: reading an anchor of %s/%d: %w", name, partition, err)
+}
+
+func scanPosition(row pgx.CollectableRow) (p journal.Position, err error) {
+	var hash []byte
+	err = row.Scan(&p.Offset, &p.Sequence, &hash)
+	copy(p.Hash[:], hash)
+	return p, err
+}
+
+func undefinedTable(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "42P01"
+}

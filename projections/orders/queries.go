@@ -1,0 +1,90 @@
+package orders
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/projections"
+	c "github.com/perpetua-exchange/perpetua/projections/column"
+)
+
+// Order is an order as it is after the record Sequence.
+type Order struct {
+	order.Order
+	Sequence int64
+}
+
+// Scope confines a query to the orders that the caller may see. An empty field confines nothing: an operator's scope
+// has no broker.
+type Scope struct {
+	Broker       string
+	CustomerCode string
+}
+
+// Filter narrows a list. Empty fields narrow nothing.
+type Filter struct {
+	Scope
+	Symbol   string
+	Statuses []order.Status
+}
+
+// Open returns the live orders, in the order in which they were made. No matter its filter it holds no others.
+func Open(ctx context.Context, db projections.DB, f Filter) ([]Order, int64, error) {
+	l := list(f)
+	l.Where.And("live")
+	l.Order = "created_sequence, created_ordinal"
+	return l.All(ctx, db)
+}
+
+// History returns a page of all orders, live ones included unless the filter names statuses.
+func History(ctx context.Context, db projections.DB, f Filter, p projections.Page) (projections.Paged[Order], error) {
+	l := list(f)
+	return l.Page(ctx, db, p)
+}
+
+// ByCode returns the order with the code, if it is in the scope.
+func ByCode(ctx context.Context, db projections.DB, s Scope, code decide.ID) (o Order, found bool, asOf int64, err error) {
+	l := list(Filter{Scope: s})
+	l.Where.And("code = ?", c.UUID(code))
+	return l.One(ctx, db)
+}
+
+// ByReference returns the latest of a customer's orders with the reference_id.
+func ByReference(ctx context.Context, db projections.DB, s Scope, reference string) (o Order, found bool, asOf int64, err error) {
+	l := list(Filter{Scope: s})
+	l.Where.And("reference_id = ?", reference)
+	l.Order = "created_sequence DESC, created_ordinal DESC"
+	return l.One(ctx, db)
+}
+
+func list(f Filter) projections.List[Order] {
+	l := projections.List[Order]{Journal: "trading", From: "orders", Columns: selected, Scan: scan,
+		Keys: [2]string{"created_sequence", "created_ordinal"}}
+	l.Where.AndText("broker", f.Broker)
+	l.Where.AndText("customer_code", f.CustomerCode)
+	l.Where.AndText("symbol", f.Symbol)
+	statuses := make([]string, len(f.Statuses))
+	for i, s := range f.Statuses {
+		statuses[i] = string(s)
+	}
+	l.Where.AndAnyOf("status", statuses)
+	return l
+}
+
+const selected = `code, customer_code, broker, symbol, action, type, status, amount::text, filled_amount::text,
+	cash_amount::text, filled_quote::text, limit_price::text, trigger_price::text, stop_loss_price::text,
+	take_profit_price::text, trigger_price_type, average_fill_price::text, time_in_force, expire_time, post_only,
+	reduce_only, reference_id, reason, created, updated, sequence`
+
+func scan(row pgx.CollectableRow, o *Order, key ...any) error {
+	return row.Scan(append([]any{c.IntoID(&o.Code), &o.CustomerCode, &o.Broker, &o.Symbol, c.IntoText(&o.Action),
+		c.IntoText(&o.Type), c.IntoText(&o.Status), c.IntoDecimal(&o.Amount), c.IntoDecimal(&o.FilledAmount),
+		c.IntoMoney(&o.CashAmount), c.IntoMoney(&o.FilledQuote), c.IntoDecimal(&o.LimitPrice), c.IntoDecimal(&o.TriggerPrice),
+		c.IntoDecimal(&o.StopLossPrice), c.IntoDecimal(&o.TakeProfitPrice), c.IntoText(&o.TriggerPriceType),
+		c.IntoDecimal(&o.AverageFillPrice), c.IntoText(&o.TimeInForce), c.IntoTime(&o.ExpireTime), &o.PostOnly,
+		&o.ReduceOnly, c.IntoText(&o.ReferenceID), c.IntoText(&o.Reason), c.IntoTime(&o.Created), c.IntoTime(&o.Updated),
+		&o.Sequence}, key...)...)
+}

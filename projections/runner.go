@@ -1,0 +1,312 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Runner keeps the rows of a set of projections in step with one journal partition.
+//
+// Any number of runners may run for the same partition. The one whose session holds the partition's advisory lock
+// applies entries; the others stand by, following the checkpoint, and take over when that session ends. The lock only
+// saves work: should two ever apply at once, the checkpoint's compare-and-set lets one through and sends the other
+// back to stand by.
+//
+// A batch that fails is tried again until it works, in smaller pieces so that the record at fault gets named, and
+// never skipped. While Postgres is away the runner backs off and goes on later. Only a fault of the log itself ends
+// it: then nothing was touched since the last batch.
+type Runner struct {
+	pool        *pgxpool.Pool
+	log         Log
+	name        string
+	partition   int32
+	projections []Projection
+	logger      *slog.Logger
+	metrics     runnerMetrics
+
+	mu     sync.Mutex
+	at     Checkpoint
+	active bool
+	err    error
+	moved  chan struct{} // closed and replaced when at moves or err is set
+}
+
+// NewRunner returns a runner that applies the projections, in their order, to partition 0 of the rules' journal. The
+// database must have been migrated before Run.
+func NewRunner(pool *pgxpool.Pool, client *journal.Client, rules decide.Rules, projections ...Projection) *Runner {
+	return Config{Pool: pool, Log: partitionLog{client, rules, 0}, Journal: rules.Journal(), Logger: client.Logger()}.Runner(projections...)
+}
+
+// Config is a runner's surroundings, for runners of other partitions and logs than NewRunner's.
+type Config struct {
+	Pool      *pgxpool.Pool
+	Log       Log // NewLog for a partition of a journal
+	Journal   string
+	Partition int32
+	Logger    *slog.Logger // none if nil
+}
+
+// Runner returns a runner that applies the projections in their order.
+func (c Config) Runner(projections ...Projection) *Runner {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	r := &Runner{pool: c.Pool, log: c.Log, name: c.Journal, partition: c.Partition, projections: projections,
+		logger: c.Logger, moved: make(chan struct{})}
+	r.at = Checkpoint{Journal: c.Journal, Partition: c.Partition, Position: journal.Before}
+	r.metrics = newRunnerMetrics(r)
+	return r
+}
+
+// Back-off between attempts, and how often a runner that stands by looks at the checkpoint.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 5 * time.Second
+	lookEvery  = 40 * time.Millisecond
+)
+
+// Run applies entries until the context ends, whose error it then returns, or the log turns out to be at fault.
+func (r *Runner) Run(ctx context.Context) error {
+	pause, limit := firstPause, maxBatch
+	for {
+		applied, err := r.session(ctx, &limit)
+		r.publish(func() { r.active = false })
+		switch {
+		case ctx.Err() != nil:
+			err = fmt.Errorf("projections: the runner of %s/%d: %w", r.name, r.partition, context.Cause(ctx))
+			r.publish(func() { r.err = err })
+			return err
+		case journal.Final(err):
+			r.logger.Error("projections: the log is at fault, nothing was touched", "journal", r.name, "partition", r.partition, "error", err)
+			r.publish(func() { r.err = err })
+			return err
+		case errors.Is(err, errMoved):
+			r.logger.Info("projections: another runner applies, standing by", "journal", r.name, "partition", r.partition)
+		default:
+			r.metrics.failures.Inc()
+			r.logger.Warn("projections: trying again", "journal", r.name, "partition", r.partition, "in", pause, "error", err)
+		}
+		if applied {
+			pause = firstPause
+		}
+		if !sleep(ctx, pause) {
+			continue
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// session takes one connection, waits for the partition's lock on it and applies entries through it until something
+// fails. Everything about an attempt ends with its connection, the lock included. It says whether it applied any.
+func (r *Runner) session(ctx context.Context, limit *int) (applied bool, err error) {
+	acquired, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return false, fmt.Errorf("connecting to Postgres: %w", err)
+	}
+	conn := acquired.Hijack()
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		conn.Close(closing)
+	}()
+	at, err := r.lock(ctx, conn)
+	if err != nil {
+		return false, err
+	}
+	reading, stop := context.WithCancel(ctx)
+	entries, wait := startFeed(reading, r.log.From(at))
+	defer wait()
+	defer stop()
+	for {
+		batch, err := entries.take(ctx, *limit)
+		if err != nil {
+			return applied, err
+		}
+		if at, err = r.apply(ctx, conn, at, batch); err != nil {
+			if fault(err) {
+				*limit = max(1, len(batch)/2)
+			}
+			return applied, err
+		}
+		applied, *limit = true, min(2**limit, maxBatch)
+	}
+}
+
+// lock waits until this session holds the partition's lock, following the checkpoint meanwhile, and returns where the
+// rows stand once it does.
+func (r *Runner) lock(ctx context.Context, conn *pgx.Conn) (journal.Position, error) {
+	for {
+		// The schema is part of the key, so that a rebuild in another schema may run beside.
+		var locked bool
+		err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended(
+			format('perpetua projections %s %s/%s', current_schema(), $1::text, $2::integer), 0))`, r.name, r.partition).Scan(&locked)
+		if err != nil {
+			return journal.Before, fmt.Errorf("asking for the runner's lock: %w", err)
+		}
+		c, err := ReadCheckpoint(ctx, conn, r.name, r.partition)
+		if err != nil {
+			return journal.Before, err
+		}
+		r.publish(func() { r.at, r.active = c, locked })
+		if locked {
+			return c.Position, nil
+		}
+		if !sleep(ctx, lookEvery) {
+			return journal.Before, ctx.Err()
+		}
+	}
+}
+
+// apply brings the rows from the position old to that of the last entry, in one transaction.
+func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old journal.Position, entries []journal.Entry) (journal.Position, error) {
+	first, last := entries[0], entries[len(entries)-1]
+	if first.Position.Sequence != old.Sequence+1 {
+		return old, fmt.Errorf("the reader went from sequence %d to %d", old.Sequence, first.Position.Sequence)
+	}
+	start := time.Now()
+	batch := &pgx.Batch{}
+	queueAnchors(batch, r.name, r.partition, entries)
+	names := make([]string, batch.Len(), batch.Len()+4*len(r.projections))
+	for _, p := range r.projections {
+		p.Project(entries, batch)
+		for len(names) < batch.Len() {
+			names = append(names, p.Name())
+		}
+	}
+	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		if err := moveCheckpoint(ctx, tx, r.name, r.partition, old, entries); err != nil {
+			return err
+		}
+		return run(ctx, tx, batch, names)
+	})
+	if err != nil {
+		return old, fmt.Errorf("applying sequences %d to %d: %w", first.Position.Sequence, last.Position.Sequence, err)
+	}
+	c := Checkpoint{Journal: r.name, Partition: r.partition, Position: last.Position, Time: last.Record.Time}
+	r.publish(func() { r.at = c })
+	r.metrics.applied(len(entries), time.Since(start))
+	return last.Position, nil
+}
+
+// run sends all statements in one round trip. names says which projection each of them is of.
+func run(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, names []string) error {
+	if batch.Len() == 0 {
+		return nil
+	}
+	results := tx.SendBatch(ctx, batch)
+	for i := range batch.Len() {
+		if _, err := results.Exec(); err != nil {
+			results.Close()
+			name := names[i]
+			if name == "" {
+				name = "anchors"
+			}
+			return fmt.Errorf("projection %s: %w", name, err)
+		}
+	}
+	return results.Close()
+}
+
+// fault reports whether Postgres refused the statements themselves, in contrast to being away or busy.
+func fault(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	for _, class := range []string{"08", "40", "53", "55", "57", "58"} { // connection, rollback, resources, state, intervention, system
+		if strings.HasPrefix(pg.Code, class) {
+			return false
+		}
+	}
+	return true
+}
+
+// publish changes what Position, Wait, Active and Err show.
+func (r *Runner) publish(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, err := r.at.Position, r.err
+	change()
+	if r.at.Position != before || !errors.Is(r.err, err) {
+		close(r.moved)
+		r.moved = make(chan struct{})
+	}
+}
+
+// Wait returns once the rows hold the record with the sequence, whichever runner applied it, or with the context's
+// error, or with the error that ended this runner.
+func (r *Runner) Wait(ctx context.Context, sequence int64) error {
+	for {
+		r.mu.Lock()
+		at, err, moved := r.at.Position.Sequence, r.err, r.moved
+		r.mu.Unlock()
+		if at >= sequence {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-moved:
+		}
+	}
+}
+
+// Position returns where the rows stand, as far as this runner knows.
+func (r *Runner) Position() journal.Position { return r.Checkpoint().Position }
+
+// Checkpoint returns the position with its journal and the time of its record.
+func (r *Runner) Checkpoint() Checkpoint {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.at
+}
+
+// Active reports whether this runner applies, or else stands by.
+func (r *Runner) Active() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.active
+}
+
+// Err returns the error that ended the runner, or nil while it runs.
+func (r *Runner) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// Lag returns how many offsets of the log the rows are behind: 0 at the tip. Records that readers skip count too.
+func (r *Runner) Lag(ctx context.Context) (int64, error) {
+	tip, err := r.log.Tip(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("projections: asking for the tip of %s/%d: %w", r.name, r.partition, err)
+	}
+	return max(0, tip-1-r.Position().Offset), nil
+}
+
+// sleep waits for d; false means that ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
