@@ -1,13 +1,38 @@
 // Package ownership spreads the partitions of the journals over the nodes and finds the owner of each. It is for
 // speed only: what is safe and what is not is settled by the log (package journal), whatever the group says.
+//
+// The nodes are members of one classic consumer group, static ones, so that a restart keeps a node's partitions. The
+// group's members consume nothing: what they are assigned, they own. A member's client id is the URL at which other
+// nodes reach it.
 package ownership
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Group is the name of the group, after the prefix.
+const Group = "perpetua-engine"
+
+// The group's times. A node that dies is missed after the session; one that stops says so.
+const (
+	session   = 6 * time.Second
+	heartbeat = time.Second
+	rebalance = 10 * time.Second
+	leaving   = 5 * time.Second        // that a leave may take
+	away      = 2 * time.Second        // that a node stays out after it met a foreign term
+	again     = 500 * time.Millisecond // that an answer to who owns what is believed
 )
 
 // Config says who a node is and which journals it may own partitions of.
@@ -21,21 +46,323 @@ type Config struct {
 	Seed   func(ctx context.Context, journal string, partition int32) (*journal.Seed, error) // nil: fold from genesis
 }
 
+// place is one partition of one journal.
+type place struct {
+	journal   string
+	partition int32
+}
+
 // Node is this process's membership in the group of engines. It implements journal.Submitter.
-type Node struct{ cfg Config }
+type Node struct {
+	cfg   Config
+	log   *slog.Logger
+	rules map[string]decide.Rules
+	admin *kadm.Client
+
+	mu     sync.Mutex
+	owners map[place]*journal.Owner // made when first assigned, kept for what outlives a term
+	runs   map[place]*run           // assigned at present
+
+	ask   singleflight.Group
+	seen  sync.Mutex
+	urls  map[place]string // the URL of each owner as the group had it …
+	asked time.Time        // … at this time
+}
+
+// run is an owner at work.
+type run struct {
+	stop context.CancelFunc
+	done chan struct{}
+}
 
 // New returns a node that owns nothing until Run.
-func New(cfg Config) (*Node, error) { return &Node{cfg: cfg}, nil }
+func New(cfg Config) (*Node, error) {
+	if cfg.NodeID == "" || cfg.URL == "" {
+		return nil, errors.New("ownership: a node needs an id and a URL")
+	}
+	kc, err := cfg.Client.Kafka()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{cfg: cfg, log: cfg.Client.Logger().With("node", cfg.NodeID), rules: make(map[string]decide.Rules),
+		admin: kadm.NewClient(kc), owners: make(map[place]*journal.Owner), runs: make(map[place]*run)}
+	for _, r := range cfg.Rules {
+		n.rules[r.Journal()] = r
+		if _, err := n.owner(place{r.Journal(), 0}); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// owner returns the owner of a place, making it if need be.
+func (n *Node) owner(p place) (*journal.Owner, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if o := n.owners[p]; o != nil {
+		return o, nil
+	}
+	rules, ok := n.rules[p.journal]
+	if !ok {
+		return nil, fmt.Errorf("ownership: no rules for journal %q", p.journal)
+	}
+	cfg := journal.OwnerConfig{Client: n.cfg.Client, Rules: rules, Partition: p.partition, Node: n.cfg.NodeID,
+		URL: n.cfg.URL, Build: n.cfg.Build, Known: n.cfg.Known}
+	if n.cfg.Seed != nil {
+		cfg.Seed = func(ctx context.Context) (*journal.Seed, error) { return n.cfg.Seed(ctx, p.journal, p.partition) }
+	}
+	o, err := journal.NewOwner(cfg)
+	if err != nil {
+		return nil, err
+	}
+	n.owners[p] = o
+	return o, nil
+}
 
 // Run is a member of the group until the context ends: it owns what it is assigned. It returns nil after a clean
-// stop, and an error when a log is at fault.
-func (n *Node) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+// stop, with everything drained and the group left, and an error when a log is at fault.
+func (n *Node) Run(ctx context.Context) error {
+	defer n.admin.Close()
+	for {
+		err := n.member(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		var foreign *journal.ForeignTermError
+		if !errors.As(err, &foreign) {
+			return err
+		}
+		// Taking over again at once would fence the other node, which would fence this one, for ever.
+		n.log.Warn("left the group of engines for another node's term", "error", err)
+		timer := time.NewTimer(away)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// member is one membership, from joining to leaving. It returns why it ended.
+func (n *Node) member(ctx context.Context) error {
+	failed := make(chan error, 1)
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	topics := make([]string, 0, len(n.rules))
+	journals := make(map[string]string)
+	for name := range n.rules {
+		topics = append(topics, n.cfg.Client.Topic(name))
+		journals[n.cfg.Client.Topic(name)] = name
+	}
+	each := func(do func(place)) func(context.Context, *kgo.Client, map[string][]int32) {
+		return func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+			for topic, ps := range partitions {
+				for _, p := range ps {
+					do(place{journals[topic], p})
+				}
+			}
+		}
+	}
+	lose := each(func(p place) { n.end(p) })
+	kc, err := n.cfg.Client.Kafka(
+		kgo.ClientID(n.cfg.URL),
+		kgo.ConsumerGroup(n.group()),
+		kgo.InstanceID(n.cfg.NodeID),
+		kgo.ConsumeTopics(topics...),
+		kgo.Balancers(kgo.CooperativeStickyBalancer()),
+		kgo.SessionTimeout(session),
+		kgo.HeartbeatInterval(heartbeat),
+		kgo.RebalanceTimeout(rebalance),
+		kgo.DisableAutoCommit(),
+		kgo.OnPartitionsAssigned(each(func(p place) { n.begin(working, p, failed) })),
+		kgo.OnPartitionsRevoked(lose),
+		kgo.OnPartitionsLost(lose),
+	)
+	if err != nil {
+		return err
+	}
+	kc.PauseFetchTopics(topics...) // the group assigns; what is in the journals is read elsewhere
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	stop()
+	n.endAll()
+	n.leave(kc)
+	n.endAll() // what was assigned while leaving
+	return err
+}
+
+func (n *Node) group() string { return n.cfg.Client.Prefix() + Group }
+
+// begin starts to own a place.
+func (n *Node) begin(ctx context.Context, p place, failed chan<- error) {
+	o, err := n.owner(p)
+	if err != nil {
+		select {
+		case failed <- err:
+		default:
+		}
+		return
+	}
+	n.end(p)
+	ctx, stop := context.WithCancel(ctx)
+	r := &run{stop: stop, done: make(chan struct{})}
+	n.mu.Lock()
+	n.runs[p] = r
+	n.mu.Unlock()
+	n.log.Info("assigned", "journal", p.journal, "partition", p.partition)
+	go func() {
+		defer close(r.done)
+		defer stop()
+		if err := o.Run(ctx); err != nil {
+			select {
+			case failed <- err:
+			default:
+			}
+		}
+	}()
+}
+
+// end stops owning a place and waits until what was in flight is drained.
+func (n *Node) end(p place) {
+	n.mu.Lock()
+	r := n.runs[p]
+	delete(n.runs, p)
+	n.mu.Unlock()
+	if r != nil {
+		r.stop()
+		<-r.done
+	}
+}
+
+func (n *Node) endAll() {
+	n.mu.Lock()
+	runs := n.runs
+	n.runs = make(map[place]*run)
+	n.mu.Unlock()
+	for _, r := range runs {
+		r.stop()
+	}
+	for _, r := range runs {
+		<-r.done
+	}
+}
+
+// leave ends the membership so that the others need not wait for the session to lapse. A static member's client does
+// not leave by itself, and while it lives it would join again: so it is closed first, and then named to the group.
+func (n *Node) leave(kc *kgo.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), leaving)
+	defer cancel()
+	if err := kc.LeaveGroupContext(ctx); err != nil {
+		n.log.Debug("ending the group session", "error", err)
+	}
+	kc.Close()
+	left, err := n.admin.LeaveGroup(ctx, kadm.LeaveGroup(n.group()).InstanceIDs(n.cfg.NodeID).Reason("stopping"))
+	if err == nil {
+		err = left.Error()
+	}
+	if err != nil {
+		n.log.Info("leaving the group of engines", "error", err)
+	}
+}
 
 // Submit has a command decided by the owner of the journal's partition, if that is this node, and says where it is
 // if it's another.
 func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
-	return journal.Result{}, &journal.NotAcceptedError{RetryAfter: time.Second, Reason: "no owner"}
+	p := place{name, 0}
+	n.mu.Lock()
+	o, r := n.owners[p], n.runs[p]
+	n.mu.Unlock()
+	if o == nil {
+		return journal.Result{}, fmt.Errorf("ownership: no rules for journal %q", name)
+	}
+	if r != nil {
+		return o.Submit(ctx, c)
+	}
+	switch url, err := n.lookup(ctx, p); {
+	case err != nil:
+		n.log.Warn("asking the group who owns a journal", "journal", name, "error", err)
+	case url != "" && url != n.cfg.URL:
+		return journal.Result{}, &journal.ElsewhereError{URL: url}
+	}
+	return journal.Result{}, &journal.NotAcceptedError{RetryAfter: time.Second, Reason: "the journal has no owner at the moment"}
 }
 
-// Serving returns whether this node has a valid term of a partition.
-func (n *Node) Serving(name string, partition int32) bool { return false }
+// lookup returns the URL of the node that the group has assigned a place to, or "".
+func (n *Node) lookup(ctx context.Context, p place) (string, error) {
+	n.seen.Lock()
+	url, fresh := n.urls[p], time.Since(n.asked) < again
+	n.seen.Unlock()
+	if fresh {
+		return url, nil
+	}
+	answer := n.ask.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), leaving)
+		defer cancel()
+		return nil, n.refresh(ctx)
+	})
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case a := <-answer:
+		if a.Err != nil {
+			return "", a.Err
+		}
+	}
+	n.seen.Lock()
+	defer n.seen.Unlock()
+	return n.urls[p], nil
+}
+
+func (n *Node) refresh(ctx context.Context) error {
+	groups, err := n.admin.DescribeGroups(ctx, n.group())
+	if err != nil {
+		return fmt.Errorf("ownership: describing the group: %w", err)
+	}
+	group := groups[n.group()]
+	if group.Err != nil {
+		return fmt.Errorf("ownership: describing the group: %w", group.Err)
+	}
+	urls := make(map[place]string)
+	for _, m := range group.Members {
+		assigned, ok := m.Assigned.AsConsumer()
+		if !ok {
+			continue
+		}
+		for _, t := range assigned.Topics {
+			for name := range n.rules {
+				if n.cfg.Client.Topic(name) != t.Topic {
+					continue
+				}
+				for _, p := range t.Partitions {
+					urls[place{name, p}] = m.ClientID
+				}
+			}
+		}
+	}
+	n.seen.Lock()
+	n.urls, n.asked = urls, time.Now()
+	n.seen.Unlock()
+	return nil
+}
+
+// Serving returns this node's term of a partition and whether it is valid.
+func (n *Node) Serving(name string, partition int32) (term int64, ok bool) {
+	n.mu.Lock()
+	o := n.owners[place{name, partition}]
+	n.mu.Unlock()
+	if o == nil {
+		return 0, false
+	}
+	return o.Serving()
+}
+
+// Owner returns the URL of the node that owns a partition, this node's included, or "" if none does.
+func (n *Node) Owner(ctx context.Context, name string, partition int32) (url string, err error) {
+	if _, ok := n.Serving(name, partition); ok {
+		return n.cfg.URL, nil
+	}
+	return n.lookup(ctx, place{name, partition})
+}

@@ -1,0 +1,211 @@
+package ownership_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/ownership"
+)
+
+// rules accept every command with one event.
+type rules struct{ name string }
+
+type said struct {
+	Word string `json:"word"`
+}
+
+func (*said) EventType() string { return "test.said" }
+func (*said) EventVersion() int { return 1 }
+
+func (r rules) Journal() string        { return r.name }
+func (r rules) NewState() decide.State { return new(state) }
+func (rules) Limit() int               { return 8 << 10 }
+func (rules) Registry() *decide.Registry {
+	r := decide.NewRegistry()
+	r.Add(func() decide.Event { return new(said) })
+	return r
+}
+
+type state struct{}
+
+func (*state) Decide(_ decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&said{c.Ask.(string)}}}, nil
+}
+func (*state) Evolve(decide.Stamp, decide.Recorded, decide.Outcome, []decide.Event) {}
+func (*state) Due(decide.Time) decide.Urgency                                       { return decide.Nothing }
+func (*state) NextDue() (decide.Time, bool)                                         { return 0, false }
+func (*state) Step(decide.Stamp, bool) decide.Decision                              { return decide.Decision{} }
+func (*state) SetAside(decide.Stamp, string) decide.Decision                        { return decide.Decision{} }
+
+func say(word string) decide.Command {
+	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: "test.say", Actor: decide.Actor{Sub: "u"}, Ask: word}
+}
+
+func newClient(t *testing.T) *journal.Client {
+	t.Helper()
+	var brokers []string
+	if env := os.Getenv("KAFKA_BROKERS"); env != "" {
+		brokers = strings.Split(env, ",")
+	} else {
+		fake, err := kfake.NewCluster(kfake.NumBrokers(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(fake.Close)
+		brokers = fake.ListenAddrs()
+	}
+	level := slog.LevelError + 4
+	if os.Getenv("TEST_LOG") != "" {
+		level = slog.LevelDebug
+	}
+	c, err := journal.NewClient(journal.Config{Brokers: brokers, Prefix: fmt.Sprintf("o%d-", time.Now().UnixNano()),
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if err := c.EnsureTopics(context.Background(), "trading", "identity"); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+type node struct {
+	*ownership.Node
+	stop context.CancelFunc
+	done chan error
+}
+
+func start(t *testing.T, c *journal.Client, id string) *node {
+	t.Helper()
+	n, err := ownership.New(ownership.Config{Client: c, NodeID: id, URL: "http://" + id + ":8080", Build: "test",
+		Rules: []decide.Rules{rules{"trading"}, rules{"identity"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	x := &node{n, stop, make(chan error, 1)}
+	go func() { x.done <- n.Run(ctx) }()
+	t.Cleanup(func() { x.end() })
+	return x
+}
+
+func (n *node) end() error {
+	n.stop()
+	err := <-n.done
+	n.done <- err
+	return err
+}
+
+func (n *node) serves(name string) bool { _, ok := n.Serving(name, 0); return ok }
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 6000 {
+		if ok() {
+			return
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	t.Fatalf("never: %s", what)
+}
+
+func TestOneNodeOwnsEveryJournal(t *testing.T) {
+	c := newClient(t)
+	n := start(t, c, "n1")
+	eventually(t, "the node serves both", func() bool { return n.serves("trading") && n.serves("identity") })
+	for _, name := range []string{"trading", "identity"} {
+		result, err := n.Submit(context.Background(), name, say("hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := name + "/0@2"; result.Position.String() != want {
+			t.Errorf("at %v and not %s", result.Position, want)
+		}
+	}
+	if err := n.end(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := n.Submit(context.Background(), "trading", say("too late"))
+	var refused *journal.NotAcceptedError
+	if !errors.As(err, &refused) {
+		t.Errorf("after its end a node says %v", err)
+	}
+}
+
+func TestTwoNodesShareAndFindEachOther(t *testing.T) {
+	c := newClient(t)
+	n1 := start(t, c, "n1")
+	eventually(t, "the first node serves both", func() bool { return n1.serves("trading") && n1.serves("identity") })
+	n2 := start(t, c, "n2")
+	eventually(t, "each serves one", func() bool {
+		return n1.serves("trading") != n1.serves("identity") && n2.serves("trading") != n2.serves("identity") &&
+			n1.serves("trading") != n2.serves("trading")
+	})
+	name := "trading"
+	if n1.serves("trading") {
+		name = "identity"
+	}
+	// n2 owns name, and n1 knows.
+	eventually(t, "the first node names the second", func() bool {
+		_, err := n1.Submit(context.Background(), name, say("hello"))
+		var elsewhere *journal.ElsewhereError
+		return errors.As(err, &elsewhere) && elsewhere.URL == "http://n2:8080"
+	})
+	if _, err := n2.Submit(context.Background(), name, say("hello")); err != nil {
+		t.Error(err)
+	}
+	if err := n2.end(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the first node has both back", func() bool { return n1.serves("trading") && n1.serves("identity") })
+}
+
+func TestARestartedNodeComesBack(t *testing.T) {
+	c := newClient(t)
+	n := start(t, c, "n1")
+	eventually(t, "the node serves", func() bool { return n.serves("trading") })
+	if err := n.end(); err != nil {
+		t.Fatal(err)
+	}
+	n = start(t, c, "n1")
+	eventually(t, "the node serves again", func() bool { return n.serves("trading") })
+	if term, _ := n.Serving("trading", 0); term != 2 {
+		t.Errorf("term %d", term)
+	}
+}
+
+func TestAForeignTermMakesANodeLeaveAndJoinAgain(t *testing.T) {
+	c := newClient(t)
+	n := start(t, c, "n1")
+	eventually(t, "the node serves", func() bool { return n.serves("trading") })
+	intruder, err := journal.NewOwner(journal.OwnerConfig{Client: c, Rules: rules{"trading"}, Node: "intruder"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- intruder.Run(ctx) }()
+	eventually(t, "the intruder serves", func() bool { _, ok := intruder.Serving(); return ok })
+	eventually(t, "the node has left", func() bool { return !n.serves("trading") })
+	eventually(t, "the node serves again", func() bool { return n.serves("trading") })
+	term, _ := n.Serving("trading", 0)
+	if term != 3 {
+		t.Errorf("term %d", term)
+	}
+	stop()
+	var foreign *journal.ForeignTermError
+	if err := <-done; err != nil && !errors.As(err, &foreign) {
+		t.Error(err)
+	}
+}
