@@ -1,0 +1,486 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// serve makes an Echo with one route that fails with the error, at a path of each interface.
+func serve(t testing.TB, o Options, h echo.HandlerFunc) *echo.Echo {
+	t.Helper()
+	e, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/v1/things", "/v1/things/:code", "/api/v1/things", "/auth/x"} {
+		e.GET(path, h)
+		e.POST(path, h)
+	}
+	return e
+}
+
+func ask(e http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	return w
+}
+
+func problemIn(t testing.TB, w *httptest.ResponseRecorder) map[string]any {
+	t.Helper()
+	if got := w.Header().Get("Content-Type"); got != "application/problem+json" {
+		t.Fatalf("content type %q with %d %s", got, w.Code, w.Body)
+	}
+	var p map[string]any
+	if err := stdjson.Unmarshal(w.Body.Bytes(), &p); err != nil {
+		t.Fatalf("%v in %s", err, w.Body)
+	}
+	if p["status"] != float64(w.Code) || p["request_id"] != w.Header().Get(HeaderRequestID) || p["request_id"] == "" {
+		t.Errorf("the problem %v does not match status %d and request id %q", p, w.Code, w.Header().Get(HeaderRequestID))
+	}
+	for _, member := range []string{"type", "title", "detail", "instance", "code", "errors"} {
+		if _, ok := p[member]; !ok {
+			t.Errorf("the problem has no %s: %s", member, w.Body)
+		}
+	}
+	return p
+}
+
+func TestErrorsBecomeProblems(t *testing.T) {
+	id := decide.ID{1}
+	refusal := func(k decide.Kind) error {
+		return &journal.RefusedError{Refusal: &decide.Refusal{Kind: k, Code: "SOME_CODE", Field: "amount", Message: "no"}}
+	}
+	tests := []struct {
+		name   string
+		err    error
+		status int
+		code   string
+		retry  string
+	}{
+		{"invalid", Invalid(Fault{Field: "a", Code: Required, Message: "m"}), 400, "VALIDATION_FAILED", ""},
+		{"wrapped", fmt.Errorf("list orders: %w", NotFound("ORDER_NOT_FOUND", "x")), 404, "ORDER_NOT_FOUND", ""},
+		{"refusal invalid", refusal(decide.Invalid), 400, "SOME_CODE", ""},
+		{"refusal not found", refusal(decide.NotFound), 404, "SOME_CODE", ""},
+		{"refusal conflict", refusal(decide.Conflict), 409, "SOME_CODE", ""},
+		{"refusal unacceptable", refusal(decide.Unacceptable), 422, "SOME_CODE", ""},
+		{"refusal too large", refusal(decide.TooLarge), 413, "SOME_CODE", ""},
+		{"refusal forbidden", refusal(decide.Forbidden), 403, "SOME_CODE", ""},
+		{"not accepted", &journal.NotAcceptedError{RetryAfter: 1500 * time.Millisecond}, 503, "NOT_ACCEPTED", "2"},
+		{"not accepted at once", &journal.NotAcceptedError{}, 503, "NOT_ACCEPTED", "1"},
+		{"unknown", fmt.Errorf("submit: %w", &journal.OutcomeUnknownError{CommandID: id}), 503, "OUTCOME_UNKNOWN", "1"},
+		{"diverged", &journal.DivergedError{Journal: "trading"}, 503, "LOG_DIVERGED", ""},
+		{"broken", &journal.BrokenRecordError{Journal: "trading"}, 503, "LOG_BROKEN", ""},
+		{"rules failed", &journal.DecideError{Cause: errors.New("secret")}, 500, "INTERNAL", ""},
+		{"anything", errors.New("secret"), 500, "INTERNAL", ""},
+		{"deadline", context.DeadlineExceeded, 503, "TIMEOUT", "1"},
+		{"echo", echo.NewHTTPError(http.StatusTeapot, "secret"), 418, "IM_A_TEAPOT", ""},
+		{"too many bytes", &http.MaxBytesError{Limit: 1}, 413, "BODY_TOO_LARGE", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			e := serve(t, Options{}, func(echo.Context) error { return test.err })
+			w := ask(e, "GET", "/v1/things", "")
+			p := problemIn(t, w)
+			if w.Code != test.status || p["code"] != test.code || w.Header().Get("Retry-After") != test.retry {
+				t.Errorf("got %d %v, Retry-After %q; want %d %s, %q", w.Code, p["code"], w.Header().Get("Retry-After"), test.status, test.code, test.retry)
+			}
+			if strings.Contains(w.Body.String(), "secret") {
+				t.Errorf("the answer gives the cause away: %s", w.Body)
+			}
+			if test.code == "OUTCOME_UNKNOWN" && p["command_id"] != id.String() {
+				t.Errorf("the command's id is missing: %s", w.Body)
+			}
+			if p["instance"] != "/v1/things" {
+				t.Errorf("instance is %v", p["instance"])
+			}
+		})
+	}
+}
+
+func TestEchoErrors(t *testing.T) {
+	e := serve(t, Options{}, func(c echo.Context) error { return c.NoContent(204) })
+	if p := problemIn(t, ask(e, "GET", "/v1/nothing", "")); p["code"] != "NOT_FOUND" || p["status"] != 404.0 {
+		t.Errorf("an unknown route: %v", p)
+	}
+	w := ask(e, "DELETE", "/v1/things", "")
+	if p := problemIn(t, w); p["code"] != "METHOD_NOT_ALLOWED" || w.Header().Get("Allow") == "" {
+		t.Errorf("another method: %v, Allow %q", p, w.Header().Get("Allow"))
+	}
+}
+
+func TestOnboardingErrors(t *testing.T) {
+	tests := []struct {
+		path string
+		err  error
+		code int
+		want string
+	}{
+		{"/api/v1/things", NotFound("PERSON_NOT_FOUND", "x"), 404, `{"detail":"PERSON_NOT_FOUND"}`},
+		{"/auth/x", Unauthorized("x"), 401, `{"detail":"Unauthorized"}`},
+		{"/api/v1/things", Forbidden("x"), 403, `{"detail":"Forbidden"}`},
+		{"/api/v1/things", errors.New("secret"), 500, `{"detail":"Internal Server Error"}`},
+		{"/api/v1/things", &decide.Refusal{Kind: decide.Conflict, Code: "IDEMPOTENCY_KEY_REUSED"}, 422, `{"detail":"IDEMPOTENCY_KEY_REUSED"}`},
+		{"/api/v1/things", Invalid(FormFault("username", "missing", "Field required", nil), Fault{Code: UnknownField, path: []any{"a", 2, "b"}, input: 1}), 422,
+			`{"detail":[{"type":"missing","loc":["body","username"],"msg":"Field required","input":null},{"type":"extra_forbidden","loc":["body","a",2,"b"],"msg":"Extra inputs are not permitted","input":1}]}`},
+	}
+	for _, test := range tests {
+		e := serve(t, Options{}, func(echo.Context) error { return test.err })
+		w := ask(e, "GET", test.path, "")
+		if w.Code != test.code || w.Body.String() != test.want || w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("got %d %s (%s), want %d %s", w.Code, w.Body, w.Header().Get("Content-Type"), test.code, test.want)
+		}
+	}
+	e := serve(t, Options{}, nil)
+	if w := ask(e, "GET", "/api/v1/nothing", ""); w.Body.String() != `{"detail":"Not Found"}` || w.Code != 404 {
+		t.Errorf("an unknown route: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestProblemWithOrder(t *testing.T) {
+	e := serve(t, Options{}, func(echo.Context) error {
+		return Rejected("INSUFFICIENT_MARGIN", "x").WithOrder(map[string]string{"code": "o1"})
+	})
+	p := problemIn(t, ask(e, "POST", "/v1/things", ""))
+	if order, _ := p["order"].(map[string]any); order["code"] != "o1" || p["status"] != 422.0 {
+		t.Errorf("the order is missing: %v", p)
+	}
+}
+
+func TestPanicIsOneFailure(t *testing.T) {
+	var logged bytes.Buffer
+	e := serve(t, Options{Logger: slog.New(slog.NewJSONHandler(&logged, nil))}, func(echo.Context) error { panic("boom") })
+	if p := problemIn(t, ask(e, "GET", "/v1/things", "")); p["status"] != 500.0 || strings.Contains(fmt.Sprint(p), "boom") {
+		t.Errorf("a panic is answered with %v", p)
+	}
+	if !strings.Contains(logged.String(), "boom") || !strings.Contains(logged.String(), "server_test.go") {
+		t.Error("the panic and its stack are not in the log")
+	}
+}
+
+func TestAccessLogAndMetrics(t *testing.T) {
+	var logged bytes.Buffer
+	registry := prometheus.NewRegistry()
+	e := serve(t, Options{Logger: slog.New(slog.NewJSONHandler(&logged, nil)), Metrics: registry}, func(c echo.Context) error {
+		return c.JSON(http.StatusOK, map[string]any{"b": 1, "a": []int(nil)})
+	})
+	w := ask(e, "POST", "/v1/things/C1?token=hush", `{"password":"hush"}`, "Authorization", "Bearer hush", HeaderRequestID, "mine-1")
+	if w.Body.String() != `{"a":[],"b":1}` || w.Header().Get(HeaderRequestID) != "mine-1" {
+		t.Errorf("got %s with request id %q", w.Body, w.Header().Get(HeaderRequestID))
+	}
+	ask(e, "GET", "/random/path/1", "", HeaderRequestID, "not plain\x01")
+	text := logged.String()
+	if strings.Contains(text, "hush") {
+		t.Errorf("the log holds a secret: %s", text)
+	}
+	for _, want := range []string{`"request_id":"mine-1"`, `"route":"/v1/things/:code"`, `"status":200`, `"status":404`, `"code":"NOT_FOUND"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log lacks %s: %s", want, text)
+		}
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var routes []string
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "route" {
+					routes = append(routes, l.GetValue())
+				}
+			}
+		}
+	}
+	if got := strings.Join(routes, " "); got != "unknown /v1/things/:code" && got != "/v1/things/:code unknown" {
+		t.Errorf("the routes counted are %q", got)
+	}
+}
+
+// waiter reaches one position and no other.
+type waiter struct {
+	at  int64
+	err error
+}
+
+func (w waiter) Wait(ctx context.Context, sequence int64) error {
+	if w.err != nil || sequence <= w.at {
+		return w.err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestAwait(t *testing.T) {
+	tests := []struct {
+		header string
+		source waiter
+		status int
+	}{
+		{"", waiter{}, 200},
+		{"trading/0@5", waiter{at: 5}, 200},
+		{"identity/0@5", waiter{at: 5}, 412},
+		{"trading/1@5", waiter{at: 5}, 412},
+		{"trading/0@5", waiter{err: errors.New("gone")}, 503},
+		{"trading/0@5", waiter{err: context.DeadlineExceeded}, 412},
+		{"trading", waiter{}, 400},
+		{"trading/0@x", waiter{}, 400},
+		{"trading/0@-7", waiter{}, 400},
+		{"trading/0@99999999999999999999", waiter{}, 400},
+	}
+	for _, test := range tests {
+		e := serve(t, Options{}, func(c echo.Context) error {
+			if err := Await(c, "trading", test.source); err != nil {
+				return err
+			}
+			SetReadPosition(c, "trading", 9)
+			return c.NoContent(200)
+		})
+		var headers []string
+		if test.header != "" {
+			headers = []string{HeaderMinLogPosition, test.header}
+		}
+		w := ask(e, "GET", "/v1/things", "", headers...)
+		if w.Code != test.status {
+			t.Errorf("%q: got %d %s, want %d", test.header, w.Code, w.Body, test.status)
+		}
+		if w.Code == 200 && w.Header().Get(HeaderLogPosition) != "trading/0@9" {
+			t.Errorf("the answer's position is %q", w.Header().Get(HeaderLogPosition))
+		}
+	}
+}
+
+func TestAwaitIsBounded(t *testing.T) {
+	c := get("")
+	c.Request().Header.Set(HeaderMinLogPosition, "trading/0@5")
+	deadline := make(chan time.Duration, 1)
+	err := Await(c, "trading", waitFunc(func(ctx context.Context) error {
+		at, ok := ctx.Deadline()
+		if ok {
+			deadline <- time.Until(at)
+		}
+		return context.DeadlineExceeded
+	}))
+	if d := <-deadline; d > waitLimit || ProblemOf(err).Status != 412 {
+		t.Errorf("a read waits %v and then says %v", d, err)
+	}
+}
+
+type waitFunc func(context.Context) error
+
+func (f waitFunc) Wait(ctx context.Context, _ int64) error { return f(ctx) }
+
+func TestNewCommand(t *testing.T) {
+	c := post(`{"reference_id":"r"}`)
+	c.Set(principalKey, &Principal{Username: "u", Broker: "b", Customer: "C1"})
+	b := Body(c)
+	cmd, err := NewCommand(c, "order.place", 7, b)
+	if err != nil || cmd.Type != "order.place" || cmd.Ask != 7 || cmd.Actor != (decide.Actor{Sub: "u", Broker: "b", Customer: "C1"}) {
+		t.Errorf("the command is %+v, %v", cmd, err)
+	}
+	if len(cmd.Kept.Fingerprint) != 32 || cmd.Kept.Key != "" || cmd.ID[6]>>4 != 7 || cmd.ID[8]>>6 != 2 {
+		t.Errorf("the command keeps %+v and has the id %v", cmd.Kept, cmd.ID)
+	}
+	plain, err := NewCommand(post(`{}`), "order.place", 7, Body(post(`{}`)))
+	if err != nil || plain.Kept != (decide.Kept{}) {
+		t.Errorf("without key and reference the command keeps %+v, %v", plain.Kept, err)
+	}
+	for header, ok := range map[string]bool{"a-B.9:_": true, "": false, "a b": false, strings.Repeat("x", 65): false, "ä": false} {
+		c := post(`{}`)
+		c.Request().Header.Set(HeaderIdempotencyKey, header)
+		cmd, err := NewCommand(c, "t", nil, Body(c))
+		if ok != (err == nil) || ok && (cmd.Kept.Key != header || cmd.Kept.Fingerprint == "") {
+			t.Errorf("key %q: %+v, %v", header, cmd.Kept, err)
+		}
+	}
+	twice := post(`{}`)
+	twice.Request().Header[HeaderIdempotencyKey] = []string{"a", "b"}
+	if _, err := NewCommand(twice, "t", nil); err == nil {
+		t.Error("two keys are accepted")
+	}
+}
+
+func TestNewIDIsInOrderOfTime(t *testing.T) {
+	before := time.Now().UnixMilli()
+	id := NewID()
+	var ms int64
+	for _, b := range id[:6] {
+		ms = ms<<8 | int64(b)
+	}
+	if ms < before || ms > time.Now().UnixMilli() || NewID() == id {
+		t.Errorf("the id %v has the time %d", id, ms)
+	}
+}
+
+func TestParam(t *testing.T) {
+	var got string
+	e := serve(t, Options{}, func(c echo.Context) error {
+		got = Param(c, "code")
+		return c.NoContent(204)
+	})
+	for path, want := range map[string]string{"C1": "C1", "a%2Fb": "a/b", "a%20b": "a b", "%00": "\ufffd", "%ff": "\ufffd", "a%2F%ff": "a/\ufffd", "%E2%82%AC": "€"} {
+		if ask(e, "GET", "/v1/things/"+path, ""); got != want {
+			t.Errorf("%s reads as %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestAddressIsNotTakenFromAHeader(t *testing.T) {
+	var got string
+	e := serve(t, Options{}, func(c echo.Context) error {
+		got = c.RealIP()
+		return c.NoContent(204)
+	})
+	ask(e, "GET", "/v1/things", "", "X-Forwarded-For", "8.8.8.8", "X-Real-Ip", "8.8.8.8")
+	if got != "192.0.2.1" { // httptest's peer
+		t.Errorf("the address is %s", got)
+	}
+}
+
+type submitFunc func(decide.Command) (journal.Result, error)
+
+func (f submitFunc) Submit(_ context.Context, _ string, c decide.Command) (journal.Result, error) {
+	return f(c)
+}
+
+func TestSubmitSetsThePosition(t *testing.T) {
+	at := journal.LogPosition{Journal: "trading", Sequence: 4}
+	for _, err := range []error{nil, &journal.RefusedError{Refusal: decide.Refuse(decide.NotFound, "X", "y"), AsOf: at}} {
+		e := serve(t, Options{}, func(c echo.Context) error {
+			cmd, cmdErr := NewCommand(c, "t", nil)
+			if cmdErr != nil {
+				return cmdErr
+			}
+			if _, err := Submit(c, submitFunc(func(decide.Command) (journal.Result, error) {
+				return journal.Result{Position: at}, err
+			}), "trading", cmd); err != nil {
+				return err
+			}
+			return c.NoContent(204)
+		})
+		if w := ask(e, "POST", "/v1/things", ""); w.Header().Get(HeaderLogPosition) != "trading/0@4" {
+			t.Errorf("after %v the position is %q", err, w.Header().Get(HeaderLogPosition))
+		}
+	}
+}
+
+// startNode serves a write that goes to another node if elsewhere is set; its answer shows what arrived.
+func startNode(t *testing.T, o Options, elsewhere *string) *httptest.Server {
+	e := serve(t, o, func(c echo.Context) error {
+		b := Body(c)
+		name := b.String("name")
+		if err := b.Done(); err != nil {
+			return err
+		}
+		cmd, err := NewCommand(c, "thing.make", nil, b)
+		if err != nil {
+			return err
+		}
+		_, err = Submit(c, submitFunc(func(cmd decide.Command) (journal.Result, error) {
+			if *elsewhere != "" {
+				return journal.Result{}, &journal.ElsewhereError{URL: *elsewhere}
+			}
+			return journal.Result{Position: journal.LogPosition{Journal: "trading", Sequence: 8}}, nil
+		}), "trading", cmd)
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusCreated, map[string]string{"name": name, "command": cmd.ID.String(), "key": cmd.Kept.Key, "query": c.QueryString()})
+	})
+	s := httptest.NewServer(e)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func send(t *testing.T, url string, headers ...string) (int, http.Header, map[string]any) {
+	t.Helper()
+	r, err := http.NewRequest("POST", url, strings.NewReader(`{"name":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(HeaderIdempotencyKey, "k1")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer map[string]any
+	if err := stdjson.Unmarshal(body, &answer); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	return resp.StatusCode, resp.Header, answer
+}
+
+func TestPassOn(t *testing.T) {
+	o := Options{ForwardKey: []byte("shared")}
+	here, there := "", ""
+	owner := startNode(t, o, &there)
+	first := startNode(t, o, &here)
+	here = owner.URL
+	status, header, answer := send(t, first.URL+"/v1/things?a=1")
+	if status != 201 || answer["name"] != "x" || answer["key"] != "k1" || answer["query"] != "a=1" {
+		t.Fatalf("got %d %v", status, answer)
+	}
+	if header.Get(HeaderLogPosition) != "trading/0@8" || len(header.Values(HeaderRequestID)) != 1 {
+		t.Errorf("the headers are %v", header)
+	}
+
+	there = first.URL // each says the other owns it
+	if status, _, answer := send(t, first.URL+"/v1/things"); status != 503 || answer["code"] != "NOT_ACCEPTED" {
+		t.Errorf("two nodes that point at each other: %d %v", status, answer)
+	}
+	there = ""
+	if _, _, answer := send(t, owner.URL+"/v1/things", headerForwarded, "01890a5d-ac96-774b-bcce-b302099a8057.00"); answer["command"] == "01890a5d-ac96-774b-bcce-b302099a8057" {
+		t.Error("a client chose the command's id")
+	}
+
+	owner.Close()
+	if status, _, answer := send(t, first.URL+"/v1/things"); status != 503 || answer["code"] != "NOT_ACCEPTED" {
+		t.Errorf("a node that cannot be reached: %d %v", status, answer)
+	}
+}
+
+func TestPassOnLosesTheConnection(t *testing.T) {
+	o := Options{ForwardKey: []byte("shared")}
+	var sent string
+	owner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		sent = provenCommand(o.ForwardKey, r.Header.Get(headerForwarded), r).String()
+		panic(http.ErrAbortHandler)
+	}))
+	defer owner.Close()
+	first := startNode(t, o, &owner.URL)
+	status, _, answer := send(t, first.URL+"/v1/things")
+	if status != 503 || answer["code"] != "OUTCOME_UNKNOWN" || answer["command_id"] != sent || sent == (decide.ID{}).String() {
+		t.Errorf("got %d %v, the owner saw command %s", status, answer, sent)
+	}
+}
