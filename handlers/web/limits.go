@@ -47,11 +47,11 @@ func (l *limits) take(c echo.Context, username string, limit RateLimit) error {
 		b.tokens = min(float64(limit.Burst), b.tokens+elapsed.Seconds()*float64(limit.PerSecond))
 		b.at = now
 	}
-	full := (float64(limit.Burst) - b.tokens) / float64(limit.PerSecond)
 	ok := b.tokens >= 1
 	if ok {
 		b.tokens--
 	}
+	full := (float64(limit.Burst) - b.tokens) / float64(limit.PerSecond)
 	h := c.Response().Header()
 	h.Set("RateLimit-Limit", strconv.FormatInt(limit.Burst, 10))
 	h.Set("RateLimit-Remaining", strconv.FormatInt(int64(b.tokens), 10))

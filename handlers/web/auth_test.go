@@ -1,0 +1,320 @@
+package web
+
+import (
+	"crypto/ed25519"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// people is an identity state for tests.
+type people struct {
+	keys     map[string]ed25519.PublicKey
+	accounts map[string]Account
+}
+
+func (p *people) PublicKey(kid string) (ed25519.PublicKey, bool) {
+	k, ok := p.keys[kid]
+	return k, ok
+}
+
+func (p *people) Account(username string) (Account, bool) {
+	a, ok := p.accounts[username]
+	return a, ok
+}
+
+// clock is a time that only a test moves.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time { return c.at }
+
+const issuer = "perpetua"
+
+// desk issues tokens of all kinds.
+type desk struct {
+	clock  *clock
+	people *people
+	key    ed25519.PrivateKey
+	tokens *Tokens
+}
+
+func newDesk() *desk {
+	d := &desk{
+		clock: &clock{time.Unix(1_800_000_000, 0)},
+		key:   ed25519.NewKeyFromSeed([]byte(strings.Repeat("k", 32))),
+	}
+	d.people = &people{
+		keys:     map[string]ed25519.PublicKey{"k1": d.key.Public().(ed25519.PublicKey)},
+		accounts: map[string]Account{"u": {Active: true}},
+	}
+	d.tokens = NewTokens(d.people, issuer, d.clock.now)
+	return d
+}
+
+func encode(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+
+// sign makes a token of any header and claims, as JSON text.
+func (d *desk) sign(header, claims string) string {
+	head := encode(header) + "." + encode(claims)
+	return head + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(d.key, []byte(head)))
+}
+
+const goodHeader = `{"alg":"EdDSA","kid":"k1","typ":"JWT"}`
+
+func (d *desk) claims(change string) string {
+	all := map[string]string{
+		"sub": `"u"`, "broker": `"alpha"`, "scope": `"trade read"`, "iss": `"perpetua"`, "jti": `"1"`,
+		"iat": fmt.Sprint(d.clock.at.Unix()), "exp": fmt.Sprint(d.clock.at.Unix() + 3600),
+	}
+	if change != "" {
+		name, value, _ := strings.Cut(change, "=")
+		all[name] = value
+	}
+	var parts []string
+	for name, value := range all {
+		if value != "" {
+			parts = append(parts, fmt.Sprintf("%q:%s", name, value))
+		}
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+func (d *desk) good() string { return d.sign(goodHeader, d.claims("")) }
+
+func TestVerifyGoodTokens(t *testing.T) {
+	d := newDesk()
+	for range 2 { // the second time from the memory
+		p, err := d.tokens.Verify(d.good())
+		if err != nil || p.Username != "u" || p.Broker != "alpha" || p.Customer != "" || strings.Join(p.Scopes, " ") != "trade read" ||
+			!p.Expires.Equal(d.clock.at.Add(time.Hour)) {
+			t.Fatalf("got %+v, %v", p, err)
+		}
+	}
+	p, err := d.tokens.Verify(d.sign(goodHeader, d.claims(`customer="C1"`)))
+	if err != nil || p.Customer != "C1" {
+		t.Errorf("got %+v, %v", p, err)
+	}
+}
+
+func TestVerifyRefusesForgedTokens(t *testing.T) {
+	d := newDesk()
+	good := d.good()
+	parts := strings.Split(good, ".")
+	public := d.people.keys["k1"]
+	hmacToken := func(secret []byte, alg string) string {
+		head := encode(`{"alg":"`+alg+`","kid":"k1","typ":"JWT"}`) + "." + parts[1]
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte(head))
+		return head + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	}
+	stranger := newDesk()
+	stranger.key = ed25519.NewKeyFromSeed([]byte(strings.Repeat("x", 32)))
+	strangerJWK := `{"kty":"OKP","crv":"Ed25519","x":"` + base64.RawURLEncoding.EncodeToString(stranger.key.Public().(ed25519.PublicKey)) + `"}`
+	last := parts[2][:len(parts[2])-2]
+
+	tests := map[string]string{
+		"empty":                       "",
+		"a word":                      "token",
+		"two dots":                    "..",
+		"no signature":                parts[0] + "." + parts[1] + ".",
+		"no dot":                      parts[0] + "." + parts[1],
+		"cut signature":               parts[0] + "." + parts[1] + "." + last,
+		"four parts":                  good + ".x",
+		"other claims":                parts[0] + "." + encode(d.claims(`broker="beta"`)) + "." + parts[2],
+		"alg none":                    encode(`{"alg":"none"}`) + "." + parts[1] + ".",
+		"alg None":                    encode(`{"alg":"None","kid":"k1"}`) + "." + parts[1] + ".",
+		"alg none with the signature": encode(`{"alg":"none","kid":"k1"}`) + "." + parts[1] + "." + parts[2],
+		"alg none, signed":            d.sign(`{"alg":"none","kid":"k1"}`, d.claims("")),
+		"alg HS256, signed":           d.sign(`{"alg":"HS256","kid":"k1"}`, d.claims("")),
+		"HMAC with the public key":    hmacToken(public, "HS256"),
+		"HMAC called EdDSA":           hmacToken(public, "EdDSA"),
+		"no alg":                      d.sign(`{"kid":"k1"}`, d.claims("")),
+		"no kid":                      d.sign(`{"alg":"EdDSA"}`, d.claims("")),
+		"unknown kid":                 d.sign(`{"alg":"EdDSA","kid":"k2"}`, d.claims("")),
+		"another key":                 stranger.sign(goodHeader, d.claims("")),
+		"a key brought along":         stranger.sign(`{"alg":"EdDSA","kid":"k1","jwk":`+strangerJWK+`}`, d.claims("")),
+		"a critical header":           d.sign(`{"alg":"EdDSA","kid":"k1","crit":["x"],"x":1}`, d.claims("")),
+		"expired":                     d.sign(goodHeader, d.claims(fmt.Sprintf("exp=%d", d.clock.at.Unix()))),
+		"expired long ago":            d.sign(goodHeader, d.claims("exp=1")),
+		"no expiry":                   d.sign(goodHeader, d.claims("exp=")),
+		"expiry as text":              d.sign(goodHeader, d.claims(`exp="soon"`)),
+		"issued in the future":        d.sign(goodHeader, d.claims(fmt.Sprintf("iat=%d", d.clock.at.Unix()+60))),
+		"no time of issue":            d.sign(goodHeader, d.claims("iat=")),
+		"not yet valid":               d.sign(goodHeader, d.claims(fmt.Sprintf("nbf=%d", d.clock.at.Unix()+60))),
+		"another issuer":              d.sign(goodHeader, d.claims(`iss="perpetual"`)),
+		"no issuer":                   d.sign(goodHeader, d.claims("iss=")),
+		"no subject":                  d.sign(goodHeader, d.claims("sub=")),
+		"an unknown user":             d.sign(goodHeader, d.claims(`sub="v"`)),
+		"no broker":                   d.sign(goodHeader, d.claims("broker=")),
+		"a broker that is a number":   d.sign(goodHeader, d.claims("broker=7")),
+		"a customer that is a list":   d.sign(goodHeader, d.claims("customer=[]")),
+		"no scope":                    d.sign(goodHeader, d.claims("scope=")),
+		"a scope that is a list":      d.sign(goodHeader, d.claims(`scope=["trade"]`)),
+		"claims that are no object":   d.sign(goodHeader, `[]`),
+		"claims that are no JSON":     d.sign(goodHeader, `{`),
+		"JSON serialisation":          `{"payload":"` + parts[1] + `","protected":"` + parts[0] + `","signature":"` + parts[2] + `"}`,
+		"very long":                   good + strings.Repeat("A", maxToken),
+	}
+	for name, token := range tests {
+		if p, err := d.tokens.Verify(token); err == nil {
+			t.Errorf("%s: accepted as %+v", name, p)
+		}
+	}
+	if n := len(d.tokens.verified); n != 0 {
+		t.Errorf("%d tokens that are not good are remembered", n)
+	}
+}
+
+func TestVerifiedTokensStopBeingGood(t *testing.T) {
+	for name, change := range map[string]func(*desk){
+		"expired":          func(d *desk) { d.clock.at = d.clock.at.Add(time.Hour) },
+		"key retired":      func(d *desk) { delete(d.people.keys, "k1") },
+		"key replaced":     func(d *desk) { d.people.keys["k1"] = make(ed25519.PublicKey, 32) },
+		"user deactivated": func(d *desk) { d.people.accounts["u"] = Account{} },
+		"user gone":        func(d *desk) { delete(d.people.accounts, "u") },
+	} {
+		d := newDesk()
+		token := d.good()
+		if _, err := d.tokens.Verify(token); err != nil {
+			t.Fatal(err)
+		}
+		change(d)
+		if _, err := d.tokens.Verify(token); err == nil {
+			t.Errorf("%s: still accepted", name)
+		}
+	}
+	d := newDesk()
+	token := d.good()
+	d.clock.at = d.clock.at.Add(time.Hour - time.Second)
+	if _, err := d.tokens.Verify(token); err != nil {
+		t.Errorf("a second before the end: %v", err)
+	}
+}
+
+func TestVerifiedTokensAreBounded(t *testing.T) {
+	d := newDesk()
+	token := d.good()
+	for i := range maxVerified + 10 {
+		d.tokens.remember([32]byte{byte(i), byte(i >> 8), byte(i >> 16)}, verified{principal: &Principal{Expires: d.clock.at}})
+	}
+	if n := len(d.tokens.verified); n > maxVerified {
+		t.Errorf("%d tokens are remembered, want at most %d", n, maxVerified)
+	}
+	if _, err := d.tokens.Verify(token); err != nil {
+		t.Error(err)
+	}
+}
+
+func secured(t *testing.T, d *desk, scopes ...string) *echo.Echo {
+	t.Helper()
+	e, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.GET("/v1/things", func(c echo.Context) error { return c.String(200, PrincipalOf(c).Username) }, NewAuth(d.tokens).Require(scopes...))
+	return e
+}
+
+func TestRequire(t *testing.T) {
+	d := newDesk()
+	good := "Bearer " + d.good()
+	tests := []struct {
+		name   string
+		scopes []string
+		header []string
+		status int
+	}{
+		{"any token", nil, []string{good}, 200},
+		{"the scope", []string{ScopeRead}, []string{good}, 200},
+		{"one of the scopes", []string{ScopeOperator, ScopeTrade}, []string{good}, 200},
+		{"scheme in lower case", nil, []string{"bearer " + d.good()}, 200},
+		{"another scope", []string{ScopeOperator}, []string{good}, 403},
+		{"part of a scope's name", []string{"tra"}, []string{good}, 403},
+		{"nothing", []string{ScopeRead}, nil, 401},
+		{"an empty header", nil, []string{""}, 401},
+		{"no token", nil, []string{"Bearer "}, 401},
+		{"another scheme", nil, []string{"Basic dTpw"}, 401},
+		{"the token alone", nil, []string{d.good()}, 401},
+		{"two headers", nil, []string{good, good}, 401},
+		{"a bad token", []string{ScopeOperator}, []string{good + "x"}, 401},
+		{"a token and more", nil, []string{good + " x"}, 401},
+	}
+	for _, test := range tests {
+		var headers []string
+		for _, h := range test.header {
+			headers = append(headers, "Authorization", h)
+		}
+		w := ask(secured(t, d, test.scopes...), "GET", "/v1/things", "", headers...)
+		if w.Code != test.status {
+			t.Errorf("%s: got %d %s, want %d", test.name, w.Code, w.Body, test.status)
+		}
+		if challenge := w.Header().Get("WWW-Authenticate"); (challenge != "") != (w.Code == http.StatusUnauthorized) {
+			t.Errorf("%s: the challenge is %q", test.name, challenge)
+		}
+	}
+}
+
+func TestRateLimit(t *testing.T) {
+	d := newDesk()
+	e := secured(t, d)
+	d.people.accounts["u"] = Account{Active: true, RateLimit: RateLimit{PerSecond: 2, Burst: 3}}
+	get := func() (int, string) {
+		w := ask(e, "GET", "/v1/things", "", "Authorization", "Bearer "+d.good())
+		h := w.Header()
+		return w.Code, strings.Join([]string{h.Get("RateLimit-Limit"), h.Get("RateLimit-Remaining"), h.Get("RateLimit-Reset"), h.Get("Retry-After")}, " ")
+	}
+	want := func(status int, headers string) {
+		t.Helper()
+		if s, h := get(); s != status || h != headers {
+			t.Errorf("got %d %q, want %d %q", s, h, status, headers)
+		}
+	}
+	want(200, "3 2 1 ")
+	want(200, "3 1 1 ")
+	want(200, "3 0 2 ")
+	want(429, "3 0 2 1")
+	d.clock.at = d.clock.at.Add(500 * time.Millisecond)
+	want(200, "3 0 2 ")
+	want(429, "3 0 2 1")
+	d.clock.at = d.clock.at.Add(time.Hour - time.Minute)
+	want(200, "3 2 1 ")
+	d.people.accounts["u"] = Account{Active: true, RateLimit: RateLimit{PerSecond: 1, Burst: 1}}
+	want(200, "1 0 1 ")
+	want(429, "1 0 1 1")
+	d.people.accounts["u"] = Account{Active: true}
+	want(200, "   ")
+}
+
+func TestSees(t *testing.T) {
+	tests := []struct {
+		p    Principal
+		want string
+	}{
+		{Principal{Broker: "alpha", Scopes: []string{"read"}}, "yes yes no"},
+		{Principal{Broker: "alpha", Customer: "C1", Scopes: []string{"read"}}, "yes no no"},
+		{Principal{Broker: "venue", Scopes: []string{"operator"}}, "yes yes yes"},
+		{Principal{Broker: "venue", Scopes: []string{"auditor"}}, "yes yes yes"},
+		{Principal{Broker: "venue", Scopes: []string{"read"}}, "no no no"},
+		{Principal{Broker: "venue", Customer: "C1", Scopes: []string{"auditor"}}, "no no no"},
+	}
+	for _, test := range tests {
+		var got []string
+		for _, x := range [][2]string{{"alpha", "C1"}, {"alpha", "C2"}, {"beta", "C3"}} {
+			word := "no"
+			if test.p.Sees(x[0], x[1]) {
+				word = "yes"
+			}
+			got = append(got, word)
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%+v sees %v, want %s", test.p, got, test.want)
+		}
+	}
+}
