@@ -1,0 +1,57 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Digest is what one table holds: how many rows, and a digest of all their columns that doesn't depend on how they are
+// stored. Equal logs give equal digests, however the log was cut into batches.
+type Digest struct {
+	Rows int64
+	Sum  string
+}
+
+// Digests returns the digest of every table that is made from the journals, checkpoints and anchors included, by name,
+// all as of one snapshot. It reads every row.
+func Digests(ctx context.Context, pool *pgxpool.Pool) (map[string]Digest, error) {
+	digests := make(map[string]Digest)
+	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		tables, err := tables(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, table := range tables {
+			var d Digest
+			// The sums of two hashes of the rows' texts: rows may come in any order, and one that came twice counts twice.
+			err := tx.QueryRow(ctx, `SELECT count(*), to_hex(hashtextextended(concat(sum(hashtextextended(t::text, 1)),
+				'/', sum(hashtextextended(t::text, 2))), 0)) FROM `+pgx.Identifier{table}.Sanitize()+" t").Scan(&d.Rows, &d.Sum)
+			if err != nil {
+				return fmt.Errorf("the table %s: %w", table, err)
+			}
+			digests[table] = d
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("projections: digests: %w", err)
+	}
+	return digests, nil
+}
+
+// tables returns the names of all tables in the current schema but goose's own.
+func tables(ctx context.Context, db Querier) ([]string, error) {
+	rows, err := db.Query(ctx, `SELECT table_name::text FROM information_schema.tables
+		WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> $1 ORDER BY 1`, versions)
+	if err != nil {
+		return nil, fmt.Errorf("the list of tables: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("the list of tables: %w", err)
+	}
+	return names, nil
+}

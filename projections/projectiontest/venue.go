@@ -1,0 +1,175 @@
+package projectiontest
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Venue makes up entries of the trading journal: random ones, consistent enough for the read models. It keeps what the
+// rows should say, so that tests can compare.
+type Venue struct {
+	random      *rand.Rand
+	journal     decide.ID
+	at          journal.Position
+	time        decide.Time
+	Customers   []string
+	Orders      map[decide.ID]*order.Order
+	live        []decide.ID
+	Withdrawals map[decide.ID]ledger.Transaction
+	pending     []decide.ID
+	Balances    map[string]fixed.Money // of customers
+	Accounts    map[ledger.Account]fixed.Money
+	Positions   map[[2]string]fixed.Decimal // by customer and symbol, in steps of 0.001
+	Costs       map[[2]string]fixed.Money
+}
+
+// NewVenue returns a venue whose entries are a function of the seed.
+func NewVenue(seed uint64) *Venue {
+	v := &Venue{random: rand.New(rand.NewPCG(seed, 1)), at: journal.Before, Orders: map[decide.ID]*order.Order{},
+		Withdrawals: map[decide.ID]ledger.Transaction{}, Balances: map[string]fixed.Money{},
+		Accounts: map[ledger.Account]fixed.Money{}, Positions: map[[2]string]fixed.Decimal{}, Costs: map[[2]string]fixed.Money{}}
+	v.time = decide.TimeOf(time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC))
+	binary.BigEndian.PutUint64(v.journal[:], seed+1)
+	return v
+}
+
+// Symbols are the instruments that every venue lists first.
+func Symbols() []string { return []string{"BTCUSDC_PERP", "ETHUSDC_PERP"} }
+
+// Entries returns the next n entries. The first ones of a venue are its genesis, its instruments and three customers.
+func (v *Venue) Entries(n int) []journal.Entry {
+	out := make([]journal.Entry, n)
+	for i := range out {
+		out[i] = v.next()
+	}
+	return out
+}
+
+// Entry returns the next entry, with the given events.
+func (v *Venue) Entry(command string, actor decide.Actor, outcome decide.Outcome, events ...decide.Event) journal.Entry {
+	p := journal.Position{Sequence: v.at.Sequence + 1, Offset: v.at.Offset + 1 + int64(v.random.IntN(8)/7)}
+	value := fmt.Appendf(nil, "%d %v %v %s", p.Sequence, v.at.Hash, v.time, command)
+	p.Hash = sha256.Sum256(value)
+	r := &journal.Record{Sequence: p.Sequence, Prev: v.at.Hash, Time: v.time, Outcome: outcome, Events: events,
+		Command: decide.Recorded{ID: v.id(), Type: command, Actor: actor}}
+	v.at = p
+	v.time += decide.Time(v.random.IntN(3)) * decide.Millisecond
+	return journal.Entry{Record: r, Position: p, Journal: v.journal, Value: value}
+}
+
+// stamp is that of the next entry.
+func (v *Venue) stamp() decide.Stamp {
+	return decide.Stamp{Journal: v.journal, Sequence: v.at.Sequence + 1, Time: v.time}
+}
+
+func (v *Venue) id() (id decide.ID) {
+	binary.BigEndian.PutUint64(id[:8], v.random.Uint64())
+	binary.BigEndian.PutUint64(id[8:], v.random.Uint64())
+	return id
+}
+
+// BrokerOf returns the broker that a made-up customer belongs to.
+func BrokerOf(customer string) string {
+	if (customer[len(customer)-1]-'0')%2 == 0 {
+		return "alpha"
+	}
+	return "beta"
+}
+
+func (v *Venue) next() journal.Entry {
+	switch s := v.at.Sequence + 1; {
+	case s == 0:
+		return v.Entry(journal.TypeGenesis, decide.Engine, decide.Accepted, &journal.Genesis{Journal: "trading", JournalID: v.journal, Partitions: 1})
+	case s == 1:
+		return v.Entry(journal.TypeTaken, decide.Engine, decide.Accepted, &journal.Taken{Term: 1, Node: "n"})
+	case s <= 3:
+		i := Instrument(Symbols()[s-2])
+		return v.Entry("instrument.list", decide.Actor{Sub: "operator", Broker: "venue"}, decide.Accepted, &trading.InstrumentListed{Instrument: i})
+	case s <= 6:
+		return v.register()
+	}
+	customer := v.Customers[v.random.IntN(len(v.Customers))]
+	switch n := v.random.IntN(100); {
+	case n < 2:
+		return v.register()
+	case n < 10:
+		return v.deposit(customer)
+	case n < 16:
+		return v.withdraw(customer)
+	case n < 24 && len(v.pending) > 0:
+		return v.settleWithdrawal()
+	case n < 26:
+		return v.setting(customer)
+	case n < 30:
+		return v.price()
+	case n < 55 && len(v.live) > 2:
+		return v.change()
+	case n < 60:
+		return v.reject(customer)
+	default:
+		return v.place(customer)
+	}
+}
+
+func actor(customer string) decide.Actor {
+	return decide.Actor{Sub: "broker-a", Broker: BrokerOf(customer)}
+}
+
+// Instrument returns an instrument with the given symbol.
+func Instrument(symbol string) market.Instrument {
+	d := func(s string) fixed.Decimal {
+		v, err := fixed.ParseDecimal(s)
+		if err != nil {
+			panic(err)
+		}
+		return v
+	}
+	return market.Instrument{Symbol: symbol, Underlying: symbol[:3], QuoteCurrency: "USDC", SettlementCurrency: "USDC",
+		Status: market.Open, PriceTick: d("0.1"), AmountStep: d("0.001"), MinAmount: d("0.001"), MaxAmount: d("1000.000"),
+		ContractSize: d("1"), InitMarginReq: d("5.00"), MaintMarginReq: d("2.50"), MaxLeverage: 13, FundingIntervalSeconds: 3600,
+		PriceBand: d("5.00"), LimitBand: d("20.00"), MakerFee: d("2"), TakerFee: d("5"),
+		Tiers: []market.Tier{{InitMarginReq: d("5.00"), MaintMarginReq: d("2.50")}}}
+}
+
+func (v *Venue) register() journal.Entry {
+	code := fmt.Sprintf("C%d", len(v.Customers))
+	v.Customers = append(v.Customers, code)
+	return v.Entry("customer.register", actor(code), decide.Accepted, &trading.CustomerRegistered{CustomerCode: code,
+		Broker: BrokerOf(code), Name: "Account " + code, Created: v.time})
+}
+
+func (v *Venue) setting(customer string) journal.Entry {
+	symbol := Symbols()[v.random.IntN(2)]
+	fee := fixed.Decimal{Coef: int64(v.random.IntN(1000)) - 100, Scale: 1}.Trim()
+	b := BrokerOf(customer)
+	switch v.random.IntN(3) {
+	case 0:
+		return v.Entry("fee_profile.set", actor(customer), decide.Accepted, &trading.FeeProfileSet{CustomerCode: customer, Broker: b, Symbol: symbol, MakerFee: fee, TakerFee: fee})
+	case 1:
+		return v.Entry("margin_profile.set", actor(customer), decide.Accepted, &trading.MarginProfileSet{CustomerCode: customer, Broker: b,
+			Leverage: v.random.IntN(14), InitialMargin: fixed.Decimal{Coef: 770, Scale: 2}, MaintenanceMargin: fixed.Decimal{Coef: 385, Scale: 2}})
+	}
+	return v.Entry("order.place", actor(customer), decide.Accepted, &trading.LeverageSet{CustomerCode: customer, Broker: b, Symbol: symbol, Leverage: 1 + v.random.IntN(13)})
+}
+
+func (v *Venue) price() journal.Entry {
+	symbol := Symbols()[v.random.IntN(2)]
+	if v.random.IntN(3) == 0 {
+		i := Instrument(symbol)
+		i.Status = []market.Status{market.Open, market.PostOnly, market.TradeHalt}[v.random.IntN(3)]
+		return v.Entry("instrument.change", decide.Actor{Sub: "operator", Broker: "venue"}, decide.Accepted, &trading.InstrumentChanged{Instrument: i})
+	}
+	p := fixed.Decimal{Coef: 650000 + int64(v.random.IntN(1000)), Scale: 1}
+	return v.Entry("index.set", decide.Actor{Sub: "operator", Broker: "venue"}, decide.Accepted, &trading.IndexUpdated{Symbol: symbol, Index: p, Mark: p})
+}

@@ -1,0 +1,31 @@
+// Package readmodels says which projections are kept of which journal, and holds what they keep against a fold of the
+// log.
+package readmodels
+
+import (
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/customers"
+	"github.com/perpetua-exchange/perpetua/projections/identity"
+	"github.com/perpetua-exchange/perpetua/projections/instruments"
+	"github.com/perpetua-exchange/perpetua/projections/ledger"
+	"github.com/perpetua-exchange/perpetua/projections/orders"
+	"github.com/perpetua-exchange/perpetua/projections/records"
+	"github.com/perpetua-exchange/perpetua/projections/trades"
+)
+
+// Trading returns the projections of the trading journal, in the order in which a runner must apply them.
+func Trading() []projections.Projection {
+	return []projections.Projection{
+		records.Projection{Journal: "trading"},
+		customers.Projection{},
+		instruments.Projection{},
+		orders.Projection{},
+		trades.Projection{},
+		ledger.Projection{},
+	}
+}
+
+// Identity returns the projections of the identity journal.
+func Identity() []projections.Projection {
+	return []projections.Projection{records.Projection{Journal: "identity"}, identity.Projection{}}
+}

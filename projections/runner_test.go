@@ -1,0 +1,282 @@
+package projections_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
+	"github.com/perpetua-exchange/perpetua/projections/readmodels"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+func TestMain(m *testing.M) { os.Exit(projectiontest.Main(m)) }
+
+// start runs a runner over the log until the test ends or stop is called, which returns what Run returned.
+func start(t testing.TB, pool *pgxpool.Pool, log projections.Log) (r *projections.Runner, stop func() error) {
+	t.Helper()
+	r = projections.Config{Pool: pool, Log: log, Journal: "trading"}.Runner(readmodels.Trading()...)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	stopped := false
+	stop = func() error {
+		cancel()
+		if stopped {
+			return nil
+		}
+		stopped = true
+		return <-done
+	}
+	t.Cleanup(func() { stop() })
+	return r, stop
+}
+
+func wait(t testing.TB, r *projections.Runner, sequence int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := r.Wait(ctx, sequence); err != nil {
+		t.Fatalf("waiting for %d at %v: %v", sequence, r.Position(), err)
+	}
+}
+
+func digests(t testing.TB, pool *pgxpool.Pool) map[string]projections.Digest {
+	t.Helper()
+	d, err := projections.Digests(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func same(t testing.TB, got, want map[string]projections.Digest) {
+	t.Helper()
+	for name, w := range want {
+		if got[name] != w {
+			t.Errorf("table %s has %v, want %v", name, got[name], w)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d tables, want %d", len(got), len(want))
+	}
+}
+
+// project brings a new database to the end of the entries, cut into batches of at most chunk.
+func project(t testing.TB, entries []journal.Entry, chunk int) *pgxpool.Pool {
+	t.Helper()
+	pool := projectiontest.Database(t)
+	log := projectiontest.NewLog(entries...)
+	log.Chunk = chunk
+	r, stop := start(t, pool, log)
+	wait(t, r, entries[len(entries)-1].Position.Sequence)
+	stop()
+	return pool
+}
+
+func TestRebuildGivesTheSameRows(t *testing.T) {
+	entries := projectiontest.NewVenue(7).Entries(9000) // two anchors beside the genesis
+	want := digests(t, project(t, entries, 0))
+	for name, d := range want {
+		empty := map[string]bool{"brokers": true, "users": true}
+		if (d.Rows == 0) != empty[name] {
+			t.Errorf("table %s has %d rows", name, d.Rows)
+		}
+	}
+	if got := want["anchors"].Rows; got != 3 {
+		t.Errorf("%d anchors, want those of 0, 4096 and 8192", got)
+	}
+	same(t, digests(t, project(t, entries, 1000)), want)
+}
+
+func TestAnyBatchesGiveTheSameRows(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	entries := projectiontest.NewVenue(seed).Entries(400)
+	want := digests(t, project(t, entries, 0))
+	for _, chunk := range []int{1, 2, 7, 100} {
+		same(t, digests(t, project(t, entries, chunk)), want)
+	}
+}
+
+func TestTwoRunnersApplyOnce(t *testing.T) {
+	entries := projectiontest.NewVenue(11).Entries(3000)
+	want := digests(t, project(t, entries, 0))
+
+	pool := projectiontest.Database(t)
+	log := projectiontest.NewLog(entries[:1500]...)
+	log.Chunk = 50
+	first, stop := start(t, pool, log)
+	second, _ := start(t, pool, log)
+	wait(t, first, 1499)
+	wait(t, second, 1499) // whichever stands by sees what the other one applied
+	if first.Active() == second.Active() {
+		t.Errorf("both runners active: %v", first.Active())
+	}
+	if second.Active() {
+		first, second = second, first
+	}
+	log.Append(entries[1500:]...)
+	wait(t, second, 2000)
+	stop() // one of the two; the other goes on
+	wait(t, second, 2999)
+	same(t, digests(t, pool), want)
+}
+
+func TestCompareAndSetHoldsWithoutTheLock(t *testing.T) {
+	// Two schemas' worth of lock keys, one set of tables: the runners hold different locks and race for every batch.
+	entries := projectiontest.NewVenue(12).Entries(1000)
+	want := digests(t, project(t, entries, 0))
+	url := projectiontest.URL(t)
+	pool := projectiontest.Open(t, url)
+	if _, err := pool.Exec(t.Context(), "CREATE SCHEMA other"); err != nil {
+		t.Fatal(err)
+	}
+	beside, err := projections.Open(t.Context(), url+"&search_path=other,public")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer beside.Close()
+	log := projectiontest.NewLog(entries...)
+	log.Chunk = 5
+	first, stop := start(t, pool, log)
+	second, stopSecond := start(t, beside, log)
+	wait(t, first, 999)
+	wait(t, second, 999)
+	if !first.Active() || !second.Active() {
+		t.Error("a runner stands by: they did not race")
+	}
+	if log.Readers() < 3 {
+		t.Errorf("%d readers: no runner ever lost a race", log.Readers())
+	}
+	stop()
+	stopSecond()
+	same(t, digests(t, pool), want)
+}
+
+func TestConnectionsCutInMidTransaction(t *testing.T) {
+	entries := projectiontest.NewVenue(13).Entries(4000)
+	want := digests(t, project(t, entries, 0))
+	pool := projectiontest.Database(t)
+	log := projectiontest.NewLog(entries...)
+	log.Chunk = 20
+	r, stop := start(t, pool, log)
+	for sequence := int64(100); sequence < 3000; sequence += 300 {
+		wait(t, r, sequence)
+		if _, err := pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
+			t.Log(err) // a pooled connection may have been cut before
+		}
+	}
+	wait(t, r, 3999)
+	stop()
+	same(t, digests(t, pool), want)
+}
+
+func TestAStoppedRunnerLeavesWholeBatches(t *testing.T) {
+	entries := projectiontest.NewVenue(14).Entries(3000)
+	want := digests(t, project(t, entries, 0))
+	pool := projectiontest.Database(t)
+	log := projectiontest.NewLog(entries...)
+	log.Chunk = 30
+	for sequence := int64(0); sequence < 2900; sequence += 290 {
+		r, stop := start(t, pool, log)
+		wait(t, r, sequence)
+		if err := stop(); !errors.Is(err, context.Canceled) {
+			t.Fatalf("Run returned %v", err)
+		}
+	}
+	r, stop := start(t, pool, log)
+	wait(t, r, 2999)
+	stop()
+	same(t, digests(t, pool), want)
+}
+
+func TestDivergedLogTouchesNothing(t *testing.T) {
+	entries := projectiontest.NewVenue(15).Entries(100)
+	pool := project(t, entries, 0)
+	before := digests(t, pool)
+	for name, log := range map[string]*projectiontest.Log{
+		"truncated": projectiontest.NewLog(entries[:60]...),
+		"recreated": projectiontest.NewLog(projectiontest.NewVenue(16).Entries(200)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := start(t, pool, log)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var diverged *journal.DivergedError
+			if err := r.Wait(ctx, 150); !errors.As(err, &diverged) {
+				t.Errorf("Wait returned %v", err)
+			}
+			if !errors.As(r.Err(), &diverged) || r.Active() {
+				t.Errorf("Err %v, active %v", r.Err(), r.Active())
+			}
+			same(t, digests(t, pool), before)
+		})
+	}
+}
+
+func TestPositions(t *testing.T) {
+	ctx := t.Context()
+	entries := projectiontest.NewVenue(17).Entries(5000)
+	pool := projectiontest.Database(t)
+	known, err := projections.Known(ctx, pool, "trading", 0)
+	if err != nil || len(known) != 0 {
+		t.Fatalf("a new database knows %v, %v", known, err)
+	}
+	log := projectiontest.NewLog(entries...)
+	r, stop := start(t, pool, log)
+	wait(t, r, 4999)
+	if lag, err := r.Lag(ctx); err != nil || lag != 0 {
+		t.Errorf("lag %d, %v", lag, err)
+	}
+	stop()
+	known, err = projections.Known(ctx, pool, "trading", 0)
+	want := []journal.Position{entries[0].Position, entries[4096].Position, entries[4999].Position}
+	if err != nil || len(known) != 3 || known[0] != want[0] || known[1] != want[1] || known[2] != want[2] {
+		t.Errorf("known positions %v, %v; want %v", known, err, want)
+	}
+	for sequence, want := range map[int64]journal.Position{-1: journal.Before, 0: want[0], 4095: want[0], 4096: want[1], 9999: want[1]} {
+		if got, err := projections.Anchor(ctx, pool, "trading", 0, sequence); err != nil || got != want {
+			t.Errorf("anchor of %d: %v, %v; want %v", sequence, got, err, want)
+		}
+	}
+	unmigrated, err := projections.Open(ctx, projectiontest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unmigrated.Close()
+	if known, err := projections.Known(ctx, unmigrated, "trading", 0); err != nil || len(known) != 0 {
+		t.Errorf("an unmigrated database knows %v, %v", known, err)
+	}
+}
+
+func TestMigrateTwice(t *testing.T) {
+	pool, err := projections.Open(t.Context(), projectiontest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	counts := make(chan int, 2)
+	for range 2 {
+		go func() {
+			n, err := projections.Migrate(t.Context(), pool)
+			if err != nil {
+				t.Error(err)
+			}
+			counts <- n
+		}()
+	}
+	if a, b := <-counts, <-counts; min(a, b) != 0 || max(a, b) == 0 {
+		t.Errorf("the two applied %d and %d migrations", a, b)
+	}
+	if d := digests(t, pool); len(d) == 0 {
+		t.Error("no tables")
+	}
+}
