@@ -1,0 +1,225 @@
+// Package book is a limit order book: resting orders in price-time priority.
+//
+// Prices are in ticks, amounts in steps; both are positive. The book keeps order and sums and decides nothing: the
+// rules read it, and apply what they decided with Add, Remove and Resize.
+//
+// It is built so that an operation costs the same whatever rests in it. Orders carry the links of their queue
+// themselves, and so do levels, which hang in a list from the best to the worst; a level is found by its price through
+// an index (see index.go). Canceling, filling and resting at a known price touch only neighbours; nothing is allocated
+// per order beyond the order itself.
+package book
+
+// Side is the side of the book that an order rests on.
+type Side uint8
+
+// The two sides.
+const (
+	Bid Side = iota // buyers; the best price is the highest
+	Ask             // sellers; the best price is the lowest
+)
+
+// Opposite returns the other side.
+func (s Side) Opposite() Side { return s ^ 1 }
+
+// Better reports whether price a has priority over price b on the side.
+func (s Side) Better(a, b int64) bool {
+	if s == Bid {
+		return a > b
+	}
+	return a < b
+}
+
+// Order is an order that may rest in a book, with what else its owner wants to know of it in Value. Price, Remaining
+// and Side are set before Add, and while it rests changed only through the book.
+type Order[T any] struct {
+	Price     int64
+	Remaining int64
+	prev      *Order[T] // towards the front of the queue
+	next      *Order[T]
+	level     *Level[T]
+	Value     T
+	Side      Side
+}
+
+// Resting reports whether the order is in a book.
+func (o *Order[T]) Resting() bool { return o.level != nil }
+
+// Next returns the order behind this one at the same price, or nil.
+func (o *Order[T]) Next() *Order[T] { return o.next }
+
+// Level is all that rests at one price on one side, in order of arrival.
+type Level[T any] struct {
+	Price  int64
+	Amount int64 // the sum of what remains of its orders
+	Orders int   // how many they are
+
+	front, back   *Order[T]
+	better, worse *Level[T]
+	handle        uint32
+}
+
+// Front returns the order that trades first.
+func (l *Level[T]) Front() *Order[T] { return l.front }
+
+// Worse returns the next level away from the best, or nil.
+func (l *Level[T]) Worse() *Level[T] { return l.worse }
+
+// Book holds the resting orders of one instrument. The zero Book is empty and ready for use.
+type Book[T any] struct {
+	sides  [2]side[T]
+	levels levels[T]
+	orders int
+}
+
+type side[T any] struct {
+	best  *Level[T]
+	index index
+}
+
+// Len returns how many orders rest.
+func (b *Book[T]) Len() int { return b.orders }
+
+// Best returns the best level of a side, or nil if it is empty.
+func (b *Book[T]) Best(s Side) *Level[T] { return b.sides[s].best }
+
+// Level returns the level at a price, or nil if nothing rests there.
+func (b *Book[T]) Level(s Side, price int64) *Level[T] {
+	return b.levels.get(b.sides[s].index.at(price))
+}
+
+// Add puts an order behind all others at its price.
+func (b *Book[T]) Add(o *Order[T]) {
+	if o.level != nil || o.Price <= 0 || o.Remaining <= 0 {
+		panic("book: an order that rests already, or has no price or amount, was added")
+	}
+	s := &b.sides[o.Side]
+	l := s.best
+	if l == nil || l.Price != o.Price {
+		slot := s.index.slot(o.Price)
+		if *slot == 0 {
+			l = b.levels.make(o.Price)
+			*slot = l.handle
+			s.index.filled(o.Price)
+			b.link(s, o.Side, l)
+		} else {
+			l = b.levels.get(*slot)
+		}
+	}
+	o.level, o.prev, o.next = l, l.back, nil
+	if l.back == nil {
+		l.front = o
+	} else {
+		l.back.next = o
+	}
+	l.back = o
+	l.Amount += o.Remaining
+	l.Orders++
+	b.orders++
+}
+
+// link puts a new level, which is in the index already, into the list of its side.
+func (b *Book[T]) link(s *side[T], which Side, l *Level[T]) {
+	if s.best == nil || which.Better(l.Price, s.best.Price) {
+		if l.worse = s.best; l.worse != nil {
+			l.worse.better = l
+		}
+		s.best = l
+		return
+	}
+	if which == Bid {
+		l.better = b.levels.get(s.index.above(l.Price))
+	} else {
+		l.better = b.levels.get(s.index.below(l.Price))
+	}
+	l.worse = l.better.worse
+	l.better.worse = l
+	if l.worse != nil {
+		l.worse.better = l
+	}
+}
+
+// Remove takes an order out of the book.
+func (b *Book[T]) Remove(o *Order[T]) {
+	l := o.level
+	if l == nil {
+		panic("book: an order that does not rest was removed")
+	}
+	if o.prev == nil {
+		l.front = o.next
+	} else {
+		o.prev.next = o.next
+	}
+	if o.next == nil {
+		l.back = o.prev
+	} else {
+		o.next.prev = o.prev
+	}
+	o.level, o.prev, o.next = nil, nil, nil
+	l.Amount -= o.Remaining
+	l.Orders--
+	b.orders--
+	if l.Orders == 0 {
+		b.drop(&b.sides[o.Side], l)
+	}
+}
+
+func (b *Book[T]) drop(s *side[T], l *Level[T]) {
+	if l.better == nil {
+		s.best = l.worse
+	} else {
+		l.better.worse = l.worse
+	}
+	if l.worse != nil {
+		l.worse.better = l.better
+	}
+	s.index.remove(l.Price)
+	b.levels.release(l)
+}
+
+// Resize sets what remains of a resting order, which keeps its place in the queue.
+func (b *Book[T]) Resize(o *Order[T], remaining int64) {
+	if o.level == nil || remaining <= 0 {
+		panic("book: an order that does not rest was resized, or one to nothing")
+	}
+	o.level.Amount += remaining - o.Remaining
+	o.Remaining = remaining
+}
+
+// levels gives out price levels by handle, from blocks that never move.
+type levels[T any] struct {
+	blocks []*[levelBlock]Level[T]
+	used   uint32
+	free   *Level[T] // linked by worse
+}
+
+const levelBlock = 256
+
+func (p *levels[T]) get(handle uint32) *Level[T] {
+	if handle == 0 {
+		return nil
+	}
+	handle--
+	return &p.blocks[handle/levelBlock][handle%levelBlock]
+}
+
+func (p *levels[T]) make(price int64) *Level[T] {
+	l := p.free
+	if l != nil {
+		p.free = l.worse
+		l.worse = nil
+	} else {
+		if p.used%levelBlock == 0 {
+			p.blocks = append(p.blocks, new([levelBlock]Level[T]))
+		}
+		p.used++
+		l = p.get(p.used)
+		l.handle = p.used
+	}
+	l.Price = price
+	return l
+}
+
+func (p *levels[T]) release(l *Level[T]) {
+	*l = Level[T]{handle: l.handle, worse: p.free}
+	p.free = l
+}

@@ -1,0 +1,225 @@
+// Package margin computes what a cross-margined account has and needs: equity, initial and maintenance margin, what
+// is available for new orders and for withdrawal, and where a position would be liquidated.
+//
+// For one instrument with position size s, mark price m, contract size c, and with BN and SN the notional of resting
+// buys and sells that are not reduce-only, the requirement is
+//
+//	IR = rate(X) × X, X = max(|s·m·c + BN|, |s·m·c − SN|)
+//
+// rounded up to 10⁻⁸; unrealised profit is rounded down. Amounts are in units of 10⁻⁸ USDC.
+package margin
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+)
+
+// Exposure is what an account has at stake on one instrument.
+type Exposure struct {
+	Contract *market.Contract
+	Mark     int64 // marks; 0 if there is no mark price yet, and then no position either
+	Size     int64 // steps, signed
+	Cost     fixed.Money
+	Bids     fixed.Money // BN
+	Asks     fixed.Money // SN
+	// Floor is the least initial rate: of the account's override on the instrument, or its default.
+	Floor            fixed.Rate
+	MaintenanceFloor fixed.Rate
+	TakerFee         int64 // parts of 10⁸ of the notional
+}
+
+// Requirements are what one exposure comes to.
+type Requirements struct {
+	Notional    fixed.Money // of the position at mark, rounded down
+	Unrealised  fixed.Money
+	Used        fixed.Money // initial margin of the position alone
+	Initial     fixed.Money // IR: of the position and the resting orders
+	Maintenance fixed.Money
+	Fees        fixed.Money // taker fees on what rests
+}
+
+// Requirements computes what the exposure comes to.
+func (e Exposure) Requirements() Requirements {
+	var r Requirements
+	c := e.Contract
+	value := c.Value(e.Size, e.Mark)
+	bids, asks := fixed.Mul(int64(e.Bids), c.MarkDen), fixed.Mul(int64(e.Asks), c.MarkDen)
+	most := value.Add(bids).Abs()
+	if short := value.Sub(asks).Abs(); short.Cmp(most) > 0 {
+		most = short
+	}
+	r.Initial = c.Initial(most, e.Floor)
+	if e.Size != 0 {
+		absolute := value.Abs()
+		r.Notional = must(absolute.Div(c.MarkDen, fixed.Down))
+		r.Unrealised = must(value.Div(c.MarkDen, fixed.Floor)).Sub(e.Cost)
+		r.Used = c.Initial(absolute, e.Floor)
+		r.Maintenance = c.Maintenance(absolute, e.MaintenanceFloor)
+	}
+	if rests := e.Bids.Add(e.Asks); rests != 0 {
+		r.Fees = Fee(rests, e.TakerFee)
+	}
+	return r
+}
+
+func must(w fixed.Wide) fixed.Money {
+	m, ok := w.Money()
+	if !ok {
+		panic("margin: a value does not fit")
+	}
+	return m
+}
+
+// Fee returns a fee of so many parts of 10⁸ on a notional: away from zero when it is paid, toward zero when it is a
+// rebate (negative).
+func Fee(notional fixed.Money, parts int64) fixed.Money {
+	rounding := fixed.Up
+	if parts < 0 {
+		rounding = fixed.Down
+	}
+	return must(fixed.Mul(int64(notional), parts).Div(1e8, rounding))
+}
+
+// Standing is an account's state of margin, summed over its instruments with Add.
+type Standing struct {
+	Balance     fixed.Money
+	Pending     fixed.Money // withdrawals that are requested and not paid out
+	Unrealised  fixed.Money
+	Used        fixed.Money
+	Initial     fixed.Money // ΣIR
+	Maintenance fixed.Money
+	Fees        fixed.Money
+}
+
+// Add takes an exposure into account.
+func (s *Standing) Add(e Exposure) {
+	r := e.Requirements()
+	s.Unrealised = s.Unrealised.Add(r.Unrealised)
+	s.Used = s.Used.Add(r.Used)
+	s.Initial = s.Initial.Add(r.Initial)
+	s.Maintenance = s.Maintenance.Add(r.Maintenance)
+	s.Fees = s.Fees.Add(r.Fees)
+}
+
+// Equity is the balance and the unrealised profit at mark.
+func (s Standing) Equity() fixed.Money { return s.Balance.Add(s.Unrealised) }
+
+// Reserved is what positions and resting orders need: ΣIR and the fees that the orders would pay.
+func (s Standing) Reserved() fixed.Money { return s.Initial.Add(s.Fees) }
+
+// Available is what new orders may need; negative if prices moved against the account.
+func (s Standing) Available() fixed.Money { return s.Equity().Sub(s.Reserved()).Sub(s.Pending) }
+
+// Withdrawable is what may be paid out.
+func (s Standing) Withdrawable() fixed.Money {
+	return max(0, min(s.Balance.Sub(s.Pending), s.Available()))
+}
+
+// RiskState says how near an account is to liquidation.
+type RiskState string
+
+// The risk states.
+const (
+	Normal           RiskState = "normal"
+	MarginCall       RiskState = "margin_call" // from a margin ratio of 0.8
+	Liquidation      RiskState = "liquidation" // equity below maintenance margin
+	AutoDeleveraging RiskState = "auto_deleveraging"
+)
+
+// worstRatio stands for a margin ratio that has no number, since there is no equity, or one beyond any use.
+var worstRatio = fixed.Decimal{Coef: 99_999_999, Scale: 4}
+
+// Ratio is maintenance margin ÷ equity with 4 decimals, rounded up.
+func (s Standing) Ratio() fixed.Decimal {
+	equity := s.Equity()
+	switch {
+	case s.Maintenance == 0:
+		return fixed.Decimal{Coef: 0, Scale: 4}
+	case equity <= 0:
+		return worstRatio
+	}
+	n, ok := fixed.Mul(int64(s.Maintenance), 10_000).Div(int64(equity), fixed.Ceiling).Int64()
+	if !ok || n > worstRatio.Coef {
+		return worstRatio
+	}
+	return fixed.Decimal{Coef: n, Scale: 4}
+}
+
+// Risk classifies the account.
+func (s Standing) Risk() RiskState {
+	equity := s.Equity()
+	switch {
+	case s.Maintenance == 0:
+		return Normal
+	case equity < s.Maintenance:
+		return Liquidation
+	case fixed.Mul(int64(s.Maintenance), 10).Cmp(fixed.Mul(int64(equity), 8)) >= 0:
+		return MarginCall
+	}
+	return Normal
+}
+
+// LiquidationPrice returns the first price in ticks, from mark away in the position's bad direction, at which the
+// account's equity would be below its maintenance margin if only this instrument's mark moved; 0 if there is none.
+//
+// Equity less maintenance falls without interruption as the price gets worse, whatever the brackets (no rate is above
+// 100 %), so that the price is found by halving.
+func LiquidationPrice(account Standing, e Exposure) int64 {
+	if e.Size == 0 || e.Mark == 0 {
+		return 0
+	}
+	now := e.Requirements()
+	below := func(ticks int64) bool {
+		e.Mark = e.Contract.TickMarks(ticks)
+		then := e.Requirements()
+		equity := account.Equity().Sub(now.Unrealised).Add(then.Unrealised)
+		return equity < account.Maintenance.Sub(now.Maintenance).Add(then.Maintenance)
+	}
+	if e.Size > 0 {
+		lo, hi := int64(0), e.Contract.MarkTicks(e.Mark, fixed.Ceiling) // highest price that is below: lo always is
+		if hi < 1 || !below(1) {
+			return 0
+		}
+		if below(hi) {
+			return hi
+		}
+		for lo = 1; hi-lo > 1; {
+			if mid := lo + (hi-lo)/2; below(mid) {
+				lo = mid
+			} else {
+				hi = mid
+			}
+		}
+		return lo
+	}
+	lo := e.Contract.MarkTicks(e.Mark, fixed.Floor)
+	hi := highest(e, lo)
+	if below(max(lo, 1)) {
+		return max(lo, 1)
+	}
+	if hi <= lo || !below(hi) {
+		return 0
+	}
+	for hi-lo > 1 {
+		if mid := lo + (hi-lo)/2; below(mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return hi
+}
+
+// highest returns a price up to which the position's value certainly fits, at most 1,000 times the mark.
+func highest(e Exposure, ticks int64) int64 {
+	const most = int64(1) << 60
+	unit, ok := fixed.MulInt64(fixed.Abs(e.Size), e.Contract.Unit)
+	if !ok {
+		return ticks
+	}
+	bound, ok := fixed.MulInt64(max(ticks, 1), 1000)
+	if !ok {
+		bound = most
+	}
+	return min(bound, most/unit, most/1e12)
+}

@@ -1,0 +1,151 @@
+package market
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+)
+
+// Fault says which field of an instrument is wrong, and why.
+type Fault struct{ Field, Message string }
+
+var (
+	symbolForm   = regexp.MustCompile(`^[A-Z0-9]{1,24}(_[A-Z0-9]{1,8})?$`)
+	currencyForm = regexp.MustCompile(`^[A-Z0-9]{2,12}$`)
+)
+
+// Limits of parameters.
+const (
+	maxLeverage = 100
+	maxFee      = 100       // basis points
+	maxTiers    = 32        // margin brackets
+	maxSeconds  = 7 * 86400 // of funding interval and staleness
+)
+
+// Check returns all that is wrong with an instrument; nothing if it can be traded.
+func (i *Instrument) Check() []Fault {
+	var faults []Fault
+	wrong := func(bad bool, field, format string, args ...any) {
+		if bad {
+			faults = append(faults, Fault{field, fmt.Sprintf(format, args...)})
+		}
+	}
+	wrong(!symbolForm.MatchString(i.Symbol), "symbol", "must look like BTCUSDC_PERP")
+	wrong(!currencyForm.MatchString(i.Underlying), "underlying", "must be 2 to 12 capital letters or digits")
+	wrong(!currencyForm.MatchString(i.QuoteCurrency), "quote_currency", "must be 2 to 12 capital letters or digits")
+	wrong(i.SettlementCurrency != "USDC", "settlement_currency", "must be USDC")
+	wrong(i.QuoteCurrency != i.SettlementCurrency, "quote_currency", "must be the settlement currency: contracts are linear")
+	wrong(!i.Status.Valid() && i.Status != Withdrawn, "status", "must be open, post_only, cancel_only or trade_halt")
+
+	positive := func(d fixed.Decimal, field string) bool {
+		bad := d.Sign() <= 0 || d.Scale > 12 || d.Coef > 1e15
+		wrong(bad, field, "must be positive, with at most 12 decimals and 15 digits")
+		return !bad
+	}
+	countable := true
+	for _, p := range []struct {
+		value fixed.Decimal
+		field string
+	}{{i.PriceTick, "price_tick"}, {i.AmountStep, "amount_step"}, {i.MinAmount, "min_amount"}, {i.MaxAmount, "max_amount"}, {i.ContractSize, "contract_size"}} {
+		if !positive(p.value, p.field) {
+			countable = false
+		}
+	}
+	if countable {
+		_, whole := unitOf(i.PriceTick.Trim(), i.AmountStep.Trim(), i.ContractSize.Trim())
+		wrong(!whole, "price_tick", "price_tick × amount_step × contract_size must be a whole multiple of 0.00000001")
+		wrong(whole && !i.countsMarks(), "price_tick", "price_tick, amount_step and contract_size have too many digits together")
+		_, whole = i.MinAmount.Over(i.AmountStep)
+		wrong(!whole, "min_amount", "must be a whole multiple of amount_step")
+		_, whole = i.MaxAmount.Over(i.AmountStep)
+		wrong(!whole, "max_amount", "must be a whole multiple of amount_step")
+		wrong(i.MinAmount.Cmp(i.MaxAmount) > 0, "min_amount", "must not be above max_amount")
+	}
+	wrong(i.MaxLeverage < 1 || i.MaxLeverage > maxLeverage, "max_leverage", "must be from 1 to %d", maxLeverage)
+	wrong(i.FundingIntervalSeconds < 60 || i.FundingIntervalSeconds > maxSeconds, "funding_interval_seconds", "must be from 60 to %d", maxSeconds)
+	wrong(i.IndexStaleSeconds < 0 || i.IndexStaleSeconds > maxSeconds, "index_stale_seconds", "must be from 0 to %d", maxSeconds)
+	wrong(!percentage(i.PriceBand) || i.PriceBand.Sign() == 0, "price_band", "must be a percentage above 0 and at most 100, with at most 4 decimals")
+	wrong(!percentage(i.LimitBand) || i.LimitBand.Sign() == 0, "limit_band", "must be a percentage above 0 and at most 100, with at most 4 decimals")
+	wrong(!FeeInRange(i.MakerFee, true), "maker_fee", "must be from -%d to %d basis points with at most 4 decimals", maxFee, maxFee)
+	wrong(!FeeInRange(i.TakerFee, false), "taker_fee", "must be from 0 to %d basis points with at most 4 decimals", maxFee)
+	return append(faults, i.checkTiers()...)
+}
+
+// countsMarks reports whether values at mark can be counted exactly in 128 bits.
+func (i *Instrument) countsMarks() bool {
+	step, size := i.AmountStep.Trim(), i.ContractSize.Trim()
+	_, ok := fixed.MulInt64(step.Coef, size.Coef)
+	scale := int(step.Scale) + int(size.Scale)
+	return ok && step.Coef*size.Coef < 1e9 && scale <= 12 &&
+		i.PriceTick.Trim().Coef < 1e6 && scale+int(i.PriceTick.Scale)+markDigits-8 <= 6
+}
+
+func (i *Instrument) checkTiers() []Fault {
+	if len(i.Tiers) == 0 || len(i.Tiers) > maxTiers {
+		return []Fault{{"tiers", fmt.Sprintf("must be 1 to %d", maxTiers)}}
+	}
+	var faults []Fault
+	for n, t := range i.Tiers {
+		field := func(name string) string { return fmt.Sprintf("tiers[%d].%s", n, name) }
+		last := n == len(i.Tiers)-1
+		if last != (t.UpTo == 0) || t.UpTo < 0 || !last && n > 0 && t.UpTo <= i.Tiers[n-1].UpTo {
+			faults = append(faults, Fault{field("up_to"), "must rise from tier to tier, and be absent in the last"})
+		}
+		if !percentage(t.InitMarginReq) || t.InitMarginReq.Sign() == 0 {
+			faults = append(faults, Fault{field("init_margin_req"), "must be a percentage above 0 and at most 100, with at most 4 decimals"})
+		}
+		if !percentage(t.MaintMarginReq) || t.MaintMarginReq.Sign() == 0 || t.MaintMarginReq.Cmp(t.InitMarginReq) > 0 {
+			faults = append(faults, Fault{field("maint_margin_req"), "must be a percentage above 0 and at most init_margin_req, with at most 4 decimals"})
+		}
+	}
+	first := i.Tiers[0]
+	if first.InitMarginReq.Cmp(i.InitMarginReq) != 0 {
+		faults = append(faults, Fault{"init_margin_req", "must be that of the first tier"})
+	}
+	if first.MaintMarginReq.Cmp(i.MaintMarginReq) != 0 {
+		faults = append(faults, Fault{"maint_margin_req", "must be that of the first tier"})
+	}
+	return faults
+}
+
+func percentage(d fixed.Decimal) bool {
+	n, ok := d.In(4)
+	return ok && n >= 0 && n <= parts
+}
+
+// FeeInRange reports whether a fee in basis points is from 0 to 100 with at most 4 decimals; a rebate, down to -100,
+// passes where it is allowed.
+func FeeInRange(fee fixed.Decimal, rebate bool) bool {
+	n, ok := FeeParts(fee)
+	if !ok || n > maxFee*10_000 {
+		return false
+	}
+	return n >= 0 || rebate && n >= -maxFee*10_000
+}
+
+// Normal returns the instrument with its percentages printed with at least 2 decimals, an empty status made open, and
+// missing tiers made one of the two requirements.
+func (i Instrument) Normal() Instrument {
+	if i.Status == "" {
+		i.Status = Open
+	}
+	i.InitMarginReq, i.MaintMarginReq = percent(i.InitMarginReq), percent(i.MaintMarginReq)
+	i.PriceBand, i.LimitBand = percent(i.PriceBand), percent(i.LimitBand)
+	i.MakerFee, i.TakerFee = i.MakerFee.Trim(), i.TakerFee.Trim()
+	i.PriceTick, i.AmountStep, i.ContractSize = i.PriceTick.Trim(), i.AmountStep.Trim(), i.ContractSize.Trim()
+	i.MinAmount = i.MinAmount.Trim().AtLeast(i.AmountStep.Scale)
+	i.MaxAmount = i.MaxAmount.Trim()
+	if len(i.Tiers) == 0 {
+		i.Tiers = []Tier{{InitMarginReq: i.InitMarginReq, MaintMarginReq: i.MaintMarginReq}}
+		return i
+	}
+	tiers := make([]Tier, len(i.Tiers))
+	for n, t := range i.Tiers {
+		tiers[n] = Tier{t.UpTo, percent(t.InitMarginReq), percent(t.MaintMarginReq)}
+	}
+	i.Tiers = tiers
+	return i
+}
+
+func percent(d fixed.Decimal) fixed.Decimal { return d.Trim().AtLeast(2) }

@@ -1,0 +1,262 @@
+package market
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+)
+
+// markDigits is how finely mark and index prices are counted: in ticks ÷ 10⁴.
+const markDigits = 4
+
+// parts is the denominator of margin rates: percentages with 4 decimals.
+const parts = 1_000_000
+
+// Contract is an instrument made ready for counting. It is not changed once made: a change of the instrument makes a
+// new one.
+type Contract struct {
+	Instrument
+	// Unit is the notional of one step at a price of one tick, in units of 10⁻⁸.
+	Unit int64
+	// MinSteps and MaxSteps bound an order's amount.
+	MinSteps, MaxSteps int64
+	// Maker and Taker are the default fees as parts of 10⁸ of the notional.
+	Maker, Taker int64
+
+	markScale uint8
+	tickMarks int64 // marks in a tick
+	// One step at a price of one mark is worth markNum ÷ MarkDen units of 10⁻⁸.
+	markNum int64
+	// MarkDen is the denominator of values at mark: see Value.
+	MarkDen  int64
+	brackets []bracket
+	band     fixed.Rate
+	limit    fixed.Rate
+}
+
+// bracket is a tier with its rates as parts of a million.
+type bracket struct {
+	upTo           fixed.Money // zero: no end
+	initial, maint int64
+}
+
+// NewContract prepares an instrument that Check accepts; one that it does not is a broken invariant and panics.
+func NewContract(i Instrument) *Contract {
+	c := &Contract{Instrument: i}
+	tick, step, size := i.PriceTick.Trim(), i.AmountStep.Trim(), i.ContractSize.Trim()
+	unit, ok := unitOf(tick, step, size)
+	if !ok {
+		panic("market: the notional of one step at one tick of " + i.Symbol + " is not a whole number of 10⁻⁸")
+	}
+	c.Unit = unit
+	c.MinSteps, _ = c.Steps(i.MinAmount)
+	c.MaxSteps, _ = c.Steps(i.MaxAmount)
+	c.Maker, _ = FeeParts(i.MakerFee)
+	c.Taker, _ = FeeParts(i.TakerFee)
+	c.markScale = i.PriceTick.Scale + markDigits
+	c.tickMarks = i.PriceTick.Coef * fixed.Pow10(markDigits)
+	c.markNum, c.MarkDen = step.Coef*size.Coef, 1
+	if exponent := 8 - int(step.Scale) - int(size.Scale) - int(c.markScale); exponent >= 0 {
+		c.markNum *= fixed.Pow10(exponent)
+	} else {
+		c.MarkDen = fixed.Pow10(-exponent)
+	}
+	divisor := gcd(c.markNum, c.MarkDen)
+	c.markNum /= divisor
+	c.MarkDen /= divisor
+	for _, t := range i.Tiers {
+		initial, _ := t.InitMarginReq.In(4)
+		maint, _ := t.MaintMarginReq.In(4)
+		c.brackets = append(c.brackets, bracket{t.UpTo, initial, maint})
+	}
+	c.band, c.limit = fixed.Percent(i.PriceBand), fixed.Percent(i.LimitBand)
+	return c
+}
+
+// unitOf returns tick × step × contract size in units of 10⁻⁸, and false if that is not whole.
+func unitOf(tick, step, size fixed.Decimal) (int64, bool) {
+	coef, ok := fixed.MulInt64(tick.Coef, step.Coef)
+	if !ok {
+		return 0, false
+	}
+	if coef, ok = fixed.MulInt64(coef, size.Coef); !ok {
+		return 0, false
+	}
+	scale := int(tick.Scale) + int(step.Scale) + int(size.Scale)
+	for ; scale > 8 && coef%10 == 0; scale-- {
+		coef /= 10
+	}
+	if scale > 8 || coef <= 0 {
+		return 0, false
+	}
+	return fixed.MulInt64(coef, fixed.Pow10(8-scale))
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// FeeParts returns a fee in basis points as parts of 10⁸, and false if it has more than 4 decimals.
+func FeeParts(basisPoints fixed.Decimal) (int64, bool) { return basisPoints.In(4) }
+
+// FeePoints returns parts of 10⁸ in basis points, trimmed.
+func FeePoints(feeParts int64) fixed.Decimal { return fixed.Decimal{Coef: feeParts, Scale: 4}.Trim() }
+
+// Ticks returns a price in ticks, and false if it does not lie on one.
+func (c *Contract) Ticks(price fixed.Decimal) (int64, bool) { return count(price, c.PriceTick) }
+
+// Steps returns an amount in steps, and false if it is not a whole number of them.
+func (c *Contract) Steps(amount fixed.Decimal) (int64, bool) { return count(amount, c.AmountStep) }
+
+// count is Over with a short way for what the venue itself wrote.
+func count(d, unit fixed.Decimal) (int64, bool) {
+	if d.Scale == unit.Scale {
+		if unit.Coef == 1 {
+			return d.Coef, true
+		}
+		return d.Coef / unit.Coef, d.Coef%unit.Coef == 0
+	}
+	return d.Over(unit)
+}
+
+// Price returns ticks as a price, printed at tick precision.
+func (c *Contract) Price(ticks int64) fixed.Decimal {
+	return fixed.Decimal{Coef: ticks * c.PriceTick.Coef, Scale: c.PriceTick.Scale}
+}
+
+// Amount returns steps as an amount, printed at step precision.
+func (c *Contract) Amount(steps int64) fixed.Decimal {
+	return fixed.Decimal{Coef: steps * c.AmountStep.Coef, Scale: c.AmountStep.Scale}
+}
+
+// Marks returns a mark or index price in marks, and false if it is finer than that, not positive, or too large.
+func (c *Contract) Marks(price fixed.Decimal) (int64, bool) {
+	marks, ok := price.In(c.markScale)
+	return marks, ok && marks > 0
+}
+
+// MarkPrice returns marks as a price, at tick precision or as much finer as it is.
+func (c *Contract) MarkPrice(marks int64) fixed.Decimal {
+	return fixed.Decimal{Coef: marks, Scale: c.markScale}.Trim().AtLeast(c.PriceTick.Scale)
+}
+
+// Notional returns the exact notional of an amount at a price, and false if it does not fit.
+func (c *Contract) Notional(ticks, steps int64) (fixed.Money, bool) {
+	return fixed.Mul(ticks, steps).Mul(c.Unit).Money()
+}
+
+// MustNotional is Notional of what was checked to fit.
+func (c *Contract) MustNotional(ticks, steps int64) fixed.Money {
+	n, ok := c.Notional(ticks, steps)
+	if !ok {
+		panic("market: a notional does not fit")
+	}
+	return n
+}
+
+// Value returns what a signed position is worth at a mark price, in units of 10⁻⁸ ÷ MarkDen, exactly.
+func (c *Contract) Value(steps, marks int64) fixed.Wide {
+	return fixed.Mul(steps, marks).Mul(c.markNum)
+}
+
+// AveragePrice returns notional per contract, half to even at 8 decimals, at tick precision or finer; zero for no
+// contracts.
+func (c *Contract) AveragePrice(notional fixed.Money, steps int64) fixed.Decimal {
+	if steps == 0 {
+		return fixed.Decimal{}
+	}
+	step, size := c.AmountStep.Trim(), c.ContractSize.Trim()
+	contracts, ok := fixed.MulInt64(steps, step.Coef*size.Coef)
+	scaled := fixed.Mul(int64(notional), fixed.Pow10(int(step.Scale)+int(size.Scale)))
+	if contracts < 0 {
+		contracts, scaled = -contracts, scaled.Neg()
+	}
+	if !ok {
+		return fixed.Decimal{}
+	}
+	coef, ok := scaled.Div(contracts, fixed.HalfEven).Int64()
+	if !ok {
+		return fixed.Decimal{}
+	}
+	return fixed.Decimal{Coef: coef, Scale: 8}.Trim().AtLeast(c.PriceTick.Scale)
+}
+
+// MarketBound returns the last price in ticks at which a market order may trade.
+func (c *Contract) MarketBound(buy bool, marks int64) int64 { return c.bound(buy, marks, c.band) }
+
+// LimitBound returns the last limit price in ticks that an order may have on its taking side.
+func (c *Contract) LimitBound(buy bool, marks int64) int64 { return c.bound(buy, marks, c.limit) }
+
+func (c *Contract) bound(buy bool, marks int64, away fixed.Rate) int64 {
+	factor, rounding := away.Den+away.Num, fixed.Floor
+	if !buy {
+		factor, rounding = away.Den-away.Num, fixed.Ceiling
+	}
+	ticks, ok := fixed.Mul(marks, factor).Div(away.Den*c.tickMarks, rounding).Int64()
+	if !ok || ticks < 1 {
+		return 1
+	}
+	return ticks
+}
+
+// MarkTicks returns a mark price in ticks, rounded.
+func (c *Contract) MarkTicks(marks int64, r fixed.Rounding) int64 {
+	ticks, _ := fixed.WideOf(marks).Div(c.tickMarks, r).Int64()
+	return ticks
+}
+
+// TickMarks returns a price in ticks counted in marks.
+func (c *Contract) TickMarks(ticks int64) int64 { return ticks * c.tickMarks }
+
+// InitialRate returns the first tier's rate, or the floor if that is higher.
+func (c *Contract) InitialRate(floor fixed.Rate) fixed.Rate {
+	return fixed.Rate{Num: c.brackets[0].initial, Den: parts}.Max(floor)
+}
+
+// MaintenanceRate returns the first tier's maintenance rate, or the floor if that is higher.
+func (c *Contract) MaintenanceRate(floor fixed.Rate) fixed.Rate {
+	return fixed.Rate{Num: c.brackets[0].maint, Den: parts}.Max(floor)
+}
+
+// Initial returns the initial margin that a value (in units of 10⁻⁸ ÷ MarkDen, not negative) requires, with no bracket's
+// rate below the floor, rounded up.
+func (c *Contract) Initial(value fixed.Wide, floor fixed.Rate) fixed.Money {
+	return c.requirement(value, floor, false)
+}
+
+// Maintenance returns the maintenance margin likewise.
+func (c *Contract) Maintenance(value fixed.Wide, floor fixed.Rate) fixed.Money {
+	return c.requirement(value, floor, true)
+}
+
+func (c *Contract) requirement(value fixed.Wide, floor fixed.Rate, maintenance bool) fixed.Money {
+	if value.Sign() == 0 {
+		return 0
+	}
+	// All rates over one denominator, so that the sum over the brackets is exact and rounds once.
+	common := parts / gcd(parts, floor.Den) * floor.Den
+	least := floor.Num * (common / floor.Den)
+	var sum, from fixed.Wide
+	for _, b := range c.brackets {
+		rate := b.initial
+		if maintenance {
+			rate = b.maint
+		}
+		to := value
+		if b.upTo != 0 {
+			if end := fixed.Mul(int64(b.upTo), c.MarkDen); end.Cmp(value) < 0 {
+				to = end
+			}
+		}
+		sum = sum.Add(to.Sub(from).Mul(max(rate*(common/parts), least)))
+		if from = to; to == value {
+			break
+		}
+	}
+	required, ok := sum.Div(common, fixed.Ceiling).Div(c.MarkDen, fixed.Ceiling).Money()
+	if !ok {
+		panic("market: a margin requirement does not fit")
+	}
+	return required
+}

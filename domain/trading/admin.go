@@ -1,0 +1,216 @@
+package trading
+
+import (
+	"encoding/hex"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+)
+
+// registerCustomer decides a new customer account.
+func (s *State) registerCustomer(at decide.Stamp, c decide.Command, ask *RegisterCustomer) (decide.Decision, error) {
+	var f faults
+	code, broker := ask.CustomerCode, ask.Broker
+	if code == "" {
+		id := at.Derive(0)
+		code = "C" + strings.ToUpper(hex.EncodeToString(id[:6]))
+	}
+	if broker == "" {
+		broker = c.Actor.Broker
+	}
+	if !validCode(code) {
+		f.add("customer_code", "INVALID_CUSTOMER_CODE", "customer_code must be 1 to 32 of A-Z a-z 0-9 . _ -")
+	}
+	if !validCode(broker) {
+		f.add("broker", "INVALID_BROKER", "broker must be 1 to 32 of A-Z a-z 0-9 . _ -")
+	}
+	if !validName(ask.Name) {
+		f.add("name", "INVALID_NAME", "name must be at most 64 characters without control characters")
+	}
+	if err := f.first(); err != nil {
+		return decide.Decision{}, err
+	}
+	if s.accounts[code] != nil {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "CUSTOMER_CODE_TAKEN", Field: "customer_code", Message: "the customer_code is taken"}
+	}
+	return accepted(&CustomerRegistered{CustomerCode: code, Broker: broker, Name: ask.Name, Created: at.Time})
+}
+
+func validName(s string) bool {
+	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= maxNameLength && strings.IndexFunc(s, unicode.IsControl) < 0
+}
+
+// listInstrument decides that an instrument is traded from now on.
+func (s *State) listInstrument(ask *ListInstrument) (decide.Decision, error) {
+	i := ask.Instrument.Normal()
+	if err := instrumentFaults(&i).first(); err != nil {
+		return decide.Decision{}, err
+	}
+	if s.instruments[i.Symbol] != nil {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "SYMBOL_TAKEN", Field: "symbol", Message: "the symbol is or was listed"}
+	}
+	return accepted(&InstrumentListed{i})
+}
+
+// CheckInstrument returns everything that is wrong with an instrument to be listed.
+func CheckInstrument(i market.Instrument) []*decide.Refusal {
+	i = i.Normal()
+	return instrumentFaults(&i)
+}
+
+func instrumentFaults(i *market.Instrument) faults {
+	var f faults
+	for _, fault := range i.Check() {
+		f.add(fault.Field, "INVALID_INSTRUMENT", "%s %s", fault.Field, fault.Message)
+	}
+	if i.Status == market.Withdrawn {
+		f.add("status", "INVALID_INSTRUMENT", "status must be open, post_only, cancel_only or trade_halt")
+	}
+	return f
+}
+
+// changeInstrument decides new parameters.
+func (s *State) changeInstrument(ask *ChangeInstrument) (decide.Decision, error) {
+	i, err := s.instrumentToChange(ask.Symbol)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	after := ask.applyTo(i.contract.Instrument)
+	if err := instrumentFaults(&after).first(); err != nil {
+		return decide.Decision{}, err
+	}
+	return accepted(&InstrumentChanged{after})
+}
+
+// applyTo returns the instrument with what is asked for.
+func (ask *ChangeInstrument) applyTo(i market.Instrument) market.Instrument {
+	set(&i.Status, ask.Status)
+	set(&i.MinAmount, ask.MinAmount)
+	set(&i.MaxAmount, ask.MaxAmount)
+	set(&i.InitMarginReq, ask.InitMarginReq)
+	set(&i.MaintMarginReq, ask.MaintMarginReq)
+	set(&i.MaxLeverage, ask.MaxLeverage)
+	set(&i.FundingIntervalSeconds, ask.FundingIntervalSeconds)
+	set(&i.PriceBand, ask.PriceBand)
+	set(&i.LimitBand, ask.LimitBand)
+	set(&i.MakerFee, ask.MakerFee)
+	set(&i.TakerFee, ask.TakerFee)
+	set(&i.IndexStaleSeconds, ask.IndexStaleSeconds)
+	switch {
+	case len(ask.Tiers) > 0:
+		i.Tiers = ask.Tiers
+		if ask.InitMarginReq == nil {
+			i.InitMarginReq = ask.Tiers[0].InitMarginReq
+		}
+		if ask.MaintMarginReq == nil {
+			i.MaintMarginReq = ask.Tiers[0].MaintMarginReq
+		}
+	case ask.InitMarginReq != nil || ask.MaintMarginReq != nil:
+		i.Tiers = nil
+	}
+	return i.Normal()
+}
+
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// setIndexPrice decides an index price and the mark price that follows from it.
+func (s *State) setIndexPrice(at decide.Stamp, ask *SetIndexPrice) (decide.Decision, error) {
+	i, err := s.instrumentToChange(ask.Symbol)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	c := i.contract
+	marks, ok := c.Marks(ask.Price)
+	if !ok || ask.Price.Cmp(fixed.Decimal{Coef: maxPrice}) >= 0 {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_PRICE", Field: "price",
+			Message: "price must be positive, below 10000000000 and not finer than a ten-thousandth of a tick"}
+	}
+	if n, fits := c.Notional(c.LimitBound(true, marks), i.openInterest+1); !fits || n > maxNotional {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_PRICE", Field: "price",
+			Message: "at this price the open positions would be worth too much to be counted"}
+	}
+	price := c.MarkPrice(marks)
+	return accepted(&IndexUpdated{Symbol: c.Symbol, Index: price, Mark: price})
+}
+
+// setFeeProfile decides a customer's fees on an instrument.
+func (s *State) setFeeProfile(c decide.Command, ask *SetFeeProfile) (decide.Decision, error) {
+	a, err := s.customerOf(c.Actor, ask.CustomerCode)
+	if ask.Operator {
+		a, err = s.anyCustomer(ask.CustomerCode)
+	}
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	i := s.instruments[ask.Symbol]
+	if i == nil || i.contract.Status == market.Withdrawn {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.NotFound, Code: "UNKNOWN_SYMBOL", Field: "symbol", Message: "there is no such instrument"}
+	}
+	var f faults
+	if !market.FeeInRange(ask.MakerFee, ask.Operator) {
+		f.add("maker_fee", "INVALID_FEE", "maker_fee must be from 0 to 100 basis points with at most 4 decimals; rebates are the operator's to give")
+	}
+	if !market.FeeInRange(ask.TakerFee, false) {
+		f.add("taker_fee", "INVALID_FEE", "taker_fee must be from 0 to 100 basis points with at most 4 decimals")
+	}
+	if err := f.first(); err != nil {
+		return decide.Decision{}, err
+	}
+	return accepted(&FeeProfileSet{CustomerCode: a.code, Broker: a.broker, Symbol: ask.Symbol, MakerFee: ask.MakerFee.Trim(), TakerFee: ask.TakerFee.Trim()})
+}
+
+// maxDefaultLeverage is the highest leverage that an account's default margins may stand for.
+const maxDefaultLeverage = 100
+
+// setMarginProfile decides an account's default margins.
+func (s *State) setMarginProfile(ask *SetMarginProfile) (decide.Decision, error) {
+	a, err := s.anyCustomer(ask.CustomerCode)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	e := &MarginProfileSet{CustomerCode: a.code, Broker: a.broker, Leverage: ask.Leverage,
+		InitialMargin: ask.InitialMargin.Trim().AtLeast(2), MaintenanceMargin: ask.MaintenanceMargin.Trim().AtLeast(2)}
+	if ask.Leverage != 0 {
+		if ask.Leverage < 0 || ask.Leverage > maxDefaultLeverage || !ask.InitialMargin.IsZero() || !ask.MaintenanceMargin.IsZero() {
+			return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_LEVERAGE", Field: "leverage", Message: "leverage must be from 1 to 100, and stands alone"}
+		}
+		rate := fixed.Leverage(ask.Leverage)
+		e.InitialMargin, e.MaintenanceMargin = rate.Percent(), rate.Half().Percent()
+		return accepted(e)
+	}
+	var f faults
+	if !marginPercentage(ask.InitialMargin) {
+		f.add("initial_margin", "INVALID_MARGIN", "initial_margin must be a percentage above 0 and at most 100, with at most 4 decimals")
+	}
+	if !marginPercentage(ask.MaintenanceMargin) || ask.MaintenanceMargin.Cmp(ask.InitialMargin) > 0 {
+		f.add("maintenance_margin", "INVALID_MARGIN", "maintenance_margin must be a percentage above 0 and at most initial_margin, with at most 4 decimals")
+	}
+	if err := f.first(); err != nil {
+		return decide.Decision{}, err
+	}
+	return accepted(e)
+}
+
+func marginPercentage(d fixed.Decimal) bool {
+	n, ok := d.In(4)
+	return ok && n > 0 && n <= 1_000_000
+}
+
+// activateRules decides that the next rules are in force.
+func (s *State) activateRules(ask *ActivateRules) (decide.Decision, error) {
+	switch {
+	case ask.Rules > rulesSupported:
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Unacceptable, Code: "RULES_NOT_SUPPORTED", Field: "rules", Message: "this build does not know these rules"}
+	case ask.Rules != s.rules+1:
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "RULES_NOT_NEXT", Field: "rules", Message: "rules are activated one after the other"}
+	}
+	return accepted(&RulesActivated{ask.Rules})
+}

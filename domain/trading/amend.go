@@ -1,0 +1,132 @@
+package trading
+
+import (
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// amendOrder decides new terms of a live order. What it reserved and what it will reserve are one decision; if that
+// fails, the order stays as it was.
+func (s *State) amendOrder(at decide.Stamp, c decide.Command, ask *AmendOrder) (decide.Decision, error) {
+	o, err := s.liveOrder(at, c.Actor, ask.CustomerCode, ask.OrderCode)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	if !o.Resting() {
+		return decide.Decision{}, decide.Refuse(decide.Conflict, "ORDER_NOT_AMENDABLE", "the order does not rest in the book")
+	}
+	i := o.Value.holding.instrument
+	if err := checkAmend(i.contract, o, ask, at.Time).first(); err != nil {
+		return decide.Decision{}, err
+	}
+	d := s.newDraft(at, i)
+	t := d.amending(o, ask)
+	moves := t.price != o.Price || t.remaining > o.Remaining
+	slot := d.reserveSlot()
+	if err := d.fits(t); err != nil {
+		return decide.Decision{}, err
+	}
+	reason := d.amendable(t, moves)
+	if reason != "" {
+		return decide.Decision{}, refusedAs(reason)
+	}
+	decision, err := d.execute(t, slot, c.Recorded())
+	if err == nil && decision.Outcome == decide.Rejected {
+		return decide.Decision{}, refusedAs(t.reason)
+	}
+	return decision, err
+}
+
+// amending makes the taker that the order is with its new terms.
+func (d *draft) amending(o *resting, ask *AmendOrder) *taker {
+	c := d.instrument.contract
+	t := &taker{order: o, party: d.party(o.Value.holding.account), terms: termsOf(o), price: o.Price}
+	t.updated = d.at.Time
+	if ask.Amount != nil {
+		amount, _ := c.Steps(*ask.Amount)
+		t.remaining += amount - t.amount
+		t.amount = amount
+	}
+	if ask.LimitPrice != nil {
+		t.price, _ = c.Ticks(*ask.LimitPrice)
+	}
+	if ask.ExpireTime != nil {
+		t.expires = *ask.ExpireTime
+	}
+	return t
+}
+
+// amendable checks the new terms against the instrument's state. What makes an order only smaller or shorter is always
+// allowed.
+func (d *draft) amendable(t *taker, moves bool) order.Reason {
+	if moves {
+		return d.admissible(t, false)
+	}
+	t.bound = t.price
+	return ""
+}
+
+// refusedAs turns the reason for which an amended order would have been rejected into a refusal.
+func refusedAs(reason order.Reason) error {
+	return decide.Refuse(decide.Unacceptable, strings.ToUpper(string(reason)), "the order stays as it was: "+string(reason))
+}
+
+// releaseOld takes what a live order reserved out of its party's margin, before it trades or rests anew.
+func (d *draft) releaseOld(t *taker) {
+	bids, asks := reserve(t.order)
+	t.party.bids, t.party.asks = t.party.bids.Sub(bids), t.party.asks.Sub(asks)
+}
+
+func checkAmend(c *market.Contract, o *resting, ask *AmendOrder, now decide.Time) faults {
+	var f faults
+	if ask.Amount == nil && ask.LimitPrice == nil && ask.TriggerPrice == nil && ask.StopLossPrice == nil && ask.TakeProfitPrice == nil && ask.ExpireTime == nil {
+		f.add("", "NOTHING_TO_AMEND", "at least one field to amend must be given")
+	}
+	if ask.Amount != nil {
+		checkAmount(&f, c, *ask.Amount)
+		if steps, whole := c.Steps(*ask.Amount); whole && steps <= filled(o) {
+			f.add("amount", "AMOUNT_NOT_ABOVE_FILLED", "amount must be above what is filled")
+		}
+	}
+	if ask.LimitPrice != nil {
+		checkPrice(&f, c, "limit_price", *ask.LimitPrice)
+	}
+	for _, p := range []struct {
+		field string
+		given bool
+	}{{"trigger_price", ask.TriggerPrice != nil}, {"stop_loss_price", ask.StopLossPrice != nil}, {"take_profit_price", ask.TakeProfitPrice != nil}} {
+		if p.given {
+			f.add(p.field, "FIELD_NOT_ALLOWED", "%s is not allowed for %s orders", p.field, o.Value.kind)
+		}
+	}
+	if ask.ExpireTime != nil {
+		if o.Value.tif != order.GTD {
+			f.add("expire_time", "FIELD_NOT_ALLOWED", "expire_time is for GTD orders")
+		} else {
+			checkExpiry(&f, *ask.ExpireTime, now)
+		}
+	}
+	return f
+}
+
+// liveOrder returns a customer's order that may still trade.
+func (s *State) liveOrder(at decide.Stamp, actor decide.Actor, customer string, code decide.ID) (*resting, error) {
+	a, err := s.customerOf(actor, customer)
+	if err != nil {
+		return nil, err
+	}
+	o := s.orders[code]
+	if o == nil && s.recent.has(code, a) {
+		return nil, decide.Refuse(decide.Conflict, "ORDER_NOT_LIVE", "the order is final")
+	}
+	if o == nil || o.Value.holding.account != a {
+		return nil, decide.Refuse(decide.NotFound, "UNKNOWN_ORDER", "the customer has no live order with this code")
+	}
+	if isOverdue(o, at.Time) {
+		return nil, decide.Refuse(decide.Conflict, "ORDER_NOT_LIVE", "the order's time has passed")
+	}
+	return o, nil
+}

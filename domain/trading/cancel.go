@@ -1,0 +1,142 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// cancelOrder decides the end of one live order.
+func (s *State) cancelOrder(at decide.Stamp, c decide.Command, ask *CancelOrder) (decide.Decision, error) {
+	o, err := s.liveOrder(at, c.Actor, ask.CustomerCode, ask.OrderCode)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	return accepted(ended(o, at, order.Canceled, order.UserRequest))
+}
+
+// ended is the event that closes a live order as it is.
+func ended(o *resting, at decide.Stamp, status order.Status, reason order.Reason) decide.Event {
+	t := termsOf(o)
+	t.status, t.reason, t.updated = status, reason, at.Time
+	return orderEvent(paint(o, o.Price, t), false)
+}
+
+// cancelAll decides the end of all of a customer's live orders, as many as fit the record.
+func (s *State) cancelAll(at decide.Stamp, c decide.Command, ask *CancelAll) (decide.Decision, error) {
+	a, err := s.customerOf(c.Actor, ask.CustomerCode)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	w := &sweep{kind: SweepMassCancel, command: c.Recorded(), account: a, reason: order.UserRequest}
+	if ask.Symbol != "" {
+		if w.symbol, err = s.listed(ask.Symbol); err != nil {
+			return decide.Decision{}, err
+		}
+	}
+	return w.open(at, nil), nil
+}
+
+// withdrawInstrument decides that an instrument is no longer listed, and the end of its orders.
+func (s *State) withdrawInstrument(at decide.Stamp, c decide.Command, ask *WithdrawInstrument) (decide.Decision, error) {
+	i, err := s.instrumentToChange(ask.Symbol)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	if i.openInterest != 0 {
+		return decide.Decision{}, decide.Refuse(decide.Conflict, "INSTRUMENT_HAS_OPEN_POSITIONS", "the instrument has open positions")
+	}
+	after := i.contract.Instrument
+	after.Status = market.Withdrawn
+	w := &sweep{kind: SweepWithdrawal, command: c.Recorded(), symbol: i, reason: order.InstrumentHalted}
+	return w.open(at, []decide.Event{&InstrumentWithdrawn{after}}), nil
+}
+
+// open decides the first record of a mass cancel, which is the only one if all fits.
+func (w *sweep) open(at decide.Stamp, events []decide.Event) decide.Decision {
+	orders, more := w.take(maxChanges)
+	for _, o := range orders {
+		events = append(events, ended(o, at, order.Canceled, w.reason))
+	}
+	if more {
+		events = append(events, &SweepOpened{Kind: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(),
+			Symbol: w.onSymbol(), Reason: w.reason, Canceled: len(orders)})
+		return decide.Decision{Outcome: decide.Accepted, Events: events, Pending: !w.command.ID.IsZero()}
+	}
+	return decide.Decision{Outcome: decide.Accepted, Events: append(events, w.finished(len(orders)))}
+}
+
+// finished is the event that ends a sweep.
+func (w *sweep) finished(canceled int) decide.Event {
+	e := &SweepFinished{Kind: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(), Symbol: w.onSymbol(), Canceled: canceled}
+	if w.taker != nil {
+		e.OrderCode = w.taker.Value.code
+	}
+	return e
+}
+
+func (w *sweep) customer() string {
+	if w.account == nil {
+		return ""
+	}
+	return w.account.code
+}
+
+func (w *sweep) onSymbol() string {
+	if w.symbol == nil {
+		return ""
+	}
+	return w.symbol.contract.Symbol
+}
+
+// take returns the next n orders of a mass cancel, and whether there are more.
+func (w *sweep) take(n int) (orders []*resting, more bool) {
+	if w.kind == SweepWithdrawal {
+		return takeBook(&w.symbol.book, n)
+	}
+	for o := w.account.first; o != nil; o = o.Value.next {
+		if w.symbol != nil && o.Value.holding.instrument != w.symbol {
+			continue
+		}
+		if len(orders) == n {
+			return orders, true
+		}
+		orders = append(orders, o)
+	}
+	return orders, false
+}
+
+// takeBook returns the first n orders of a book, bids first.
+func takeBook(b *book.Book[live], n int) (orders []*resting, more bool) {
+	for _, side := range [2]book.Side{book.Bid, book.Ask} {
+		for l := b.Best(side); l != nil; l = l.Worse() {
+			for o := l.Front(); o != nil; o = o.Next() {
+				if len(orders) == n {
+					return orders, true
+				}
+				orders = append(orders, o)
+			}
+		}
+	}
+	return orders, false
+}
+
+// maxTimeout is the longest time that a dead-man switch can be set to, in seconds.
+const maxTimeout = 86_400
+
+// setCancelAllAfter arms, prolongs or disarms a dead-man switch.
+func (s *State) setCancelAllAfter(at decide.Stamp, c decide.Command, ask *SetCancelAllAfter) (decide.Decision, error) {
+	a, err := s.customerOf(c.Actor, ask.CustomerCode)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	if ask.TimeoutSeconds < 0 || ask.TimeoutSeconds > maxTimeout {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_TIMEOUT", Field: "timeout_seconds", Message: "timeout_seconds must be from 0 to 86400"}
+	}
+	e := &CancelAllAfterSet{CustomerCode: a.code, Broker: a.broker, TimeoutSeconds: ask.TimeoutSeconds}
+	if ask.TimeoutSeconds > 0 {
+		e.ExpiresAt = at.Time + decide.Time(ask.TimeoutSeconds)*decide.Second
+	}
+	return accepted(e)
+}

@@ -1,0 +1,194 @@
+package trading
+
+import (
+	"fmt"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// Limits of what a request may say.
+const (
+	maxLeverage   = 13
+	maxPrice      = 10_000_000_000                 // so that average prices have 8 decimals
+	maxNotional   = fixed.Money(4e18)              // 40 billion, of an instrument's open interest or an account's orders
+	latest        = decide.Time(4102444800_000000) // 2100-01-01
+	maxNameLength = 64
+)
+
+// faults collects what is wrong with a request.
+type faults []*decide.Refusal
+
+func (f *faults) add(field, code, format string, args ...any) {
+	*f = append(*f, &decide.Refusal{Kind: decide.Invalid, Code: code, Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+// first returns the first fault as Decide's answer, or nil.
+func (f faults) first() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return f[0]
+}
+
+// CheckOrder returns everything that is wrong with an order whatever the state of the market, nothing if it may be
+// placed on the instrument. Decide refuses with the first; a handler that knows the instrument can tell all at once.
+func CheckOrder(c *market.Contract, ask *PlaceOrder, now decide.Time) []*decide.Refusal {
+	var f faults
+	cash := ask.CashAmount != 0
+	if !ask.Action.Valid() {
+		f.add("action", "INVALID_ACTION", "action must be buy or sell")
+	}
+	if !ask.Type.Valid() {
+		f.add("type", "INVALID_ORDER_TYPE", "type must be market, limit, stop_loss, stop_loss_limit, take_profit, take_profit_limit or take_profit_stop_loss")
+		return f
+	}
+	checkAmounts(&f, c, ask, cash)
+	for _, p := range []struct {
+		field    string
+		price    fixed.Decimal
+		required bool
+	}{
+		{"limit_price", ask.LimitPrice, ask.Type.Limited()},
+		{"trigger_price", ask.TriggerPrice, ask.Type.Conditional() && ask.Type != order.TakeProfitStopLoss},
+		{"stop_loss_price", ask.StopLossPrice, ask.Type == order.TakeProfitStopLoss},
+		{"take_profit_price", ask.TakeProfitPrice, ask.Type == order.TakeProfitStopLoss},
+	} {
+		switch {
+		case p.required && p.price.IsZero():
+			f.add(p.field, "MISSING_FIELD", "%s is required for %s orders", p.field, ask.Type)
+		case !p.required && !p.price.IsZero():
+			f.add(p.field, "FIELD_NOT_ALLOWED", "%s is not allowed for %s orders", p.field, ask.Type)
+		case p.required:
+			checkPrice(&f, c, p.field, p.price)
+		}
+	}
+	if ask.TriggerPriceType != "" && ask.TriggerPriceType != ask.Type.Trigger() {
+		f.add("trigger_price_type", "INVALID_TRIGGER_PRICE_TYPE", "this trigger_price_type is not allowed for %s orders", ask.Type)
+	}
+	checkTime(&f, ask, cash, now)
+	if ask.PostOnly && (!ask.Type.Limited() || cash || !ask.timeInForce().Rests()) {
+		f.add("post_only", "FIELD_NOT_ALLOWED", "post_only is for limit orders that may rest")
+	}
+	if ask.ReferenceID != "" && !validReference(ask.ReferenceID) {
+		f.add("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
+	}
+	switch {
+	case ask.Leverage < 0 || ask.Leverage > maxLeverage:
+		f.add("leverage", "INVALID_LEVERAGE", "leverage must be a whole number from 1 to %d", maxLeverage)
+	case ask.Leverage > c.MaxLeverage:
+		f.add("leverage", "LEVERAGE_ABOVE_MAXIMUM", "leverage must not be above %d on %s", c.MaxLeverage, c.Symbol)
+	}
+	return f
+}
+
+func checkAmounts(f *faults, c *market.Contract, ask *PlaceOrder, cash bool) {
+	switch {
+	case cash && ask.Type.Conditional():
+		f.add("cash_amount", "FIELD_NOT_ALLOWED", "cash_amount is for market and limit orders")
+	case cash && !ask.Amount.IsZero():
+		f.add("cash_amount", "FIELD_NOT_ALLOWED", "exactly one of amount and cash_amount must be given")
+	case cash && ask.CashAmount < 0:
+		f.add("cash_amount", "INVALID_CASH_AMOUNT", "cash_amount must be positive")
+	case cash && ask.CashAmount > maxNotional:
+		f.add("cash_amount", "INVALID_CASH_AMOUNT", "cash_amount must not be above %s", maxNotional)
+	case cash:
+	case ask.Amount.IsZero() && !ask.Type.Conditional():
+		f.add("amount", "MISSING_FIELD", "exactly one of amount and cash_amount must be given")
+	case ask.Amount.IsZero():
+		f.add("amount", "MISSING_FIELD", "amount is required for %s orders", ask.Type)
+	default:
+		checkAmount(f, c, ask.Amount)
+	}
+}
+
+func checkAmount(f *faults, c *market.Contract, amount fixed.Decimal) {
+	steps, whole := c.Steps(amount)
+	switch {
+	case amount.Sign() <= 0:
+		f.add("amount", "INVALID_AMOUNT", "amount must be positive")
+	case amount.Cmp(c.MinAmount) < 0:
+		f.add("amount", "AMOUNT_BELOW_MINIMUM", "amount must be at least %s", c.MinAmount)
+	case amount.Cmp(c.MaxAmount) > 0:
+		f.add("amount", "AMOUNT_ABOVE_MAXIMUM", "amount must not be above %s", c.MaxAmount)
+	case !whole || steps == 0:
+		f.add("amount", "INVALID_AMOUNT_STEP", "amount must be a whole multiple of %s", c.AmountStep)
+	}
+}
+
+func checkPrice(f *faults, c *market.Contract, field string, price fixed.Decimal) {
+	_, whole := c.Ticks(price)
+	switch {
+	case price.Sign() <= 0:
+		f.add(field, "INVALID_PRICE", "%s must be positive", field)
+	case price.Cmp(fixed.Decimal{Coef: maxPrice}) >= 0:
+		f.add(field, "INVALID_PRICE", "%s must be below %d", field, int64(maxPrice))
+	case !whole:
+		f.add(field, "INVALID_PRICE_TICK", "%s must be a whole multiple of %s", field, c.PriceTick)
+	}
+}
+
+func checkTime(f *faults, ask *PlaceOrder, cash bool, now decide.Time) {
+	tif := ask.timeInForce()
+	switch {
+	case !tif.Valid():
+		f.add("time_in_force", "INVALID_TIME_IN_FORCE", "time_in_force must be GTC, IOC, FOK or GTD")
+	case cash && tif != order.IOC:
+		f.add("time_in_force", "INVALID_TIME_IN_FORCE", "orders with cash_amount must be IOC")
+	case !ask.Type.Limited() && tif.Rests() && !ask.Type.Conditional():
+		f.add("time_in_force", "INVALID_TIME_IN_FORCE", "market orders must be IOC or FOK")
+	}
+	switch {
+	case tif == order.GTD && ask.ExpireTime == 0:
+		f.add("expire_time", "MISSING_FIELD", "expire_time is required for GTD orders")
+	case tif != order.GTD && ask.ExpireTime != 0:
+		f.add("expire_time", "FIELD_NOT_ALLOWED", "expire_time is for GTD orders")
+	case tif == order.GTD:
+		checkExpiry(f, ask.ExpireTime, now)
+	}
+}
+
+func checkExpiry(f *faults, expires, now decide.Time) {
+	if expires <= now || expires >= latest {
+		f.add("expire_time", "INVALID_EXPIRE_TIME", "expire_time must lie in the future, before the year 2100")
+	}
+}
+
+func (p *PlaceOrder) timeInForce() order.TimeInForce {
+	if p.TimeInForce == "" {
+		return p.Type.DefaultTimeInForce(p.CashAmount != 0)
+	}
+	return p.TimeInForce
+}
+
+// validReference reports whether s is 1 to 64 of [A-Za-z0-9._:-].
+func validReference(s string) bool {
+	if len(s) == 0 || len(s) > maxNameLength {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !alphanumeric(c) && c != '.' && c != '_' && c != ':' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// validCode reports whether s is 1 to 32 of [A-Za-z0-9._-].
+func validCode(s string) bool {
+	if len(s) == 0 || len(s) > 32 {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !alphanumeric(c) && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+func alphanumeric(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}

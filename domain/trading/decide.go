@@ -1,0 +1,139 @@
+package trading
+
+import (
+	"fmt"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+)
+
+// Decide says what the command causes. It implements decide.State.
+func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	if source := c.Kept.Source; source != nil {
+		if last, ok := s.sources[source.Journal]; ok && source.Sequence <= last.source {
+			return decide.Decision{Repeated: true, Repeat: last.sequence}, nil
+		}
+	}
+	if d, ok, err := s.memory.Recall(at.Time, c); ok || err != nil {
+		return d, err
+	}
+	switch ask := c.Ask.(type) {
+	case *PlaceOrder:
+		return s.placeOrder(at, c, ask)
+	case *CancelOrder:
+		return s.cancelOrder(at, c, ask)
+	case *AmendOrder:
+		return s.amendOrder(at, c, ask)
+	case *CancelAll:
+		return s.cancelAll(at, c, ask)
+	case *SetCancelAllAfter:
+		return s.setCancelAllAfter(at, c, ask)
+	case *SetIndexPrice:
+		return s.setIndexPrice(at, ask)
+	case *RegisterCustomer:
+		return s.registerCustomer(at, c, ask)
+	case *MakeDeposit:
+		return s.makeDeposit(at, c, ask)
+	case *RequestWithdrawal:
+		return s.requestWithdrawal(at, c, ask)
+	case *CompleteWithdrawal:
+		return s.completeWithdrawal(at, ask)
+	case *CancelWithdrawal:
+		return s.cancelWithdrawal(at, ask)
+	case *SetFeeProfile:
+		return s.setFeeProfile(c, ask)
+	case *SetMarginProfile:
+		return s.setMarginProfile(ask)
+	case *ListInstrument:
+		return s.listInstrument(ask)
+	case *ChangeInstrument:
+		return s.changeInstrument(ask)
+	case *WithdrawInstrument:
+		return s.withdrawInstrument(at, c, ask)
+	case *PutBackDue:
+		return s.putBackDue(ask)
+	case *ActivateRules:
+		return s.activateRules(ask)
+	}
+	return decide.Decision{}, decide.Refuse(decide.Invalid, "UNKNOWN_COMMAND", fmt.Sprintf("the trading journal has no command %s with %T", c.Type, c.Ask))
+}
+
+// accepted is a decision for one record of these events.
+func accepted(events ...decide.Event) (decide.Decision, error) {
+	balanced(events)
+	return decide.Decision{Outcome: decide.Accepted, Events: events}, nil
+}
+
+// repeat answers a reference_id that is known already.
+func repeat(known, fingerprint string, sequence int64) (decide.Decision, error) {
+	if known != fingerprint {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "REFERENCE_ID_REUSED", Field: "reference_id",
+			Message: "the reference_id was used for another request"}
+	}
+	return decide.Decision{Repeated: true, Repeat: sequence}, nil
+}
+
+// balanced asserts that a record's postings sum to zero in every currency, and that none is of nothing.
+func balanced(events []decide.Event) {
+	var sum fixed.Money
+	for _, e := range events {
+		posted, ok := e.(ledger.Posted)
+		if !ok {
+			continue
+		}
+		for _, p := range posted.Postings() {
+			if p.Currency != currency || p.Amount == 0 || (p.Account == "") == (p.CustomerCode == "") {
+				panic("trading: a posting is of nothing, of nobody, or in another currency")
+			}
+			sum = sum.Add(p.Amount)
+		}
+	}
+	if sum != 0 {
+		panic("trading: the postings of a record do not sum to zero")
+	}
+}
+
+// errUnknownCustomer is the answer for a customer that is not there or is another broker's: the two look the same.
+func errUnknownCustomer() error {
+	return &decide.Refusal{Kind: decide.NotFound, Code: "UNKNOWN_CUSTOMER", Field: "customer_code", Message: "there is no such customer"}
+}
+
+// customerOf returns a customer that the actor may act for: one of its broker, and the one it is confined to, if it
+// is.
+func (s *State) customerOf(actor decide.Actor, code string) (*account, error) {
+	a := s.accounts[code]
+	if a == nil || actor.System == "" && actor.Broker != a.broker || actor.Customer != "" && actor.Customer != code {
+		return nil, errUnknownCustomer()
+	}
+	return a, nil
+}
+
+// anyCustomer returns a customer of whatever broker, for the operator.
+func (s *State) anyCustomer(code string) (*account, error) {
+	if a := s.accounts[code]; a != nil {
+		return a, nil
+	}
+	return nil, errUnknownCustomer()
+}
+
+// listed returns an instrument that orders may name.
+func (s *State) listed(symbol string) (*instrument, error) {
+	if i := s.instruments[symbol]; i != nil && i.contract.Status != market.Withdrawn {
+		return i, nil
+	}
+	return nil, &decide.Refusal{Kind: decide.Invalid, Code: "UNKNOWN_SYMBOL", Field: "symbol", Message: "there is no such instrument"}
+}
+
+// instrumentToChange returns an instrument that a path names.
+func (s *State) instrumentToChange(symbol string) (*instrument, error) {
+	i := s.instruments[symbol]
+	switch {
+	case i == nil:
+		return nil, &decide.Refusal{Kind: decide.NotFound, Code: "UNKNOWN_SYMBOL", Field: "symbol", Message: "there is no such instrument"}
+	case i.contract.Status == market.Withdrawn:
+		return nil, decide.Refuse(decide.Conflict, "INSTRUMENT_WITHDRAWN", "the instrument was withdrawn")
+	}
+	return i, nil
+}

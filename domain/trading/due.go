@@ -1,0 +1,217 @@
+package trading
+
+import (
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// What a Step works off.
+const (
+	workSweep          = "sweep"
+	workExpiry         = "expiry"
+	workCancelAllAfter = "cancel_all_after"
+	workSetAside       = "set_aside"
+)
+
+// Due says whether work is due. A sweep blocks clients; expiries and dead-man switches take turns with them. It
+// implements decide.State.
+func (s *State) Due(now decide.Time) decide.Urgency {
+	if s.running != nil {
+		return decide.Blocking
+	}
+	if first, ok := s.due.next(); ok && first <= now {
+		return decide.Alternate
+	}
+	return decide.Nothing
+}
+
+// NextDue returns when the next work is due. It implements decide.State.
+func (s *State) NextDue() (decide.Time, bool) {
+	if s.running != nil {
+		return s.running.started, true
+	}
+	return s.due.next()
+}
+
+// Step decides the next piece of due work. It implements decide.State.
+func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
+	n := maxChanges
+	if single {
+		n = 1
+	}
+	if s.running != nil {
+		if s.running.kind == SweepOrder {
+			return s.stepTaker(at, single)
+		}
+		return s.stepMassCancel(at, n)
+	}
+	entries := s.due.first(n, at.Time)
+	if len(entries) == 0 {
+		return decide.Decision{}
+	}
+	if entries[0].kind == dueCancelAllAfter {
+		return fireDeadMan(at, entries[0].account, n)
+	}
+	events := []decide.Event{&Step{Work: workExpiry}}
+	for _, e := range entries {
+		events = append(events, ended(e.order, at, order.Expired, ""))
+	}
+	return decide.Decision{Outcome: decide.Accepted, Events: events}
+}
+
+// fireDeadMan decides the cancellation of a customer's orders whose dead-man switch went off.
+func fireDeadMan(at decide.Stamp, a *account, n int) decide.Decision {
+	w := &sweep{kind: SweepMassCancel, account: a, reason: order.CancelAllAfter}
+	events := []decide.Event{&Step{Work: workCancelAllAfter}, &CancelAllAfterFired{CustomerCode: a.code, Broker: a.broker}}
+	orders, more := w.take(n)
+	for _, o := range orders {
+		events = append(events, ended(o, at, order.Canceled, w.reason))
+	}
+	if more {
+		events = append(events, &SweepOpened{Kind: w.kind, CustomerCode: a.code, Reason: w.reason, Canceled: len(orders)})
+	}
+	return decide.Decision{Outcome: decide.Accepted, Events: events}
+}
+
+// stepMassCancel decides the next orders of a running mass cancel.
+func (s *State) stepMassCancel(at decide.Stamp, n int) decide.Decision {
+	w := s.running
+	orders, more := w.take(n)
+	events := []decide.Event{&Step{Work: workSweep}}
+	for _, o := range orders {
+		events = append(events, ended(o, at, order.Canceled, w.reason))
+	}
+	if more {
+		return decide.Decision{Outcome: decide.Accepted, Events: events}
+	}
+	return decide.Decision{Outcome: decide.Accepted, Events: append(events, w.finished(w.canceled+len(orders))), Finishes: w.command.ID}
+}
+
+// stepTaker decides the next fills of an order that needs more than one record. Its margin was judged when it began,
+// on all of its fills; and for what is past its time it counts when it began, so that what was judged is what is done.
+func (s *State) stepTaker(at decide.Stamp, single bool) decide.Decision {
+	w := s.running
+	o := w.taker
+	d := s.newDraft(at, o.Value.holding.instrument)
+	d.now = w.started
+	d.events = append(d.events, &Step{Work: workSweep})
+	if s.orders[o.Value.code] != o { // it was canceled while the work was set aside
+		return decide.Decision{Outcome: decide.Accepted, Events: append(d.events, w.finished(0)), Finishes: w.command.ID}
+	}
+	slot := d.reserveSlot()
+	t := &taker{order: o, party: d.party(w.account), bound: w.bound, protected: w.protected, price: o.Price, terms: termsOf(o)}
+	t.updated = at.Time
+	if o.Value.cash != 0 {
+		t.cashLeft = o.Value.cash.Sub(o.Value.filledQuote)
+		if t.done() > 0 {
+			t.at = d.instrument.last
+		}
+	}
+	if o.Value.reduceOnly {
+		t.capTo(reducible(t.party.size, action(o.Side)))
+	}
+	limit := recordBounds
+	if single {
+		limit = bounds{1, 1, 1}
+	}
+	why := d.walk(t, limit)
+	d.write()
+	decision := decide.Decision{Outcome: decide.Accepted}
+	if why == stopFull {
+		t.status = order.PartiallyFilled
+		if t.done() == 0 {
+			t.status = order.Open
+		}
+	} else {
+		t.fate(why)
+		d.events = append(d.events, w.finished(0))
+		decision.Finishes = w.command.ID
+	}
+	d.settleOrder(t, slot)
+	decision.Events = d.check()
+	return decision
+}
+
+// capTo cuts the taker down to what it may still trade.
+func (t *taker) capTo(allowed int64) {
+	if t.remaining > allowed {
+		t.amount -= t.remaining - allowed
+		t.remaining = allowed
+	}
+}
+
+// SetAside decides the event that takes the next due entry off the list. It implements decide.State.
+func (s *State) SetAside(at decide.Stamp, cause string) decide.Decision {
+	name := ""
+	if s.running != nil {
+		name = (&dueEntry{kind: dueSweep, sweep: s.running}).name()
+	} else if entries := s.due.first(1, at.Time); len(entries) == 1 {
+		name = entries[0].name()
+	} else {
+		return decide.Decision{}
+	}
+	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&Step{Work: workSetAside}, &DueSetAside{Entry: name, Error: cause}}}
+}
+
+// setAside applies the event.
+func (s *State) setAside(name string) {
+	if s.running != nil && (&dueEntry{kind: dueSweep, sweep: s.running}).name() == name {
+		s.aside = append(s.aside, &dueEntry{kind: dueSweep, sweep: s.running, place: -1, time: s.running.started})
+		s.running = nil
+		return
+	}
+	for _, e := range s.due.heap {
+		if e.name() == name {
+			s.due.remove(e)
+			s.aside = append(s.aside, e)
+			return
+		}
+	}
+}
+
+// putBackDue decides that work that was set aside is tried again.
+func (s *State) putBackDue(ask *PutBackDue) (decide.Decision, error) {
+	e := s.asideEntry(ask.Entry)
+	if e == nil {
+		return decide.Decision{}, decide.Refuse(decide.NotFound, "UNKNOWN_DUE_ENTRY", "no due work of this name was set aside")
+	}
+	return accepted(&DuePutBack{Entry: ask.Entry})
+}
+
+func (s *State) asideEntry(name string) *dueEntry {
+	if n := slices.IndexFunc(s.aside, func(e *dueEntry) bool { return e.name() == name }); n >= 0 {
+		return s.aside[n]
+	}
+	return nil
+}
+
+// putBack applies the event.
+func (s *State) putBack(name string) {
+	e := s.asideEntry(name)
+	if e == nil {
+		return
+	}
+	s.dropAside(e)
+	if e.kind == dueSweep {
+		s.running = e.sweep
+		return
+	}
+	s.due.push(e)
+}
+
+func (s *State) dropAside(e *dueEntry) {
+	if n := slices.Index(s.aside, e); n >= 0 {
+		s.aside = slices.Delete(s.aside, n, n+1)
+	}
+}
+
+// cancelEntry takes an entry off the list, or from what was set aside.
+func (s *State) cancelEntry(e *dueEntry) {
+	if e == nil {
+		return
+	}
+	s.due.remove(e)
+	s.dropAside(e)
+}

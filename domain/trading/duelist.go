@@ -1,0 +1,145 @@
+package trading
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// dueKind is a kind of due work. At one time, kinds come in this order.
+type dueKind uint8
+
+const (
+	dueCancelAllAfter dueKind = iota
+	dueExpiry
+	dueSweep // only ever set aside: a running sweep is not on the list
+)
+
+// dueEntry is work that becomes due at a time.
+type dueEntry struct {
+	time    decide.Time
+	arrival int64 // orders entries of one time and kind
+	order   *resting
+	account *account
+	sweep   *sweep
+	place   int // in the heap; -1 when not in it
+	kind    dueKind
+}
+
+// name identifies the entry in events.
+func (e *dueEntry) name() string {
+	switch e.kind {
+	case dueCancelAllAfter:
+		return "cancel_all_after/" + e.account.code
+	case dueExpiry:
+		return "expiry/" + e.order.Value.code.String()
+	}
+	return "sweep/" + e.sweep.command.ID.String()
+}
+
+func (e *dueEntry) compare(o *dueEntry) int {
+	return cmp.Or(cmp.Compare(e.time, o.time), cmp.Compare(e.kind, o.kind), cmp.Compare(e.arrival, o.arrival))
+}
+
+// dueList is what will be due, as a binary heap in which every entry knows its place.
+type dueList struct {
+	heap    []*dueEntry
+	arrived int64
+}
+
+// next returns when the first entry is due.
+func (l *dueList) next() (decide.Time, bool) {
+	if len(l.heap) == 0 {
+		return 0, false
+	}
+	return l.heap[0].time, true
+}
+
+// push puts an entry on the list.
+func (l *dueList) push(e *dueEntry) {
+	l.arrived++
+	e.arrival, e.place = l.arrived, len(l.heap)
+	l.heap = append(l.heap, e)
+	l.up(e.place)
+}
+
+// remove takes an entry off the list, if it is on it.
+func (l *dueList) remove(e *dueEntry) {
+	i, last := e.place, len(l.heap)-1
+	if i < 0 {
+		return
+	}
+	l.put(i, l.heap[last])
+	l.heap[last] = nil
+	l.heap = l.heap[:last]
+	e.place = -1
+	if i < last {
+		l.down(i)
+		l.up(i)
+	}
+}
+
+func (l *dueList) put(i int, e *dueEntry) {
+	l.heap[i] = e
+	e.place = i
+}
+
+func (l *dueList) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if l.heap[i].compare(l.heap[parent]) >= 0 {
+			return
+		}
+		l.swap(i, parent)
+		i = parent
+	}
+}
+
+func (l *dueList) down(i int) {
+	for {
+		least := i
+		for _, child := range [2]int{2*i + 1, 2*i + 2} {
+			if child < len(l.heap) && l.heap[child].compare(l.heap[least]) < 0 {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		l.swap(i, least)
+		i = least
+	}
+}
+
+func (l *dueList) swap(i, j int) {
+	a, b := l.heap[i], l.heap[j]
+	l.put(i, b)
+	l.put(j, a)
+}
+
+// first returns, in order, the first n entries that are due at a time and of the kind of the first, without taking
+// them off the list.
+func (l *dueList) first(n int, now decide.Time) []*dueEntry {
+	var out []*dueEntry
+	if len(l.heap) == 0 {
+		return nil
+	}
+	// The next entry is always among the children of those taken.
+	candidates := []*dueEntry{l.heap[0]}
+	for len(candidates) > 0 && len(out) < n {
+		e := slices.MinFunc(candidates, (*dueEntry).compare)
+		if e.time > now || len(out) > 0 && e.kind != out[0].kind {
+			break
+		}
+		out = append(out, e)
+		at := slices.Index(candidates, e)
+		candidates = slices.Delete(candidates, at, at+1)
+		for _, child := range [2]int{2*e.place + 1, 2*e.place + 2} {
+			if child < len(l.heap) {
+				candidates = append(candidates, l.heap[child])
+			}
+		}
+	}
+	return out
+}

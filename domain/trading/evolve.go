@@ -1,0 +1,404 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// Evolve applies one valid record. It implements decide.State.
+func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
+	s.time = at.Time
+	s.changes = s.changes[:0]
+	s.memory.Note(at, c)
+	if source := c.Kept.Source; source != nil {
+		s.sources[source.Journal] = applied{source.Sequence, at.Sequence}
+	}
+	f := fold{State: s, at: at, command: c, active: s.activeTaker(events)}
+	for _, e := range events {
+		f.apply(e)
+	}
+	if s.running != nil && f.canceled > 0 {
+		s.running.canceled += f.canceled
+	}
+}
+
+// activeTaker returns the order that goes on taking after the record, rather than resting.
+func (s *State) activeTaker(events []decide.Event) decide.ID {
+	var active decide.ID
+	if s.running != nil && s.running.taker != nil {
+		active = s.running.taker.Value.code
+	}
+	for _, e := range events {
+		switch e := e.(type) {
+		case *SweepOpened:
+			active = e.OrderCode
+		case *SweepFinished:
+			active = decide.ID{}
+		}
+	}
+	return active
+}
+
+// fold is one record being applied.
+type fold struct {
+	*State
+	at       decide.Stamp
+	command  decide.Recorded
+	active   decide.ID // the order that goes on taking
+	canceled int
+}
+
+func (f *fold) apply(e decide.Event) {
+	switch e := e.(type) {
+	case OrderEvent:
+		f.order(e.After())
+	case *TradeExecuted:
+		f.trade(e)
+	case *IndexUpdated:
+		f.index(e)
+	case *CustomerRegistered:
+		f.customer(e)
+	case *DepositCompleted:
+		f.post(e.Entries)
+		f.transfer(&e.Transaction)
+	case *WithdrawalRequested:
+		a := f.account(e.CustomerCode)
+		a.pending = a.pending.Sub(e.Amount)
+		f.withdrawals[e.Code] = &withdrawal{e.Transaction, a}
+		f.transfer(&e.Transaction)
+	case *WithdrawalCompleted:
+		f.post(e.Entries)
+		f.endWithdrawal(&e.Transaction)
+	case *WithdrawalCanceled:
+		f.endWithdrawal(&e.Transaction)
+	case *FeeProfileSet:
+		h := f.holding(e.CustomerCode, e.Symbol)
+		h.ownFees = true
+		h.maker, _ = market.FeeParts(e.MakerFee)
+		h.taker, _ = market.FeeParts(e.TakerFee)
+	case *MarginProfileSet:
+		f.account(e.CustomerCode).setMargins(e)
+	case *LeverageSet:
+		f.holding(e.CustomerCode, e.Symbol).leverage = e.Leverage
+	case *InstrumentListed:
+		i := &instrument{contract: market.NewContract(e.Instrument), index: len(f.listing)}
+		f.instruments[e.Symbol] = i
+		f.listing = append(f.listing, i)
+	case *InstrumentChanged:
+		f.instruments[e.Symbol].contract = market.NewContract(e.Instrument)
+	case *InstrumentWithdrawn:
+		f.instruments[e.Symbol].contract = market.NewContract(e.Instrument)
+	case *SweepOpened:
+		f.open(e)
+	case *SweepFinished:
+		f.finish(e)
+	case *CancelAllAfterSet:
+		f.arm(e.CustomerCode, e.TimeoutSeconds, e.ExpiresAt)
+	case *CancelAllAfterFired:
+		f.arm(e.CustomerCode, 0, 0)
+	case *DueSetAside:
+		f.setAside(e.Entry)
+	case *DuePutBack:
+		f.putBack(e.Entry)
+	case *RulesActivated:
+		f.rules = e.Rules
+	}
+}
+
+// account returns a customer that an event names. Events name only what is there.
+func (f *fold) account(code string) *account {
+	a := f.accounts[code]
+	if a == nil {
+		panic("trading: an event names the unknown customer " + code)
+	}
+	a.updated = f.at.Time
+	return a
+}
+
+func (f *fold) holding(customer, symbol string) *holding {
+	return f.account(customer).hold(f.instruments[symbol])
+}
+
+func (f *fold) customer(e *CustomerRegistered) {
+	a := &account{code: e.CustomerCode, broker: e.Broker, name: e.Name, created: e.Created, updated: e.Created,
+		transfers: make(map[string]transfer)}
+	a.setMargins(&MarginProfileSet{Leverage: maxLeverage})
+	f.accounts[a.code] = a
+	f.registered = append(f.registered, a)
+}
+
+// setMargins sets an account's default margins: exactly 1/leverage and half of it, or percentages.
+func (a *account) setMargins(e *MarginProfileSet) {
+	a.leverage, a.initialMargin, a.maintenanceMargin = e.Leverage, e.InitialMargin, e.MaintenanceMargin
+	if e.Leverage != 0 {
+		a.initial = fixed.Leverage(e.Leverage)
+		a.maintenance = a.initial.Half()
+		return
+	}
+	a.initial, a.maintenance = fixed.Percent(e.InitialMargin), fixed.Percent(e.MaintenanceMargin)
+}
+
+// post takes over the balances of postings.
+func (f *fold) post(entries []ledger.Posting) {
+	for i := range entries {
+		p := &entries[i]
+		if p.Account == "" {
+			f.account(p.CustomerCode).balance = p.Balance
+			continue
+		}
+		f.venue[p.Account] = p.Balance
+		if p.Account == ledger.Clearing {
+			f.instruments[p.Symbol].clearing += p.Amount
+		}
+	}
+}
+
+func (f *fold) transfer(t *ledger.Transaction) {
+	if t.ReferenceID != t.Code.String() {
+		f.account(t.CustomerCode).transfers[t.ReferenceID] = transfer{f.command.Kept.Fingerprint, f.at.Sequence}
+	}
+}
+
+func (f *fold) endWithdrawal(t *ledger.Transaction) {
+	a := f.account(t.CustomerCode)
+	a.pending = a.pending.Add(t.Amount)
+	f.withdrawals[t.Code].transaction = *t
+}
+
+func (f *fold) index(e *IndexUpdated) {
+	i := f.instruments[e.Symbol]
+	i.indexPrice, _ = i.contract.Marks(e.Index)
+	i.mark, _ = i.contract.Marks(e.Mark)
+	i.indexTime = f.at.Time
+}
+
+func (f *fold) trade(e *TradeExecuted) {
+	i := f.instruments[e.Symbol]
+	if e.Kind != AutoDeleveraging {
+		i.last, _ = i.contract.Ticks(e.Price)
+	}
+	for n := range e.Positions {
+		p := &e.Positions[n]
+		h := f.holding(p.CustomerCode, e.Symbol)
+		i.openInterest -= max(h.size, 0)
+		h.size, _ = i.contract.Steps(p.Amount)
+		h.cost = p.Cost
+		h.updated = f.at.Time
+		i.openInterest += max(h.size, 0)
+	}
+	f.post(e.Entries)
+}
+
+func (f *fold) open(e *SweepOpened) {
+	w := &sweep{kind: e.Kind, started: f.at.Time, reason: e.Reason, symbol: f.instruments[e.Symbol],
+		account: f.accounts[e.CustomerCode], protected: e.Protected}
+	if !e.CommandID.IsZero() {
+		w.command = f.command
+	}
+	if e.Kind == SweepOrder {
+		w.taker = f.orders[e.OrderCode]
+		w.bound, _ = w.symbol.contract.Ticks(e.Bound)
+	}
+	f.running = w
+}
+
+func (f *fold) finish(*SweepFinished) {
+	if f.running == nil {
+		return // the whole of it was in this record
+	}
+	if f.running.command.Kept.Key != "" {
+		f.memory.Note(f.at, f.running.command) // the command's answer is this record
+	}
+	f.running = nil
+}
+
+func (f *fold) arm(customer string, seconds int, expires decide.Time) {
+	a := f.account(customer)
+	f.cancelEntry(a.deadMan)
+	a.deadMan, a.deadManSeconds = nil, seconds
+	if expires != 0 {
+		a.deadMan = &dueEntry{time: expires, kind: dueCancelAllAfter, account: a}
+		f.due.push(a.deadMan)
+	}
+}
+
+// order takes over an order as it is after the record.
+func (f *fold) order(after *order.Order) {
+	o := f.orders[after.Code]
+	h := f.holding(after.CustomerCode, after.Symbol)
+	if after.Status == order.Canceled {
+		f.canceled++
+	}
+	if after.ReferenceID != after.Code.String() {
+		h.account.references.note(f.at, after.ReferenceID, f.command.Kept.Fingerprint, !after.Status.Live())
+	}
+	if o != nil {
+		f.release(o)
+	}
+	if !after.Status.Live() {
+		f.recent.add(after.Code, h.account)
+		if o != nil {
+			f.drop(o)
+		}
+		return
+	}
+	c := h.instrument.contract
+	amount, _ := c.Steps(after.Amount)
+	done, _ := c.Steps(after.FilledAmount)
+	if after.CashAmount != 0 {
+		amount = c.MaxSteps
+	}
+	price := int64(0)
+	if after.Type.Limited() {
+		price, _ = c.Ticks(after.LimitPrice)
+	}
+	if o == nil {
+		o = f.enter(h, after)
+	}
+	remaining := amount - done
+	moves := !o.Resting() || price != o.Price || remaining > o.Remaining && amount > o.Value.amount
+	v := &o.Value
+	v.amount, v.filledQuote, v.updated = amount, after.FilledQuote, after.Updated
+	f.expire(o, after.ExpireTime)
+	f.touch(h.instrument, o.Side, price)
+	if after.Code == f.active {
+		f.unrest(o)
+		o.Price, o.Remaining = price, remaining
+		return
+	}
+	if moves {
+		f.unrest(o)
+		o.Price, o.Remaining = price, remaining
+		h.instrument.book.Add(o)
+		if v.reduceOnly && !h.has(o) {
+			h.reduceOnly = append(h.reduceOnly, o)
+		}
+	} else {
+		h.instrument.book.Resize(o, remaining)
+	}
+	f.reserve(o)
+}
+
+// enter makes a live order.
+func (f *fold) enter(h *holding, after *order.Order) *resting {
+	o := &resting{Side: sideOf(after.Action), Value: live{code: after.Code, holding: h, cash: after.CashAmount,
+		created: after.Created, kind: intern(after.Type), tif: intern(after.TimeInForce), postOnly: after.PostOnly, reduceOnly: after.ReduceOnly}}
+	if after.ReferenceID != after.Code.String() {
+		o.Value.reference = after.ReferenceID
+	}
+	f.orders[after.Code] = o
+	a := h.account
+	o.Value.prev = a.last
+	if a.last == nil {
+		a.first = o
+	} else {
+		a.last.Value.next = o
+	}
+	a.last = o
+	a.liveOrders++
+	return o
+}
+
+// drop forgets a live order that became final.
+func (f *fold) drop(o *resting) {
+	f.unrest(o)
+	v := &o.Value
+	a := v.holding.account
+	if v.prev == nil {
+		a.first = v.next
+	} else {
+		v.prev.Value.next = v.next
+	}
+	if v.next == nil {
+		a.last = v.prev
+	} else {
+		v.next.Value.prev = v.prev
+	}
+	v.prev, v.next = nil, nil
+	a.liveOrders--
+	f.cancelEntry(v.due)
+	delete(f.orders, v.code)
+	for n, r := range v.holding.reduceOnly {
+		if r == o {
+			v.holding.reduceOnly = append(v.holding.reduceOnly[:n], v.holding.reduceOnly[n+1:]...)
+			break
+		}
+	}
+}
+
+// unrest takes an order out of the book if it rests there.
+func (f *fold) unrest(o *resting) {
+	if o.Resting() {
+		i := o.Value.holding.instrument
+		f.touch(i, o.Side, o.Price)
+		i.book.Remove(o)
+	}
+}
+
+// release takes out of the holding what the order reserved.
+func (f *fold) release(o *resting) {
+	bids, asks := reserve(o)
+	h := o.Value.holding
+	h.bids, h.asks = h.bids.Sub(bids), h.asks.Sub(asks)
+}
+
+// reserve adds to the holding what the order reserves.
+func (f *fold) reserve(o *resting) {
+	bids, asks := reserve(o)
+	h := o.Value.holding
+	h.bids, h.asks = h.bids.Add(bids), h.asks.Add(asks)
+}
+
+// expire puts the order's time on the due list, or changes it there.
+func (f *fold) expire(o *resting, at decide.Time) {
+	v := &o.Value
+	if v.due != nil && v.due.time == at || v.due == nil && at == 0 {
+		return
+	}
+	f.cancelEntry(v.due)
+	v.due = nil
+	if at != 0 {
+		v.due = &dueEntry{time: at, kind: dueExpiry, order: o}
+		f.due.push(v.due)
+	}
+}
+
+func (h *holding) has(o *resting) bool {
+	for _, r := range h.reduceOnly {
+		if r == o {
+			return true
+		}
+	}
+	return false
+}
+
+// touch remembers that a level changes, for BookChanges.
+func (f *fold) touch(i *instrument, side book.Side, price int64) {
+	if !f.tracking || price == 0 {
+		return
+	}
+	for n := range f.changes {
+		if c := &f.changes[n]; c.price == price && c.side == side && c.instrument == i {
+			return
+		}
+	}
+	before := int64(0)
+	if l := i.book.Level(side, price); l != nil {
+		before = l.Amount
+	}
+	f.changes = append(f.changes, touchedLevel{i, side, price, before})
+}
+
+// intern returns the constant that equals a decoded word, so that orders do not keep the records they came from alive.
+func intern[T order.Type | order.TimeInForce](word T) T {
+	for _, known := range [...]string{"limit", "GTC", "market", "IOC", "GTD", "FOK"} {
+		if string(word) == known {
+			return T(known)
+		}
+	}
+	return word
+}

@@ -1,0 +1,167 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/margin"
+)
+
+// exposure is what margin is computed from on one instrument.
+func (h *holding) exposure() margin.Exposure {
+	_, taker := h.fees()
+	return margin.Exposure{Contract: h.instrument.contract, Mark: h.instrument.mark, Size: h.size, Cost: h.cost,
+		Bids: h.bids, Asks: h.asks, Floor: h.floor(), MaintenanceFloor: h.account.maintenance, TakerFee: taker}
+}
+
+// standing computes an account's margin as of a time, at which orders past their time reserve nothing any more. With
+// replaced set, that exposure stands for the account's own on its instrument.
+func (s *State) standing(a *account, now decide.Time, replaced *margin.Exposure) margin.Standing {
+	total := margin.Standing{Balance: a.balance, Pending: a.pending}
+	seen := false
+	for _, h := range a.holdings {
+		if replaced != nil && replaced.Contract.Symbol == h.instrument.contract.Symbol {
+			total.Add(*replaced)
+			seen = true
+			continue
+		}
+		e := h.exposure()
+		if now != 0 {
+			bids, asks := s.overdue(h, now)
+			e.Bids, e.Asks = e.Bids.Sub(bids), e.Asks.Sub(asks)
+		}
+		total.Add(e)
+	}
+	if replaced != nil && !seen {
+		total.Add(*replaced)
+	}
+	return total
+}
+
+// overdue returns what orders past their time, which the due list has not come to yet, still reserve.
+func (s *State) overdue(h *holding, now decide.Time) (bids, asks fixed.Money) {
+	if first, ok := s.due.next(); !ok || first > now {
+		return 0, 0
+	}
+	for o := h.account.first; o != nil; o = o.Value.next {
+		if o.Value.holding == h && isOverdue(o, now) {
+			b, a := reserve(o)
+			bids, asks = bids.Add(b), asks.Add(a)
+		}
+	}
+	return bids, asks
+}
+
+// isOverdue reports whether the order's time has passed.
+func isOverdue(o *resting, now decide.Time) bool {
+	return o.Value.due != nil && o.Value.due.time <= now
+}
+
+// reserve returns what a resting order adds to the notional that its account's margin is computed from.
+func reserve(o *resting) (bids, asks fixed.Money) {
+	if o.Value.reduceOnly || !o.Resting() {
+		return 0, 0
+	}
+	notional := o.Value.holding.instrument.contract.MustNotional(o.Price, o.Remaining)
+	if o.Side == 0 {
+		return notional, 0
+	}
+	return 0, notional
+}
+
+// Summary is an account's state of margin.
+type Summary struct {
+	CustomerCode      string
+	Currency          string
+	Balance           fixed.Money
+	TotalEquity       fixed.Money
+	UnrealisedPnL     fixed.Money
+	UsedMargin        fixed.Money
+	OrderMargin       fixed.Money
+	MaintenanceMargin fixed.Money
+	AvailableMargin   fixed.Money
+	Withdrawable      fixed.Money
+	PendingWithdrawal fixed.Money
+	MarginRatio       fixed.Decimal // 4 decimals
+	RiskState         margin.RiskState
+	Updated           decide.Time
+}
+
+// Summary returns a customer's state of margin in USDC.
+func (s *State) Summary(customer string) (Summary, bool) {
+	a := s.accounts[customer]
+	if a == nil {
+		return Summary{}, false
+	}
+	m := s.standing(a, 0, nil)
+	return Summary{CustomerCode: a.code, Currency: currency, Balance: a.balance, TotalEquity: m.Equity(),
+		UnrealisedPnL: m.Unrealised, UsedMargin: m.Used, OrderMargin: m.Initial.Sub(m.Used).Add(m.Fees),
+		MaintenanceMargin: m.Maintenance, AvailableMargin: m.Available(), Withdrawable: m.Withdrawable(),
+		PendingWithdrawal: a.pending, MarginRatio: m.Ratio(), RiskState: m.Risk(), Updated: a.updated}, true
+}
+
+// Position is a customer's open position.
+type Position struct {
+	CustomerCode      string
+	Symbol            string
+	Amount            fixed.Decimal // signed
+	EntryPrice        fixed.Decimal
+	MarkPrice         fixed.Decimal
+	Notional          fixed.Money // at mark, not signed, rounded down
+	UnrealisedPnL     fixed.Money
+	InitialMargin     fixed.Money
+	MaintenanceMargin fixed.Money
+	Leverage          int
+	// LiquidationPrice is the first price in ticks, away from mark, at which the account's equity would be below its
+	// maintenance margin if nothing else moved; zero if there is none.
+	LiquidationPrice fixed.Decimal
+	Cost             fixed.Money
+	Updated          decide.Time
+}
+
+// Positions returns a customer's open positions, in the order in which their instruments were listed.
+func (s *State) Positions(customer string) []Position {
+	out := []Position{}
+	a := s.accounts[customer]
+	if a == nil {
+		return out
+	}
+	for _, h := range a.holdings {
+		if h.size != 0 {
+			out = append(out, s.position(h))
+		}
+	}
+	return out
+}
+
+// Position returns a customer's position on one instrument, whether it is open or not; false for an unknown customer
+// or instrument.
+func (s *State) Position(customer, symbol string) (Position, bool) {
+	a, i := s.accounts[customer], s.instruments[symbol]
+	if a == nil || i == nil {
+		return Position{}, false
+	}
+	return s.position(a.on(i)), true
+}
+
+func (s *State) position(h *holding) Position {
+	c, e := h.instrument.contract, h.exposure()
+	r := e.Requirements()
+	p := Position{CustomerCode: h.account.code, Symbol: c.Symbol, Amount: c.Amount(h.size),
+		EntryPrice: c.AveragePrice(h.cost, h.size), Notional: r.Notional, UnrealisedPnL: r.Unrealised,
+		InitialMargin: r.Used, MaintenanceMargin: r.Maintenance, Leverage: h.leverageInForce(), Cost: h.cost, Updated: h.updated}
+	if h.instrument.mark != 0 {
+		p.MarkPrice = c.MarkPrice(h.instrument.mark)
+	}
+	if ticks := margin.LiquidationPrice(s.standing(h.account, 0, nil), e); ticks != 0 {
+		p.LiquidationPrice = c.Price(ticks)
+	}
+	return p
+}
+
+// leverageInForce is the override, or what the account's default comes to in whole numbers.
+func (h *holding) leverageInForce() int {
+	if h.leverage != 0 {
+		return h.leverage
+	}
+	return int(h.account.initial.Den / h.account.initial.Num)
+}

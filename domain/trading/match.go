@@ -1,0 +1,201 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/margin"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// taker is an order on its way through the book.
+type taker struct {
+	order     *resting // not in the book, or not where it takes
+	party     *party
+	bound     int64 // the last price at which it may trade
+	protected bool  // the bound is the price band
+	price     int64 // its limit in ticks, 0 for none
+	terms
+	cashLeft fixed.Money // of a cash order
+	at       int64       // the price of its last fill
+}
+
+func (t *taker) isCash() bool { return t.order.Value.cash != 0 }
+func (t *taker) done() int64  { return t.amount - t.remaining }
+
+// stop says why a walk ended.
+type stop int
+
+const (
+	stopDone  stop = iota // nothing remains
+	stopBook              // nothing is left to trade with
+	stopBound             // the rest lies beyond the bound
+	stopCash              // what is left does not buy all of the level it stands at
+	stopFull              // the record is full
+)
+
+// bounds limit what a walk may put into a record.
+type bounds struct{ fills, others, size int }
+
+var (
+	recordBounds = bounds{maxFills, maxChanges, maxRecord - nextBytes}
+	unbounded    = bounds{1 << 62, 1 << 62, 1 << 62}
+)
+
+// walk lets the taker trade with what rests on the other side, best price first and at one price in order of arrival.
+// Orders past their time are expired on the way and the taker's own ones canceled, so that nothing is left in its way
+// and the book never stands crossed.
+func (d *draft) walk(t *taker, limit bounds) stop {
+	side := t.order.Side.Opposite()
+	for l := d.instrument.book.Best(side); l != nil; l = l.Worse() {
+		if t.bound != 0 && side.Better(t.bound, l.Price) {
+			return stopBound
+		}
+		for o := l.Front(); o != nil; o = o.Next() {
+			maker := d.look(o)
+			if !maker.status.Live() || maker.remaining == 0 {
+				continue
+			}
+			mine, late := o.Value.holding.account == t.party.account, isOverdue(o, d.now)
+			if d.full(t, o, limit) {
+				return stopFull
+			}
+			switch {
+			case late:
+				d.end(o, order.Expired, "")
+				continue
+			case mine:
+				d.withdraw(t.party, o)
+				continue
+			}
+			steps := min(t.remaining, maker.remaining)
+			if t.isCash() {
+				if steps = min(steps, int64(t.cashLeft)/int64(d.instrument.contract.MustNotional(l.Price, 1))); steps == 0 {
+					return stopCash
+				}
+			}
+			d.fill(t, o, steps)
+			if t.remaining == 0 {
+				return stopDone
+			}
+			if steps < maker.remaining {
+				return stopCash
+			}
+		}
+	}
+	return stopBook
+}
+
+// full reports whether the record might not hold what meeting one more order brings with it.
+func (d *draft) full(t *taker, o *resting, limit bounds) bool {
+	if d.fills+d.others == 0 {
+		return false // one always fits
+	}
+	cuts := len(t.party.holding.reduceOnly) + len(o.Value.holding.reduceOnly)
+	return d.fills >= limit.fills || d.others+max(cuts, 1) > limit.others || d.size+cuts*(orderBytes+200) > limit.size
+}
+
+// withdraw cancels the taker's own order that stands in its way.
+func (d *draft) withdraw(p *party, o *resting) {
+	t := d.look(o)
+	if !o.Value.reduceOnly {
+		notional := d.instrument.contract.MustNotional(o.Price, t.remaining)
+		if o.Side == book.Bid {
+			p.bids = p.bids.Sub(notional)
+		} else {
+			p.asks = p.asks.Sub(notional)
+		}
+	}
+	d.end(o, order.Canceled, order.SelfTrade)
+}
+
+// fill trades steps between the taker and a resting order, at the latter's price.
+func (d *draft) fill(t *taker, o *resting, steps int64) {
+	c := d.instrument.contract
+	mp, price := d.party(o.Value.holding.account), o.Price
+	notional := c.MustNotional(price, steps)
+	_, takerParts := t.party.holding.fees()
+	makerParts, _ := mp.holding.fees()
+	takerFee, makerFee := margin.Fee(notional, takerParts), margin.Fee(notional, makerParts)
+	makerFee = max(makerFee, -takerFee) // a rebate is paid out of the taker's fee
+	signed := steps
+	if t.order.Side == book.Ask {
+		signed = -steps
+	}
+
+	e := &TradeExecuted{}
+	if !d.quiet {
+		*e = TradeExecuted{Code: d.at.Derive(len(d.events)), Symbol: c.Symbol, Price: c.Price(price), Amount: c.Amount(steps),
+			Notional: notional, Action: action(t.order.Side), Kind: Trade,
+			Taker: leg(t.order, takerFee), Maker: leg(o, makerFee)}
+		d.events = append(d.events, e)
+		for _, a := range [2]*account{t.party.account, mp.account} {
+			d.size += legBytes + heldBytes + 2*len(a.code) + len(a.broker) + len(c.Symbol)
+		}
+		d.size += tradeBytes + len(c.Symbol) + len(e.Taker.ReferenceID) + len(e.Maker.ReferenceID)
+	}
+	d.trade(e, t.party, t.order.Value.code, price, signed, takerFee)
+	d.trade(e, mp, o.Value.code, price, -signed, makerFee)
+
+	m := d.touch(o)
+	m.amended = false
+	m.remaining -= steps
+	m.quote = m.quote.Add(notional)
+	m.status = order.PartiallyFilled
+	if m.remaining == 0 {
+		m.status = order.Filled
+	}
+	t.remaining -= steps
+	t.quote = t.quote.Add(notional)
+	t.at = price
+	if t.isCash() {
+		t.cashLeft = t.cashLeft.Sub(notional)
+	}
+	d.fills++
+	d.cut(mp, nil)
+	d.cut(t.party, t.order)
+}
+
+func leg(o *resting, fee fixed.Money) TradeLeg {
+	a := o.Value.holding.account
+	return TradeLeg{OrderCode: o.Value.code, CustomerCode: a.code, Broker: a.broker, Fee: fee, ReferenceID: o.Value.referenceID()}
+}
+
+// fate decides what becomes of a taker after its walk: its status and reason, and whether the rest of it rests.
+func (t *taker) fate(why stop) (rests bool) {
+	v := &t.order.Value
+	if t.isCash() {
+		t.amount = t.done()
+		t.remaining = 0
+		step := int64(0)
+		if t.at != 0 {
+			step = int64(v.holding.instrument.contract.MustNotional(t.at, 1))
+		}
+		if t.amount > 0 && (why == stopCash || int64(t.cashLeft) < step) {
+			t.status, t.reason = order.Filled, ""
+			return false
+		}
+		t.status, t.reason = order.Canceled, t.leftover(why)
+		return false
+	}
+	switch {
+	case t.remaining == 0:
+		t.status = order.Filled
+	case v.tif.Rests():
+		t.status = order.Open
+		if t.done() > 0 {
+			t.status = order.PartiallyFilled
+		}
+		return true
+	default:
+		t.status, t.reason = order.Canceled, t.leftover(why)
+	}
+	return false
+}
+
+// leftover is the reason for which what an order could not trade is canceled.
+func (t *taker) leftover(why stop) order.Reason {
+	if why == stopBound && t.protected {
+		return order.PriceProtection
+	}
+	return order.IOCRemainder
+}

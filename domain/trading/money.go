@@ -1,0 +1,115 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+)
+
+// makeDeposit decides a deposit.
+func (s *State) makeDeposit(at decide.Stamp, c decide.Command, ask *MakeDeposit) (decide.Decision, error) {
+	a, repeated, err := s.transferOf(c, ask.CustomerCode, ask.Currency, ask.Amount, ask.ReferenceID)
+	if err != nil || repeated.Repeated {
+		return repeated, err
+	}
+	external := s.venue[ledger.External].Sub(ask.Amount)
+	balance := a.balance.Add(ask.Amount)
+	if -external > maxNotional || balance > maxNotional {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "AMOUNT_ABOVE_MAXIMUM", Field: "amount", Message: "the venue cannot keep this much money"}
+	}
+	t := transaction(at, a, ledger.Deposit, ask.Amount, ask.ReferenceID)
+	t.Status, t.Balance = ledger.Completed, balance
+	return accepted(&DepositCompleted{t, outside(t, external)})
+}
+
+// transferOf checks what deposits and withdrawals have in common.
+func (s *State) transferOf(c decide.Command, customer, in string, amount fixed.Money, reference string) (*account, decide.Decision, error) {
+	a, err := s.anyCustomer(customer)
+	if err != nil {
+		return nil, decide.Decision{}, err
+	}
+	if known, ok := a.transfers[reference]; ok && reference != "" {
+		d, err := repeat(known.fingerprint, c.Kept.Fingerprint, known.sequence)
+		return a, d, err
+	}
+	var f faults
+	if in != currency {
+		f.add("currency", "UNSUPPORTED_CURRENCY", "currency must be %s", currency)
+	}
+	if amount <= 0 {
+		f.add("amount", "INVALID_AMOUNT", "amount must be positive")
+	}
+	if amount > maxNotional {
+		f.add("amount", "AMOUNT_ABOVE_MAXIMUM", "amount must not be above %s", maxNotional)
+	}
+	if reference != "" && !validReference(reference) {
+		f.add("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
+	}
+	return a, decide.Decision{}, f.first()
+}
+
+func transaction(at decide.Stamp, a *account, kind ledger.Type, amount fixed.Money, reference string) ledger.Transaction {
+	code := at.Derive(0)
+	if reference == "" {
+		reference = code.String()
+	}
+	return ledger.Transaction{Code: code, CustomerCode: a.code, Broker: a.broker, Type: kind, Currency: currency,
+		Amount: amount, Balance: a.balance, ReferenceID: reference, Created: at.Time, Updated: at.Time}
+}
+
+// outside is the movement of a transaction between the customer and the world outside.
+func outside(t ledger.Transaction, external fixed.Money) []ledger.Posting {
+	return []ledger.Posting{
+		{Code: t.Code, CustomerCode: t.CustomerCode, Type: t.Type, Currency: currency, Amount: t.Amount, Balance: t.Balance},
+		{Account: ledger.External, Type: t.Type, Currency: currency, Amount: -t.Amount, Balance: external},
+	}
+}
+
+// requestWithdrawal decides a withdrawal, which reserves its amount until it is completed or canceled.
+func (s *State) requestWithdrawal(at decide.Stamp, c decide.Command, ask *RequestWithdrawal) (decide.Decision, error) {
+	a, repeated, err := s.transferOf(c, ask.CustomerCode, ask.Currency, ask.Amount, ask.ReferenceID)
+	if err != nil || repeated.Repeated {
+		return repeated, err
+	}
+	if most := s.standing(a, at.Time, nil).Withdrawable(); ask.Amount > most {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Unacceptable, Code: "INSUFFICIENT_FUNDS", Field: "amount",
+			Message: "at most " + most.String() + " " + currency + " can be withdrawn"}
+	}
+	t := transaction(at, a, ledger.Withdrawal, -ask.Amount, ask.ReferenceID)
+	t.Status = ledger.Pending
+	return accepted(&WithdrawalRequested{t})
+}
+
+// pendingWithdrawal returns a withdrawal that waits for the operator.
+func (s *State) pendingWithdrawal(code decide.ID) (*withdrawal, error) {
+	w := s.withdrawals[code]
+	switch {
+	case w == nil:
+		return nil, decide.Refuse(decide.NotFound, "UNKNOWN_WITHDRAWAL", "there is no such withdrawal")
+	case w.transaction.Status != ledger.Pending:
+		return nil, decide.Refuse(decide.Conflict, "WITHDRAWAL_NOT_PENDING", "the withdrawal is "+string(w.transaction.Status))
+	}
+	return w, nil
+}
+
+// completeWithdrawal decides that a withdrawal is paid out.
+func (s *State) completeWithdrawal(at decide.Stamp, ask *CompleteWithdrawal) (decide.Decision, error) {
+	w, err := s.pendingWithdrawal(ask.Code)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	t := w.transaction
+	t.Status, t.Updated, t.Balance = ledger.Completed, at.Time, w.account.balance.Add(t.Amount)
+	return accepted(&WithdrawalCompleted{t, outside(t, s.venue[ledger.External].Sub(t.Amount))})
+}
+
+// cancelWithdrawal decides that a withdrawal is not paid out.
+func (s *State) cancelWithdrawal(at decide.Stamp, ask *CancelWithdrawal) (decide.Decision, error) {
+	w, err := s.pendingWithdrawal(ask.Code)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	t := w.transaction
+	t.Status, t.Updated, t.Balance = ledger.Canceled, at.Time, w.account.balance
+	return accepted(&WithdrawalCanceled{t})
+}

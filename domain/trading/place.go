@@ -1,0 +1,266 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/margin"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// placeOrder decides a new order.
+func (s *State) placeOrder(at decide.Stamp, c decide.Command, ask *PlaceOrder) (decide.Decision, error) {
+	a, err := s.customerOf(c.Actor, ask.CustomerCode)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	if ref := a.references.find(ask.ReferenceID, at.Time); ref != nil && ask.ReferenceID != "" {
+		return repeat(ref.fingerprint, c.Kept.Fingerprint, ref.sequence)
+	}
+	i, err := s.listed(ask.Symbol)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	wrong := faults(CheckOrder(i.contract, ask, at.Time))
+	if err := wrong.first(); err != nil {
+		return decide.Decision{}, err
+	}
+	if ask.Type.Conditional() {
+		return decide.Decision{}, decide.Refuse(decide.Unacceptable, "ORDER_TYPE_NOT_AVAILABLE", "stop and take-profit orders are not available yet")
+	}
+	d := s.newDraft(at, i)
+	t, err := d.entering(a, ask)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	reason := d.overrideLeverage(t.party, ask.Leverage)
+	t.order.Value.code = at.Derive(len(d.events))
+	slot := d.reserveSlot()
+	if reason == "" {
+		reason = d.admissible(t, true)
+	}
+	if reason == "" {
+		return d.execute(t, slot, c.Recorded())
+	}
+	return d.reject(t, slot, reason), nil
+}
+
+// entering makes the taker that a new order is at first.
+func (d *draft) entering(a *account, ask *PlaceOrder) (*taker, error) {
+	c := d.instrument.contract
+	p := d.party(a)
+	o := &resting{Side: sideOf(ask.Action), Value: live{holding: p.holding, cash: ask.CashAmount, created: d.at.Time,
+		updated: d.at.Time, reference: ask.ReferenceID, kind: ask.Type, tif: ask.timeInForce(),
+		postOnly: ask.PostOnly, reduceOnly: ask.ReduceOnly}}
+	t := &taker{order: o, party: p, cashLeft: ask.CashAmount}
+	t.expires = ask.ExpireTime
+	t.amount, _ = c.Steps(ask.Amount)
+	if o.Value.cash != 0 {
+		t.amount = c.MaxSteps
+	}
+	t.price, _ = c.Ticks(ask.LimitPrice)
+	t.remaining, t.updated = t.amount, d.at.Time
+	o.Price, o.Value.amount, o.Remaining = t.price, t.amount, t.amount
+	return t, d.fits(t)
+}
+
+// fits refuses an order whose notional, with all that is open on the instrument, could not be counted.
+func (d *draft) fits(t *taker) error {
+	i, price := d.instrument, max(t.price, 1)
+	if i.mark != 0 {
+		price = max(price, i.contract.LimitBound(true, i.mark))
+	}
+	total, ok := fixed.AddInt64(i.openInterest, t.amount)
+	if n, fits := i.contract.Notional(price, total); !ok || !fits || n > maxNotional {
+		if t.isCash() {
+			return nil // its amount is a bound, and its notional the cash amount
+		}
+		return &decide.Refusal{Kind: decide.Invalid, Code: "AMOUNT_ABOVE_MAXIMUM", Field: "amount", Message: "the order's notional, with the instrument's open interest, is too large"}
+	}
+	return nil
+}
+
+// reserveSlot keeps a place among the events for the order's own, whose figures are known only at the end; its code
+// is derived from the place.
+func (d *draft) reserveSlot() int {
+	d.events = append(d.events, nil)
+	d.size += orderBytes + 256
+	return len(d.events) - 1
+}
+
+// overrideLeverage applies the leverage that came with an order to the position and to what rests. It stays even if
+// the order is then rejected; if the margin does not allow it, nothing changes and the order is rejected.
+func (d *draft) overrideLeverage(p *party, leverage int) order.Reason {
+	if leverage == 0 || leverage == p.holding.leverage {
+		return ""
+	}
+	before := d.standing(p)
+	old := p.floor
+	p.floor = fixed.Leverage(leverage)
+	if !acceptable(before, d.standing(p)) {
+		p.floor = old
+		return order.InsufficientMargin
+	}
+	d.events = append(d.events, &LeverageSet{p.account.code, p.account.broker, d.instrument.contract.Symbol, leverage})
+	return ""
+}
+
+// acceptable is the margin rule: what is available stays at or above zero, or what is reserved does not rise.
+func acceptable(before, after margin.Standing) bool {
+	return after.Available() >= 0 || after.Reserved() <= before.Reserved()
+}
+
+// admissible checks a taker against the instrument's state and the account's position before it meets the book, and
+// sets how far it may go. It returns the reason to reject it, or "". A new order is also checked for room among the
+// reduce-only orders.
+func (d *draft) admissible(t *taker, entering bool) order.Reason {
+	i, v := d.instrument, &t.order.Value
+	buy := t.order.Side == book.Bid
+	status := i.status()
+	switch {
+	case status == market.CancelOnly, status == market.TradeHalt, status == market.Withdrawn:
+		return order.InstrumentHalted
+	case v.kind == order.Market && i.mark == 0 && i.contract.Status == market.Open:
+		return order.NoLiquidity
+	case status == market.PostOnly && !v.tif.Rests():
+		return order.InstrumentHalted
+	}
+	if v.kind == order.Market {
+		t.bound, t.protected = i.contract.MarketBound(buy, i.mark), true
+	} else {
+		t.bound = t.price
+		if i.mark != 0 && t.order.Side.Better(t.price, i.contract.LimitBound(buy, i.mark)) {
+			return order.PriceOutOfBand
+		}
+	}
+	if v.reduceOnly {
+		allowed := reducible(t.party.size, action(t.order.Side))
+		if allowed == 0 || entering && v.tif.Rests() && len(t.party.holding.reduceOnly) >= maxReduceOnly {
+			return order.ReduceOnlyInvalid
+		}
+		t.capTo(allowed)
+	}
+	first := d.opposite(t, false)
+	switch {
+	case status == market.PostOnly && first != nil:
+		return order.InstrumentHalted
+	case v.postOnly && first != nil:
+		return order.PostOnlyWouldCross
+	}
+	return d.liquidity(t)
+}
+
+// liquidity checks that a market or cash order finds anything to trade with.
+func (d *draft) liquidity(t *taker) order.Reason {
+	best := d.opposite(t, true)
+	if best == nil {
+		if t.order.Value.kind == order.Market {
+			return order.NoLiquidity
+		}
+		return ""
+	}
+	if t.isCash() {
+		c := d.instrument.contract
+		if int64(t.cashLeft)/int64(c.MustNotional(best.Price, 1)) < min(c.MinSteps, t.remaining) {
+			return order.CashAmountTooSmall
+		}
+	}
+	return ""
+}
+
+// opposite returns the first live order that the taker meets within its bound, its own ones left out if others is
+// set.
+func (d *draft) opposite(t *taker, others bool) *resting {
+	side := t.order.Side.Opposite()
+	for l := d.instrument.book.Best(side); l != nil && (t.bound == 0 || !side.Better(t.bound, l.Price)); l = l.Worse() {
+		for o := l.Front(); o != nil; o = o.Next() {
+			if !isOverdue(o, d.now) && !(others && o.Value.holding.account == t.party.account) {
+				return o
+			}
+		}
+	}
+	return nil
+}
+
+// execute lets the taker trade, judges the outcome as a whole, and decides the record or the first of several.
+func (d *draft) execute(t *taker, slot int, c decide.Recorded) (decide.Decision, error) {
+	before := d.standing(t.party)
+	d.releaseOld(t)
+	why := d.walk(t, recordBounds)
+	first := *t
+	d.write()
+	if why == stopFull {
+		d.quiet = true
+		why = d.walk(t, unbounded)
+	}
+	rests := t.fate(why)
+	if reason := d.judge(t, before, rests); reason != "" {
+		return d.reject(t, slot, reason), nil
+	}
+	if t.order.Value.tif == order.FOK && t.status != order.Filled {
+		return d.unfilled(t, slot), nil
+	}
+	if !d.quiet {
+		d.settleOrder(t, slot)
+		return decide.Decision{Outcome: decide.Accepted, Events: d.check()}, nil
+	}
+	first.status = order.PartiallyFilled
+	if first.done() == 0 {
+		first.status = order.Open
+	}
+	d.settleOrder(&first, slot)
+	opened := &SweepOpened{Kind: SweepOrder, CommandID: c.ID, CustomerCode: t.party.account.code,
+		Symbol: d.instrument.contract.Symbol, OrderCode: t.order.Value.code, Protected: t.protected}
+	if t.bound != 0 {
+		opened.Bound = d.instrument.contract.Price(t.bound)
+	}
+	d.events = append(d.events, opened)
+	return decide.Decision{Outcome: decide.Accepted, Events: d.check(), Pending: true}, nil
+}
+
+// judge applies the margin rule to all that the taker would do.
+func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason {
+	if t.order.Value.kind == order.Market && t.done() == 0 {
+		return order.NoLiquidity
+	}
+	if rests && !t.order.Value.reduceOnly {
+		n, ok := d.instrument.contract.Notional(t.price, t.remaining)
+		if !ok || !t.party.reserveFor(action(t.order.Side), n) {
+			return order.InsufficientMargin
+		}
+	}
+	if !acceptable(before, d.standing(t.party)) {
+		return order.InsufficientMargin
+	}
+	return ""
+}
+
+// settleOrder puts the order's event into its place.
+func (d *draft) settleOrder(t *taker, slot int) {
+	d.events[slot] = orderEvent(paint(t.order, t.price, t.terms), t.order.Resting() && t.done() == filled(t.order))
+}
+
+// reject drops all that the draft did but what precedes the order, and rejects it.
+func (d *draft) reject(t *taker, slot int, reason order.Reason) decide.Decision {
+	t.terms = terms{amount: t.order.Value.amount, remaining: t.order.Value.amount, status: order.Rejected, reason: reason,
+		expires: t.expires, updated: d.at.Time}
+	d.events = d.events[:slot+1]
+	d.settleOrder(t, slot)
+	return decide.Decision{Outcome: decide.Rejected, Events: d.events}
+}
+
+// unfilled drops all that the draft did likewise and cancels an order that had to fill at once in full.
+func (d *draft) unfilled(t *taker, slot int) decide.Decision {
+	decision := d.reject(t, slot, "")
+	t.status, t.reason = order.Canceled, order.FOKNotFillable
+	d.settleOrder(t, slot)
+	decision.Outcome = decide.Accepted
+	return decision
+}
+
+// check asserts what must hold of every record that moves money, and returns the events.
+func (d *draft) check() []decide.Event {
+	balanced(d.events)
+	return d.events
+}

@@ -1,0 +1,232 @@
+// Package trading composes the venue's rules into one decider for the journal "trading": customers and their accounts,
+// instruments and their books, orders, margin, money.
+//
+// A *State is the fold of the journal. Decide says what a command causes, as events; Evolve applies the events of a
+// record; due work (due.go) is decided by Step. Only Evolve changes the state. The read methods (views.go) are for
+// whoever follows the journal and may be called concurrently with each other, not with Evolve.
+//
+// Inside, prices are int64 ticks, amounts int64 steps, money int64 units of 10⁻⁸ USDC; package market says how they
+// relate. What is in an event is always the state afterwards, in full, in the interface's own terms: whoever shows an
+// order needs the one record that changed it last, and Evolve needs no arithmetic of its own for money.
+//
+// The files: asks.go and events.go are the commands and events; check.go what may be said of an order at all;
+// admin.go, money.go, place.go, amend.go, cancel.go the decisions; match.go the walk through the book; draft.go the
+// record in the making; evolve.go the fold; margin.go what accounts need and have; due.go what time brings.
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// Bounds of a record, and of what is remembered.
+const (
+	maxRecord      = 256 << 10 // bytes
+	maxFills       = 100
+	maxChanges     = 64
+	maxReduceOnly  = 20      // resting reduce-only orders of a customer on an instrument
+	maxReferences  = 100_000 // remembered references of final orders, a customer
+	rulesSupported = 1
+)
+
+// Rules returns the rules of the trading journal.
+func Rules() decide.Rules { return rules{} }
+
+type rules struct{}
+
+func (rules) Journal() string            { return "trading" }
+func (rules) NewState() decide.State     { return NewState() }
+func (rules) Registry() *decide.Registry { return registry() }
+func (rules) Limit() int                 { return maxRecord }
+
+// State is the fold of the trading journal.
+type State struct {
+	rules       int
+	time        decide.Time // of the last record
+	instruments map[string]*instrument
+	listing     []*instrument // in the order of listing, withdrawn ones included
+	accounts    map[string]*account
+	registered  []*account // in the order of registration
+	orders      map[decide.ID]*resting
+	recent      recent
+	withdrawals map[decide.ID]*withdrawal
+	venue       map[ledger.Account]fixed.Money
+	due         dueList
+	aside       []*dueEntry
+	running     *sweep
+	memory      decide.Memory
+	sources     map[string]applied
+	tracking    bool
+	changes     []touchedLevel
+}
+
+// applied is the last command taken over from another journal.
+type applied struct{ source, sequence int64 }
+
+// NewState returns the state before the first record.
+func NewState() *State {
+	return &State{
+		rules:       1,
+		instruments: make(map[string]*instrument),
+		accounts:    make(map[string]*account),
+		orders:      make(map[decide.ID]*resting),
+		withdrawals: make(map[decide.ID]*withdrawal),
+		venue:       make(map[ledger.Account]fixed.Money),
+		sources:     make(map[string]applied),
+	}
+}
+
+// instrument is a listed instrument with its book and prices.
+type instrument struct {
+	contract     *market.Contract
+	index        int // in the listing
+	book         book.Book[live]
+	mark         int64 // marks; 0 before the first index price
+	indexPrice   int64 // marks
+	indexTime    decide.Time
+	last         int64 // ticks; 0 before the first trade
+	openInterest int64 // steps, one side
+	clearing     fixed.Money
+}
+
+// status is what is in force: the operator's setting or an automatic guard, whichever is stricter.
+func (i *instrument) status() market.Status {
+	if i.mark == 0 {
+		return i.contract.Status.Stricter(market.PostOnly)
+	}
+	return i.contract.Status
+}
+
+// resting is a live order with its place in the book.
+type resting = book.Order[live]
+
+// live is what is kept of a live order beside price, side and what remains of it.
+type live struct {
+	code        decide.ID
+	holding     *holding
+	prev, next  *resting // of the account, in order of arrival
+	amount      int64    // steps
+	filledQuote fixed.Money
+	cash        fixed.Money // of a cash order that sweeps
+	created     decide.Time
+	updated     decide.Time
+	reference   string // "" for the code
+	due         *dueEntry
+	kind        order.Type
+	tif         order.TimeInForce
+	postOnly    bool
+	reduceOnly  bool
+}
+
+// filled returns how many steps of the order have traded.
+func filled(o *resting) int64 { return o.Value.amount - o.Remaining }
+
+// account is a customer's account.
+type account struct {
+	code, broker, name string
+	created, updated   decide.Time
+	balance            fixed.Money
+	pending            fixed.Money // withdrawals requested and not yet paid out
+	leverage           int         // of the default margins; 0 where percentages were given
+	initialMargin      fixed.Decimal
+	maintenanceMargin  fixed.Decimal
+	initial            fixed.Rate
+	maintenance        fixed.Rate
+	holdings           []*holding // by instrument, in the order of listing
+	first, last        *resting   // live orders in order of arrival
+	liveOrders         int
+	references         references
+	transfers          map[string]transfer // deposits and withdrawals by reference
+	deadMan            *dueEntry
+	deadManSeconds     int
+}
+
+// holding is what an account has on one instrument.
+type holding struct {
+	account    *account
+	instrument *instrument
+	size       int64       // steps, signed
+	cost       fixed.Money // signed
+	bids, asks fixed.Money // what rests, at its limit prices, without reduce-only orders
+	leverage   int         // override; 0 for none
+	ownFees    bool
+	maker      int64 // fees as parts of 10⁸, where ownFees is set
+	taker      int64
+	reduceOnly []*resting // in order of arrival
+	updated    decide.Time
+}
+
+// fees returns the maker and taker fees in force, as parts of 10⁸.
+func (h *holding) fees() (maker, taker int64) {
+	if h.ownFees {
+		return h.maker, h.taker
+	}
+	return h.instrument.contract.Maker, h.instrument.contract.Taker
+}
+
+// floor is the least initial margin rate: the override's, or the account's default.
+func (h *holding) floor() fixed.Rate {
+	if h.leverage != 0 {
+		return fixed.Leverage(h.leverage)
+	}
+	return h.account.initial
+}
+
+// on returns the account's holding on an instrument, or an empty one that is not part of the state.
+func (a *account) on(i *instrument) *holding {
+	for _, h := range a.holdings {
+		if h.instrument == i {
+			return h
+		}
+	}
+	return &holding{account: a, instrument: i}
+}
+
+// hold is on for Evolve: it makes the holding part of the state.
+func (a *account) hold(i *instrument) *holding {
+	at := len(a.holdings)
+	for n, h := range a.holdings {
+		if h.instrument == i {
+			return h
+		}
+		if h.instrument.index > i.index {
+			at = n
+			break
+		}
+	}
+	h := &holding{account: a, instrument: i}
+	a.holdings = append(a.holdings, nil)
+	copy(a.holdings[at+1:], a.holdings[at:])
+	a.holdings[at] = h
+	return h
+}
+
+// withdrawal is a withdrawal that was requested.
+type withdrawal struct {
+	transaction ledger.Transaction
+	account     *account
+}
+
+// transfer is a remembered deposit or withdrawal.
+type transfer struct {
+	fingerprint string
+	sequence    int64
+}
+
+// sweep is work in progress: a taker that needs more than one record, or a mass cancel.
+type sweep struct {
+	kind      SweepKind
+	command   decide.Recorded
+	started   decide.Time
+	account   *account    // of an order or mass cancel
+	symbol    *instrument // nil for all
+	reason    order.Reason
+	canceled  int
+	taker     *resting // not in the book
+	bound     int64
+	protected bool
+}

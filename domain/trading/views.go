@@ -1,0 +1,333 @@
+package trading
+
+import (
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// Customer is a customer account as it was registered.
+type Customer struct {
+	Code    string
+	Broker  string
+	Name    string
+	Created decide.Time
+}
+
+// Level is all that rests at one price.
+type Level struct {
+	Price  fixed.Decimal
+	Amount fixed.Decimal
+}
+
+// Instruments returns the listed instruments, in the order of their listing, with the operator's status.
+func (s *State) Instruments() []market.Instrument {
+	out := make([]market.Instrument, 0, len(s.listing))
+	for _, i := range s.listing {
+		if i.contract.Status != market.Withdrawn {
+			out = append(out, i.contract.Instrument)
+		}
+	}
+	return out
+}
+
+// Instrument returns an instrument, withdrawn or not.
+func (s *State) Instrument(symbol string) (market.Instrument, bool) {
+	if i := s.instruments[symbol]; i != nil {
+		return i.contract.Instrument, true
+	}
+	return market.Instrument{}, false
+}
+
+// Contract returns an instrument made ready for counting in ticks, steps and money, or nil.
+func (s *State) Contract(symbol string) *market.Contract {
+	if i := s.instruments[symbol]; i != nil {
+		return i.contract
+	}
+	return nil
+}
+
+// Status returns the status in force on an instrument: the strictest of the operator's and the automatic guards.
+func (s *State) Status(symbol string) (market.Status, bool) {
+	if i := s.instruments[symbol]; i != nil {
+		return i.status(), true
+	}
+	return "", false
+}
+
+// Customer returns a customer.
+func (s *State) Customer(code string) (Customer, bool) {
+	if a := s.accounts[code]; a != nil {
+		return a.customer(), true
+	}
+	return Customer{}, false
+}
+
+func (a *account) customer() Customer { return Customer{a.code, a.broker, a.name, a.created} }
+
+// CustomerBroker returns the broker that a customer belongs to.
+func (s *State) CustomerBroker(code string) (string, bool) {
+	if a := s.accounts[code]; a != nil {
+		return a.broker, true
+	}
+	return "", false
+}
+
+// CustomersOf returns a broker's customers in the order of their registration; all customers for "".
+func (s *State) CustomersOf(broker string) []Customer {
+	out := []Customer{}
+	for _, a := range s.registered {
+		if broker == "" || a.broker == broker {
+			out = append(out, a.customer())
+		}
+	}
+	return out
+}
+
+// Order returns a live order.
+func (s *State) Order(code decide.ID) (order.Order, bool) {
+	if o := s.orders[code]; o != nil {
+		return picture(o), true
+	}
+	return order.Order{}, false
+}
+
+// OpenOrders returns a customer's live orders in the order of their arrival.
+func (s *State) OpenOrders(customer string) []order.Order {
+	out := []order.Order{}
+	if a := s.accounts[customer]; a != nil {
+		for o := a.first; o != nil; o = o.Value.next {
+			out = append(out, picture(o))
+		}
+	}
+	return out
+}
+
+// Depth returns the best n levels of each side, bids descending, asks ascending. n below 1 means all.
+func (s *State) Depth(symbol string, n int) (bids, asks []Level) {
+	bids, asks = []Level{}, []Level{}
+	if i := s.instruments[symbol]; i != nil {
+		bids, asks = i.depth(book.Bid, n), i.depth(book.Ask, n)
+	}
+	return bids, asks
+}
+
+func (i *instrument) depth(side book.Side, n int) []Level {
+	out := []Level{}
+	for l := i.book.Best(side); l != nil && (n < 1 || len(out) < n); l = l.Worse() {
+		out = append(out, Level{i.contract.Price(l.Price), i.contract.Amount(l.Amount)})
+	}
+	return out
+}
+
+// BestBidAsk returns the best level of each side, zero where there is none.
+func (s *State) BestBidAsk(symbol string) (bid, ask Level) {
+	if i := s.instruments[symbol]; i != nil {
+		if l := i.book.Best(book.Bid); l != nil {
+			bid = Level{i.contract.Price(l.Price), i.contract.Amount(l.Amount)}
+		}
+		if l := i.book.Best(book.Ask); l != nil {
+			ask = Level{i.contract.Price(l.Price), i.contract.Amount(l.Amount)}
+		}
+	}
+	return bid, ask
+}
+
+// MarkPrice returns the mark price, zero before the first index price.
+func (s *State) MarkPrice(symbol string) fixed.Decimal {
+	if i := s.instruments[symbol]; i != nil && i.mark != 0 {
+		return i.contract.MarkPrice(i.mark)
+	}
+	return fixed.Decimal{}
+}
+
+// IndexPrice returns the last index price and when it came, zero before the first.
+func (s *State) IndexPrice(symbol string) (fixed.Decimal, decide.Time) {
+	if i := s.instruments[symbol]; i != nil && i.indexPrice != 0 {
+		return i.contract.MarkPrice(i.indexPrice), i.indexTime
+	}
+	return fixed.Decimal{}, 0
+}
+
+// LastPrice returns the price of the last trade, zero before the first.
+func (s *State) LastPrice(symbol string) fixed.Decimal {
+	if i := s.instruments[symbol]; i != nil && i.last != 0 {
+		return i.contract.Price(i.last)
+	}
+	return fixed.Decimal{}
+}
+
+// OpenInterest returns how many contracts are held long, which is how many are held short.
+func (s *State) OpenInterest(symbol string) fixed.Decimal {
+	if i := s.instruments[symbol]; i != nil {
+		return i.contract.Amount(i.openInterest)
+	}
+	return fixed.Decimal{}
+}
+
+// Balance returns a customer's balance: the sum of all completed transactions.
+func (s *State) Balance(customer string) (fixed.Money, bool) {
+	if a := s.accounts[customer]; a != nil {
+		return a.balance, true
+	}
+	return 0, false
+}
+
+// VenueBalance returns the balance of one of the venue's own accounts.
+func (s *State) VenueBalance(a ledger.Account) fixed.Money { return s.venue[a] }
+
+// Withdrawal returns a withdrawal as its last record left it.
+func (s *State) Withdrawal(code decide.ID) (ledger.Transaction, bool) {
+	if w := s.withdrawals[code]; w != nil {
+		return w.transaction, true
+	}
+	return ledger.Transaction{}, false
+}
+
+// CancelAllAfter returns when a customer's dead-man switch goes off; zero if it is not armed.
+func (s *State) CancelAllAfter(customer string) (timeoutSeconds int, expiresAt decide.Time) {
+	if a := s.accounts[customer]; a != nil && a.deadMan != nil {
+		return a.deadManSeconds, a.deadMan.time
+	}
+	return 0, 0
+}
+
+// ActiveRules returns the number of the rules in force.
+func (s *State) ActiveRules() int { return s.rules }
+
+// Time returns the time of the last record.
+func (s *State) Time() decide.Time { return s.time }
+
+// AsideEntries returns the due work that failed and waits to be put back.
+func (s *State) AsideEntries() []string {
+	out := []string{}
+	for _, e := range s.aside {
+		out = append(out, e.name())
+	}
+	return out
+}
+
+// FeeProfile is what a customer pays on an instrument, in basis points.
+type FeeProfile struct {
+	Symbol   string
+	MakerFee fixed.Decimal
+	TakerFee fixed.Decimal
+}
+
+// FeeProfile returns what a customer pays on every listed instrument: own values or the defaults.
+func (s *State) FeeProfile(customer string) ([]FeeProfile, bool) {
+	a := s.accounts[customer]
+	if a == nil {
+		return nil, false
+	}
+	out := []FeeProfile{}
+	for _, i := range s.listing {
+		if i.contract.Status == market.Withdrawn {
+			continue
+		}
+		maker, taker := a.on(i).fees()
+		out = append(out, FeeProfile{i.contract.Symbol, market.FeePoints(maker), market.FeePoints(taker)})
+	}
+	return out, true
+}
+
+// MarginProfile is an account's default margins and its overrides, in percent with 2 decimals, rounded up.
+type MarginProfile struct {
+	InitialMargin     fixed.Decimal
+	MaintenanceMargin fixed.Decimal
+	Instruments       []InstrumentMargin
+}
+
+// InstrumentMargin is an account's override on one instrument.
+type InstrumentMargin struct {
+	Symbol        string
+	Leverage      int
+	InitialMargin fixed.Decimal // what is in force: not below the instrument's own
+}
+
+// MarginProfile returns an account's default margins and overrides.
+func (s *State) MarginProfile(customer string) (MarginProfile, bool) {
+	a := s.accounts[customer]
+	if a == nil {
+		return MarginProfile{}, false
+	}
+	p := MarginProfile{a.initial.Percent(), a.maintenance.Percent(), []InstrumentMargin{}}
+	for _, h := range a.holdings {
+		if h.leverage != 0 && h.instrument.contract.Status != market.Withdrawn {
+			p.Instruments = append(p.Instruments, InstrumentMargin{h.instrument.contract.Symbol, h.leverage,
+				h.instrument.contract.InitialRate(fixed.Leverage(h.leverage)).Percent()})
+		}
+	}
+	return p, true
+}
+
+// BookChange is a price level that the last record changed.
+type BookChange struct {
+	Symbol string
+	Action order.Action // buy for bids
+	Price  fixed.Decimal
+	// Before and After are what rested at the price before and after the record; zero for nothing.
+	Before fixed.Decimal
+	After  fixed.Decimal
+}
+
+type touchedLevel struct {
+	instrument *instrument
+	side       book.Side
+	price      int64
+	before     int64
+}
+
+// TrackBook makes the state remember which price levels each record changed. It is off by default, since an owner
+// has no use for it.
+func (s *State) TrackBook() { s.tracking = true }
+
+// BookChanges returns the price levels that the last record changed, by instrument in the order of listing, bids
+// before asks, each from the best price. A level that ended as it began is left out.
+func (s *State) BookChanges() []BookChange {
+	touched := slices.Clone(s.changes)
+	slices.SortFunc(touched, func(a, b touchedLevel) int {
+		switch {
+		case a.instrument != b.instrument:
+			return a.instrument.index - b.instrument.index
+		case a.side != b.side:
+			return int(a.side) - int(b.side)
+		case a.side.Better(a.price, b.price):
+			return -1
+		}
+		return 1
+	})
+	out := []BookChange{}
+	for _, t := range touched {
+		after := int64(0)
+		if l := t.instrument.book.Level(t.side, t.price); l != nil {
+			after = l.Amount
+		}
+		if after == t.before {
+			continue
+		}
+		c := t.instrument.contract
+		out = append(out, BookChange{c.Symbol, action(t.side), c.Price(t.price), c.Amount(t.before), c.Amount(after)})
+	}
+	return out
+}
+
+// action returns the action of the orders that rest on a side.
+func action(s book.Side) order.Action {
+	if s == book.Bid {
+		return order.Buy
+	}
+	return order.Sell
+}
+
+func sideOf(a order.Action) book.Side {
+	if a == order.Buy {
+		return book.Bid
+	}
+	return book.Ask
+}
