@@ -24,7 +24,9 @@ type Fold struct {
 	listeners []*listener
 }
 
-type listener struct{ call func(journal.Entry, decide.State) }
+type listener struct {
+	call func(journal.Entry, decide.State)
+}
 
 // Option changes how a fold starts.
 type Option func(*Fold)

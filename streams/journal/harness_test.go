@@ -251,21 +251,27 @@ func (r *rig) start() *rig {
 	r.t.Helper()
 	r.prefix = fmt.Sprintf("t%d-", time.Now().UnixNano())
 	r.rules = newRules()
-	r.client = r.newClient(nil)
+	r.client = r.newClient(nil, nil)
 	if err := r.client.EnsureTopics(r.context(), "trading"); err != nil {
 		r.t.Fatal(err)
 	}
 	return r
 }
 
-func (r *rig) newClient(clock journal.Clock) *journal.Client {
+// newClient makes another client of the cluster, with its own clock and behind its own gate where they are given.
+func (r *rig) newClient(clock journal.Clock, g *gate) *journal.Client {
 	r.t.Helper()
 	level := slog.LevelError + 4
 	if os.Getenv("TEST_LOG") != "" {
 		level = slog.LevelDebug
 	}
 	r.metrics = journal.NewMetrics()
-	c, err := journal.NewClient(journal.Config{Brokers: r.brokers, Prefix: r.prefix, Clock: clock, Metrics: r.metrics,
+	var options []kgo.Opt
+	if g != nil {
+		options = append(options, g.option())
+		r.t.Cleanup(g.release)
+	}
+	c, err := journal.NewClient(journal.Config{Brokers: r.brokers, Prefix: r.prefix, Clock: clock, Metrics: r.metrics, Options: options,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))})
 	if err != nil {
 		r.t.Fatal(err)
@@ -280,6 +286,17 @@ func (r *rig) context() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	r.t.Cleanup(cancel)
 	return ctx
+}
+
+// gatedOwner is an owner whose client stands behind a gate.
+func (r *rig) gatedOwner(node string, deadline time.Duration) (*running, *gate) {
+	r.t.Helper()
+	g := newGate()
+	cfg := r.ownerConfig(node)
+	cfg.Client, cfg.Deadline = r.newClient(nil, g), deadline
+	o := r.run(cfg)
+	r.t.Cleanup(g.release)
+	return o, g
 }
 
 // running is an owner with its Run.
@@ -365,7 +382,7 @@ func (x *running) do(c decide.Command) journal.Result {
 	return r
 }
 
-// go_ submits in the background.
+// start submits in the background.
 func (x *running) start(c decide.Command) <-chan outcome {
 	ch := make(chan outcome, 1)
 	go func() {
