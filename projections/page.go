@@ -102,9 +102,9 @@ type List[T any] struct {
 	Columns string // what Scan reads, in its order
 	From    string // the table, or a join
 	Where   Where
-	Keys    [2]string // the columns of a row's key, for a paged list
-	Order   string    // for a bounded list
-	Limit   int       // for a bounded list; 0 means none
+	Keys    []string // the columns of a row's key, for a paged list: sequence and, unless it is always 0, ordinal
+	Order   string   // for a bounded list
+	Limit   int      // for a bounded list; 0 means none
 	Scan    func(row pgx.CollectableRow, into *T, key ...any) error
 }
 
@@ -157,36 +157,36 @@ func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 	if p.Descending {
 		forward, away = "<", ">="
 	}
-	key := "(" + l.Keys[0] + ", " + l.Keys[1] + ")"
 	where := l.Where.clone()
 	var beyond []Statement // what tells whether there are rows on the far side of a cursor
 	var behind, ahead bool
 	exists := func(operator string, k Key, into *bool) {
 		w := l.Where.clone()
-		w.And(key+" "+operator+" (?, ?)", k.Sequence, k.Ordinal)
+		l.compare(&w, operator, k)
 		beyond = append(beyond, Statement{"SELECT EXISTS (SELECT FROM " + l.From + w.sql() + ")", w.args, func(rows pgx.Rows) (err error) {
 			*into, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 			return err
 		}})
 	}
 	if p.After != nil {
-		where.And(key+" "+forward+" (?, ?)", p.After.Sequence, p.After.Ordinal)
+		l.compare(&where, forward, *p.After)
 		exists(away, *p.After, &behind)
 	}
 	if p.Before != nil {
-		where.And(key+" "+opposite(forward)+" (?, ?)", p.Before.Sequence, p.Before.Ordinal)
+		l.compare(&where, opposite(forward), *p.Before)
 		exists(opposite(away), *p.Before, &ahead)
 	}
 	direction := " ASC"
 	if p.Descending != backwards {
 		direction = " DESC"
 	}
-	sql := "SELECT " + l.Columns + ", " + l.Keys[0] + ", " + l.Keys[1] + " FROM " + l.From + where.sql() +
-		" ORDER BY " + l.Keys[0] + direction + ", " + l.Keys[1] + direction + " LIMIT " + strconv.Itoa(p.Size+1)
+	sql := "SELECT " + l.Columns + ", " + strings.Join(l.Keys, ", ") + " FROM " + l.From + where.sql() +
+		" ORDER BY " + strings.Join(l.Keys, direction+", ") + direction + " LIMIT " + strconv.Itoa(p.Size+1)
 	var rows []Row[T]
 	read := Statement{sql, where.args, func(r pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(r, func(row pgx.CollectableRow) (v Row[T], err error) {
-			return v, l.Scan(row, &v.Value, &v.Key.Sequence, &v.Key.Ordinal)
+			key := []any{&v.Key.Sequence, &v.Key.Ordinal}
+			return v, l.Scan(row, &v.Value, key[:len(l.Keys)]...)
 		})
 		return err
 	}}
@@ -203,6 +203,15 @@ func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 		return Paged[T]{Rows: rows, HasNext: ahead, HasPrevious: more, AsOf: asOf}, nil
 	}
 	return Paged[T]{Rows: rows, HasNext: more || ahead, HasPrevious: behind, AsOf: asOf}, nil
+}
+
+// compare adds "the row's key is beyond k".
+func (l List[T]) compare(w *Where, operator string, k Key) {
+	if len(l.Keys) == 1 {
+		w.And(l.Keys[0]+" "+operator+" ?", k.Sequence)
+		return
+	}
+	w.And("("+strings.Join(l.Keys, ", ")+") "+operator+" (?, ?)", k.Sequence, k.Ordinal)
 }
 
 func opposite(operator string) string {

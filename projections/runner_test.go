@@ -113,19 +113,22 @@ func TestTwoRunnersApplyOnce(t *testing.T) {
 	log := projectiontest.NewLog(entries[:1500]...)
 	log.Chunk = 50
 	first, stop := start(t, pool, log)
-	second, _ := start(t, pool, log)
+	second, stopSecond := start(t, pool, log)
 	wait(t, first, 1499)
 	wait(t, second, 1499) // whichever stands by sees what the other one applied
 	if first.Active() == second.Active() {
 		t.Errorf("both runners active: %v", first.Active())
 	}
 	if second.Active() {
-		first, second = second, first
+		second, stop = first, stopSecond
 	}
 	log.Append(entries[1500:]...)
 	wait(t, second, 2000)
-	stop() // one of the two; the other goes on
+	stop() // the one that applies; the other takes over
 	wait(t, second, 2999)
+	if !second.Active() {
+		t.Error("the runner that is left stands by")
+	}
 	same(t, digests(t, pool), want)
 }
 

@@ -30,7 +30,7 @@ func ByCode(ctx context.Context, db projections.DB, broker, code string) (v Cust
 }
 
 func registry(broker string) projections.List[Customer] {
-	l := projections.List[Customer]{Journal: "trading", From: "customers", Keys: [2]string{"sequence", "ordinal"},
+	l := projections.List[Customer]{Journal: "trading", From: "customers", Keys: []string{"sequence", "ordinal"},
 		Columns: "customer_code, broker, name, created, sequence",
 		Scan: func(row pgx.CollectableRow, v *Customer, key ...any) error {
 			return row.Scan(append([]any{&v.CustomerCode, &v.Broker, &v.Name, c.IntoTime(&v.Created), &v.Sequence}, key...)...)

@@ -52,7 +52,7 @@ func ByReference(ctx context.Context, db projections.DB, customer string, kind l
 }
 
 func transactions(broker, customer string) projections.List[Transaction] {
-	l := projections.List[Transaction]{Journal: "trading", From: "transactions", Keys: [2]string{"sequence", "ordinal"},
+	l := projections.List[Transaction]{Journal: "trading", From: "transactions", Keys: []string{"sequence", "ordinal"},
 		Columns: `code, customer_code, broker, type, currency, amount::text, status, balance::text, symbol, order_code,
 			reference_id, created, updated, changed_sequence`, Scan: scan}
 	l.Where.AndText("broker", broker)

@@ -62,7 +62,7 @@ func ByReference(ctx context.Context, db projections.DB, s Scope, reference stri
 
 func list(f Filter) projections.List[Order] {
 	l := projections.List[Order]{Journal: "trading", From: "orders", Columns: selected, Scan: scan,
-		Keys: [2]string{"created_sequence", "created_ordinal"}}
+		Keys: []string{"created_sequence", "created_ordinal"}}
 	l.Where.AndText("broker", f.Broker)
 	l.Where.AndText("customer_code", f.CustomerCode)
 	l.Where.AndText("symbol", f.Symbol)

@@ -83,7 +83,7 @@ func LastTaken(ctx context.Context, db projections.DB, name string) (sequence, a
 }
 
 func list(name string) projections.List[Record] {
-	l := projections.List[Record]{Journal: name, From: "records", Keys: [2]string{"sequence", "0"}, Scan: scan,
+	l := projections.List[Record]{Journal: name, From: "records", Keys: []string{"sequence"}, Scan: scan,
 		Columns: `journal, sequence, "offset", hash, time, outcome, command_id, command_type, sub, broker, customer_code, system`}
 	l.Where.And("journal = ?", name)
 	return l

@@ -21,7 +21,7 @@ type Filter struct {
 
 // Page returns a page of the trades of customers.
 func Page(ctx context.Context, db projections.DB, f Filter, p projections.Page) (projections.Paged[Trade], error) {
-	l := projections.List[Trade]{Journal: "trading", From: "trades", Keys: [2]string{"sequence", "ordinal"}, Scan: scan,
+	l := projections.List[Trade]{Journal: "trading", From: "trades", Keys: []string{"sequence", "ordinal"}, Scan: scan,
 		Columns: `code, order_code, customer_code, broker, symbol, action, price::text, amount::text, notional::text,
 			fee::text, fee_currency, role, type, reference_id, time, sequence`}
 	l.Where.AndText("broker", f.Broker)
@@ -61,7 +61,7 @@ func MostRecent(ctx context.Context, db projections.DB, f MarketFilter, limit in
 }
 
 func market(f MarketFilter) projections.List[MarketTrade] {
-	l := projections.List[MarketTrade]{Journal: "trading", From: "market_trades", Keys: [2]string{"sequence", "ordinal"},
+	l := projections.List[MarketTrade]{Journal: "trading", From: "market_trades", Keys: []string{"sequence", "ordinal"},
 		Columns: "code, symbol, price::text, amount::text, action, type, time, sequence", Scan: scanMarket}
 	l.Where.AndText("symbol", f.Symbol)
 	f.Span.In(&l.Where, "trading")
