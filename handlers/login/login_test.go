@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 	"github.com/lestrrat-go/jwx/v2/jwk"
@@ -463,4 +464,24 @@ func TestDirectory(t *testing.T) {
 	if _, ok := directory.PublicKey("nothing"); ok {
 		t.Error("an unknown key is known")
 	}
+}
+
+// FuzzCredentials looks for a form that is read with something in it that must not get further.
+func FuzzCredentials(f *testing.F) {
+	for _, s := range []string{"", "username=a&password=b", "username=%00&password=%ff", "grant_type=x;", "username=a&username=b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		r := httptest.NewRequest(http.MethodPost, "/auth/jwt/login", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		username, password, err := credentials(echo.New().NewContext(r, httptest.NewRecorder()))
+		if err != nil {
+			return
+		}
+		for _, s := range []string{username, password} {
+			if s == "" || len(s) > MaxPassword || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+				t.Fatalf("%q gives %q", body, s)
+			}
+		}
+	})
 }

@@ -54,6 +54,9 @@ func readBody(c echo.Context) ([]byte, *Problem) {
 		return nil, NewProblem(http.StatusUnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE",
 			"The body must be sent as application/json.")
 	}
+	if e := r.Header.Get(echo.HeaderContentEncoding); e != "" && !strings.EqualFold(e, "identity") {
+		return nil, NewProblem(http.StatusUnsupportedMediaType, "UNSUPPORTED_CONTENT_ENCODING", "The body must not be compressed.")
+	}
 	if r.ContentLength > MaxBody {
 		return nil, tooLarge()
 	}

@@ -2,91 +2,12 @@ package web
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
-
-// A Rule judges the text of a string or a decimal. It returns an empty code if there is nothing wrong.
-type Rule func(text string) (code, message string)
-
-// MaxLength allows at most n characters.
-func MaxLength(n int) Rule {
-	return func(s string) (string, string) {
-		if utf8.RuneCountInString(s) > n {
-			return TooLong, "the text is longer than " + strconv.Itoa(n) + " characters"
-		}
-		return "", ""
-	}
-}
-
-// Match allows what the expression, which should be anchored, matches.
-func Match(re *regexp.Regexp) Rule {
-	return func(s string) (string, string) {
-		if !re.MatchString(s) {
-			return InvalidValue, "the value must match " + re.String()
-		}
-		return "", ""
-	}
-}
-
-// Characters allows 1 to limit characters out of letters, digits and the extra ones given: the shape of codes,
-// reference ids and keys.
-func Characters(limit int, extra string) Rule {
-	return func(s string) (string, string) {
-		if s != "" && len(s) <= limit && onlyOf(s, extra) {
-			return "", ""
-		}
-		return InvalidValue, "the value must be 1 to " + strconv.Itoa(limit) + " characters out of letters, digits and " + extra
-	}
-}
-
-func onlyOf(s, extra string) bool {
-	for i := range len(s) {
-		c := s[i]
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (c < '0' || c > '9') && strings.IndexByte(extra, c) < 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// Reference is the shape of reference ids and idempotency keys: [A-Za-z0-9._:-]{1,64}.
-func Reference(s string) (code, message string) { return Characters(64, "._:-")(s) }
-
-// CustomerCode is the shape of customer codes: [A-Za-z0-9._-]{1,32}.
-func CustomerCode(s string) (code, message string) { return Characters(32, "._-")(s) }
-
-// Positive allows decimals above zero.
-func Positive(s string) (code, message string) {
-	if strings.HasPrefix(s, "-") || strings.Trim(s, "0.") == "" {
-		return OutOfRange, "the value must be greater than zero"
-	}
-	return "", ""
-}
-
-// NotNegative allows decimals from zero.
-func NotNegative(s string) (code, message string) {
-	if strings.HasPrefix(s, "-") && strings.Trim(s, "-0.") != "" {
-		return OutOfRange, "the value must not be negative"
-	}
-	return "", ""
-}
-
-// MaxDecimals allows at most n digits after the point.
-func MaxDecimals(n int) Rule {
-	return func(s string) (string, string) {
-		if i := strings.IndexByte(s, '.'); i >= 0 && len(s)-i-1 > n {
-			return TooManyDigits, "the value must have at most " + strconv.Itoa(n) + " decimals"
-		}
-		return "", ""
-	}
-}
 
 // String reads a required string. It is never empty and never holds control characters.
 func (f *Form) String(name string, rules ...Rule) string { return f.string(name, true, rules).Value }
@@ -126,15 +47,6 @@ func stringFault(n *node, rules []Rule) (code, message string) {
 	return judge(n.text, rules)
 }
 
-func judge(text string, rules []Rule) (code, message string) {
-	for _, rule := range rules {
-		if code, message := rule(text); code != "" {
-			return code, message
-		}
-	}
-	return "", ""
-}
-
 // Enum reads a required string that is one of those given.
 func (f *Form) Enum(name string, allowed ...string) string {
 	return f.string(name, true, []Rule{OneOf(allowed...)}).Value
@@ -143,18 +55,6 @@ func (f *Form) Enum(name string, allowed ...string) string {
 // OptionalEnum reads a string that may be absent and is otherwise one of those given.
 func (f *Form) OptionalEnum(name string, allowed ...string) Optional[string] {
 	return f.string(name, false, []Rule{OneOf(allowed...)})
-}
-
-// OneOf allows the values given.
-func OneOf(allowed ...string) Rule {
-	return func(s string) (string, string) {
-		for _, a := range allowed {
-			if s == a {
-				return "", ""
-			}
-		}
-		return InvalidValue, "the value must be one of " + strings.Join(allowed, ", ")
-	}
 }
 
 // Strings reads a required array of strings, each of which the rules allow.

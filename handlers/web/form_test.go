@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 )
@@ -222,6 +223,14 @@ func TestBodyTypeAndSize(t *testing.T) {
 	}
 }
 
+func TestCompressedBody(t *testing.T) {
+	c := post(`{}`)
+	c.Request().Header.Set("Content-Encoding", "gzip")
+	if got := strings.Join(found(t, Body(c).Done()), ", "); got != "UNSUPPORTED_CONTENT_ENCODING" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestQuery(t *testing.T) {
 	tests := []struct{ query, want string }{
 		{"", ""},
@@ -349,6 +358,32 @@ func FuzzBody(f *testing.F) {
 		}
 		if f := again.Canonical(); !stdjson.Valid(f) {
 			t.Fatalf("the canonical form %q is not JSON", f)
+		}
+	})
+}
+
+// FuzzQuery looks for a query that is read with something in it that no reader may let through.
+func FuzzQuery(f *testing.F) {
+	for _, s := range []string{"", "symbol=a", "symbol=%00", "symbol=%ff&x=1", "after=MTox", "symbol=a&symbol=b", "sort=asc;", "=1&="} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		c := get("")
+		c.Request().URL.RawQuery = query
+		q := Query(c)
+		symbol := q.OptionalString("symbol")
+		page := q.Page(true)
+		if err := q.Done(); err != nil {
+			found(t, err)
+			return
+		}
+		for _, s := range []string{symbol.Value, page.After, page.Before} {
+			if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+				t.Fatalf("%q gives %q", query, s)
+			}
+		}
+		if page.Size < 1 || page.Size > MaxPageSize {
+			t.Fatalf("%q gives a page of %d", query, page.Size)
 		}
 	})
 }

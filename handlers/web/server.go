@@ -131,8 +131,10 @@ func observe(log *slog.Logger, m *metrics) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			start := time.Now()
-			m.active.Inc()
-			defer m.active.Dec()
+			if !c.IsWebSocket() { // a socket stays for hours
+				m.active.Inc()
+				defer m.active.Dec()
+			}
 			err := next(c)
 			code := ""
 			if err != nil {
@@ -146,11 +148,15 @@ func observe(log *slog.Logger, m *metrics) echo.MiddlewareFunc {
 			if !knownMethod(method) {
 				method = "other"
 			}
-			took := time.Since(start)
-			m.seconds.WithLabelValues(method, route, strconv.Itoa(c.Response().Status)).Observe(took.Seconds())
+			took, status := time.Since(start), c.Response().Status
+			if err == nil && c.IsWebSocket() && !c.Response().Committed {
+				status = http.StatusSwitchingProtocols // and what took so long was the session
+			} else {
+				m.seconds.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
+			}
 			attrs := []slog.Attr{
 				slog.String("request_id", RequestID(c)), slog.String("method", method), slog.String("route", route),
-				slog.String("path", c.Request().URL.Path), slog.Int("status", c.Response().Status),
+				slog.String("path", c.Request().URL.Path), slog.Int("status", status),
 				slog.Duration("took", took), slog.Int64("bytes", c.Response().Size),
 			}
 			if code != "" {

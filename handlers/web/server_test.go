@@ -472,14 +472,15 @@ func TestPassOn(t *testing.T) {
 
 func TestPassOnLosesTheConnection(t *testing.T) {
 	o := Options{ForwardKey: []byte("shared")}
-	var sent string
+	arrived := make(chan string, 1)
 	owner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		sent = provenCommand(o.ForwardKey, r.Header.Get(headerForwarded), r).String()
+		arrived <- provenCommand(o.ForwardKey, r.Header.Get(headerForwarded), r).String()
 		panic(http.ErrAbortHandler)
 	}))
 	defer owner.Close()
 	first := startNode(t, o, &owner.URL)
 	status, _, answer := send(t, first.URL+"/v1/things")
+	sent := <-arrived
 	if status != 503 || answer["code"] != "OUTCOME_UNKNOWN" || answer["command_id"] != sent || sent == (decide.ID{}).String() {
 		t.Errorf("got %d %v, the owner saw command %s", status, answer, sent)
 	}
