@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	venue "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+)
+
+// maxAccountLeverage is the greatest leverage of an account's default margins.
+const maxAccountLeverage = 100
+
+// margins are an account's default margins, in percent.
+type margins struct {
+	CustomerCode      string        `json:"customer_code"`
+	Leverage          *int          `json:"leverage"`
+	InitialMargin     fixed.Decimal `json:"initial_margin"`
+	MaintenanceMargin fixed.Decimal `json:"maintenance_margin"`
+}
+
+// setMarginProfile sets an account's default margins: by a leverage, or by both percentages.
+func (h *Handler) setMarginProfile(c echo.Context) error {
+	if err := web.Query(c).Done(); err != nil {
+		return err
+	}
+	body := web.Body(c)
+	ask := &venue.SetMarginProfile{
+		CustomerCode:      web.Param(c, "customer_code"),
+		Leverage:          int(body.OptionalLeverage("leverage", maxAccountLeverage).Value),
+		InitialMargin:     body.OptionalDecimal("initial_margin", web.Positive, web.MaxDecimals(4)).Value,
+		MaintenanceMargin: body.OptionalDecimal("maintenance_margin", web.Positive, web.MaxDecimals(4)).Value,
+	}
+	percentages := body.Has("initial_margin") || body.Has("maintenance_margin")
+	switch {
+	case body.Has("leverage") && percentages:
+		body.Fault("leverage", "NOT_ALLOWED", "either leverage or the two margins may be given")
+	case !body.Has("leverage") && !percentages:
+		body.Fault("leverage", web.Required, "either leverage or the two margins are required")
+	case percentages:
+		for _, name := range []string{"initial_margin", "maintenance_margin"} {
+			if !body.Has(name) {
+				body.Fault(name, web.Required, "both margins are required")
+			}
+		}
+	}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	result, cmd, err := h.submit(c, tradingJournal, venue.CommandSetMarginProfile, ask, body)
+	if err != nil {
+		return err
+	}
+	e, err := trading.Answer[*venue.MarginProfileSet](result, cmd)
+	if err != nil {
+		return err
+	}
+	out := margins{e.CustomerCode, nil, trading.Percent(e.InitialMargin), trading.Percent(e.MaintenanceMargin)}
+	if e.Leverage != 0 {
+		out.Leverage = &e.Leverage
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+func (h *Handler) setFees(c echo.Context) error {
+	if err := web.Query(c).Done(); err != nil {
+		return err
+	}
+	body := web.Body(c)
+	ask := trading.ReadFees(c, body, true)
+	if err := body.Done(); err != nil {
+		return err
+	}
+	result, cmd, err := h.submit(c, tradingJournal, venue.CommandSetFeeProfile, ask, body)
+	if err != nil {
+		return err
+	}
+	e, err := trading.Answer[*venue.FeeProfileSet](result, cmd)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, trading.NewFeeProfileItem(e))
+}

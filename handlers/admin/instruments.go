@@ -1,0 +1,251 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	venue "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// maxTiers bounds the margin brackets of a request.
+const maxTiers = 32
+
+// instrument is an instrument with its risk parameters. Its status is the operator's own setting.
+type instrument struct {
+	Symbol                 string        `json:"symbol"`
+	Underlying             string        `json:"underlying"`
+	QuoteCurrency          string        `json:"quote_currency"`
+	SettlementCurrency     string        `json:"settlement_currency"`
+	Status                 string        `json:"status"`
+	PriceTick              fixed.Decimal `json:"price_tick"`
+	AmountStep             fixed.Decimal `json:"amount_step"`
+	MinAmount              fixed.Decimal `json:"min_amount"`
+	MaxAmount              fixed.Decimal `json:"max_amount"`
+	ContractSize           fixed.Decimal `json:"contract_size"`
+	InitMarginReq          fixed.Decimal `json:"init_margin_req"`
+	MaintMarginReq         fixed.Decimal `json:"maint_margin_req"`
+	MaxLeverage            int           `json:"max_leverage"`
+	FundingIntervalSeconds int           `json:"funding_interval_seconds"`
+	PriceBand              fixed.Decimal `json:"price_band"`
+	LimitBand              fixed.Decimal `json:"limit_band"`
+	MakerFee               fixed.Decimal `json:"maker_fee"`
+	TakerFee               fixed.Decimal `json:"taker_fee"`
+	IndexStaleSeconds      int           `json:"index_stale_seconds"`
+	Tiers                  []tier        `json:"tiers"`
+}
+
+// tier is a margin bracket. The last one has no end.
+type tier struct {
+	UpTo           *fixed.Money  `json:"up_to"`
+	InitMarginReq  fixed.Decimal `json:"init_margin_req"`
+	MaintMarginReq fixed.Decimal `json:"maint_margin_req"`
+}
+
+func newInstrument(i *market.Instrument) instrument {
+	out := instrument{i.Symbol, i.Underlying, i.QuoteCurrency, i.SettlementCurrency, string(i.Status), i.PriceTick, i.AmountStep,
+		i.MinAmount, i.MaxAmount, i.ContractSize, trading.Percent(i.InitMarginReq), trading.Percent(i.MaintMarginReq),
+		i.MaxLeverage, i.FundingIntervalSeconds, i.PriceBand, i.LimitBand, i.MakerFee, i.TakerFee, i.IndexStaleSeconds, []tier{}}
+	for _, t := range i.Tiers {
+		shown := tier{nil, t.InitMarginReq, t.MaintMarginReq}
+		if t.UpTo != 0 {
+			shown.UpTo = &t.UpTo
+		}
+		out.Tiers = append(out.Tiers, shown)
+	}
+	return out
+}
+
+func decimal(coef int64, scale uint8) fixed.Decimal { return fixed.Decimal{Coef: coef, Scale: scale} }
+
+// listInstrument lists a new instrument. Which parameters go together is a matter of package market, asked here so
+// that all faults come at once; the engine asks again.
+func (h *Handler) listInstrument(c echo.Context) error {
+	if err := web.Query(c).Done(); err != nil {
+		return err
+	}
+	body := web.Body(c)
+	i := market.Instrument{
+		Symbol:                 body.String("symbol"),
+		Underlying:             body.String("underlying"),
+		QuoteCurrency:          body.OptionalString("quote_currency").Or("USDC"),
+		SettlementCurrency:     body.OptionalString("settlement_currency").Or("USDC"),
+		Status:                 market.Status(body.OptionalEnum("status", statuses()...).Or(string(market.Open))),
+		PriceTick:              body.Decimal("price_tick", web.Positive),
+		AmountStep:             body.Decimal("amount_step", web.Positive),
+		MaxAmount:              body.Decimal("max_amount", web.Positive),
+		ContractSize:           body.OptionalDecimal("contract_size", web.Positive).Or(decimal(1, 0)),
+		InitMarginReq:          body.Decimal("init_margin_req", web.Positive),
+		MaintMarginReq:         body.Decimal("maint_margin_req", web.Positive),
+		MaxLeverage:            int(body.OptionalInteger("max_leverage", 1, 100).Or(13)),
+		FundingIntervalSeconds: int(body.OptionalInteger("funding_interval_seconds", 60, 7*86400).Or(3600)),
+		PriceBand:              body.OptionalDecimal("price_band", web.Positive).Or(decimal(500, 2)),
+		LimitBand:              body.OptionalDecimal("limit_band", web.Positive).Or(decimal(2000, 2)),
+		MakerFee:               body.OptionalDecimal("maker_fee").Or(decimal(2, 0)),
+		TakerFee:               body.OptionalDecimal("taker_fee").Or(decimal(5, 0)),
+		IndexStaleSeconds:      int(body.OptionalInteger("index_stale_seconds", 0, 7*86400).Value),
+		Tiers:                  tiers(body),
+	}
+	i.MinAmount = body.OptionalDecimal("min_amount", web.Positive).Or(i.AmountStep)
+	i = i.Normal()
+	for _, f := range i.Check() {
+		if !body.Faulty(f.Field) {
+			body.Fault(f.Field, web.InvalidValue, f.Field+" "+f.Message)
+		}
+	}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	result, cmd, err := h.submit(c, tradingJournal, venue.CommandListInstrument, &venue.ListInstrument{Instrument: i}, body)
+	if err != nil {
+		return err
+	}
+	e, err := trading.Answer[*venue.InstrumentListed](result, cmd)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, newInstrument(&e.Instrument))
+}
+
+func statuses() []string {
+	return []string{string(market.Open), string(market.PostOnly), string(market.CancelOnly), string(market.TradeHalt)}
+}
+
+func tiers(f *web.Form) []market.Tier {
+	var out []market.Tier
+	f.OptionalObjects("tiers", 1, maxTiers, func(_ int, item *web.Form) {
+		t := market.Tier{InitMarginReq: item.Decimal("init_margin_req", web.Positive), MaintMarginReq: item.Decimal("maint_margin_req", web.Positive)}
+		t.UpTo = trading.Money(item, "up_to", item.OptionalDecimal("up_to", trading.MoneyRules()...))
+		out = append(out, t)
+	})
+	return out
+}
+
+func (h *Handler) changeInstrument(c echo.Context) error {
+	if err := web.Query(c).Done(); err != nil {
+		return err
+	}
+	body := web.Body(c)
+	ask := &venue.ChangeInstrument{
+		Symbol:                 web.Param(c, "symbol"),
+		MinAmount:              body.OptionalDecimal("min_amount", web.Positive).Pointer(),
+		MaxAmount:              body.OptionalDecimal("max_amount", web.Positive).Pointer(),
+		InitMarginReq:          body.OptionalDecimal("init_margin_req", web.Positive).Pointer(),
+		MaintMarginReq:         body.OptionalDecimal("maint_margin_req", web.Positive).Pointer(),
+		MaxLeverage:            integer(body.OptionalInteger("max_leverage", 1, 100)),
+		FundingIntervalSeconds: integer(body.OptionalInteger("funding_interval_seconds", 60, 7*86400)),
+		PriceBand:              body.OptionalDecimal("price_band", web.Positive).Pointer(),
+		LimitBand:              body.OptionalDecimal("limit_band", web.Positive).Pointer(),
+		MakerFee:               body.OptionalDecimal("maker_fee").Pointer(),
+		TakerFee:               body.OptionalDecimal("taker_fee").Pointer(),
+		IndexStaleSeconds:      integer(body.OptionalInteger("index_stale_seconds", 0, 7*86400)),
+		Tiers:                  tiers(body),
+	}
+	if status := body.OptionalEnum("status", statuses()...); status.Set {
+		s := market.Status(status.Value)
+		ask.Status = &s
+	}
+	fields := []string{"status", "min_amount", "max_amount", "init_margin_req", "maint_margin_req", "max_leverage",
+		"funding_interval_seconds", "price_band", "limit_band", "maker_fee", "taker_fee", "index_stale_seconds", "tiers"}
+	if !slices.ContainsFunc(fields, body.Has) {
+		body.Fault("", web.Required, "at least one field is required")
+	}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	result, cmd, err := h.submit(c, tradingJournal, venue.CommandChangeInstrument, ask, body)
+	if err != nil {
+		return err
+	}
+	e, err := trading.Answer[*venue.InstrumentChanged](result, cmd)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, newInstrument(&e.Instrument))
+}
+
+func integer(o web.Optional[int64]) *int {
+	if !o.Set {
+		return nil
+	}
+	n := int(o.Value)
+	return &n
+}
+
+// withdrawal is the answer to the withdrawal of an instrument, once the last of its orders is canceled.
+type withdrawal struct {
+	Symbol   string `json:"symbol"`
+	Status   string `json:"status"`
+	Canceled int    `json:"canceled"`
+}
+
+func (h *Handler) withdrawInstrument(c echo.Context) error {
+	if err := web.NoBody(c); err != nil {
+		return err
+	}
+	ask := &venue.WithdrawInstrument{Symbol: web.Param(c, "symbol")}
+	result, cmd, err := h.submit(c, tradingJournal, venue.CommandWithdrawInstrument, ask)
+	if err != nil {
+		return err
+	}
+	e, err := trading.Answer[*venue.SweepFinished](result, cmd)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, withdrawal{e.Symbol, string(market.Withdrawn), e.Canceled})
+}
+
+func (h *Handler) listInstruments(c echo.Context) error {
+	query := web.Query(c)
+	page := query.Numbered()
+	if err := query.Done(); err != nil {
+		return err
+	}
+	var all []instrument
+	err := h.viewVenue(c, func(s *venue.State) {
+		for _, i := range slices.Backward(s.Instruments()) {
+			all = append(all, newInstrument(&i))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, web.Slice(page, all))
+}
+
+// indexPrice is the answer to an index price: the prices now in force.
+type indexPrice struct {
+	Symbol     string              `json:"symbol"`
+	IndexPrice fixed.Decimal       `json:"index_price"`
+	MarkPrice  fixed.Decimal       `json:"mark_price"`
+	Timestamp  decide.Time         `json:"timestamp"`
+	Position   journal.LogPosition `json:"position"`
+}
+
+func (h *Handler) setIndexPrice(c echo.Context) error {
+	if err := web.Query(c).Done(); err != nil {
+		return err
+	}
+	body := web.Body(c)
+	ask := &venue.SetIndexPrice{Symbol: web.Param(c, "symbol"), Price: body.Decimal("price", web.Positive)}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	result, cmd, err := h.submit(c, tradingJournal, venue.CommandSetIndexPrice, ask, body)
+	if err != nil {
+		return err
+	}
+	e, err := trading.Answer[*venue.IndexUpdated](result, cmd)
+	if err != nil {
+		return err
+	}
+	r := result.Entry.Record
+	return c.JSON(http.StatusOK, indexPrice{e.Symbol, e.Index, e.Mark, r.Time, journal.LogPosition{Journal: tradingJournal, Sequence: r.Sequence}})
+}

@@ -1,0 +1,104 @@
+package admin
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Tail knows the last record of a journal's partition that this node has followed to.
+type Tail struct {
+	journal   string
+	partition int32
+
+	mu   sync.Mutex
+	at   journal.Position
+	id   decide.ID
+	time decide.Time
+}
+
+// NewTail makes a tail that stands before genesis. Its Observe has to be registered with a fold of the partition.
+func NewTail(name string, partition int32) *Tail {
+	return &Tail{journal: name, partition: partition, at: journal.Before}
+}
+
+// Observe takes note of a record. It has the form that follow.Fold.Listen wants.
+func (t *Tail) Observe(e journal.Entry, _ decide.State) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.at, t.id, t.time = e.Position, e.Journal, e.Record.Time
+}
+
+// Reader is something that follows a journal's partition: a projection's runner, a fold.
+type Reader struct {
+	Name      string
+	Journal   string
+	Partition int32
+	// Position returns the position of the last record applied, and Err what stopped the reader, if anything did.
+	Position func() journal.Position
+	Err      func() error
+}
+
+// journalShown is a journal's partition and who reads it.
+type journalShown struct {
+	Journal   string        `json:"journal"`
+	JournalID *decide.ID    `json:"journal_id"`
+	Partition int32         `json:"partition"`
+	Sequence  int64         `json:"sequence"`
+	Hash      journal.Hash  `json:"hash"`
+	Time      *decide.Time  `json:"time"`
+	Readers   []readerShown `json:"readers"`
+}
+
+type readerShown struct {
+	Name     string  `json:"name"`
+	Sequence int64   `json:"sequence"`
+	Lag      int64   `json:"lag"`
+	Error    *string `json:"error"`
+}
+
+func (h *Handler) listJournals(c echo.Context) error {
+	query := web.Query(c)
+	page := query.Numbered()
+	if err := query.Done(); err != nil {
+		return err
+	}
+	all := make([]journalShown, 0, len(h.cfg.Tails))
+	for _, t := range h.cfg.Tails {
+		all = append(all, t.show(h.cfg.Readers))
+	}
+	return c.JSON(http.StatusOK, web.Slice(page, all))
+}
+
+// show reads the readers before the tail, so that none of them seems to be ahead of it; one that is all the same, since
+// it follows by itself, has no lag.
+func (t *Tail) show(readers []Reader) journalShown {
+	out := journalShown{Journal: t.journal, Partition: t.partition, Readers: []readerShown{}}
+	for _, r := range readers {
+		if r.Journal != t.journal || r.Partition != t.partition {
+			continue
+		}
+		shown := readerShown{Name: r.Name, Sequence: r.Position().Sequence}
+		if err := r.Err(); err != nil {
+			text := err.Error()
+			shown.Error = &text
+		}
+		out.Readers = append(out.Readers, shown)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out.Sequence, out.Hash = t.at.Sequence, t.at.Hash
+	if !t.id.IsZero() {
+		id, at := t.id, t.time
+		out.JournalID, out.Time = &id, &at
+	}
+	for i := range out.Readers {
+		out.Readers[i].Lag = max(0, out.Sequence-out.Readers[i].Sequence)
+	}
+	return out
+}

@@ -1,0 +1,124 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	venue "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// transfer is what a deposit or withdrawal says.
+type transfer struct {
+	CustomerCode string
+	Currency     string
+	Amount       fixed.Money
+	ReferenceID  string
+}
+
+func readTransfer(c echo.Context) (transfer, *web.Form, error) {
+	if err := web.Query(c).Done(); err != nil {
+		return transfer{}, nil, err
+	}
+	body := web.Body(c)
+	t := transfer{
+		CustomerCode: web.Param(c, "customer_code"),
+		Currency:     body.Enum("currency", ledger.USDC),
+		Amount:       trading.Money(body, "amount", web.Optional[fixed.Decimal]{Value: body.Decimal("amount", trading.MoneyRules()...), Set: true}),
+		ReferenceID:  body.String("reference_id", web.Reference),
+	}
+	return t, body, body.Done()
+}
+
+func (h *Handler) makeDeposit(c echo.Context) error {
+	t, body, err := readTransfer(c)
+	if err != nil {
+		return err
+	}
+	ask := venue.MakeDeposit(t)
+	return h.transfer(c, venue.CommandMakeDeposit, &ask, body, http.StatusCreated)
+}
+
+func (h *Handler) requestWithdrawal(c echo.Context) error {
+	t, body, err := readTransfer(c)
+	if err != nil {
+		return err
+	}
+	ask := venue.RequestWithdrawal(t)
+	return h.transfer(c, venue.CommandRequestWithdrawal, &ask, body, http.StatusCreated)
+}
+
+func (h *Handler) completeWithdrawal(c echo.Context) error {
+	code, err := withdrawalCode(c)
+	if err != nil {
+		return err
+	}
+	return h.transfer(c, venue.CommandCompleteWithdrawal, &venue.CompleteWithdrawal{Code: code}, nil, http.StatusOK)
+}
+
+func (h *Handler) cancelWithdrawal(c echo.Context) error {
+	code, err := withdrawalCode(c)
+	if err != nil {
+		return err
+	}
+	return h.transfer(c, venue.CommandCancelWithdrawal, &venue.CancelWithdrawal{Code: code}, nil, http.StatusOK)
+}
+
+// withdrawalCode reads the route's code. What is not a UUID names no withdrawal.
+func withdrawalCode(c echo.Context) (decide.ID, error) {
+	if err := web.NoBody(c); err != nil {
+		return decide.ID{}, err
+	}
+	code, err := decide.ParseID(web.Param(c, "code"))
+	if err != nil {
+		return code, web.NotFound("UNKNOWN_WITHDRAWAL", "There is no such withdrawal.")
+	}
+	return code, nil
+}
+
+// transfer submits what is about one deposit or withdrawal, and answers with it. A repeated reference_id is answered
+// 200, where the first answer was 201.
+func (h *Handler) transfer(c echo.Context, command string, ask any, body *web.Form, status int) error {
+	cmd, err := web.NewCommand(c, command, ask, body)
+	if err != nil {
+		return err
+	}
+	if cmd.Kept.Fingerprint != "" {
+		cmd.Kept.Fingerprint = trading.Fingerprint(ask)
+	}
+	result, err := web.Submit(c, h.cfg.Journals, tradingJournal, cmd)
+	if err != nil {
+		return err
+	}
+	t := transaction(result.Entry.Record)
+	if t == nil {
+		return trading.Unanswered(result, cmd)
+	}
+	if !trading.First(result, cmd) {
+		status = http.StatusOK
+	}
+	return c.JSON(status, trading.NewTransaction(t, result.Entry.Record.Sequence))
+}
+
+// transaction returns the deposit or withdrawal that a record is about, or nil.
+func transaction(r *journal.Record) *ledger.Transaction {
+	for _, event := range r.Events {
+		switch e := event.(type) {
+		case *venue.DepositCompleted:
+			return &e.Transaction
+		case *venue.WithdrawalRequested:
+			return &e.Transaction
+		case *venue.WithdrawalCompleted:
+			return &e.Transaction
+		case *venue.WithdrawalCanceled:
+			return &e.Transaction
+		}
+	}
+	return nil
+}

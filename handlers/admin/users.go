@@ -1,0 +1,278 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	venue "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// The bounds of names and passwords.
+const (
+	maxName     = 64
+	minPassword = 8
+	maxPassword = 256
+)
+
+var (
+	brokerRule   = web.Characters(32, "._-")
+	usernameRule = web.Characters(64, "._@+-")
+)
+
+// broker is a tenant.
+type broker struct {
+	Broker  string      `json:"broker"`
+	Name    string      `json:"name"`
+	Created decide.Time `json:"created"`
+}
+
+func (h *Handler) registerBroker(c echo.Context) error {
+	if err := web.Query(c).Done(); err != nil {
+		return err
+	}
+	body := web.Body(c)
+	ask := &identity.RegisterBroker{Broker: body.String("broker", brokerRule), Name: body.String("name", web.MaxLength(maxName))}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	result, cmd, err := h.submit(c, identityJournal, identity.CommandRegisterBroker, ask, body)
+	if err != nil {
+		return err
+	}
+	e, err := trading.Answer[*identity.BrokerRegistered](result, cmd)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, broker(e.Broker))
+}
+
+func (h *Handler) listBrokers(c echo.Context) error {
+	query := web.Query(c)
+	page := query.Numbered()
+	if err := query.Done(); err != nil {
+		return err
+	}
+	var all []broker
+	err := h.viewIdentity(c, func(s *identity.State) {
+		for _, b := range slices.Backward(s.Brokers()) {
+			all = append(all, broker(*b))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, web.Slice(page, all))
+}
+
+// user is a user as the operator sees it: never with a password.
+type user struct {
+	Username     string              `json:"username"`
+	Broker       string              `json:"broker"`
+	CustomerCode *string             `json:"customer_code"`
+	Scopes       []string            `json:"scopes"`
+	IsActive     bool                `json:"is_active"`
+	IsVerified   bool                `json:"is_verified"`
+	RateLimit    *identity.RateLimit `json:"rate_limit"`
+	Created      decide.Time         `json:"created"`
+}
+
+func newUser(u *identity.User) user {
+	out := user{Username: u.Username, Broker: u.Broker, Scopes: u.Scopes, IsActive: u.IsActive, IsVerified: u.IsVerified,
+		RateLimit: u.RateLimit, Created: u.Created}
+	if u.CustomerCode != "" {
+		out.CustomerCode = &u.CustomerCode
+	}
+	return out
+}
+
+func (h *Handler) registerUser(c echo.Context) error {
+	if err := web.Query(c).Done(); err != nil {
+		return err
+	}
+	body := web.Body(c)
+	ask := &identity.RegisterUser{
+		Username:     body.String("username", usernameRule),
+		Broker:       body.String("broker", brokerRule),
+		CustomerCode: body.OptionalString("customer_code", web.CustomerCode).Value,
+		Scopes:       distinct(body, "scopes", body.Strings("scopes", web.OneOf(identity.Scopes()...))),
+		IsActive:     body.OptionalBool("is_active").Or(true),
+		IsVerified:   body.OptionalBool("is_verified").Or(true),
+		RateLimit:    rateLimit(body),
+	}
+	password := body.String("password", passwordRule)
+	if len(ask.Scopes) == 0 && !body.Faulty("scopes") {
+		body.Fault("scopes", web.Required, "at least one scope is needed")
+	}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	if err := h.accountOf(ask.Broker, ask.CustomerCode); err != nil {
+		return err
+	}
+	var err error
+	if ask.PasswordHash, err = h.sealed(ask.Username, password); err != nil {
+		return err
+	}
+	e, err := submitUser[*identity.UserRegistered](h, c, identity.CommandRegisterUser, ask, body)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, newUser(&e.User))
+}
+
+func (h *Handler) changeUser(c echo.Context) error {
+	if err := web.Query(c).Done(); err != nil {
+		return err
+	}
+	body := web.Body(c)
+	ask := &identity.ChangeUser{
+		Username:       web.Param(c, "username"),
+		IsActive:       body.OptionalBool("is_active").Pointer(),
+		IsVerified:     body.OptionalBool("is_verified").Pointer(),
+		CustomerCode:   body.OptionalString("customer_code", web.CustomerCode).Pointer(),
+		RateLimit:      rateLimit(body),
+		ClearRateLimit: body.Null("rate_limit"),
+	}
+	if body.Null("customer_code") {
+		ask.CustomerCode = new(string)
+	}
+	if scopes := body.OptionalStrings("scopes", web.OneOf(identity.Scopes()...)); scopes.Set {
+		ask.Scopes = distinct(body, "scopes", scopes.Value)
+		if len(ask.Scopes) == 0 {
+			body.Fault("scopes", web.Required, "at least one scope is needed")
+		}
+	}
+	password := body.OptionalString("password", passwordRule)
+	if !slices.ContainsFunc([]string{"is_active", "is_verified", "scopes", "password"}, body.Has) &&
+		!slices.ContainsFunc([]string{"customer_code", "rate_limit"}, func(n string) bool { return body.Has(n) || body.Null(n) }) {
+		body.Fault("", web.Required, "at least one field is required")
+	}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	if ask.CustomerCode != nil && *ask.CustomerCode != "" {
+		if err := h.accountOf(h.brokerOf(ask.Username), *ask.CustomerCode); err != nil {
+			return err
+		}
+	}
+	if password.Set {
+		var err error
+		if ask.PasswordHash, err = h.sealed(ask.Username, password.Value); err != nil {
+			return err
+		}
+	}
+	e, err := submitUser[*identity.UserChanged](h, c, identity.CommandChangeUser, ask, body)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, newUser(&e.User))
+}
+
+// submitUser submits what may hold a password: its fingerprint is a keyed hash, so that nobody who reads the log can
+// try passwords until one matches.
+func submitUser[E decide.Event](h *Handler, c echo.Context, command string, ask any, body *web.Form) (e E, err error) {
+	cmd, err := web.NewCommand(c, command, ask, body)
+	if err != nil {
+		return e, err
+	}
+	if cmd.Kept.Fingerprint != "" {
+		cmd.Kept.Fingerprint = web.SealedFingerprint(c, h.cfg.MAC, body)
+	}
+	result, err := web.Submit(c, h.cfg.Journals, identityJournal, cmd)
+	if err != nil {
+		return e, err
+	}
+	return trading.Answer[E](result, cmd)
+}
+
+func (h *Handler) sealed(username, password string) (identity.Sealed, error) {
+	h.hashing.Lock()
+	defer h.hashing.Unlock()
+	sealed, err := h.cfg.SealPassword(username, password)
+	if err != nil {
+		return nil, fmt.Errorf("the password of user %s: %w", username, err)
+	}
+	return sealed, nil
+}
+
+// accountOf wants the account that a user is confined to to be one of the user's broker. The identity journal knows no
+// accounts, so this is looked up in the venue.
+func (h *Handler) accountOf(broker, customer string) error {
+	if customer == "" {
+		return nil
+	}
+	known := false
+	h.cfg.Venue.View(func(s decide.State, _ journal.Position) {
+		owner, ok := s.(*venue.State).CustomerBroker(customer)
+		known = ok && owner == broker
+	})
+	if !known {
+		return web.Refused(&decide.Refusal{Kind: decide.Unacceptable, Code: "UNKNOWN_CUSTOMER", Field: "customer_code",
+			Message: "the user's broker has no such customer"})
+	}
+	return nil
+}
+
+func (h *Handler) brokerOf(username string) (broker string) {
+	h.cfg.Identity.View(func(s decide.State, _ journal.Position) {
+		if u, ok := s.(*identity.State).User(username); ok {
+			broker = u.Broker
+		}
+	})
+	return broker
+}
+
+func (h *Handler) listUsers(c echo.Context) error {
+	query := web.Query(c)
+	page := query.Numbered()
+	if err := query.Done(); err != nil {
+		return err
+	}
+	var all []user
+	err := h.viewIdentity(c, func(s *identity.State) {
+		for _, u := range slices.Backward(s.Users()) {
+			all = append(all, newUser(u))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, web.Slice(page, all))
+}
+
+func passwordRule(s string) (code, message string) {
+	if len(s) < minPassword || len(s) > maxPassword {
+		return web.InvalidValue, fmt.Sprintf("the password must be %d to %d bytes long", minPassword, maxPassword)
+	}
+	return "", ""
+}
+
+func rateLimit(f *web.Form) *identity.RateLimit {
+	var limit identity.RateLimit
+	given := f.OptionalObject("rate_limit", func(f *web.Form) {
+		limit.PerSecond = f.Integer("per_second", 1, identity.MaxRate)
+		limit.Burst = f.Integer("burst", 1, identity.MaxRate)
+	})
+	if !given {
+		return nil
+	}
+	return &limit
+}
+
+func distinct(f *web.Form, name string, values []string) []string {
+	for i, v := range values {
+		if slices.Contains(values[:i], v) {
+			f.Fault(name, web.InvalidValue, v+" is given more than once")
+			break
+		}
+	}
+	return values
+}

@@ -1,0 +1,264 @@
+package trading
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/customers"
+	rows "github.com/perpetua-exchange/perpetua/projections/ledger"
+)
+
+// registerCustomer opens an account of the caller's broker. A token that is confined to one account cannot.
+func (h *Handler) registerCustomer(c echo.Context) error {
+	if err := noQuery(c); err != nil {
+		return err
+	}
+	body := web.Body(c)
+	ask := &domain.RegisterCustomer{
+		CustomerCode: body.OptionalString("customer_code", web.CustomerCode).Value,
+		Name:         body.OptionalString("name", web.MaxLength(64)).Value,
+	}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	if err := wholeBroker(c); err != nil {
+		return err
+	}
+	cmd, err := web.NewCommand(c, domain.CommandRegisterCustomer, ask, body)
+	if err != nil {
+		return err
+	}
+	result, err := web.Submit(c, h.journals, journalName, cmd)
+	if err != nil {
+		return err
+	}
+	e, err := Answer[*domain.CustomerRegistered](result, cmd)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, Customer{e.CustomerCode, nullable(e.Name), e.Broker, e.Created})
+}
+
+// wholeBroker refuses tokens that are confined to one account.
+func wholeBroker(c echo.Context) error {
+	if web.PrincipalOf(c).Customer != "" {
+		return web.Forbidden("The token is confined to one account.")
+	}
+	return nil
+}
+
+func (h *Handler) listCustomers(c echo.Context) error {
+	query := web.Query(c)
+	p := page(query, true)
+	if err := query.Done(); err != nil {
+		return err
+	}
+	principal := web.PrincipalOf(c)
+	if principal.Customer != "" {
+		return h.listOwnCustomer(c, principal, p.After != nil || p.Before != nil)
+	}
+	if err := web.Await(c, journalName, h.records); err != nil {
+		return err
+	}
+	broker := principal.Broker
+	if principal.SeesAll() {
+		broker = ""
+	}
+	found, err := h.records.Customers(c.Request().Context(), broker, p)
+	if err != nil {
+		return unavailable(err)
+	}
+	web.SetReadPosition(c, journalName, found.AsOf)
+	return c.JSON(http.StatusOK, shown(found, func(v *customers.Customer) Customer {
+		return Customer{v.CustomerCode, nullable(v.Name), v.Broker, v.Created}
+	}))
+}
+
+// listOwnCustomer is the list of a token that is confined to one account: that account, if there is one, on the only
+// page.
+func (h *Handler) listOwnCustomer(c echo.Context, p *web.Principal, beyond bool) error {
+	out := web.Records[Customer]{Records: []Customer{}}
+	err := h.view(c, func(s *domain.State) error {
+		if v, known := s.Customer(p.Customer); known && !beyond && p.Sees(v.Broker, v.Code) {
+			out.Records = append(out.Records, Customer{v.Code, nullable(v.Name), v.Broker, v.Created})
+			cursor := web.Cursor(projections.Key{}.String())
+			out.Metadata.StartCursor, out.Metadata.EndCursor = &cursor, &cursor
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+func (h *Handler) listPositions(c echo.Context) error {
+	query := web.Query(c)
+	symbol := query.OptionalString("symbol", symbolRule)
+	if err := query.Done(); err != nil {
+		return err
+	}
+	out := []position{}
+	err := h.viewCustomer(c, func(s *domain.State, customer string) error {
+		for _, p := range s.Positions(customer) {
+			if !symbol.Set || symbol.Value == p.Symbol {
+				out = append(out, newPosition(&p))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+func (h *Handler) getAccountSummary(c echo.Context) error {
+	if err := noQuery(c); err != nil {
+		return err
+	}
+	var out []accountSummary
+	err := h.viewCustomer(c, func(s *domain.State, customer string) error {
+		summary, ok := s.Summary(customer)
+		if !ok {
+			return unknownCustomer()
+		}
+		out = append(out, newAccountSummary(&summary))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+func (h *Handler) getMarginProfile(c echo.Context) error {
+	if err := noQuery(c); err != nil {
+		return err
+	}
+	var out marginProfile
+	err := h.viewCustomer(c, func(s *domain.State, customer string) error {
+		profile, ok := s.MarginProfile(customer)
+		if !ok {
+			return unknownCustomer()
+		}
+		out = newMarginProfile(&profile)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+func (h *Handler) getFeeProfile(c echo.Context) error {
+	if err := noQuery(c); err != nil {
+		return err
+	}
+	out := []FeeProfileItem{}
+	err := h.viewCustomer(c, func(s *domain.State, customer string) error {
+		profile, ok := s.FeeProfile(customer)
+		if !ok {
+			return unknownCustomer()
+		}
+		for _, f := range profile {
+			out = append(out, FeeProfileItem{f.Symbol, f.MakerFee.Trim(), f.TakerFee.Trim()})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// setFees sets a customer's fees on an instrument. What a customer pays is its broker's business, so a token that is
+// confined to one account cannot.
+func (h *Handler) setFees(c echo.Context) error {
+	if err := noQuery(c); err != nil {
+		return err
+	}
+	body := web.Body(c)
+	ask := ReadFees(c, body, false)
+	if err := body.Done(); err != nil {
+		return err
+	}
+	if err := wholeBroker(c); err != nil {
+		return err
+	}
+	cmd, err := web.NewCommand(c, domain.CommandSetFeeProfile, ask, body)
+	if err != nil {
+		return err
+	}
+	result, err := web.Submit(c, h.journals, journalName, cmd)
+	if err != nil {
+		return err
+	}
+	e, err := Answer[*domain.FeeProfileSet](result, cmd)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, NewFeeProfileItem(e))
+}
+
+func (h *Handler) listTransactions(c echo.Context) error {
+	query := web.Query(c)
+	f := rows.Filter{
+		Symbol:   query.OptionalString("symbol", symbolRule).Value,
+		Currency: query.OptionalString("currency", web.Characters(16, "")).Value,
+		Types:    transactionTypes(query),
+		Span:     span(query, false),
+	}
+	p := page(query, false)
+	if err := query.Done(); err != nil {
+		return err
+	}
+	var out web.Records[Transaction]
+	err := h.read(c, func(ctx context.Context, customer string) (int64, error) {
+		f.CustomerCode = customer
+		found, err := h.records.Transactions(ctx, f, p)
+		out = shown(found, showTransaction)
+		return found.AsOf, err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// transactionTypes reads the type filter: one or several, separated by pipes.
+func transactionTypes(f *web.Form) []ledger.Type {
+	text := f.OptionalString("type")
+	if !text.Set {
+		return nil
+	}
+	rule := web.OneOf(string(ledger.Deposit), string(ledger.Withdrawal), string(ledger.Transfer), string(ledger.Trade),
+		string(ledger.TradeFee), string(ledger.FundingPayment), string(ledger.Settlement), string(ledger.Liquidation),
+		string(ledger.LiquidationFee), string(ledger.AutoDeleveraging), string(ledger.InsuranceFund))
+	var out []ledger.Type
+	for _, name := range strings.Split(text.Value, "|") {
+		if code, message := rule(name); code != "" {
+			f.Fault("type", code, message)
+			return nil
+		}
+		out = append(out, ledger.Type(name))
+	}
+	return out
+}
+
+func showTransaction(t *rows.Transaction) Transaction {
+	out := Transaction{Code: t.Code, CustomerCode: t.CustomerCode, Type: string(t.Type), Currency: t.Currency,
+		Amount: t.Amount, Status: string(t.Status), Symbol: nullable(t.Symbol), OrderCode: nullable(t.OrderCode),
+		Timestamp: t.Updated, Sequence: t.Sequence}
+	if t.Status == ledger.Completed {
+		out.Balance, out.BalanceAsOf = &t.Balance, &t.BalanceAsOf
+	}
+	return out
+}

@@ -1,0 +1,240 @@
+package trading
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/projections/trades"
+)
+
+// instrumentFilter is what instruments and tickers can be asked for by.
+type instrumentFilter struct{ symbol, underlying, quoteCurrency filter }
+
+func readInstrumentFilter(f *web.Form) instrumentFilter {
+	return instrumentFilter{readFilter(f, "symbol"), readFilter(f, "underlying"), readFilter(f, "quote_currency")}
+}
+
+func (f instrumentFilter) match(i *market.Instrument) bool {
+	return f.symbol.match(i.Symbol) && f.underlying.match(i.Underlying) && f.quoteCurrency.match(i.QuoteCurrency)
+}
+
+func (h *Handler) listInstruments(c echo.Context) error {
+	query := web.Query(c)
+	filter := readInstrumentFilter(query)
+	wanted := instrumentStatuses(query)
+	if err := query.Done(); err != nil {
+		return err
+	}
+	out := []instrument{}
+	err := h.view(c, func(s *domain.State) error {
+		for _, i := range s.Instruments() {
+			status, _ := s.Status(i.Symbol)
+			if filter.match(&i) && (wanted == nil || wanted[status]) {
+				out = append(out, newInstrument(&i, status))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// instrumentStatuses reads the status filter: one or several, separated by pipes.
+func instrumentStatuses(f *web.Form) map[market.Status]bool {
+	text := f.OptionalString("status")
+	if !text.Set {
+		return nil
+	}
+	rule := web.OneOf(string(market.Open), string(market.PostOnly), string(market.CancelOnly), string(market.TradeHalt))
+	out := make(map[market.Status]bool)
+	for _, name := range strings.Split(text.Value, "|") {
+		if code, message := rule(name); code != "" {
+			f.Fault("status", code, message)
+			return nil
+		}
+		out[market.Status(name)] = true
+	}
+	return out
+}
+
+// day is the span of the tickers' figures.
+const day = 24 * decide.Hour
+
+// ticker is what is known of an instrument's market. What is not known is null: funding is not charged yet, so there
+// is neither a rate nor a time.
+type ticker struct {
+	Symbol          string         `json:"symbol"`
+	Underlying      string         `json:"underlying"`
+	QuoteCurrency   string         `json:"quote_currency"`
+	LastPrice       *fixed.Decimal `json:"last_price"`
+	MarkPrice       *fixed.Decimal `json:"mark_price"`
+	IndexPrice      *fixed.Decimal `json:"index_price"`
+	BestBid         *fixed.Decimal `json:"best_bid"`
+	BestBidAmount   *fixed.Decimal `json:"best_bid_amount"`
+	BestAsk         *fixed.Decimal `json:"best_ask"`
+	BestAskAmount   *fixed.Decimal `json:"best_ask_amount"`
+	Open24h         *fixed.Decimal `json:"open_24h"`
+	High24h         *fixed.Decimal `json:"high_24h"`
+	Low24h          *fixed.Decimal `json:"low_24h"`
+	Change24h       *fixed.Decimal `json:"change_24h"`
+	Volume24h       fixed.Decimal  `json:"volume_24h"`
+	Turnover24h     fixed.Decimal  `json:"turnover_24h"`
+	OpenInterest    fixed.Decimal  `json:"open_interest"`
+	FundingRate     *fixed.Decimal `json:"funding_rate"`
+	NextFundingTime *decide.Time   `json:"next_funding_time"`
+	Timestamp       decide.Time    `json:"timestamp"`
+}
+
+func newTicker(s *domain.State, i *market.Instrument) ticker {
+	bid, ask := s.BestBidAsk(i.Symbol)
+	index, _ := s.IndexPrice(i.Symbol)
+	return ticker{
+		Symbol: i.Symbol, Underlying: i.Underlying, QuoteCurrency: i.QuoteCurrency,
+		LastPrice: price(s.LastPrice(i.Symbol)), MarkPrice: price(s.MarkPrice(i.Symbol)), IndexPrice: price(index),
+		BestBid: price(bid.Price), BestBidAmount: price(bid.Amount), BestAsk: price(ask.Price), BestAskAmount: price(ask.Amount),
+		OpenInterest: s.OpenInterest(i.Symbol), Timestamp: s.Time(),
+	}
+}
+
+// add adds the figures of the last 24 hours.
+func (t *ticker) add(d Day) {
+	t.Open24h, t.High24h, t.Low24h = price(d.Open), price(d.High), price(d.Low)
+	t.Volume24h, t.Turnover24h = d.Volume, d.Turnover
+	t.Change24h = change(d.Open, d.Close)
+}
+
+func (h *Handler) listTickers(c echo.Context) error {
+	query := web.Query(c)
+	filter := readInstrumentFilter(query)
+	if err := query.Done(); err != nil {
+		return err
+	}
+	out := []ticker{}
+	err := h.viewThenQuery(c, func(ctx context.Context) (int64, error) {
+		days, asOf, err := h.records.Days(ctx, decide.TimeOf(h.now())-day)
+		for i := range out {
+			if d, traded := days[out[i].Symbol]; traded {
+				out[i].add(d)
+			}
+		}
+		return asOf, err
+	}, func(s *domain.State) error {
+		for _, i := range s.Instruments() {
+			if filter.match(&i) {
+				out = append(out, newTicker(s, &i))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+func (h *Handler) listMarketTrades(c echo.Context) error {
+	query := web.Query(c)
+	f := trades.MarketFilter{Symbol: query.OptionalString("symbol", symbolRule).Value}
+	limit := int(query.OptionalInteger("limit", 1, web.MaxPageSize).Or(web.DefaultPageSize))
+	if err := query.Done(); err != nil {
+		return err
+	}
+	if err := web.Await(c, journalName, h.records); err != nil {
+		return err
+	}
+	found, asOf, err := h.records.RecentMarketTrades(c.Request().Context(), f, limit)
+	if err != nil {
+		return unavailable(err)
+	}
+	out := make([]publicTrade, 0, len(found))
+	for i := range found {
+		out = append(out, newPublicTrade(&found[i]))
+	}
+	web.SetReadPosition(c, journalName, asOf)
+	return c.JSON(http.StatusOK, out)
+}
+
+func (h *Handler) listMarketTradeHistory(c echo.Context) error {
+	query := web.Query(c)
+	f := trades.MarketFilter{Symbol: query.OptionalString("symbol", symbolRule).Value, Span: span(query, true)}
+	p := page(query, true)
+	if err := query.Done(); err != nil {
+		return err
+	}
+	if err := web.Await(c, journalName, h.records); err != nil {
+		return err
+	}
+	found, err := h.records.MarketTrades(c.Request().Context(), f, p)
+	if err != nil {
+		return unavailable(err)
+	}
+	web.SetReadPosition(c, journalName, found.AsOf)
+	return c.JSON(http.StatusOK, shown(found, newPublicTrade))
+}
+
+// level is all that rests at one price.
+type level struct {
+	Price  fixed.Decimal `json:"price"`
+	Amount fixed.Decimal `json:"amount"`
+}
+
+// orderbook is a book as of a record.
+type orderbook struct {
+	Symbol    string      `json:"symbol"`
+	Sequence  int64       `json:"sequence"`
+	Bids      []level     `json:"bids"`
+	Asks      []level     `json:"asks"`
+	Timestamp decide.Time `json:"timestamp"`
+}
+
+// The number of price levels of each side.
+const (
+	defaultDepth = 100
+	maxDepth     = 1000
+)
+
+func (h *Handler) getOrderbook(c echo.Context) error {
+	query := web.Query(c)
+	depth := int(query.OptionalInteger("depth", 1, maxDepth).Or(defaultDepth))
+	if err := query.Done(); err != nil {
+		return err
+	}
+	out := orderbook{Symbol: web.Param(c, "symbol")}
+	err := h.viewAt(c, func(s *domain.State, sequence int64) error {
+		if i, known := s.Instrument(out.Symbol); !known || i.Status == market.Withdrawn {
+			return web.NotFound("UNKNOWN_SYMBOL", "There is no such instrument.")
+		}
+		bids, asks := s.Depth(out.Symbol, depth)
+		out.Bids, out.Asks, out.Sequence, out.Timestamp = levels(bids), levels(asks), sequence, s.Time()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+func levels(all []domain.Level) []level {
+	out := make([]level, len(all))
+	for i, l := range all {
+		out[i] = level{l.Price, l.Amount}
+	}
+	return out
+}
+
+func (h *Handler) getTime(c echo.Context) error {
+	if err := noQuery(c); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, map[string]decide.Time{"time": decide.TimeOf(h.now())})
+}

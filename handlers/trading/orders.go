@@ -1,0 +1,194 @@
+package trading
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// placeOrder enters an order. The first answer is 201; a repeated reference_id is answered 200 with the order as the
+// record that changed it last left it; an order that the engine rejected is answered 422 in both cases.
+func (h *Handler) placeOrder(c echo.Context) error {
+	if err := noQuery(c); err != nil {
+		return err
+	}
+	body := web.Body(c)
+	ask := readOrder(body, web.Param(c, "customer_code"))
+	if err := body.Done(); err != nil {
+		return err
+	}
+	cmd, err := web.NewCommand(c, domain.CommandPlaceOrder, ask, body)
+	if err != nil {
+		return err
+	}
+	if cmd.Kept.Fingerprint != "" {
+		cmd.Kept.Fingerprint = fingerprint(ask)
+	}
+	result, err := web.Submit(c, h.journals, journalName, cmd)
+	if err != nil {
+		return h.allFaults(err, ask)
+	}
+	o := placedOrder(result.Entry, ask.CustomerCode, ask.ReferenceID)
+	switch {
+	case o == nil:
+		return Unanswered(result, cmd)
+	case o.Status == order.Rejected:
+		return rejected(o)
+	case First(result, cmd):
+		return c.JSON(http.StatusCreated, NewOrder(o))
+	}
+	return c.JSON(http.StatusOK, NewOrder(o))
+}
+
+// allFaults adds to the fault that the engine named the others that the order has for its instrument. It is only asked
+// for once the engine has refused: an order that was accepted is never judged again when it is repeated.
+func (h *Handler) allFaults(err error, ask *domain.PlaceOrder) error {
+	var refusal *decide.Refusal
+	if !errors.As(err, &refusal) || refusal.Kind != decide.Invalid {
+		return err
+	}
+	problem := web.Refused(refusal)
+	h.venue.View(func(s decide.State, _ journal.Position) {
+		state := s.(*domain.State)
+		contract := state.Contract(ask.Symbol)
+		if contract == nil {
+			return
+		}
+		for _, f := range domain.CheckOrder(contract, ask, state.Time()) {
+			if f.Field != refusal.Field {
+				problem = problem.With(web.Fault{Field: f.Field, Code: f.Code, Message: f.Message})
+			}
+		}
+	})
+	return problem
+}
+
+func (h *Handler) amendOrder(c echo.Context) error {
+	if err := noQuery(c); err != nil {
+		return err
+	}
+	body := web.Body(c)
+	ask := readAmendment(body)
+	if err := body.Done(); err != nil {
+		return err
+	}
+	var err error
+	if ask.OrderCode, err = orderCode(c); err != nil {
+		return err
+	}
+	ask.CustomerCode = web.Param(c, "customer_code")
+	return h.changeOrder(c, domain.CommandAmendOrder, ask, ask.OrderCode, body)
+}
+
+func (h *Handler) cancelOrder(c echo.Context) error {
+	if err := web.NoBody(c); err != nil {
+		return err
+	}
+	code, err := orderCode(c)
+	if err != nil {
+		return err
+	}
+	ask := &domain.CancelOrder{CustomerCode: web.Param(c, "customer_code"), OrderCode: code}
+	return h.changeOrder(c, domain.CommandCancelOrder, ask, code)
+}
+
+// changeOrder submits what changes one order, and answers with the order.
+func (h *Handler) changeOrder(c echo.Context, command string, ask any, code decide.ID, forms ...*web.Form) error {
+	cmd, err := web.NewCommand(c, command, ask, forms...)
+	if err != nil {
+		return err
+	}
+	result, err := web.Submit(c, h.journals, journalName, cmd)
+	if err != nil {
+		return err
+	}
+	o := changedOrder(result.Entry.Record, code)
+	if o == nil {
+		return Unanswered(result, cmd)
+	}
+	return c.JSON(http.StatusOK, NewOrder(o))
+}
+
+// cancelOrders cancels all of a customer's orders, or those of one instrument. Its answer follows the last step.
+func (h *Handler) cancelOrders(c echo.Context) error {
+	query := web.Query(c)
+	symbol := query.OptionalString("symbol", symbolRule)
+	if err := query.Done(); err != nil {
+		return err
+	}
+	if err := noBody(c); err != nil {
+		return err
+	}
+	ask := &domain.CancelAll{CustomerCode: web.Param(c, "customer_code"), Symbol: symbol.Value}
+	cmd, err := web.NewCommand(c, domain.CommandCancelAll, ask, query)
+	if err != nil {
+		return err
+	}
+	result, err := web.Submit(c, h.journals, journalName, cmd)
+	if err != nil {
+		return err
+	}
+	finished, err := Answer[*domain.SweepFinished](result, cmd)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, map[string]int{"canceled": finished.Canceled})
+}
+
+// noBody is web.NoBody for a route that takes a query.
+func noBody(c echo.Context) error {
+	if c.Request().ContentLength == 0 {
+		return nil
+	}
+	return web.Body(c).Done()
+}
+
+// cancelAllAfter is the state of the dead man's switch.
+type cancelAllAfter struct {
+	TimeoutSeconds int          `json:"timeout_seconds"`
+	ExpiresAt      *decide.Time `json:"expires_at"`
+}
+
+// maxTimeout is the longest time that the dead man's switch can be set to, in seconds.
+const maxTimeout = 86400
+
+func (h *Handler) setCancelAllAfter(c echo.Context) error {
+	if err := noQuery(c); err != nil {
+		return err
+	}
+	body := web.Body(c)
+	ask := &domain.SetCancelAllAfter{CustomerCode: web.Param(c, "customer_code"),
+		TimeoutSeconds: int(body.Integer("timeout_seconds", 0, maxTimeout))}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	cmd, err := web.NewCommand(c, domain.CommandSetCancelAllAfter, ask, body)
+	if err != nil {
+		return err
+	}
+	result, err := web.Submit(c, h.journals, journalName, cmd)
+	if err != nil {
+		return err
+	}
+	set, err := Answer[*domain.CancelAllAfterSet](result, cmd)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, cancelAllAfter{set.TimeoutSeconds, nullable(set.ExpiresAt)})
+}
+
+// orderCode reads the route's order code. What is not a UUID names no order.
+func orderCode(c echo.Context) (decide.ID, error) {
+	code, err := decide.ParseID(web.Param(c, "order_code"))
+	if err != nil {
+		return code, unknownOrder()
+	}
+	return code, nil
+}
