@@ -225,6 +225,8 @@ type rig struct {
 	metrics *journal.Metrics
 	client  *journal.Client
 	rules   rules
+
+	rewritten bool // the topic was written by the test, without keys and headers
 }
 
 // newRig takes the brokers of the environment if there are any.
@@ -416,7 +418,9 @@ func (r *rig) all() []journal.Entry {
 		r.t.Fatal(err)
 	}
 	reader := journal.NewReader(r.client, r.rules, 0, journal.Before)
-	reader.Audit()
+	if !r.rewritten {
+		reader.Audit()
+	}
 	defer reader.Close()
 	var all []journal.Entry
 	for next := int64(0); next < end; {

@@ -1,0 +1,207 @@
+package journal_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+func in(d time.Duration) decide.Time { return decide.TimeOf(time.Now().Add(d)) }
+
+func TestAnIdleJournalGetsARecordOnlyWhenSomethingIsDue(t *testing.T) {
+	r := newRig(t)
+	o := r.owner("n1").ready()
+	at := in(300 * time.Millisecond)
+	o.do(command(&later{"a", 5, at, ""}))
+	if n := len(r.all()); n != 3 {
+		t.Errorf("%d records before", n)
+	}
+	eventually(t, "the due work is done", func() bool { return len(r.all()) == 4 })
+	step := r.all()[3]
+	if step.Record.Time < at || step.Record.Command.Type != "engine.step" || step.Record.Events[0].EventType() != "engine.step" ||
+		step.Record.Command.Actor != decide.Engine {
+		t.Errorf("the step is %s", step.Value)
+	}
+	if got, _ := o.total("a"); got != "5" {
+		t.Errorf("total %s", got)
+	}
+}
+
+func TestTakenComesFirstThenStepsThenCommands(t *testing.T) {
+	r := newRig(t)
+	o := r.owner("n1").ready()
+	o.do(command(&later{"a", 1, in(50 * time.Millisecond), ""}))
+	if err := o.end(); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(60 * time.Millisecond) // it becomes due while nobody owns the journal
+	before := int64(len(r.all()))
+	o = r.owner("n2").ready()
+	o.do(command(&add{"a", 1}))
+	all := r.all()
+	if all[before-1].Record.Command.Type == "engine.step" {
+		t.Skip("the first owner was slow enough to do the step itself")
+	}
+	equal(t, "records", types(all, before), []string{journal.TypeTaken, "engine.step", "counter.change"})
+}
+
+func TestAlternateStepsTakeTurnsWithCommands(t *testing.T) {
+	r := newRig(t)
+	o, g := r.gatedOwner("n1", time.Minute)
+	o.ready()
+	at := in(200 * time.Millisecond)
+	for range 5 {
+		o.do(command(&later{"due", 1, at, ""}))
+	}
+	// Everything waits behind a stalled window until the steps are due, so that steps and commands compete.
+	g.stall()
+	var waiting []<-chan outcome
+	for range 5 {
+		waiting = append(waiting, o.start(command(&add{"a", 1})))
+	}
+	g.release()
+	for _, w := range waiting {
+		if a := <-w; a.err != nil {
+			t.Fatal(a.err)
+		}
+	}
+	eventually(t, "all steps are done", func() bool { got, _ := o.total("due"); return got == "5" })
+	all := r.all()
+	for i, e := range all[1:] {
+		if e.Record.Command.Type == "engine.step" && e.Record.Time < at {
+			t.Errorf("record %d was early", i+1)
+		}
+	}
+}
+
+func TestABlockingSweepComesBeforeCommandsAndItsReplyAfterItsLastStep(t *testing.T) {
+	r := newRig(t)
+	o, g := r.gatedOwner("n1", time.Minute)
+	o.ready()
+	g.stall()
+	first := o.start(command(&add{"a", 1}))
+	eventually(t, "the first is on its way", func() bool { return g.stalled() > 0 })
+	c := keyed("sweep", &sweep{"a", 20})
+	answer := o.start(c)
+	other := o.start(command(&read{"a"}))
+	g.release()
+	a := <-answer
+	if a.err != nil {
+		t.Fatal(a.err)
+	}
+	last := a.result.Entry.Record
+	if last.Command.Type != "engine.step" || last.Events[2].(*swept).Left != 0 {
+		t.Errorf("the answer is %s", a.result.Entry.Value)
+	}
+	<-first
+	<-other
+	all := r.all()
+	for i, e := range all {
+		if e.Record.Command.ID == c.ID {
+			equal(t, "after the sweep's command", types(all[:i+21], int64(i+1)), repeatString("engine.step", 20))
+		}
+	}
+}
+
+func repeatString(s string, n int) (list []string) {
+	for range n {
+		list = append(list, s)
+	}
+	return list
+}
+
+func TestAPendingReplySurvivesItsTerm(t *testing.T) {
+	r := newRig(t)
+	a, g := r.gatedOwner("a", time.Minute)
+	a.ready()
+	g.stall()
+	held := a.start(command(&sweep{"a", 3}))
+	eventually(t, "it is on its way", func() bool { return g.stalled() > 0 })
+	b := r.owner("b").ready() // fences a; none of the sweep's records ever becomes valid
+	<-a.done
+	if got, _ := b.total("a"); got != "0" {
+		t.Errorf("total %s", got)
+	}
+	if err := b.end(); err != nil {
+		t.Fatal(err)
+	}
+	g.release()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	if o := <-held; o.err != nil || o.result.Entry.Record.Events[2].(*swept).Left != 0 {
+		t.Errorf("the sweep is answered with %+v %v", o.result, o.err)
+	}
+	if got, _ := a.total("a"); got != "3" {
+		t.Errorf("total %s", got)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStepThatFailsIsTriedAloneAndThenSetAside(t *testing.T) {
+	for _, c := range []struct {
+		fault, want, total string
+	}{
+		{"panic", "engine.step", "1"},
+		{"large", "engine.step", "1"},
+		{"panic!", "due.set_aside", "0"},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			r := newRig(t)
+			o := r.owner("n1").ready()
+			o.do(command(&later{"a", 1, in(0), c.fault}))
+			eventually(t, "something is done about it", func() bool { return len(r.all()) == 4 })
+			e := r.all()[3]
+			if e.Record.Command.Type != c.want {
+				t.Errorf("%s", e.Value)
+			}
+			if aside, ok := e.Record.Events[0].(*setAside); ok && aside.Error != "panic: a fault of a step" {
+				t.Errorf("set aside for %q", aside.Error)
+			}
+			if got, _ := o.total("a"); got != c.total {
+				t.Errorf("total %s", got)
+			}
+			if term, _ := o.Serving(); term != 1 {
+				t.Errorf("term %d", term)
+			}
+		})
+	}
+}
+
+// stoppedClock is a clock that a test moves.
+type stoppedClock struct{ wall time.Time }
+
+func (c *stoppedClock) Wall() time.Time        { return c.wall }
+func (c *stoppedClock) Elapsed() time.Duration { return 0 }
+
+func TestTimeNeverGoesBack(t *testing.T) {
+	r := newRig(t)
+	now := time.Now()
+	times := func(wall time.Time) decide.Time {
+		cfg := r.ownerConfig("n1")
+		cfg.Client = r.newClient(&stoppedClock{wall}, nil)
+		o := r.run(cfg).ready()
+		result := o.do(command(&add{"a", 1}))
+		if err := o.end(); err != nil {
+			t.Fatal(err)
+		}
+		return result.Entry.Record.Time
+	}
+	ahead := times(now.Add(time.Hour)) // a broker would refuse it by default
+	if ahead != decide.TimeOf(now.Add(time.Hour)) {
+		t.Errorf("time is %v", ahead)
+	}
+	if behind := times(now); behind != ahead {
+		t.Errorf("after %v comes %v", ahead, behind)
+	}
+	if further := times(now.Add(2 * time.Hour)); further != decide.TimeOf(now.Add(2*time.Hour)) {
+		t.Errorf("time is %v", further)
+	}
+}

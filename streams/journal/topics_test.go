@@ -1,0 +1,77 @@
+package journal_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+func TestTopicsAreMadeAsTheyAreChecked(t *testing.T) {
+	r := newRig(t)
+	if err := r.client.CheckTopics(r.context(), "trading"); err != nil {
+		t.Fatal(err)
+	}
+	r.written(1)
+	if err := r.client.EnsureTopics(r.context(), "trading", "identity"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.client.CheckTopics(r.context(), "trading", "identity"); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.all()); n != 3 {
+		t.Errorf("%d records are left", n)
+	}
+}
+
+func TestEveryDeviationOfATopicIsListed(t *testing.T) {
+	r := newRig(t)
+	admin := kadm.NewClient(must(r.client.Kafka()))
+	defer admin.Close()
+	r.written(1)
+	var changes []kadm.AlterConfig
+	for name, value := range map[string]string{"retention.ms": "1000", "cleanup.policy": "compact", "max.message.bytes": "1000000"} {
+		changes = append(changes, kadm.AlterConfig{Op: kadm.SetConfig, Name: name, Value: &value})
+	}
+	if _, err := admin.AlterTopicConfigs(r.context(), changes, r.topic()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.CreatePartitions(r.context(), 1, r.topic()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the partition is there", func() bool {
+		_, err := r.client.Tip(r.context(), "trading", 1)
+		return err == nil
+	})
+	err := r.client.CheckTopics(r.context(), "trading", "onboarding")
+	var deviations *journal.SettingsError
+	if !errors.As(err, &deviations) {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"retention.ms", "cleanup.policy", "max.message.bytes", "2 partitions", "onboarding: there is no such topic"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+	if len(deviations.Deviations) != 5 {
+		t.Errorf("%q", deviations.Deviations)
+	}
+}
+
+func TestALogThatDoesNotBeginAtZeroIsADeviation(t *testing.T) {
+	r := newRig(t)
+	r.written(3)
+	admin := kadm.NewClient(must(r.client.Kafka()))
+	defer admin.Close()
+	var to kadm.Offsets
+	to.Add(kadm.Offset{Topic: r.topic(), Partition: 0, At: 2})
+	if _, err := admin.DeleteRecords(r.context(), to); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.client.CheckTopics(r.context(), "trading"); err == nil || !strings.Contains(err.Error(), "begins at offset 2") {
+		t.Error(err)
+	}
+}
