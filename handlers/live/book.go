@@ -1,0 +1,131 @@
+package live
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+)
+
+// bookStream is where the readers of one order book stand: at the sequence of the last record that changed the book,
+// or of the record that was last when the first of them came. They all stand at the same one, so an update is the
+// same message for all of them, and its prev_sequence is the sequence of whatever each of them got before.
+type bookStream struct {
+	sequence int64
+	time     decide.Time // of that record
+	snapshot *message    // at the sequence; nil until somebody asks
+}
+
+// level is what rests at one price.
+type level struct {
+	Price  fixed.Decimal `json:"price"`
+	Amount fixed.Decimal `json:"amount"`
+}
+
+// snapshotMessage is a whole book.
+type snapshotMessage struct {
+	Channel   string      `json:"channel"`
+	Type      string      `json:"type"`
+	Symbol    string      `json:"symbol"`
+	Sequence  int64       `json:"sequence"`
+	Bids      []level     `json:"bids"` // best first, as the asks
+	Asks      []level     `json:"asks"`
+	Timestamp decide.Time `json:"timestamp"`
+}
+
+// bookUpdate is what one record changed in a book.
+type bookUpdate struct {
+	Channel      string      `json:"channel"`
+	Type         string      `json:"type"`
+	Symbol       string      `json:"symbol"`
+	PrevSequence int64       `json:"prev_sequence"`
+	Sequence     int64       `json:"sequence"`
+	Changes      []change    `json:"changes"`
+	Timestamp    decide.Time `json:"timestamp"`
+}
+
+// change is one level's change. The amount is the new one, "0" on delete.
+type change struct {
+	Action string        `json:"action"` // new, change, delete
+	Type   string        `json:"type"`   // bid, ask
+	Price  fixed.Decimal `json:"price"`
+	Amount fixed.Decimal `json:"amount"`
+}
+
+// sendSnapshot sends the book to a new reader. It is called under the fold's lock and the hub's.
+func (h *Hub) sendSnapshot(sub *subscription, state *trading.State, sequence int64) {
+	symbol := sub.key.name
+	b := h.books[symbol]
+	if b == nil {
+		b = &bookStream{sequence: sequence, time: h.last.Time}
+		h.books[symbol] = b
+	}
+	if b.snapshot == nil {
+		bids, asks := state.Depth(symbol, 0)
+		h.metrics.encoded.Add(1)
+		b.snapshot = &message{position: h.logPosition(b.sequence).String(),
+			plain: encode(snapshotMessage{sub.topic, "snapshot", symbol, b.sequence, levels(bids), levels(asks), b.time})}
+	}
+	sub.deliver(b.snapshot)
+}
+
+func levels(of []trading.Level) []level {
+	out := make([]level, len(of))
+	for i, l := range of {
+		out[i] = level{l.Price, l.Amount}
+	}
+	return out
+}
+
+// publishBooks sends what the record at the stamp changed in the books that somebody reads, one update for each book.
+func (h *Hub) publishBooks(state *trading.State, at decide.Stamp) {
+	if len(h.books) == 0 {
+		return
+	}
+	changes := state.BookChanges()
+	for len(changes) > 0 {
+		n := 1
+		for n < len(changes) && changes[n].Symbol == changes[0].Symbol {
+			n++
+		}
+		if b := h.books[changes[0].Symbol]; b != nil {
+			h.publishBook(b, changes[:n], at)
+		}
+		changes = changes[n:]
+	}
+}
+
+func (h *Hub) publishBook(b *bookStream, changes []trading.BookChange, at decide.Stamp) {
+	symbol := changes[0].Symbol
+	u := &bookUpdate{orderbook.topic(symbol), update, symbol, b.sequence, at.Sequence, make([]change, len(changes)), at.Time}
+	for i, c := range changes {
+		u.Changes[i] = changeOf(c)
+	}
+	b.sequence, b.time, b.snapshot = at.Sequence, at.Time, nil
+	h.publish(&draft{channel: orderbook, symbol: symbol, value: u}, h.logPosition(at.Sequence).String())
+}
+
+func changeOf(c trading.BookChange) change {
+	out := change{"change", "bid", c.Price, c.After}
+	if c.Action == order.Sell {
+		out.Type = "ask"
+	}
+	switch {
+	case c.After.IsZero():
+		out.Action, out.Amount = "delete", fixed.Decimal{} // "0" at no step precision
+	case c.Before.IsZero():
+		out.Action = "new"
+	}
+	return out
+}
+
+// rejectWithdrawn ends the streams of an instrument that is withdrawn.
+func (h *Hub) rejectWithdrawn(symbol string) {
+	for _, c := range channels() {
+		k := key{c, ofSymbol, symbol}
+		for len(h.index.readers[k]) > 0 {
+			readers := h.index.readers[k]
+			h.expel(readers[len(readers)-1], c.refused, "the instrument is withdrawn")
+		}
+	}
+}

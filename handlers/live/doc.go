@@ -1,0 +1,17 @@
+// Package live serves /v1/ws: the private channels orders, trades and balance-changes, and the public channels
+// orderbook-stream:{symbol} and market-trades:{symbol}. What it promises to clients is written down in
+// schemas/asyncapi/asyncapi.yaml, and a test holds the two together.
+//
+// A Hub listens to a fold of the trading journal. Each record becomes messages, each message is encoded once, and an
+// index from topics to subscriptions says which sessions get it. A subscription is made under the fold's lock,
+// together with its acknowledgement and snapshot, so that nothing falls between the snapshot and the first update
+// and nothing comes twice.
+//
+// Locks are taken in this order: the fold's, the hub's, a session's. Nothing that is done under them waits for a
+// client: a session is a bounded queue, and one that is full ends with SLOW_CONSUMER. Nothing is ever left out of the
+// middle of a subscription.
+//
+// The sockets are melody's. Melody drops messages silently when a session's buffer is full; the hub counts what is
+// queued and never lets that happen. Beneath melody lies a net.Conn of our own (conn.go), which is where writes can
+// be coalesced and a connection can be cut.
+package live

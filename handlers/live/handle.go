@@ -1,0 +1,169 @@
+package live
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/olahol/melody"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+func sizeText(bytes int64) string { return strconv.FormatInt(bytes, 10) + " bytes" }
+
+// handle serves one request. Melody calls it from the goroutine that reads the connection.
+func (h *Hub) handle(s *session, raw []byte) {
+	if !s.bucket.take(time.Now()) {
+		h.reject(s, nil, RateLimited, "requests come too fast; this one was not looked at")
+		if s.excess++; s.excess > h.limits.RequestExcess {
+			s.close(nil, melody.ClosePolicyViolation, string(RateLimited))
+		}
+		return
+	}
+	s.excess = 0
+	r, err := parseRequest(raw)
+	if err != nil {
+		h.reject(s, r.id, InvalidMessage, err.Error())
+		return
+	}
+	h.metrics.requests.WithLabelValues(r.op).Inc()
+	switch r.op {
+	case opPing:
+		s.send(encode(ack{Op: "pong", ID: r.id}))
+	case opAuthenticate:
+		h.authenticate(s, r)
+	case opSubscribe:
+		for _, topic := range r.args {
+			if refusal := h.subscribe(s, r, topic); refusal != nil {
+				h.reject(s, r.id, refusal.code, refusal.message, topic)
+			}
+		}
+	case opUnsubscribe:
+		for _, topic := range r.args {
+			h.unsubscribe(s, r, topic)
+		}
+	}
+}
+
+// reject answers a request, or one topic of it, with an error.
+func (h *Hub) reject(s *session, id jsontext.Value, code Code, message string, topics ...string) {
+	h.metrics.errors.WithLabelValues(string(code)).Inc()
+	s.send(errorReply(id, code, message, topics...))
+}
+
+// refusal says why there is no subscription.
+type refusal struct {
+	code    Code
+	message string
+}
+
+func refuse(code Code, format string, args ...any) *refusal {
+	return &refusal{code, fmt.Sprintf(format, args...)}
+}
+
+// subscribe makes a subscription and acknowledges it.
+func (h *Hub) subscribe(s *session, r *request, topic string) *refusal {
+	c, symbol, ok := parseTopic(topic)
+	if !ok {
+		return refuse(UnknownTopic, "there is no such topic")
+	}
+	if !c.private && r.customer != "" {
+		return refuse(InvalidMessage, "data.customer_code is for the private channels")
+	}
+	if r.resumeFrom != "" {
+		if !c.private {
+			return refuse(InvalidMessage, "resume_from is for the private channels")
+		}
+		return h.resume(s, r, c, topic)
+	}
+	var refused *refusal
+	h.follower.View(func(state decide.State, at journal.Position) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		var sub *subscription
+		venue := state.(*trading.State)
+		if sub, refused = h.enter(s, r, c, topic, symbol, venue); refused != nil {
+			return
+		}
+		s.send(encode(ack{"subscribed", topic, r.id}))
+		if c == orderbook {
+			h.sendSnapshot(sub, venue, at.Sequence)
+		}
+	})
+	return refused
+}
+
+// enter puts a subscription into the index if the session may have it. It is called under the fold's lock and the
+// hub's.
+func (h *Hub) enter(s *session, r *request, c *channel, topic, symbol string, state *trading.State) (*subscription, *refusal) {
+	if _, there := h.sessions[s]; !there {
+		return nil, refuse(InvalidMessage, "the connection is closed")
+	}
+	if s.subscriptions[topic] != nil {
+		return nil, refuse(AlreadySubscribed, "the topic is subscribed to; unsubscribe first to change the subscription")
+	}
+	if h.failed {
+		return nil, refuse(c.failed, "the log behind the channel can't be read")
+	}
+	if len(s.subscriptions) >= h.limits.Subscriptions {
+		return nil, refuse(RateLimited, "a connection has at most %d subscriptions", h.limits.Subscriptions)
+	}
+	k := key{c, ofSymbol, symbol}
+	if c.private {
+		var refused *refusal
+		if k, refused = privateKey(s.principal(), c, r.customer, state); refused != nil {
+			return nil, refused
+		}
+	} else if i, known := state.Instrument(symbol); !known {
+		return nil, refuse(UnknownSymbol, "there is no such instrument")
+	} else if i.Status == market.Withdrawn {
+		return nil, refuse(c.refused, "the instrument is withdrawn")
+	}
+	sub := &subscription{session: s, channel: c, topic: topic, key: k, positions: r.positions}
+	s.subscriptions[topic] = sub
+	h.index.add(sub)
+	h.metrics.subscriptions.WithLabelValues(c.name).Inc()
+	return sub, nil
+}
+
+// privateKey decides whose messages a principal gets: one account's, a broker's, or all.
+func privateKey(p *web.Principal, c *channel, customer string, state *trading.State) (key, *refusal) {
+	if p == nil {
+		return key{}, refuse(AuthenticationRequired, "the channel needs an authenticated connection")
+	}
+	if !p.Has(web.ScopeRead) {
+		return key{}, refuse(Forbidden, "the token lacks the scope read")
+	}
+	if customer != "" {
+		// Another broker's customer and one that does not exist are the same to the client.
+		if broker, known := state.CustomerBroker(customer); !known || !p.Sees(broker, customer) {
+			return key{}, refuse(Forbidden, "the token does not give access to that customer")
+		}
+		return key{c, ofCustomer, customer}, nil
+	}
+	switch {
+	case p.Customer != "":
+		return key{c, ofCustomer, p.Customer}, nil
+	case p.SeesAll():
+		return key{c, ofVenue, ""}, nil
+	}
+	return key{c, ofBroker, p.Broker}, nil
+}
+
+func (h *Hub) unsubscribe(s *session, r *request, topic string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sub := s.subscriptions[topic]
+	if sub == nil {
+		h.reject(s, r.id, NotSubscribed, "there is no subscription to the topic", topic)
+		return
+	}
+	h.drop(sub)
+	s.send(encode(ack{"unsubscribed", topic, r.id})) // the last that the client hears of the topic
+}

@@ -1,0 +1,249 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/olahol/melody"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Follower is the fold of the trading journal; *follow.Fold is one.
+type Follower interface {
+	// View calls look with the state, a *trading.State; no record is applied meanwhile.
+	View(look func(s decide.State, at journal.Position))
+	// Listen registers a function that is called after each record, in order, under the fold's lock.
+	Listen(call func(e journal.Entry, s decide.State))
+	// Wait returns once a sequence is applied, or with the error that ended the fold.
+	Wait(ctx context.Context, sequence int64) error
+}
+
+// Verifier judges tokens; *web.Tokens is one.
+type Verifier interface {
+	Verify(token string) (*web.Principal, error)
+}
+
+// Config is what a hub needs. Log, Wrap, Logger and Limits may be left out.
+type Config struct {
+	Follower  Follower
+	Journal   string // "trading"
+	Partition int32
+	Tokens    Verifier
+	Log       Log // for subscriptions that resume; without it every resume is too old
+	Wrap      Wrap
+	Logger    *slog.Logger
+	Limits    Limits
+}
+
+// Hub serves the WebSocket connections of one node.
+type Hub struct {
+	follower  Follower
+	journal   string
+	partition int32
+	tokens    Verifier
+	log       Log
+	wrap      Wrap
+	logger    *slog.Logger
+	limits    Limits
+	metrics   *metrics
+	melody    *melody.Melody
+	serving   sync.WaitGroup  // handlers and connections
+	ctx       context.Context // ends with the hub
+	cancel    context.CancelFunc
+
+	mu       sync.Mutex // taken inside the fold's lock
+	sessions map[*session]struct{}
+	admitted int
+	closing  bool
+	failed   bool // the log can't be read
+	index    *index
+	books    map[string]*bookStream
+	last     decide.Stamp // of the last record
+	anchors  journal.Anchors
+}
+
+// New returns a hub that listens to the follower from then on, so it is made before the follower runs.
+func New(cfg Config) *Hub {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	h := &Hub{
+		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens, log: cfg.Log,
+		wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), metrics: newMetrics(), melody: melody.New(),
+		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),
+	}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	if h.wrap == nil {
+		h.wrap = func(c net.Conn) net.Conn { return c }
+	}
+	m := h.melody
+	m.Config.MaxMessageSize = h.limits.MessageBytes
+	m.Config.MessageBufferSize = h.limits.QueueMessages + spare
+	m.Config.PingPeriod = h.limits.PingEvery
+	m.Config.PongWait = h.limits.PongWait
+	m.Config.WriteWait = h.limits.WriteWait
+	m.Upgrader.WriteBufferSize = 4096
+	m.Upgrader.WriteBufferPool = &sync.Pool{}
+	m.HandleConnect(h.connected)
+	m.HandleDisconnect(h.disconnected)
+	m.HandleMessage(func(socket *melody.Session, raw []byte) { h.handle(sessionOf(socket), raw) })
+	m.HandleMessageBinary(func(socket *melody.Session, _ []byte) {
+		h.reject(sessionOf(socket), nil, InvalidMessage, "messages are JSON text, not binary")
+	})
+	m.HandleSentMessage(func(socket *melody.Session, raw []byte) { sessionOf(socket).sent(len(raw)) })
+	m.HandleError(h.socketError)
+	h.follower.View(func(s decide.State, _ journal.Position) { s.(*trading.State).TrackBook() })
+	h.follower.Listen(h.onRecord)
+	return h
+}
+
+const sessionKey = "session"
+
+func sessionOf(socket *melody.Session) *session { return socket.MustGet(sessionKey).(*session) }
+
+func (h *Hub) socketError(socket *melody.Session, err error) {
+	if errors.Is(err, melody.ErrMessageBufferFull) { // the queue's limit lies below melody's: this is a broken invariant
+		h.logger.Error("a message was dropped; its connection is cut", "remote", socket.RemoteAddr())
+		sessionOf(socket).conn.cut()
+		return
+	}
+	h.logger.Debug("socket", "remote", socket.RemoteAddr(), "error", err)
+}
+
+// Run waits for the fold to fail, ends the subscriptions then, and returns when the context ends.
+func (h *Hub) Run(ctx context.Context) error {
+	err := h.follower.Wait(ctx, math.MaxInt64)
+	if ctx.Err() == nil {
+		h.fail(err)
+		<-ctx.Done()
+	}
+	return nil
+}
+
+// fail ends every subscription: the log behind them can't be read.
+func (h *Hub) fail(err error) {
+	h.logger.Error("the journal can't be followed; live subscriptions end", "journal", h.journal, "error", err)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failed = true
+	for s := range h.sessions {
+		for _, sub := range s.subscriptions {
+			h.expel(sub, sub.channel.failed, "the log behind the channel can't be read; subscribe again to recover")
+		}
+	}
+}
+
+// onRecord turns a record into messages. It runs under the fold's lock.
+func (h *Hub) onRecord(e journal.Entry, s decide.State) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last = e.Stamp()
+	h.anchors.Note(e.Position)
+	if len(h.index.readers) == 0 {
+		return
+	}
+	state := s.(*trading.State)
+	drafts := translate(e, state, func(c *channel) bool { return h.index.count[c] > 0 })
+	for i, position := range positions(h.logPosition(e.Record.Sequence), drafts) {
+		h.publish(&drafts[i], position)
+	}
+	h.publishBooks(state, h.last)
+	for _, event := range e.Record.Events {
+		if withdrawn, ok := event.(*trading.InstrumentWithdrawn); ok {
+			h.rejectWithdrawn(withdrawn.Symbol)
+		}
+	}
+}
+
+// publish encodes a draft, if anybody reads it, and queues it for all its readers.
+func (h *Hub) publish(d *draft, position string) {
+	lists, any := h.index.of(d)
+	if !any {
+		return
+	}
+	h.metrics.encoded.Add(1)
+	m := &message{plain: encode(d.value), position: position}
+	for _, readers := range lists {
+		for _, sub := range readers {
+			sub.deliver(m)
+		}
+	}
+}
+
+// deliver queues a message for the subscription's session.
+func (s *subscription) deliver(m *message) {
+	if s.catching != nil {
+		s.catching.hold(s, m)
+		return
+	}
+	s.session.send(m.text(s.positions))
+}
+
+// drop ends a subscription silently. It is called under the hub's lock.
+func (h *Hub) drop(sub *subscription) {
+	delete(sub.session.subscriptions, sub.topic)
+	h.index.remove(sub)
+	h.metrics.subscriptions.WithLabelValues(sub.channel.name).Dec()
+	if sub.channel == orderbook && len(h.index.readers[sub.key]) == 0 {
+		delete(h.books, sub.key.name)
+	}
+}
+
+// expel ends a subscription with an error message. It is called under the hub's lock.
+func (h *Hub) expel(sub *subscription, code Code, message string) {
+	h.drop(sub)
+	h.metrics.errors.WithLabelValues(string(code)).Inc()
+	sub.session.send(errorMessage(code, message, sub.topic))
+}
+
+// Close ends every connection in an orderly way: what is queued is written, then a close frame with the code 1001.
+// When the context ends, what is left is cut.
+func (h *Hub) Close(ctx context.Context) error {
+	h.mu.Lock()
+	first := !h.closing
+	h.closing = true
+	var open []*session
+	for s := range h.sessions {
+		open = append(open, s)
+	}
+	h.mu.Unlock()
+	if !first {
+		return nil
+	}
+	h.cancel()
+	for _, s := range open {
+		s.close(nil, melody.CloseGoingAway, "the server is stopping")
+	}
+	done := make(chan struct{})
+	go func() {
+		h.serving.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		for _, s := range open {
+			s.conn.cut()
+		}
+		<-done
+	}
+	// Only now: melody may leave a session's goroutine behind for ever if it is closed while one comes or goes.
+	if err := h.melody.Close(); err != nil && !errors.Is(err, melody.ErrClosed) {
+		return err
+	}
+	return ctx.Err()
+}
+
+// verifyAfter is when a token should be looked at again.
+func (h *Hub) verifyAfter(p *web.Principal) time.Duration {
+	return max(0, min(h.limits.VerifyEvery, time.Until(p.Expires)))
+}

@@ -1,0 +1,118 @@
+package live
+
+import "github.com/perpetua-exchange/perpetua/streams/journal"
+
+// subscription is one session's interest in one topic.
+type subscription struct {
+	session   *session
+	channel   *channel
+	topic     string // as the client named it
+	key       key
+	slot      int  // in the readers of key
+	positions bool // adds the position to each message
+	// catching holds what came in while an older part is still served from the log; nil otherwise.
+	catching *catchUp
+}
+
+// key is what messages are addressed to: a symbol, a customer, a broker, or everybody who may read all brokers.
+type key struct {
+	channel *channel
+	scope   scope
+	name    string
+}
+
+type scope uint8
+
+const (
+	ofVenue scope = iota
+	ofBroker
+	ofCustomer
+	ofSymbol
+)
+
+// index knows the subscriptions to each key. The hub's lock guards it.
+type index struct {
+	readers map[key][]*subscription
+	count   map[*channel]int
+}
+
+func newIndex() *index {
+	return &index{readers: make(map[key][]*subscription), count: make(map[*channel]int)}
+}
+
+func (x *index) add(s *subscription) {
+	s.slot = len(x.readers[s.key])
+	x.readers[s.key] = append(x.readers[s.key], s)
+	x.count[s.channel]++
+}
+
+func (x *index) remove(s *subscription) {
+	readers := x.readers[s.key]
+	last := len(readers) - 1
+	readers[s.slot] = readers[last]
+	readers[s.slot].slot = s.slot
+	readers[last] = nil
+	x.count[s.channel]--
+	if last == 0 {
+		delete(x.readers, s.key)
+		return
+	}
+	x.readers[s.key] = readers[:last]
+}
+
+// of returns who gets a draft, in up to three lists.
+func (x *index) of(d *draft) (lists [3][]*subscription, any bool) {
+	if !d.channel.private {
+		lists[0] = x.readers[key{d.channel, ofSymbol, d.symbol}]
+	} else {
+		lists[0] = x.readers[key{channel: d.channel}]
+		lists[1] = x.readers[key{d.channel, ofBroker, d.broker}]
+		lists[2] = x.readers[key{d.channel, ofCustomer, d.customer}]
+	}
+	return lists, len(lists[0])+len(lists[1])+len(lists[2]) > 0
+}
+
+// matches reports whether a subscription with the key gets the draft.
+func (k key) matches(d *draft) bool {
+	if k.channel != d.channel {
+		return false
+	}
+	switch k.scope {
+	case ofVenue:
+		return true
+	case ofBroker:
+		return k.name == d.broker
+	case ofCustomer:
+		return k.name == d.customer
+	}
+	return k.name == d.symbol
+}
+
+// message is an encoded message and where in the log it stands. It is encoded once, and once more if somebody wants
+// it with its position.
+type message struct {
+	plain    []byte
+	position string
+	placed   []byte
+}
+
+// text returns the message as a subscription wants it.
+func (m *message) text(withPosition bool) []byte {
+	if !withPosition {
+		return m.plain
+	}
+	if m.placed == nil {
+		body := m.plain[:len(m.plain)-1]
+		m.placed = make([]byte, 0, len(body)+len(m.position)+16)
+		m.placed = append(m.placed, body...)
+		m.placed = append(m.placed, `,"position":"`...) // a position needs no escaping
+		m.placed = append(m.placed, m.position...)
+		m.placed = append(m.placed, `"}`...)
+	}
+	return m.placed
+}
+
+// logPosition is the position of a record as clients see it.
+func (h *Hub) logPosition(sequence int64) journal.LogPosition {
+	return journal.LogPosition{Journal: h.journal, Partition: h.partition, Sequence: sequence}
+}

@@ -1,0 +1,45 @@
+package livetest
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/schemas/conform"
+)
+
+// description is the AsyncAPI file, read once.
+var description = sync.OnceValues(func() (*conform.Document, error) {
+	return conform.NewDocument("asyncapi/asyncapi.yaml", schemas.AsyncAPI, nil)
+})
+
+// payloads names the schema of each kind of message: by op, or by channel and, where a channel has several, type.
+var payloads = map[string]string{
+	"subscribed": "Subscribed", "unsubscribed": "Unsubscribed", "authenticated": "Authenticated", "pong": "Pong",
+	"error": "Error", "orders": "Order", "trades": "Trade", "balance-changes": "BalanceChange",
+	"orderbook-stream snapshot": "BookSnapshot", "orderbook-stream update": "BookUpdate", "market-trades": "MarketTrade",
+}
+
+// Check holds a message against the AsyncAPI file.
+func Check(m Message) error {
+	doc, err := description()
+	if err != nil {
+		return err
+	}
+	kind := m.Op
+	if kind == "" {
+		kind, _, _ = strings.Cut(m.Channel, ":")
+		if kind == "orderbook-stream" {
+			kind += " " + m.Type
+		}
+	}
+	name, known := payloads[kind]
+	if !known {
+		return fmt.Errorf("the AsyncAPI file knows no message like %s", m.Raw)
+	}
+	if err := doc.Validate("/components/schemas/"+name, m.Raw); err != nil {
+		return fmt.Errorf("%s: %w", m.Raw, err)
+	}
+	return nil
+}

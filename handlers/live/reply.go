@@ -1,0 +1,42 @@
+package live
+
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// ack answers a request, or one topic of it.
+type ack struct {
+	Op      string         `json:"op"`
+	Channel string         `json:"channel,omitzero"`
+	ID      jsontext.Value `json:"id,omitzero"`
+}
+
+// failure is an error message.
+type failure struct {
+	Op      string         `json:"op"`
+	Code    Code           `json:"code"`
+	Message string         `json:"message"`
+	Args    []string       `json:"args"`
+	ID      jsontext.Value `json:"id,omitzero"`
+}
+
+// encode writes a message. The types are ours and always have a JSON form.
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("live: a message has no JSON form: " + err.Error())
+	}
+	return b
+}
+
+func errorMessage(code Code, message string, topics ...string) []byte {
+	return errorReply(nil, code, message, topics...)
+}
+
+func errorReply(id jsontext.Value, code Code, message string, topics ...string) []byte {
+	if topics == nil {
+		topics = []string{}
+	}
+	return encode(failure{"error", code, message, topics, id})
+}

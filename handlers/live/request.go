@@ -1,0 +1,159 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	maxTopics = 100 // in one request
+	maxTopic  = 128 // bytes of one topic
+	maxID     = 64  // bytes of an id, quotes included
+)
+
+// request is a request as it was sent.
+type request struct {
+	op           string
+	args         []string
+	id           jsontext.Value // a string or a number, nil if there is none
+	customer     string         // data.customer_code
+	positions    bool           // data.positions
+	token        string         // data.token
+	resumeFrom   string
+	object, data members
+}
+
+// members are an object's members, unread.
+type members map[string]jsontext.Value
+
+// shapes says what each operation takes beside op and id.
+var shapes = map[string]struct{ request, data []string }{
+	opSubscribe:    {[]string{"args", "data", "resume_from"}, []string{"customer_code", "positions"}},
+	opUnsubscribe:  {[]string{"args"}, nil},
+	opAuthenticate: {[]string{"data"}, []string{"token"}},
+	opPing:         {},
+}
+
+// parseRequest reads a request strictly: no unknown or repeated member, no null, nothing after the object. With an
+// error it still returns the id if there is a good one, so that the error can carry it.
+func parseRequest(raw []byte) (*request, error) {
+	r := &request{}
+	if err := json.Unmarshal(raw, &r.object); err != nil || r.object == nil {
+		return r, malformed(err)
+	}
+	if id, ok := r.object["id"]; ok {
+		if k := id.Kind(); k != '"' && k != '0' || len(id) > maxID {
+			return r, fmt.Errorf("id must be a string or a number of at most %d bytes", maxID)
+		}
+		r.id = id
+	}
+	return r, r.read()
+}
+
+func (r *request) read() error {
+	if err := r.object.value("op", &r.op); err != nil {
+		return err
+	}
+	shape, known := shapes[r.op]
+	if !known {
+		return fmt.Errorf("op must be one of %s", strings.Join(Operations(), ", "))
+	}
+	if err := r.object.only("", r.op, append([]string{"op", "id"}, shape.request...)); err != nil {
+		return err
+	}
+	if err := r.object.value("data", &r.data); err != nil {
+		return err
+	}
+	if err := r.data.only("data.", r.op, shape.data); err != nil {
+		return err
+	}
+	for _, err := range []error{
+		r.object.value("args", &r.args), r.object.value("resume_from", &r.resumeFrom),
+		r.data.value("customer_code", &r.customer), r.data.value("positions", &r.positions), r.data.value("token", &r.token),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return r.check()
+}
+
+// check judges what JSON types don't.
+func (r *request) check() error {
+	switch r.op {
+	case opSubscribe, opUnsubscribe:
+		if len(r.args) == 0 || len(r.args) > maxTopics {
+			return fmt.Errorf("args must hold 1 to %d topics", maxTopics)
+		}
+		if slices.ContainsFunc(r.args, func(t string) bool { return t == "" || len(t) > maxTopic }) {
+			return fmt.Errorf("a topic has 1 to %d bytes", maxTopic)
+		}
+	case opAuthenticate:
+		if r.token == "" {
+			return errors.New("data.token is required")
+		}
+	}
+	if _, there := r.data["customer_code"]; there && r.customer == "" {
+		return errors.New("data.customer_code must not be empty")
+	}
+	if _, there := r.object["resume_from"]; there && r.resumeFrom == "" {
+		return errors.New("resume_from must not be empty")
+	}
+	return nil
+}
+
+// only reports a member that op does not take.
+func (m members) only(prefix, op string, allowed []string) error {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if !slices.Contains(allowed, name) {
+			return fmt.Errorf("%s takes no field %.64q", op, prefix+name)
+		}
+	}
+	return nil
+}
+
+// value reads a member into v, whose type it must have. One that is absent leaves v alone.
+func (m members) value(name string, v any) error {
+	raw, there := m[name]
+	if !there {
+		return nil
+	}
+	if raw.Kind() != 'n' && !hasNull(raw) && json.Unmarshal(raw, v) == nil {
+		return nil
+	}
+	kind := "a string"
+	switch v.(type) {
+	case *bool:
+		kind = "true or false"
+	case *[]string:
+		kind = "an array of strings"
+	case *members:
+		kind = "an object"
+	}
+	return fmt.Errorf("%s must be %s", name, kind)
+}
+
+// hasNull reports whether an array holds null, which would be read as an empty string.
+func hasNull(raw jsontext.Value) bool {
+	var items []jsontext.Value
+	return raw.Kind() == '[' && json.Unmarshal(raw, &items) == nil &&
+		slices.ContainsFunc(items, func(v jsontext.Value) bool { return v.Kind() == 'n' })
+}
+
+// malformed says what is wrong with a message that can't be read at all.
+func malformed(err error) error {
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return errors.New("a field is given twice")
+	case errors.As(err, &syntax):
+		return fmt.Errorf("the message is not valid JSON at byte %d", syntax.ByteOffset)
+	}
+	return errors.New("the message must be a JSON object")
+}

@@ -1,0 +1,210 @@
+package live
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Log reads a journal again, for subscriptions that resume.
+type Log interface {
+	// Read passes the records after a position, in order, until each returns false or the context ends.
+	Read(ctx context.Context, after journal.Position, each func(journal.Entry) bool) error
+}
+
+// NewLog returns the Log of a journal partition.
+func NewLog(client *journal.Client, rules decide.Rules, partition int32) Log {
+	return journalLog{client, rules, partition}
+}
+
+type journalLog struct {
+	client    *journal.Client
+	rules     decide.Rules
+	partition int32
+}
+
+// Read implements Log.
+func (l journalLog) Read(ctx context.Context, after journal.Position, each func(journal.Entry) bool) error {
+	r := journal.NewReader(l.client, l.rules, l.partition, after)
+	defer r.Close()
+	for {
+		entries, err := r.Poll(ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if !each(e) {
+				return nil
+			}
+		}
+	}
+}
+
+const (
+	// nearTip is how many records a resuming subscription may be behind when it joins the live messages: those are
+	// held back meanwhile.
+	nearTip = 256
+	// aheadWait is how long a position that this node has not reached yet is waited for.
+	aheadWait = 2 * time.Second
+)
+
+// catchUp is the state of a subscription that is served from the log. The hub's lock guards it.
+type catchUp struct {
+	after   int64 // the record that the client had last
+	part    int   // how many of the following record's messages it had
+	holding bool  // live messages are kept in held; before that they are ignored, since they will be read from the log
+	held    []*message
+}
+
+func (c *catchUp) hold(s *subscription, m *message) {
+	if !c.holding {
+		return
+	}
+	if len(c.held) >= s.session.hub.limits.QueueMessages {
+		s.session.slow()
+		return
+	}
+	c.held = append(c.held, m)
+}
+
+// parsePosition reads a position as messages carry it: "trading/0@123" after a whole record, "trading/0@123.2" after
+// the second of its messages.
+func (h *Hub) parsePosition(text string) (*catchUp, *refusal) {
+	whole, part, parted := strings.Cut(text, ".")
+	at, err := journal.ParseLogPosition(whole)
+	c := &catchUp{after: at.Sequence}
+	if err == nil && parted {
+		c.part, err = strconv.Atoi(part)
+		c.after--
+	}
+	if err != nil || parted && (c.part < 1 || strconv.Itoa(c.part) != part || c.after < -1) {
+		return nil, refuse(InvalidMessage, "resume_from is not a position like trading/0@123")
+	}
+	if at.Journal != h.journal || at.Partition != h.partition {
+		return nil, refuse(InvalidMessage, "resume_from is a position of another log")
+	}
+	return c, nil
+}
+
+// resume makes a subscription that begins with what the client missed.
+func (h *Hub) resume(s *session, r *request, c *channel, topic string) *refusal {
+	from, refused := h.parsePosition(r.resumeFrom)
+	if refused != nil {
+		return refused
+	}
+	last := from.after
+	if from.part > 0 {
+		last++
+	}
+	ctx, cancel := context.WithTimeout(h.ctx, aheadWait)
+	err := h.follower.Wait(ctx, last)
+	cancel()
+	if err != nil {
+		return refuse(InvalidMessage, "resume_from is beyond the end of the log")
+	}
+	var sub *subscription
+	h.follower.View(func(state decide.State, at journal.Position) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.log == nil || at.Sequence-from.after > h.limits.ResumeRecords {
+			refused = refuse(ResumeTooOld, "resume_from is more than %d records back", h.limits.ResumeRecords)
+			return
+		}
+		if sub, refused = h.enter(s, r, c, topic, "", state.(*trading.State)); refused != nil {
+			return
+		}
+		sub.catching = from
+		s.send(encode(ack{"subscribed", topic, r.id}))
+	})
+	if refused == nil {
+		h.serving.Go(func() { h.catchUp(sub) }) // the session's handler is counted, so the count is not zero
+	}
+	return refused
+}
+
+// catchUp serves a subscription from the log until it has caught up, and then lets the live messages through.
+func (h *Hub) catchUp(sub *subscription) {
+	from := h.anchors.Below(sub.catching.after + 1)
+	for {
+		var target int64
+		var joining bool
+		h.follower.View(func(_ decide.State, at journal.Position) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			target = at.Sequence
+			joining = target-max(from.Sequence, sub.catching.after) <= nearTip
+			sub.catching.holding = joining
+		})
+		if from.Sequence < target {
+			err := h.log.Read(h.ctx, from, func(e journal.Entry) bool {
+				from = e.Position
+				return h.serve(sub, e) && e.Position.Sequence < target
+			})
+			if err != nil {
+				h.lost(sub, err)
+				return
+			}
+		}
+		h.mu.Lock()
+		over := !h.holds(sub)
+		if !over && joining && from.Sequence >= target {
+			for _, m := range sub.catching.held {
+				sub.session.send(m.text(sub.positions))
+			}
+			sub.catching = nil
+			over = true
+		}
+		h.mu.Unlock()
+		if over {
+			return
+		}
+	}
+}
+
+// serve sends what a record of the log has for a subscription, once there is room. It reports whether to go on.
+func (h *Hub) serve(sub *subscription, e journal.Entry) bool {
+	c := sub.catching
+	if e.Position.Sequence <= c.after {
+		return true
+	}
+	if !sub.session.waitForRoom(h.ctx) {
+		return false
+	}
+	var drafts []draft
+	h.follower.View(func(s decide.State, _ journal.Position) {
+		drafts = translate(e, s.(*trading.State), func(want *channel) bool { return want == sub.channel })
+	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.holds(sub) {
+		return false
+	}
+	for i, position := range positions(h.logPosition(e.Position.Sequence), drafts) {
+		if e.Position.Sequence == c.after+1 && i < c.part || !sub.key.matches(&drafts[i]) {
+			continue
+		}
+		m := &message{plain: encode(drafts[i].value), position: position}
+		sub.session.send(m.text(sub.positions))
+	}
+	return true
+}
+
+// holds reports whether a subscription still stands. It is called under the hub's lock.
+func (h *Hub) holds(sub *subscription) bool {
+	return sub.session.subscriptions[sub.topic] == sub
+}
+
+func (h *Hub) lost(sub *subscription, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() != nil || !h.holds(sub) {
+		return
+	}
+	h.logger.Error("the journal can't be read for a subscription that resumes", "journal", h.journal, "error", err)
+	h.expel(sub, sub.channel.failed, "the log behind the channel can't be read; subscribe again to recover")
+}

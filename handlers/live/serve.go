@@ -1,0 +1,119 @@
+package live
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/labstack/echo/v4"
+	"github.com/olahol/melody"
+
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+)
+
+// Path is where the hub is served.
+const Path = "/v1/ws"
+
+// Register adds the route.
+func (h *Hub) Register(e *echo.Echo) { e.GET(Path, h.Serve) }
+
+// Serve upgrades a request to a WebSocket connection and serves it until it ends. A bearer token in the
+// Authorization header authenticates the connection; one that is not valid refuses it.
+func (h *Hub) Serve(c echo.Context) error {
+	r := c.Request()
+	if !websocket.IsWebSocketUpgrade(r) {
+		c.Response().Header().Set("Upgrade", "websocket")
+		return web.NewProblem(http.StatusUpgradeRequired, "UPGRADE_REQUIRED", "This address speaks WebSocket only.")
+	}
+	s := &session{
+		hub: h, subscriptions: make(map[string]*subscription), drained: make(chan struct{}, 1), done: make(chan struct{}),
+		bucket: newBucket(h.limits.RequestsPerSecond, h.limits.RequestBurst, time.Now()),
+	}
+	if headers := r.Header.Values(echo.HeaderAuthorization); len(headers) > 0 {
+		scheme, token, _ := strings.Cut(headers[0], " ")
+		if len(headers) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {
+			return web.Unauthorized("The Authorization header does not hold a bearer token.")
+		}
+		p, err := h.tokens.Verify(token)
+		if err != nil {
+			return web.Unauthorized("The bearer token is not valid.").Because(err)
+		}
+		s.who, s.token = p, token
+	}
+	if err := h.admit(); err != nil {
+		return err
+	}
+	defer h.dismiss()
+	w := hijacker{c.Response(), func(nc net.Conn) net.Conn {
+		h.serving.Add(1) // the connection outlives the handler while it lingers
+		s.conn = &conn{Conn: h.wrap(nc), done: h.serving.Done, tooBig: s.tooBig}
+		return s.conn
+	}}
+	if err := h.melody.HandleRequestWithKeys(w, r, map[string]any{sessionKey: s}); err != nil {
+		h.logger.DebugContext(r.Context(), "a WebSocket handshake failed", "error", err) // and was answered
+	}
+	return nil
+}
+
+func (h *Hub) admit() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing {
+		return web.Unavailable("STOPPING", "The server is stopping.", time.Second)
+	}
+	if h.admitted >= h.limits.Connections {
+		return web.Unavailable("TOO_MANY_CONNECTIONS", "The server has as many connections as it takes.", time.Second)
+	}
+	h.admitted++
+	h.serving.Add(1)
+	return nil
+}
+
+func (h *Hub) dismiss() {
+	h.mu.Lock()
+	h.admitted--
+	h.mu.Unlock()
+	h.serving.Done()
+}
+
+// connected is called once the handshake is done, before anything is read or written.
+func (h *Hub) connected(socket *melody.Session) {
+	s := sessionOf(socket)
+	s.socket = socket
+	h.metrics.sessions.Inc()
+	h.mu.Lock()
+	h.sessions[s] = struct{}{}
+	closing := h.closing
+	h.mu.Unlock()
+	if closing {
+		s.close(nil, melody.CloseGoingAway, "the server is stopping")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.who != nil {
+		s.watch()
+	}
+}
+
+func (h *Hub) disconnected(socket *melody.Session) {
+	s := sessionOf(socket)
+	h.mu.Lock()
+	delete(h.sessions, s)
+	for _, sub := range s.subscriptions {
+		h.drop(sub)
+	}
+	h.mu.Unlock()
+	s.gone()
+	h.metrics.sessions.Dec()
+}
+
+// tooBig returns the frame that goes before the close frame of an oversized message.
+func (s *session) tooBig() []byte {
+	s.hub.metrics.errors.WithLabelValues(string(InvalidMessage)).Inc()
+	if !s.idle() {
+		return nil // a message may be half written
+	}
+	return textFrame(errorMessage(InvalidMessage, "the message is larger than "+sizeText(s.hub.limits.MessageBytes)))
+}

@@ -1,0 +1,272 @@
+package live_test
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/live"
+	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+const (
+	btc = "BTCUSDC_PERP"
+	eth = "ETHUSDC_PERP"
+)
+
+// venue is a trading journal in memory with a hub that follows it: records are decided and folded by the real rules.
+// It is a live.Follower and a live.Log.
+type venue struct {
+	t   *testing.T
+	hub *live.Hub
+	url string
+
+	mu        sync.RWMutex
+	state     *trading.State
+	entries   []journal.Entry
+	listeners []func(journal.Entry, decide.State)
+	applied   chan struct{}
+	err       error
+	broken    error // of Read
+	clock     decide.Time
+
+	tokens sync.Map // token → *web.Principal
+}
+
+// newVenue starts a hub over a venue with two instruments and the customers A1 and A2 of broker alpha and B1 of beta,
+// each with a million.
+func newVenue(t *testing.T, limits live.Limits, wrap live.Wrap) *venue {
+	t.Helper()
+	v := &venue{t: t, state: trading.NewState(), applied: make(chan struct{}),
+		clock: decide.TimeOf(time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC))}
+	v.hub = live.New(live.Config{Follower: v, Journal: "trading", Tokens: v, Log: v, Wrap: wrap, Limits: limits})
+	v.evolve(decide.Recorded{Type: "journal.genesis", Actor: decide.Engine}, decide.Decision{Outcome: decide.Accepted,
+		Events: []decide.Event{&journal.Genesis{Journal: "trading", Partitions: 1}}})
+	for _, symbol := range []string{btc, eth} {
+		v.do(trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument(symbol)})
+		v.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: symbol, Price: dec("1000")})
+	}
+	for _, code := range []string{"A1", "A2", "B1"} {
+		v.do(trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: code, Broker: brokerOf(code)})
+		v.do(trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: code, Currency: "USDC", Amount: 1_000_000 * fixed.Unit})
+	}
+	v.serve()
+	return v
+}
+
+func brokerOf(customer string) string {
+	if customer[0] == 'A' {
+		return "alpha"
+	}
+	return "beta"
+}
+
+func (v *venue) serve() {
+	e, err := web.New(web.Options{})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.hub.Register(e)
+	server := httptest.NewServer(e)
+	v.url = "ws" + strings.TrimPrefix(server.URL, "http") + live.Path
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := v.hub.Run(ctx); err != nil {
+			v.t.Error(err)
+		}
+	})
+	v.t.Cleanup(func() {
+		stop()
+		running.Wait()
+		bounded, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = v.hub.Close(bounded)
+		server.Close()
+	})
+}
+
+func instrument(symbol string) market.Instrument {
+	return market.Instrument{
+		Symbol: symbol, Underlying: symbol[:3], QuoteCurrency: "USDC", SettlementCurrency: "USDC", Status: market.Open,
+		PriceTick: dec("0.1"), AmountStep: dec("0.001"), MinAmount: dec("0.001"), MaxAmount: dec("1000"), ContractSize: dec("1"),
+		InitMarginReq: dec("5.00"), MaintMarginReq: dec("2.50"), MaxLeverage: 13, FundingIntervalSeconds: 3600,
+		PriceBand: dec("5.00"), LimitBand: dec("20.00"), MakerFee: dec("2"), TakerFee: dec("5"),
+	}
+}
+
+func dec(s string) fixed.Decimal {
+	d, err := fixed.ParseDecimal(s)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// do gives a command, which must be accepted or rejected with a record, and returns the record.
+func (v *venue) do(command string, ask any) journal.Entry {
+	v.t.Helper()
+	e, err := v.try(command, ask)
+	if err != nil {
+		v.t.Fatalf("%s %+v: %v", command, ask, err)
+	}
+	return e
+}
+
+func (v *venue) try(command string, ask any) (journal.Entry, error) {
+	v.clock += decide.Millisecond
+	c := decide.Command{ID: decide.ID{15: byte(len(v.entries))}, Type: command, Ask: ask, Actor: decide.Actor{Sub: "test", Broker: "alpha"}}
+	if place, ok := ask.(*trading.PlaceOrder); ok {
+		c.Actor.Broker = brokerOf(place.CustomerCode)
+	}
+	d, err := v.state.Decide(v.stamp(), c)
+	if err != nil {
+		return journal.Entry{}, err
+	}
+	if d.Repeated {
+		return journal.Entry{}, errors.New("repeated")
+	}
+	e := v.evolve(c.Recorded(), d)
+	for v.state.Due(v.clock) != decide.Nothing {
+		v.evolve(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, v.state.Step(v.stamp(), false))
+	}
+	return e, nil
+}
+
+func (v *venue) stamp() decide.Stamp {
+	return decide.Stamp{Journal: decide.ID{1}, Sequence: int64(len(v.entries)), Time: v.clock}
+}
+
+// evolve appends a record and folds it as a follower does.
+func (v *venue) evolve(c decide.Recorded, d decide.Decision) journal.Entry {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	at := v.stamp()
+	e := journal.Entry{Journal: at.Journal, Position: journal.Position{Offset: at.Sequence, Sequence: at.Sequence},
+		Record: &journal.Record{Sequence: at.Sequence, Time: at.Time, Command: c, Outcome: d.Outcome, Events: d.Events}}
+	v.entries = append(v.entries, e)
+	v.state.Evolve(at, c, d.Outcome, d.Events)
+	for _, call := range v.listeners {
+		call(e, v.state)
+	}
+	close(v.applied)
+	v.applied = make(chan struct{})
+	return e
+}
+
+// View implements live.Follower.
+func (v *venue) View(look func(decide.State, journal.Position)) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	n := int64(len(v.entries)) - 1
+	look(v.state, journal.Position{Offset: n, Sequence: n})
+}
+
+// Listen implements live.Follower.
+func (v *venue) Listen(call func(journal.Entry, decide.State)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.listeners = append(v.listeners, call)
+}
+
+// Wait implements live.Follower.
+func (v *venue) Wait(ctx context.Context, sequence int64) error {
+	for {
+		v.mu.RLock()
+		n, err, applied := int64(len(v.entries))-1, v.err, v.applied
+		v.mu.RUnlock()
+		if n >= sequence || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-applied:
+		}
+	}
+}
+
+// fail ends the fold.
+func (v *venue) fail(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.err = err
+	close(v.applied)
+	v.applied = make(chan struct{})
+}
+
+// Read implements live.Log.
+func (v *venue) Read(ctx context.Context, after journal.Position, each func(journal.Entry) bool) error {
+	v.mu.RLock()
+	entries, broken := slices.Clone(v.entries[after.Sequence+1:]), v.broken
+	v.mu.RUnlock()
+	for _, e := range entries {
+		if broken != nil {
+			return broken
+		}
+		if !each(e) {
+			return nil
+		}
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// token makes a token for a principal that is valid for a while.
+func (v *venue) token(broker, customer string, lasts time.Duration, scopes ...string) string {
+	token := strings.Join(append([]string{broker, customer, lasts.String(), time.Now().String()}, scopes...), "|")
+	v.tokens.Store(token, &web.Principal{Username: "u-" + broker, Broker: broker, Customer: customer, Scopes: scopes,
+		Expires: time.Now().Add(lasts)})
+	return token
+}
+
+func (v *venue) reader(broker string) string { return v.token(broker, "", time.Hour, web.ScopeRead) }
+
+// Verify implements live.Verifier.
+func (v *venue) Verify(token string) (*web.Principal, error) {
+	p, ok := v.tokens.Load(token)
+	if !ok {
+		return nil, errors.New("unknown")
+	}
+	if p := p.(*web.Principal); time.Now().Before(p.Expires) {
+		return p, nil
+	}
+	return nil, errors.New("expired")
+}
+
+func (v *venue) dial(token string) *livetest.Client {
+	v.t.Helper()
+	return livetest.Dial(v.t, v.url, token)
+}
+
+// limit is a limit order.
+func limit(customer, symbol string, action order.Action, amount, price string) *trading.PlaceOrder {
+	return &trading.PlaceOrder{CustomerCode: customer, Symbol: symbol, Action: action, Type: order.Limit, Amount: dec(amount),
+		LimitPrice: dec(price)}
+}
+
+// place places an order and returns it as the record has it.
+func (v *venue) place(ask *trading.PlaceOrder) *order.Order {
+	v.t.Helper()
+	before := len(v.entries)
+	e := v.do(trading.CommandPlaceOrder, ask)
+	for _, event := range e.Record.Events {
+		if o, ok := event.(trading.OrderEvent); ok && o.After().CustomerCode == ask.CustomerCode && o.After().Created == e.Record.Time {
+			return o.After()
+		}
+	}
+	v.t.Fatalf("record %d has no such order", before)
+	return nil
+}
