@@ -1,0 +1,89 @@
+package trading
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// Digest is a SHA-256 over everything that decisions depend on, in one order, so that two folds of the same records
+// can be compared. It walks the whole state: it is for tests and audits.
+func (s *State) Digest() [32]byte {
+	h := sha256.New()
+	s.dump(h)
+	return [32]byte(h.Sum(nil))
+}
+
+// dump writes the state as text.
+func (s *State) dump(w io.Writer) {
+	fmt.Fprintf(w, "rules %d time %s keys %d due %d\n", s.rules, s.time, s.memory.Len(), s.due.arrived)
+	for _, i := range s.listing {
+		fmt.Fprintf(w, "instrument %+v mark %d index %d %s last %d open %d clearing %d\n", i.contract.Instrument,
+			i.mark, i.indexPrice, i.indexTime, i.last, i.openInterest, i.clearing)
+		for _, side := range [2]book.Side{book.Bid, book.Ask} {
+			for l := i.book.Best(side); l != nil; l = l.Worse() {
+				fmt.Fprintf(w, "level %d %d %d %d:", side, l.Price, l.Amount, l.Orders)
+				for o := l.Front(); o != nil; o = o.Next() {
+					fmt.Fprintf(w, " %s", o.Value.code)
+				}
+				fmt.Fprintln(w)
+			}
+		}
+	}
+	for _, a := range s.registered {
+		a.dump(w)
+	}
+	for _, account := range slices.Sorted(maps.Keys(s.venue)) {
+		fmt.Fprintf(w, "venue %s %d\n", account, s.venue[account])
+	}
+	for _, code := range slices.SortedFunc(maps.Keys(s.withdrawals), compareIDs) {
+		fmt.Fprintf(w, "withdrawal %+v\n", s.withdrawals[code].transaction)
+	}
+	for _, e := range slices.SortedFunc(slices.Values(s.due.heap), (*dueEntry).compare) {
+		fmt.Fprintf(w, "due %s %s %d\n", e.name(), e.time, e.arrival)
+	}
+	for _, e := range s.aside {
+		fmt.Fprintf(w, "aside %s %s\n", e.name(), e.time)
+	}
+	if r := s.running; r != nil {
+		fmt.Fprintf(w, "running %s %+v %s %s %s %s %d %d %t\n", r.kind, r.command, r.started, r.customer(), r.onSymbol(), r.reason, r.canceled, r.bound, r.protected)
+	}
+	for _, source := range slices.Sorted(maps.Keys(s.sources)) {
+		fmt.Fprintf(w, "source %s %+v\n", source, s.sources[source])
+	}
+	fmt.Fprintf(w, "recent %d %v\n", s.recent.next, s.recent.ring)
+}
+
+func (a *account) dump(w io.Writer) {
+	fmt.Fprintf(w, "account %s %s %q %s %s balance %d pending %d margins %d %v %v dead man %d\n", a.code, a.broker, a.name,
+		a.created, a.updated, a.balance, a.pending, a.leverage, a.initial, a.maintenance, a.deadManSeconds)
+	for _, h := range a.holdings {
+		maker, taker := h.fees()
+		fmt.Fprintf(w, "holding %s %d %d %d %d leverage %d fees %t %d %d %s reduce-only", h.instrument.contract.Symbol, h.size, h.cost,
+			h.bids, h.asks, h.leverage, h.ownFees, maker, taker, h.updated)
+		for _, o := range h.reduceOnly {
+			fmt.Fprintf(w, " %s", o.Value.code)
+		}
+		fmt.Fprintln(w)
+	}
+	for o := a.first; o != nil; o = o.Value.next {
+		fmt.Fprintf(w, "order %+v resting %t\n", picture(o), o.Resting())
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.references.names)) {
+		r := a.references.names[name]
+		fmt.Fprintf(w, "reference %s %s %d %s %t\n", name, r.fingerprint, r.sequence, r.time, r.final)
+	}
+	for r := a.references.oldest; r != nil; r = r.next {
+		fmt.Fprintf(w, "remembered %s\n", r.name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.transfers)) {
+		fmt.Fprintf(w, "transfer %s %+v\n", name, a.transfers[name])
+	}
+}
+
+func compareIDs(a, b decide.ID) int { return slices.Compare(a[:], b[:]) }

@@ -1,0 +1,345 @@
+package trading
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// fataler is what the journal below needs of a test, be it of testing or of rapid.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// testJournal plays the owner of a partition: it stamps, decides, encodes, and folds what it decoded again, and after
+// every record it checks what must always hold.
+type testJournal struct {
+	t       fataler
+	id      decide.ID
+	now     decide.Time
+	state   *State
+	records []testRecord
+	// The sums of all postings by account, to hold the balances in the postings against.
+	sums map[string]fixed.Money
+}
+
+// testRecord is a record as the log would hold it.
+type testRecord struct {
+	stamp   decide.Stamp
+	command decide.Recorded
+	outcome decide.Outcome
+	events  []testEvent
+}
+
+type testEvent struct {
+	kind    string
+	version int
+	data    []byte
+}
+
+// start is the time at which the journals of the tests begin.
+const start = decide.Time(1_800_000_000_000_000)
+
+func newTestJournal(t fataler) *testJournal {
+	j := &testJournal{t: t, id: decide.ID{1, 2, 3}, now: start, state: NewState(), sums: make(map[string]fixed.Money)}
+	j.state.TrackBook()
+	return j
+}
+
+func (j *testJournal) stamp() decide.Stamp {
+	return decide.Stamp{Journal: j.id, Sequence: int64(len(j.records)) + 1, Time: j.now}
+}
+
+// do decides a command as the owner would, and then works off what it left running. It returns the events that answer
+// the command: those of the record that finishes it.
+func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
+	j.t.Helper()
+	before := j.state.Digest()
+	c.ID = decide.ID{0xc, byte(len(j.records) >> 16), byte(len(j.records) >> 8), byte(len(j.records))}
+	d, err := j.state.Decide(j.stamp(), c)
+	if j.state.Digest() != before {
+		j.t.Fatalf("Decide changed the state")
+	}
+	if err != nil {
+		if refusal := new(decide.Refusal); !errors.As(err, &refusal) {
+			j.t.Fatalf("Decide returned an error that is no refusal: %v", err)
+		}
+		return d, err
+	}
+	if d.Repeated {
+		return d, nil
+	}
+	j.append(c.Recorded(), d)
+	for d.Pending {
+		if j.state.Due(j.now) != decide.Blocking {
+			j.t.Fatalf("a pending command does not block")
+		}
+		next := j.step(false)
+		if next.Finishes == c.ID {
+			return next, nil
+		}
+	}
+	return d, nil
+}
+
+// drain works off what is due now.
+func (j *testJournal) drain() {
+	j.t.Helper()
+	for j.state.Due(j.now) != decide.Nothing {
+		j.step(false)
+	}
+}
+
+// step works off one piece of due work.
+func (j *testJournal) step(single bool) decide.Decision {
+	j.t.Helper()
+	d := j.state.Step(j.stamp(), single)
+	if len(d.Events) == 0 {
+		j.t.Fatalf("work is due, and the step has no events")
+	}
+	if d.Events[0].EventType() != "engine.step" {
+		j.t.Fatalf("a step begins with %s", d.Events[0].EventType())
+	}
+	j.append(decide.Recorded{ID: decide.ID{0xe}, Type: "engine.step", Actor: decide.Engine}, d)
+	return d
+}
+
+// append encodes a decision, folds what it decodes to, and checks the state after it.
+func (j *testJournal) append(c decide.Recorded, d decide.Decision) {
+	j.t.Helper()
+	if len(d.Events) == 0 {
+		j.t.Fatalf("a record without events")
+	}
+	r := testRecord{stamp: j.stamp(), command: c, outcome: d.Outcome}
+	size, changed := 1000, make(map[decide.ID]bool)
+	for _, e := range d.Events {
+		data, err := json.Marshal(e)
+		if err != nil {
+			j.t.Fatalf("encode %s: %v", e.EventType(), err)
+		}
+		size += len(data) + 60
+		r.events = append(r.events, testEvent{e.EventType(), e.EventVersion(), data})
+		if o, ok := e.(OrderEvent); ok {
+			if changed[o.After().Code] {
+				j.t.Fatalf("two events of one order in a record")
+			}
+			changed[o.After().Code] = true
+			checkPicture(j.t, o)
+		}
+	}
+	if size > maxRecord {
+		j.t.Fatalf("a record of %d bytes", size)
+	}
+	events := r.decode(j.t)
+	j.state.Evolve(r.stamp, c, d.Outcome, events)
+	j.records = append(j.records, r)
+	j.checkPostings(events)
+	checkState(j.t, j.state)
+}
+
+// decode reads the record's events as a reader of the log would, and checks that they encode to the same bytes again.
+func (r *testRecord) decode(t fataler) []decide.Event {
+	t.Helper()
+	registry := registry()
+	var events []decide.Event
+	for _, e := range r.events {
+		event, err := registry.Decode(e.kind, e.version, e.data)
+		if err != nil {
+			t.Fatalf("decode %s: %v\n%s", e.kind, err, e.data)
+		}
+		again, err := json.Marshal(event)
+		if err != nil || !bytes.Equal(again, e.data) {
+			t.Fatalf("%s does not encode to the same bytes again: %v\n%s\n%s", e.kind, err, e.data, again)
+		}
+		events = append(events, event)
+	}
+	return events
+}
+
+// replay folds the records anew.
+func (j *testJournal) replay() *State {
+	s := NewState()
+	for i := range j.records {
+		r := &j.records[i]
+		s.Evolve(r.stamp, r.command, r.outcome, r.decode(j.t))
+	}
+	return s
+}
+
+// checkReplay holds the state against a second fold.
+func (j *testJournal) checkReplay() {
+	j.t.Helper()
+	if again := j.replay(); again.Digest() != j.state.Digest() {
+		var a, b bytes.Buffer
+		j.state.dump(&a)
+		again.dump(&b)
+		j.t.Fatalf("a replay gives another state:\n%s\n---\n%s", a.String(), b.String())
+	}
+}
+
+// checkPostings checks that the record's postings sum to zero and that their balances are the running sums.
+func (j *testJournal) checkPostings(events []decide.Event) {
+	j.t.Helper()
+	var total fixed.Money
+	for _, e := range events {
+		posted, ok := e.(ledger.Posted)
+		if !ok {
+			continue
+		}
+		for _, p := range posted.Postings() {
+			total += p.Amount
+			name := "customer " + p.CustomerCode
+			if p.Account != "" {
+				name = "venue " + string(p.Account)
+			}
+			j.sums[name] += p.Amount
+			if p.Amount == 0 || j.sums[name] != p.Balance {
+				j.t.Fatalf("%s: a posting of %s says the balance is %s, the sum of its postings is %s", name, p.Amount, p.Balance, j.sums[name])
+			}
+		}
+	}
+	if total != 0 {
+		j.t.Fatalf("the record's postings sum to %s", total)
+	}
+}
+
+// checkPicture checks that an order's picture is consistent in itself and with the event's type.
+func checkPicture(t fataler, e OrderEvent) {
+	t.Helper()
+	o := e.After()
+	bad := func(is bool, what string) {
+		if is {
+			t.Fatalf("%s %+v: %s", e.EventType(), *o, what)
+		}
+	}
+	bad(e.EventType() != "order."+string(o.Status) && e.EventType() != "order.opened" && e.EventType() != "order.amended", "type and status differ")
+	bad(e.EventType() == "order.opened" && o.Status != order.Open, "opened and not open")
+	bad(o.FilledAmount.Cmp(o.Amount) > 0, "filled above amount")
+	bad(o.Status == order.Filled && o.FilledAmount.Cmp(o.Amount) != 0, "filled and not in full")
+	bad(o.Status.Live() && o.FilledAmount.Cmp(o.Amount) >= 0 && o.CashAmount == 0, "live and nothing left")
+	bad((o.Status == order.Open || o.Status == order.Rejected) && o.FilledAmount.Sign() != 0, "has fills")
+	bad(o.Status == order.PartiallyFilled && o.FilledAmount.Sign() == 0, "has no fills")
+	bad((o.FilledAmount.Sign() == 0) != (o.FilledQuote == 0) || (o.FilledAmount.Sign() == 0) != o.AverageFillPrice.IsZero(), "fill figures differ")
+	bad((o.Status == order.Rejected || o.Status == order.Canceled) != (o.Reason != ""), "reason")
+	bad(o.CashAmount != 0 && o.FilledQuote > o.CashAmount, "spent too much")
+	bad(o.Updated < o.Created || o.ReferenceID == "" || o.Broker == "", "missing")
+	bad((o.TimeInForce == order.GTD) != (o.ExpireTime != 0), "expire time")
+	bad(o.Type.Limited() == o.LimitPrice.IsZero(), "limit price")
+}
+
+// checkState checks what must hold after every record.
+func checkState(t fataler, s *State) {
+	t.Helper()
+	var money fixed.Money
+	for _, b := range s.venue {
+		money += b
+	}
+	resting := 0
+	for _, i := range s.listing {
+		checkBook(t, s, i)
+		resting += i.book.Len()
+		var sizes, long int64
+		var costs fixed.Money
+		for _, a := range s.registered {
+			h := a.on(i)
+			sizes += h.size
+			long += max(h.size, 0)
+			costs += h.cost
+			if h.size == 0 && h.cost != 0 {
+				t.Fatalf("%s has no position and a cost of %s", a.code, h.cost)
+			}
+		}
+		if sizes != 0 || long != i.openInterest {
+			t.Fatalf("%s: sizes sum to %d, long %d, open interest %d", i.contract.Symbol, sizes, long, i.openInterest)
+		}
+		if costs+i.clearing != 0 {
+			t.Fatalf("%s: costs %s and clearing %s", i.contract.Symbol, costs, i.clearing)
+		}
+	}
+	live := 0
+	for _, a := range s.registered {
+		money += a.balance
+		live += a.liveOrders
+		for o := a.first; o != nil; o = o.Value.next {
+			if s.orders[o.Value.code] != o {
+				t.Fatalf("%s has an order that is not among the live ones", a.code)
+			}
+		}
+		for _, h := range a.holdings {
+			checkReserves(t, h)
+		}
+		var pending fixed.Money
+		for _, w := range s.withdrawals {
+			if w.account == a && w.transaction.Status == ledger.Pending {
+				pending -= w.transaction.Amount
+			}
+		}
+		if pending != a.pending {
+			t.Fatalf("%s: pending withdrawals are %s, not %s", a.code, pending, a.pending)
+		}
+	}
+	if money != 0 {
+		t.Fatalf("all balances sum to %s", money)
+	}
+	if live != len(s.orders) || resting > live {
+		t.Fatalf("%d live orders, %d by account, %d resting", len(s.orders), live, resting)
+	}
+}
+
+// checkBook checks that the book is uncrossed, sorted and adds up.
+func checkBook(t fataler, s *State, i *instrument) {
+	t.Helper()
+	bid, ask := i.book.Best(book.Bid), i.book.Best(book.Ask)
+	if bid != nil && ask != nil && bid.Price >= ask.Price {
+		t.Fatalf("%s: crossed, bid %d, ask %d", i.contract.Symbol, bid.Price, ask.Price)
+	}
+	for _, side := range [2]book.Side{book.Bid, book.Ask} {
+		for l := i.book.Best(side); l != nil; l = l.Worse() {
+			amount, orders := int64(0), 0
+			for o := l.Front(); o != nil; o = o.Next() {
+				amount += o.Remaining
+				orders++
+				if s.orders[o.Value.code] != o || o.Price != l.Price || o.Remaining <= 0 {
+					t.Fatalf("an order rests wrongly: %+v", o)
+				}
+			}
+			if amount != l.Amount || orders != l.Orders || orders == 0 {
+				t.Fatalf("level %d: %d in %d orders, not %d in %d", l.Price, amount, orders, l.Amount, l.Orders)
+			}
+			if w := l.Worse(); w != nil && !side.Better(l.Price, w.Price) {
+				t.Fatalf("levels %d and %d are in the wrong order", l.Price, w.Price)
+			}
+		}
+	}
+}
+
+// checkReserves computes anew what the holding's orders reserve.
+func checkReserves(t fataler, h *holding) {
+	t.Helper()
+	var bids, asks fixed.Money
+	reducing := 0
+	for o := h.account.first; o != nil; o = o.Value.next {
+		if o.Value.holding == h {
+			b, a := reserve(o)
+			bids, asks = bids+b, asks+a
+			if o.Value.reduceOnly && o.Resting() {
+				reducing++
+				if o.Remaining > reducible(h.size, action(o.Side)) {
+					t.Fatalf("%s: a reduce-only order of %d on a position of %d", h.account.code, o.Remaining, h.size)
+				}
+			}
+		}
+	}
+	if bids != h.bids || asks != h.asks || reducing != len(h.reduceOnly) || reducing > maxReduceOnly {
+		t.Fatalf("%s on %s: reserves %s and %s, %d reduce-only; recomputed %s and %s, %d", h.account.code, h.instrument.contract.Symbol,
+			h.bids, h.asks, len(h.reduceOnly), bids, asks, reducing)
+	}
+}

@@ -1,0 +1,381 @@
+package trading
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// TestScenarios runs every file of testdata/*.scenario. The files' language is told in testdata/README.md. After every
+// record the journal of the test checks what must always hold (see checkState), and at the end that a replay of the
+// encoded records gives the same state.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.scenario")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".scenario"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runScenario(t, file, string(text))
+		})
+	}
+}
+
+func runScenario(t *testing.T, file, text string) {
+	s := &scenario{labels: make(map[string]decide.ID), orders: make(map[decide.ID]order.Order)}
+	where := &located{T: t, file: file}
+	s.testJournal = newTestJournal(where)
+	for n, line := range strings.Split(text, "\n") {
+		where.line = n + 1
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line != "" {
+			s.run(line)
+		}
+	}
+	s.settled()
+	s.checkReplay()
+}
+
+// located tells the scenario's line with every failure.
+type located struct {
+	*testing.T
+	file string
+	line int
+}
+
+func (l *located) Fatalf(format string, args ...any) {
+	l.T.Helper()
+	l.T.Fatalf("%s:%d: %s", l.file, l.line, fmt.Sprintf(format, args...))
+}
+
+// scenario is a run of one file.
+type scenario struct {
+	*testJournal
+	words   []string
+	labels  map[string]decide.ID // of orders and withdrawals
+	orders  map[decide.ID]order.Order
+	seen    int // records whose orders were noted
+	last    decide.Decision
+	err     error
+	label   string
+	named   map[string]string // parameters of the instrument being listed
+	pending bool              // the last command's outcome was not looked at yet
+}
+
+// settled fails if the last command was refused or rejected and the scenario did not say so.
+func (s *scenario) settled() {
+	if s.pending && s.err != nil {
+		s.t.Fatalf("the last command was refused: %v", s.err)
+	}
+	if s.pending && s.last.Outcome == decide.Rejected {
+		s.t.Fatalf("the last command was rejected: %s", s.orders[s.labels[s.label]].Reason)
+	}
+	s.pending = false
+}
+
+func (s *scenario) run(line string) {
+	if strings.HasPrefix(line, "->") {
+		s.words = strings.Fields(line)[1:]
+		s.pending = false
+		s.outcome()
+		s.end()
+		return
+	}
+	s.settled()
+	s.label = "it"
+	if label, rest, ok := strings.Cut(line, ": "); ok {
+		s.label, line = label, rest
+	}
+	s.words = strings.Fields(line)
+	switch verb := s.word(); verb {
+	case "wait", "later":
+		s.now += s.span(s.word())
+		if verb == "wait" {
+			s.drain()
+		}
+	case "step":
+		s.step(s.accept("single"))
+	case "position", "balance", "available", "withdrawable", "order", "orders", "book", "venue", "last", "margin", "status", "profile":
+		s.expect(verb)
+	default:
+		s.command(verb)
+	}
+	s.note()
+	s.end()
+}
+
+// note keeps the pictures of orders from the records since the last time.
+func (s *scenario) note() {
+	for ; s.seen < len(s.records); s.seen++ {
+		for _, e := range s.records[s.seen].decode(s.t) {
+			if o, ok := e.(OrderEvent); ok {
+				s.orders[o.After().Code] = *o.After()
+			}
+		}
+	}
+}
+
+func (s *scenario) command(verb string) {
+	c := s.parse(verb)
+	s.end()
+	s.last, s.err = s.do(c)
+	s.pending = true
+	if s.err != nil || s.last.Repeated {
+		return
+	}
+	for _, e := range s.last.Events {
+		switch e := e.(type) {
+		case OrderEvent:
+			if ask, ok := c.Ask.(*PlaceOrder); ok && (e.After().CustomerCode != ask.CustomerCode || e.After().Reason == order.SelfTrade) {
+				continue
+			}
+			if _, ok := c.Ask.(*PlaceOrder); ok {
+				s.labels[s.label] = e.After().Code
+				return
+			}
+		case *WithdrawalRequested:
+			s.labels[s.label] = e.Code
+		}
+	}
+}
+
+// outcome holds the last command against what the scenario says of it.
+func (s *scenario) outcome() {
+	switch first := s.word(); first {
+	case "refused":
+		code, refusal := s.word(), new(decide.Refusal)
+		if !errors.As(s.err, &refusal) || refusal.Code != code {
+			s.t.Fatalf("refused %v, not with %s", s.err, code)
+		}
+	case "repeated":
+		if s.err != nil || !s.last.Repeated {
+			s.t.Fatalf("not repeated: %v", s.err)
+		}
+		if len(s.words) > 0 {
+			s.same("record", strconv.FormatInt(s.last.Repeat, 10), s.word())
+		}
+	case "canceled-orders":
+		for _, e := range s.last.Events {
+			if e, ok := e.(*SweepFinished); ok {
+				s.same("canceled", strconv.Itoa(e.Canceled), s.word())
+				return
+			}
+		}
+		s.t.Fatalf("no mass cancel was finished: %v", s.err)
+	default:
+		if s.err != nil {
+			s.t.Fatalf("the command was refused: %v", s.err)
+		}
+		s.words = append([]string{first}, s.words...)
+		s.orderIs(s.orders[s.labels[s.label]])
+	}
+}
+
+// orderIs holds an order against: status [reason] [filled AMOUNT] [at AVERAGE] [of AMOUNT] [quote MONEY] [price PRICE].
+func (s *scenario) orderIs(o order.Order) {
+	s.same("status", string(o.Status), s.word())
+	if o.Reason != "" {
+		s.same("reason", string(o.Reason), s.word())
+	}
+	for len(s.words) > 0 {
+		switch word := s.word(); word {
+		case "filled":
+			s.same("filled", o.FilledAmount.String(), s.word())
+		case "at":
+			s.same("average", o.AverageFillPrice.String(), s.word())
+		case "of":
+			s.same("amount", o.Amount.String(), s.word())
+		case "quote":
+			s.same("quote", o.FilledQuote.String(), s.word())
+		case "price":
+			s.same("price", o.LimitPrice.String(), s.word())
+		default:
+			s.t.Fatalf("what is %q of an order?", word)
+		}
+	}
+}
+
+// expect holds the state against what the scenario says of it.
+func (s *scenario) expect(what string) {
+	switch what {
+	case "position":
+		p, _ := s.state.Position(s.word(), s.word())
+		s.same("position", p.Amount.String(), s.word())
+		for len(s.words) > 0 {
+			switch s.word() {
+			case "cost":
+				s.same("cost", p.Cost.String(), s.word())
+			case "entry":
+				s.same("entry price", p.EntryPrice.String(), s.word())
+			case "unrealised":
+				s.same("unrealised", p.UnrealisedPnL.String(), s.word())
+			case "margin":
+				s.same("initial margin", p.InitialMargin.String(), s.word())
+			case "maintenance":
+				s.same("maintenance margin", p.MaintenanceMargin.String(), s.word())
+			case "liquidation":
+				s.same("liquidation price", p.LiquidationPrice.String(), s.word())
+			default:
+				s.t.Fatalf("a position has an amount, cost, entry, unrealised, margin, maintenance, liquidation")
+			}
+		}
+	case "balance":
+		m, _ := s.state.Balance(s.word())
+		s.same("balance", m.String(), s.word())
+	case "available", "withdrawable":
+		m, _ := s.state.Summary(s.word())
+		if what == "available" {
+			s.same("available", m.AvailableMargin.String(), s.word())
+		} else {
+			s.same("withdrawable", m.Withdrawable.String(), s.word())
+		}
+	case "margin":
+		s.summary()
+	case "order":
+		label := s.word()
+		s.orderIs(s.orders[s.labels[label]])
+	case "orders":
+		s.same("open orders", strconv.Itoa(len(s.state.OpenOrders(s.word()))), s.word())
+	case "book":
+		s.bookIs(s.word())
+	case "venue":
+		s.same("venue's account", s.state.VenueBalance(ledger.Account(s.word())).String(), s.word())
+	case "last":
+		s.same("last price", s.state.LastPrice(s.word()).String(), s.word())
+	case "status":
+		status, _ := s.state.Status(s.word())
+		s.same("status", string(status), s.word())
+	case "profile":
+		s.profile()
+	}
+}
+
+// summary: margin CUSTOMER field value …
+func (s *scenario) summary() {
+	m, _ := s.state.Summary(s.word())
+	for len(s.words) > 0 {
+		field := s.word()
+		value, ok := map[string]string{"equity": m.TotalEquity.String(), "used": m.UsedMargin.String(), "orders": m.OrderMargin.String(),
+			"maintenance": m.MaintenanceMargin.String(), "available": m.AvailableMargin.String(), "ratio": m.MarginRatio.String(),
+			"risk": string(m.RiskState), "unrealised": m.UnrealisedPnL.String()}[field]
+		if !ok {
+			s.t.Fatalf("what is %q of an account?", field)
+		}
+		s.same(field, value, s.word())
+	}
+}
+
+// profile: profile CUSTOMER initial maintenance [SYMBOL leverage margin]…
+func (s *scenario) profile() {
+	p, _ := s.state.MarginProfile(s.word())
+	s.same("initial", p.InitialMargin.String(), s.word())
+	s.same("maintenance", p.MaintenanceMargin.String(), s.word())
+	for _, m := range p.Instruments {
+		s.same("symbol", m.Symbol, s.word())
+		s.same("leverage", strconv.Itoa(m.Leverage), s.word())
+		s.same("margin", m.InitialMargin.String(), s.word())
+	}
+}
+
+// bookIs: book SYMBOL bids AMOUNT@PRICE… asks AMOUNT@PRICE…
+func (s *scenario) bookIs(symbol string) {
+	bids, asks := s.state.Depth(symbol, 0)
+	got := []string{"bids"}
+	for _, l := range bids {
+		got = append(got, l.Amount.String()+"@"+l.Price.String())
+	}
+	got = append(got, "asks")
+	for _, l := range asks {
+		got = append(got, l.Amount.String()+"@"+l.Price.String())
+	}
+	s.same("book", strings.Join(got, " "), strings.Join(s.words, " "))
+	s.words = nil
+}
+
+func (s *scenario) same(what, got, want string) {
+	if got != want {
+		s.t.Fatalf("%s is %s, not %s", what, got, want)
+	}
+}
+
+// word takes the next word.
+func (s *scenario) word() string {
+	if len(s.words) == 0 {
+		s.t.Fatalf("the line is too short")
+	}
+	w := s.words[0]
+	s.words = s.words[1:]
+	return w
+}
+
+// accept takes the next word if it is the given one.
+func (s *scenario) accept(word string) bool {
+	if len(s.words) > 0 && s.words[0] == word {
+		s.words = s.words[1:]
+		return true
+	}
+	return false
+}
+
+// end fails if the line says more than was understood.
+func (s *scenario) end() {
+	if len(s.words) > 0 {
+		s.t.Fatalf("what does %q mean here?", strings.Join(s.words, " "))
+	}
+}
+
+func (s *scenario) decimal(w string) fixed.Decimal {
+	d, err := fixed.ParseDecimal(w)
+	if err != nil {
+		s.t.Fatalf("%s: %v", w, err)
+	}
+	return d
+}
+
+func (s *scenario) money(w string) fixed.Money {
+	m, err := fixed.ParseMoney(w)
+	if err != nil {
+		s.t.Fatalf("%s: %v", w, err)
+	}
+	return m
+}
+
+func (s *scenario) span(w string) decide.Time {
+	d, err := time.ParseDuration(w)
+	if err != nil {
+		s.t.Fatalf("%v", err)
+	}
+	return decide.Time(d.Microseconds())
+}
+
+func (s *scenario) number(w string) int {
+	n, err := strconv.Atoi(w)
+	if err != nil {
+		s.t.Fatalf("%v", err)
+	}
+	return n
+}
+
+// btc is the instrument that scenarios list, with what they say otherwise.
+func btc() market.Instrument {
+	d := func(coef int64, scale uint8) fixed.Decimal { return fixed.Decimal{Coef: coef, Scale: scale} }
+	return market.Instrument{Symbol: "BTCUSDC_PERP", Underlying: "BTC", QuoteCurrency: "USDC", SettlementCurrency: "USDC",
+		PriceTick: d(1, 1), AmountStep: d(1, 3), MinAmount: d(1, 3), MaxAmount: d(1000, 0), ContractSize: d(1, 0),
+		InitMarginReq: d(500, 2), MaintMarginReq: d(250, 2), MaxLeverage: 13, FundingIntervalSeconds: 3600,
+		PriceBand: d(500, 2), LimitBand: d(2000, 2), MakerFee: d(2, 0), TakerFee: d(5, 0)}
+}
