@@ -2,7 +2,10 @@ package postgres
 
 import (
 	"log/slog"
+	"net/url"
 	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -12,15 +15,46 @@ func TestDownload(t *testing.T) {
 	if os.Getenv("PERPETUA_TEST_DOWNLOAD") == "" {
 		t.Skip("set PERPETUA_TEST_DOWNLOAD to try the download")
 	}
-	cache := t.TempDir()
-	folder, err := downloadTo(t.Context(), cache, slog.New(slog.DiscardHandler))
+	root, err := os.MkdirTemp("", "perpetua-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if version, err := majorVersion(t.Context(), folder); err != nil || version != "17" {
-		t.Fatal(version, err)
+	t.Cleanup(func() { os.RemoveAll(root) })
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
 	}
-	if again, err := downloadTo(t.Context(), cache, slog.New(slog.DiscardHandler)); err != nil || again != folder {
+	logger := slog.New(slog.DiscardHandler)
+	folder, err := downloadTo(t.Context(), root, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := downloadTo(t.Context(), root, logger); err != nil || again != folder {
 		t.Fatal(again, err)
+	}
+	c, err := openCluster(t.Context(), root, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.binaries = folder
+	password, err := c.prepare(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := c.choosePort(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.launch(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	address := url.URL{Scheme: "postgres", User: url.UserPassword(superuser, password),
+		Host: "127.0.0.1:" + strconv.Itoa(port), Path: "/" + database}
+	if err := p.awaitAnswer(t.Context(), address); err != nil {
+		t.Fatal(err, c.lastLog())
+	}
+	if version, err := os.ReadFile(filepath.Join(c.data, "PG_VERSION")); err != nil || string(version) != "17\n" {
+		t.Fatal(string(version), err)
 	}
 }

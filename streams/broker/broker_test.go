@@ -70,6 +70,7 @@ func values(t *testing.T, addrs []string, name string) []string {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	c := client(t, addrs, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{name: {0: kgo.NewOffset().At(0)}}))
+	defer c.Close() // while the broker is there: a consumer takes leave of it
 	ends, err := kadm.NewClient(c).ListEndOffsets(ctx, name)
 	if err != nil {
 		t.Fatal(err)

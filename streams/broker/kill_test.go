@@ -1,0 +1,196 @@
+package broker_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/streams/broker"
+)
+
+// The test binary starts itself again as a broker that can be killed.
+const serveVariable, syncVariable = "PERPETUA_TEST_SERVE", "PERPETUA_TEST_SYNC"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(serveVariable); dir != "" {
+		os.Exit(serve(dir, os.Getenv(syncVariable) != ""))
+	}
+	os.Exit(m.Run())
+}
+
+// serve runs a broker until its input ends.
+func serve(dir string, sync bool) int {
+	b, err := broker.Start(context.Background(), broker.Config{Dir: dir, Sync: sync, Logger: quiet()})
+	if err != nil {
+		fmt.Println("failed", err)
+		return 1
+	}
+	fmt.Println("ready", b.Addrs()[0])
+	bufio.NewReader(os.Stdin).ReadString('\n')
+	b.Close()
+	return 0
+}
+
+// child is a broker in a process of its own.
+type child struct {
+	command *exec.Cmd
+	addrs   []string
+}
+
+func startChild(t *testing.T, dir, sync string) *child {
+	t.Helper()
+	c := &child{command: exec.Command(os.Args[0])}
+	c.command.Env = append(os.Environ(), serveVariable+"="+dir, syncVariable+"="+sync)
+	c.command.Stderr = os.Stderr
+	input, err := c.command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := c.command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { input.Close(); c.kill() })
+	line, err := bufio.NewReader(output).ReadString('\n')
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if err != nil || word != "ready" {
+		t.Fatalf("the child says %q, %v", line, err)
+	}
+	c.addrs = []string{rest}
+	return c
+}
+
+func (c *child) kill() {
+	c.command.Process.Kill()
+	c.command.Wait()
+}
+
+// load produces without pause until the broker is killed, which happens when
+// the given number of records is acknowledged, and adds what was acknowledged.
+func load(t *testing.T, b *child, round, kill int, acknowledged map[int64]string) {
+	t.Helper()
+	c, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...), kgo.ProducerLinger(0),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var mu sync.Mutex
+	window := make(chan struct{}, 64)
+	var pending sync.WaitGroup
+	count := 0
+	for i := 0; ctx.Err() == nil; i++ {
+		select {
+		case window <- struct{}{}:
+		case <-ctx.Done():
+			continue
+		}
+		pending.Add(1)
+		value := fmt.Sprintf("round %d record %d %s", round, i, strings.Repeat("x", i%700))
+		c.TryProduce(t.Context(), &kgo.Record{Topic: topic, Value: []byte(value)}, func(r *kgo.Record, err error) {
+			defer pending.Done()
+			<-window
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				cancel()
+				return
+			}
+			acknowledged[r.Offset] = value
+			if count++; count == kill {
+				go func() { b.kill(); cancel() }()
+			}
+		})
+	}
+	// With the broker gone, a record that may have been sent has no outcome
+	// until the client gives up.
+	c.Close()
+	pending.Wait()
+}
+
+func TestKilledUnderLoad(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for _, sync := range []string{"", "1"} {
+		dir := t.TempDir()
+		b := start(t, dir)
+		size := "200000"
+		c := client(t, b.Addrs())
+		createTopic(t, c, topic, map[string]*string{"segment.bytes": &size})
+		c.Close()
+		b.Close()
+		acknowledged := map[int64]string{}
+		for round := range 6 {
+			b := startChild(t, dir, sync)
+			load(t, b, round, 1+random.IntN(600), acknowledged)
+			b.kill()
+		}
+		b = start(t, dir)
+		all := values(t, b.Addrs(), topic)
+		for offset, value := range acknowledged {
+			if offset >= int64(len(all)) || all[offset] != value {
+				t.Fatalf("the record at %d of %d was acknowledged and is lost", offset, len(all))
+			}
+		}
+		t.Logf("sync %q: %d records acknowledged, %d in the log", sync, len(acknowledged), len(all))
+		b.Close()
+	}
+}
+
+// After a kill, a group takes new members at once, also one with the static id
+// of a member that died with the broker.
+func TestGroupAfterKill(t *testing.T) {
+	dir := t.TempDir()
+	b := startChild(t, dir, "")
+	createTopic(t, client(t, b.addrs), topic, nil)
+	produce(t, client(t, b.addrs), topic, "one")
+	join := func(addrs []string, instance string) *kgo.Client {
+		return client(t, addrs, kgo.ConsumerGroup("perpetua-engine"), kgo.ConsumeTopics(topic), kgo.InstanceID(instance),
+			kgo.Balancers(kgo.CooperativeStickyBalancer()), kgo.SessionTimeout(6*time.Second),
+			kgo.HeartbeatInterval(time.Second), kgo.RebalanceTimeout(10*time.Second),
+			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit())
+	}
+	poll := func(c *kgo.Client) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		for {
+			fetches := c.PollFetches(ctx)
+			if fetches.NumRecords() > 0 {
+				return
+			}
+			if err := ctx.Err(); err != nil {
+				t.Fatal("never assigned", err, errors.Join(fetches.Err0()))
+			}
+		}
+	}
+	survivor := join(b.addrs, "node-1")
+	poll(survivor)
+	for round := range 3 {
+		b.kill()
+		b = startChild(t, dir, "")
+		produce(t, client(t, b.addrs), topic, fmt.Sprint(round))
+		poll(survivor) // on the same port
+	}
+	survivor.Close()
+	b.kill()
+	b = startChild(t, dir, "")
+	again := join(b.addrs, "node-1")
+	poll(again)
+	again.Close()
+}
