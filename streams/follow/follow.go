@@ -19,6 +19,7 @@ type Fold struct {
 	mu        sync.RWMutex
 	state     decide.State
 	at        journal.Position
+	looked    int64
 	err       error
 	applied   chan struct{} // closed and replaced when at moves on or err is set
 	listeners []*listener
@@ -51,7 +52,7 @@ func (f *Fold) Run(ctx context.Context) error {
 	r := journal.NewReader(f.client, f.rules, f.partition, f.Position())
 	defer r.Close()
 	for {
-		entries, err := r.Poll(ctx)
+		entries, next, err := r.Next(ctx)
 		if err != nil {
 			f.mu.Lock()
 			f.err = err
@@ -61,7 +62,17 @@ func (f *Fold) Run(ctx context.Context) error {
 			return err
 		}
 		f.apply(entries)
+		f.mu.Lock()
+		f.looked = next
+		f.mu.Unlock()
 	}
+}
+
+// Looked returns the offset after the last record that the fold has looked at, whether it was valid or not.
+func (f *Fold) Looked() int64 {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.looked
 }
 
 // maxHeld bounds how many records are applied under one hold of the lock, so that a long catch-up lets views in.
