@@ -121,6 +121,10 @@ func (r *Runner) session(ctx context.Context, limit *int) (applied bool, err err
 		defer cancel()
 		conn.Close(closing)
 	}()
+	// A batch's plan follows from its size and the tables as they are: a plan kept from when they were empty would not.
+	if _, err := conn.Exec(ctx, "SET plan_cache_mode = force_custom_plan"); err != nil {
+		return false, fmt.Errorf("setting up the session: %w", err)
+	}
 	at, err := r.lock(ctx, conn)
 	if err != nil {
 		return false, err

@@ -3,11 +3,14 @@ package projections_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -19,9 +22,10 @@ import (
 func TestMain(m *testing.M) { os.Exit(projectiontest.Main(m)) }
 
 // start runs a runner over the log until the test ends or stop is called, which returns what Run returned.
-func start(t testing.TB, pool *pgxpool.Pool, log projections.Log) (r *projections.Runner, stop func() error) {
+func start(t testing.TB, pool *pgxpool.Pool, log projections.Log, more ...projections.Projection) (r *projections.Runner, stop func() error) {
 	t.Helper()
-	r = projections.Config{Pool: pool, Log: log, Journal: "trading"}.Runner(readmodels.Trading()...)
+	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
+	r = projections.Config{Pool: pool, Log: log, Journal: "trading", Logger: logger}.Runner(append(readmodels.Trading(), more...)...)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -122,9 +126,11 @@ func TestTwoRunnersApplyOnce(t *testing.T) {
 	if second.Active() {
 		second, stop = first, stopSecond
 	}
-	log.Append(entries[1500:]...)
-	wait(t, second, 2000)
+	log.Append(entries[1500:2000]...)
+	wait(t, second, 1999)
+	log.Append(entries[2000:2500]...)
 	stop() // the one that applies; the other takes over
+	log.Append(entries[2500:]...)
 	wait(t, second, 2999)
 	if !second.Active() {
 		t.Error("the runner that is left stands by")
@@ -163,22 +169,52 @@ func TestCompareAndSetHoldsWithoutTheLock(t *testing.T) {
 	same(t, digests(t, pool), want)
 }
 
+// saboteur adds a statement of its own to the end of the transactions that hold a record, a number of times.
+type saboteur struct {
+	statement string
+	sequence  int64
+	times     atomic.Int64
+}
+
+func (*saboteur) Name() string { return "saboteur" }
+
+func (s *saboteur) Project(entries []journal.Entry, batch *pgx.Batch) {
+	first, last := entries[0].Record.Sequence, entries[len(entries)-1].Record.Sequence
+	if first <= s.sequence && s.sequence <= last && s.times.Add(-1) >= 0 {
+		batch.Queue(s.statement)
+	}
+}
+
 func TestConnectionsCutInMidTransaction(t *testing.T) {
-	entries := projectiontest.NewVenue(13).Entries(4000)
+	entries := projectiontest.NewVenue(13).Entries(1000)
 	want := digests(t, project(t, entries, 0))
 	pool := projectiontest.Database(t)
-	log := projectiontest.NewLog(entries...)
-	log.Chunk = 20
-	r, stop := start(t, pool, log)
-	for sequence := int64(100); sequence < 3000; sequence += 300 {
-		wait(t, r, sequence)
-		if _, err := pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-			WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
-			t.Log(err) // a pooled connection may have been cut before
-		}
-	}
-	wait(t, r, 3999)
+	log := projectiontest.NewLog(entries[:200]...)
+	cut := &saboteur{statement: "SELECT pg_terminate_backend(pg_backend_pid())", sequence: 200}
+	cut.times.Store(3)
+	r, stop := start(t, pool, log, cut)
+	wait(t, r, 199)
+	log.Append(entries[200:]...)
+	wait(t, r, 999)
 	stop()
+	if left := cut.times.Load(); left >= 0 {
+		t.Errorf("%d cuts never came", left+1)
+	}
+	same(t, digests(t, pool), want)
+}
+
+func TestAFailingRecordIsNeverSkipped(t *testing.T) {
+	entries := projectiontest.NewVenue(18).Entries(300)
+	want := digests(t, project(t, entries, 0))
+	pool := projectiontest.Database(t)
+	fail := &saboteur{statement: "SELECT 1 / (SELECT 0)", sequence: 10}
+	fail.times.Store(10) // 300 entries, 150, 75, …, 1: what the log names in the end is the one record
+	r, stop := start(t, pool, projectiontest.NewLog(entries...), fail)
+	wait(t, r, 299)
+	stop()
+	if left := fail.times.Load(); left >= 0 {
+		t.Errorf("%d failures never came", left+1)
+	}
 	same(t, digests(t, pool), want)
 }
 

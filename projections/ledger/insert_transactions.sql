@@ -2,7 +2,8 @@ INSERT INTO transactions (
     sequence, ordinal, code, customer_code, broker, type, currency, amount, status, balance, symbol, order_code,
     reference_id, created, updated, changed_sequence)
 SELECT
-    n.sequence, n.ordinal, n.code, n.customer_code, COALESCE(n.broker, c.broker, ''), n.type, n.currency,
+    n.sequence, n.ordinal, n.code, n.customer_code,
+    COALESCE(n.broker, (SELECT c.broker FROM customers c WHERE c.customer_code = n.customer_code), ''), n.type, n.currency,
     n.amount::numeric, n.status, n.balance::numeric, n.symbol, n.order_code, n.reference_id, n.created, n.updated,
     n.changed_sequence
 FROM unnest(
@@ -10,7 +11,6 @@ FROM unnest(
     $10::text[], $11::text[], $12::uuid[], $13::text[], $14::timestamptz[], $15::timestamptz[], $16::bigint[]
 ) AS n (sequence, ordinal, code, customer_code, broker, type, currency, amount, status, balance, symbol, order_code,
     reference_id, created, updated, changed_sequence)
-LEFT JOIN customers c ON n.broker IS NULL AND c.customer_code = n.customer_code
 ON CONFLICT (code) WHERE reference_id IS NOT NULL DO UPDATE SET
     amount = excluded.amount, status = excluded.status, balance = excluded.balance, updated = excluded.updated,
     changed_sequence = excluded.changed_sequence

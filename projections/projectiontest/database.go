@@ -51,12 +51,14 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// URL returns the URL of a new and empty database, which the end of the test drops.
+// URL returns the URL of a new and empty database. On a server that isn't Main's, the end of the test drops it.
 func URL(t testing.TB) string {
 	t.Helper()
 	name := "test_" + rand.Text()[:16]
 	execute(t, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
-	t.Cleanup(func() { execute(t, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)") })
+	if os.Getenv(URLVariable) != "" {
+		t.Cleanup(func() { execute(t, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)") })
+	}
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatal(err)

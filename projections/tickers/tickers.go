@@ -1,0 +1,42 @@
+// Package tickers reads the figures of tickers out of the rows of market trades: what was traded since a time. It
+// keeps no rows of its own.
+package tickers
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/projections"
+	c "github.com/perpetua-exchange/perpetua/projections/column"
+)
+
+//go:embed since.sql
+var since string
+
+// Figures are what was traded of an instrument since a time. Deleveraging moves no prices and is left out.
+type Figures struct {
+	Symbol   string
+	Open     fixed.Decimal // price of the first trade
+	High     fixed.Decimal
+	Low      fixed.Decimal
+	Close    fixed.Decimal // price of the last trade
+	Volume   string        // contracts, at step precision; it may have more digits than a fixed.Decimal
+	Turnover string        // notional, trimmed
+}
+
+// Since returns the figures of every instrument that traded at the time or later, and the sequence that they are as of.
+func Since(ctx context.Context, db projections.DB, from decide.Time) (figures []Figures, asOf int64, err error) {
+	asOf, err = projections.Read(ctx, db, "trading", projections.Statement{SQL: since, Args: []any{c.Timestamp(from)},
+		Collect: func(rows pgx.Rows) (err error) {
+			figures, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Figures, err error) {
+				return f, row.Scan(&f.Symbol, c.IntoDecimal(&f.Open), c.IntoDecimal(&f.High), c.IntoDecimal(&f.Low),
+					c.IntoDecimal(&f.Close), &f.Volume, &f.Turnover)
+			})
+			return err
+		}})
+	return figures, asOf, err
+}
