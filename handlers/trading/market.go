@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/projections/tickers"
 	"github.com/perpetua-exchange/perpetua/projections/trades"
 )
 
@@ -87,8 +88,8 @@ type ticker struct {
 	High24h         *fixed.Decimal `json:"high_24h"`
 	Low24h          *fixed.Decimal `json:"low_24h"`
 	Change24h       *fixed.Decimal `json:"change_24h"`
-	Volume24h       fixed.Decimal  `json:"volume_24h"`
-	Turnover24h     fixed.Decimal  `json:"turnover_24h"`
+	Volume24h       string         `json:"volume_24h"`
+	Turnover24h     string         `json:"turnover_24h"`
 	OpenInterest    fixed.Decimal  `json:"open_interest"`
 	FundingRate     *fixed.Decimal `json:"funding_rate"`
 	NextFundingTime *decide.Time   `json:"next_funding_time"`
@@ -102,12 +103,13 @@ func newTicker(s *domain.State, i *market.Instrument) ticker {
 		Symbol: i.Symbol, Underlying: i.Underlying, QuoteCurrency: i.QuoteCurrency,
 		LastPrice: price(s.LastPrice(i.Symbol)), MarkPrice: price(s.MarkPrice(i.Symbol)), IndexPrice: price(index),
 		BestBid: price(bid.Price), BestBidAmount: price(bid.Amount), BestAsk: price(ask.Price), BestAskAmount: price(ask.Amount),
+		Volume24h: fixed.Decimal{Scale: i.AmountStep.Scale}.String(), Turnover24h: "0",
 		OpenInterest: s.OpenInterest(i.Symbol), Timestamp: s.Time(),
 	}
 }
 
 // add adds the figures of the last 24 hours.
-func (t *ticker) add(d Day) {
+func (t *ticker) add(d *tickers.Figures) {
 	t.Open24h, t.High24h, t.Low24h = price(d.Open), price(d.High), price(d.Low)
 	t.Volume24h, t.Turnover24h = d.Volume, d.Turnover
 	t.Change24h = change(d.Open, d.Close)
@@ -121,10 +123,14 @@ func (h *Handler) listTickers(c echo.Context) error {
 	}
 	out := []ticker{}
 	err := h.viewThenQuery(c, func(ctx context.Context) (int64, error) {
-		days, asOf, err := h.records.Days(ctx, decide.TimeOf(h.now())-day)
+		figures, asOf, err := h.records.Traded(ctx, decide.TimeOf(h.now())-day)
+		traded := make(map[string]*tickers.Figures, len(figures))
+		for i := range figures {
+			traded[figures[i].Symbol] = &figures[i]
+		}
 		for i := range out {
-			if d, traded := days[out[i].Symbol]; traded {
-				out[i].add(d)
+			if f := traded[out[i].Symbol]; f != nil {
+				out[i].add(f)
 			}
 		}
 		return asOf, err

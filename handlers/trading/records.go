@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/customers"
 	"github.com/perpetua-exchange/perpetua/projections/ledger"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
 	"github.com/perpetua-exchange/perpetua/projections/records"
+	"github.com/perpetua-exchange/perpetua/projections/tickers"
 	"github.com/perpetua-exchange/perpetua/projections/trades"
 )
 
@@ -27,18 +27,8 @@ type Records interface {
 	Transactions(ctx context.Context, f ledger.Filter, p projections.Page) (projections.Paged[ledger.Transaction], error)
 	MarketTrades(ctx context.Context, f trades.MarketFilter, p projections.Page) (projections.Paged[trades.MarketTrade], error)
 	RecentMarketTrades(ctx context.Context, f trades.MarketFilter, limit int) ([]trades.MarketTrade, int64, error)
-	// Days returns the figures of all trades since a time, by symbol. A symbol without trades has none.
-	Days(ctx context.Context, since decide.Time) (map[string]Day, int64, error)
-}
-
-// Day is what was traded of an instrument in a span of time.
-type Day struct {
-	Open     fixed.Decimal // price of the first trade
-	High     fixed.Decimal
-	Low      fixed.Decimal
-	Close    fixed.Decimal // price of the last trade
-	Volume   fixed.Decimal // contracts
-	Turnover fixed.Decimal // notional
+	// Traded returns what was traded since a time. A symbol without trades has no figures.
+	Traded(ctx context.Context, since decide.Time) ([]tickers.Figures, int64, error)
 }
 
 // CommandLog tells what became of a journal's commands.
