@@ -42,7 +42,7 @@ type venue struct {
 	broken    error // of Read
 	clock     decide.Time
 
-	tokens sync.Map // token → *web.Principal
+	tokens sync.Map // token → func() *web.Principal
 }
 
 // newVenue starts a hub over a venue with two instruments and the customers A1 and A2 of broker alpha and B1 of beta,
@@ -126,11 +126,17 @@ func (v *venue) do(command string, ask any) journal.Entry {
 }
 
 func (v *venue) try(command string, ask any) (journal.Entry, error) {
-	v.clock += decide.Millisecond
-	c := decide.Command{ID: decide.ID{15: byte(len(v.entries))}, Type: command, Ask: ask, Actor: decide.Actor{Sub: "test", Broker: "alpha"}}
+	customer := "A1"
 	if place, ok := ask.(*trading.PlaceOrder); ok {
-		c.Actor.Broker = brokerOf(place.CustomerCode)
+		customer = place.CustomerCode
 	}
+	return v.as(customer, command, ask)
+}
+
+// as is try in the name of a customer's broker.
+func (v *venue) as(customer, command string, ask any) (journal.Entry, error) {
+	v.clock += decide.Millisecond
+	c := decide.Command{ID: decide.ID{15: byte(len(v.entries))}, Type: command, Ask: ask, Actor: decide.Actor{Sub: "test", Broker: brokerOf(customer)}}
 	d, err := v.state.Decide(v.stamp(), c)
 	if err != nil {
 		return journal.Entry{}, err
@@ -224,11 +230,12 @@ func (v *venue) Read(ctx context.Context, after journal.Position, each func(jour
 	return ctx.Err()
 }
 
-// token makes a token for a principal that is valid for a while.
+// token makes a token for a principal that is valid for a while from its first use.
 func (v *venue) token(broker, customer string, lasts time.Duration, scopes ...string) string {
 	token := strings.Join(append([]string{broker, customer, lasts.String(), time.Now().String()}, scopes...), "|")
-	v.tokens.Store(token, &web.Principal{Username: "u-" + broker, Broker: broker, Customer: customer, Scopes: scopes,
-		Expires: time.Now().Add(lasts)})
+	v.tokens.Store(token, sync.OnceValue(func() *web.Principal {
+		return &web.Principal{Username: "u-" + broker, Broker: broker, Customer: customer, Scopes: scopes, Expires: time.Now().Add(lasts)}
+	}))
 	return token
 }
 
@@ -236,11 +243,11 @@ func (v *venue) reader(broker string) string { return v.token(broker, "", time.H
 
 // Verify implements live.Verifier.
 func (v *venue) Verify(token string) (*web.Principal, error) {
-	p, ok := v.tokens.Load(token)
+	use, ok := v.tokens.Load(token)
 	if !ok {
 		return nil, errors.New("unknown")
 	}
-	if p := p.(*web.Principal); time.Now().Before(p.Expires) {
+	if p := use.(func() *web.Principal)(); time.Now().Before(p.Expires) {
 		return p, nil
 	}
 	return nil, errors.New("expired")

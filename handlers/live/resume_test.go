@@ -1,0 +1,156 @@
+package live_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/handlers/live"
+	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
+)
+
+// TestResume lets clients come back at every kind of position while records go on, and compares what each gets with
+// what a client that never left got.
+func TestResume(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 2))
+	v := newVenue(t, live.Limits{QueueMessages: 4096}, nil)
+	topics := []string{"orders", "trades", "balance-changes"}
+	steady := v.dial(v.reader("alpha"))
+	steady.SubscribeWith(livetest.Request{Args: topics, Data: map[string]bool{"positions": true}})
+	begin := fmt.Sprintf("trading/0@%d", v.stamp().Sequence-1)
+	for range 300 {
+		v.someone(r, btc)
+	}
+	steady.Ask(livetest.Request{Op: "ping"})
+
+	type comeback struct {
+		client *livetest.Client
+		topic  string
+		had    int // messages of the topic before it left
+	}
+	var mu sync.Mutex
+	var back []comeback
+	var coming sync.WaitGroup
+	for _, topic := range topics {
+		known := steady.On(topic)
+		for _, had := range []int{0, 1, len(known) / 3, r.IntN(len(known)), r.IntN(len(known)), len(known) - 1, len(known)} {
+			position := begin
+			if had > 0 {
+				position = known[had-1].Fields()["position"]
+			}
+			coming.Go(func() {
+				c := livetest.Dial(t, v.url, v.reader("alpha"))
+				c.Send(livetest.Request{Op: "subscribe", Args: []string{topic}, ResumeFrom: position, Data: map[string]bool{"positions": true}})
+				mu.Lock()
+				defer mu.Unlock()
+				back = append(back, comeback{c, topic, had})
+			})
+		}
+	}
+	for range 300 {
+		v.someone(r, btc)
+	}
+	coming.Wait()
+	for range 20 {
+		v.someone(r, btc)
+	}
+	for _, b := range back {
+		last := v.lastOf(steady, b.topic)
+		b.client.Until("the last message", func(all []livetest.Message) bool {
+			return len(all) > 0 && string(all[len(all)-1].Raw) == string(last.Raw)
+		})
+		want, got := steady.On(b.topic)[b.had:], b.client.On(b.topic)
+		if len(got) != len(want) {
+			t.Fatalf("%s after %d: %d messages, want %d", b.topic, b.had, len(got), len(want))
+		}
+		for i := range want {
+			if string(got[i].Raw) != string(want[i].Raw) {
+				t.Fatalf("%s after %d, message %d: %s, want %s", b.topic, b.had, i, got[i].Raw, want[i].Raw)
+			}
+		}
+	}
+}
+
+// lastOf returns the last message of a topic once everything has arrived at the client.
+func (v *venue) lastOf(c *livetest.Client, topic string) livetest.Message {
+	c.Ask(livetest.Request{Op: "ping"})
+	all := c.On(topic)
+	return all[len(all)-1]
+}
+
+func TestResumeIsForTheReader(t *testing.T) {
+	v := newVenue(t, live.Limits{}, nil)
+	v.place(limit("A1", btc, order.Sell, "1", "1000"))
+	v.place(limit("B1", btc, order.Buy, "0.5", "1000"))
+	v.place(limit("A2", btc, order.Buy, "0.5", "1000"))
+	c := v.dial(v.reader("beta"))
+	c.SubscribeWith(livetest.Request{Args: []string{"orders", "trades", "balance-changes"}, ResumeFrom: "trading/0@-1"})
+	for _, want := range []string{"orders", "trades"} {
+		m := c.Next(want, func(m livetest.Message) bool { return m.Channel == want && m.Op == "" })
+		expect(t, m.Fields(), map[string]string{"customer_code": "B1"})
+	}
+	v.place(limit("A1", btc, order.Sell, "1", "1000"))
+	v.place(limit("B1", btc, order.Buy, "0.5", "999"))
+	c.Until("the new order", func(all []livetest.Message) bool {
+		return all[len(all)-1].Channel == "orders" && all[len(all)-1].Fields()["status"] == "open"
+	})
+	for _, m := range c.Messages() {
+		if f := m.Fields(); m.Op == "" && f["customer_code"] != "B1" {
+			t.Errorf("%s", m.Raw)
+		}
+	}
+}
+
+func TestResumeRefused(t *testing.T) {
+	v := newVenue(t, live.Limits{ResumeRecords: 20}, nil)
+	for range 30 {
+		v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+	}
+	c := v.dial(v.reader("alpha"))
+	at := v.stamp().Sequence - 1
+	ask := func(position string) livetest.Message {
+		return c.Ask(livetest.Request{Op: "subscribe", Args: []string{"orders"}, ResumeFrom: position})
+	}
+	if m := ask(fmt.Sprintf("trading/0@%d", at-21)); m.Code != string(live.ResumeTooOld) || m.Args[0] != "orders" {
+		t.Errorf("%s", m.Raw)
+	}
+	if m := ask(fmt.Sprintf("trading/0@%d", at+1)); m.Code != string(live.InvalidMessage) {
+		t.Errorf("%s", m.Raw)
+	}
+	v.mu.Lock()
+	v.broken = errors.New("LOG_DIVERGED")
+	v.mu.Unlock()
+	if m := ask(fmt.Sprintf("trading/0@%d", at-20)); m.Op != "subscribed" {
+		t.Errorf("%s", m.Raw)
+	}
+	if m := c.Next("the end", func(m livetest.Message) bool { return m.Op == "error" }); m.Code != string(live.UpstreamError) {
+		t.Errorf("%s", m.Raw)
+	}
+	if m := ask(fmt.Sprintf("trading/0@%d", at)); m.Op != "subscribed" { // nothing to read
+		t.Errorf("%s", m.Raw)
+	}
+}
+
+// TestResumeWaitsForASlowReader serves far more than the queue holds to a client that stops reading in between.
+func TestResumeWaitsForASlowReader(t *testing.T) {
+	var s stalling
+	v := newVenue(t, live.Limits{QueueMessages: 40}, s.wrap)
+	begin := v.stamp().Sequence - 1
+	for range 500 {
+		v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+	}
+	c := v.dial(v.reader("alpha"))
+	release := s.conn(0).stall()
+	c.Send(livetest.Request{Op: "subscribe", Args: []string{"orders"}, ResumeFrom: fmt.Sprintf("trading/0@%d", begin)})
+	release()
+	c.Next("the acknowledgement", func(m livetest.Message) bool { return m.Op == "subscribed" })
+	c.Until("all orders", func(all []livetest.Message) bool { return len(all) == 501 })
+	if m := c.Ask(livetest.Request{Op: "unsubscribe", Args: []string{"orders"}}); m.Op != "unsubscribed" {
+		t.Errorf("%s", m.Raw)
+	}
+}

@@ -1,0 +1,231 @@
+package live_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/handlers/live"
+	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
+)
+
+// stalling lets writes to its connections wait until they are released, as those to a client that does not read do
+// once the kernel's buffers are full.
+type stalling struct {
+	mu    sync.Mutex
+	conns []*stalled
+}
+
+type stalled struct {
+	net.Conn
+	mu       sync.Mutex
+	open     chan struct{} // closed while writes go through
+	closed   chan struct{}
+	once     sync.Once
+	deadline time.Time
+}
+
+func (s *stalling) wrap(c net.Conn) net.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open := make(chan struct{})
+	close(open)
+	g := &stalled{Conn: c, open: open, closed: make(chan struct{})}
+	s.conns = append(s.conns, g)
+	return g
+}
+
+func (s *stalling) conn(n int) *stalled {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conns[n]
+}
+
+func (g *stalled) stall() (release func()) {
+	open := make(chan struct{})
+	g.mu.Lock()
+	g.open = open
+	g.mu.Unlock()
+	return func() { close(open) }
+}
+
+// SetWriteDeadline implements net.Conn.
+func (g *stalled) SetWriteDeadline(t time.Time) error {
+	g.mu.Lock()
+	g.deadline = t
+	g.mu.Unlock()
+	return g.Conn.SetWriteDeadline(t)
+}
+
+var errStalled = errors.New("write timeout")
+
+// Write implements net.Conn.
+func (g *stalled) Write(p []byte) (int, error) {
+	g.mu.Lock()
+	open, deadline := g.open, g.deadline
+	g.mu.Unlock()
+	var expired <-chan time.Time
+	if !deadline.IsZero() {
+		timer := time.NewTimer(time.Until(deadline))
+		defer timer.Stop()
+		expired = timer.C
+	}
+	select {
+	case <-open:
+		return g.Conn.Write(p)
+	case <-g.closed:
+		return 0, net.ErrClosed
+	case <-expired:
+		return 0, errStalled
+	}
+}
+
+// CloseWrite closes the sending half.
+func (g *stalled) CloseWrite() error { return g.Conn.(*net.TCPConn).CloseWrite() }
+
+// Close implements net.Conn.
+func (g *stalled) Close() error {
+	g.once.Do(func() { close(g.closed) })
+	return g.Conn.Close()
+}
+
+// TestSlowConsumer stalls one of two readers. The other one gets everything at once; the stalled one, when it reads
+// again, finds all that was queued for it without a hole, then why it was closed.
+func TestSlowConsumer(t *testing.T) {
+	var s stalling
+	v := newVenue(t, live.Limits{QueueMessages: 20}, s.wrap)
+	topic := "orderbook-stream:" + btc
+	slow := v.dial("")
+	slow.Subscribe(topic)
+	quick := v.dial("")
+	quick.Subscribe(topic)
+	release := s.conn(0).stall()
+	for n := range 60 {
+		v.place(limit("A1", btc, order.Sell, "0.001", "10"+string(rune('0'+n/10))+string(rune('0'+n%10))))
+		quick.Until("its update", func(all []livetest.Message) bool { return len(all) >= n+3 })
+	}
+	release()
+	if code, reason := slow.Closed(); code != websocket.ClosePolicyViolation || reason != string(live.SlowConsumer) {
+		t.Errorf("closed with %d %s", code, reason)
+	}
+	messages := slow.Messages()
+	if last := messages[len(messages)-1]; last.Code != string(live.SlowConsumer) {
+		t.Errorf("the last message is %s", last.Raw)
+	}
+	var book livetest.Book
+	for _, m := range messages[1 : len(messages)-1] {
+		if err := book.Apply(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(book.Asks()); n < 18 || n > 22 { // the acknowledgement and the snapshot may still count
+		t.Errorf("%d updates before the end, want those that the queue held", n)
+	}
+}
+
+// TestStalledForEver does not read again: the connection is cut, and whatever the hub held for it is given up.
+func TestStalledForEver(t *testing.T) {
+	var s stalling
+	v := newVenue(t, live.Limits{QueueMessages: 5, WriteWait: 100 * time.Millisecond}, s.wrap)
+	c := v.dial("")
+	c.Subscribe("orderbook-stream:" + btc)
+	s.conn(0).stall()
+	for range 20 {
+		v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+	}
+	if code, reason := c.Closed(); code != 0 {
+		t.Errorf("closed with %d %s, want no close frame", code, reason)
+	}
+}
+
+// TestQueueInBytes checks the other bound of the queue.
+func TestQueueInBytes(t *testing.T) {
+	var s stalling
+	v := newVenue(t, live.Limits{QueueBytes: 1000}, s.wrap)
+	c := v.dial("")
+	c.Subscribe("orderbook-stream:" + btc)
+	release := s.conn(0).stall()
+	for range 20 {
+		v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+	}
+	release()
+	if code, reason := c.Closed(); code != websocket.ClosePolicyViolation || reason != string(live.SlowConsumer) {
+		t.Errorf("closed with %d %s", code, reason)
+	}
+}
+
+func TestPingAndPong(t *testing.T) {
+	v := newVenue(t, live.Limits{PingEvery: 10 * time.Millisecond, PongWait: 2 * time.Second}, nil)
+	lively, _, err := livetest.Open(t, v.url, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pings := make(chan struct{}, 1000)
+	answer := lively.Socket().PingHandler()
+	lively.Socket().SetPingHandler(func(data string) error {
+		pings <- struct{}{}
+		return answer(data)
+	})
+	lively.Read()
+	silent, _, err := livetest.Open(t, v.url, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent.Socket().SetPingHandler(func(string) error { return nil })
+	silent.Read()
+	if code, _ := silent.Closed(); code != 0 {
+		t.Errorf("the silent client was closed with %d", code)
+	}
+	for range 30 {
+		<-pings
+	}
+	if m := lively.Ask(livetest.Request{Op: "ping"}); m.Op != "pong" {
+		t.Errorf("%s", m.Raw)
+	}
+}
+
+func TestStopping(t *testing.T) {
+	v := newVenue(t, live.Limits{}, nil)
+	c := v.dial(v.reader("alpha"))
+	c.Subscribe("orders")
+	for range 100 {
+		v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+	}
+	if err := v.hub.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := c.Closed(); code != websocket.CloseGoingAway {
+		t.Errorf("closed with %d", code)
+	}
+	if n := len(c.On("orders")); n != 100 {
+		t.Errorf("%d messages before the end, want what was queued", n)
+	}
+	if _, response, err := livetest.TryDial(t, v.url, ""); err == nil || response.StatusCode != 503 {
+		t.Errorf("a connection to a stopping server: %v %v", response, err)
+	}
+}
+
+// TestStoppingDoesNotWait stops a server with a client that does not read.
+func TestStoppingDoesNotWait(t *testing.T) {
+	var s stalling
+	v := newVenue(t, live.Limits{}, s.wrap)
+	c := v.dial("")
+	c.Subscribe("orderbook-stream:" + btc)
+	s.conn(0).stall()
+	v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := v.hub.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("closing: %v", err)
+	}
+	if code, reason := c.Closed(); code != 0 && !strings.Contains(reason, "closed") {
+		t.Errorf("closed with %d %s", code, reason)
+	}
+}
