@@ -47,7 +47,7 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Handler serves the routes under /v1, and /orders.
+// Handler serves the routes under /v1, /orders, and the description of the REST interface.
 type Handler struct {
 	auth     *web.Auth
 	journals journal.Submitter
@@ -55,12 +55,14 @@ type Handler struct {
 	records  Records
 	commands []CommandLog
 	now      func() time.Time
+
+	description *description
 }
 
 // New makes the handler of the trading interface.
 func New(c Config) *Handler {
 	return &Handler{auth: c.Auth, journals: c.Journals, venue: c.Venue, records: c.Records,
-		commands: c.Commands, now: c.Now}
+		commands: c.Commands, now: c.Now, description: newDescription()}
 }
 
 // Route is one route: who may use it, and what serves it.
@@ -110,6 +112,9 @@ func (h *Handler) Routes() []Route {
 		{get, "/v1/market-trades/history", nil, h.listMarketTradeHistory},
 		{get, "/v1/orderbook/:symbol", nil, h.getOrderbook},
 		{get, "/v1/time", nil, h.getTime},
+
+		{get, "/openapi.yaml", nil, h.description.yaml},
+		{get, "/openapi.json", nil, h.description.json},
 	}
 }
 

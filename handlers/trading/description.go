@@ -1,0 +1,45 @@
+package trading
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/goccy/go-yaml"
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/schemas"
+)
+
+// description serves the OpenAPI file, which describes the REST interface of the whole program, as it is and as JSON.
+type description struct {
+	asJSON func() ([]byte, error)
+}
+
+func newDescription() *description {
+	return &description{sync.OnceValues(func() ([]byte, error) {
+		text, err := yaml.YAMLToJSON(schemas.OpenAPI)
+		if err != nil {
+			return nil, fmt.Errorf("the OpenAPI file: %w", err)
+		}
+		return text, nil
+	})}
+}
+
+func (d *description) yaml(c echo.Context) error {
+	if err := noQuery(c); err != nil {
+		return err
+	}
+	return c.Blob(http.StatusOK, "application/yaml", schemas.OpenAPI)
+}
+
+func (d *description) json(c echo.Context) error {
+	if err := noQuery(c); err != nil {
+		return err
+	}
+	text, err := d.asJSON()
+	if err != nil {
+		return err
+	}
+	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, text)
+}
