@@ -76,9 +76,10 @@ func (s *scenario) ask(verb string, c *decide.Command) (string, any) {
 	case "amend":
 		return CommandAmendOrder, s.amendAsk(c)
 	case "cancel":
-		o := s.orders[s.labels[s.words[0]]]
+		s.label = s.word()
+		o := s.orders[s.labels[s.label]]
 		c.Actor = trader(o.Broker)
-		return CommandCancelOrder, &CancelOrder{CustomerCode: o.CustomerCode, OrderCode: s.labels[s.word()]}
+		return CommandCancelOrder, &CancelOrder{CustomerCode: o.CustomerCode, OrderCode: o.Code}
 	case "cancel-all":
 		ask := &CancelAll{CustomerCode: s.word()}
 		c.Actor = trader(s.broker(ask.CustomerCode))
