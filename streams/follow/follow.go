@@ -19,7 +19,7 @@ type Fold struct {
 	mu        sync.RWMutex
 	state     decide.State
 	at        journal.Position
-	looked    int64
+	looked    int64 // the offset after the last record looked at, valid or not
 	err       error
 	applied   chan struct{} // closed and replaced when at moves on or err is set
 	listeners []*listener
@@ -56,16 +56,22 @@ func (f *Fold) Run(ctx context.Context) error {
 		if err != nil {
 			f.mu.Lock()
 			f.err = err
-			close(f.applied)
-			f.applied = make(chan struct{})
+			f.moved()
 			f.mu.Unlock()
 			return err
 		}
 		f.apply(entries)
 		f.mu.Lock()
 		f.looked = next
+		f.moved()
 		f.mu.Unlock()
 	}
+}
+
+// moved wakes those who wait. The lock must be held.
+func (f *Fold) moved() {
+	close(f.applied)
+	f.applied = make(chan struct{})
 }
 
 // Looked returns the offset after the last record that the fold has looked at, whether it was valid or not.
@@ -89,8 +95,7 @@ func (f *Fold) apply(entries []journal.Entry) {
 				l.call(e, f.state)
 			}
 		}
-		close(f.applied)
-		f.applied = make(chan struct{})
+		f.moved()
 		f.mu.Unlock()
 		entries = entries[n:]
 	}
@@ -106,11 +111,27 @@ func (f *Fold) View(look func(s decide.State, at journal.Position)) {
 // Wait returns once the record with the sequence has been applied, or with the context's error, or with the error
 // that ended the fold.
 func (f *Fold) Wait(ctx context.Context, sequence int64) error {
+	return f.until(ctx, func() bool { return f.at.Sequence >= sequence })
+}
+
+// WaitTip returns once the fold has reached the end that the log has now.
+func (f *Fold) WaitTip(ctx context.Context) error {
+	if err := f.Err(); err != nil {
+		return err
+	}
+	end, err := f.client.Tip(ctx, f.rules.Journal(), f.partition)
+	if err != nil {
+		return err
+	}
+	return f.until(ctx, func() bool { return f.looked >= end })
+}
+
+func (f *Fold) until(ctx context.Context, reached func() bool) error {
 	for {
 		f.mu.RLock()
-		at, err, applied := f.at, f.err, f.applied
+		ok, err, applied := reached(), f.err, f.applied
 		f.mu.RUnlock()
-		if at.Sequence >= sequence {
+		if ok {
 			return nil
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -67,6 +68,8 @@ func (c *Client) Kafka(options ...kgo.Opt) (*kgo.Client, error) {
 		kgo.SeedBrokers(c.cfg.Brokers...),
 		kgo.SoftwareNameAndVersion("perpetua", "1"),
 		kgo.DisableClientMetrics(),
+		// How soon a client asks again who leads a partition: the default of 5 s would be added to every failover.
+		kgo.MetadataMinAge(200 * time.Millisecond),
 	}, c.cfg.Options...)
 	kc, err := kgo.NewClient(append(all, options...)...)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 // looked at yet, beyond where it ends.
 type envelope struct {
 	record Record // without Events
-	kept   []byte
 	events []rawEvent
 }
 
@@ -177,7 +176,7 @@ func parseEnvelope(value []byte) (*envelope, error) {
 	s.literal(`,"actor":`)
 	s.actor(&r.Command.Actor)
 	s.literal(`,"data":`)
-	e.kept = s.object()
+	s.kept(&r.Command.Kept)
 	s.literal(`},"outcome":`)
 	switch o := s.text(); decide.Outcome(o) {
 	case decide.Accepted:
@@ -213,39 +212,63 @@ func parseEnvelope(value []byte) (*envelope, error) {
 	return e, nil
 }
 
-// actor reads the members of an actor, which are optional and in one order.
-func (s *scanner) actor(a *decide.Actor) {
+// member is an optional member of an object.
+type member struct {
+	name string
+	read func()
+}
+
+// members reads an object whose members are optional and in one order.
+func (s *scanner) members(list ...member) {
 	s.literal(`{`)
-	members := [...]struct {
-		name string
-		to   *string
-	}{{`"sub":`, &a.Sub}, {`"broker":`, &a.Broker}, {`"customer":`, &a.Customer}, {`"system":`, &a.System}}
 	first := true
-	for _, m := range members {
-		next := m.name
+	for _, m := range list {
+		next := s.b[min(s.i, len(s.b)):]
 		if !first {
-			next = "," + m.name
+			if len(next) == 0 || next[0] != ',' {
+				break
+			}
+			next = next[1:]
 		}
-		if s.failed || !bytes.HasPrefix(s.b[s.i:], []byte(next)) {
+		if s.failed || !bytes.HasPrefix(next, []byte(m.name)) {
 			continue
 		}
-		s.i += len(next)
-		if *m.to = s.text(); *m.to == "" {
-			s.failed = true
-		}
+		s.i = len(s.b) - len(next) + len(m.name)
+		m.read()
 		first = false
 	}
 	s.literal(`}`)
 }
 
-// finish decodes what parseEnvelope left: the kept part of the command and the events.
-func (e *envelope) finish(own, rules *decide.Registry) (*Record, error) {
-	r := e.record
-	if string(e.kept) != "{}" {
-		if err := json.Unmarshal(e.kept, &r.Command.Kept, json.RejectUnknownMembers(true)); err != nil {
-			return nil, fmt.Errorf("command data: %w", err)
+// present reads a string that would have been left out if it were empty.
+func (s *scanner) present(to *string) func() {
+	return func() {
+		if *to = s.text(); *to == "" {
+			s.failed = true
 		}
 	}
+}
+
+func (s *scanner) actor(a *decide.Actor) {
+	s.members(member{`"sub":`, s.present(&a.Sub)}, member{`"broker":`, s.present(&a.Broker)},
+		member{`"customer":`, s.present(&a.Customer)}, member{`"system":`, s.present(&a.System)})
+}
+
+func (s *scanner) kept(k *decide.Kept) {
+	s.members(member{`"key":`, s.present(&k.Key)}, member{`"fingerprint":`, s.present(&k.Fingerprint)},
+		member{`"source":`, func() {
+			k.Source = new(decide.Source)
+			s.literal(`{"journal":`)
+			k.Source.Journal = s.text()
+			s.literal(`,"sequence":`)
+			k.Source.Sequence = s.integer()
+			s.literal(`}`)
+		}})
+}
+
+// finish decodes what parseEnvelope left: the data of the events.
+func (e *envelope) finish(own, rules *decide.Registry) (*Record, error) {
+	r := e.record
 	r.Events = make([]decide.Event, len(e.events))
 	for i, raw := range e.events {
 		registry := rules

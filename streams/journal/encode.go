@@ -26,12 +26,18 @@ func AppendRecord(b []byte, r *Record) ([]byte, error) {
 	if len(r.Events) == 0 {
 		return b, errors.New("journal: a record needs an event")
 	}
+	if r.Sequence < 0 || (r.Command.Kept.Source != nil && r.Command.Kept.Source.Sequence < 0) {
+		return b, errors.New("journal: a sequence below zero")
+	}
 	b = append(b, `{"sequence":`...)
 	b = strconv.AppendInt(b, r.Sequence, 10)
 	b = append(b, `,"prev":"`...)
 	b = hex.AppendEncode(b, r.Prev[:])
 	b = append(b, `","time":"`...)
-	b, _ = r.Time.AppendText(b)
+	at := len(b)
+	if b, _ = r.Time.AppendText(b); len(b)-at != len(decide.TimeLayout) {
+		return b, fmt.Errorf("journal: the time %s is outside of the years 0 to 9999", b[at:])
+	}
 	b = append(b, `","command":{"id":"`...)
 	b, _ = r.Command.ID.AppendText(b)
 	b = append(b, `","type":`...)

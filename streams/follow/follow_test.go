@@ -1,0 +1,218 @@
+package follow_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// rules count what is said.
+type rules struct{}
+
+type said struct {
+	Word string `json:"word"`
+}
+
+func (*said) EventType() string { return "test.said" }
+func (*said) EventVersion() int { return 1 }
+
+func (rules) Journal() string        { return "trading" }
+func (rules) NewState() decide.State { return new(state) }
+func (rules) Limit() int             { return 8 << 10 }
+func (rules) Registry() *decide.Registry {
+	r := decide.NewRegistry()
+	r.Add(func() decide.Event { return new(said) })
+	return r
+}
+
+type state struct{ words []string }
+
+func (*state) Decide(_ decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&said{c.Ask.(string)}}}, nil
+}
+
+func (s *state) Evolve(_ decide.Stamp, _ decide.Recorded, _ decide.Outcome, events []decide.Event) {
+	for _, e := range events {
+		if e, ok := e.(*said); ok {
+			s.words = append(s.words, e.Word)
+		}
+	}
+}
+func (*state) Due(decide.Time) decide.Urgency                { return decide.Nothing }
+func (*state) NextDue() (decide.Time, bool)                  { return 0, false }
+func (*state) Step(decide.Stamp, bool) decide.Decision       { return decide.Decision{} }
+func (*state) SetAside(decide.Stamp, string) decide.Decision { return decide.Decision{} }
+
+func newClient(t *testing.T) *journal.Client {
+	t.Helper()
+	var brokers []string
+	if env := os.Getenv("KAFKA_BROKERS"); env != "" {
+		brokers = strings.Split(env, ",")
+	} else {
+		fake, err := kfake.NewCluster(kfake.NumBrokers(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(fake.Close)
+		brokers = fake.ListenAddrs()
+	}
+	c, err := journal.NewClient(journal.Config{Brokers: brokers, Prefix: fmt.Sprintf("f%d-", time.Now().UnixNano())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if err := c.EnsureTopics(context.Background(), "trading"); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// serve runs an owner and returns a function that has words said, and one that stops it.
+func serve(t *testing.T, c *journal.Client) (say func(string) journal.Entry, stop func()) {
+	t.Helper()
+	o, err := journal.NewOwner(journal.OwnerConfig{Client: c, Rules: rules{}, Node: "n1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- o.Run(ctx) }()
+	stop = sync.OnceFunc(func() { cancel(); <-done })
+	t.Cleanup(stop)
+	for range 10000 {
+		if _, ok := o.Serving(); ok {
+			break
+		}
+		<-time.After(time.Millisecond)
+	}
+	return func(word string) journal.Entry {
+		result, err := o.Submit(context.Background(), decide.Command{ID: journal.NewCommandID(time.Now()), Type: "test.say",
+			Actor: decide.Actor{Sub: "u"}, Ask: word})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *result.Entry
+	}, stop
+}
+
+func run(t *testing.T, f *follow.Fold) (ended func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	ended = sync.OnceValue(func() error { cancel(); return <-done })
+	t.Cleanup(func() { _ = ended() })
+	return ended
+}
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func words(f *follow.Fold) (list string, at journal.Position) {
+	f.View(func(s decide.State, p journal.Position) { list, at = strings.Join(s.(*state).words, " "), p })
+	return list, at
+}
+
+func TestAFoldFollowsTheJournal(t *testing.T) {
+	c := newClient(t)
+	say, _ := serve(t, c)
+	say("one")
+	f := follow.New(c, rules{}, 0)
+	var heard []string
+	f.Listen(func(e journal.Entry, s decide.State) {
+		heard = append(heard, fmt.Sprint(e.Position.Sequence, ":", len(s.(*state).words)))
+	})
+	if f.Position() != journal.Before || f.Err() != nil {
+		t.Errorf("before it runs it is at %v", f.Position())
+	}
+	ended := run(t, f)
+	two := say("two")
+	if err := f.Wait(within(t), two.Position.Sequence); err != nil {
+		t.Fatal(err)
+	}
+	if list, at := words(f); list != "one two" || at != two.Position {
+		t.Errorf("%q at %v", list, at)
+	}
+	var started string
+	var later []string
+	stop := f.ListenFrom(func(s decide.State, at journal.Position) {
+		started = fmt.Sprint(strings.Join(s.(*state).words, " "), " at ", at.Sequence)
+	}, func(e journal.Entry, _ decide.State) { later = append(later, e.Record.Events[0].(*said).Word) })
+	three := say("three")
+	if err := f.Wait(within(t), three.Position.Sequence); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	four := say("four")
+	if err := f.Wait(within(t), four.Position.Sequence); err != nil {
+		t.Fatal(err)
+	}
+	f.View(func(decide.State, journal.Position) {
+		if got := strings.Join(heard, " "); got != "0:0 1:0 2:1 3:2 4:3 5:4" {
+			t.Errorf("the first listener heard %s", got)
+		}
+		if started != "one two at 3" || strings.Join(later, " ") != "three" {
+			t.Errorf("the second started with %q and heard %q", started, later)
+		}
+	})
+	if err := f.WaitTip(within(t)); err != nil {
+		t.Error(err)
+	}
+	short, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	if err := f.Wait(short, 99); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("waiting for what never comes: %v", err)
+	}
+	if err := ended(); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+	if err := f.Wait(within(t), 99); !errors.Is(err, context.Canceled) {
+		t.Errorf("waiting after the end: %v", err)
+	}
+}
+
+func TestAFoldGoesOnFromASeed(t *testing.T) {
+	c := newClient(t)
+	say, _ := serve(t, c)
+	seed := journal.Seed{State: &state{words: []string{"saved"}}, Position: say("one").Position}
+	two := say("two")
+	f := follow.New(c, rules{}, 0, follow.FromSeed(seed))
+	run(t, f)
+	if err := f.Wait(within(t), two.Position.Sequence); err != nil {
+		t.Fatal(err)
+	}
+	if list, _ := words(f); list != "saved two" {
+		t.Errorf("%q", list)
+	}
+}
+
+func TestAFoldStopsAtADivergedLog(t *testing.T) {
+	c := newClient(t)
+	say, stop := serve(t, c)
+	at := say("one").Position
+	stop()
+	at.Hash[0]++
+	f := follow.New(c, rules{}, 0, follow.FromSeed(journal.Seed{State: new(state), Position: at}))
+	ended := run(t, f)
+	err := f.Wait(within(t), at.Sequence+1)
+	var diverged *journal.DivergedError
+	if !errors.As(err, &diverged) || !errors.As(f.Err(), &diverged) || !errors.As(ended(), &diverged) {
+		t.Errorf("%v", err)
+	}
+	if err := f.WaitTip(within(t)); !errors.As(err, &diverged) {
+		t.Errorf("%v", err)
+	}
+}
