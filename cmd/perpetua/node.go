@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/live"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/readmodels"
+	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/ownership"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// build names this build in the terms that it takes.
+const build = "perpetua/1"
+
+// node is one process of the system, in whatever roles: it owns journals, follows them, projects them and serves
+// them. It is given its Kafka and Postgres, and does not care whether they are embedded.
+type node struct {
+	settings *settings
+	log      *slog.Logger
+	id       string
+	roles    roles
+
+	client   *journal.Client
+	engine   *ownership.Node
+	identity *follow.Fold
+	trading  *follow.Fold
+	pool     *pgxpool.Pool
+	runners  []*projections.Runner
+	hub      *live.Hub
+	box      *seal.Box
+	metrics  *prometheus.Registry
+
+	listener net.Listener
+	server   *http.Server
+	ready    atomic.Bool
+}
+
+// nodeConfig is what a node needs of whoever starts it.
+type nodeConfig struct {
+	settings    *settings
+	log         *slog.Logger
+	id          string
+	roles       roles
+	brokers     []string
+	databaseURL string
+	box         *seal.Box
+}
+
+// openNode makes a node: it listens, but serves and follows nothing before run.
+func openNode(ctx context.Context, c nodeConfig) (_ *node, err error) {
+	n := &node{settings: c.settings, log: c.log, id: c.id, roles: c.roles, box: c.box, metrics: newRegistry()}
+	defer func() {
+		if err != nil {
+			n.close()
+		}
+	}()
+	options, err := kafkaOptions(c.settings)
+	if err != nil {
+		return nil, err
+	}
+	measured := journal.NewMetrics()
+	n.client, err = journal.NewClient(journal.Config{Brokers: c.brokers, Prefix: c.settings.TopicPrefix, Options: options,
+		Logger: c.log.With("part", "journal"), Metrics: measured})
+	if err != nil {
+		return nil, err
+	}
+	n.metrics.MustRegister(measured)
+	if n.pool, err = projections.Open(ctx, c.databaseURL); err != nil {
+		return nil, err
+	}
+	if n.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.settings.Listen); err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	n.engine, err = ownership.New(ownership.Config{Client: n.client, NodeID: n.id, URL: n.url(), Build: build,
+		Rules: rulesOfJournals(), Known: []journal.Known{knownToPostgres{n.pool}}})
+	if err != nil {
+		return nil, err
+	}
+	n.identity = follow.New(n.client, identity.Rules(), 0)
+	n.trading = follow.New(n.client, trading.Rules(), 0)
+	n.runners = []*projections.Runner{
+		projections.NewRunner(n.pool, n.client, identity.Rules(), readmodels.Identity()...),
+		projections.NewRunner(n.pool, n.client, trading.Rules(), readmodels.Trading()...),
+	}
+	for _, r := range n.runners {
+		n.metrics.MustRegister(r)
+	}
+	return n, n.wire()
+}
+
+// url returns the address under which other nodes reach this one.
+func (n *node) url() string {
+	if n.settings.Advertise != "" {
+		return strings.TrimSuffix(n.settings.Advertise, "/")
+	}
+	return "http://" + n.listener.Addr().String()
+}
+
+// knownToPostgres tells owners which positions the read models remember.
+type knownToPostgres struct{ pool *pgxpool.Pool }
+
+// Positions returns the checkpoints and anchors of a partition.
+func (k knownToPostgres) Positions(ctx context.Context, name string, partition int32) ([]journal.Position, error) {
+	return projections.Known(ctx, k.pool, name, partition)
+}
+
+// drain is how long requests and connections may take to end at a stop.
+const drain = 10 * time.Second
+
+// run works until the context ends or something fails for good, and then stops in order: first no new requests, then
+// the engine with what it has in flight, then those who follow.
+func (n *node) run(ctx context.Context) error {
+	following, stopFollowing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopFollowing()
+	owning, stopOwning := context.WithCancel(following)
+	defer stopOwning()
+
+	g, failed := errgroup.WithContext(ctx)
+	follow := func(what string, run func(context.Context) error) {
+		g.Go(func() error {
+			err := run(following)
+			if err == nil || following.Err() != nil && errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return fmt.Errorf("%s: %w", what, err)
+		})
+	}
+	follow("follow identity", n.identity.Run)
+	follow("follow trading", n.trading.Run)
+	if n.roles.live {
+		follow("live", n.hub.Run)
+	}
+	if n.roles.projector {
+		for _, r := range n.runners {
+			follow("project", r.Run)
+		}
+	}
+	if n.roles.engine {
+		g.Go(func() error {
+			if err := n.engine.Run(owning); err != nil {
+				return fmt.Errorf("engine: %w", err)
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		if err := n.server.Serve(n.listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve: %w", err)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-failed.Done() // of ctx, or of any of the above
+		n.ready.Store(false)
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+		n.log.Info("stopping")
+		n.hub.Close(ending)
+		err := n.server.Shutdown(ending)
+		if err != nil {
+			n.log.Warn("some requests were cut off", "error", err)
+			n.server.Close()
+		}
+		stopOwning()
+		stopFollowing()
+		return nil
+	})
+	return g.Wait()
+}
+
+// close releases what openNode took. It is called after run, or instead of it.
+func (n *node) close() {
+	if n.server != nil {
+		n.server.Close()
+	}
+	if n.listener != nil {
+		n.listener.Close()
+	}
+	if n.pool != nil {
+		n.pool.Close()
+	}
+	if n.client != nil {
+		n.client.Close()
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// runFile is what DIR/run.json tells scripts of the node that runs on the folder.
+type runFile struct {
+	PID         int          `json:"pid"`
+	REST        string       `json:"rest"`
+	WebSocket   string       `json:"websocket"`
+	Kafka       []string     `json:"kafka"`
+	DatabaseURL string       `json:"database_url"`
+	Users       []presetUser `json:"users"`
+}
+
+// writeRunFile writes it for the owner's eyes alone: it holds passwords.
+func writeRunFile(path string, r runFile) error {
+	content, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFileWhole(path, append(content, '\n'), 0o600)
+}
+
+// readRunFile returns the file of a node that is alive; ok is false where there is none.
+func readRunFile(path string) (r runFile, ok bool, err error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return runFile{}, false, nil
+	}
+	if err != nil {
+		return runFile{}, false, err
+	}
+	if err := json.Unmarshal(content, &r); err != nil {
+		return runFile{}, false, fmt.Errorf("%s: %w", path, err)
+	}
+	if r.PID <= 0 || errors.Is(syscall.Kill(r.PID, 0), syscall.ESRCH) {
+		return runFile{}, false, nil // left behind by a kill
+	}
+	return r, true, nil
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/login"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// seeder makes the first brokers, users, signing key and instruments. Its commands have fixed keys and ask for things
+// that can exist once only, so whichever node sends them, and however often, they apply once.
+type seeder struct {
+	submit   journal.Submitter
+	identity *follow.Fold
+	trading  *follow.Fold
+	box      *seal.Box
+	demo     bool
+}
+
+// seedActor is on whose behalf the seeds are sown.
+func seedActor() decide.Actor { return decide.Actor{System: "seed"} }
+
+// sow makes what is missing and returns the users with their passwords, kept at usersPath.
+func (s *seeder) sow(ctx context.Context, usersPath string) ([]presetUser, error) {
+	if err := s.signingKey(ctx); err != nil {
+		return nil, err
+	}
+	for _, b := range []identity.RegisterBroker{
+		{Broker: "venue", Name: "The venue"}, {Broker: "alpha", Name: "Alpha"}, {Broker: "beta", Name: "Beta"},
+	} {
+		var there bool
+		s.viewIdentity(func(state *identity.State) { _, there = state.Broker(b.Broker) })
+		if err := s.once(ctx, there, "identity", identity.CommandRegisterBroker, b.Broker, &b); err != nil {
+			return nil, err
+		}
+	}
+	users, err := s.users(ctx, usersPath)
+	if err != nil {
+		return nil, err
+	}
+	return users, s.instruments(ctx)
+}
+
+func (s *seeder) signingKey(ctx context.Context) error {
+	var there bool
+	s.viewIdentity(func(state *identity.State) { there = len(state.Keys()) > 0 })
+	if there {
+		return nil
+	}
+	key, err := login.NewSigningKey(s.box)
+	if err != nil {
+		return fmt.Errorf("signing key: %w", err)
+	}
+	return s.once(ctx, false, "identity", identity.CommandAddSigningKey, "first", key)
+}
+
+// users registers the preset users that the identity journal lacks. Passwords are written to the folder before they
+// are registered, so that a crash in between loses none; where the journal has the users and the folder does not,
+// they get new ones, which are written once they are in force.
+func (s *seeder) users(ctx context.Context, path string) ([]presetUser, error) {
+	users, fresh, err := keptUsers(path)
+	if err != nil {
+		return nil, err
+	}
+	known := 0
+	s.viewIdentity(func(state *identity.State) {
+		for _, u := range users {
+			if _, ok := state.User(u.Username); ok {
+				known++
+			}
+		}
+	})
+	if fresh && known == 0 {
+		if err := writeUsers(path, users); err != nil {
+			return nil, err
+		}
+	}
+	for _, u := range users {
+		if err := s.user(ctx, u, fresh); err != nil {
+			return nil, err
+		}
+	}
+	if fresh && known > 0 {
+		return users, writeUsers(path, users)
+	}
+	return users, nil
+}
+
+func (s *seeder) user(ctx context.Context, u presetUser, fresh bool) error {
+	var there bool
+	s.viewIdentity(func(state *identity.State) { _, there = state.User(u.Username) })
+	if there && !fresh {
+		return nil
+	}
+	hash, err := login.SealPassword(s.box, u.Username, u.Password)
+	if err != nil {
+		return fmt.Errorf("password of %s: %w", u.Username, err)
+	}
+	if there {
+		return s.send(ctx, "identity", decide.Command{ID: web.NewID(), Type: identity.CommandChangeUser, Actor: seedActor(),
+			Ask: &identity.ChangeUser{Username: u.Username, PasswordHash: hash}})
+	}
+	return s.once(ctx, false, "identity", identity.CommandRegisterUser, u.Username, &identity.RegisterUser{
+		Username: u.Username, Broker: u.Broker, Scopes: u.Scopes, IsActive: true, IsVerified: true, PasswordHash: hash})
+}
+
+func (s *seeder) instruments(ctx context.Context) error {
+	for _, i := range presetInstruments(s.demo) {
+		var there bool
+		s.trading.View(func(state decide.State, _ journal.Position) {
+			_, there = state.(*trading.State).Instrument(i.Symbol)
+		})
+		if err := s.once(ctx, there, "trading", trading.CommandListInstrument, i.Symbol, &trading.ListInstrument{Instrument: i}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *seeder) viewIdentity(look func(*identity.State)) {
+	login.FromFold(s.identity).View(look)
+}
+
+// once sends a command with a fixed key, unless what it asks for is there. That somebody else was faster is as good.
+func (s *seeder) once(ctx context.Context, there bool, name, kind, key string, ask any) error {
+	if there {
+		return nil
+	}
+	print := sha256.Sum256([]byte(kind + " " + key))
+	err := s.send(ctx, name, decide.Command{ID: web.NewID(), Type: kind, Actor: seedActor(), Ask: ask,
+		Kept: decide.Kept{Key: "seed." + key, Fingerprint: hex.EncodeToString(print[:16])}})
+	var refused *journal.RefusedError
+	if errors.As(err, &refused) && refused.Refusal.Kind == decide.Conflict {
+		return nil
+	}
+	return err
+}
+
+// send submits a command until it is decided, and waits until the follower of the journal has seen the outcome.
+func (s *seeder) send(ctx context.Context, name string, c decide.Command) error {
+	for {
+		r, err := s.submit.Submit(ctx, name, c)
+		var busy *journal.NotAcceptedError
+		switch {
+		case errors.As(err, &busy):
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(min(busy.RetryAfter, 100*time.Millisecond)):
+			}
+			continue
+		case err != nil:
+			return fmt.Errorf("%s: %w", c.Type, err)
+		}
+		fold := s.identity
+		if name == s.tradingJournal() {
+			fold = s.trading
+		}
+		return fold.Wait(ctx, r.Position.Sequence)
+	}
+}
+
+func (s *seeder) tradingJournal() string { return trading.Rules().Journal() }
+
+// presetInstruments are listed at the first start, in this order. Their index prices go stale only in the demo, where
+// somebody keeps them fresh.
+func presetInstruments(demo bool) []market.Instrument {
+	perpetual := func(underlying, tick, step, most string) market.Instrument {
+		i := market.Instrument{
+			Symbol: underlying + "USDC_PERP", Underlying: underlying, QuoteCurrency: "USDC", SettlementCurrency: "USDC",
+			Status: market.Open, PriceTick: exact(tick), AmountStep: exact(step), MinAmount: exact(step), MaxAmount: exact(most),
+			ContractSize: exact("1"), InitMarginReq: exact("5.00"), MaintMarginReq: exact("2.50"), MaxLeverage: 13,
+			FundingIntervalSeconds: 3600, PriceBand: exact("5.00"), LimitBand: exact("20.00"), MakerFee: exact("2"), TakerFee: exact("5"),
+		}
+		if demo {
+			i.IndexStaleSeconds = 10
+		}
+		return i
+	}
+	return []market.Instrument{
+		perpetual("BTC", "0.1", "0.001", "1000"),
+		perpetual("ETH", "0.01", "0.01", "10000"),
+		perpetual("SOL", "0.001", "0.1", "100000"),
+	}
+}
+
+// exact reads a decimal that stands in this program.
+func exact(s string) fixed.Decimal {
+	d, err := fixed.ParseDecimal(s)
+	if err != nil {
+		panic(fmt.Sprintf("perpetua: %q is no decimal: %v", s, err))
+	}
+	return d
+}

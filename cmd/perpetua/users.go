@@ -1,0 +1,68 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// presetUser is one of the users that the first start makes, as run.json and users.json show it.
+type presetUser struct {
+	Username string   `json:"username"`
+	Password string   `json:"password"`
+	Broker   string   `json:"broker"`
+	Scopes   []string `json:"scopes"`
+}
+
+// presetUsers lists them without passwords.
+func presetUsers() []presetUser {
+	return []presetUser{
+		{Username: "operator", Broker: "venue", Scopes: []string{"operator", "read"}},
+		{Username: "auditor", Broker: "venue", Scopes: []string{"auditor", "read"}},
+		{Username: "broker-a", Broker: "alpha", Scopes: []string{"trade", "read", "onboarding"}},
+		{Username: "broker-b", Broker: "beta", Scopes: []string{"trade", "read", "onboarding"}},
+	}
+}
+
+// keptUsers reads the users and their passwords from the data folder. fresh says that there was no file, so that the
+// passwords are new and the identity journal has to be told of them.
+func keptUsers(path string) (users []presetUser, fresh bool, err error) {
+	content, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		users = presetUsers()
+		for i := range users {
+			if users[i].Password, err = randomPassword(); err != nil {
+				return nil, false, err
+			}
+		}
+		return users, true, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("users: %w", err)
+	}
+	if err := json.Unmarshal(content, &users); err != nil {
+		return nil, false, fmt.Errorf("users: %s: %w", path, err)
+	}
+	return users, false, nil
+}
+
+// writeUsers keeps the users where only their owner may read them.
+func writeUsers(path string, users []presetUser) error {
+	content, err := json.MarshalIndent(users, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFileWhole(path, append(content, '\n'), 0o600)
+}
+
+// randomPassword returns 144 random bits as 24 characters.
+func randomPassword() (string, error) {
+	b := make([]byte, 18)
+	if _, err := rand.Read(b); err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(b), nil
+}

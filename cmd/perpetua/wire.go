@@ -1,0 +1,114 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/admin"
+	"github.com/perpetua-exchange/perpetua/handlers/live"
+	"github.com/perpetua-exchange/perpetua/handlers/login"
+	trade "github.com/perpetua-exchange/perpetua/handlers/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// newRegistry returns a registry that knows the process and the Go runtime.
+func newRegistry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// wire connects the handlers to what they serve from.
+func (n *node) wire() error {
+	e, err := web.New(web.Options{Logger: n.log.With("part", "http"), Metrics: n.metrics, ForwardKey: n.box.Derive("forward")})
+	if err != nil {
+		return err
+	}
+	identities := login.FromFold(n.identity)
+	tokens := web.NewTokens(login.NewDirectory(identities), login.DefaultIssuer, time.Now)
+	auth := web.NewAuth(tokens)
+
+	n.hub = live.New(live.Config{Follower: n.trading, Journal: trading.Rules().Journal(), Tokens: tokens,
+		Log: live.NewLog(n.client, trading.Rules(), 0), Logger: n.log.With("part", "live")})
+	n.metrics.MustRegister(n.hub.Collectors()...)
+
+	if n.roles.api {
+		login.New(login.Options{Identity: identities, Box: n.box, Issuer: login.DefaultIssuer, Now: time.Now}).Register(e)
+		trade.New(n.tradingInterface(auth)).Register(e)
+		admin.New(n.adminInterface(auth)).Register(e)
+		e.GET("/asyncapi.yaml", func(c echo.Context) error {
+			return c.Blob(http.StatusOK, "application/yaml", schemas.AsyncAPI)
+		})
+	}
+	if n.roles.live {
+		n.hub.Register(e)
+	}
+	e.GET("/healthz", n.healthz)
+	e.GET("/readyz", n.readyz)
+	e.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(n.metrics, promhttp.HandlerOpts{})))
+	n.server = &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	return nil
+}
+
+// tradingInterface says what the trading interface serves from.
+func (n *node) tradingInterface(auth *web.Auth) trade.Config {
+	return trade.Config{
+		Auth: auth, Journals: n.engine, Venue: n.trading, Records: trade.NewRecords(n.pool, n.runners[1]),
+		Commands: []trade.CommandLog{
+			trade.NewCommandLog(n.pool, "identity", n.runners[0]), trade.NewCommandLog(n.pool, "trading", n.runners[1]),
+		},
+		Now: time.Now,
+	}
+}
+
+// adminInterface says what the operator's interface serves from.
+func (n *node) adminInterface(auth *web.Auth) admin.Config {
+	c := admin.Config{Auth: auth, Journals: n.engine, Venue: n.trading, Identity: n.identity, MAC: n.box.MAC,
+		SealPassword: func(username, password string) (identity.Sealed, error) {
+			return login.SealPassword(n.box, username, password)
+		}}
+	for i, fold := range []*follow.Fold{n.identity, n.trading} {
+		name := journalNames()[i]
+		tail := admin.NewTail(name, 0)
+		fold.Listen(tail.Observe)
+		c.Tails = append(c.Tails, tail)
+		c.Readers = append(c.Readers,
+			admin.Reader{Name: "fold", Journal: name, Position: fold.Position, Err: fold.Err},
+			admin.Reader{Name: "projections", Journal: name, Position: n.runners[i].Position, Err: n.runners[i].Err})
+	}
+	return c
+}
+
+// state is the body of /healthz and /readyz.
+type state struct {
+	Status   string            `json:"status"`
+	Journals map[string]string `json:"journals,omitempty"`
+}
+
+// healthz answers as long as the process lives.
+func (n *node) healthz(c echo.Context) error {
+	return c.JSON(http.StatusOK, state{Status: "ok"})
+}
+
+// readyz answers 200 once the node serves, and where its follower of each journal stands.
+func (n *node) readyz(c echo.Context) error {
+	s := state{Status: "starting", Journals: map[string]string{}}
+	for name, at := range map[string]journal.Position{"identity": n.identity.Position(), "trading": n.trading.Position()} {
+		s.Journals[name] = journal.LogPosition{Journal: name, Sequence: at.Sequence}.String()
+	}
+	if !n.ready.Load() {
+		return c.JSON(http.StatusServiceUnavailable, s)
+	}
+	s.Status = "ready"
+	return c.JSON(http.StatusOK, s)
+}
