@@ -1,0 +1,172 @@
+package projectiontest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Owner plays the owner of the trading journal: it gives random commands to the real rules and keeps the records, read
+// back from their JSON as a reader of the journal would. State is the fold of all Entries.
+type Owner struct {
+	State   *trading.State
+	Entries []journal.Entry
+
+	t         testing.TB
+	random    *rand.Rand
+	venue     *Venue // stamps, chains and wraps the records
+	rules     decide.Rules
+	customers []string
+	pending   []decide.ID
+	refused   int
+}
+
+// NewOwner returns an owner whose journal is a function of the seed. The instruments are listed and priced.
+func NewOwner(t testing.TB, seed uint64) *Owner {
+	o := &Owner{State: trading.NewState(), t: t, venue: NewVenue(seed), rules: trading.Rules(), random: rand.New(rand.NewPCG(seed, 2))}
+	o.keep(o.venue.Entries(2)...) // genesis and taken
+	for _, symbol := range Symbols() {
+		o.do(operator, trading.CommandListInstrument, &trading.ListInstrument{Instrument: Instrument(symbol)})
+		o.do(operator, trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 650000, Scale: 1}})
+	}
+	return o
+}
+
+var operator = decide.Actor{Sub: "operator", Broker: "venue"}
+
+func (o *Owner) keep(entries ...journal.Entry) {
+	for _, e := range entries {
+		o.State.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+	}
+	o.Entries = append(o.Entries, entries...)
+}
+
+// do decides a command and whatever work it leaves, and keeps the records. A refusal leaves none.
+func (o *Owner) do(actor decide.Actor, kind string, ask any) []decide.Event {
+	o.t.Helper()
+	d, err := o.State.Decide(o.venue.stamp(), decide.Command{ID: o.venue.id(), Type: kind, Actor: actor, Ask: ask})
+	if refusal := new(decide.Refusal); errors.As(err, &refusal) {
+		o.refused++
+		return nil
+	}
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.append(kind, actor, d)
+	for o.State.Due(o.venue.time) != decide.Nothing {
+		o.append("engine.step", decide.Engine, o.State.Step(o.venue.stamp(), false))
+	}
+	return d.Events
+}
+
+func (o *Owner) append(kind string, actor decide.Actor, d decide.Decision) {
+	o.t.Helper()
+	events := make([]decide.Event, len(d.Events))
+	for i, e := range d.Events {
+		text, err := json.Marshal(e)
+		if err == nil {
+			events[i], err = o.rules.Registry().Decode(e.EventType(), e.EventVersion(), text)
+		}
+		if err != nil {
+			o.t.Fatalf("event %s: %v", e.EventType(), err)
+		}
+	}
+	o.keep(o.venue.Entry(kind, actor, d.Outcome, events...))
+}
+
+// Play gives n random commands.
+func (o *Owner) Play(n int) {
+	o.t.Helper()
+	for range n {
+		if len(o.customers) < 3 || o.random.IntN(100) == 0 {
+			o.register()
+			continue
+		}
+		o.command(o.customers[o.random.IntN(len(o.customers))])
+	}
+}
+
+func (o *Owner) register() {
+	code := fmt.Sprintf("C%d", len(o.customers))
+	o.customers = append(o.customers, code)
+	o.do(actor(code), trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: code, Name: "Account " + code})
+	o.do(operator, trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: code, Currency: ledger.USDC, Amount: 50_000 * fixed.Unit})
+}
+
+func (o *Owner) command(customer string) {
+	by, symbol := actor(customer), Symbols()[o.random.IntN(2)]
+	fee := fixed.Decimal{Coef: o.random.Int64N(1000), Scale: 1}.Trim()
+	switch n := o.random.IntN(100); {
+	case n < 3:
+		o.do(operator, trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: customer, Currency: ledger.USDC, Amount: fixed.Money(1 + o.random.Int64N(1e12))})
+	case n < 6:
+		for _, e := range o.do(operator, trading.CommandRequestWithdrawal, &trading.RequestWithdrawal{CustomerCode: customer, Currency: ledger.USDC, Amount: fixed.Money(1 + o.random.Int64N(1e11))}) {
+			o.pending = append(o.pending, e.(*trading.WithdrawalRequested).Code)
+		}
+	case n < 9 && len(o.pending) > 0:
+		code := o.pending[0]
+		o.pending = o.pending[1:]
+		if o.random.IntN(2) == 0 {
+			o.do(operator, trading.CommandCompleteWithdrawal, &trading.CompleteWithdrawal{Code: code})
+		} else {
+			o.do(operator, trading.CommandCancelWithdrawal, &trading.CancelWithdrawal{Code: code})
+		}
+	case n < 11:
+		o.do(by, trading.CommandSetFeeProfile, &trading.SetFeeProfile{CustomerCode: customer, Symbol: symbol, MakerFee: fee, TakerFee: fee})
+	case n < 13:
+		o.do(operator, trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 649000 + o.random.Int64N(2000), Scale: 1}})
+	case n < 25:
+		if open := o.State.OpenOrders(customer); len(open) > 0 {
+			o.change(by, customer, open[o.random.IntN(len(open))])
+		}
+	case n < 26:
+		o.do(by, trading.CommandCancelAll, &trading.CancelAll{CustomerCode: customer})
+	default:
+		o.place(by, customer, symbol)
+	}
+}
+
+func (o *Owner) change(by decide.Actor, customer string, live order.Order) {
+	if o.random.IntN(2) == 0 {
+		o.do(by, trading.CommandCancelOrder, &trading.CancelOrder{CustomerCode: customer, OrderCode: live.Code})
+		return
+	}
+	price := fixed.Decimal{Coef: 649000 + o.random.Int64N(2000), Scale: 1}
+	o.do(by, trading.CommandAmendOrder, &trading.AmendOrder{CustomerCode: customer, OrderCode: live.Code, LimitPrice: &price})
+}
+
+func (o *Owner) place(by decide.Actor, customer, symbol string) {
+	ask := &trading.PlaceOrder{CustomerCode: customer, Symbol: symbol, Action: order.Buy, Type: order.Limit,
+		Amount:     fixed.Decimal{Coef: 1 + o.random.Int64N(900), Scale: 3},
+		LimitPrice: fixed.Decimal{Coef: 649000 + o.random.Int64N(2000), Scale: 1}}
+	if o.random.IntN(2) == 0 {
+		ask.Action = order.Sell
+	}
+	switch o.random.IntN(12) {
+	case 0:
+		ask.TimeInForce, ask.ExpireTime = order.GTD, o.venue.time+50*decide.Millisecond
+	case 1:
+		ask.TimeInForce = order.FOK
+	case 2:
+		ask.PostOnly = true
+	case 3:
+		ask.ReduceOnly = true
+	case 4:
+		ask.Type, ask.LimitPrice = order.Market, fixed.Decimal{}
+	case 5:
+		ask.Type, ask.LimitPrice, ask.Amount, ask.CashAmount = order.Market, fixed.Decimal{}, fixed.Decimal{}, fixed.Money(1+o.random.Int64N(1e12))
+	case 6:
+		ask.Leverage = 1 + o.random.IntN(13)
+	}
+	o.do(by, trading.CommandPlaceOrder, ask)
+}

@@ -1,0 +1,258 @@
+package readmodels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	domainledger "github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/customers"
+	"github.com/perpetua-exchange/perpetua/projections/instruments"
+	"github.com/perpetua-exchange/perpetua/projections/ledger"
+	"github.com/perpetua-exchange/perpetua/projections/orders"
+)
+
+// ErrMoved says that the rows are as of another position than the state: let both reach the same one and try again.
+var ErrMoved = errors.New("the rows and the state stand at different positions")
+
+// maxDifferences is how many differences are told.
+const maxDifferences = 100
+
+// Compare holds the rows against a fold of the trading journal that stands at the sequence, and returns what differs:
+// customers and their settings, instruments, prices, live orders in every field, balances, positions and withdrawals.
+// Neither may move meanwhile; if the rows stand elsewhere, the error is ErrMoved.
+func Compare(ctx context.Context, pool *pgxpool.Pool, s *trading.State, sequence int64) ([]string, error) {
+	c := &comparison{ctx: ctx, pool: pool, state: s, sequence: sequence}
+	for _, part := range []func() error{c.customers, c.instruments, c.orders, c.balances, c.venue, c.positions, c.withdrawals} {
+		if err := part(); err != nil {
+			return nil, fmt.Errorf("comparing the read models with the log: %w", err)
+		}
+	}
+	return c.differences, nil
+}
+
+type comparison struct {
+	ctx         context.Context
+	pool        *pgxpool.Pool
+	state       *trading.State
+	sequence    int64
+	differences []string
+}
+
+// read is what every query of the comparison goes through: its rows must be as of the state's position.
+func read[T any](c *comparison, rows T, asOf int64, err error) (T, error) {
+	if err == nil && asOf != c.sequence {
+		err = fmt.Errorf("%w: rows at %d, state at %d", ErrMoved, asOf, c.sequence)
+	}
+	return rows, err
+}
+
+func (c *comparison) same(what string, rows, state any) {
+	if !reflect.DeepEqual(rows, state) && len(c.differences) < maxDifferences {
+		c.differences = append(c.differences, fmt.Sprintf("%s: the rows say %+v, the log %+v", what, rows, state))
+	}
+}
+
+// number makes decimals of different precision comparable.
+func number(d fixed.Decimal) fixed.Decimal { return d.Trim() }
+
+func (c *comparison) customers() error {
+	rows, asOf, err := customers.All(c.ctx, c.pool, "")
+	if rows, err = read(c, rows, asOf, err); err != nil {
+		return err
+	}
+	known := c.state.CustomersOf("")
+	c.same("the number of customers", len(rows), len(known))
+	for i := range min(len(rows), len(known)) {
+		r := rows[i]
+		c.same("customer "+r.CustomerCode, trading.Customer{Code: r.CustomerCode, Broker: r.Broker, Name: r.Name, Created: r.Created}, known[i])
+		if err := c.settings(known[i].Code); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settings compares what is in force: own values where there are any, else the instruments' defaults.
+func (c *comparison) settings(customer string) error {
+	own, asOf, err := customers.FeeProfile(c.ctx, c.pool, customer)
+	if own, err = read(c, own, asOf, err); err != nil {
+		return err
+	}
+	fees := make(map[string][2]fixed.Decimal)
+	for _, i := range c.state.Instruments() {
+		fees[i.Symbol] = [2]fixed.Decimal{number(i.MakerFee), number(i.TakerFee)}
+	}
+	for _, f := range own {
+		if _, listed := fees[f.Symbol]; listed {
+			fees[f.Symbol] = [2]fixed.Decimal{number(f.MakerFee), number(f.TakerFee)}
+		}
+	}
+	inForce := make(map[string][2]fixed.Decimal)
+	profile, _ := c.state.FeeProfile(customer)
+	for _, f := range profile {
+		inForce[f.Symbol] = [2]fixed.Decimal{number(f.MakerFee), number(f.TakerFee)}
+	}
+	c.same("the fees of "+customer, fees, inForce)
+
+	overrides, asOf, err := customers.Leverages(c.ctx, c.pool, customer)
+	if overrides, err = read(c, overrides, asOf, err); err != nil {
+		return err
+	}
+	rows, state := make(map[string]int), make(map[string]int)
+	for _, l := range overrides {
+		if i, ok := c.state.Instrument(l.Symbol); ok && i.Status != "withdrawn" {
+			rows[l.Symbol] = l.Leverage
+		}
+	}
+	margins, _ := c.state.MarginProfile(customer)
+	for _, m := range margins.Instruments {
+		state[m.Symbol] = m.Leverage
+	}
+	c.same("the leverages of "+customer, rows, state)
+	return nil
+}
+
+func (c *comparison) instruments() error {
+	rows, asOf, err := instruments.Listed(c.ctx, c.pool)
+	if rows, err = read(c, rows, asOf, err); err != nil {
+		return err
+	}
+	listed := c.state.Instruments()
+	c.same("the number of instruments", len(rows), len(listed))
+	for i := range min(len(rows), len(listed)) {
+		c.same("instrument "+rows[i].Symbol, rows[i].Instrument, listed[i])
+	}
+	prices, asOf, err := instruments.LastPrices(c.ctx, c.pool)
+	if prices, err = read(c, prices, asOf, err); err != nil {
+		return err
+	}
+	for _, p := range prices {
+		index, at := c.state.IndexPrice(p.Symbol)
+		c.same("the prices of "+p.Symbol, []any{number(p.Index), p.IndexTime, number(p.Mark), number(p.Last)},
+			[]any{number(index), at, number(c.state.MarkPrice(p.Symbol)), number(c.state.LastPrice(p.Symbol))})
+	}
+	return nil
+}
+
+func (c *comparison) orders() error {
+	rows, asOf, err := orders.Open(c.ctx, c.pool, orders.Filter{})
+	if rows, err = read(c, rows, asOf, err); err != nil {
+		return err
+	}
+	live := make(map[decide.ID]order.Order)
+	for _, customer := range c.state.CustomersOf("") {
+		for _, o := range c.state.OpenOrders(customer.Code) {
+			live[o.Code] = o
+		}
+	}
+	for _, r := range rows {
+		o, ok := live[r.Code]
+		if !ok {
+			c.same("order "+r.Code.String(), r.Status, "not live")
+			continue
+		}
+		c.same("order "+r.Code.String(), r.Order, o)
+		delete(live, r.Code)
+	}
+	for code, o := range live {
+		c.same("order "+code.String(), "not live", o.Status)
+	}
+	return nil
+}
+
+func (c *comparison) balances() error {
+	rows, asOf, err := ledger.Balances(c.ctx, c.pool, "", "")
+	if rows, err = read(c, rows, asOf, err); err != nil {
+		return err
+	}
+	held := make(map[string]fixed.Money)
+	for _, b := range rows {
+		held[b.CustomerCode] = b.Balance
+	}
+	for _, customer := range c.state.CustomersOf("") {
+		balance, _ := c.state.Balance(customer.Code)
+		c.same("the balance of "+customer.Code, held[customer.Code], balance)
+		delete(held, customer.Code)
+	}
+	for code, balance := range held {
+		c.same("the balance of "+code, balance, "no such customer")
+	}
+	return nil
+}
+
+func (c *comparison) venue() error {
+	rows, asOf, err := ledger.VenueBalances(c.ctx, c.pool)
+	if rows, err = read(c, rows, asOf, err); err != nil {
+		return err
+	}
+	held := make(map[domainledger.Account]fixed.Money)
+	for _, b := range rows {
+		held[b.Account] = b.Balance
+	}
+	for _, account := range domainledger.Accounts() {
+		c.same("the venue's account "+string(account), held[account], c.state.VenueBalance(account))
+	}
+	return nil
+}
+
+func (c *comparison) positions() error {
+	rows, asOf, err := ledger.Positions(c.ctx, c.pool, "", "", "")
+	if rows, err = read(c, rows, asOf, err); err != nil {
+		return err
+	}
+	type key struct{ customer, symbol string }
+	type position struct {
+		amount, entry fixed.Decimal
+		cost          fixed.Money
+	}
+	open := make(map[key]position)
+	for _, customer := range c.state.CustomersOf("") {
+		for _, p := range c.state.Positions(customer.Code) {
+			open[key{customer.Code, p.Symbol}] = position{p.Amount, p.EntryPrice, p.Cost}
+		}
+	}
+	c.same("the number of positions", len(rows), len(open))
+	for _, p := range rows {
+		c.same("the position of "+p.CustomerCode+" in "+p.Symbol, position{p.Amount, p.EntryPrice, p.Cost}, open[key{p.CustomerCode, p.Symbol}])
+	}
+	return nil
+}
+
+func (c *comparison) withdrawals() error {
+	pending := make(map[string]fixed.Money)
+	page := projections.Page{Size: 1000}
+	filter := ledger.Filter{Types: []domainledger.Type{domainledger.Withdrawal}}
+	for {
+		p, err := ledger.Transactions(c.ctx, c.pool, filter, page)
+		if p, err = read(c, p, p.AsOf, err); err != nil {
+			return err
+		}
+		for _, r := range p.Values() {
+			w, _ := c.state.Withdrawal(r.Code)
+			c.same("withdrawal "+r.Code.String(), []any{r.CustomerCode, r.Broker, r.Type, r.Currency, r.Amount, r.Status, r.ReferenceID, r.Created, r.Updated},
+				[]any{w.CustomerCode, w.Broker, w.Type, w.Currency, w.Amount, w.Status, w.ReferenceID, w.Created, w.Updated})
+			if r.Status == domainledger.Pending {
+				pending[r.CustomerCode] -= r.Amount
+			}
+		}
+		if !p.HasNext {
+			break
+		}
+		end, _ := p.End()
+		page.After = &end
+	}
+	for _, customer := range c.state.CustomersOf("") {
+		summary, _ := c.state.Summary(customer.Code)
+		c.same("the pending withdrawals of "+customer.Code, pending[customer.Code], summary.PendingWithdrawal)
+	}
+	return nil
+}
