@@ -1,0 +1,103 @@
+package kafkatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/log"
+)
+
+// imageVariable names another image with Java, a shell, and Kafka's libraries
+// in /opt/kafka/libs, where images cannot be pulled.
+const imageVariable = "PERPETUA_TEST_KAFKA_IMAGE"
+
+// startContainer runs Kafka in a container, if Docker answers.
+//
+// Kafka must tell its clients the port that Docker maps, which is known only
+// once the container runs. So the container waits for its configuration file,
+// which is copied into it after it has started.
+func startContainer(ctx context.Context, out io.Writer) (_ *Kafka, err error) {
+	// Without Docker the library may panic while it looks for it.
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("no Docker: %v", r)
+		}
+	}()
+	// Containers are ended by Close; the library's reaper would be one more image.
+	if err := setDefault("TESTCONTAINERS_RYUK_DISABLED", "true"); err != nil {
+		return nil, err
+	}
+	if os.Getenv("DOCKER_HOST") == "" {
+		// In a virtual machine the library may take the gateway for its host.
+		if err := setDefault("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1"); err != nil {
+			return nil, err
+		}
+	}
+	provider, err := testcontainers.NewDockerProvider()
+	if err != nil {
+		return nil, fmt.Errorf("no Docker: %w", err)
+	}
+	defer provider.Close()
+	check, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := provider.Health(check); err != nil {
+		return nil, fmt.Errorf("no Docker: %w", err)
+	}
+	image := os.Getenv(imageVariable)
+	if image == "" {
+		image = "apache/kafka:" + kafkaVersion
+	}
+	fmt.Fprintf(out, "kafkatest: starting a container of %s\n", image)
+	k := &Kafka{Origin: "a container of " + image}
+	const configuration = "/tmp/server.properties"
+	java := "java -cp '/opt/kafka/libs/*' "
+	script := strings.Join([]string{
+		// log.dirs is its last line: the file is complete.
+		"while ! grep -qs ^log.dirs " + configuration + "; do sleep 0.1; done",
+		java + "-Xmx64m " + formatClass + " format -t " + clusterID + " -c " + configuration,
+		"exec " + java + strings.Join(serverOptions(), " ") + " " + serverClass + " " + configuration,
+	}, " && ")
+	container, err := testcontainers.Run(ctx, image,
+		testcontainers.WithLogger(log.NewNoopLogger()),
+		testcontainers.WithExposedPorts("9092/tcp"),
+		testcontainers.WithEntrypoint("sh", "-c"),
+		testcontainers.WithCmd(script),
+		testcontainers.WithAdditionalLifecycleHooks(testcontainers.ContainerLifecycleHooks{
+			PostStarts: []testcontainers.ContainerHook{func(ctx context.Context, c testcontainers.Container) error {
+				endpoint, err := c.PortEndpoint(ctx, "9092/tcp", "")
+				if err != nil {
+					return err
+				}
+				k.brokers = []string{endpoint}
+				return c.CopyToContainer(ctx, []byte(properties("0.0.0.0:9092", endpoint, "127.0.0.1:9093", "/tmp/log")), configuration, 0o644)
+			}},
+		}))
+	stop := func() error {
+		if container == nil {
+			return nil
+		}
+		return testcontainers.TerminateContainer(container)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start a container of %s: %w", image, err), stop())
+	}
+	if err := k.await(ctx, nil); err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	k.stop = stop
+	return k, nil
+}
+
+// setDefault sets an environment variable that has no value.
+func setDefault(name, value string) error {
+	if os.Getenv(name) != "" {
+		return nil
+	}
+	return os.Setenv(name, value)
+}

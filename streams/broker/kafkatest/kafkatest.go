@@ -1,0 +1,157 @@
+// Package kafkatest gives tests a real Apache Kafka 4 with one broker, on
+// loopback, empty, and gone afterwards.
+//
+// In this order: the brokers in KAFKA_BROKERS; a container, if Docker answers;
+// the published Maven artifacts, fetched once into the user's cache folder and
+// run with the local Java. With none of the three, the error says what is
+// missing.
+package kafkatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Variable is the environment variable that names running brokers.
+const Variable = "KAFKA_BROKERS"
+
+// startLimit bounds a start, downloads included.
+const startLimit = 5 * time.Minute
+
+// Kafka is a running Kafka.
+type Kafka struct {
+	// Origin says for a person what runs.
+	Origin  string
+	brokers []string
+	stop    func() error
+}
+
+// Brokers returns the bootstrap addresses, host:port.
+func (k *Kafka) Brokers() []string { return k.brokers }
+
+// Close stops what Start started and removes its files; brokers that were named
+// in the environment go on.
+func (k *Kafka) Close() error { return k.stop() }
+
+// Brokers returns the addresses of a Kafka that lives as long as the test.
+func Brokers(t testing.TB) []string {
+	t.Helper()
+	k, err := Start(t.Context(), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k.Brokers()
+}
+
+// Start returns a Kafka that answers. Progress is written to log.
+func Start(ctx context.Context, log io.Writer) (*Kafka, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	if named := os.Getenv(Variable); named != "" {
+		k := &Kafka{Origin: Variable, brokers: strings.Split(named, ","), stop: func() error { return nil }}
+		if err := k.await(ctx, nil); err != nil {
+			return nil, fmt.Errorf("the brokers in %s: %w", Variable, err)
+		}
+		return k, nil
+	}
+	var missing error
+	for _, way := range []func(context.Context, io.Writer) (*Kafka, error){startContainer, startJava} {
+		k, err := way(ctx, log)
+		if err == nil {
+			return k, nil
+		}
+		missing = errors.Join(missing, err)
+		fmt.Fprintf(log, "kafkatest: %v\n", err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("no Kafka to test with: set %s, or start Docker, or install Java 17 and Maven:\n%w", Variable, missing)
+}
+
+// await waits until the brokers answer with a controller, or until ended.
+func (k *Kafka) await(ctx context.Context, ended <-chan struct{}) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(k.brokers...))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	pause := time.NewTicker(50 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := client.Ping(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ended:
+			return errEnded
+		case <-ctx.Done():
+			return fmt.Errorf("no answer from %s: %w", strings.Join(k.brokers, ","), err)
+		case <-pause.C:
+		}
+	}
+}
+
+var errEnded = errors.New("Kafka ended while starting")
+
+// properties is the configuration of one node that is broker and controller.
+// The listener binds to bind; clients are told advertised.
+func properties(bind, advertised, controller, dir string) string {
+	return strings.Join([]string{
+		"process.roles=broker,controller",
+		"node.id=1",
+		"controller.quorum.voters=1@" + controller,
+		"listeners=PLAINTEXT://" + bind + ",CONTROLLER://" + controller,
+		"advertised.listeners=PLAINTEXT://" + advertised,
+		"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+		"controller.listener.names=CONTROLLER",
+		"inter.broker.listener.name=PLAINTEXT",
+		"default.replication.factor=1",
+		"offsets.topic.replication.factor=1",
+		"transaction.state.log.replication.factor=1",
+		"transaction.state.log.min.isr=1",
+		"share.coordinator.state.topic.replication.factor=1",
+		"share.coordinator.state.topic.min.isr=1",
+		"offsets.topic.num.partitions=1",
+		"transaction.state.log.num.partitions=1",
+		"group.initial.rebalance.delay.ms=0",
+		"auto.create.topics.enable=false",
+		// Its default needs a heap above 160 MB.
+		"log.cleaner.dedupe.buffer.size=8388608",
+		// A broker that was killed may come back at once.
+		"broker.session.timeout.ms=2000",
+		"broker.heartbeat.interval.ms=300",
+		"log.dirs=" + dir,
+		"",
+	}, "\n")
+}
+
+// clusterID is any id; format wants one.
+const clusterID = "cGVycGV0dWEtdGVzdC0wMQ"
+
+// The classes that Kafka's own scripts run.
+const (
+	formatClass = "kafka.tools.StorageTool"
+	serverClass = "kafka.Kafka"
+)
+
+// serverOptions keeps the Java machine small and quick to start.
+func serverOptions() []string {
+	return []string{"-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+}

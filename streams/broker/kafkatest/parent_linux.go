@@ -1,0 +1,5 @@
+package kafkatest
+
+import "syscall"
+
+func endWithParent(attributes *syscall.SysProcAttr) { attributes.Pdeathsig = syscall.SIGKILL }

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package kafkatest
+
+import "syscall"
+
+func endWithParent(*syscall.SysProcAttr) {}
