@@ -29,15 +29,16 @@ type conn struct {
 	// tooBig returns what to write before the close frame with which the WebSocket library answers an oversized
 	// message by itself; nothing if a message is being written.
 	tooBig func() []byte
-	linger atomic.Bool
+	linger atomic.Bool // the server ended it
+	unread atomic.Bool // the reader stopped in the middle of a message
 	closed sync.Once
-	done   func() // called once the connection is closed for good
 }
 
 // Write writes a frame, or a part of one.
 func (c *conn) Write(p []byte) (int, error) {
 	if isTooBig(p) {
 		c.linger.Store(true)
+		c.unread.Store(true)
 		if frame := c.tooBig(); frame != nil {
 			if _, err := c.Conn.Write(frame); err != nil {
 				return 0, err
@@ -63,24 +64,28 @@ func textFrame(payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// Close closes the connection. If the server ended it, the client first gets the time to read why.
+// Close closes the connection. If the server ended it, only what the server sends is closed, and the reader goes on for
+// a while, so that the client has the time to read why; finish closes the rest.
 func (c *conn) Close() error {
 	var err error
 	c.closed.Do(func() {
 		half, ok := c.Conn.(interface{ CloseWrite() error })
 		if !ok || !c.linger.Load() || half.CloseWrite() != nil {
 			err = c.Conn.Close()
-			c.done()
 			return
 		}
 		_ = c.Conn.SetReadDeadline(time.Now().Add(lingerFor))
-		go func() {
-			defer c.done()
-			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
-			_ = c.Conn.Close()
-		}()
 	})
 	return err
+}
+
+// finish closes the connection for good. It is called when the reader has ended: the client has answered the close
+// frame, or is gone, or has had its time.
+func (c *conn) finish() {
+	if c.unread.Load() {
+		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
+	}
+	_ = c.Conn.Close()
 }
 
 // SetReadDeadline sets the deadline unless the connection is ending, whose deadline must stand.

@@ -56,7 +56,7 @@ type Hub struct {
 	limits    Limits
 	metrics   *metrics
 	melody    *melody.Melody
-	serving   sync.WaitGroup  // handlers and connections
+	serving   sync.WaitGroup  // handlers, and what they started
 	ctx       context.Context // ends with the hub
 	cancel    context.CancelFunc
 

@@ -47,8 +47,7 @@ func (h *Hub) Serve(c echo.Context) error {
 	}
 	defer h.dismiss()
 	w := hijacker{c.Response(), func(nc net.Conn) net.Conn {
-		h.serving.Add(1) // the connection outlives the handler while it lingers
-		s.conn = &conn{Conn: h.wrap(nc), done: h.serving.Done, tooBig: s.tooBig}
+		s.conn = &conn{Conn: h.wrap(nc), tooBig: s.tooBig}
 		return s.conn
 	}}
 	if err := h.melody.HandleRequestWithKeys(w, r, map[string]any{sessionKey: s}); err != nil {
@@ -106,6 +105,7 @@ func (h *Hub) disconnected(socket *melody.Session) {
 	}
 	h.mu.Unlock()
 	s.gone()
+	s.conn.finish()
 	h.metrics.sessions.Dec()
 }
 
