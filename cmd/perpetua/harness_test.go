@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/schemas/conform"
+)
+
+// asPerpetua is the variable that makes the test binary be perpetua itself, so that tests have real processes to kill.
+const asPerpetua = "PERPETUA_TEST_AS_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asPerpetua) != "" {
+		os.Unsetenv(asPerpetua)
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// patience bounds every wait for something that must happen.
+const patience = 90 * time.Second
+
+// venue is a `perpetua run` of its own process on a folder of its own, or on the Kafka that KAFKA_BROKERS names under
+// a topic prefix of its own.
+type venue struct {
+	t      testing.TB
+	dir    string
+	args   []string
+	prefix string
+
+	runFile
+	cmd    *exec.Cmd
+	exited chan struct{}
+	output *bytes.Buffer
+	tokens map[string]string
+	client *http.Client // holds every answer against the OpenAPI file
+}
+
+// newVenue prepares a venue that is not running. What it holds is removed with the test.
+func newVenue(t testing.TB, args ...string) *venue {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "perpetua-test-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // Postgres may run as another user
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	api, err := conform.NewOpenAPI(schemas.OpenAPI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &venue{t: t, dir: dir, args: args, exited: make(chan struct{})}
+	pool := http.DefaultTransport.(*http.Transport).Clone()
+	pool.MaxIdleConnsPerHost = 64
+	t.Cleanup(pool.CloseIdleConnections)
+	v.client = &http.Client{Transport: api.Transport(pool, func(err error) { t.Error(err) })}
+	if os.Getenv("KAFKA_BROKERS") != "" {
+		v.prefix = fmt.Sprintf("test-%d-%d-", os.Getpid(), time.Now().UnixNano())
+	}
+	return v
+}
+
+// startVenue starts a venue and stops it with the test.
+func startVenue(t testing.TB, args ...string) *venue {
+	t.Helper()
+	v := newVenue(t, args...)
+	v.start()
+	t.Cleanup(v.stop)
+	return v
+}
+
+// command returns the process of a perpetua command, not started.
+func (v *venue) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asPerpetua+"=1", "PERPETUA_DATA="+v.dir, "PERPETUA_TOPIC_PREFIX="+v.prefix, "PERPETUA_LISTEN=127.0.0.1:0")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// launch starts the process without waiting for it to be ready.
+func (v *venue) launch() {
+	v.t.Helper()
+	v.cmd = v.command(append([]string{"run", "--log-level", "warn"}, v.args...)...)
+	v.output = &bytes.Buffer{}
+	v.cmd.Stdout, v.cmd.Stderr = v.output, v.output
+	if err := v.cmd.Start(); err != nil {
+		v.t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	v.exited = exited
+	go func(cmd *exec.Cmd) { cmd.Wait(); close(exited) }(v.cmd)
+}
+
+// start starts the process and waits until it has written run.json.
+func (v *venue) start() {
+	v.t.Helper()
+	v.launch()
+	deadline := time.Now().Add(patience)
+	for {
+		r, ok, err := readRunFile(filepath.Join(v.dir, "run.json"))
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		if ok && r.PID == v.cmd.Process.Pid {
+			v.runFile, v.tokens = r, make(map[string]string)
+			return
+		}
+		select {
+		case <-v.exited:
+			v.t.Fatalf("perpetua ended before it was ready:\n%s", v.output)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			v.kill()
+			v.t.Fatalf("perpetua was not ready after %v:\n%s", patience, v.output)
+		}
+	}
+}
+
+// kill ends the process as kill -9 does and waits until it is gone.
+func (v *venue) kill() {
+	v.cmd.Process.Signal(syscall.SIGKILL)
+	<-v.exited
+}
+
+// stop ends the process as Ctrl-C does; it must drain and exit 0.
+func (v *venue) stop() {
+	v.t.Helper()
+	select {
+	case <-v.exited:
+		return // killed by the test
+	default:
+	}
+	v.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-v.exited:
+	case <-time.After(patience):
+		v.kill()
+		v.t.Errorf("perpetua did not stop within %v:\n%s", patience, v.output)
+		return
+	}
+	if code := v.cmd.ProcessState.ExitCode(); code != 0 {
+		v.t.Errorf("perpetua exited with %d:\n%s", code, v.output)
+	}
+}
+
+// token returns an access token of a preset user.
+func (v *venue) token(user string) string {
+	v.t.Helper()
+	if v.tokens[user] == "" {
+		v.tokens[user] = v.login(user, v.password(user))
+	}
+	return v.tokens[user]
+}
+
+func (v *venue) password(user string) string {
+	for _, u := range v.Users {
+		if u.Username == user {
+			return u.Password
+		}
+	}
+	v.t.Fatalf("there is no user %s", user)
+	return ""
+}
+
+// login returns an access token, by way of the login route.
+func (v *venue) login(user, password string) string {
+	v.t.Helper()
+	r, err := v.client.PostForm(v.REST+"/auth/jwt/login", url.Values{"username": {user}, "password": {password}})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var answer struct {
+		AccessToken string `json:"access_token"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&answer); err != nil || answer.AccessToken == "" {
+		v.t.Fatalf("login of %s: status %d, %v", user, r.StatusCode, err)
+	}
+	return answer.AccessToken
+}
+
+// answer is what a request came back with.
+type answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// get reads a member of a JSON object answer as text.
+func (a answer) get(member string) string {
+	var object map[string]any
+	if json.Unmarshal(a.Body, &object) != nil || object[member] == nil {
+		return ""
+	}
+	return fmt.Sprint(object[member])
+}
+
+// decode reads the body into v.
+func (a answer) decode(t testing.TB, v any) {
+	t.Helper()
+	if err := json.Unmarshal(a.Body, v); err != nil {
+		t.Fatalf("answer %d %s: %v", a.Status, a.Body, err)
+	}
+}
+
+// do sends a request as a user ("" for none) and holds the answer against the OpenAPI file. A body that is not a
+// string is sent as JSON. Headers come in pairs.
+func (v *venue) do(user, method, path string, body any, headers ...string) answer {
+	v.t.Helper()
+	a, err := v.try(user, method, path, body, headers...)
+	if err != nil {
+		v.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return a
+}
+
+// must is do for a request that has to be answered with the status.
+func (v *venue) must(status int, user, method, path string, body any, headers ...string) answer {
+	v.t.Helper()
+	a := v.do(user, method, path, body, headers...)
+	if a.Status != status {
+		v.t.Fatalf("%s %s as %s: %d, want %d: %s", method, path, user, a.Status, status, a.Body)
+	}
+	return a
+}
+
+// try is do for requests that may fail, because the process may be gone.
+func (v *venue) try(user, method, path string, body any, headers ...string) (answer, error) {
+	var content io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		content = strings.NewReader(b)
+	default:
+		text, err := json.Marshal(b)
+		if err != nil {
+			return answer{}, err
+		}
+		content = bytes.NewReader(text)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, v.REST+path, content)
+	if err != nil {
+		return answer{}, err
+	}
+	if content != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if user != "" {
+		r.Header.Set("Authorization", "Bearer "+v.token(user))
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := v.client.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{response.StatusCode, response.Header, text}, nil
+}
+
+// records returns the valid records of a journal as `perpetua log` prints them.
+func (v *venue) records(journal string, args ...string) []string {
+	v.t.Helper()
+	cmd := v.command(append([]string{"log", "--journal", journal}, args...)...)
+	var errors bytes.Buffer
+	cmd.Stderr = &errors
+	out, err := cmd.Output()
+	if err != nil {
+		v.t.Fatalf("perpetua log: %v\n%s", err, errors.String())
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+}
