@@ -17,7 +17,7 @@ func (s *State) registerCustomer(at decide.Stamp, c decide.Command, ask *Registe
 	code, broker := ask.CustomerCode, ask.Broker
 	if code == "" {
 		id := at.Derive(0)
-		code = "C" + strings.ToUpper(hex.EncodeToString(id[:6]))
+		code = "C" + hex.EncodeToString(id[:6])
 	}
 	if broker == "" {
 		broker = c.Actor.Broker

@@ -1,0 +1,148 @@
+package trading_test
+
+import (
+	"testing"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+)
+
+// story is a run of the rules in which every type of event occurs.
+type story struct {
+	t      *testing.T
+	state  *trading.State
+	at     decide.Stamp
+	events []decide.Event
+}
+
+func tell(t *testing.T) []decide.Event {
+	s := &story{t: t, state: trading.NewState(), at: decide.Stamp{Journal: decide.ID{7}, Time: 1_767_225_600_000_000}}
+	s.accounts()
+	s.orders()
+	s.dueWork()
+	// This build knows only the first rules, which are in force from the beginning.
+	s.events = append(s.events, &trading.RulesActivated{Rules: 2})
+	return s.events
+}
+
+func (s *story) fold(c decide.Recorded, d decide.Decision) {
+	s.t.Helper()
+	if len(d.Events) == 0 {
+		s.t.Fatalf("%s has no events", c.Type)
+	}
+	s.state.Evolve(s.at, c, d.Outcome, d.Events)
+	s.events = append(s.events, d.Events...)
+	s.at.Sequence++
+	s.at.Time += decide.Second
+}
+
+func (s *story) do(kind string, ask any) decide.Decision {
+	s.t.Helper()
+	c := decide.Command{ID: decide.ID{1, byte(s.at.Sequence >> 8), byte(s.at.Sequence)}, Type: kind, Ask: ask,
+		Actor: decide.Actor{Sub: "broker-a", Broker: "alpha"}, Kept: decide.Kept{Fingerprint: "00ff"}}
+	d, err := s.state.Decide(s.at, c)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.fold(c.Recorded(), d)
+	for s.state.Due(s.at.Time) == decide.Blocking {
+		s.fold(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, s.state.Step(s.at, false))
+	}
+	return d
+}
+
+func dec(s string) fixed.Decimal {
+	d, err := fixed.ParseDecimal(s)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func instrument(symbol string) market.Instrument {
+	return market.Instrument{Symbol: symbol, Underlying: "BTC", QuoteCurrency: "USDC", SettlementCurrency: "USDC",
+		PriceTick: dec("0.1"), AmountStep: dec("0.001"), MinAmount: dec("0.001"), MaxAmount: dec("1000"), ContractSize: dec("1"),
+		InitMarginReq: dec("5"), MaintMarginReq: dec("2.5"), MaxLeverage: 13, FundingIntervalSeconds: 3600, PriceBand: dec("5"),
+		LimitBand: dec("20"), MakerFee: dec("2"), TakerFee: dec("5"), Tiers: []market.Tier{
+			{UpTo: 5_000_000 * fixed.Unit, InitMarginReq: dec("5"), MaintMarginReq: dec("2.5")}, {InitMarginReq: dec("10"), MaintMarginReq: dec("5")}}}
+}
+
+func (s *story) accounts() {
+	const btc = "BTCUSDC_PERP"
+	s.do(trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument(btc)})
+	s.do(trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument("OLDUSDC_PERP")})
+	s.do(trading.CommandWithdrawInstrument, &trading.WithdrawInstrument{Symbol: "OLDUSDC_PERP"})
+	fee := dec("4.5")
+	s.do(trading.CommandChangeInstrument, &trading.ChangeInstrument{Symbol: btc, TakerFee: &fee})
+	s.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: btc, Price: dec("65000.25")})
+	for _, code := range []string{"", "bob"} {
+		s.do(trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: code, Name: "Main account"})
+	}
+	for _, c := range s.state.CustomersOf("alpha") {
+		s.do(trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: c.Code, Currency: "USDC", Amount: 1_000_000 * fixed.Unit, ReferenceID: "wire-1"})
+	}
+	for _, end := range []string{trading.CommandCompleteWithdrawal, trading.CommandCancelWithdrawal} {
+		d := s.do(trading.CommandRequestWithdrawal, &trading.RequestWithdrawal{CustomerCode: "bob", Currency: "USDC", Amount: 25_050_000_000})
+		code := d.Events[0].(*trading.WithdrawalRequested).Code
+		if end == trading.CommandCompleteWithdrawal {
+			s.do(end, &trading.CompleteWithdrawal{Code: code})
+		} else {
+			s.do(end, &trading.CancelWithdrawal{Code: code})
+		}
+	}
+	s.do(trading.CommandSetFeeProfile, &trading.SetFeeProfile{CustomerCode: "bob", Symbol: btc, MakerFee: dec("-0.5"), TakerFee: dec("3"), Operator: true})
+	s.do(trading.CommandSetMarginProfile, &trading.SetMarginProfile{CustomerCode: "bob", Leverage: 10})
+}
+
+func (s *story) place(customer string, a order.Action, price, amount, reference string, more func(*trading.PlaceOrder)) decide.ID {
+	s.t.Helper()
+	ask := &trading.PlaceOrder{CustomerCode: customer, Symbol: "BTCUSDC_PERP", Action: a, Type: order.Limit, LimitPrice: dec(price), Amount: dec(amount), ReferenceID: reference}
+	if more != nil {
+		more(ask)
+	}
+	for _, e := range s.do(trading.CommandPlaceOrder, ask).Events {
+		if o, ok := e.(trading.OrderEvent); ok {
+			return o.After().Code
+		}
+	}
+	s.t.Fatal("no order")
+	return decide.ID{}
+}
+
+func (s *story) orders() {
+	alice := s.state.CustomersOf("alpha")[0].Code
+	s.place(alice, order.Buy, "65000.1", "0.5", "alice-1", func(p *trading.PlaceOrder) { p.Leverage = 5 })
+	s.place("bob", order.Sell, "65000", "0.2", "bob-1", nil)
+	s.place("bob", order.Sell, "65000", "0.4", "bob-2", nil)
+	// Both close now, with a profit and a loss.
+	s.place(alice, order.Sell, "66000", "0.4", "alice-2", func(p *trading.PlaceOrder) { p.ReduceOnly = true })
+	s.place("bob", order.Buy, "66000", "0.1", "", nil)
+	s.place("bob", order.Buy, "66000", "0.2", "bob-3", func(p *trading.PlaceOrder) { p.TimeInForce = order.FOK })
+	s.do(trading.CommandPlaceOrder, &trading.PlaceOrder{CustomerCode: alice, Symbol: "BTCUSDC_PERP", Action: order.Buy, Type: order.Market, CashAmount: 100 * fixed.Unit})
+	s.place(alice, order.Buy, "64000", "900", "alice-3", nil)
+	resting := s.place("bob", order.Buy, "64000", "0.5", "bob-4", nil)
+	amount := dec("0.25")
+	s.do(trading.CommandAmendOrder, &trading.AmendOrder{CustomerCode: "bob", OrderCode: resting, Amount: &amount})
+	s.do(trading.CommandCancelOrder, &trading.CancelOrder{CustomerCode: "bob", OrderCode: resting})
+	for range 70 {
+		s.place("bob", order.Buy, "60000", "0.001", "", nil)
+	}
+	s.do(trading.CommandCancelAll, &trading.CancelAll{CustomerCode: "bob"})
+}
+
+func (s *story) dueWork() {
+	step := decide.Recorded{Type: "engine.step", Actor: decide.Engine}
+	s.do(trading.CommandSetCancelAllAfter, &trading.SetCancelAllAfter{CustomerCode: "bob", TimeoutSeconds: 30})
+	code := s.place("bob", order.Buy, "60000", "0.001", "bob-5", func(p *trading.PlaceOrder) {
+		p.TimeInForce, p.ExpireTime = order.GTD, s.at.Time+10*decide.Second
+	})
+	s.at.Time += 10 * decide.Second
+	s.fold(step, s.state.SetAside(s.at, "the step panicked"))
+	s.do(trading.CommandPutBackDue, &trading.PutBackDue{Entry: "expiry/" + code.String()})
+	s.fold(step, s.state.Step(s.at, false))
+	s.at.Time += decide.Minute
+	s.fold(step, s.state.Step(s.at, false))
+}

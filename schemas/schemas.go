@@ -1,0 +1,13 @@
+// Package schemas holds what the venue promises in machine-readable form: JSON Schemas of every command and event of
+// the journals with golden files of every version, the OpenAPI and AsyncAPI descriptions, and the migrations of the
+// read models.
+package schemas
+
+import "embed"
+
+// Events holds the schemas and golden files of the journals' records, a folder for each journal: events/<journal>/
+// <event type>.v<version>.schema.json for an event's data, <command type>.command.schema.json for what a record keeps
+// of a command, and golden/ with one encoding of each, which never changes.
+//
+//go:embed events/*/*.json events/*/golden/*.json
+var Events embed.FS
