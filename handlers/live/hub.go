@@ -57,6 +57,7 @@ type Hub struct {
 	metrics   *metrics
 	melody    *melody.Melody
 	serving   sync.WaitGroup  // handlers, and what they started
+	resuming  chan struct{}   // holds a token for each subscription that reads the log
 	ctx       context.Context // ends with the hub
 	cancel    context.CancelFunc
 
@@ -80,6 +81,7 @@ func New(cfg Config) *Hub {
 		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens, log: cfg.Log,
 		wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), metrics: newMetrics(), melody: melody.New(),
 		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),
+		resuming: make(chan struct{}, maxResuming),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	if h.wrap == nil {

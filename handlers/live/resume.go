@@ -49,6 +49,8 @@ const (
 	// nearTip is how many records a resuming subscription may be behind when it joins the live messages: those are
 	// held back meanwhile.
 	nearTip = 256
+	// maxResuming is how many subscriptions of a node read the log at once; others wait for their turn.
+	maxResuming = 16
 	// aheadWait is how long a position that this node has not reached yet is waited for.
 	aheadWait = 2 * time.Second
 )
@@ -129,6 +131,13 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic string) *refusal 
 
 // catchUp serves a subscription from the log until it has caught up, and then lets the live messages through.
 func (h *Hub) catchUp(sub *subscription) {
+	ctx := sub.session.ctx
+	select { // each reads the log for itself
+	case h.resuming <- struct{}{}:
+		defer func() { <-h.resuming }()
+	case <-ctx.Done():
+		return
+	}
 	from := h.anchors.Below(sub.catching.after + 1)
 	for {
 		var target int64
@@ -141,7 +150,7 @@ func (h *Hub) catchUp(sub *subscription) {
 			sub.catching.holding = joining
 		})
 		if from.Sequence < target {
-			err := h.log.Read(h.ctx, from, func(e journal.Entry) bool {
+			err := h.log.Read(ctx, from, func(e journal.Entry) bool {
 				from = e.Position
 				return h.serve(sub, e) && e.Position.Sequence < target
 			})
@@ -172,7 +181,7 @@ func (h *Hub) serve(sub *subscription, e journal.Entry) bool {
 	if e.Position.Sequence <= c.after {
 		return true
 	}
-	if !sub.session.waitForRoom(h.ctx) {
+	if !sub.session.waitForRoom() {
 		return false
 	}
 	var drafts []draft
@@ -202,7 +211,7 @@ func (h *Hub) holds(sub *subscription) bool {
 func (h *Hub) lost(sub *subscription, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ctx.Err() != nil || !h.holds(sub) {
+	if sub.session.ctx.Err() != nil || !h.holds(sub) {
 		return
 	}
 	h.logger.Error("the journal can't be read for a subscription that resumes", "journal", h.journal, "error", err)

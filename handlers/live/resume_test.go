@@ -23,7 +23,7 @@ func TestResume(t *testing.T) {
 	steady := v.dial(v.reader("alpha"))
 	steady.SubscribeWith(livetest.Request{Args: topics, Data: map[string]bool{"positions": true}})
 	begin := fmt.Sprintf("trading/0@%d", v.stamp().Sequence-1)
-	for range 300 {
+	for range 400 {
 		v.someone(r, btc)
 	}
 	steady.Ask(livetest.Request{Op: "ping"})
@@ -52,7 +52,7 @@ func TestResume(t *testing.T) {
 			})
 		}
 	}
-	for range 300 {
+	for range 1500 {
 		v.someone(r, btc)
 	}
 	coming.Wait()

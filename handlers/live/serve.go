@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"strings"
@@ -28,9 +29,11 @@ func (h *Hub) Serve(c echo.Context) error {
 		return web.NewProblem(http.StatusUpgradeRequired, "UPGRADE_REQUIRED", "This address speaks WebSocket only.")
 	}
 	s := &session{
-		hub: h, subscriptions: make(map[string]*subscription), drained: make(chan struct{}, 1), done: make(chan struct{}),
+		hub: h, subscriptions: make(map[string]*subscription), drained: make(chan struct{}, 1),
 		bucket: newBucket(h.limits.RequestsPerSecond, h.limits.RequestBurst, time.Now()),
 	}
+	s.ctx, s.cancel = context.WithCancel(h.ctx)
+	defer s.cancel()
 	if headers := r.Header.Values(echo.HeaderAuthorization); len(headers) > 0 {
 		scheme, token, _ := strings.Cut(headers[0], " ")
 		if len(headers) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {

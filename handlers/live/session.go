@@ -26,7 +26,8 @@ type session struct {
 
 	subscriptions map[string]*subscription // by topic; under the hub's lock
 	drained       chan struct{}            // holds a token when there is much room again
-	done          chan struct{}            // closed when the connection is gone
+	ctx           context.Context          // ends with the connection
+	cancel        context.CancelFunc
 
 	mu       sync.Mutex
 	messages int   // in melody's buffer
@@ -117,7 +118,7 @@ func (s *session) roomy() bool {
 }
 
 // waitForRoom waits until most of the queue is free, and reports false if the connection ends first.
-func (s *session) waitForRoom(ctx context.Context) bool {
+func (s *session) waitForRoom() bool {
 	for {
 		s.mu.Lock()
 		roomy, ended := s.roomy(), s.ended
@@ -127,9 +128,7 @@ func (s *session) waitForRoom(ctx context.Context) bool {
 		}
 		select {
 		case <-s.drained:
-		case <-s.done:
-			return false
-		case <-ctx.Done():
+		case <-s.ctx.Done():
 			return false
 		}
 	}
@@ -163,7 +162,7 @@ func (s *session) gone() {
 	s.ended, s.over = true, true
 	s.hub.metrics.queued.Add(-int64(s.messages))
 	s.messages, s.bytes = 0, 0
-	close(s.done)
+	s.cancel()
 	for _, t := range []*time.Timer{s.cutter, s.check} {
 		if t != nil {
 			t.Stop()
