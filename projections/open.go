@@ -39,6 +39,10 @@ func Open(ctx context.Context, url string) (*pgxpool.Pool, error) {
 		"jit":                                 "off", // compiling takes longer than these queries do
 		"synchronous_commit":                  "off", // rows can be rebuilt; see the package comment
 		"idle_in_transaction_session_timeout": "60000",
+		// A runner whose machine is gone loses its lock within half a minute.
+		"tcp_keepalives_idle":     "10",
+		"tcp_keepalives_interval": "5",
+		"tcp_keepalives_count":    "4",
 	} {
 		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
 			cfg.ConnConfig.RuntimeParams[name] = value

@@ -12,6 +12,8 @@ import (
 type Projection interface {
 	// Name is the family's name, for messages.
 	Name() string
+	// Tables names the tables that hold this projection's rows and nothing else.
+	Tables() []string
 	// Project queues the statements for the entries. An entry that means nothing to the family is passed over.
 	Project(entries []journal.Entry, batch *pgx.Batch)
 }

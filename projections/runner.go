@@ -75,6 +75,7 @@ const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 5 * time.Second
 	lookEvery  = 40 * time.Millisecond
+	longest    = 2 * time.Minute // of a transaction; beyond that the connection is taken for dead
 )
 
 // Run applies entries until the context ends, whose error it then returns, or the log turns out to be at fault.
@@ -152,14 +153,7 @@ func (r *Runner) session(ctx context.Context, limit *int) (applied bool, err err
 // rows stand once it does.
 func (r *Runner) lock(ctx context.Context, conn *pgx.Conn) (journal.Position, error) {
 	for {
-		// The schema is part of the key, so that a rebuild in another schema may run beside.
-		var locked bool
-		err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended(
-			format('perpetua projections %s %s/%s', current_schema(), $1::text, $2::integer), 0))`, r.name, r.partition).Scan(&locked)
-		if err != nil {
-			return journal.Before, fmt.Errorf("asking for the runner's lock: %w", err)
-		}
-		c, err := ReadCheckpoint(ctx, conn, r.name, r.partition)
+		locked, c, err := r.look(ctx, conn)
 		if err != nil {
 			return journal.Before, err
 		}
@@ -171,6 +165,20 @@ func (r *Runner) lock(ctx context.Context, conn *pgx.Conn) (journal.Position, er
 			return journal.Before, ctx.Err()
 		}
 	}
+}
+
+// look tries to get the lock and then reads the checkpoint.
+func (r *Runner) look(ctx context.Context, conn *pgx.Conn) (locked bool, c Checkpoint, err error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	// The schema is part of the key, so that a rebuild in another schema may run beside.
+	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended(
+		format('perpetua projections %s %s/%s', current_schema(), $1::text, $2::integer), 0))`, r.name, r.partition).Scan(&locked)
+	if err != nil {
+		return false, c, fmt.Errorf("asking for the runner's lock: %w", err)
+	}
+	c, err = ReadCheckpoint(ctx, conn, r.name, r.partition)
+	return locked, c, err
 }
 
 // apply brings the rows from the position old to that of the last entry, in one transaction.
@@ -189,6 +197,8 @@ func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old journal.Position
 			names = append(names, p.Name())
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
 	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		if err := moveCheckpoint(ctx, tx, r.name, r.partition, old, entries); err != nil {
 			return err

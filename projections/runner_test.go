@@ -176,7 +176,8 @@ type saboteur struct {
 	times     atomic.Int64
 }
 
-func (*saboteur) Name() string { return "saboteur" }
+func (*saboteur) Name() string     { return "saboteur" }
+func (*saboteur) Tables() []string { return nil }
 
 func (s *saboteur) Project(entries []journal.Entry, batch *pgx.Batch) {
 	first, last := entries[0].Record.Sequence, entries[len(entries)-1].Record.Sequence
@@ -201,6 +202,71 @@ func TestConnectionsCutInMidTransaction(t *testing.T) {
 		t.Errorf("%d cuts never came", left+1)
 	}
 	same(t, digests(t, pool), want)
+}
+
+func TestPostgresAway(t *testing.T) {
+	entries := projectiontest.NewVenue(19).Entries(600)
+	want := digests(t, project(t, entries, 0))
+	direct := projectiontest.URL(t)
+	projectiontest.Open(t, direct)
+	proxy, url := projectiontest.NewProxy(t, direct)
+	proxy.Away(true) // Postgres comes after us
+	pool, err := projections.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	log := projectiontest.NewLog(entries[:200]...)
+	r, stop := start(t, pool, log)
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := r.Wait(short, 0); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Wait without Postgres: %v", err)
+	}
+	proxy.Away(false)
+	wait(t, r, 199)
+	proxy.Away(true)
+	log.Append(entries[200:]...)
+	if _, err := projections.Read(t.Context(), pool, "trading"); err == nil {
+		t.Error("a read without Postgres succeeds")
+	}
+	if r.Err() != nil {
+		t.Errorf("the runner gave up: %v", r.Err())
+	}
+	proxy.Away(false)
+	wait(t, r, 599)
+	stop()
+	same(t, digests(t, pool), want)
+}
+
+func TestForget(t *testing.T) {
+	entries := projectiontest.NewVenue(20).Entries(300)
+	pool := project(t, entries, 0)
+	want := digests(t, pool)
+	log := projectiontest.NewLog(entries[:299]...) // a log that lost a record
+	if r, _ := start(t, pool, log); r.Wait(t.Context(), 299) != nil || !journal.Final(waitErr(t, r)) {
+		t.Fatal("the loss went unnoticed")
+	}
+	if err := projections.Forget(t.Context(), pool, "trading", readmodels.Trading()...); err != nil {
+		t.Fatal(err)
+	}
+	for name, d := range digests(t, pool) {
+		if d.Rows != 0 {
+			t.Errorf("table %s still has %d rows", name, d.Rows)
+		}
+	}
+	log.Append(entries[299])
+	r, stop := start(t, pool, log)
+	wait(t, r, 299)
+	stop()
+	same(t, digests(t, pool), want)
+}
+
+func waitErr(t testing.TB, r *projections.Runner) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	return r.Wait(ctx, 1<<40)
 }
 
 func TestAFailingRecordIsNeverSkipped(t *testing.T) {

@@ -33,6 +33,11 @@ type Projection struct{}
 // Name returns "customers".
 func (Projection) Name() string { return "customers" }
 
+// Tables returns the tables of customers and their settings.
+func (Projection) Tables() []string {
+	return []string{"customers", "fee_profiles", "margin_profiles", "leverages"}
+}
+
 // Customer is a registered account.
 type Customer struct {
 	CustomerCode string

@@ -28,6 +28,11 @@ type Projection struct{}
 // Name returns "identity".
 func (Projection) Name() string { return "identity" }
 
+// Tables returns the tables of brokers and users.
+func (Projection) Tables() []string {
+	return []string{"brokers", "users"}
+}
+
 // user is a user and the sequences of its first and last record in a batch.
 type user struct {
 	*identity.User

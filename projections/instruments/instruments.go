@@ -31,6 +31,11 @@ type Projection struct{}
 // Name returns "instruments".
 func (Projection) Name() string { return "instruments" }
 
+// Tables returns the tables of instruments and prices.
+func (Projection) Tables() []string {
+	return []string{"instruments", "prices"}
+}
+
 // Instrument is an instrument as the record Sequence left it.
 type Instrument struct {
 	market.Instrument

@@ -24,6 +24,11 @@ type Projection struct{}
 // Name returns "ledger".
 func (Projection) Name() string { return "ledger" }
 
+// Tables returns the tables of movements, balances and positions.
+func (Projection) Tables() []string {
+	return []string{"transactions", "venue_postings", "balances", "venue_balances", "positions"}
+}
+
 // Transaction is a row of a customer's transactions.
 type Transaction struct {
 	Code         decide.ID

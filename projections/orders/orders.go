@@ -27,6 +27,11 @@ type Projection struct{}
 // Name returns "orders".
 func (Projection) Name() string { return "orders" }
 
+// Tables returns the table orders.
+func (Projection) Tables() []string {
+	return []string{"orders"}
+}
+
 // row is an order and where its first and last events of a batch stand.
 type row struct {
 	*order.Order

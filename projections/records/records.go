@@ -22,6 +22,11 @@ type Projection struct{ Journal string }
 // Name returns "records".
 func (Projection) Name() string { return "records" }
 
+// Tables returns nothing: the table records is shared by all journals, and Forget knows it.
+func (Projection) Tables() []string {
+	return nil
+}
+
 // Record is one record of a journal.
 type Record struct {
 	Journal  string

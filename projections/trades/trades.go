@@ -31,6 +31,11 @@ type Projection struct{}
 // Name returns "trades".
 func (Projection) Name() string { return "trades" }
 
+// Tables returns the tables of customers' and of market trades.
+func (Projection) Tables() []string {
+	return []string{"trades", "market_trades"}
+}
+
 // Role says which side of a trade a customer was.
 type Role string
 

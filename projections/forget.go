@@ -1,0 +1,33 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Forget empties the tables of a journal's projections and deletes its checkpoint and anchors, in one transaction: the
+// deliberate reset after a log was recreated. A runner that is at work finds its checkpoint gone and starts anew.
+func Forget(ctx context.Context, pool *pgxpool.Pool, journal string, projections ...Projection) error {
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		for _, table := range []string{"checkpoints", "anchors", "records"} { // checkpoints first, as a runner does
+			if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE journal = $1", journal); err != nil {
+				return err
+			}
+		}
+		for _, p := range projections {
+			for _, table := range p.Tables() {
+				if _, err := tx.Exec(ctx, "TRUNCATE "+pgx.Identifier{table}.Sanitize()); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("projections: forgetting %s: %w", journal, err)
+	}
+	return nil
+}
