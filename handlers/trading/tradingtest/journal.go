@@ -1,0 +1,155 @@
+package tradingtest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Journal is one journal in memory: real rules, real records, one owner, no Kafka. Its records go through the journal's
+// codec, so that what followers see is what was read back from bytes.
+type Journal struct {
+	rules decide.Rules
+	id    decide.ID
+	log   *projectiontest.Log
+	now   func() decide.Time
+
+	mu       sync.RWMutex
+	state    decide.State // the owner's
+	followed decide.State // a follower's, from decoded records
+	entries  []journal.Entry
+	moved    chan struct{}
+	listener func(journal.Entry, decide.State)
+}
+
+func newJournal(rules decide.Rules, now func() decide.Time) *Journal {
+	j := &Journal{rules: rules, id: decide.ID{0xa1, rules.Journal()[0]}, log: projectiontest.NewLog(), now: now,
+		state: rules.NewState(), followed: rules.NewState(), moved: make(chan struct{})}
+	engine := decide.Recorded{ID: decide.ID{1}, Actor: decide.Engine}
+	engine.Type = journal.TypeGenesis
+	j.append(engine, decide.Accepted, &journal.Genesis{Journal: rules.Journal(), JournalID: j.id, Partitions: 1})
+	engine.ID, engine.Type = decide.ID{2}, journal.TypeTaken
+	j.append(engine, decide.Accepted, &journal.Taken{Term: 1, Node: "test", URL: "http://127.0.0.1", Build: "test"})
+	return j
+}
+
+func (j *Journal) stamp() decide.Stamp {
+	return decide.Stamp{Journal: j.id, Sequence: int64(len(j.entries)), Time: j.now()}
+}
+
+func (j *Journal) append(c decide.Recorded, outcome decide.Outcome, events ...decide.Event) journal.Entry {
+	at := j.stamp()
+	r := &journal.Record{Sequence: at.Sequence, Time: at.Time, Command: c, Outcome: outcome, Events: events}
+	if n := len(j.entries); n > 0 {
+		r.Prev = j.entries[n-1].Position.Hash
+	}
+	value, err := journal.AppendRecord(nil, r)
+	if err != nil {
+		panic(fmt.Sprintf("tradingtest: encoding %s: %v", c.Type, err))
+	}
+	decoded, err := journal.DecodeRecord(j.rules.Registry(), value)
+	if err != nil {
+		panic(fmt.Sprintf("tradingtest: decoding %s: %v", value, err))
+	}
+	e := journal.Entry{Record: decoded, Position: journal.Position{Offset: at.Sequence, Sequence: at.Sequence, Hash: sha256.Sum256(value)},
+		Journal: j.id, Value: value}
+	j.state.Evolve(at, c, outcome, events)
+	j.followed.Evolve(at, decoded.Command, decoded.Outcome, decoded.Events)
+	j.entries = append(j.entries, e)
+	j.log.Append(e)
+	if j.listener != nil {
+		j.listener(e, j.followed)
+	}
+	close(j.moved)
+	j.moved = make(chan struct{})
+	return e
+}
+
+// Submit has a command decided and its record appended, with all that it makes due.
+func (j *Journal) Submit(_ context.Context, c decide.Command) (journal.Result, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.drain(decide.ID{})
+	d, err := j.state.Decide(j.stamp(), c)
+	if err != nil {
+		refusal, ok := err.(*decide.Refusal)
+		if !ok {
+			return journal.Result{}, &journal.DecideError{CommandID: c.ID, Cause: err}
+		}
+		return journal.Result{}, &journal.RefusedError{Refusal: refusal, AsOf: j.tip()}
+	}
+	if d.Repeated {
+		return journal.Result{Position: j.tip(), Entry: &j.entries[d.Repeat], Repeated: true}, nil
+	}
+	e := j.append(c.Recorded(), d.Outcome, d.Events...)
+	if d.Pending {
+		e = j.drain(c.ID)
+	}
+	return journal.Result{Position: journal.LogPosition{Journal: j.rules.Journal(), Sequence: e.Position.Sequence}, Entry: &e}, nil
+}
+
+// drain works off what is due, and returns the record that finishes a command.
+func (j *Journal) drain(finishing decide.ID) (finished journal.Entry) {
+	for range 100_000 {
+		if j.state.Due(j.now()) == decide.Nothing {
+			return finished
+		}
+		d := j.state.Step(j.stamp(), false)
+		e := j.append(decide.Recorded{ID: decide.ID{3, byte(len(j.entries)), byte(len(j.entries) >> 8)}, Type: "engine.step", Actor: decide.Engine},
+			d.Outcome, d.Events...)
+		if !finishing.IsZero() && d.Finishes == finishing {
+			finished = e
+		}
+	}
+	panic("tradingtest: due work does not end")
+}
+
+func (j *Journal) tip() journal.LogPosition {
+	return journal.LogPosition{Journal: j.rules.Journal(), Sequence: int64(len(j.entries)) - 1}
+}
+
+// Tip returns the position of the last record.
+func (j *Journal) Tip() journal.LogPosition {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.tip()
+}
+
+// Entries returns all records.
+func (j *Journal) Entries() []journal.Entry {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return append([]journal.Entry(nil), j.entries...)
+}
+
+// View shows the follower's state. With Wait and Err it makes a Journal a follower of itself.
+func (j *Journal) View(look func(s decide.State, at journal.Position)) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	look(j.followed, j.entries[len(j.entries)-1].Position)
+}
+
+// Wait waits until the record with the sequence is there.
+func (j *Journal) Wait(ctx context.Context, sequence int64) error {
+	for {
+		j.mu.RLock()
+		there, moved := int64(len(j.entries)) > sequence, j.moved
+		j.mu.RUnlock()
+		if there {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-moved:
+		}
+	}
+}
+
+// Err is nil: nothing stops the follower.
+func (j *Journal) Err() error { return nil }

@@ -1,0 +1,330 @@
+// Package tradingtest runs the trading and operator interfaces for tests: over real rules and a journal in memory, with
+// the real projections in a real Postgres. Every answer is held against the OpenAPI file.
+package tradingtest
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/admin"
+	"github.com/perpetua-exchange/perpetua/handlers/login"
+	"github.com/perpetua-exchange/perpetua/handlers/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
+	"github.com/perpetua-exchange/perpetua/projections/readmodels"
+	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/schemas/conform"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Start is the time of the first record.
+var Start = time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC)
+
+// Venue is the system under test.
+type Venue struct {
+	t        testing.TB
+	Trading  *Journal
+	Identity *Journal
+	Echo     *echo.Echo
+	routes   []trading.Route
+	openapi  *conform.OpenAPI
+	key      ed25519.PrivateKey
+
+	mu   sync.Mutex
+	time decide.Time
+}
+
+// New starts a venue as `perpetua run` would leave it on its first start: three brokers, an operator, an auditor and a
+// user of each broker, and the instruments BTCUSDC_PERP and ETHUSDC_PERP. The package's TestMain must be
+// projectiontest.Main.
+func New(t testing.TB) *Venue {
+	t.Helper()
+	v := &Venue{t: t, time: decide.TimeOf(Start)}
+	v.Trading, v.Identity = newJournal(domain.Rules(), v.now), newJournal(identity.Rules(), v.now)
+	v.key = ed25519.NewKeyFromSeed([]byte("a seed for tests of 32 bytes.... "[:32]))
+	v.seed()
+	pool := projectiontest.Database(t)
+	rows := v.project(projections.Config{Pool: pool, Log: v.Trading.log, Journal: "trading"}.Runner(readmodels.Trading()...))
+	people := v.project(projections.Config{Pool: pool, Log: v.Identity.log, Journal: "identity"}.Runner(readmodels.Identity()...))
+
+	var err error
+	if v.openapi, err = conform.NewOpenAPI(schemas.OpenAPI); err != nil {
+		t.Fatal(err)
+	}
+	if v.Echo, err = web.New(web.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	wall := func() time.Time { return v.now().Std() }
+	directory := login.NewDirectory(identities{v.Identity})
+	auth := web.NewAuth(web.NewTokens(directory, login.DefaultIssuer, wall))
+	interfaces := trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Records: trading.NewRecords(pool, rows), Now: wall,
+		Commands: []trading.CommandLog{trading.NewCommandLog(pool, "trading", rows), trading.NewCommandLog(pool, "identity", people)}})
+	operator := admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
+		SealPassword: func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
+		MAC:          func(b []byte) []byte { return append([]byte("mac"), b...)[:32] },
+		Tails:        []*admin.Tail{tail(v.Trading)},
+		Readers:      []admin.Reader{{Name: "projections", Journal: "trading", Position: rows.Position, Err: rows.Err}},
+	})
+	interfaces.Register(v.Echo)
+	operator.Register(v.Echo)
+	v.routes = append(interfaces.Routes(), operator.Routes()...)
+	return v
+}
+
+// tail follows a journal.
+func tail(j *Journal) *admin.Tail {
+	t := admin.NewTail(j.rules.Journal(), 0)
+	for _, e := range j.Entries() {
+		t.Observe(e, nil)
+	}
+	j.listener = t.Observe
+	return t
+}
+
+func (v *Venue) project(r *projections.Runner) *projections.Runner {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = r.Run(ctx)
+	}()
+	v.t.Cleanup(func() {
+		stop()
+		<-done
+	})
+	return r
+}
+
+// identities shows the identity journal as login wants to see it.
+type identities struct{ journal *Journal }
+
+// View implements login.Identity.
+func (i identities) View(look func(*identity.State)) {
+	i.journal.View(func(s decide.State, _ journal.Position) { look(s.(*identity.State)) })
+}
+
+// now is the clock of the venue: it moves by itself only in Advance.
+func (v *Venue) now() decide.Time {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.time
+}
+
+// Advance moves the clock.
+func (v *Venue) Advance(d decide.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.time += d
+}
+
+// Routes lists the routes of both interfaces.
+func (v *Venue) Routes() []trading.Route { return v.routes }
+
+// OpenAPI is the description that answers are held against.
+func (v *Venue) OpenAPI() *conform.OpenAPI { return v.openapi }
+
+// Submit implements journal.Submitter.
+func (v *Venue) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
+	if name == "identity" {
+		return v.Identity.Submit(ctx, c)
+	}
+	return v.Trading.Submit(ctx, c)
+}
+
+// do submits a command of the system, which must succeed.
+func (v *Venue) do(name, command string, ask any) {
+	v.t.Helper()
+	c := decide.Command{ID: web.NewID(), Type: command, Actor: decide.Actor{System: "seed"}, Ask: ask}
+	if _, err := v.Submit(context.Background(), name, c); err != nil {
+		v.t.Fatalf("%s: %v", command, err)
+	}
+}
+
+func (v *Venue) seed() {
+	v.do("identity", identity.CommandAddSigningKey, &identity.AddSigningKey{KID: "test", Public: v.key.Public().(ed25519.PublicKey), Private: identity.Sealed("x")})
+	for _, b := range []string{"venue", "alpha", "beta"} {
+		v.do("identity", identity.CommandRegisterBroker, &identity.RegisterBroker{Broker: b, Name: b})
+	}
+	all := users()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		u := all[name]
+		v.do("identity", identity.CommandRegisterUser, &identity.RegisterUser{Username: name, Broker: u.broker, CustomerCode: u.customer,
+			Scopes: strings.Fields(u.scopes), IsActive: true, IsVerified: true, PasswordHash: identity.Sealed("x")})
+	}
+	for _, underlying := range []string{"BTC", "ETH"} {
+		i := market.Instrument{Symbol: underlying + "USDC_PERP", Underlying: underlying, QuoteCurrency: "USDC", SettlementCurrency: "USDC",
+			Status: market.Open, PriceTick: Decimal("0.1"), AmountStep: Decimal("0.001"), MinAmount: Decimal("0.001"), MaxAmount: Decimal("1000"),
+			ContractSize: Decimal("1"), InitMarginReq: Decimal("5.00"), MaintMarginReq: Decimal("2.50"), MaxLeverage: 13,
+			FundingIntervalSeconds: 3600, PriceBand: Decimal("5.00"), LimitBand: Decimal("20.00"), MakerFee: Decimal("2"), TakerFee: Decimal("5")}
+		v.do("trading", domain.CommandListInstrument, &domain.ListInstrument{Instrument: i})
+	}
+}
+
+// Decimal reads a decimal.
+func Decimal(s string) fixed.Decimal {
+	d, err := fixed.ParseDecimal(s)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// account is a user that tokens are made for.
+type account struct{ broker, customer, scopes string }
+
+func users() map[string]account {
+	return map[string]account{
+		"operator": {"venue", "", "operator read"},
+		"auditor":  {"venue", "", "auditor read"},
+		"broker-a": {"alpha", "", "trade read onboarding"},
+		"broker-b": {"beta", "", "trade read onboarding"},
+		"reader-a": {"alpha", "", "read"},
+		"trader-a": {"alpha", "", "trade"},
+		"client-a": {"alpha", "A-1", "trade read"},
+	}
+}
+
+// Token returns a user's token.
+func (v *Venue) Token(username string) string {
+	u := users()[username]
+	encode := func(value any) string {
+		b, err := json.Marshal(value, json.Deterministic(true))
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		return base64.RawURLEncoding.EncodeToString(b)
+	}
+	claims := map[string]any{"sub": username, "iss": login.DefaultIssuer, "iat": Start.Unix(), "exp": Start.Add(1000 * time.Hour).Unix(),
+		"broker": u.broker, "scope": u.scopes}
+	if u.customer != "" {
+		claims["customer"] = u.customer
+	}
+	text := encode(map[string]string{"alg": "EdDSA", "kid": "test", "typ": "JWT"}) + "." + encode(claims)
+	return text + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(v.key, []byte(text)))
+}
+
+// Reply is an answer.
+type Reply struct {
+	t      testing.TB
+	what   string
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// Send sends a request on behalf of a user ("" for nobody) and holds the answer against the description. A read waits
+// for all that was written before. Headers come in pairs of name and value.
+func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply {
+	v.t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if user != "" {
+		r.Header.Set("Authorization", "Bearer "+v.Token(user))
+	}
+	if method == http.MethodGet {
+		at := v.Trading.Tip()
+		if strings.Contains(path, "/admin/v1/brokers") || strings.Contains(path, "/admin/v1/users") {
+			at = v.Identity.Tip()
+		}
+		r.Header.Set(web.HeaderMinLogPosition, at.String())
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	v.Echo.ServeHTTP(w, r)
+	what := fmt.Sprintf("%s %s %s", method, path, body)
+	if err := v.openapi.Response(method, r.URL.EscapedPath(), w.Code, w.Header(), w.Body.Bytes()); err != nil {
+		v.t.Errorf("%s: %v\n%s", what, err, w.Body)
+	}
+	return &Reply{t: v.t, what: what, Status: w.Code, Header: w.Header(), Body: w.Body.String()}
+}
+
+// Want fails the test if the answer has another status.
+func (r *Reply) Want(status int) *Reply {
+	r.t.Helper()
+	if r.Status != status {
+		r.t.Fatalf("%s: status %d, want %d: %s", r.what, r.Status, status, r.Body)
+	}
+	return r
+}
+
+// Code fails the test if the answer is not a problem with the status and code.
+func (r *Reply) Code(status int, code string) *Reply {
+	r.t.Helper()
+	if r.Want(status); r.Text("code") != code {
+		r.t.Errorf("%s: code %s, want %s: %s", r.what, r.Text("code"), code, r.Body)
+	}
+	return r
+}
+
+// JSON reads the body into a value.
+func (r *Reply) JSON(into any) *Reply {
+	r.t.Helper()
+	if err := json.Unmarshal([]byte(r.Body), into); err != nil {
+		r.t.Fatalf("%s: %v: %s", r.what, err, r.Body)
+	}
+	return r
+}
+
+// Fields returns the body, which must be an object.
+func (r *Reply) Fields() map[string]any {
+	r.t.Helper()
+	var fields map[string]any
+	r.JSON(&fields)
+	return fields
+}
+
+// Text returns a member of the body as text: a string as it is, anything else as JSON, nothing as "".
+func (r *Reply) Text(name string) string {
+	r.t.Helper()
+	switch v := r.Fields()[name].(type) {
+	case string:
+		return v
+	case nil:
+		return ""
+	default:
+		b, err := json.Marshal(v, json.Deterministic(true))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return string(b)
+	}
+}
+
+// Faults returns the fields and codes of a problem's faults, sorted as they came: "amount REQUIRED".
+func (r *Reply) Faults() []string {
+	r.t.Helper()
+	var problem struct {
+		Errors []struct{ Field, Code string } `json:"errors"`
+	}
+	if err := json.Unmarshal([]byte(r.Body), &problem, json.MatchCaseInsensitiveNames(true)); err != nil {
+		r.t.Fatalf("%s: %v: %s", r.what, err, r.Body)
+	}
+	out := []string{}
+	for _, f := range problem.Errors {
+		out = append(out, strings.TrimSpace(f.Field+" "+f.Code))
+	}
+	return out
+}
