@@ -91,7 +91,7 @@ func parse(raw []byte) (*node, *faults) {
 		p.faults.fatal = true
 		root = &node{kind: '{'}
 	}
-	if _, err := p.dec.ReadToken(); err != io.EOF {
+	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		p.faults.add(nil, TrailingData, "there is data after the JSON object")
 	}
 	return root, p.faults
@@ -110,7 +110,7 @@ func (p *parser) malformed(err error) {
 	switch {
 	case errors.Is(err, errTooDeep):
 		p.faults.add(nil, TooDeep, "the body nests deeper than "+strconv.Itoa(maxDepth)+" levels")
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		p.faults.add(nil, MalformedJSON, "the body is empty")
 	default:
 		at := p.dec.InputOffset()

@@ -23,4 +23,7 @@
 //
 // Errors are returned, never written by a handler: the error handler that New installs turns every error into one
 // shape, application/problem+json for the trading and operator interfaces, {"detail":…} under /api/v1 and /auth.
+//
+// Routes that need a token are registered with Auth.Require; a command whose body holds a secret takes a
+// SealedFingerprint in place of the plain one; a read calls Await before it looks at its source.
 package web

@@ -108,7 +108,7 @@ func create(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(temporary.Name())
+	defer func() { _ = os.Remove(temporary.Name()) }()
 	defer temporary.Close()
 	if _, err := temporary.WriteString(base64.StdEncoding.EncodeToString(key) + "\n"); err != nil {
 		return nil, err
