@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
 )
@@ -294,4 +296,26 @@ func (v *venue) records(journal string, args ...string) []string {
 		v.t.Fatalf("perpetua log: %v\n%s", err, errors.String())
 	}
 	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+}
+
+// database returns a connection to the read models.
+func (v *venue) database() *pgx.Conn {
+	v.t.Helper()
+	db, err := pgx.Connect(context.Background(), v.DatabaseURL)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return db
+}
+
+// waitFor waits until a condition holds.
+func waitFor(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
 }
