@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -111,6 +112,24 @@ func repeatString(s string, n int) (list []string) {
 		list = append(list, s)
 	}
 	return list
+}
+
+func TestCommandsAreNotAcceptedWhileSomethingBlocksThemForLong(t *testing.T) {
+	r := newFake(t)
+	o := r.owner("n1").ready()
+	endless := o.start(command(&sweep{"a", 1 << 40}))
+	eventually(t, "it has begun", func() bool { end, err := r.client.Tip(r.context(), "trading", 0); return err == nil && end > 10 })
+	_, err := o.Submit(context.Background(), command(&add{"a", 1}))
+	var refused *journal.NotAcceptedError
+	if !errors.As(err, &refused) || refused.RetryAfter != time.Second {
+		t.Errorf("a command meanwhile: %v", err)
+	}
+	if err := o.end(); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-endless; !unknown(a.err) {
+		t.Errorf("the endless sweep itself: %v", a.err)
+	}
 }
 
 func TestAPendingReplySurvivesItsTerm(t *testing.T) {

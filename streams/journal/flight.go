@@ -22,17 +22,20 @@ type slot struct {
 type flight struct {
 	unsettled fifo[*slot]
 	unseen    fifo[*slot]
-	bytes     int
-	last      Position // settled
-	gap       bool     // an acknowledgement did not follow on; the reader decides until it has caught up
-	lastAck   time.Time
-	next      int64 // the offset after the last one that the reader looked at
+	bytes     int // of the unsettled
+
+	unseenBytes int
+	last        Position // settled
+	gap         bool     // an acknowledgement did not follow on; the reader decides until it has caught up
+	lastAck     time.Time
+	next        int64 // the offset after the last one that the reader looked at
 }
 
 func (f *flight) add(s *slot) {
 	f.unsettled.push(s)
 	f.unseen.push(s)
 	f.bytes += len(s.entry.Value)
+	f.unseenBytes += len(s.entry.Value)
 }
 
 // acknowledge notes an acknowledgement, and returns the slot if it settles by it.
@@ -60,6 +63,7 @@ func (f *flight) sighted(p Position) bool {
 		return false
 	}
 	s := f.unseen.pop()
+	f.unseenBytes -= len(s.entry.Value)
 	s.seen, s.seenAt = true, p.Offset
 	return true
 }

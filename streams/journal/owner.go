@@ -16,13 +16,14 @@ import (
 
 // The bounds of an owner.
 const (
-	windowRecords = 4096              // produced and not acknowledged
-	windowBytes   = 16 << 20          // of their values
-	queueCommands = 8192              // waiting for their decision
-	maxUnseen     = 4 * windowRecords // acknowledged, and not yet passed by the owner's own reader
-	stallAfter    = 2 * time.Second   // without an acknowledgement, intake stops
-	patience      = time.Second       // that a command waits for its decision
-	drainFor      = 5 * time.Second   // that a stopping owner waits for its acknowledgements
+	windowRecords  = 4096              // produced and not acknowledged
+	windowBytes    = 16 << 20          // of their values
+	queueCommands  = 8192              // waiting for their decision
+	maxUnseen      = 4 * windowRecords // produced, and not yet passed by the owner's own reader
+	maxUnseenBytes = 4 * windowBytes
+	stallAfter     = 2 * time.Second // without an acknowledgement, intake stops
+	patience       = time.Second     // that a command waits for its decision
+	drainFor       = 5 * time.Second // that a stopping owner waits for its acknowledgements
 )
 
 // Known is something outside of the log that remembers positions of it: a projection's checkpoints, its anchors,

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -64,7 +65,14 @@ func (r *Reader) Next(ctx context.Context) (entries []Entry, next int64, err err
 		if err := ctx.Err(); err != nil {
 			return nil, r.next, err
 		}
-		if r.session == nil || r.session.broken.Load() {
+		if r.session != nil && r.session.broken.Load() {
+			// What was fetched over two connections is not one log until the position is verified.
+			if err := r.backOff(ctx); err != nil {
+				return nil, r.next, err
+			}
+			r.closeSession()
+		}
+		if r.session == nil {
 			if err := r.open(ctx); err != nil {
 				return nil, r.next, r.settle(err)
 			}
@@ -83,7 +91,7 @@ func (r *Reader) Next(ctx context.Context) (entries []Entry, next int64, err err
 			continue
 		}
 		if r.session.broken.Load() {
-			continue // what was fetched over two connections is not one log until the position is verified
+			continue
 		}
 		r.attempts = 0
 		entries, err = r.read(fetches)
@@ -181,7 +189,12 @@ func (r *Reader) open(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.client.cfg.Logger.Debug("opening a journal", "journal", r.chain.journal, "partition", r.partition, "error", err)
+		level := slog.LevelDebug
+		if r.attempts%16 == 8 { // the first seconds are those of a start or a failover
+			level = slog.LevelWarn
+		}
+		r.client.cfg.Logger.Log(ctx, level, "a journal can't be read for now", "journal", r.chain.journal,
+			"partition", r.partition, "error", err)
 		if err := r.backOff(ctx); err != nil {
 			return err
 		}

@@ -14,6 +14,9 @@ import (
 // idle is the longest that a term sleeps, so that what it reports of itself stays fresh.
 const idle = 10 * time.Second
 
+// overdue is how often due work is looked at that the rules hold back.
+const overdue = 20 * time.Millisecond
+
 // gapLasts is how long a gap may stay open before the term ends.
 const gapLasts = 10 * time.Second
 
@@ -172,7 +175,7 @@ func (t *term) settle(offset int64) {
 func (t *term) roomy() bool {
 	f := &t.flight
 	return !t.stalled && f.unsettled.len() < windowRecords && f.bytes+t.o.cfg.Rules.Limit() <= windowBytes &&
-		f.unseen.len() < maxUnseen
+		f.unseen.len() < maxUnseen && f.unseenBytes < maxUnseenBytes
 }
 
 // work decides one thing: a step of what is due, or the next command.
@@ -229,7 +232,11 @@ func (t *term) untilNext() time.Duration {
 		}
 	}
 	if due, ok := t.state.NextDue(); ok && t.roomy() {
-		wait = min(wait, time.Duration(max(due-t.now(), decide.Millisecond))*time.Microsecond)
+		if now := t.now(); due > now {
+			wait = min(wait, time.Duration(due-now)*time.Microsecond)
+		} else {
+			wait = min(wait, overdue)
+		}
 	}
 	return max(wait, time.Millisecond)
 }

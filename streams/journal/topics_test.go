@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -24,6 +25,25 @@ func TestTopicsAreMadeAsTheyAreChecked(t *testing.T) {
 	}
 	if n := len(r.all()); n != 3 {
 		t.Errorf("%d records are left", n)
+	}
+}
+
+func TestAClusterKeepsThreeReplicasOfWhichTwoMustAgree(t *testing.T) {
+	r := newFake(t, kfake.NumBrokers(3))
+	if err := r.client.CheckTopics(r.context(), "trading"); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.fake.TopicInfo(r.topic()).Configs["min.insync.replicas"]; got == nil || *got != "2" {
+		t.Errorf("min.insync.replicas is %v", got)
+	}
+	if err := r.fake.CreateTopic(r.prefix+"identity", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	err := r.client.CheckTopics(r.context(), "identity")
+	for _, want := range []string{"min.insync.replicas", "retention.ms", "max.message.bytes"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
 	}
 }
 
