@@ -68,7 +68,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 		return 0, fmt.Errorf("projections: the migrations' lock: %w", err)
 	}
 	db := stdlib.OpenDBFromPool(pool)
-	defer db.Close()
+	defer func() { _ = db.Close() }() // the pool stays
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
 		goose.WithSessionLocker(locker), goose.WithTableName(versions), goose.WithDisableGlobalRegistry(true))
 	if err != nil {

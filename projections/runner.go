@@ -120,7 +120,7 @@ func (r *Runner) session(ctx context.Context, limit *int) (applied bool, err err
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		conn.Close(closing)
+		_ = conn.Close(closing) // it may be broken, which is why it ends
 	}()
 	// A batch's plan follows from its size and the tables as they are: a plan kept from when they were empty would not.
 	if _, err := conn.Exec(ctx, "SET plan_cache_mode = force_custom_plan"); err != nil {
@@ -222,7 +222,7 @@ func run(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, names []string) error
 	results := tx.SendBatch(ctx, batch)
 	for i := range batch.Len() {
 		if _, err := results.Exec(); err != nil {
-			results.Close()
+			_ = results.Close() // it would say the same
 			name := names[i]
 			if name == "" {
 				name = "anchors"

@@ -82,7 +82,7 @@ func (Projection) Project(entries []journal.Entry, batch *pgx.Batch) {
 		}
 		batch.Queue(upsertUsers, c.Args(rows,
 			c.Text(func(r *user) string { return r.Username }),
-			c.Text(func(r *user) string { return r.User.Broker }),
+			c.Text(func(r *user) string { return r.Broker }),
 			c.NullText(func(r *user) string { return r.CustomerCode }),
 			c.Text(func(r *user) string { return strings.Join(r.Scopes, " ") }),
 			c.Bool(func(r *user) bool { return r.IsActive }),

@@ -31,7 +31,7 @@ func Transactions(ctx context.Context, db projections.DB, f Filter, p projection
 	l.Where.AndText("currency", f.Currency)
 	l.Where.AndAnyOf("type", texts(f.Types))
 	l.Where.AndAnyOf("status", texts(f.Statuses))
-	f.Span.In(&l.Where, "trading")
+	f.In(&l.Where, "trading")
 	return l.Page(ctx, db, p)
 }
 

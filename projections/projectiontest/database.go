@@ -38,7 +38,7 @@ func Main(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	s, err := postgres.Start(ctx, postgres.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
@@ -46,7 +46,7 @@ func Main(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "starting Postgres:", err)
 		return 1
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	server = s.URL()
 	return m.Run()
 }
@@ -98,7 +98,7 @@ func execute(t testing.TB, sql string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	if _, err := conn.Exec(ctx, sql); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package projectiontest
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/url"
@@ -26,7 +27,7 @@ func NewProxy(t testing.TB, database string) (*Proxy, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func NewProxy(t testing.TB, database string) (*Proxy, string) {
 	p.done.Add(1)
 	go p.serve()
 	t.Cleanup(func() {
-		l.Close()
+		_ = l.Close()
 		p.Away(true)
 		p.done.Wait()
 	})
@@ -69,7 +70,7 @@ func (p *Proxy) serve() {
 func (p *Proxy) forward(client net.Conn) {
 	defer p.done.Done()
 	defer client.Close()
-	server, err := net.Dial("tcp", p.server)
+	server, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.server)
 	if err != nil || !p.keep(client, server) {
 		return
 	}
@@ -77,10 +78,10 @@ func (p *Proxy) forward(client net.Conn) {
 	p.done.Add(1)
 	go func() {
 		defer p.done.Done()
-		io.Copy(server, client)
+		_, _ = io.Copy(server, client)
 		server.Close()
 	}()
-	io.Copy(client, server)
+	_, _ = io.Copy(client, server)
 }
 
 // keep remembers the connections, or closes them if the server is away.

@@ -30,7 +30,7 @@ func Page(ctx context.Context, db projections.DB, f Filter, p projections.Page) 
 	if !f.OrderCode.IsZero() {
 		l.Where.And("order_code = ?", c.UUID(f.OrderCode))
 	}
-	f.Span.In(&l.Where, "trading")
+	f.In(&l.Where, "trading")
 	return l.Page(ctx, db, p)
 }
 
@@ -64,7 +64,7 @@ func market(f MarketFilter) projections.List[MarketTrade] {
 	l := projections.List[MarketTrade]{Journal: "trading", From: "market_trades", Keys: []string{"sequence", "ordinal"},
 		Columns: "code, symbol, price::text, amount::text, action, type, time, sequence", Scan: scanMarket}
 	l.Where.AndText("symbol", f.Symbol)
-	f.Span.In(&l.Where, "trading")
+	f.In(&l.Where, "trading")
 	return l
 }
 
