@@ -1,0 +1,214 @@
+package trading
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// TestRandomCommands drives the rules with random commands of three brokers' customers on two instruments, close
+// enough in price and amount that everything meets everything. The journal of the test checks every record (see
+// journal_test.go); at the end a replay must give the same state, and canceling everything must release everything.
+func TestRandomCommands(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := &randomVenue{T: t, testJournal: newTestJournal(t)}
+		r.open()
+		for range rapid.IntRange(1, 120).Draw(t, "commands") {
+			r.command()
+		}
+		r.checkReplay()
+		r.close()
+	})
+}
+
+// randomVenue makes up commands.
+type randomVenue struct {
+	*rapid.T
+	*testJournal
+	placed []order.Order
+}
+
+var (
+	randomCustomers = []string{"a1", "a2", "b1", "c1", "c2"}
+	randomSymbols   = []string{"BTCUSDC_PERP", "DOTUSDC_PERP"}
+)
+
+func (r *randomVenue) give(c decide.Command) {
+	if c.Actor == (decide.Actor{}) {
+		c.Actor = operator
+	}
+	before := r.state.Digest()
+	records := len(r.records)
+	d, err := r.do(c)
+	if err != nil && (r.state.Digest() != before || len(r.records) != records) {
+		r.t.Fatalf("a refusal changed the state")
+	}
+	for _, e := range d.Events {
+		if o, ok := e.(OrderEvent); ok && c.Type == CommandPlaceOrder {
+			r.placed = append(r.placed, *o.After())
+		}
+	}
+}
+
+func (r *randomVenue) open() {
+	for n, symbol := range randomSymbols {
+		i := btc()
+		i.Symbol = symbol
+		if n == 1 {
+			i.PriceTick, i.AmountStep, i.ContractSize = fixed.Decimal{Coef: 5, Scale: 1}, fixed.Decimal{Coef: 1}, fixed.Decimal{Coef: 7, Scale: 3}
+			i.MinAmount = fixed.Decimal{Coef: 1}
+		}
+		r.give(decide.Command{Type: CommandListInstrument, Ask: &ListInstrument{Instrument: i}})
+		r.give(decide.Command{Type: CommandSetIndexPrice, Ask: &SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 100}}})
+	}
+	for _, code := range randomCustomers {
+		r.give(decide.Command{Type: CommandRegisterCustomer, Ask: &RegisterCustomer{CustomerCode: code, Broker: code[:1]}})
+		r.give(decide.Command{Type: CommandMakeDeposit, Ask: &MakeDeposit{CustomerCode: code, Currency: currency, Amount: 1000 * fixed.Unit}})
+	}
+}
+
+func (r *randomVenue) customer() (string, decide.Actor) {
+	code := rapid.SampledFrom(randomCustomers).Draw(r.T, "customer")
+	return code, decide.Actor{Sub: "s", Broker: code[:1]}
+}
+
+func (r *randomVenue) symbol() string { return rapid.SampledFrom(randomSymbols).Draw(r.T, "symbol") }
+
+func (r *randomVenue) price() fixed.Decimal {
+	return fixed.Decimal{Coef: rapid.Int64Range(190, 210).Draw(r.T, "price") * 5, Scale: 1}
+}
+
+func (r *randomVenue) amount() fixed.Decimal {
+	return fixed.Decimal{Coef: rapid.Int64Range(1, 40).Draw(r.T, "amount")}
+}
+
+func (r *randomVenue) command() {
+	r.now += decide.Time(rapid.Int64Range(0, 2_000_000).Draw(r.T, "pause"))
+	if rapid.Bool().Draw(r.T, "drain") {
+		r.drain()
+	}
+	switch n := rapid.IntRange(0, 29).Draw(r.T, "command"); {
+	case n < 16:
+		r.place()
+	case n < 20:
+		r.amend()
+	case n < 22:
+		r.cancel()
+	case n == 22:
+		code, actor := r.customer()
+		r.give(decide.Command{Type: CommandCancelAll, Actor: actor, Ask: &CancelAll{CustomerCode: code}})
+	case n == 23:
+		code, actor := r.customer()
+		r.give(decide.Command{Type: CommandSetCancelAllAfter, Actor: actor, Ask: &SetCancelAllAfter{CustomerCode: code, TimeoutSeconds: rapid.IntRange(0, 5).Draw(r.T, "timeout")}})
+	case n < 26:
+		r.give(decide.Command{Type: CommandSetIndexPrice, Ask: &SetIndexPrice{Symbol: r.symbol(), Price: fixed.Decimal{Coef: rapid.Int64Range(900_000, 1_100_000).Draw(r.T, "index"), Scale: 4}}})
+	case n == 26:
+		code, _ := r.customer()
+		fee := fixed.Decimal{Coef: rapid.Int64Range(-50_000, 50_000).Draw(r.T, "maker"), Scale: 4}
+		r.give(decide.Command{Type: CommandSetFeeProfile, Ask: &SetFeeProfile{CustomerCode: code, Symbol: r.symbol(), MakerFee: fee,
+			TakerFee: fixed.Decimal{Coef: rapid.Int64Range(0, 50_000).Draw(r.T, "taker"), Scale: 4}, Operator: true}})
+	case n == 27:
+		code, _ := r.customer()
+		r.give(decide.Command{Type: CommandSetMarginProfile, Ask: &SetMarginProfile{CustomerCode: code, Leverage: rapid.IntRange(1, 20).Draw(r.T, "leverage")}})
+	default:
+		r.withdraw()
+	}
+}
+
+func (r *randomVenue) place() {
+	code, actor := r.customer()
+	ask := &PlaceOrder{CustomerCode: code, Symbol: r.symbol(), Action: rapid.SampledFrom([]order.Action{order.Buy, order.Sell}).Draw(r.T, "action"),
+		Type: order.Limit, Amount: r.amount(), LimitPrice: r.price(), ReduceOnly: rapid.IntRange(0, 3).Draw(r.T, "reduce only") == 0}
+	switch rapid.IntRange(0, 9).Draw(r.T, "kind") {
+	case 0, 1:
+		ask.Type, ask.LimitPrice = order.Market, fixed.Decimal{}
+	case 2:
+		ask.TimeInForce = order.IOC
+	case 3:
+		ask.TimeInForce = order.FOK
+	case 4, 5:
+		ask.TimeInForce, ask.ExpireTime = order.GTD, r.now+decide.Time(rapid.Int64Range(1, 10_000_000).Draw(r.T, "expires"))
+	case 6:
+		ask.PostOnly = true
+	case 7:
+		ask.Amount, ask.CashAmount = fixed.Decimal{}, fixed.Money(rapid.Int64Range(1, 5_000e8).Draw(r.T, "cash"))
+	}
+	if rapid.IntRange(0, 5).Draw(r.T, "with leverage") == 0 {
+		ask.Leverage = rapid.IntRange(1, 13).Draw(r.T, "leverage")
+	}
+	c := decide.Command{Type: CommandPlaceOrder, Actor: actor, Ask: ask}
+	if rapid.IntRange(0, 3).Draw(r.T, "with reference") == 0 {
+		ask.ReferenceID = fmt.Sprint("r", rapid.IntRange(0, 9).Draw(r.T, "reference"))
+		c.Kept.Fingerprint = rapid.SampledFrom([]string{"00", "01"}).Draw(r.T, "fingerprint")
+	}
+	r.give(c)
+}
+
+// order picks one of the orders that were placed, live or not.
+func (r *randomVenue) order() (order.Order, bool) {
+	if len(r.placed) == 0 {
+		return order.Order{}, false
+	}
+	return r.placed[rapid.IntRange(0, len(r.placed)-1).Draw(r.T, "order")], true
+}
+
+func (r *randomVenue) amend() {
+	o, ok := r.order()
+	if !ok {
+		return
+	}
+	ask := &AmendOrder{CustomerCode: o.CustomerCode, OrderCode: o.Code}
+	if rapid.Bool().Draw(r.T, "amend price") {
+		ask.LimitPrice = some(r.price())
+	}
+	if rapid.Bool().Draw(r.T, "amend amount") {
+		ask.Amount = some(r.amount())
+	}
+	if o.TimeInForce == order.GTD && rapid.Bool().Draw(r.T, "amend expiry") {
+		ask.ExpireTime = some(r.now + decide.Time(rapid.Int64Range(1, 10_000_000).Draw(r.T, "expires")))
+	}
+	r.give(decide.Command{Type: CommandAmendOrder, Actor: decide.Actor{Sub: "s", Broker: o.Broker}, Ask: ask})
+}
+
+func (r *randomVenue) cancel() {
+	if o, ok := r.order(); ok {
+		r.give(decide.Command{Type: CommandCancelOrder, Actor: decide.Actor{Sub: "s", Broker: o.Broker}, Ask: &CancelOrder{CustomerCode: o.CustomerCode, OrderCode: o.Code}})
+	}
+}
+
+func (r *randomVenue) withdraw() {
+	code, _ := r.customer()
+	r.give(decide.Command{Type: CommandRequestWithdrawal, Ask: &RequestWithdrawal{CustomerCode: code, Currency: currency, Amount: fixed.Money(rapid.Int64Range(1, 100e8).Draw(r.T, "amount"))}})
+	last := r.records[len(r.records)-1].decode(r.t)
+	if e, ok := last[0].(*WithdrawalRequested); ok {
+		if rapid.Bool().Draw(r.T, "complete") {
+			r.give(decide.Command{Type: CommandCompleteWithdrawal, Ask: &CompleteWithdrawal{Code: e.Code}})
+		} else {
+			r.give(decide.Command{Type: CommandCancelWithdrawal, Ask: &CancelWithdrawal{Code: e.Code}})
+		}
+	}
+}
+
+// close cancels everything and checks that nothing stays reserved.
+func (r *randomVenue) close() {
+	r.drain()
+	for _, code := range randomCustomers {
+		r.give(decide.Command{Type: CommandCancelAll, Actor: decide.Actor{Sub: "s", Broker: code[:1]}, Ask: &CancelAll{CustomerCode: code}})
+		for _, h := range r.state.accounts[code].holdings {
+			if h.bids != 0 || h.asks != 0 || len(h.reduceOnly) != 0 {
+				r.t.Fatalf("%s has no orders, and %s and %s reserved", code, h.bids, h.asks)
+			}
+		}
+		if s, _ := r.state.Summary(code); s.PendingWithdrawal != 0 {
+			r.t.Fatalf("%s has %s pending", code, s.PendingWithdrawal)
+		}
+	}
+	if len(r.state.orders) != 0 {
+		r.t.Fatalf("%d orders are live", len(r.state.orders))
+	}
+}
