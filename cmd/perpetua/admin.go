@@ -18,8 +18,8 @@ func adminCommand(ctx context.Context, args []string, std stdio) error {
 	switch args[0] {
 	case "bootstrap":
 		return bootstrapCommand(ctx, args[1:], std)
-	//case "forget-log":
-		//return forgetLogCommand(ctx, args[1:], std)
+	case "forget-log":
+		return forgetLogCommand(ctx, args[1:], std)
 	}
 	return usagef("there is no admin command %q: bootstrap and forget-log are", args[0])
 }

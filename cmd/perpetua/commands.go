@@ -49,6 +49,7 @@ func subcommands() []subcommand {
 		{"migrate", "create the topics and the database tables", migrateCommand},
 		{"config", "print the settings in force, without secrets", configCommand},
 		{"log", "print the records of a journal as JSON lines, checking the chain", logCommand},
+		{"audit", "fold the trading journal and hold the read models against it", auditCommand},
 		{"admin", "bootstrap users and instruments; forget a lost log", adminCommand},
 	}
 }

@@ -139,6 +139,9 @@ func TestKill(t *testing.T) {
 		followUp(t, v, clients)
 		checkOrders(t, v, clients, true)
 		compareWithFold(t, v)
+		if out, err := v.command("audit").CombinedOutput(); err != nil {
+			t.Errorf("perpetua audit: %v\n%s", err, out)
+		}
 		t.Logf("round %d: killed after %d answers", round, done.Load())
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/projections/readmodels"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
@@ -96,8 +95,8 @@ func openNode(ctx context.Context, c nodeConfig) (_ *node, err error) {
 	n.identity = follow.New(n.client, identity.Rules(), 0)
 	n.trading = follow.New(n.client, trading.Rules(), 0)
 	n.runners = []*projections.Runner{
-		projections.NewRunner(n.pool, n.client, identity.Rules(), readmodels.Identity()...),
-		projections.NewRunner(n.pool, n.client, trading.Rules(), readmodels.Trading()...),
+		projections.NewRunner(n.pool, n.client, identity.Rules(), projectionsOf("identity")...),
+		projections.NewRunner(n.pool, n.client, trading.Rules(), projectionsOf("trading")...),
 	}
 	for _, r := range n.runners {
 		n.metrics.MustRegister(r)
