@@ -17,6 +17,10 @@ import (
 // in /opt/kafka/libs, where images cannot be pulled.
 const imageVariable = "PERPETUA_TEST_KAFKA_IMAGE"
 
+// containerLimit bounds a start with the image's download, so that an image that
+// does not come leaves time for another way.
+const containerLimit = 2 * time.Minute
+
 // startContainer runs Kafka in a container, if Docker answers.
 //
 // Kafka must tell its clients the port that Docker maps, which is known only
@@ -29,6 +33,8 @@ func startContainer(ctx context.Context, out io.Writer) (_ *Kafka, err error) {
 			err = fmt.Errorf("no Docker: %v", r)
 		}
 	}()
+	ctx, cancelAll := context.WithTimeout(ctx, containerLimit)
+	defer cancelAll()
 	// Containers are ended by Close; the library's reaper would be one more image.
 	if err := setDefault("TESTCONTAINERS_RYUK_DISABLED", "true"); err != nil {
 		return nil, err
