@@ -318,10 +318,10 @@ func TestAuthenticatingInTimeProlongs(t *testing.T) {
 	c.Subscribe("orders")
 	second := v.reader("alpha")
 	c.Authenticate(second)
-	v.tokens.Delete(first)
+	v.known.Delete(first)
 	v.place(limit("A1", btc, order.Sell, "1", "1000"))
 	c.Next("the order", func(m livetest.Message) bool { return m.Channel == "orders" && m.Op == "" })
-	v.tokens.Delete(second) // the user was deactivated
+	v.known.Delete(second) // the user was deactivated
 	if m := c.Next("the end", func(m livetest.Message) bool { return m.Op == "error" }); m.Code != string(live.AuthenticationRequired) {
 		t.Errorf("%s", m.Raw)
 	}

@@ -42,7 +42,33 @@ type venue struct {
 	broken    error // of Read
 	clock     decide.Time
 
-	tokens sync.Map // token → func() *web.Principal
+	tokens
+}
+
+// tokens is a live.Verifier.
+type tokens struct{ known sync.Map } // token → func() *web.Principal
+
+// token makes a token for a principal that is valid for a while from its first use.
+func (s *tokens) token(broker, customer string, lasts time.Duration, scopes ...string) string {
+	token := strings.Join(append([]string{broker, customer, lasts.String(), time.Now().String()}, scopes...), "|")
+	s.known.Store(token, sync.OnceValue(func() *web.Principal {
+		return &web.Principal{Username: "u-" + broker, Broker: broker, Customer: customer, Scopes: scopes, Expires: time.Now().Add(lasts)}
+	}))
+	return token
+}
+
+func (s *tokens) reader(broker string) string { return s.token(broker, "", time.Hour, web.ScopeRead) }
+
+// Verify implements live.Verifier.
+func (s *tokens) Verify(token string) (*web.Principal, error) {
+	use, ok := s.known.Load(token)
+	if !ok {
+		return nil, errors.New("unknown")
+	}
+	if p := use.(func() *web.Principal)(); time.Now().Before(p.Expires) {
+		return p, nil
+	}
+	return nil, errors.New("expired")
 }
 
 // newVenue starts a hub over a venue with two instruments and the customers A1 and A2 of broker alpha and B1 of beta,
@@ -228,29 +254,6 @@ func (v *venue) Read(ctx context.Context, after journal.Position, each func(jour
 	}
 	<-ctx.Done()
 	return ctx.Err()
-}
-
-// token makes a token for a principal that is valid for a while from its first use.
-func (v *venue) token(broker, customer string, lasts time.Duration, scopes ...string) string {
-	token := strings.Join(append([]string{broker, customer, lasts.String(), time.Now().String()}, scopes...), "|")
-	v.tokens.Store(token, sync.OnceValue(func() *web.Principal {
-		return &web.Principal{Username: "u-" + broker, Broker: broker, Customer: customer, Scopes: scopes, Expires: time.Now().Add(lasts)}
-	}))
-	return token
-}
-
-func (v *venue) reader(broker string) string { return v.token(broker, "", time.Hour, web.ScopeRead) }
-
-// Verify implements live.Verifier.
-func (v *venue) Verify(token string) (*web.Principal, error) {
-	use, ok := v.tokens.Load(token)
-	if !ok {
-		return nil, errors.New("unknown")
-	}
-	if p := use.(func() *web.Principal)(); time.Now().Before(p.Expires) {
-		return p, nil
-	}
-	return nil, errors.New("expired")
 }
 
 func (v *venue) dial(token string) *livetest.Client {
