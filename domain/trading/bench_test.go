@@ -1,0 +1,91 @@
+package trading
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// engine decides and folds without encoding, as fast as it can.
+type engine struct {
+	b     testing.TB
+	state *State
+	at    decide.Stamp
+}
+
+func newEngine(b testing.TB, customers int) *engine {
+	e := &engine{b: b, state: NewState(), at: decide.Stamp{Journal: decide.ID{1}, Time: start}}
+	e.do(decide.Command{Actor: operator, Ask: &ListInstrument{Instrument: btc()}})
+	e.do(decide.Command{Actor: operator, Ask: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: fixed.Decimal{Coef: 65000}}})
+	for n := range customers {
+		e.do(decide.Command{Actor: operator, Ask: &RegisterCustomer{CustomerCode: fmt.Sprint("c", n), Broker: "alpha"}})
+		e.do(decide.Command{Actor: operator, Ask: &MakeDeposit{CustomerCode: fmt.Sprint("c", n), Currency: currency, Amount: 10_000_000 * fixed.Unit}})
+	}
+	return e
+}
+
+func (e *engine) do(c decide.Command) decide.Decision {
+	e.at.Sequence++
+	e.at.Time++
+	d, err := e.state.Decide(e.at, c)
+	if err != nil {
+		e.b.Fatal(err)
+	}
+	e.state.Evolve(e.at, c.Recorded(), d.Outcome, d.Events)
+	return d
+}
+
+func limitOrder(customer string, a order.Action, ticks, steps int64) *PlaceOrder {
+	return &PlaceOrder{CustomerCode: customer, Symbol: "BTCUSDC_PERP", Action: a, Type: order.Limit,
+		LimitPrice: fixed.Decimal{Coef: ticks, Scale: 1}, Amount: fixed.Decimal{Coef: steps, Scale: 3}}
+}
+
+// BenchmarkRestAndCancel places an order that rests and cancels it: two operations.
+func BenchmarkRestAndCancel(b *testing.B) {
+	e := newEngine(b, 1)
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		d := e.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c0", order.Buy, 640_000+int64(n%1000), 1)})
+		e.do(decide.Command{Actor: trader("alpha"), Ask: &CancelOrder{CustomerCode: "c0", OrderCode: d.Events[0].(OrderEvent).After().Code}})
+	}
+}
+
+// BenchmarkTrade places an order that rests and one that takes it: two operations and a trade.
+func BenchmarkTrade(b *testing.B) {
+	e := newEngine(b, 2)
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		side := order.Buy
+		if n%2 == 1 {
+			side = order.Sell
+		}
+		e.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c0", side, 650_000, 1)})
+		e.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c1", side.Opposite(), 650_000, 1)})
+	}
+}
+
+// TestMemoryOfRestingOrders checks what an order that rests costs.
+func TestMemoryOfRestingOrders(t *testing.T) {
+	const orders = 100_000
+	e := newEngine(t, 10)
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for n := range int64(orders) {
+		e.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder(fmt.Sprint("c", n%10), order.Buy, 600_000+n%5000, 1)})
+	}
+	each := (heap() - before) / orders
+	t.Logf("%d bytes for each resting order", each)
+	if each > 270 {
+		t.Errorf("a resting order takes %d bytes", each)
+	}
+	runtime.KeepAlive(e)
+}
