@@ -47,29 +47,26 @@ func TestRowsEqualAFoldOfTheLog(t *testing.T) {
 		}
 	}
 
-	// Whatever is changed behind the journal's back is told.
+	// Whatever is changed behind the journal's back is told, each in addition to what was changed before.
+	told := 0
 	for _, sabotage := range []string{
 		"UPDATE balances SET balance = balance + 0.00000001 WHERE customer_code = 'C0'",
-		"UPDATE orders SET limit_price = limit_price + 0.1 WHERE code = (SELECT code FROM orders WHERE live LIMIT 1)",
-		"UPDATE orders SET status = 'open', live = true WHERE code = (SELECT code FROM orders WHERE NOT live LIMIT 1)",
-		"UPDATE orders SET live = false WHERE code = (SELECT code FROM orders WHERE live LIMIT 1)",
+		"UPDATE orders SET limit_price = limit_price + 0.1 WHERE code = (SELECT min(code::text)::uuid FROM orders WHERE live)",
+		"UPDATE orders SET status = 'open', live = true WHERE code = (SELECT code FROM orders WHERE reason IS NOT NULL LIMIT 1)",
+		"UPDATE orders SET live = false WHERE code = (SELECT max(code::text)::uuid FROM orders WHERE live AND reason IS NULL)",
 		"UPDATE positions SET cost = cost + 1 WHERE symbol = (SELECT symbol FROM positions WHERE amount <> 0 LIMIT 1)",
 		"UPDATE venue_balances SET balance = 0 WHERE account = 'external'",
 		"UPDATE customers SET broker = 'gamma' WHERE customer_code = 'C0'",
 		"UPDATE transactions SET status = 'pending' WHERE code = (SELECT code FROM transactions WHERE type = 'withdrawal' AND status <> 'pending' LIMIT 1)",
 	} {
-		tx, err := pool.Begin(ctx)
+		tag, err := pool.Exec(ctx, sabotage)
 		must(t, err)
-		tag, err := tx.Exec(ctx, sabotage)
-		must(t, err)
-		must(t, tx.Commit(ctx))
 		differences, err := readmodels.Compare(ctx, pool, o.State, last)
 		must(t, err)
-		if tag.RowsAffected() == 0 || len(differences) == 0 {
+		if tag.RowsAffected() == 0 || len(differences) <= told {
 			t.Errorf("%s: %d rows, differences %v", sabotage, tag.RowsAffected(), differences)
 		}
-		pool = projectiontest.Database(t)
-		apply(t, pool, "trading", readmodels.Trading(), o.Entries)
+		told = len(differences)
 	}
 }
 
@@ -77,6 +74,8 @@ func TestInvariantsAreHeld(t *testing.T) {
 	ctx := t.Context()
 	o := projectiontest.NewOwner(t, 21)
 	o.Play(600)
+	pool := projectiontest.Database(t)
+	apply(t, pool, "trading", readmodels.Trading(), o.Entries)
 	for what, sabotage := range map[string]string{
 		"records":       "DELETE FROM records WHERE sequence = 5",
 		"checkpoint":    "UPDATE checkpoints SET sequence = sequence - 1",
@@ -88,12 +87,13 @@ func TestInvariantsAreHeld(t *testing.T) {
 		"order":         "UPDATE orders SET filled_amount = filled_amount + 1 WHERE code = (SELECT order_code FROM trades LIMIT 1)",
 		"trade":         "DELETE FROM trades WHERE (sequence, ordinal) = (SELECT sequence, ordinal FROM trades LIMIT 1)",
 	} {
-		pool := projectiontest.Database(t)
-		apply(t, pool, "trading", readmodels.Trading(), o.Entries)
-		tag, err := pool.Exec(ctx, sabotage)
+		tx, err := pool.Begin(ctx)
 		must(t, err)
-		broken, err := readmodels.Broken(ctx, pool)
+		tag, err := tx.Exec(ctx, sabotage)
 		must(t, err)
+		broken, err := readmodels.Broken(ctx, tx)
+		must(t, err)
+		must(t, tx.Rollback(ctx))
 		if tag.RowsAffected() == 0 || !slices.ContainsFunc(broken, func(s string) bool { return len(s) > len(what) && s[:len(what)+1] == what+":" }) {
 			t.Errorf("%s: %d rows changed, found %v", what, tag.RowsAffected(), broken)
 		}

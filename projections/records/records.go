@@ -78,7 +78,7 @@ func Page(ctx context.Context, db projections.DB, name string, s projections.Spa
 // record as of a position past a later term never happened.
 func LastTaken(ctx context.Context, db projections.DB, name string) (sequence, asOf int64, err error) {
 	l := list(name)
-	l.Where.And("command_type = ?", journal.TypeTaken)
+	l.Where.And("command_type = '" + journal.TypeTaken + "'") // a literal, for the index that holds nothing else
 	l.Order = "sequence DESC"
 	r, found, asOf, err := l.One(ctx, db)
 	if !found {

@@ -16,6 +16,7 @@ CREATE TABLE records (
     system        text, -- the actor where no user is: "engine"
     PRIMARY KEY (journal, sequence)
 );
+CREATE INDEX records_taken ON records (journal, sequence) WHERE command_type = 'journal.taken';
 CREATE INDEX records_by_command ON records (command_id);
 -- Times never go back along the sequence, so this finds the sequences between two times.
 CREATE INDEX records_by_time ON records (journal, time, sequence);
