@@ -215,14 +215,6 @@ func (a answer) get(member string) string {
 	return fmt.Sprint(object[member])
 }
 
-// decode reads the body into v.
-func (a answer) decode(t testing.TB, v any) {
-	t.Helper()
-	if err := json.Unmarshal(a.Body, v); err != nil {
-		t.Fatalf("answer %d %s: %v", a.Status, a.Body, err)
-	}
-}
-
 // do sends a request as a user ("" for none) and holds the answer against the OpenAPI file. A body that is not a
 // string is sent as JSON. Headers come in pairs.
 func (v *venue) do(user, method, path string, body any, headers ...string) answer {

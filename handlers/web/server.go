@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -87,7 +88,7 @@ func recovered(log *slog.Logger) echo.MiddlewareFunc {
 				if r == nil {
 					return
 				}
-				if r == http.ErrAbortHandler {
+				if err, ok := r.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 					panic(r)
 				}
 				log.ErrorContext(c.Request().Context(), "panic", "request_id", RequestID(c), "panic", r, "stack", string(debug.Stack()))
