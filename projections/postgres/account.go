@@ -43,7 +43,7 @@ func chooseAccount(data string) (account, error) {
 		}
 		return account{name: name, uid: uid, gid: gid, other: true}, nil
 	}
-	return account{}, errors.New("Postgres does not run as root, and there is neither a user postgres nor nobody: run as an ordinary user, or give --database-url")
+	return account{}, errors.New("neither a user postgres nor nobody exists, and as root Postgres does not run: run as an ordinary user, or give --database-url")
 }
 
 // attributes makes a command run as the account, in a process group of its own

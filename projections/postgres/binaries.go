@@ -104,7 +104,7 @@ func downloadTo(ctx context.Context, cache string, logger *slog.Logger) (string,
 	if err != nil {
 		return "", err
 	}
-	defer lock.Unlock()
+	defer func() { _ = lock.Unlock() }()
 	if _, err := os.Stat(done); err == nil {
 		return binaries, nil // by another process meanwhile
 	}
@@ -115,7 +115,7 @@ func downloadTo(ctx context.Context, cache string, logger *slog.Logger) (string,
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { _ = os.RemoveAll(scratch) }()
 	logger.Info("no Postgres is installed; downloading one, once", "version", version, "to", target)
 	// The library can only fetch as the first half of starting a server. Its
 	// second half begins with emptying the data directory; below a device

@@ -104,11 +104,10 @@ func (c *cluster) initialize(ctx context.Context) (string, error) {
 	if err := c.account.writeFile(file, password+"\n"); err != nil {
 		return "", err
 	}
-	defer os.Remove(file)
-	command := c.run("initdb", "-D", fresh, "--username", superuser, "--pwfile", file,
+	defer func() { _ = os.Remove(file) }() // already moved if all went well
+	command := c.run(ctx, "initdb", "-D", fresh, "--username", superuser, "--pwfile", file,
 		"--encoding", "UTF8", "--locale", "C", "--auth", "scram-sha-256")
-	out, err := runBounded(ctx, command)
-	if err != nil {
+	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	if err := os.Rename(file, filepath.Join(fresh, passwordFile)); err != nil {
@@ -123,44 +122,32 @@ func (c *cluster) initialize(ctx context.Context) (string, error) {
 
 // run prepares one of the Postgres programs to run as the account, without this
 // process's PG… variables, away from the terminal's Ctrl-C.
-func (c *cluster) run(program string, arguments ...string) *exec.Cmd {
-	command := exec.Command(filepath.Join(c.binaries, program), arguments...)
+func (c *cluster) run(ctx context.Context, program string, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, filepath.Join(c.binaries, program), arguments...)
 	command.Dir = c.base
 	command.Env = []string{"PATH=" + c.binaries + ":/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=" + c.base}
 	command.SysProcAttr = c.account.attributes()
 	return command
 }
 
-// runBounded runs a short command to its end, or kills it when ctx ends.
-func runBounded(ctx context.Context, command *exec.Cmd) (string, error) {
-	var out strings.Builder
-	command.Stdout, command.Stderr = &out, &out
-	if err := command.Start(); err != nil {
-		return "", err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = command.Process.Kill() })
-	defer stop()
-	err := command.Wait()
-	return out.String(), errors.Join(err, ctx.Err())
-}
-
 // choosePort returns the last port at the first attempt, if it is free.
-func (c *cluster) choosePort(attempt int) (int, error) {
+func (c *cluster) choosePort(ctx context.Context, attempt int) (int, error) {
 	want := 0
 	if text, err := os.ReadFile(c.port); err == nil && attempt == 1 {
 		if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 16); err == nil {
 			want = int(n)
 		}
 	}
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", want))
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", want))
 	if err != nil && want != 0 {
-		listener, err = net.Listen("tcp", "127.0.0.1:0")
+		listener, err = config.Listen(ctx, "tcp", "127.0.0.1:0")
 	}
 	if err != nil {
 		return 0, err
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
+	port := listener.Addr().(*net.TCPAddr).Port
+	return port, listener.Close()
 }
 
 func (c *cluster) rememberPort(port int) error {

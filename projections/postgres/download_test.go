@@ -40,15 +40,15 @@ func TestDownload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := c.choosePort(1)
+	port, err := c.choosePort(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := c.launch(port)
+	p, err := c.launch(t.Context(), port)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.stop()
+	defer func() { _ = p.stop() }()
 	address := url.URL{Scheme: "postgres", User: url.UserPassword(superuser, password),
 		Host: "127.0.0.1:" + strconv.Itoa(port), Path: "/" + database}
 	if err := p.awaitAnswer(t.Context(), address); err != nil {

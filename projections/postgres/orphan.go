@@ -27,7 +27,7 @@ func (c *cluster) stopOrphan(ctx context.Context) error {
 	}
 	first, _, _ := strings.Cut(string(text), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(first))
-	if err != nil || pid <= 1 || !c.isServer(pid) {
+	if err != nil || pid <= 1 || !c.isServer(ctx, pid) {
 		// The process is gone, or its number belongs to another by now. In
 		// the second case Postgres would refuse to start because of this file.
 		return removeFile(lockFile)
@@ -40,7 +40,7 @@ func (c *cluster) stopOrphan(ctx context.Context) error {
 			return fmt.Errorf("stop process %d: %w", pid, err)
 		}
 		for limit := time.Now().Add(stopLimit); time.Now().Before(limit); {
-			if !c.isServer(pid) {
+			if !c.isServer(ctx, pid) {
 				return removeFile(lockFile)
 			}
 			select {
@@ -54,13 +54,13 @@ func (c *cluster) stopOrphan(ctx context.Context) error {
 }
 
 // isServer says whether the process is a Postgres whose data directory is ours.
-func (c *cluster) isServer(pid int) bool {
+func (c *cluster) isServer(ctx context.Context, pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
 	}
 	if _, err := os.Stat("/proc/self/cwd"); err != nil {
 		// Without /proc: the name alone. The pid file is in our directory.
-		out, err := exec.Command("ps", "-o", "comm=", "-p", strconv.Itoa(pid)).Output()
+		out, err := exec.CommandContext(ctx, "ps", "-o", "comm=", "-p", strconv.Itoa(pid)).Output()
 		return err == nil && strings.Contains(string(out), "postgres")
 	}
 	// A postmaster's working directory is its data directory. A process that

@@ -107,7 +107,7 @@ func (s *Server) open(ctx context.Context, dir string) error {
 	// Another process may take the port between our choice and Postgres's
 	// listen, so a few are tried.
 	for attempt := 1; ; attempt++ {
-		port, err := c.choosePort(attempt)
+		port, err := c.choosePort(ctx, attempt)
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (s *Server) open(ctx context.Context, dir string) error {
 			Scheme: "postgres", User: url.UserPassword(superuser, password),
 			Host: fmt.Sprintf("127.0.0.1:%d", port), Path: "/" + database, RawQuery: "sslmode=disable",
 		}
-		s.process, err = c.launch(port)
+		s.process, err = c.launch(ctx, port)
 		if err != nil {
 			return err
 		}

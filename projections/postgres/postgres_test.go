@@ -101,9 +101,10 @@ func TestStartStopStart(t *testing.T) {
 		"full_page_writes": "on", "listen_addresses": "127.0.0.1", "TimeZone": "UTC",
 	} {
 		sql := "select current_setting($1)"
-		if setting == "lc_collate" {
+		switch setting {
+		case "lc_collate":
 			sql = "select datcollate from pg_database where datname = current_database() and $1 <> ''"
-		} else if setting == "lc_ctype" {
+		case "lc_ctype":
 			sql = "select datctype from pg_database where datname = current_database() and $1 <> ''"
 		}
 		if got := ask[string](t, c, sql, setting); got != want {

@@ -24,7 +24,7 @@ type process struct {
 }
 
 // launch starts the postmaster with our settings.
-func (c *cluster) launch(port int) (*process, error) {
+func (c *cluster) launch(ctx context.Context, port int) (*process, error) {
 	log, err := os.OpenFile(c.log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,8 @@ func (c *cluster) launch(port int) (*process, error) {
 	} {
 		arguments = append(arguments, "-c", setting)
 	}
-	p := &process{command: c.run("postgres", arguments...), done: make(chan struct{})}
+	// It outlives the context that it was started with; stop ends it.
+	p := &process{command: c.run(context.WithoutCancel(ctx), "postgres", arguments...), done: make(chan struct{})}
 	p.command.Stdout, p.command.Stderr = log, log
 	endWithParent(p.command.SysProcAttr)
 	started := make(chan error)
@@ -105,7 +106,7 @@ func createDatabase(ctx context.Context, maintenance string) error {
 	if err != nil {
 		return err
 	}
-	defer connection.Close(ctx)
+	defer func() { _ = connection.Close(ctx) }()
 	var exists bool
 	if err := connection.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", database).Scan(&exists); err != nil || exists {
 		return err

@@ -171,14 +171,14 @@ func (b *Broker) listen(network, _ string) (net.Listener, error) {
 	if text, err := os.ReadFile(filepath.Join(b.dir, portFile)); err == nil {
 		port, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 16)
 		if err == nil && port > 0 {
-			l, err := net.Listen(network, net.JoinHostPort("127.0.0.1", strconv.FormatUint(port, 10)))
+			l, err := new(net.ListenConfig).Listen(context.Background(), network, net.JoinHostPort("127.0.0.1", strconv.FormatUint(port, 10)))
 			if err == nil {
 				return l, nil
 			}
 			b.logger.Info("the embedded broker's last port is taken; using another", "port", port)
 		}
 	}
-	return net.Listen(network, "127.0.0.1:0")
+	return new(net.ListenConfig).Listen(context.Background(), network, "127.0.0.1:0")
 }
 
 func (b *Broker) rememberPort() error {

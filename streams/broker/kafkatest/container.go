@@ -49,7 +49,7 @@ func startContainer(ctx context.Context, out io.Writer) (_ *Kafka, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("no Docker: %w", err)
 	}
-	defer provider.Close()
+	defer func() { _ = provider.Close() }()
 	check, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if err := provider.Health(check); err != nil {

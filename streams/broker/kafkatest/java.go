@@ -71,7 +71,7 @@ func artifacts(ctx context.Context, log io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer lock.Unlock()
+	defer func() { _ = lock.Unlock() }()
 	if _, err := os.Stat(done); err == nil {
 		return libraries, nil // by another process meanwhile
 	}
@@ -102,7 +102,7 @@ func runJava(ctx context.Context, java, libraries string) (_ *Kafka, err error) 
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
-	ports, err := freePorts(2)
+	ports, err := freePorts(ctx, 2)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,8 @@ func runJava(ctx context.Context, java, libraries string) (_ *Kafka, err error) 
 		return nil, err
 	}
 	defer output.Close()
-	command := exec.Command(java, append(append(serverOptions(), common...), serverClass, configuration)...)
+	// It outlives the context that it was started with; Close ends it.
+	command := exec.CommandContext(context.WithoutCancel(ctx), java, append(append(serverOptions(), common...), serverClass, configuration)...)
 	command.Stdout, command.Stderr = output, output
 	ended, err := startWithParent(command)
 	if err != nil {
@@ -169,14 +170,14 @@ func startWithParent(command *exec.Cmd) (<-chan struct{}, error) {
 }
 
 // freePorts returns loopback addresses that were free a moment ago.
-func freePorts(n int) ([]string, error) {
+func freePorts(ctx context.Context, n int) ([]string, error) {
 	var all []string
 	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}
-		defer listener.Close()
+		defer func() { _ = listener.Close() }() // held until all are chosen
 		all = append(all, listener.Addr().String())
 	}
 	return all, nil
