@@ -67,9 +67,18 @@ func Answer[E decide.Event](result journal.Result, cmd decide.Command) (E, error
 }
 
 // First reports whether the answer is the first one that the client's request had: it is the same status again for a
-// repeated Idempotency-Key, and another for a repeated reference_id.
+// repeated Idempotency-Key, and another for a repeated reference_id. A record that ends a sweep is the engine's and
+// holds no key: with a key it counts as that of the command whose sweep it ends.
 func First(result journal.Result, cmd decide.Command) bool {
-	return !result.Repeated || cmd.Kept.Key != "" && result.Entry.Record.Command.Kept.Key == cmd.Kept.Key
+	if !result.Repeated {
+		return true
+	}
+	if cmd.Kept.Key == "" {
+		return false
+	}
+	r := result.Entry.Record
+	_, ends := find[*domain.SweepFinished](r)
+	return r.Command.Kept.Key == cmd.Kept.Key || ends && r.Command.Actor.System != ""
 }
 
 // rejected is the answer to an order that the engine rejected.

@@ -97,9 +97,7 @@ func TestAnotherBrokersCustomer(t *testing.T) {
 			t.Errorf("%s %s changed something", r.Method, r.Path)
 		}
 	}
-	if got := v.Send("broker-b", "GET", "/orders?customer_code=A-1", "").Code(404, "UNKNOWN_CUSTOMER"); got == nil {
-		t.Fatal()
-	}
+	v.Send("broker-b", "GET", "/orders?customer_code=A-1", "").Code(404, "UNKNOWN_CUSTOMER")
 	v.Send("client-a", "POST", "/v1/customers", `{}`).Code(403, "FORBIDDEN")
 	v.Send("client-a", "PUT", a1+"/fee-profile/"+btc, `{"maker_fee":"0","taker_fee":"0"}`).Code(403, "FORBIDDEN")
 }

@@ -1,0 +1,123 @@
+package trading
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/schemas/conform"
+)
+
+func number(t *testing.T, s string) fixed.Decimal {
+	t.Helper()
+	d, err := fixed.ParseDecimal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestOrderTypes renders an order of every type in its REST form.
+func TestOrderTypes(t *testing.T) {
+	description, err := conform.NewOpenAPI(schemas.OpenAPI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const created = decide.Time(1_774_944_000_000_000)
+	for _, tt := range []struct {
+		kind order.Type
+		set  func(o *order.Order)
+		text string
+	}{
+		{order.Market, func(o *order.Order) { o.TimeInForce = order.IOC },
+			`"limit_price":null,"trigger_price":null,"stop_loss_price":null,"take_profit_price":null,"average_fill_price":null,"time_in_force":"IOC","expire_time":null`},
+		{order.Market, func(o *order.Order) { o.CashAmount, o.TimeInForce = 1000_00000000, order.IOC },
+			`"cash_amount":"1000","filled_quote":"0","limit_price":null`},
+		{order.Limit, func(o *order.Order) {
+			o.LimitPrice, o.TimeInForce, o.ExpireTime = number(t, "65000.0"), order.GTD, created+decide.Hour
+		}, `"limit_price":"65000.0","trigger_price":null,"stop_loss_price":null,"take_profit_price":null,"average_fill_price":null,"time_in_force":"GTD","expire_time":"2026-03-31T09:00:00.000000Z"`},
+		{order.StopLoss, func(o *order.Order) { o.TriggerPrice, o.TriggerPriceType = number(t, "64000.0"), order.TradePrice },
+			`"limit_price":null,"trigger_price":"64000.0","stop_loss_price":null,"take_profit_price":null,"trigger_price_type":"trade_price"`},
+		{order.StopLossLimit, func(o *order.Order) {
+			o.TriggerPrice, o.LimitPrice, o.TriggerPriceType = number(t, "64000.0"), number(t, "63990.0"), order.TradePrice
+		}, `"limit_price":"63990.0","trigger_price":"64000.0","stop_loss_price":null,"take_profit_price":null,"trigger_price_type":"trade_price"`},
+		{order.TakeProfit, func(o *order.Order) { o.TriggerPrice, o.TriggerPriceType = number(t, "66000.0"), order.TradePrice },
+			`"limit_price":null,"trigger_price":"66000.0","stop_loss_price":null,"take_profit_price":null,"trigger_price_type":"trade_price"`},
+		{order.TakeProfitLimit, func(o *order.Order) {
+			o.TriggerPrice, o.LimitPrice, o.TriggerPriceType = number(t, "66000.0"), number(t, "66010.0"), order.TradePrice
+		}, `"limit_price":"66010.0","trigger_price":"66000.0","stop_loss_price":null,"take_profit_price":null,"trigger_price_type":"trade_price"`},
+		{order.TakeProfitStopLoss, func(o *order.Order) {
+			o.StopLossPrice, o.TakeProfitPrice, o.TriggerPriceType = number(t, "64000.0"), number(t, "66000.0"), order.MarkPrice
+		}, `"limit_price":null,"trigger_price":null,"stop_loss_price":"64000.0","take_profit_price":"66000.0","trigger_price_type":"mark_price"`},
+	} {
+		o := order.Order{Code: decide.ID{4: 1}, CustomerCode: "A-1", Broker: "alpha", Symbol: "BTCUSDC_PERP", Action: order.Sell, Type: tt.kind,
+			Status: order.Open, Amount: number(t, "0.500"), FilledAmount: number(t, "0.000"), TimeInForce: order.GTC, ReferenceID: "r",
+			Created: created, Updated: created}
+		tt.set(&o)
+		text, err := json.Marshal(NewOrder(&o))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), tt.text) || !strings.Contains(string(text), `"type":"`+string(tt.kind)+`"`) {
+			t.Errorf("%s: %s, want %s", tt.kind, text, tt.text)
+		}
+		if strings.Contains(string(text), "alpha") {
+			t.Errorf("%s shows the broker: %s", tt.kind, text)
+		}
+		if err := description.Validate("/components/schemas/Order", text); err != nil {
+			t.Errorf("%s: %v", tt.kind, err)
+		}
+	}
+}
+
+func TestPercentRoundsUp(t *testing.T) {
+	for in, want := range map[string]string{"7.6923": "7.70", "5": "5.00", "5.00": "5.00", "5.0001": "5.01", "3.85": "3.85", "0.0100": "0.01", "12.5": "12.50"} {
+		if got := Percent(number(t, in)).String(); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestChange(t *testing.T) {
+	for _, tt := range []struct{ from, to, want string }{
+		{"100", "101", "1.00"}, {"100", "99", "-1.00"}, {"3", "4", "33.33"}, {"65000.0", "65000.0", "0.00"}, {"0.1", "12345.6", "12345500.00"},
+		{"10000", "10000.5", "0.00"}, {"10000", "10001.5", "0.02"}, {"3", "2", "-33.33"},
+	} {
+		if got := change(number(t, tt.from), number(t, tt.to)); got.String() != tt.want {
+			t.Errorf("from %s to %s: %s, want %s", tt.from, tt.to, got, tt.want)
+		}
+	}
+	if got := change(fixed.Decimal{}, number(t, "1")); got != nil {
+		t.Errorf("from nothing: %s", got)
+	}
+}
+
+func FuzzGlob(f *testing.F) {
+	f.Add("B*C", "BXC")
+	f.Add("**", "")
+	f.Add("*A*B", "XAYB")
+	f.Fuzz(func(t *testing.T, pattern, value string) {
+		if len(pattern) > 20 || len(value) > 20 || strings.Contains(value, "*") {
+			return
+		}
+		if got, want := glob(pattern, value), slow(pattern, value); got != want {
+			t.Errorf("glob(%q, %q) = %v, want %v", pattern, value, got, want)
+		}
+	})
+}
+
+// slow is the definition of what a pattern matches.
+func slow(pattern, value string) bool {
+	switch {
+	case pattern == "":
+		return value == ""
+	case pattern[0] == '*':
+		return slow(pattern[1:], value) || value != "" && slow(pattern, value[1:])
+	}
+	return value != "" && pattern[0] == value[0] && slow(pattern[1:], value[1:])
+}
