@@ -176,14 +176,14 @@ func LiquidationPrice(account Standing, e Exposure) int64 {
 		return equity < account.Maintenance.Sub(now.Maintenance).Add(then.Maintenance)
 	}
 	if e.Size > 0 {
-		lo, hi := int64(0), e.Contract.MarkTicks(e.Mark, fixed.Ceiling) // highest price that is below: lo always is
-		if hi < 1 || !below(1) {
+		lo, hi := int64(1), max(1, e.Contract.MarkTicks(e.Mark, fixed.Ceiling))
+		switch {
+		case !below(lo):
 			return 0
-		}
-		if below(hi) {
+		case below(hi):
 			return hi
 		}
-		for lo = 1; hi-lo > 1; {
+		for hi-lo > 1 { // below(lo) and not below(hi)
 			if mid := lo + (hi-lo)/2; below(mid) {
 				lo = mid
 			} else {
@@ -192,15 +192,15 @@ func LiquidationPrice(account Standing, e Exposure) int64 {
 		}
 		return lo
 	}
-	lo := e.Contract.MarkTicks(e.Mark, fixed.Floor)
+	lo := max(1, e.Contract.MarkTicks(e.Mark, fixed.Floor))
 	hi := highest(e, lo)
-	if below(max(lo, 1)) {
-		return max(lo, 1)
-	}
-	if hi <= lo || !below(hi) {
+	switch {
+	case below(lo):
+		return lo
+	case hi <= lo || !below(hi):
 		return 0
 	}
-	for hi-lo > 1 {
+	for hi-lo > 1 { // not below(lo), and below(hi)
 		if mid := lo + (hi-lo)/2; below(mid) {
 			hi = mid
 		} else {

@@ -69,6 +69,8 @@ func (i *Instrument) Check() []Fault {
 	wrong(!percentage(i.LimitBand) || i.LimitBand.Sign() == 0, "limit_band", "must be a percentage above 0 and at most 100, with at most 4 decimals")
 	wrong(!FeeInRange(i.MakerFee, true), "maker_fee", "must be from -%d to %d basis points with at most 4 decimals", maxFee, maxFee)
 	wrong(!FeeInRange(i.TakerFee, false), "taker_fee", "must be from 0 to %d basis points with at most 4 decimals", maxFee)
+	wrong(i.InitMarginReq.Trim().Scale > 2, "init_margin_req", "must have at most 2 decimals")
+	wrong(i.MaintMarginReq.Trim().Scale > 2, "maint_margin_req", "must have at most 2 decimals")
 	return append(faults, i.checkTiers()...)
 }
 

@@ -1,0 +1,174 @@
+package margin
+
+import (
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+)
+
+func number(s string) fixed.Decimal {
+	d, err := fixed.ParseDecimal(s)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// contract is an instrument whose marks do not come out even in units of 10⁻⁸.
+func contract(tiers []market.Tier) *market.Contract {
+	i := market.Instrument{Symbol: "ODDUSDC_PERP", Underlying: "ODD", QuoteCurrency: "USDC", SettlementCurrency: "USDC",
+		PriceTick: number("0.5"), AmountStep: number("0.001"), MinAmount: number("0.001"), MaxAmount: number("1000"), ContractSize: number("0.0003"),
+		InitMarginReq: tiers[0].InitMarginReq, MaintMarginReq: tiers[0].MaintMarginReq, MaxLeverage: 13, FundingIntervalSeconds: 3600,
+		PriceBand: number("5"), LimitBand: number("20"), MakerFee: number("2"), TakerFee: number("5"), Tiers: tiers}.Normal()
+	if faults := i.Check(); len(faults) > 0 {
+		panic(faults[0].Field + " " + faults[0].Message)
+	}
+	return market.NewContract(i)
+}
+
+// rat returns d as an exact fraction.
+func rat(d fixed.Decimal) *big.Rat {
+	r, _ := new(big.Rat).SetString(d.String())
+	return r
+}
+
+// rounded returns an exact amount in units of 10⁻⁸, rounded up or down.
+func rounded(r *big.Rat, up bool) fixed.Money {
+	r = new(big.Rat).Mul(r, big.NewRat(1e8, 1))
+	q, m := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int))
+	if up && m.Sign() > 0 {
+		q.Add(q, big.NewInt(1))
+	}
+	return fixed.Money(q.Int64())
+}
+
+// bracketed is the definition of the marginal tiers on exact fractions.
+func bracketed(value, floor *big.Rat, tiers []market.Tier, maintenance bool) *big.Rat {
+	sum, from := new(big.Rat), new(big.Rat)
+	for _, t := range tiers {
+		rate := rat(t.InitMarginReq)
+		if maintenance {
+			rate = rat(t.MaintMarginReq)
+		}
+		if rate.Quo(rate, big.NewRat(100, 1)); rate.Cmp(floor) < 0 {
+			rate = floor
+		}
+		to := value
+		if t.UpTo != 0 && rat(t.UpTo.Decimal()).Cmp(value) < 0 {
+			to = rat(t.UpTo.Decimal())
+		}
+		if part := new(big.Rat).Sub(to, from); part.Sign() > 0 {
+			sum.Add(sum, part.Mul(part, rate))
+			from = to
+		}
+	}
+	return sum
+}
+
+// TestRequirementsAgreeWithFractions holds the computation in integers against the formulas on exact fractions.
+func TestRequirementsAgreeWithFractions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tiers := []market.Tier{{UpTo: 10_000 * fixed.Unit, InitMarginReq: number("1.25"), MaintMarginReq: number("0.6")},
+			{UpTo: fixed.Money(12_345_67890123), InitMarginReq: number("7.1234"), MaintMarginReq: number("5")},
+			{InitMarginReq: number("50"), MaintMarginReq: number("33.3333")}}
+		tiers = tiers[rapid.IntRange(0, 2).Draw(t, "tiers"):]
+		if tiers[0].InitMarginReq.Scale > 2 {
+			tiers[0].InitMarginReq = number("7.12")
+		}
+		tiers[0].MaintMarginReq = number("0.6")
+		c := contract(tiers)
+		leverage := rapid.IntRange(1, 13).Draw(t, "leverage")
+		e := Exposure{Contract: c, Mark: rapid.Int64Range(1, 1e10).Draw(t, "mark"), Size: rapid.Int64Range(-1e7, 1e7).Draw(t, "size"),
+			Cost: fixed.Money(rapid.Int64Range(-1e14, 1e14).Draw(t, "cost")), Bids: fixed.Money(rapid.Int64Range(0, 1e14).Draw(t, "bids")),
+			Asks: fixed.Money(rapid.Int64Range(0, 1e14).Draw(t, "asks")), Floor: fixed.Leverage(leverage),
+			MaintenanceFloor: fixed.Leverage(leverage).Half(), TakerFee: rapid.Int64Range(0, 1e6).Draw(t, "fee")}
+		value := rat(c.MarkPrice(e.Mark))
+		value.Mul(value, rat(c.Amount(e.Size))).Mul(value, rat(c.ContractSize))
+		most := new(big.Rat).Abs(new(big.Rat).Add(value, rat(e.Bids.Decimal())))
+		if other := new(big.Rat).Abs(new(big.Rat).Sub(value, rat(e.Asks.Decimal()))); other.Cmp(most) > 0 {
+			most = other
+		}
+		absolute := new(big.Rat).Abs(value)
+		floor, half := big.NewRat(1, int64(leverage)), big.NewRat(1, 2*int64(leverage))
+		want := Requirements{Initial: rounded(bracketed(most, floor, tiers, false), true),
+			Fees: rounded(new(big.Rat).Mul(rat((e.Bids+e.Asks).Decimal()), big.NewRat(e.TakerFee, 1e8)), true)}
+		if e.Size != 0 {
+			want.Notional = rounded(absolute, false)
+			want.Unrealised = rounded(new(big.Rat).Sub(value, rat(e.Cost.Decimal())), false)
+			want.Used = rounded(bracketed(absolute, floor, tiers, false), true)
+			want.Maintenance = rounded(bracketed(absolute, half, tiers, true), true)
+		}
+		if got := e.Requirements(); got != want {
+			t.Fatalf("%+v\nis %+v,\nnot %+v", e, got, want)
+		}
+	})
+}
+
+// TestLiquidationPrice checks that equity is below maintenance at the price that is found, and not one tick before.
+func TestLiquidationPrice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := contract([]market.Tier{{UpTo: 100 * fixed.Unit, InitMarginReq: number("5"), MaintMarginReq: number("2.5")}, {InitMarginReq: number("20"), MaintMarginReq: number("10")}})
+		e := Exposure{Contract: c, Mark: rapid.Int64Range(1e6, 1e9).Draw(t, "mark"), Size: rapid.Int64Range(-1e6, 1e6).Draw(t, "size"),
+			Floor: fixed.Leverage(13), MaintenanceFloor: fixed.Leverage(26)}
+		account := Standing{Balance: fixed.Money(rapid.Int64Range(0, 1e12).Draw(t, "balance"))}
+		account.Add(e)
+		ticks := LiquidationPrice(account, e)
+		if e.Size == 0 {
+			if ticks != 0 {
+				t.Fatalf("no position is liquidated at %d", ticks)
+			}
+			return
+		}
+		liquidated := func(ticks int64) bool {
+			moved := e
+			moved.Mark = c.TickMarks(ticks)
+			then := Standing{Balance: account.Balance}
+			then.Add(moved)
+			return then.Risk() == Liquidation
+		}
+		better := int64(1) // a tick towards mark
+		if e.Size < 0 {
+			better = -1
+		}
+		switch {
+		case ticks == 0 && e.Size > 0 && liquidated(1):
+			t.Fatalf("there is a price, of 1 at least")
+		case ticks != 0 && !liquidated(ticks):
+			t.Fatalf("at %d it is not liquidated", ticks)
+		case ticks != 0 && account.Risk() != Liquidation && liquidated(ticks+better):
+			t.Fatalf("at %d it is liquidated already", ticks+better)
+		}
+	})
+}
+
+func TestRisk(t *testing.T) {
+	for _, c := range []struct {
+		balance, maintenance fixed.Money
+		risk                 RiskState
+		ratio                string
+	}{
+		{100, 0, Normal, "0.0000"}, {-5, 0, Normal, "0.0000"}, {100, 79, Normal, "0.7900"}, {100, 80, MarginCall, "0.8000"}, {100, 100, MarginCall, "1.0000"},
+		{100, 101, Liquidation, "1.0100"}, {0, 1, Liquidation, "9999.9999"}, {-1, 1, Liquidation, "9999.9999"}, {1, 1e9, Liquidation, "9999.9999"}, {3, 1, Normal, "0.3334"},
+	} {
+		s := Standing{Balance: c.balance, Maintenance: c.maintenance}
+		if s.Risk() != c.risk || s.Ratio().String() != c.ratio {
+			t.Errorf("%d of %d is %s, %s", c.maintenance, c.balance, s.Risk(), s.Ratio())
+		}
+	}
+}
+
+func TestFee(t *testing.T) {
+	for _, c := range []struct {
+		notional fixed.Money
+		parts    int64
+		want     fixed.Money
+	}{{1, 1, 1}, {1, -1, 0}, {1e8, 50_000, 50_000}, {1e8 + 1, 50_000, 50_001}, {1e8 + 1, -50_000, -50_000}, {0, 5, 0}, {5, 0, 0}} {
+		if got := Fee(c.notional, c.parts); got != c.want {
+			t.Errorf("%d parts of %d are %d, not %d", c.parts, c.notional, got, c.want)
+		}
+	}
+}
