@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,7 +29,9 @@ func Open(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("projections: the database URL: %w", err)
 	}
-	cfg.MaxConns = max(cfg.MaxConns, 16, int32(4*runtime.NumCPU()))
+	if !strings.Contains(url, "pool_max_conns") {
+		cfg.MaxConns = int32(min(max(16, 4*runtime.NumCPU()), 32)) // a server takes 100 by default, from all nodes
+	}
 	cfg.MaxConnIdleTime = 5 * time.Minute
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
