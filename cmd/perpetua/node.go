@@ -41,7 +41,8 @@ type node struct {
 	identity *follow.Fold
 	trading  *follow.Fold
 	pool     *pgxpool.Pool
-	runners  []*projections.Runner
+	runners  []*projections.Runner // by journal, identity first; they run where the node has the role
+	rows     []readModels          // where the rows of each journal stand
 	hub      *live.Hub
 	box      *seal.Box
 	metrics  *prometheus.Registry
@@ -49,6 +50,13 @@ type node struct {
 	listener net.Listener
 	server   *http.Server
 	ready    atomic.Bool
+}
+
+// readModels tells where the rows of a journal stand: a runner of them in this process, or a watch of the database.
+type readModels interface {
+	Wait(ctx context.Context, sequence int64) error
+	Position() journal.Position
+	Err() error
 }
 
 // nodeConfig is what a node needs of whoever starts it.
@@ -98,8 +106,13 @@ func openNode(ctx context.Context, c nodeConfig) (_ *node, err error) {
 		projections.NewRunner(n.pool, n.client, identity.Rules(), projectionsOf("identity")...),
 		projections.NewRunner(n.pool, n.client, trading.Rules(), projectionsOf("trading")...),
 	}
-	for _, r := range n.runners {
+	for i, r := range n.runners {
 		n.metrics.MustRegister(r)
+		if n.roles.projector {
+			n.rows = append(n.rows, r)
+		} else {
+			n.rows = append(n.rows, projections.Watch{Pool: n.pool, Journal: journalNames()[i]})
+		}
 	}
 	return n, n.wire()
 }

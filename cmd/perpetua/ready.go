@@ -36,7 +36,7 @@ func (n *node) awaitTip(ctx context.Context) error {
 		if err := fold.WaitTip(ctx); err != nil {
 			return fmt.Errorf("waiting for the follower of the journal %s: %w", r.Journal(), err)
 		}
-		if err := n.runners[i].Wait(ctx, fold.Position().Sequence); err != nil {
+		if err := n.rows[i].Wait(ctx, fold.Position().Sequence); err != nil {
 			return fmt.Errorf("waiting for the read models of the journal %s: %w", r.Journal(), err)
 		}
 	}

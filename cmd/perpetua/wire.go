@@ -63,9 +63,9 @@ func (n *node) wire() error {
 // tradingInterface says what the trading interface serves from.
 func (n *node) tradingInterface(auth *web.Auth) trade.Config {
 	return trade.Config{
-		Auth: auth, Journals: n.engine, Venue: n.trading, Records: trade.NewRecords(n.pool, n.runners[1]),
+		Auth: auth, Journals: n.engine, Venue: n.trading, Records: trade.NewRecords(n.pool, n.rows[1]),
 		Commands: []trade.CommandLog{
-			trade.NewCommandLog(n.pool, "identity", n.runners[0]), trade.NewCommandLog(n.pool, "trading", n.runners[1]),
+			trade.NewCommandLog(n.pool, "identity", n.rows[0]), trade.NewCommandLog(n.pool, "trading", n.rows[1]),
 		},
 		Now: time.Now,
 	}
@@ -84,7 +84,7 @@ func (n *node) adminInterface(auth *web.Auth) admin.Config {
 		c.Tails = append(c.Tails, tail)
 		c.Readers = append(c.Readers,
 			admin.Reader{Name: "fold", Journal: name, Position: fold.Position, Err: fold.Err},
-			admin.Reader{Name: "projections", Journal: name, Position: n.runners[i].Position, Err: n.runners[i].Err})
+			admin.Reader{Name: "projections", Journal: name, Position: n.rows[i].Position, Err: n.rows[i].Err})
 	}
 	return c
 }
