@@ -132,6 +132,7 @@ func TestDescribedLimits(t *testing.T) {
 		fmt.Sprintf("| %d KiB |", l.MessageBytes>>10), fmt.Sprintf("topics in a request | %d |", maxTopics),
 		fmt.Sprintf("| %v a second, %d at once |", l.RequestsPerSecond, l.RequestBurst),
 		fmt.Sprintf("after %d in a row", l.RequestExcess), fmt.Sprintf("subscriptions of a connection | %d |", l.Subscriptions),
+		"| connections of a node | 16,384 |", fmt.Sprintf("for %v seconds and is then answered 503", readyWait.Seconds()),
 		"(2,048 messages, 8 MiB)", "| 1,000,000 |", fmt.Sprintf("at most %d bytes", maxID),
 		fmt.Sprintf("pings every %v seconds", l.PingEvery.Seconds()), fmt.Sprintf("came for %v.", l.PongWait.Seconds()),
 	} {
@@ -139,7 +140,7 @@ func TestDescribedLimits(t *testing.T) {
 			t.Errorf("the description does not say %q", want)
 		}
 	}
-	if l.QueueMessages != 2048 || l.QueueBytes != 8<<20 || l.ResumeRecords != 1_000_000 {
+	if l.Connections != 16384 || l.QueueMessages != 2048 || l.QueueBytes != 8<<20 || l.ResumeRecords != 1_000_000 {
 		t.Error("the limits are not as described")
 	}
 }

@@ -25,6 +25,8 @@ type Follower interface {
 	Listen(call func(e journal.Entry, s decide.State))
 	// Wait returns once a sequence is applied, or with the error that ended the fold.
 	Wait(ctx context.Context, sequence int64) error
+	// WaitTip returns once everything is applied that the log holds now.
+	WaitTip(ctx context.Context) error
 }
 
 // Verifier judges tokens; *web.Tokens is one.
@@ -58,6 +60,7 @@ type Hub struct {
 	melody    *melody.Melody
 	serving   sync.WaitGroup  // handlers, and what they started
 	resuming  chan struct{}   // holds a token for each subscription that reads the log
+	ready     chan struct{}   // closed once the fold has reached the log's end
 	ctx       context.Context // ends with the hub
 	cancel    context.CancelFunc
 
@@ -81,7 +84,7 @@ func New(cfg Config) *Hub {
 		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens, log: cfg.Log,
 		wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), metrics: newMetrics(), melody: melody.New(),
 		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),
-		resuming: make(chan struct{}, maxResuming),
+		resuming: make(chan struct{}, maxResuming), ready: make(chan struct{}),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	if h.wrap == nil {
@@ -121,8 +124,17 @@ func (h *Hub) socketError(socket *melody.Session, err error) {
 	h.logger.Debug("socket", "remote", socket.RemoteAddr(), "error", err)
 }
 
-// Run waits for the fold to fail, ends the subscriptions then, and returns when the context ends.
+// Run lets connections in once the fold has reached the log's end, ends the subscriptions if the fold fails, and
+// returns nil when the context ends. It is called once.
 func (h *Hub) Run(ctx context.Context) error {
+	for h.follower.WaitTip(ctx) != nil && h.failure() == nil { // otherwise the brokers don't answer, or there is no log yet
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(tipRetry):
+		}
+	}
+	close(h.ready)
 	err := h.follower.Wait(ctx, math.MaxInt64)
 	if ctx.Err() == nil {
 		h.fail(err)
@@ -131,11 +143,27 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
+// tipRetry is how long it takes until the log's end is asked for again.
+const tipRetry = 200 * time.Millisecond
+
+// failure returns the error that ended the fold, or nil while it goes on.
+func (h *Hub) failure() error {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	if err := h.follower.Wait(ended, math.MaxInt64); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
 // fail ends every subscription: the log behind them can't be read.
 func (h *Hub) fail(err error) {
-	h.logger.Error("the journal can't be followed; live subscriptions end", "journal", h.journal, "error", err)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.failed {
+		return
+	}
+	h.logger.Error("the journal can't be followed; live subscriptions end", "journal", h.journal, "error", err)
 	h.failed = true
 	for s := range h.sessions {
 		for _, sub := range s.subscriptions {
@@ -210,6 +238,9 @@ func (h *Hub) expel(sub *subscription, code Code, message string) {
 // Close ends every connection in an orderly way: what is queued is written, then a close frame with the code 1001.
 // When the context ends, what is left is cut.
 func (h *Hub) Close(ctx context.Context) error {
+	if err := h.failure(); err != nil {
+		h.fail(err) // the node may stop for that very reason, before Run got to say it
+	}
 	h.mu.Lock()
 	first := !h.closing
 	h.closing = true

@@ -414,3 +414,49 @@ func TestWithdrawnInstrument(t *testing.T) {
 	v.place(limit("A2", eth, order.Buy, "1", "1000"))
 	c.Next("a trade", func(m livetest.Message) bool { return m.Channel == "market-trades:"+eth && m.Op == "" })
 }
+
+// TestNobodySeesTheReplay connects while the node still replays the log: the handshake waits until that is over.
+func TestNobodySeesTheReplay(t *testing.T) {
+	v := emptyVenue(t, live.Limits{}, nil)
+	came := make(chan *livetest.Client)
+	go func() {
+		c, _, err := livetest.TryDial(t, v.url, v.reader("alpha"))
+		if err != nil {
+			t.Error(err)
+			close(came)
+			return
+		}
+		c.Send(livetest.Request{Op: "subscribe", Args: []string{"balance-changes"}})
+		came <- c
+	}()
+	v.fill()
+	select {
+	case <-came:
+		t.Fatal("connected before the end of the replay")
+	default:
+	}
+	close(v.tip)
+	if c := <-came; c != nil {
+		c.Next("the acknowledgement", func(m livetest.Message) bool { return m.Op == "subscribed" })
+		v.do(trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: "A1", Currency: "USDC", Amount: fixed.Unit})
+		if m := c.Next("a deposit", onBalance); m.Fields()["amount"] != "1" {
+			t.Errorf("%s", m.Raw)
+		}
+	}
+}
+
+// TestStoppingForABrokenLog stops a node whose fold has failed, as main does: clients hear of the reason first.
+func TestStoppingForABrokenLog(t *testing.T) {
+	v := newVenue(t, live.Limits{}, nil)
+	c := v.dial("")
+	c.Subscribe("orderbook-stream:" + btc)
+	v.fail(errors.New("LOG_DIVERGED"))
+	if err := v.hub.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Closed()
+	all := c.Messages()
+	if last := all[len(all)-1]; last.Code != string(live.OrderbookUpstreamError) {
+		t.Errorf("%s", last.Raw)
+	}
+}

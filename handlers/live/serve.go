@@ -32,6 +32,10 @@ func (h *Hub) Serve(c echo.Context) error {
 		hub: h, subscriptions: make(map[string]*subscription), drained: make(chan struct{}, 1),
 		bucket: newBucket(h.limits.RequestsPerSecond, h.limits.RequestBurst, time.Now()),
 	}
+	if err := h.admit(r.Context()); err != nil {
+		return err
+	}
+	defer h.dismiss()
 	s.ctx, s.cancel = context.WithCancel(h.ctx)
 	defer s.cancel()
 	if headers := r.Header.Values(echo.HeaderAuthorization); len(headers) > 0 {
@@ -45,10 +49,6 @@ func (h *Hub) Serve(c echo.Context) error {
 		}
 		s.who, s.token = p, token
 	}
-	if err := h.admit(); err != nil {
-		return err
-	}
-	defer h.dismiss()
 	w := hijacker{c.Response(), func(nc net.Conn) net.Conn {
 		s.conn = &conn{Conn: h.wrap(nc), tooBig: s.tooBig}
 		return s.conn
@@ -59,7 +59,22 @@ func (h *Hub) Serve(c echo.Context) error {
 	return nil
 }
 
-func (h *Hub) admit() error {
+// readyWait is how long a handshake waits for a node that has just started.
+const readyWait = 5 * time.Second
+
+// admit lets a connection in. Before the fold has reached the log's end nobody gets in: what a starting node replays
+// is not what happens.
+func (h *Hub) admit(ctx context.Context) error {
+	timeout := time.NewTimer(readyWait)
+	defer timeout.Stop()
+	select {
+	case <-h.ready:
+	case <-timeout.C:
+		return web.Unavailable("NOT_READY", "The server has not caught up with the log yet.", time.Second)
+	case <-h.ctx.Done():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing {

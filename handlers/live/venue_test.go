@@ -29,7 +29,7 @@ const (
 // venue is a trading journal in memory with a hub that follows it: records are decided and folded by the real rules.
 // It is a live.Follower and a live.Log.
 type venue struct {
-	t   *testing.T
+	t   testing.TB
 	hub *live.Hub
 	url string
 
@@ -41,6 +41,7 @@ type venue struct {
 	err       error
 	broken    error // of Read
 	clock     decide.Time
+	tip       chan struct{} // closed once the fold has caught up
 
 	tokens
 }
@@ -73,11 +74,27 @@ func (s *tokens) Verify(token string) (*web.Principal, error) {
 
 // newVenue starts a hub over a venue with two instruments and the customers A1 and A2 of broker alpha and B1 of beta,
 // each with a million.
-func newVenue(t *testing.T, limits live.Limits, wrap live.Wrap) *venue {
+func newVenue(t testing.TB, limits live.Limits, wrap live.Wrap) *venue {
 	t.Helper()
-	v := &venue{t: t, state: trading.NewState(), applied: make(chan struct{}),
+	v := emptyVenue(t, limits, wrap)
+	v.fill()
+	close(v.tip)
+	return v
+}
+
+// emptyVenue starts a hub over a journal that still has to be replayed.
+func emptyVenue(t testing.TB, limits live.Limits, wrap live.Wrap) *venue {
+	t.Helper()
+	v := &venue{t: t, state: trading.NewState(), applied: make(chan struct{}), tip: make(chan struct{}),
 		clock: decide.TimeOf(time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC))}
 	v.hub = live.New(live.Config{Follower: v, Journal: "trading", Tokens: v, Log: v, Wrap: wrap, Limits: limits})
+	v.serve()
+	return v
+}
+
+// fill lists the instruments and registers the customers.
+func (v *venue) fill() {
+	v.t.Helper()
 	v.evolve(decide.Recorded{Type: "journal.genesis", Actor: decide.Engine}, decide.Decision{Outcome: decide.Accepted,
 		Events: []decide.Event{&journal.Genesis{Journal: "trading", Partitions: 1}}})
 	for _, symbol := range []string{btc, eth} {
@@ -88,8 +105,6 @@ func newVenue(t *testing.T, limits live.Limits, wrap live.Wrap) *venue {
 		v.do(trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: code, Broker: brokerOf(code)})
 		v.do(trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: code, Currency: "USDC", Amount: 1_000_000 * fixed.Unit})
 	}
-	v.serve()
-	return v
 }
 
 func brokerOf(customer string) string {
@@ -227,6 +242,16 @@ func (v *venue) Wait(ctx context.Context, sequence int64) error {
 			return ctx.Err()
 		case <-applied:
 		}
+	}
+}
+
+// WaitTip implements live.Follower.
+func (v *venue) WaitTip(ctx context.Context) error {
+	select {
+	case <-v.tip:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

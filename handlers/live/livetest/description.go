@@ -21,8 +21,22 @@ var payloads = map[string]string{
 	"orderbook-stream snapshot": "BookSnapshot", "orderbook-stream update": "BookUpdate", "market-trades": "MarketTrade",
 }
 
+// checked remembers what was as described: readers of one topic get the same messages.
+var checked sync.Map
+
 // Check holds a message against the AsyncAPI file.
 func Check(m Message) error {
+	if _, known := checked.Load(string(m.Raw)); known {
+		return nil
+	}
+	if err := check(m); err != nil {
+		return err
+	}
+	checked.Store(string(m.Raw), nil)
+	return nil
+}
+
+func check(m Message) error {
 	doc, err := description()
 	if err != nil {
 		return err
