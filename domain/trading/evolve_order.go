@@ -1,0 +1,166 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// order takes over an order as it is after the record.
+func (f *fold) order(after *order.Order) {
+	o := f.orders[after.Code]
+	h := f.holding(after.CustomerCode, after.Symbol)
+	if after.Status == order.Canceled {
+		f.canceled++
+	}
+	if after.ReferenceID != after.Code.String() {
+		h.account.references.note(f.at, after.ReferenceID, f.command.Kept.Fingerprint, !after.Status.Live())
+	}
+	if o != nil {
+		f.release(o)
+	}
+	if !after.Status.Live() {
+		f.recent.add(after.Code, h.account)
+		if o != nil {
+			f.drop(o)
+		}
+		return
+	}
+	c := h.instrument.contract
+	amount, _ := c.Steps(after.Amount)
+	done, _ := c.Steps(after.FilledAmount)
+	if after.CashAmount != 0 {
+		amount = c.MaxSteps
+	}
+	price := int64(0)
+	if after.Type.Limited() {
+		price, _ = c.Ticks(after.LimitPrice)
+	}
+	if o == nil {
+		o = f.enter(h, after)
+	}
+	remaining := amount - done
+	moves := !o.Resting() || price != o.Price || remaining > o.Remaining && amount > o.Value.amount
+	v := &o.Value
+	v.amount, v.filledQuote, v.updated = amount, after.FilledQuote, after.Updated
+	f.expire(o, after.ExpireTime)
+	f.touch(h.instrument, o.Side, price)
+	if after.Code == f.active {
+		f.unrest(o)
+		o.Price, o.Remaining = price, remaining
+		return
+	}
+	if moves {
+		f.unrest(o)
+		o.Price, o.Remaining = price, remaining
+		h.instrument.book.Add(o)
+		if v.reduceOnly && !h.has(o) {
+			h.reduceOnly = append(h.reduceOnly, o)
+		}
+	} else {
+		h.instrument.book.Resize(o, remaining)
+	}
+	f.reserve(o)
+}
+
+// enter makes a live order.
+func (f *fold) enter(h *holding, after *order.Order) *resting {
+	o := &resting{Side: sideOf(after.Action), Value: live{code: after.Code, holding: h, cash: after.CashAmount,
+		created: after.Created, kind: intern(after.Type), tif: intern(after.TimeInForce), postOnly: after.PostOnly, reduceOnly: after.ReduceOnly}}
+	if after.ReferenceID != after.Code.String() {
+		o.Value.reference = after.ReferenceID
+	}
+	f.orders[after.Code] = o
+	a := h.account
+	o.Value.prev = a.last
+	if a.last == nil {
+		a.first = o
+	} else {
+		a.last.Value.next = o
+	}
+	a.last = o
+	a.liveOrders++
+	return o
+}
+
+// drop forgets a live order that became final.
+func (f *fold) drop(o *resting) {
+	f.unrest(o)
+	v := &o.Value
+	a := v.holding.account
+	if v.prev == nil {
+		a.first = v.next
+	} else {
+		v.prev.Value.next = v.next
+	}
+	if v.next == nil {
+		a.last = v.prev
+	} else {
+		v.next.Value.prev = v.prev
+	}
+	v.prev, v.next = nil, nil
+	a.liveOrders--
+	f.cancelEntry(v.due)
+	delete(f.orders, v.code)
+	for n, r := range v.holding.reduceOnly {
+		if r == o {
+			v.holding.reduceOnly = append(v.holding.reduceOnly[:n], v.holding.reduceOnly[n+1:]...)
+			break
+		}
+	}
+}
+
+// unrest takes an order out of the book if it rests there.
+func (f *fold) unrest(o *resting) {
+	if o.Resting() {
+		i := o.Value.holding.instrument
+		f.touch(i, o.Side, o.Price)
+		i.book.Remove(o)
+	}
+}
+
+// release takes out of the holding what the order reserved.
+func (f *fold) release(o *resting) {
+	bids, asks := reserve(o)
+	h := o.Value.holding
+	h.bids, h.asks = h.bids.Sub(bids), h.asks.Sub(asks)
+}
+
+// reserve adds to the holding what the order reserves.
+func (f *fold) reserve(o *resting) {
+	bids, asks := reserve(o)
+	h := o.Value.holding
+	h.bids, h.asks = h.bids.Add(bids), h.asks.Add(asks)
+}
+
+// expire puts the order's time on the due list, or changes it there.
+func (f *fold) expire(o *resting, at decide.Time) {
+	v := &o.Value
+	if v.due != nil && v.due.time == at || v.due == nil && at == 0 {
+		return
+	}
+	f.cancelEntry(v.due)
+	v.due = nil
+	if at != 0 {
+		v.due = &dueEntry{time: at, kind: dueExpiry, order: o}
+		f.due.push(v.due)
+	}
+}
+
+func (h *holding) has(o *resting) bool {
+	for _, r := range h.reduceOnly {
+		if r == o {
+			return true
+		}
+	}
+	return false
+}
+
+// intern returns the constant that equals a decoded word, so that orders do not keep the records they came from alive.
+func intern[T order.Type | order.TimeInForce](word T) T {
+	for _, known := range [...]string{"limit", "GTC", "market", "IOC", "GTD", "FOK"} {
+		if string(word) == known {
+			return T(known)
+		}
+	}
+	return word
+}
