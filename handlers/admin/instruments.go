@@ -3,6 +3,7 @@ package admin
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -95,11 +96,7 @@ func (h *Handler) listInstrument(c echo.Context) error {
 	}
 	i.MinAmount = body.OptionalDecimal("min_amount", web.Positive).Or(i.AmountStep)
 	i = i.Normal()
-	for _, f := range i.Check() {
-		if !body.Faulty(f.Field) {
-			body.Fault(f.Field, web.InvalidValue, f.Field+" "+f.Message)
-		}
-	}
+	addFaults(body, i.Check())
 	if err := body.Done(); err != nil {
 		return err
 	}
@@ -112,6 +109,20 @@ func (h *Handler) listInstrument(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusCreated, newInstrument(&e.Instrument))
+}
+
+// addFaults names what is wrong with the instrument where the request says it, once for each field.
+func addFaults(body *web.Form, faults []market.Fault) {
+	for _, f := range faults {
+		field := f.Field
+		if single, ok := strings.CutPrefix(field, "tiers[0]."); ok && !body.Has("tiers") {
+			field = single
+		}
+		if field == "min_amount" && !body.Has(field) && body.Faulty("amount_step") || body.Faulty(field) {
+			continue // it follows from a fault that is named already
+		}
+		body.Fault(field, web.InvalidValue, field+" "+f.Message)
+	}
 }
 
 func statuses() []string {

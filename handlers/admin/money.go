@@ -14,12 +14,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// transfer is what a deposit or withdrawal says.
+// transfer is what a deposit or withdrawal says. Fingerprints in the log are made of its JSON form, and are remembered
+// for ever, so its members never change.
 type transfer struct {
-	CustomerCode string
-	Currency     string
-	Amount       fixed.Money
-	ReferenceID  string
+	CustomerCode string      `json:"customer_code"`
+	Currency     string      `json:"currency"`
+	Amount       fixed.Money `json:"amount"`
+	ReferenceID  string      `json:"reference_id"`
 }
 
 func readTransfer(c echo.Context) (transfer, *web.Form, error) {
@@ -42,7 +43,7 @@ func (h *Handler) makeDeposit(c echo.Context) error {
 		return err
 	}
 	ask := venue.MakeDeposit(t)
-	return h.transfer(c, venue.CommandMakeDeposit, &ask, body, http.StatusCreated)
+	return h.transfer(c, venue.CommandMakeDeposit, &ask, http.StatusCreated, t, body)
 }
 
 func (h *Handler) requestWithdrawal(c echo.Context) error {
@@ -51,7 +52,7 @@ func (h *Handler) requestWithdrawal(c echo.Context) error {
 		return err
 	}
 	ask := venue.RequestWithdrawal(t)
-	return h.transfer(c, venue.CommandRequestWithdrawal, &ask, body, http.StatusCreated)
+	return h.transfer(c, venue.CommandRequestWithdrawal, &ask, http.StatusCreated, t, body)
 }
 
 func (h *Handler) completeWithdrawal(c echo.Context) error {
@@ -59,7 +60,7 @@ func (h *Handler) completeWithdrawal(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.transfer(c, venue.CommandCompleteWithdrawal, &venue.CompleteWithdrawal{Code: code}, nil, http.StatusOK)
+	return h.transfer(c, venue.CommandCompleteWithdrawal, &venue.CompleteWithdrawal{Code: code}, http.StatusOK, code)
 }
 
 func (h *Handler) cancelWithdrawal(c echo.Context) error {
@@ -67,7 +68,7 @@ func (h *Handler) cancelWithdrawal(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.transfer(c, venue.CommandCancelWithdrawal, &venue.CancelWithdrawal{Code: code}, nil, http.StatusOK)
+	return h.transfer(c, venue.CommandCancelWithdrawal, &venue.CancelWithdrawal{Code: code}, http.StatusOK, code)
 }
 
 // withdrawalCode reads the route's code. What is not a UUID names no withdrawal.
@@ -83,14 +84,14 @@ func withdrawalCode(c echo.Context) (decide.ID, error) {
 }
 
 // transfer submits what is about one deposit or withdrawal, and answers with it. A repeated reference_id is answered
-// 200, where the first answer was 201.
-func (h *Handler) transfer(c echo.Context, command string, ask any, body *web.Form, status int) error {
-	cmd, err := web.NewCommand(c, command, ask, body)
+// 200, where the first answer was 201. The fingerprint is that of the normal form of the request.
+func (h *Handler) transfer(c echo.Context, command string, ask any, status int, normal any, forms ...*web.Form) error {
+	cmd, err := web.NewCommand(c, command, ask, forms...)
 	if err != nil {
 		return err
 	}
 	if cmd.Kept.Fingerprint != "" {
-		cmd.Kept.Fingerprint = trading.Fingerprint(ask)
+		cmd.Kept.Fingerprint = trading.Fingerprint(normal)
 	}
 	result, err := web.Submit(c, h.cfg.Journals, tradingJournal, cmd)
 	if err != nil {

@@ -102,14 +102,14 @@ func (h *Handler) registerUser(c echo.Context) error {
 		Username:     body.String("username", usernameRule),
 		Broker:       body.String("broker", brokerRule),
 		CustomerCode: body.OptionalString("customer_code", web.CustomerCode).Value,
-		Scopes:       distinct(body, "scopes", body.Strings("scopes", web.OneOf(identity.Scopes()...))),
+		Scopes:       scopes(body),
 		IsActive:     body.OptionalBool("is_active").Or(true),
 		IsVerified:   body.OptionalBool("is_verified").Or(true),
 		RateLimit:    rateLimit(body),
 	}
 	password := body.String("password", passwordRule)
-	if len(ask.Scopes) == 0 && !body.Faulty("scopes") {
-		body.Fault("scopes", web.Required, "at least one scope is needed")
+	if !body.Has("scopes") {
+		body.Fault("scopes", web.Required, "the field is required")
 	}
 	if err := body.Done(); err != nil {
 		return err
@@ -140,15 +140,10 @@ func (h *Handler) changeUser(c echo.Context) error {
 		CustomerCode:   body.OptionalString("customer_code", web.CustomerCode).Pointer(),
 		RateLimit:      rateLimit(body),
 		ClearRateLimit: body.Null("rate_limit"),
+		Scopes:         scopes(body),
 	}
 	if body.Null("customer_code") {
 		ask.CustomerCode = new(string)
-	}
-	if scopes := body.OptionalStrings("scopes", web.OneOf(identity.Scopes()...)); scopes.Set {
-		ask.Scopes = distinct(body, "scopes", scopes.Value)
-		if len(ask.Scopes) == 0 {
-			body.Fault("scopes", web.Required, "at least one scope is needed")
-		}
 	}
 	password := body.OptionalString("password", passwordRule)
 	if !slices.ContainsFunc([]string{"is_active", "is_verified", "scopes", "password"}, body.Has) &&
@@ -267,12 +262,17 @@ func rateLimit(f *web.Form) *identity.RateLimit {
 	return &limit
 }
 
-func distinct(f *web.Form, name string, values []string) []string {
-	for i, v := range values {
-		if slices.Contains(values[:i], v) {
-			f.Fault(name, web.InvalidValue, v+" is given more than once")
+// scopes reads the scopes, if there are any: at least one, and none twice.
+func scopes(f *web.Form) []string {
+	given := f.OptionalStrings("scopes", web.OneOf(identity.Scopes()...))
+	if given.Set && len(given.Value) == 0 {
+		f.Fault("scopes", web.Required, "at least one scope is needed")
+	}
+	for i, s := range given.Value {
+		if slices.Contains(given.Value[:i], s) {
+			f.Fault("scopes", web.InvalidValue, s+" is given more than once")
 			break
 		}
 	}
-	return values
+	return given.Value
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
@@ -146,21 +147,39 @@ func timeInForce(ask *domain.PlaceOrder, cash bool) order.TimeInForce {
 	return ask.Type.DefaultTimeInForce(cash)
 }
 
-// fingerprint tells whether two order entries are the same: it covers all that they say, with defaults spelled out and
-// numbers trimmed, so that a client which writes "1" one time and "1.0" the next means one order.
-func fingerprint(ask *domain.PlaceOrder) string {
-	same := *ask
-	same.TimeInForce = timeInForce(ask, ask.CashAmount != 0)
-	same.TriggerPriceType = ask.Type.Trigger()
-	for _, d := range []*fixed.Decimal{&same.Amount, &same.LimitPrice, &same.TriggerPrice, &same.StopLossPrice, &same.TakeProfitPrice} {
-		*d = d.Trim()
-	}
-	return Fingerprint(&same)
+// normalOrder is an order entry with its defaults spelled out and its numbers trimmed: a client which writes "1" one
+// time and "1.0" the next means one order. Fingerprints in the log are made of its JSON form, so its members never
+// change; a new one is left out where it is empty.
+type normalOrder struct {
+	CustomerCode     string        `json:"customer_code"`
+	Symbol           string        `json:"symbol"`
+	Action           string        `json:"action"`
+	Type             string        `json:"type"`
+	Amount           fixed.Decimal `json:"amount"`
+	CashAmount       fixed.Money   `json:"cash_amount"`
+	LimitPrice       fixed.Decimal `json:"limit_price"`
+	TriggerPrice     fixed.Decimal `json:"trigger_price"`
+	StopLossPrice    fixed.Decimal `json:"stop_loss_price"`
+	TakeProfitPrice  fixed.Decimal `json:"take_profit_price"`
+	TriggerPriceType string        `json:"trigger_price_type"`
+	TimeInForce      string        `json:"time_in_force"`
+	ExpireTime       decide.Time   `json:"expire_time"`
+	PostOnly         bool          `json:"post_only"`
+	ReduceOnly       bool          `json:"reduce_only"`
+	Leverage         int           `json:"leverage"`
+	ReferenceID      string        `json:"reference_id"`
 }
 
-// Fingerprint is the hash of all that a command asks for.
-func Fingerprint(ask any) string {
-	text, err := json.Marshal(ask)
+func normal(ask *domain.PlaceOrder) normalOrder {
+	return normalOrder{ask.CustomerCode, ask.Symbol, string(ask.Action), string(ask.Type), ask.Amount.Trim(), ask.CashAmount,
+		ask.LimitPrice.Trim(), ask.TriggerPrice.Trim(), ask.StopLossPrice.Trim(), ask.TakeProfitPrice.Trim(),
+		string(ask.Type.Trigger()), string(timeInForce(ask, ask.CashAmount != 0)), ask.ExpireTime, ask.PostOnly, ask.ReduceOnly,
+		ask.Leverage, ask.ReferenceID}
+}
+
+// Fingerprint is the hash of all that a request says, in a form of which two requests for the same thing have the same.
+func Fingerprint(normal any) string {
+	text, err := json.Marshal(normal)
 	if err != nil {
 		panic("trading: a command has no JSON form: " + err.Error()) // plain fields only
 	}

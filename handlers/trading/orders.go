@@ -29,7 +29,7 @@ func (h *Handler) placeOrder(c echo.Context) error {
 		return err
 	}
 	if cmd.Kept.Fingerprint != "" {
-		cmd.Kept.Fingerprint = fingerprint(ask)
+		cmd.Kept.Fingerprint = Fingerprint(normal(ask))
 	}
 	result, err := web.Submit(c, h.journals, journalName, cmd)
 	if err != nil {

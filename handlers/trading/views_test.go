@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
 )
@@ -71,6 +72,36 @@ func TestOrderTypes(t *testing.T) {
 		}
 		if err := description.Validate("/components/schemas/Order", text); err != nil {
 			t.Errorf("%s: %v", tt.kind, err)
+		}
+	}
+}
+
+// TestFingerprintsStay what they are, since the log remembers them.
+func TestFingerprintsStay(t *testing.T) {
+	ask := domain.PlaceOrder{CustomerCode: "A-1", Symbol: "BTCUSDC_PERP", Action: order.Buy, Type: order.Limit, Amount: number(t, "1"),
+		LimitPrice: number(t, "65000"), ReferenceID: "r-1", Leverage: 5}
+	const want = "f4029cdadfe7509ae0df0f0b00298c0b"
+	if got := Fingerprint(normal(&ask)); got != want {
+		t.Errorf("fingerprint %s, want %s", got, want)
+	}
+	spelled := ask
+	spelled.Amount, spelled.LimitPrice, spelled.TimeInForce = number(t, "1.000"), number(t, "65000.0"), order.GTC
+	if got := Fingerprint(normal(&spelled)); got != want {
+		t.Errorf("in other words: %s, want %s", got, want)
+	}
+	for name, change := range map[string]func(*domain.PlaceOrder){
+		"customer": func(a *domain.PlaceOrder) { a.CustomerCode = "A-2" }, "symbol": func(a *domain.PlaceOrder) { a.Symbol = "X" },
+		"action": func(a *domain.PlaceOrder) { a.Action = order.Sell }, "type": func(a *domain.PlaceOrder) { a.Type = order.StopLossLimit },
+		"amount": func(a *domain.PlaceOrder) { a.Amount.Coef++ }, "cash": func(a *domain.PlaceOrder) { a.CashAmount++ },
+		"price": func(a *domain.PlaceOrder) { a.LimitPrice.Coef++ }, "trigger": func(a *domain.PlaceOrder) { a.TriggerPrice.Coef++ },
+		"stop": func(a *domain.PlaceOrder) { a.StopLossPrice.Coef++ }, "take": func(a *domain.PlaceOrder) { a.TakeProfitPrice.Coef++ },
+		"time in force": func(a *domain.PlaceOrder) { a.TimeInForce = order.FOK }, "expiry": func(a *domain.PlaceOrder) { a.ExpireTime++ },
+		"post_only": func(a *domain.PlaceOrder) { a.PostOnly = true }, "reduce_only": func(a *domain.PlaceOrder) { a.ReduceOnly = true },
+		"leverage": func(a *domain.PlaceOrder) { a.Leverage++ }, "reference": func(a *domain.PlaceOrder) { a.ReferenceID = "r-2" },
+	} {
+		other := ask
+		if change(&other); Fingerprint(normal(&other)) == want {
+			t.Errorf("another %s has the same fingerprint", name)
 		}
 	}
 }
