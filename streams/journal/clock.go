@@ -33,7 +33,6 @@ type steady struct {
 	clock   Clock
 	wall    time.Time     // the last reading that was followed …
 	elapsed time.Duration // … and the monotonic clock then
-	jumped  bool
 }
 
 func newSteady(c Clock) *steady {

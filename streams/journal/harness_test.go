@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -307,7 +306,6 @@ type running struct {
 	t    *testing.T
 	stop context.CancelFunc
 	done chan struct{}
-	once sync.Once
 	err  error
 }
 

@@ -18,7 +18,7 @@ type Metrics struct {
 	Commands     *prometheus.CounterVec   // commands answered, by result
 	Skipped      *prometheus.CounterVec   // records that readers skipped
 	Alarms       *prometheus.CounterVec   // what an operator should look at, by kind
-	AppliedIndex *prometheus.GaugeVec     // the sequence that an owner has acknowledged
+	Acknowledged *prometheus.GaugeVec     // the sequence that an owner has acknowledged
 }
 
 // NewMetrics returns collectors that are registered nowhere yet.
@@ -46,13 +46,13 @@ func NewMetrics() *Metrics {
 		Commands:     counter("commands_total", "Commands answered, by result.", "result"),
 		Skipped:      counter("skipped_records_total", "Records in the topic that are not valid."),
 		Alarms:       counter("alarms_total", "Events that an operator should look at, by kind.", "kind"),
-		AppliedIndex: gauge("acknowledged_sequence", "The last acknowledged sequence of an owned partition."),
+		Acknowledged: gauge("acknowledged_sequence", "The last acknowledged sequence of an owned partition."),
 	}
 }
 
 func (m *Metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{m.Appends, m.AppendTime, m.Window, m.WindowBytes, m.Held, m.Queue, m.Terms, m.TermEnds,
-		m.Serving, m.Commands, m.Skipped, m.Alarms, m.AppliedIndex}
+		m.Serving, m.Commands, m.Skipped, m.Alarms, m.Acknowledged}
 }
 
 // Describe implements prometheus.Collector.

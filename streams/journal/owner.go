@@ -105,7 +105,7 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 			appendTime: m.AppendTime.WithLabelValues(name), window: m.Window.WithLabelValues(name),
 			windowBytes: m.WindowBytes.WithLabelValues(name), held: m.Held.WithLabelValues(name),
 			queue: m.Queue.WithLabelValues(name), serving: m.Serving.WithLabelValues(name),
-			acknowledged: m.AppliedIndex.WithLabelValues(name),
+			acknowledged: m.Acknowledged.WithLabelValues(name),
 		},
 		clock:   newSteady(cfg.Client.cfg.Clock),
 		queue:   make(chan *request, queueCommands),

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -90,15 +91,21 @@ func (o *Owner) Submit(ctx context.Context, c decide.Command) (Result, error) {
 	return result, err
 }
 
+// outcomeLabel names an answer for the metrics.
 func outcomeLabel(err error) string {
-	switch err.(type) {
-	case nil:
+	var (
+		refused     *RefusedError
+		notAccepted *NotAcceptedError
+		unknown     *OutcomeUnknownError
+	)
+	switch {
+	case err == nil:
 		return "answered"
-	case *RefusedError:
+	case errors.As(err, &refused):
 		return "refused"
-	case *NotAcceptedError:
+	case errors.As(err, &notAccepted):
 		return "not_accepted"
-	case *OutcomeUnknownError:
+	case errors.As(err, &unknown):
 		return "outcome_unknown"
 	}
 	return "failed"

@@ -214,8 +214,11 @@ func TestAConnectionThatBreaksChangesNothing(t *testing.T) {
 			}
 		})
 	}
-	for range 5 {
-		<-time.After(10 * time.Millisecond)
+	for n := range 5 {
+		o.until("some more is done", func() bool {
+			end, err := r.client.Tip(r.context(), "trading", 0)
+			return err == nil && end > int64(50*n)
+		})
 		g.cut()
 	}
 	wg.Wait()
