@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -384,5 +386,32 @@ func TestAReplayGivesTheSameBytes(t *testing.T) {
 		if err != nil || !bytes.Equal(again, e.Value) {
 			t.Errorf("record %d again is %s, %v", e.Record.Sequence, again, err)
 		}
+	}
+}
+
+func TestAChangeOfThePartitionsLeaderChangesNothing(t *testing.T) {
+	r := newFake(t, kfake.NumBrokers(3))
+	o := r.owner("n1").ready()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 100 {
+				o.do(command(&add{"a", 1}))
+			}
+		})
+	}
+	for n := range 6 {
+		o.until("some more is done", func() bool { return r.fake.PartitionInfo(r.topic(), 0).HighWatermark > int64(100*n) })
+		leader := r.fake.LeaderFor(r.topic(), 0)
+		if err := r.fake.MoveTopicPartition(r.topic(), 0, (leader+1)%3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wg.Wait()
+	if got, at := o.total("a"); got != "800" || at != 801 {
+		t.Errorf("total %s at %d", got, at)
+	}
+	if term, _ := o.Serving(); term != 1 {
+		t.Errorf("term %d", term)
 	}
 }
