@@ -1,0 +1,71 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// OpenBeside returns a pool whose tables are in a schema of their own, which it creates, so that a corrected
+// projection can be rebuilt there with Migrate and a runner while the live rows are being read. Switch then puts the
+// new rows in the place of the old ones.
+func OpenBeside(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
+	live, err := Open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	defer live.Close()
+	if _, err := live.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schema}.Sanitize()); err != nil {
+		return nil, fmt.Errorf("projections: creating the schema %s: %w", schema, err)
+	}
+	cfg := live.Config()
+	cfg.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("projections: opening the schema %s: %w", schema, err)
+	}
+	return pool, nil
+}
+
+// Switch drops the live tables and puts those of the schema in their place, in one transaction: readers see the old
+// rows or the new ones. The runner of the schema must have stopped; the live one finds its checkpoint moved and goes
+// on from the new one.
+func Switch(ctx context.Context, live *pgxpool.Pool, schema string) error {
+	err := pgx.BeginFunc(ctx, live, func(tx pgx.Tx) error {
+		var current string
+		if err := tx.QueryRow(ctx, "SELECT current_schema()").Scan(&current); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, "SELECT table_name::text FROM information_schema.tables WHERE table_schema = $1 ORDER BY 1", schema)
+		if err != nil {
+			return err
+		}
+		tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+		if len(tables) == 0 {
+			return fmt.Errorf("the schema %s has no tables", schema)
+		}
+		// Runners and readers come to the checkpoint first, so they wait here and never for each other.
+		if _, err := tx.Exec(ctx, "LOCK TABLE "+pgx.Identifier{current, "checkpoints"}.Sanitize()); err != nil {
+			return err
+		}
+		for _, table := range tables {
+			if _, err := tx.Exec(ctx, "DROP TABLE IF EXISTS "+pgx.Identifier{current, table}.Sanitize()); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, "ALTER TABLE "+pgx.Identifier{schema, table}.Sanitize()+" SET SCHEMA "+pgx.Identifier{current}.Sanitize()); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Exec(ctx, "DROP SCHEMA "+pgx.Identifier{schema}.Sanitize())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("projections: switching to the schema %s: %w", schema, err)
+	}
+	return nil
+}
