@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -288,5 +290,56 @@ func TestReadersAcceptAnySize(t *testing.T) {
 	all := r.all()
 	if len(all) != 4 || string(all[2].Value) != string(result.Entry.Value) {
 		t.Errorf("%d records", len(all))
+	}
+}
+
+// TestAReaderGoesBackToItsPosition counts how often a reader asks where the log ends, which it does only before it
+// fetches the record at its position again.
+func TestAReaderGoesBackToItsPosition(t *testing.T) {
+	r := newFake(t)
+	o := r.owner("n1").ready()
+	last := o.do(command(&add{"a", 1})).Entry.Value
+	g := newGate()
+	reader := journal.NewReader(r.newClient(nil, g), r.rules, 0, journal.Before)
+	defer reader.Close()
+	read := func(sequence int64) {
+		t.Helper()
+		for reader.Position().Sequence < sequence {
+			if _, err := reader.Poll(r.context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	read(2)
+	var asked atomic.Int64
+	r.fake.ControlKey(int16(kmsg.ListOffsets), func(kmsg.Request) (kmsg.Response, error, bool) {
+		r.fake.KeepControl()
+		asked.Add(1)
+		return nil, nil, false
+	})
+	times := func(what string, want int64) {
+		t.Helper()
+		// Two readers, this one and the owner's own, ask where the log begins and where it ends.
+		if got := asked.Swap(0); got != 2*2*want {
+			t.Errorf("%s: two readers asked %d times, which is not %d times back", what, got, want)
+		}
+	}
+	o.do(command(&add{"a", 1}))
+	read(3)
+	times("a valid record", 0)
+	r.produce(last, []byte("x"), []byte("y"), last)
+	o.do(command(&add{"a", 1}))
+	read(4)
+	times("a run of four foreign values", 1)
+	o.do(command(&add{"a", 1}))
+	r.produce([]byte("z"))
+	o.do(command(&add{"a", 1}))
+	read(6)
+	times("another run", 1)
+	g.cut()
+	o.do(command(&add{"a", 1}))
+	read(7)
+	if asked.Load() == 0 {
+		t.Error("it did not go back after a broken connection")
 	}
 }
