@@ -29,6 +29,8 @@ type testJournal struct {
 	records []testRecord
 	// The sums of all postings by account, to hold the balances in the postings against.
 	sums map[string]fixed.Money
+	// pause is how long each step of a pending command takes.
+	pause decide.Time
 }
 
 // testRecord is a record as the log would hold it.
@@ -62,10 +64,15 @@ func (j *testJournal) stamp() decide.Stamp {
 // the command: those of the record that finishes it.
 func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 	j.t.Helper()
-	before := j.state.Digest()
+	// The digest walks the whole state: later in a long story, now and then is enough.
+	look := len(j.records) < 50 || len(j.records)%16 == 0
+	var before [32]byte
+	if look {
+		before = j.state.Digest()
+	}
 	c.ID = decide.ID{0xc, byte(len(j.records) >> 16), byte(len(j.records) >> 8), byte(len(j.records))}
 	d, err := j.state.Decide(j.stamp(), c)
-	if j.state.Digest() != before {
+	if look && j.state.Digest() != before {
 		j.t.Fatalf("Decide changed the state")
 	}
 	if err != nil {
@@ -82,6 +89,7 @@ func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 		if j.state.Due(j.now) != decide.Blocking {
 			j.t.Fatalf("a pending command does not block")
 		}
+		j.now += j.pause
 		next := j.step(false)
 		if next.Finishes == c.ID {
 			return next, nil

@@ -110,6 +110,8 @@ func (s *scenario) run(line string) {
 		}
 	case "step":
 		s.step(s.accept("single"))
+	case "steps-take":
+		s.pause = s.span(s.word())
 	case "set-aside":
 		s.testJournal.append(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, s.state.SetAside(s.stamp(), "it failed"))
 	case "position", "balance", "available", "withdrawable", "order", "orders", "book", "venue", "last", "margin", "status", "profile":
