@@ -2,12 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-
-	"golang.org/x/sync/errgroup"
-
-	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // adminCommand runs one of the operator's commands that do not go through the interface.
@@ -28,57 +23,33 @@ func adminCommand(ctx context.Context, args []string, std stdio) error {
 // own, and keeps the passwords in users.json in the data folder. It joins the engines for as long as that takes, so
 // it is run before `perpetua serve` is.
 func bootstrapCommand(ctx context.Context, args []string, std stdio) error {
-	s, err := parseSettings("admin bootstrap", args, std, nil)
+	m, err := joinCluster("admin bootstrap", args, std)
 	if err != nil {
 		return err
 	}
-	if err := s.needCluster(); err != nil {
-		return err
-	}
-	log, err := newLogger(s, std.err)
-	if err != nil {
-		return err
-	}
-	folder, err := openDataFolder(s.Data)
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	id, err := folder.nodeID(s.NodeID)
-	if err != nil {
-		return err
-	}
-	client, err := newAdminClient(s, s.brokers(), log)
-	if err != nil {
-		return err
-	}
-	fresh, err := emptyIdentity(ctx, client)
-	client.Close()
-	if err != nil {
-		return err
-	}
-	box, err := seal.Open(seal.Options{Folder: folder.dir, Value: s.MasterKey, Create: fresh})
-	if err != nil {
-		return err
-	}
-	n, err := openNode(ctx, nodeConfig{settings: s, log: log, id: id, roles: allRoles(), brokers: s.brokers(),
-		databaseURL: s.DatabaseURL, box: box})
+	defer m.folder.Close()
+	n, err := m.open(ctx, allRoles(), true)
 	if err != nil {
 		return err
 	}
 	defer n.close()
 	working, done := context.WithCancel(ctx)
 	defer done()
-	g, running := errgroup.WithContext(working)
-	g.Go(func() error { return n.run(running) })
-	g.Go(func() error {
-		defer done()
-		return n.bootstrap(running, folder.path("users.json"), s.Demo)
+	path := m.folder.path("users.json")
+	err = n.runUntil(working, func(ctx context.Context) error {
+		if err := n.bootstrap(ctx, path, m.settings.Demo); err != nil {
+			return err
+		}
+		done()
+		return nil
 	})
-	if err := g.Wait(); err != nil && !(errors.Is(err, context.Canceled) && ctx.Err() == nil) {
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "users and their passwords are in %s\n", folder.path("users.json"))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	fmt.Fprintf(std.out, "users and their passwords are in %s\n", path)
 	return nil
 }
 

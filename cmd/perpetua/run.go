@@ -9,8 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -78,16 +76,7 @@ func (p *program) run(ctx context.Context) (err error) {
 	}
 	defer n.close()
 
-	g, running := errgroup.WithContext(ctx)
-	g.Go(func() error { return n.run(running) })
-	g.Go(func() error {
-		err := p.open(running, n, folder, services)
-		if running.Err() != nil {
-			return nil // stopped before it was ready; the reason, if any, is the node's
-		}
-		return err
-	})
-	err = g.Wait()
+	err = n.runUntil(ctx, func(ctx context.Context) error { return p.open(ctx, n, folder, services) })
 	return errors.Join(err, removeIfThere(folder.path("run.json")))
 }
 

@@ -7,59 +7,35 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/perpetua-exchange/perpetua/handlers/login"
-	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // serveCommand runs one node in chosen roles on a given Kafka and Postgres. It creates and seeds nothing: `perpetua
 // migrate` and `perpetua admin bootstrap` do.
 func serveCommand(ctx context.Context, args []string, std stdio) error {
-	s, err := parseSettings("serve", args, std, nil)
+	m, err := joinCluster("serve", args, std)
 	if err != nil {
 		return err
 	}
-	if err := s.needCluster(); err != nil {
-		return err
-	}
-	chosen, err := parseRoles(s.Roles)
+	defer m.folder.Close()
+	chosen, err := parseRoles(m.settings.Roles)
 	if err != nil {
 		return err
 	}
-	log, err := newLogger(s, std.err)
-	if err != nil {
-		return err
-	}
-	folder, err := openDataFolder(s.Data)
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	id, err := folder.nodeID(s.NodeID)
-	if err != nil {
-		return err
-	}
-	client, err := newAdminClient(s, s.brokers(), log)
-	if err != nil {
-		return err
-	}
-	err = client.CheckTopics(ctx, journalNames()...)
-	client.Close()
-	if err != nil {
-		return err
-	}
-	box, err := seal.Open(seal.Options{Folder: folder.dir, Value: s.MasterKey})
-	if err != nil {
-		return err
-	}
-	n, err := openNode(ctx, nodeConfig{settings: s, log: log, id: id, roles: chosen, brokers: s.brokers(),
-		databaseURL: s.DatabaseURL, box: box})
+	n, err := m.open(ctx, chosen, false)
 	if err != nil {
 		return err
 	}
 	defer n.close()
+	return n.runUntil(ctx, n.becomeReady)
+}
+
+// runUntil runs the node, and open beside it, which is to make it ready. What open fails with counts only while the
+// node runs: after that, the node's own error is the reason.
+func (n *node) runUntil(ctx context.Context, open func(context.Context) error) error {
 	g, running := errgroup.WithContext(ctx)
 	g.Go(func() error { return n.run(running) })
 	g.Go(func() error {
-		if err := n.becomeReady(running); running.Err() == nil {
+		if err := open(running); running.Err() == nil {
 			return err
 		}
 		return nil
