@@ -35,7 +35,7 @@ func (s *State) cancelAll(at decide.Stamp, c decide.Command, ask *CancelAll) (de
 			return decide.Decision{}, err
 		}
 	}
-	return w.open(at, nil), nil
+	return w.open(at, nil, s.limit.others), nil
 }
 
 // withdrawInstrument decides that an instrument is no longer listed, and the end of its orders.
@@ -50,12 +50,12 @@ func (s *State) withdrawInstrument(at decide.Stamp, c decide.Command, ask *Withd
 	after := i.contract.Instrument
 	after.Status = market.Withdrawn
 	w := &sweep{kind: SweepWithdrawal, command: c.Recorded(), symbol: i, reason: order.InstrumentHalted}
-	return w.open(at, []decide.Event{&InstrumentWithdrawn{after}}), nil
+	return w.open(at, []decide.Event{&InstrumentWithdrawn{after}}, s.limit.others), nil
 }
 
-// open decides the first record of a mass cancel, which is the only one if all fits.
-func (w *sweep) open(at decide.Stamp, events []decide.Event) decide.Decision {
-	orders, more := w.take(maxChanges)
+// open decides the first record of a mass cancel, of at most n orders, which is the only one if all fits.
+func (w *sweep) open(at decide.Stamp, events []decide.Event, n int) decide.Decision {
+	orders, more := w.take(n)
 	for _, o := range orders {
 		events = append(events, ended(o, at, order.Canceled, w.reason))
 	}

@@ -37,7 +37,7 @@ func (s *State) NextDue() (decide.Time, bool) {
 
 // Step decides the next piece of due work. It implements decide.State.
 func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
-	n := maxChanges
+	n := s.limit.others
 	if single {
 		n = 1
 	}
@@ -112,7 +112,7 @@ func (s *State) stepTaker(at decide.Stamp, single bool) decide.Decision {
 	if o.Value.reduceOnly {
 		t.capTo(reducible(t.party.size, action(o.Side)))
 	}
-	limit := recordBounds
+	limit := s.limit
 	if single {
 		limit = bounds{1, 1, 1}
 	}

@@ -31,6 +31,8 @@ type testJournal struct {
 	sums map[string]fixed.Money
 	// pause is how long each step of a pending command takes.
 	pause decide.Time
+	// single makes every step take one entry only.
+	single bool
 }
 
 // testRecord is a record as the log would hold it.
@@ -90,7 +92,7 @@ func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 			j.t.Fatalf("a pending command does not block")
 		}
 		j.now += j.pause
-		next := j.step(false)
+		next := j.step(j.single)
 		if next.Finishes == c.ID {
 			return next, nil
 		}
@@ -102,7 +104,7 @@ func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 func (j *testJournal) drain() {
 	j.t.Helper()
 	for j.state.Due(j.now) != decide.Nothing {
-		j.step(false)
+		j.step(j.single)
 	}
 }
 

@@ -1,6 +1,8 @@
 package trading
 
 import (
+	"math"
+
 	"github.com/perpetua-exchange/perpetua/domain/book"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/margin"
@@ -36,10 +38,11 @@ const (
 // bounds limit what a walk may put into a record.
 type bounds struct{ fills, others, size int }
 
-var (
-	recordBounds = bounds{maxFills, maxChanges, maxRecord - nextBytes}
-	unbounded    = bounds{1 << 62, 1 << 62, 1 << 62}
-)
+// recordBounds are those of a record.
+func recordBounds() bounds { return bounds{maxFills, maxChanges, maxRecord - nextBytes} }
+
+// unbounded lets a walk go to its end.
+func unbounded() bounds { return bounds{math.MaxInt, math.MaxInt, math.MaxInt} }
 
 // walk lets the taker trade with what rests on the other side, best price first and at one price in order of arrival.
 // Orders past their time are expired on the way and the taker's own ones canceled, so that nothing is left in its way

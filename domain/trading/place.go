@@ -187,12 +187,12 @@ func (d *draft) opposite(t *taker, others bool) *resting {
 func (d *draft) execute(t *taker, slot int, c decide.Recorded) (decide.Decision, error) {
 	before := d.standing(t.party)
 	d.releaseOld(t)
-	why := d.walk(t, recordBounds)
+	why := d.walk(t, d.state.limit)
 	first := *t
 	d.write()
 	if why == stopFull {
 		d.quiet = true
-		why = d.walk(t, unbounded)
+		why = d.walk(t, unbounded())
 	}
 	rests := t.fate(why)
 	if reason := d.judge(t, before, rests); reason != "" {

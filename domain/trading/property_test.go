@@ -17,6 +17,12 @@ import (
 func TestRandomCommands(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &randomVenue{T: t, testJournal: newTestJournal(t)}
+		if rapid.Bool().Draw(t, "small records") { // so that much goes on in steps
+			r.state.limit.fills = rapid.IntRange(1, 4).Draw(t, "fills")
+			r.state.limit.others = rapid.IntRange(1, 4).Draw(t, "other changes")
+			r.single = rapid.Bool().Draw(t, "single steps")
+			r.pause = decide.Time(rapid.Int64Range(0, 1_000_000).Draw(t, "pause"))
+		}
 		r.open()
 		for range rapid.IntRange(1, 120).Draw(t, "commands") {
 			r.command()

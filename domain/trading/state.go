@@ -60,6 +60,7 @@ type State struct {
 	running     *sweep
 	memory      decide.Memory
 	sources     map[string]applied
+	limit       bounds // of a record
 	tracking    bool
 	changes     []touchedLevel
 }
@@ -71,6 +72,7 @@ type applied struct{ source, sequence int64 }
 func NewState() *State {
 	return &State{
 		rules:       1,
+		limit:       recordBounds(),
 		instruments: make(map[string]*instrument),
 		accounts:    make(map[string]*account),
 		orders:      make(map[decide.ID]*resting),
