@@ -141,7 +141,7 @@ func (r *randomVenue) place() {
 	case 6:
 		ask.PostOnly = true
 	case 7:
-		ask.Amount, ask.CashAmount = fixed.Decimal{}, fixed.Money(rapid.Int64Range(1, 5_000e8).Draw(r.T, "cash"))
+		ask.Amount, ask.CashAmount = fixed.Decimal{}, fixed.Money(rapid.Int64Range(1, 5_000).Draw(r.T, "cash"))*fixed.Unit/3
 	}
 	if rapid.IntRange(0, 5).Draw(r.T, "with leverage") == 0 {
 		ask.Leverage = rapid.IntRange(1, 13).Draw(r.T, "leverage")
