@@ -23,6 +23,10 @@ func TestEndToEnd(t *testing.T) {
 	}
 	d.within(t, "Agreement", func(t *testing.T) { testAgreement(t, d, listeners) })
 	d.within(t, "Journal", func(t *testing.T) { testJournal(t, d) })
+	d.within(t, "Isolation", func(t *testing.T) { testIsolation(t, d, listeners) })
+	d.within(t, "OneAccount", func(t *testing.T) { testOneAccount(t, d, listeners) })
+	d.within(t, "Repeats", func(t *testing.T) { testRepeats(t, d) })
+	d.within(t, "Positions", func(t *testing.T) { testPositions(t, d) })
 }
 
 // open gives the instruments prices and makes the customers and a user who sees ANNA's account only.

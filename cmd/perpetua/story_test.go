@@ -49,9 +49,15 @@ func (d *desk) order(t *testing.T, status int, path, body string, pairs ...strin
 }
 
 // answered sends a request and checks its answer, an object.
-func (d *desk) answered(t *testing.T, status int, user, method, path string, body any, pairs ...string) (f fields) {
+func (d *desk) answered(t *testing.T, status int, user, method, path string, body any, pairs ...string) fields {
 	t.Helper()
-	d.must(status, user, method, path, body).decode(t, &f)
+	return d.answeredWith(t, status, user, method, path, body, nil, pairs...)
+}
+
+// answeredWith is answered with headers of the request, in pairs.
+func (d *desk) answeredWith(t *testing.T, status int, user, method, path string, body any, headers []string, pairs ...string) (f fields) {
+	t.Helper()
+	d.must(status, user, method, path, body, headers...).decode(t, &f)
 	f.has(t, pairs...)
 	return f
 }
