@@ -76,7 +76,12 @@ func (p *program) run(ctx context.Context) (err error) {
 	}
 	defer n.close()
 
-	err = n.runUntil(ctx, func(ctx context.Context) error { return p.open(ctx, n, folder, services) })
+	err = n.runUntil(ctx, func(ctx context.Context) error {
+		if err := p.open(ctx, n, folder, services); err != nil {
+			return err
+		}
+		return services.supervise(ctx)
+	})
 	return errors.Join(err, removeIfThere(folder.path("run.json")))
 }
 

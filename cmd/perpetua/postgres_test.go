@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestPostgresDies kills the embedded Postgres under a running venue. Writes go on, reads that need the rows are
+// answered 503, and once Postgres is back they see what was written meanwhile.
+func TestPostgresDies(t *testing.T) {
+	v := startVenue(t)
+	v.fund("10000", "ANNA")
+	db := v.database()
+	var postmaster string
+	err := db.QueryRow(context.Background(), `SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)`).Scan(&postmaster)
+	db.Close(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(postmaster))
+	if err != nil || pid == os.Getpid() {
+		t.Fatalf("postmaster %q: %v", postmaster, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	placed := v.must(201, "broker-a", http.MethodPost, "/v1/customers/ANNA/orders",
+		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.100","limit_price":"65000.0"}`)
+	code := placed.get("code")
+	waitFor(t, "the order in the rows", func() bool {
+		a := v.do("broker-a", http.MethodGet, "/v1/customers/ANNA/orders", nil)
+		if a.Status != http.StatusOK && a.Status != http.StatusServiceUnavailable {
+			t.Fatalf("while Postgres is away: %d %s", a.Status, a.Body)
+		}
+		return strings.Contains(string(a.Body), code)
+	})
+}
