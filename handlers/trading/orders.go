@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/projections/orders"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -107,13 +108,28 @@ func (h *Handler) changeOrder(c echo.Context, command string, ask any, code deci
 	}
 	result, err := web.Submit(c, h.journals, journalName, cmd)
 	if err != nil {
-		return err
+		return h.finishedLongAgo(c, err, code)
 	}
 	o := changedOrder(result.Entry.Record, code)
 	if o == nil {
 		return Unanswered(result, cmd)
 	}
 	return c.JSON(http.StatusOK, NewOrder(o))
+}
+
+// finishedLongAgo tells an order that never was from one that finished so long ago that the engine has forgotten it.
+// About the second the read models know.
+func (h *Handler) finishedLongAgo(c echo.Context, err error, code decide.ID) error {
+	var refusal *decide.Refusal
+	if !errors.As(err, &refusal) || refusal.Code != "UNKNOWN_ORDER" {
+		return err
+	}
+	scope := orders.Scope{Broker: web.PrincipalOf(c).Broker, CustomerCode: web.Param(c, "customer_code")}
+	o, found, _, lookup := h.records.OrderByCode(c.Request().Context(), scope, code)
+	if lookup != nil || !found || o.Status.Live() {
+		return err
+	}
+	return web.Conflict("ORDER_NOT_LIVE", "The order is "+string(o.Status)+".")
 }
 
 // cancelOrders cancels all of a customer's orders, or those of one instrument. Its answer follows the last step.

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
 // entry is the body of a limit order, with more fields if there are any.
@@ -207,4 +209,62 @@ func TestCancelAllAfter(t *testing.T) {
 	v.Advance(6 * decide.Second)
 	v.Send("broker-b", "POST", b1+"/cancel-all-after", `{"timeout_seconds":0}`).Want(200) // whatever comes next drains what is due
 	want(t, v.Send("broker-a", "GET", a1+"/orders/"+order, "").Want(200), "status", "canceled", "reason", "cancel_all_after")
+}
+
+// TestNoAnswerFromTheJournal is a 503 that says whether the command may still take effect, and names it if so.
+func TestNoAnswerFromTheJournal(t *testing.T) {
+	v := funded(t)
+	before := v.Trading.Tip()
+	var id decide.ID
+	for _, tt := range []struct {
+		fault func(c decide.Command) error
+		code  string
+	}{
+		{func(decide.Command) error {
+			return &journal.NotAcceptedError{RetryAfter: 3 * time.Second, Reason: "full"}
+		}, "NOT_ACCEPTED"},
+		{func(decide.Command) error { return &journal.ElsewhereError{URL: ""} }, "NOT_ACCEPTED"},
+		{func(c decide.Command) error { id = c.ID; return &journal.OutcomeUnknownError{CommandID: c.ID} }, "OUTCOME_UNKNOWN"},
+		{func(decide.Command) error {
+			return &journal.DivergedError{Journal: "trading", Have: journal.Before, Found: journal.Before}
+		}, "LOG_DIVERGED"},
+	} {
+		v.Fail(tt.fault)
+		for _, r := range []struct{ method, path, body string }{
+			{"POST", a1 + "/orders", entry("buy", "1", "64000")},
+			{"DELETE", a1 + "/orders", ""},
+			{"DELETE", a1 + "/orders/00000000-0000-8000-8000-000000000001", ""},
+			{"PUT", a1 + "/fee-profile/" + btc, `{"maker_fee":"1","taker_fee":"1"}`},
+		} {
+			reply := v.Send("broker-a", r.method, r.path, r.body)
+			if reply.Status != 503 || reply.Text("code") != tt.code {
+				t.Errorf("%s: %d %s", tt.code, reply.Status, reply.Body)
+			}
+			if waits := reply.Header.Get("Retry-After") != ""; waits == (tt.code == "LOG_DIVERGED") {
+				t.Errorf("%s: Retry-After is %q", tt.code, reply.Header.Get("Retry-After"))
+			}
+			if tt.code == "OUTCOME_UNKNOWN" && reply.Text("command_id") != id.String() {
+				t.Errorf("command %s is named %s", id, reply.Text("command_id"))
+			}
+		}
+	}
+	v.Fail(nil)
+	if v.Trading.Tip() != before {
+		t.Error("a record was written")
+	}
+}
+
+// TestOrderFinishedLongAgo is a conflict although the engine has forgotten it, as it does after a while.
+func TestOrderFinishedLongAgo(t *testing.T) {
+	v := funded(t)
+	code := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "1", "64000")).Want(201).Text("code")
+	v.Send("broker-a", "DELETE", a1+"/orders/"+code, "").Want(200)
+	v.Send("broker-a", "GET", a1+"/orders/"+code, "").Want(200) // the read models have it now
+	v.Fail(func(decide.Command) error {
+		return &journal.RefusedError{Refusal: decide.Refuse(decide.NotFound, "UNKNOWN_ORDER", "there is no such order"), AsOf: v.Trading.Tip()}
+	})
+	v.Send("broker-a", "DELETE", a1+"/orders/"+code, "").Code(409, "ORDER_NOT_LIVE")
+	v.Send("broker-a", "PATCH", a1+"/orders/"+code, `{"amount":"2"}`).Code(409, "ORDER_NOT_LIVE")
+	v.Send("broker-a", "DELETE", "/v1/customers/A-2/orders/"+code, "").Code(404, "UNKNOWN_ORDER")
+	v.Send("broker-b", "DELETE", a1+"/orders/"+code, "").Code(404, "UNKNOWN_ORDER")
 }

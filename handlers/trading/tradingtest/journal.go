@@ -3,6 +3,7 @@ package tradingtest
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -77,8 +78,8 @@ func (j *Journal) Submit(_ context.Context, c decide.Command) (journal.Result, e
 	j.drain(decide.ID{})
 	d, err := j.state.Decide(j.stamp(), c)
 	if err != nil {
-		refusal, ok := err.(*decide.Refusal)
-		if !ok {
+		var refusal *decide.Refusal
+		if !errors.As(err, &refusal) {
 			return journal.Result{}, &journal.DecideError{CommandID: c.ID, Cause: err}
 		}
 		return journal.Result{}, &journal.RefusedError{Refusal: refusal, AsOf: j.tip()}

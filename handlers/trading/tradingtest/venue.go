@@ -51,8 +51,9 @@ type Venue struct {
 	openapi  *conform.OpenAPI
 	key      ed25519.PrivateKey
 
-	mu   sync.Mutex
-	time decide.Time
+	mu    sync.Mutex
+	time  decide.Time
+	fault func(decide.Command) error
 }
 
 // New starts a venue as `perpetua run` would leave it on its first start: three brokers, an operator, an auditor and a
@@ -69,7 +70,7 @@ func New(t testing.TB) *Venue {
 	people := v.project(projections.Config{Pool: pool, Log: v.Identity.log, Journal: "identity"}.Runner(readmodels.Identity()...))
 
 	var err error
-	if v.openapi, err = conform.NewOpenAPI(schemas.OpenAPI); err != nil {
+	if v.openapi, err = description(); err != nil {
 		t.Fatal(err)
 	}
 	if v.Echo, err = web.New(web.Options{}); err != nil {
@@ -91,6 +92,9 @@ func New(t testing.TB) *Venue {
 	v.routes = append(interfaces.Routes(), operator.Routes()...)
 	return v
 }
+
+// description is read once for all tests of a package.
+var description = sync.OnceValues(func() (*conform.OpenAPI, error) { return conform.NewOpenAPI(schemas.OpenAPI) })
 
 // mac stands for the keyed hash of a sealing box.
 func mac(b []byte) []byte {
@@ -151,8 +155,23 @@ func (v *Venue) Routes() []trading.Route { return v.routes }
 // OpenAPI is the description that answers are held against.
 func (v *Venue) OpenAPI() *conform.OpenAPI { return v.openapi }
 
+// Fail makes submitting fail as fault says, until it is nil again or says nil. The command is not decided then.
+func (v *Venue) Fail(fault func(c decide.Command) error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.fault = fault
+}
+
 // Submit implements journal.Submitter.
 func (v *Venue) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
+	v.mu.Lock()
+	fault := v.fault
+	v.mu.Unlock()
+	if fault != nil {
+		if err := fault(c); err != nil {
+			return journal.Result{}, err
+		}
+	}
 	if name == "identity" {
 		return v.Identity.Submit(ctx, c)
 	}
