@@ -95,6 +95,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			return err
 		case errors.Is(err, errMoved):
 			r.logger.Info("projections: another runner applies, standing by", "journal", r.name, "partition", r.partition)
+			pause = firstPause // nothing is wrong
 		default:
 			r.metrics.failures.Inc()
 			r.logger.Warn("projections: trying again", "journal", r.name, "partition", r.partition, "in", pause, "error", err)
