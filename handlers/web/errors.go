@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -76,7 +77,7 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 		shared := ProblemOf(err)
 		p := *shared // the original may be shared between requests
 		p.RequestID = RequestID(c)
-		p.Instance = c.Request().URL.Path
+		p.Instance = c.Request().URL.EscapedPath() // a URI reference; the path itself may not even be text
 		if p.Status >= http.StatusInternalServerError && p.Status != http.StatusServiceUnavailable {
 			log.ErrorContext(c.Request().Context(), "request failed", "request_id", p.RequestID, "error", err)
 		}
@@ -103,7 +104,7 @@ func writeProblem(c echo.Context, p *Problem) error {
 	if isOnboarding(c.Request().URL.Path) {
 		return writeOnboarding(c, p)
 	}
-	body, err := json.Marshal(p)
+	body, err := json.Marshal(p, jsontext.AllowInvalidUTF8(true)) // better a replaced character than no answer
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,26 @@ func (f *faults) add(path []any, code, message string) {
 	if len(f.list) >= maxFaults {
 		return
 	}
+	path = shortened(path)
 	f.list = append(f.list, Fault{Field: pathString(path), Code: code, Message: message, path: path})
+}
+
+// maxName bounds how much of a name that a client made up an answer repeats. Every fault below a long name would
+// otherwise repeat all of it.
+const maxName = 128
+
+// shortened returns the path with names that an answer may hold: short, and valid UTF-8.
+func shortened(path []any) []any {
+	out := slices.Clone(path)
+	for i, s := range out {
+		if name, ok := s.(string); ok {
+			if len(name) > maxName {
+				name = name[:maxName] + "…"
+			}
+			out[i] = strings.ToValidUTF8(name, "\uFFFD")
+		}
+	}
+	return out
 }
 
 func pathString(path []any) string {

@@ -195,6 +195,21 @@ func TestManyFaultsAreCut(t *testing.T) {
 	}
 }
 
+// Each fault below a long name names it; the answer must not grow with the product of the two.
+func TestLongNamesAreCut(t *testing.T) {
+	body := `{"` + strings.Repeat("é", 400_000) + `":{` + strings.Repeat(`"a":1,`, 500) + `"a":1}}`
+	f := Body(post(body))
+	var p *Problem
+	if !errors.As(f.Done(), &p) || len(p.Errors) != maxFaults {
+		t.Fatalf("got %v, want a problem with %d faults", f.Done(), maxFaults)
+	}
+	for _, fault := range p.Errors {
+		if len(fault.Field) > maxName+16 || !utf8.ValidString(fault.Field) {
+			t.Fatalf("a field of %d bytes in the answer: %.40q…", len(fault.Field), fault.Field)
+		}
+	}
+}
+
 func TestBodyTypeAndSize(t *testing.T) {
 	tests := []struct {
 		contentType, body, want string

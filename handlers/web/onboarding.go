@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 )
 
@@ -47,7 +48,7 @@ func writeOnboarding(c echo.Context, p *Problem) error {
 	}
 	body, err := json.Marshal(struct {
 		Detail any `json:"detail"`
-	}{answer})
+	}{answer}, jsontext.AllowInvalidUTF8(true)) // better a replaced character than no answer
 	if err != nil {
 		return err
 	}

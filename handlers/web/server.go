@@ -44,7 +44,7 @@ func New(o Options) (*echo.Echo, error) {
 	e.JSONSerializer = serializer{}
 	e.IPExtractor = addresses(o.TrustedProxies)
 	e.Pre(requestID)
-	e.Use(observe(o.Logger, metrics), recovered(o.Logger), passOn(o))
+	e.Use(observe(o.Logger, metrics), recovered(o.Logger), wholePath, passOn(o))
 	return e, nil
 }
 
@@ -77,6 +77,19 @@ func (serializer) Serialize(c echo.Context, v any, _ string) error {
 // Deserialize is not used: bodies are read by Body.
 func (serializer) Deserialize(echo.Context, any) error {
 	return NewProblem(http.StatusInternalServerError, "INTERNAL", "Bodies are read by web.Body.")
+}
+
+// wholePath lets only requests through that give every parameter of their route. An empty one names nothing, and in a
+// handler it might be taken for no restriction at all.
+func wholePath(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		for _, name := range c.ParamNames() {
+			if c.Param(name) == "" {
+				return echo.ErrNotFound
+			}
+		}
+		return next(c)
+	}
 }
 
 // recovered turns a panic into a 500, with the stack in the log.

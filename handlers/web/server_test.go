@@ -132,6 +132,24 @@ func TestEchoErrors(t *testing.T) {
 	}
 }
 
+// A path or a name that is no text must not leave the client with an empty 200.
+func TestErrorsAboutWhatIsNoText(t *testing.T) {
+	e := serve(t, Options{}, func(c echo.Context) error { return Query(c).Done() })
+	for path, status := range map[string]int{"/v1/%ff": 404, "/v1/things?%ff=1": 400, "/v1/things/%ff?x=1": 400} {
+		w := ask(e, "GET", path, "")
+		p := problemIn(t, w)
+		if w.Code != status {
+			t.Errorf("%s: got %d %s, want %d", path, w.Code, w.Body, status)
+		}
+		if want, _, _ := strings.Cut(path, "?"); !strings.EqualFold(p["instance"].(string), want) {
+			t.Errorf("%s: instance is %v", path, p["instance"])
+		}
+	}
+	if w := ask(e, "GET", "/api/v1/things?%ff=1", ""); w.Code != 422 || !stdjson.Valid(w.Body.Bytes()) {
+		t.Errorf("the onboarding interface: got %d %q, want 422", w.Code, w.Body)
+	}
+}
+
 func TestOnboardingErrors(t *testing.T) {
 	tests := []struct {
 		path string
