@@ -9,10 +9,16 @@ type Decimal struct {
 	Scale uint8
 }
 
-// ParseDecimal reads the one text form, with at most 18 digits.
+// ParseDecimal reads what somebody wrote: the one text form, with at most 18 digits.
 func ParseDecimal(s string) (Decimal, error) {
 	var d Decimal
-	return d, d.UnmarshalText([]byte(s))
+	if err := d.UnmarshalText([]byte(s)); err != nil {
+		return Decimal{}, err
+	}
+	if !written(d.Coef) {
+		return Decimal{}, ErrDigits
+	}
+	return d, nil
 }
 
 // IsZero reports whether the number is zero, in whatever precision. It makes omitzero leave out absent fields.
@@ -101,7 +107,7 @@ func (d Decimal) AppendText(b []byte) ([]byte, error) {
 // MarshalText implements encoding.TextMarshaler.
 func (d Decimal) MarshalText() ([]byte, error) { return d.AppendText(nil) }
 
-// UnmarshalText reads the text form.
+// UnmarshalText reads everything that AppendText prints.
 func (d *Decimal) UnmarshalText(b []byte) error {
 	coef, scale, err := scan(b)
 	if err != nil {

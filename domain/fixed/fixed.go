@@ -13,7 +13,8 @@ import (
 	"math"
 )
 
-// MaxDigits is how many digits a decimal text may have.
+// MaxDigits is how many digits may be in what somebody writes. What the venue makes of it may have one more, since
+// sums and products of what fits may have: UnmarshalText reads everything that AppendText prints.
 const MaxDigits = 18
 
 // Errors of the parsers.
@@ -38,16 +39,17 @@ func scan(b []byte) (coef int64, scale int, err error) {
 	if negative {
 		b = b[1:]
 	}
-	point, digits := -1, 0
+	point, size, fits := -1, uint64(0), true
 	for i, c := range b {
 		switch {
 		case c == '.' && point < 0 && i > 0:
 			point = i
 		case c >= '0' && c <= '9':
-			if digits++; digits > MaxDigits {
-				continue // go on, so that bad syntax is told as such
+			if size > (math.MaxUint64-9)/10 {
+				fits = false // go on, so that bad syntax is told as such
+				continue
 			}
-			coef = coef*10 + int64(c-'0')
+			size = size*10 + uint64(c-'0')
 		default:
 			return 0, 0, ErrSyntax
 		}
@@ -56,20 +58,24 @@ func scan(b []byte) (coef int64, scale int, err error) {
 	if point >= 0 {
 		whole, scale = point, len(b)-point-1
 	}
-	if whole == 0 || b[len(b)-1] == '.' || whole > 1 && b[0] == '0' {
+	if whole == 0 || b[len(b)-1] == '.' || whole > 1 && b[0] == '0' || negative && size == 0 {
 		return 0, 0, ErrSyntax
 	}
-	if digits > MaxDigits {
+	limit := uint64(math.MaxInt64)
+	if negative {
+		limit++
+	}
+	if !fits || size > limit || scale >= len(pow10) {
 		return 0, 0, ErrDigits
 	}
 	if negative {
-		if coef == 0 {
-			return 0, 0, ErrSyntax
-		}
-		coef = -coef
+		return -int64(size), scale, nil
 	}
-	return coef, scale, nil
+	return int64(size), scale, nil
 }
+
+// written reports whether a number has no more digits than somebody may write.
+func written(coef int64) bool { return coef < pow10[MaxDigits] && coef > -pow10[MaxDigits] }
 
 // appendScaled writes coef × 10^-scale with exactly scale decimals.
 func appendScaled(b []byte, coef int64, scale int) []byte {

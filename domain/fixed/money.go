@@ -9,10 +9,20 @@ const Unit Money = 1e8
 // moneyScale is how many decimals Money has.
 const moneyScale = 8
 
-// ParseMoney reads the text form: at most 18 digits and 8 decimals.
+// ParseMoney reads what somebody wrote: the text form, with at most 18 digits and 8 decimals.
 func ParseMoney(s string) (Money, error) {
-	var m Money
-	return m, m.UnmarshalText([]byte(s))
+	d, err := ParseDecimal(s)
+	if err != nil {
+		return 0, err
+	}
+	if d.Scale > moneyScale {
+		return 0, ErrPrecision
+	}
+	m, ok := MoneyOf(d)
+	if !ok {
+		return 0, ErrRange
+	}
+	return m, nil
 }
 
 // Decimal returns the same number without trailing zeros.
@@ -66,7 +76,7 @@ func (m Money) append(b []byte) []byte {
 // MarshalText implements encoding.TextMarshaler.
 func (m Money) MarshalText() ([]byte, error) { return m.append(nil), nil }
 
-// UnmarshalText reads the text form.
+// UnmarshalText reads everything that AppendText prints.
 func (m *Money) UnmarshalText(b []byte) error {
 	coef, scale, err := scan(b)
 	if err != nil {

@@ -65,11 +65,9 @@ func (t *decimalTarget) ScanText(v pgtype.Text) error {
 	if !v.Valid {
 		return nil
 	}
-	d, err := fixed.ParseDecimal(v.String)
-	if err != nil {
+	if err := (*fixed.Decimal)(t).UnmarshalText([]byte(v.String)); err != nil {
 		return fmt.Errorf("the numeric %q: %w", v.String, err)
 	}
-	*t = decimalTarget(d)
 	return nil
 }
 
@@ -79,10 +77,8 @@ func (t *moneyTarget) ScanText(v pgtype.Text) error {
 	if !v.Valid {
 		return nil
 	}
-	m, err := fixed.ParseMoney(v.String)
-	if err != nil {
+	if err := (*fixed.Money)(t).UnmarshalText([]byte(v.String)); err != nil {
 		return fmt.Errorf("the numeric %q: %w", v.String, err)
 	}
-	*t = moneyTarget(m)
 	return nil
 }
