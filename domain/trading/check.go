@@ -14,7 +14,7 @@ const (
 	maxLeverage   = 13
 	maxPrice      = 10_000_000_000                 // so that average prices have 8 decimals
 	maxNotional   = fixed.Money(4e18)              // 40 billion, of an instrument's open interest or an account's orders
-	latest        = decide.Time(4102444800_000000) // 2100-01-01
+	latest        = decide.Time(4133980800_000000) // 2101-01-01
 	maxNameLength = 64
 )
 
@@ -152,7 +152,7 @@ func checkTime(f *faults, ask *PlaceOrder, cash bool, now decide.Time) {
 
 func checkExpiry(f *faults, expires, now decide.Time) {
 	if expires <= now || expires >= latest {
-		f.add("expire_time", "INVALID_EXPIRE_TIME", "expire_time must lie in the future, before the year 2100")
+		f.add("expire_time", "INVALID_EXPIRE_TIME", "expire_time must lie in the future, before the year 2101")
 	}
 }
 
