@@ -6,6 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -52,31 +56,31 @@ func TestTakenComesFirstThenStepsThenCommands(t *testing.T) {
 
 func TestAlternateStepsTakeTurnsWithCommands(t *testing.T) {
 	r := newRig(t)
-	o, g := r.gatedOwner("n1", time.Minute)
-	o.ready()
+	o := r.owner("n1").ready()
 	at := in(200 * time.Millisecond)
 	for range 5 {
 		o.do(command(&later{"due", 1, at, ""}))
 	}
-	// Everything waits behind a stalled window until the steps are due, so that steps and commands compete.
-	g.stall()
-	var waiting []<-chan outcome
+	// While the owner is busy, steps become due and commands pile up behind it.
+	busy := &hold{make(chan struct{}), make(chan struct{})}
+	waiting := []<-chan outcome{o.start(command(busy))}
+	<-busy.entered
 	for range 5 {
 		waiting = append(waiting, o.start(command(&add{"a", 1})))
 	}
-	g.release()
+	eventually(t, "the steps are due", func() bool { return in(0) > at })
+	close(busy.leave)
 	for _, w := range waiting {
 		if a := <-w; a.err != nil {
 			t.Fatal(a.err)
 		}
 	}
 	eventually(t, "all steps are done", func() bool { got, _ := o.total("due"); return got == "5" })
-	all := r.all()
-	for i, e := range all[1:] {
-		if e.Record.Command.Type == "engine.step" && e.Record.Time < at {
-			t.Errorf("record %d was early", i+1)
-		}
+	want := []string{"counter.change"} // the busy one
+	for range 5 {
+		want = append(want, "engine.step", "counter.change")
 	}
+	equal(t, "records", types(r.all(), 7), want)
 }
 
 func TestABlockingSweepComesBeforeCommandsAndItsReplyAfterItsLastStep(t *testing.T) {
@@ -130,6 +134,23 @@ func TestCommandsAreNotAcceptedWhileSomethingBlocksThemForLong(t *testing.T) {
 	}
 	if a := <-endless; !unknown(a.err) {
 		t.Errorf("the endless sweep itself: %v", a.err)
+	}
+}
+
+func TestASweepGoesOnInTheNextTermAndIsAnswered(t *testing.T) {
+	r := newFake(t)
+	o := r.owner("n1").ready()
+	answer := o.start(command(&sweep{"a", 3000}))
+	eventually(t, "it is under way", func() bool { return r.fake.PartitionInfo(r.topic(), 0).HighWatermark > 50 })
+	r.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: r.topic(), Err: kerr.InvalidRecord})
+	if a := <-answer; a.err != nil || a.result.Entry.Record.Events[2].(*swept).Left != 0 {
+		t.Errorf("the sweep is answered with %+v %v", a.result.Position, a.err)
+	}
+	if got, _ := o.total("a"); got != "3000" {
+		t.Errorf("total %s", got)
+	}
+	if term, _ := o.Serving(); term != 2 {
+		t.Errorf("term %d", term)
 	}
 }
 

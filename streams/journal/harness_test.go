@@ -35,6 +35,7 @@ type (
 		Steps int
 	}
 	read struct{ Name string }
+	hold struct{ entered, leave chan struct{} } // keeps the owner busy
 	bad  struct{ How string }
 
 	added struct {
@@ -119,6 +120,10 @@ func (s *counters) Decide(at decide.Stamp, c decide.Command) (decide.Decision, e
 		d, err := accept(&swept{ask.Name, ask.Steps, c.ID})
 		d.Pending = true
 		return d, err
+	case *hold:
+		close(ask.entered)
+		<-ask.leave
+		return accept(&added{Name: "hold", N: 1, Total: s.totals["hold"] + 1})
 	case *read:
 		return decide.Decision{}, decide.Refuse(decide.NotFound, "TOTAL", fmt.Sprint(s.totals[ask.Name]))
 	case *bad:

@@ -415,3 +415,31 @@ func TestAChangeOfThePartitionsLeaderChangesNothing(t *testing.T) {
 		t.Errorf("term %d", term)
 	}
 }
+
+func TestAnOwnerThatMeetsAForeignTermBeforeItsOwnLeaves(t *testing.T) {
+	r := newRig(t)
+	if err := r.owner("founder").ready().end(); err != nil {
+		t.Fatal(err)
+	}
+	var owners []*running
+	var gates []*gate
+	for _, node := range []string{"a", "b"} {
+		g := newGate()
+		g.stall()
+		cfg := r.ownerConfig(node)
+		cfg.Client = r.newClient(nil, g)
+		owners, gates = append(owners, r.run(cfg)), append(gates, g)
+		t.Cleanup(g.release)
+		eventually(t, "its taken record is on its way", func() bool { return g.stalled() > 0 })
+	}
+	gates[0].release()
+	owners[0].ready()
+	<-owners[1].done // without having appended anything
+	var foreign *journal.ForeignTermError
+	if !errors.As(owners[1].err, &foreign) || foreign.Node != "a" {
+		t.Errorf("ended with %v", owners[1].err)
+	}
+	if term, ok := owners[0].Serving(); term != 2 || !ok {
+		t.Errorf("the first one serves %d, %v", term, ok)
+	}
+}
