@@ -21,7 +21,9 @@ func (h *Hub) authenticate(s *session, r *request) {
 	s.watch()
 	s.mu.Unlock()
 	if before != nil && !sameReader(before, p) {
+		h.mu.Lock()
 		h.expelPrivate(s, Forbidden, "the connection was authenticated for somebody else")
+		h.mu.Unlock()
 	}
 	s.send(encode(ack{Op: "authenticated", ID: r.id}))
 }
@@ -52,25 +54,28 @@ func (s *session) verifyAgain() {
 		return
 	}
 	p, err := s.hub.tokens.Verify(token)
+	good := err == nil && time.Now().Before(p.Expires)
+	// The hub's lock is held throughout, so that what is ended was subscribed to with this token and not with one
+	// that comes now.
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
 	s.mu.Lock()
-	if s.token != token { // authenticated anew meanwhile, and watched for that
-		s.mu.Unlock()
-		return
-	}
-	if err == nil && time.Now().Before(p.Expires) {
+	expired := s.token == token && !good // otherwise it was authenticated anew meanwhile, and is watched for that
+	switch {
+	case expired:
+		s.who, s.token = nil, ""
+	case s.token == token:
 		s.watch()
-		s.mu.Unlock()
-		return
 	}
-	s.who, s.token = nil, ""
 	s.mu.Unlock()
-	s.hub.expelPrivate(s, AuthenticationRequired, "the token has expired or was withdrawn; authenticate and subscribe again")
+	if expired {
+		s.hub.expelPrivate(s, AuthenticationRequired, "the token has expired or was withdrawn; authenticate and subscribe again")
+	}
 }
 
-// expelPrivate ends the session's private subscriptions, in a fixed order of the channels.
+// expelPrivate ends the session's private subscriptions, in a fixed order of the channels. It is called under the
+// hub's lock.
 func (h *Hub) expelPrivate(s *session, code Code, message string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	for _, c := range channels() {
 		if sub := s.subscriptions[c.name]; c.private && sub != nil {
 			h.expel(sub, code, message)

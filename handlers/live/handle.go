@@ -19,14 +19,9 @@ func sizeText(bytes int64) string { return strconv.FormatInt(bytes, 10) + " byte
 
 // handle serves one request. Melody calls it from the goroutine that reads the connection.
 func (h *Hub) handle(s *session, raw []byte) {
-	if !s.bucket.take(time.Now()) {
-		h.reject(s, nil, RateLimited, "requests come too fast; this one was not looked at")
-		if s.excess++; s.excess > h.limits.RequestExcess {
-			s.close(nil, melody.ClosePolicyViolation, string(RateLimited))
-		}
+	if !h.mayAsk(s) {
 		return
 	}
-	s.excess = 0
 	r, err := parseRequest(raw)
 	if err != nil {
 		h.reject(s, r.id, InvalidMessage, err.Error())
@@ -49,6 +44,29 @@ func (h *Hub) handle(s *session, raw []byte) {
 			h.unsubscribe(s, r, topic)
 		}
 	}
+}
+
+// handleBinary refuses a binary message, which costs as much of the rate as any other.
+func (h *Hub) handleBinary(s *session) {
+	if h.mayAsk(s) {
+		h.reject(s, nil, InvalidMessage, "messages are JSON text, not binary")
+	}
+}
+
+// mayAsk reports whether the next request is looked at: the session has not been ended, and keeps to the rate.
+func (h *Hub) mayAsk(s *session) bool {
+	if s.isEnded() {
+		return false
+	}
+	if s.bucket.take(time.Now()) {
+		s.excess = 0
+		return true
+	}
+	h.reject(s, nil, RateLimited, "requests come too fast; this one was not looked at")
+	if s.excess++; s.excess > h.limits.RequestExcess {
+		s.close(nil, melody.ClosePolicyViolation, string(RateLimited))
+	}
+	return false
 }
 
 // reject answers a request, or one topic of it, with an error.

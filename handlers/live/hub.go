@@ -101,9 +101,7 @@ func New(cfg Config) *Hub {
 	m.HandleConnect(h.connected)
 	m.HandleDisconnect(h.disconnected)
 	m.HandleMessage(func(socket *melody.Session, raw []byte) { h.handle(sessionOf(socket), raw) })
-	m.HandleMessageBinary(func(socket *melody.Session, _ []byte) {
-		h.reject(sessionOf(socket), nil, InvalidMessage, "messages are JSON text, not binary")
-	})
+	m.HandleMessageBinary(func(socket *melody.Session, _ []byte) { h.handleBinary(sessionOf(socket)) })
 	m.HandleSentMessage(func(socket *melody.Session, raw []byte) { sessionOf(socket).sent(len(raw)) })
 	m.HandleError(h.socketError)
 	h.follower.View(func(s decide.State, _ journal.Position) { s.(*trading.State).TrackBook() })

@@ -369,6 +369,20 @@ func TestFloodOfRequests(t *testing.T) {
 	}
 }
 
+// Binary messages are no way around the rate.
+func TestFloodOfBinaryMessages(t *testing.T) {
+	v := newVenue(t, live.Limits{RequestsPerSecond: 0.001, RequestBurst: 3, RequestExcess: 5}, nil)
+	c := v.dial("")
+	for range 9 {
+		if err := c.Socket().WriteMessage(websocket.BinaryMessage, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, reason := c.Closed(); code != websocket.ClosePolicyViolation || reason != string(live.RateLimited) {
+		t.Errorf("closed with %d %s", code, reason)
+	}
+}
+
 func TestBrokenLogEndsSubscriptions(t *testing.T) {
 	v := newVenue(t, live.Limits{}, nil)
 	c := v.dial(v.reader("alpha"))

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -103,11 +104,19 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic string) *refusal 
 	if from.part > 0 {
 		last++
 	}
-	ctx, cancel := context.WithTimeout(h.ctx, aheadWait)
+	if s.principal() == nil { // nobody waits for what they may not have
+		return refuse(AuthenticationRequired, "the channel needs an authenticated connection")
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, aheadWait)
 	err := h.follower.Wait(ctx, last)
 	cancel()
-	if err != nil {
+	switch {
+	case s.ctx.Err() != nil:
+		return refuse(InvalidMessage, "the connection is closed")
+	case errors.Is(err, context.DeadlineExceeded):
 		return refuse(InvalidMessage, "resume_from is beyond the end of the log")
+	case err != nil:
+		return refuse(c.failed, "the log behind the channel can't be read")
 	}
 	var sub *subscription
 	h.follower.View(func(state decide.State, at journal.Position) {
@@ -160,7 +169,7 @@ func (h *Hub) catchUp(sub *subscription) {
 			}
 		}
 		h.mu.Lock()
-		over := !h.holds(sub)
+		over := !h.holds(sub) || sub.session.isEnded()
 		if !over && joining && from.Sequence >= target {
 			for _, m := range sub.catching.held {
 				sub.session.send(m.text(sub.positions))

@@ -141,6 +141,24 @@ func TestResumeRefused(t *testing.T) {
 	}
 }
 
+// TestResumeAhead names a position that the node has not reached: it tells one that nobody has from one that it cannot
+// reach any more, and does not wait for somebody who may not have it.
+func TestResumeAhead(t *testing.T) {
+	v := newVenue(t, live.Limits{}, nil)
+	ahead := fmt.Sprintf("trading/0@%d", v.stamp().Sequence+5)
+	ask := func(c *livetest.Client) string {
+		return c.Ask(livetest.Request{Op: "subscribe", Args: []string{"orders"}, ResumeFrom: ahead}).Code
+	}
+	if code := ask(v.dial("")); code != string(live.AuthenticationRequired) {
+		t.Errorf("without a token: %s", code)
+	}
+	c := v.dial(v.reader("alpha"))
+	v.fail(errors.New("LOG_DIVERGED"))
+	if code := ask(c); code != string(live.UpstreamError) {
+		t.Errorf("with a log that can't be read: %s", code)
+	}
+}
+
 // TestResumeWaitsForASlowReader serves far more than the queue holds to a client that stops reading in between.
 func TestResumeWaitsForASlowReader(t *testing.T) {
 	var s stalling

@@ -40,7 +40,8 @@ type session struct {
 	check    *time.Timer // verifies the token again
 }
 
-// send queues a message. It never waits: a queue that is full ends the session.
+// send queues a message. It never waits: a queue that is full ends the session. A single message may be larger than
+// what the queue holds otherwise, or the snapshot of a very deep book could not be sent to anybody.
 func (s *session) send(message []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +49,7 @@ func (s *session) send(message []byte) {
 		return
 	}
 	limits := &s.hub.limits
-	if s.messages+1 > limits.QueueMessages || s.bytes+int64(len(message)) > limits.QueueBytes {
+	if s.messages >= limits.QueueMessages || s.bytes >= limits.QueueBytes {
 		s.endSlow()
 		return
 	}
@@ -103,6 +104,13 @@ func (s *session) wrote(size int) {
 		default:
 		}
 	}
+}
+
+// isEnded reports whether nothing more is sent.
+func (s *session) isEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
 }
 
 // idle reports whether nothing is being written.

@@ -161,6 +161,21 @@ func TestQueueInBytes(t *testing.T) {
 	}
 }
 
+// TestSnapshotLargerThanTheQueue makes a book so deep that its snapshot alone exceeds the queue's bytes. It must reach
+// a client that reads, or the book could not be seen by anybody.
+func TestSnapshotLargerThanTheQueue(t *testing.T) {
+	v := newVenue(t, live.Limits{QueueBytes: 1000}, nil)
+	for n := range 60 {
+		v.place(limit("A1", btc, order.Sell, "0.001", "10"+string(rune('0'+n/10))+string(rune('0'+n%10))))
+	}
+	c := v.dial("")
+	c.Subscribe("orderbook-stream:" + btc)
+	m := c.Next("the snapshot", func(m livetest.Message) bool { return m.Type == "snapshot" || m.Op == "error" })
+	if m.Type != "snapshot" || len(m.Raw) <= 1000 {
+		t.Errorf("%s", m.Raw)
+	}
+}
+
 func TestPingAndPong(t *testing.T) {
 	v := newVenue(t, live.Limits{PingEvery: 10 * time.Millisecond, PongWait: 2 * time.Second}, nil)
 	lively, _, err := livetest.Open(t, v.url, "")
