@@ -28,6 +28,7 @@ func TestEndToEnd(t *testing.T) {
 	d.within(t, "Repeats", func(t *testing.T) { testRepeats(t, d) })
 	d.within(t, "Positions", func(t *testing.T) { testPositions(t, d) })
 	d.within(t, "BadInput", func(t *testing.T) { testBadInput(t, d) })
+	d.within(t, "Rebuild", func(t *testing.T) { testRebuild(t, d) })
 }
 
 // open gives the instruments prices and makes the customers and a user who sees ANNA's account only.
