@@ -25,8 +25,6 @@ import (
 const (
 	maxForm     = 64 << 10
 	maxUsername = 256
-	// maxWaiting bounds how many logins wait for their hash to be computed; further ones are turned away.
-	maxWaiting = 256
 )
 
 // DefaultIssuer is the issuer of tokens where nothing else is configured.
@@ -49,7 +47,7 @@ type Handler struct {
 	signer   *signer
 	attempts *attempts
 	slots    chan struct{} // one for each hash that may be computed at once
-	waiting  chan struct{}
+	queue    queue
 	decoy    string // the hash that an unknown user's password is held against
 }
 
@@ -67,7 +65,6 @@ func newHandler(o Options, c cost) *Handler {
 			unsealed: make(map[string]ed25519.PrivateKey)},
 		attempts: newAttempts(o.Now),
 		slots:    make(chan struct{}, o.Hashes),
-		waiting:  make(chan struct{}, maxWaiting),
 		decoy:    hashPassword(web.NewID().String(), c),
 	}
 }
@@ -90,13 +87,12 @@ func (h *Handler) login(c echo.Context) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	select {
-	case h.waiting <- struct{}{}:
-		defer func() { <-h.waiting }()
-	default:
+	address := network(c.RealIP())
+	if !h.queue.enter(address) {
 		return web.Unavailable("LOGIN_BUSY", "Too many logins at once.", time.Second)
 	}
-	attempt, wait, err := h.attempts.begin(ctx, pair{username, network(c.RealIP())})
+	defer h.queue.leave(address)
+	attempt, wait, err := h.attempts.begin(ctx, pair{username, address})
 	if err != nil {
 		return err
 	}

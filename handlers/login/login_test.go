@@ -360,6 +360,56 @@ func TestVolleyGetsNoFurtherThanARow(t *testing.T) {
 	}
 }
 
+// A flood from one place is turned away there, keeps nobody else out, and leaves nothing behind.
+func TestFloodFromOneAddress(t *testing.T) {
+	d := newDesk(t)
+	d.addKey()
+	for range cap(d.login.slots) { // no hash gets done, so that logins stay under way
+		d.login.slots <- struct{}{}
+	}
+	done := make(chan int)
+	for i := range 3 * maxWaitingFrom {
+		go func() { done <- d.try(fmt.Sprintf("ghost%d", i), "wrong", "198.51.100.1:1").Code }()
+	}
+	for range 2 * maxWaitingFrom { // those beyond the bound are answered while the others wait
+		if code := <-done; code != http.StatusServiceUnavailable {
+			t.Fatalf("got %d, want 503", code)
+		}
+	}
+	other := make(chan int)
+	go func() { other <- d.try("user", "right", "").Code }()
+	for range cap(d.login.slots) {
+		<-d.login.slots
+	}
+	if code := <-other; code != http.StatusOK {
+		t.Errorf("somebody else got %d", code)
+	}
+	for range maxWaitingFrom {
+		if code := <-done; code != http.StatusBadRequest {
+			t.Errorf("one that waited got %d", code)
+		}
+	}
+	if q := &d.login.queue; q.total != 0 || len(q.from) != 0 {
+		t.Errorf("%d logins are still counted, from %v", q.total, q.from)
+	}
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	var q queue
+	for i := range maxWaiting {
+		if !q.enter(fmt.Sprint(i / maxWaitingFrom)) {
+			t.Fatalf("login %d is turned away", i)
+		}
+	}
+	if q.enter("elsewhere") {
+		t.Error("one more is let in")
+	}
+	q.leave("0")
+	if !q.enter("elsewhere") {
+		t.Error("nobody is let in after one has left")
+	}
+}
+
 func TestAttemptsAreBounded(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	a := newAttempts(func() time.Time { return at })
