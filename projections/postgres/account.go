@@ -135,17 +135,26 @@ func (a account) makeFolder(path string) error {
 	return a.own(path)
 }
 
-// writeFile writes a file that only the account (and root) can read.
+// writeFile writes a file that only the account (and root) can read, in place of whatever was there. The folder is the
+// account's, so a link that somebody put there must not lead root to write or give away another file.
 func (a account) writeFile(path, text string) error {
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := removeFile(path); err != nil {
 		return err
 	}
-	return a.own(path)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	if a.other {
+		err = errors.Join(err, file.Chown(a.uid, a.gid))
+	}
+	return errors.Join(err, file.Close())
 }
 
 func (a account) own(path string) error {
 	if !a.other {
 		return nil
 	}
-	return os.Chown(path, a.uid, a.gid)
+	return os.Lchown(path, a.uid, a.gid)
 }
