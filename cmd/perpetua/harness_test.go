@@ -91,7 +91,8 @@ func startVenue(t testing.TB, args ...string) *venue {
 // command returns the process of a perpetua command, not started.
 func (v *venue) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asPerpetua+"=1", "PERPETUA_DATA="+v.dir, "PERPETUA_TOPIC_PREFIX="+v.prefix, "PERPETUA_LISTEN=127.0.0.1:0")
+	cmd.Env = append(os.Environ(), asPerpetua+"=1", "PERPETUA_DATA="+v.dir, "PERPETUA_TOPIC_PREFIX="+v.prefix, "PERPETUA_LISTEN=127.0.0.1:0",
+		"GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE")) // the race detector otherwise sleeps a second before each exit
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
@@ -99,7 +100,7 @@ func (v *venue) command(args ...string) *exec.Cmd {
 // launch starts the process without waiting for it to be ready.
 func (v *venue) launch() {
 	v.t.Helper()
-	v.cmd = v.command(append([]string{"run", "--log-level", "warn"}, v.args...)...)
+	v.cmd = v.command(append([]string{"run", "--log-level", "warn", "--demo=false"}, v.args...)...) // args may turn it on again
 	v.output = &bytes.Buffer{}
 	v.cmd.Stdout, v.cmd.Stderr = v.output, v.output
 	if err := v.cmd.Start(); err != nil {
