@@ -227,11 +227,6 @@ func TestRunContract(t *testing.T) {
 	if want := []string{"operator venue [operator read]", "auditor venue [auditor read]", "broker-a alpha [trade read onboarding]", "broker-b beta [trade read onboarding]"}; !slices.Equal(users, want) {
 		t.Errorf("the users are %q, want %q", users, want)
 	}
-	for _, said := range []string{run.REST, run.WebSocket, run.Kafka[0], run.DatabaseURL, run.Users[0].Password} {
-		if !strings.Contains(v.output.String(), said) {
-			t.Errorf("a person is not told %s:\n%s", said, v.output)
-		}
-	}
 	for _, path := range []string{"/healthz", "/readyz"} {
 		v.must(200, "", http.MethodGet, path, nil)
 	}
@@ -256,6 +251,11 @@ func TestRunContract(t *testing.T) {
 	v.must(200, "", http.MethodGet, "/readyz", nil)
 
 	v.stop() // SIGTERM; wants 0
+	for _, said := range []string{run.REST, run.WebSocket, run.Kafka[0], run.DatabaseURL, run.Users[0].Password} {
+		if !strings.Contains(v.output.String(), said) {
+			t.Errorf("a person is not told %s:\n%s", said, v.output)
+		}
+	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Errorf("run.json after a clean stop: %v", err)
 	}
