@@ -44,14 +44,14 @@ func (d Directory) PublicKey(kid string) (key ed25519.PublicKey, ok bool) {
 	return key, ok
 }
 
-// Account returns whether a user is active, and its rate limit.
+// Account returns whether a user is active, what it may do, and its rate limit.
 func (d Directory) Account(username string) (a web.Account, ok bool) {
 	d.identity.View(func(s *identity.State) {
 		u, known := s.User(username)
 		if !known {
 			return
 		}
-		ok, a.Active = true, u.IsActive
+		ok, a = true, web.Account{Active: u.IsActive, Broker: u.Broker, Customer: u.CustomerCode, Scopes: u.Scopes}
 		if l := u.RateLimit; l != nil {
 			a.RateLimit = web.RateLimit{PerSecond: l.PerSecond, Burst: l.Burst}
 		}

@@ -508,6 +508,9 @@ func TestDirectory(t *testing.T) {
 	if a, ok := directory.Account("inactive"); !ok || a.Active || a.RateLimit != (web.RateLimit{}) {
 		t.Errorf("got %+v %v", a, ok)
 	}
+	if a, _ := directory.Account("account"); a.Broker != "alpha" || a.Customer != "C1" || len(a.Scopes) != 2 {
+		t.Errorf("got %+v", a)
+	}
 	if _, ok := directory.Account("nobody"); ok {
 		t.Error("nobody has an account")
 	}

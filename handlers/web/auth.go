@@ -57,7 +57,16 @@ type RateLimit struct {
 // Account is what a request needs to know of a user beside its token.
 type Account struct {
 	Active    bool
+	Broker    string
+	Customer  string    // the one account that the user is confined to, if any
+	Scopes    []string  // what the user has now
 	RateLimit RateLimit // zero: none
+}
+
+// grants reports whether the user still has what a token says: an operator may have taken it away since.
+func (a Account) grants(p *Principal) bool {
+	return a.Broker == p.Broker && a.Customer == p.Customer &&
+		!slices.ContainsFunc(p.Scopes, func(scope string) bool { return !slices.Contains(a.Scopes, scope) })
 }
 
 // Identities is the state of the identity journal as far as requests need it.

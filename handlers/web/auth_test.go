@@ -46,6 +46,11 @@ type desk struct {
 	tokens *Tokens
 }
 
+// active is the account of the user u.
+func active(limit RateLimit) Account {
+	return Account{Active: true, Broker: "alpha", Scopes: []string{"read", "trade"}, RateLimit: limit}
+}
+
 func newDesk() *desk {
 	d := &desk{
 		clock: &clock{time.Unix(1_800_000_000, 0)},
@@ -53,7 +58,7 @@ func newDesk() *desk {
 	}
 	d.people = &people{
 		keys:     map[string]ed25519.PublicKey{"k1": d.key.Public().(ed25519.PublicKey)},
-		accounts: map[string]Account{"u": {Active: true}},
+		accounts: map[string]Account{"u": active(RateLimit{}), "c": {Active: true, Broker: "alpha", Customer: "C1", Scopes: []string{"read"}}},
 	}
 	d.tokens = NewTokens(d.people, issuer, d.clock.now)
 	return d
@@ -99,7 +104,9 @@ func TestVerifyGoodTokens(t *testing.T) {
 			t.Fatalf("got %+v, %v", p, err)
 		}
 	}
-	p, err := d.tokens.Verify(d.sign(goodHeader, d.claims(`customer="C1"`)))
+	claims := `{"sub":"c","customer":"C1","scope":"read",` + strings.TrimPrefix(d.claims("sub="), "{")
+	claims = strings.Replace(claims, `,"scope":"trade read"`, "", 1)
+	p, err := d.tokens.Verify(d.sign(goodHeader, claims))
 	if err != nil || p.Customer != "C1" {
 		t.Errorf("got %+v, %v", p, err)
 	}
@@ -185,6 +192,14 @@ func TestVerifiedTokensStopBeingGood(t *testing.T) {
 		"key replaced":     func(d *desk) { d.people.keys["k1"] = make(ed25519.PublicKey, 32) },
 		"user deactivated": func(d *desk) { d.people.accounts["u"] = Account{} },
 		"user gone":        func(d *desk) { delete(d.people.accounts, "u") },
+		"scope taken away": func(d *desk) {
+			d.people.accounts["u"] = Account{Active: true, Broker: "alpha", Scopes: []string{"read"}}
+		},
+		"user confined to an account": func(d *desk) {
+			a := active(RateLimit{})
+			a.Customer = "C1"
+			d.people.accounts["u"] = a
+		},
 	} {
 		d := newDesk()
 		token := d.good()
@@ -270,7 +285,7 @@ func TestRequire(t *testing.T) {
 func TestRateLimit(t *testing.T) {
 	d := newDesk()
 	e := secured(t, d)
-	d.people.accounts["u"] = Account{Active: true, RateLimit: RateLimit{PerSecond: 2, Burst: 3}}
+	d.people.accounts["u"] = active(RateLimit{PerSecond: 2, Burst: 3})
 	get := func() (int, string) {
 		w := ask(e, "GET", "/v1/things", "", "Authorization", "Bearer "+d.good())
 		h := w.Header()
@@ -291,10 +306,10 @@ func TestRateLimit(t *testing.T) {
 	want(429, "3 0 2 1")
 	d.clock.at = d.clock.at.Add(time.Hour - time.Minute)
 	want(200, "3 2 1 ")
-	d.people.accounts["u"] = Account{Active: true, RateLimit: RateLimit{PerSecond: 1, Burst: 1}}
+	d.people.accounts["u"] = active(RateLimit{PerSecond: 1, Burst: 1})
 	want(200, "1 0 1 ")
 	want(429, "1 0 1 1")
-	d.people.accounts["u"] = Account{Active: true}
+	d.people.accounts["u"] = active(RateLimit{})
 	want(200, "   ")
 }
 

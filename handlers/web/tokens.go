@@ -25,8 +25,8 @@ const (
 )
 
 // Tokens verifies access tokens. Checking a signature costs more than the rest of most requests, so what was verified
-// is remembered, by hash, until it expires; the key and the user are looked up each time, so that a retired key or a
-// deactivated user is refused at once.
+// is remembered, by hash, until it expires; the key and the user are looked up each time, so that a retired key, a
+// deactivated user and a scope that was taken away are refused at once.
 type Tokens struct {
 	identities Identities
 	issuer     string
@@ -58,6 +58,7 @@ var (
 	errKey      = errors.New("signed with an unknown or retired key")
 	errExpired  = errors.New("expired")
 	errInactive = errors.New("the user is not active")
+	errTaken    = errors.New("the user no longer has what the token says")
 	errClaims   = errors.New("claims are missing or of the wrong kind")
 )
 
@@ -84,6 +85,9 @@ func (t *Tokens) verify(token string) (*Principal, Account, error) {
 	account, known := t.identities.Account(v.principal.Username)
 	if !known || !account.Active {
 		return nil, Account{}, errInactive
+	}
+	if !account.grants(v.principal) {
+		return nil, Account{}, errTaken
 	}
 	if !ok {
 		t.remember(hash, v)
