@@ -35,7 +35,7 @@ func sameReader(a, b *web.Principal) bool {
 }
 
 // watch sees to it that the session's token is verified again: when it expires, and now and then before that, since
-// a user may be deactivated and a key retired. It is called under the session's lock.
+// a user may be deactivated, a scope taken away and a key retired. It is called under the session's lock.
 func (s *session) watch() {
 	if s.over {
 		return
@@ -54,22 +54,28 @@ func (s *session) verifyAgain() {
 		return
 	}
 	p, err := s.hub.tokens.Verify(token)
-	good := err == nil && time.Now().Before(p.Expires)
 	// The hub's lock is held throughout, so that what is ended was subscribed to with this token and not with one
 	// that comes now.
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	s.mu.Lock()
-	expired := s.token == token && !good // otherwise it was authenticated anew meanwhile, and is watched for that
-	switch {
-	case expired:
+	if s.token != token { // authenticated anew meanwhile, and watched for that
+		s.mu.Unlock()
+		return
+	}
+	before, expired := s.who, err != nil || !time.Now().Before(p.Expires)
+	if expired {
 		s.who, s.token = nil, ""
-	case s.token == token:
+	} else {
+		s.who = p
 		s.watch()
 	}
 	s.mu.Unlock()
-	if expired {
+	switch {
+	case expired:
 		s.hub.expelPrivate(s, AuthenticationRequired, "the token has expired or was withdrawn; authenticate and subscribe again")
+	case !sameReader(before, p):
+		s.hub.expelPrivate(s, Forbidden, "the user may read less than before; subscribe again to what is left")
 	}
 }
 

@@ -327,6 +327,26 @@ func TestAuthenticatingInTimeProlongs(t *testing.T) {
 	}
 }
 
+// TestScopeTakenAway takes the scope read from a user whose connection stays authenticated.
+func TestScopeTakenAway(t *testing.T) {
+	v := newVenue(t, live.Limits{VerifyEvery: 20 * time.Millisecond}, nil)
+	token := v.token("alpha", "", time.Hour, web.ScopeRead, web.ScopeTrade)
+	c := v.dial(token)
+	c.Subscribe("orders", "market-trades:"+btc)
+	v.known.Store(token, func() *web.Principal {
+		return &web.Principal{Username: "u-alpha", Broker: "alpha", Scopes: []string{web.ScopeTrade}, Expires: time.Now().Add(time.Hour)}
+	})
+	if m := c.Next("the end", func(m livetest.Message) bool { return m.Op == "error" }); m.Code != string(live.Forbidden) || m.Args[0] != "orders" {
+		t.Errorf("%s", m.Raw)
+	}
+	if m := c.Ask(livetest.Request{Op: "subscribe", Args: []string{"trades"}}); m.Code != string(live.Forbidden) {
+		t.Errorf("%s", m.Raw)
+	}
+	if m := c.Ask(livetest.Request{Op: "unsubscribe", Args: []string{"market-trades:" + btc}}); m.Op != "unsubscribed" {
+		t.Errorf("%s", m.Raw)
+	}
+}
+
 func TestOversizedMessage(t *testing.T) {
 	v := newVenue(t, live.Limits{}, nil)
 	for _, size := range []int{32<<10 + 1, 4 << 20} {

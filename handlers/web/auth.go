@@ -63,10 +63,19 @@ type Account struct {
 	RateLimit RateLimit // zero: none
 }
 
-// grants reports whether the user still has what a token says: an operator may have taken it away since.
-func (a Account) grants(p *Principal) bool {
-	return a.Broker == p.Broker && a.Customer == p.Customer &&
-		!slices.ContainsFunc(p.Scopes, func(scope string) bool { return !slices.Contains(a.Scopes, scope) })
+// narrowed returns the principal of a token with the scopes that the user still has, since an operator may have taken
+// some away, and false where the user is no longer of that broker or account.
+func (a Account) narrowed(p *Principal) (*Principal, bool) {
+	if a.Broker != p.Broker || a.Customer != p.Customer {
+		return nil, false
+	}
+	lost := func(scope string) bool { return !slices.Contains(a.Scopes, scope) }
+	if !slices.ContainsFunc(p.Scopes, lost) {
+		return p, true
+	}
+	left := *p // the original is remembered for the token
+	left.Scopes = slices.DeleteFunc(slices.Clone(p.Scopes), lost)
+	return &left, true
 }
 
 // Identities is the state of the identity journal as far as requests need it.

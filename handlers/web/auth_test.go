@@ -192,8 +192,10 @@ func TestVerifiedTokensStopBeingGood(t *testing.T) {
 		"key replaced":     func(d *desk) { d.people.keys["k1"] = make(ed25519.PublicKey, 32) },
 		"user deactivated": func(d *desk) { d.people.accounts["u"] = Account{} },
 		"user gone":        func(d *desk) { delete(d.people.accounts, "u") },
-		"scope taken away": func(d *desk) {
-			d.people.accounts["u"] = Account{Active: true, Broker: "alpha", Scopes: []string{"read"}}
+		"another broker's user": func(d *desk) {
+			a := active(RateLimit{})
+			a.Broker = "beta"
+			d.people.accounts["u"] = a
 		},
 		"user confined to an account": func(d *desk) {
 			a := active(RateLimit{})
@@ -216,6 +218,31 @@ func TestVerifiedTokensStopBeingGood(t *testing.T) {
 	d.clock.at = d.clock.at.Add(time.Hour - time.Second)
 	if _, err := d.tokens.Verify(token); err != nil {
 		t.Errorf("a second before the end: %v", err)
+	}
+}
+
+// A token says what its user could do when it was issued. What was taken away since is gone; what was added needs a new
+// token.
+func TestScopesTakenAway(t *testing.T) {
+	d := newDesk()
+	token := d.good()
+	scopes := func() string {
+		p, err := d.tokens.Verify(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(p.Scopes, " ")
+	}
+	for _, test := range []struct{ has, want string }{
+		{"read trade", "trade read"}, {"read", "read"}, {"operator", ""}, {"operator read trade", "trade read"},
+	} {
+		d.people.accounts["u"] = Account{Active: true, Broker: "alpha", Scopes: strings.Fields(test.has)}
+		if got := scopes(); got != test.want {
+			t.Errorf("a user with %q: the token is good for %q, want %q", test.has, got, test.want)
+		}
+	}
+	if n := len(d.tokens.verified); n != 1 {
+		t.Errorf("%d tokens are remembered, want the one", n)
 	}
 }
 

@@ -25,8 +25,8 @@ const (
 )
 
 // Tokens verifies access tokens. Checking a signature costs more than the rest of most requests, so what was verified
-// is remembered, by hash, until it expires; the key and the user are looked up each time, so that a retired key, a
-// deactivated user and a scope that was taken away are refused at once.
+// is remembered, by hash, until it expires; the key and the user are looked up each time, so that a retired key or a
+// deactivated user is refused, and a scope that was taken away gone, at once.
 type Tokens struct {
 	identities Identities
 	issuer     string
@@ -58,7 +58,7 @@ var (
 	errKey      = errors.New("signed with an unknown or retired key")
 	errExpired  = errors.New("expired")
 	errInactive = errors.New("the user is not active")
-	errTaken    = errors.New("the user no longer has what the token says")
+	errMoved    = errors.New("the user is no longer of that broker or account")
 	errClaims   = errors.New("claims are missing or of the wrong kind")
 )
 
@@ -68,9 +68,9 @@ func (t *Tokens) verify(token string) (*Principal, Account, error) {
 	}
 	hash := sha256.Sum256([]byte(token))
 	t.mu.Lock()
-	v, ok := t.verified[hash]
+	v, remembered := t.verified[hash]
 	t.mu.Unlock()
-	if !ok {
+	if !remembered {
 		var err error
 		if v, err = t.check(token); err != nil {
 			return nil, Account{}, err
@@ -86,13 +86,14 @@ func (t *Tokens) verify(token string) (*Principal, Account, error) {
 	if !known || !account.Active {
 		return nil, Account{}, errInactive
 	}
-	if !account.grants(v.principal) {
-		return nil, Account{}, errTaken
-	}
+	p, ok := account.narrowed(v.principal)
 	if !ok {
+		return nil, Account{}, errMoved
+	}
+	if !remembered {
 		t.remember(hash, v)
 	}
-	return v.principal, account, nil
+	return p, account, nil
 }
 
 // check verifies the signature and reads the claims. The algorithm is ours, never the token's: what its header says
