@@ -209,6 +209,7 @@ func TestFaults(t *testing.T) {
 		{"PUT", "/customers/A-1/margin-profile", `{"leverage":101}`, "leverage OUT_OF_RANGE"},
 		{"PUT", "/customers/A-1/fee-profile/BTCUSDC_PERP", `{"maker_fee":"-100.5","taker_fee":"-1"}`, "maker_fee OUT_OF_RANGE, taker_fee OUT_OF_RANGE"},
 		{"GET", "/journals?x=1", ``, "x UNKNOWN_PARAMETER"},
+		{"GET", "/journals/trading/records?after=-1&page_size=1001&before=3", ``, "after OUT_OF_RANGE, before UNKNOWN_PARAMETER, page_size OUT_OF_RANGE"},
 	} {
 		trading, people := v.Trading.Tip(), v.Identity.Tip()
 		got := v.Send("operator", tt.method, base+tt.path, tt.body).Want(400).Faults()

@@ -37,7 +37,7 @@ type Config struct {
 	SealPassword func(username, password string) (identity.Sealed, error)
 	// MAC is a keyed hash, for the fingerprints of requests that hold a password: the box's.
 	MAC func([]byte) []byte
-	// Tails and Readers are what GET /admin/v1/journals shows.
+	// Tails and Readers are what GET /admin/v1/journals shows; the tails hold the last records, too.
 	Tails   []*Tail
 	Readers []Reader
 }
@@ -78,6 +78,7 @@ func (h *Handler) Routes() []trading.Route {
 		{Method: put, Path: base + "/customers/:customer_code/fee-profile/:symbol", Scopes: write, Handler: h.setFees},
 
 		{Method: get, Path: base + "/journals", Scopes: read, Handler: h.listJournals},
+		{Method: get, Path: base + "/journals/:journal/records", Scopes: read, Handler: h.listRecords},
 	}
 }
 

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"net/http"
-	"sync"
 
 	"github.com/labstack/echo/v4"
 
@@ -10,29 +9,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
-
-// Tail knows the last record of a journal's partition that this node has followed to.
-type Tail struct {
-	journal   string
-	partition int32
-
-	mu   sync.Mutex
-	at   journal.Position
-	id   decide.ID
-	time decide.Time
-}
-
-// NewTail makes a tail that stands before genesis. Its Observe has to be registered with a fold of the partition.
-func NewTail(name string, partition int32) *Tail {
-	return &Tail{journal: name, partition: partition, at: journal.Before}
-}
-
-// Observe takes note of a record. It has the form that follow.Fold.Listen wants.
-func (t *Tail) Observe(e journal.Entry, _ decide.State) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.at, t.id, t.time = e.Position, e.Journal, e.Record.Time
-}
 
 // Reader is something that follows a journal's partition: a projection's runner, a fold.
 type Reader struct {
