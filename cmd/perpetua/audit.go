@@ -46,25 +46,11 @@ func auditCommand(ctx context.Context, args []string, std stdio) error {
 	return nil
 }
 
-// openReadModels returns a pool on the database that the settings mean: the one they name, that of the node which runs
-// on the data folder, or else the folder's own, served for as long as it is read.
+// openReadModels returns a pool on the database that the settings mean.
 func openReadModels(ctx context.Context, s *settings) (*pgxpool.Pool, func(), error) {
-	url, stop := s.DatabaseURL, func() {}
-	if url == "" {
-		folder := dataFolder{dir: s.Data}
-		running, ok, err := readRunFile(folder.path("run.json"))
-		if err != nil {
-			return nil, nil, err
-		}
-		if ok {
-			url = running.DatabaseURL
-		} else {
-			server, err := postgres.Start(ctx, postgres.Config{Dir: folder.path("postgres"), Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				return nil, nil, err
-			}
-			url, stop = server.URL(), func() { server.Close() }
-		}
+	url, stop, err := findDatabase(ctx, s)
+	if err != nil {
+		return nil, nil, err
 	}
 	pool, err := projections.Open(ctx, url)
 	if err != nil {
@@ -72,6 +58,27 @@ func openReadModels(ctx context.Context, s *settings) (*pgxpool.Pool, func(), er
 		return nil, nil, err
 	}
 	return pool, func() { pool.Close(); stop() }, nil
+}
+
+// findDatabase returns the URL of the database that the settings mean: the one they name, that of the node which runs
+// on the data folder, or else the folder's own, served until stop is called.
+func findDatabase(ctx context.Context, s *settings) (url string, stop func(), err error) {
+	if s.DatabaseURL != "" {
+		return s.DatabaseURL, func() {}, nil
+	}
+	folder := dataFolder{dir: s.Data}
+	running, ok, err := readRunFile(folder.path("run.json"))
+	if err != nil {
+		return "", nil, err
+	}
+	if ok {
+		return running.DatabaseURL, func() {}, nil
+	}
+	server, err := postgres.Start(ctx, postgres.Config{Dir: folder.path("postgres"), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return "", nil, err
+	}
+	return server.URL(), func() { server.Close() }, nil
 }
 
 // auditTries bounds how often an audit goes on because the read models moved while it compared.
