@@ -1,0 +1,134 @@
+package demo
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+)
+
+// The demo's own broker and user.
+const (
+	brokerName = "demo"
+	userName   = "demo"
+)
+
+const (
+	// funds are deposited at the start, in USDC, and again whenever less than a part of them is available.
+	funds = 250_000
+	// reserve is that part.
+	reserve = 100_000
+)
+
+// customers are all accounts of the demo.
+func customers() []string {
+	var all []string
+	for _, k := range makers() {
+		all = append(all, k.customer)
+	}
+	return append(all, takers()...)
+}
+
+// password derives that of the demo's user from the operator's, so that nobody has to keep it.
+func password(operators string) string {
+	sum := hmac.New(sha256.New, []byte(operators))
+	sum.Write([]byte("perpetua demo user"))
+	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
+}
+
+// open makes what the demo needs, as far as it is not there: broker, user, customers and their first deposits.
+func (d *demo) open(ctx context.Context) error {
+	if err := d.admin(ctx, http.MethodPost, "/admin/v1/brokers", map[string]any{"broker": brokerName, "name": "Demo market"}); err != nil {
+		return err
+	}
+	err := d.admin(ctx, http.MethodPost, "/admin/v1/users", map[string]any{"username": userName, "password": d.user.password,
+		"broker": brokerName, "scopes": []string{"trade", "read"}})
+	if err != nil {
+		return err
+	}
+	if err := d.settle(ctx); err != nil {
+		return err
+	}
+	for _, customer := range customers() {
+		r, err := d.rest.do(ctx, d.user, http.MethodPost, "/v1/customers", map[string]any{"customer_code": customer}, 0)
+		if err != nil {
+			return err
+		}
+		if err := r.err("customer " + customer); err != nil && r.status != http.StatusConflict {
+			return err
+		}
+		if err := d.deposit(ctx, customer, "demo-first"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// admin sends what can only be done once; that it has been done is as good.
+func (d *demo) admin(ctx context.Context, method, path string, body any) error {
+	r, err := d.rest.do(ctx, d.operator, method, path, body, 0)
+	if err != nil {
+		return err
+	}
+	if r.status == http.StatusConflict {
+		return nil
+	}
+	return r.err(method + " " + path)
+}
+
+// settle logs the demo's user in. If the operator has got another password since the user was made, so does the user.
+func (d *demo) settle(ctx context.Context) error {
+	_, err := d.rest.login(ctx, d.user)
+	if errors.Is(err, errCredentials) {
+		if err := d.admin(ctx, http.MethodPatch, "/admin/v1/users/"+userName, map[string]any{"password": d.user.password}); err != nil {
+			return err
+		}
+		_, err = d.rest.login(ctx, d.user)
+	}
+	if errors.Is(err, errCredentials) {
+		return err
+	}
+	return nil // whatever else it is, requests are repeated until it is over
+}
+
+func (d *demo) deposit(ctx context.Context, customer, reference string) error {
+	r, err := d.rest.do(ctx, d.operator, http.MethodPost, "/admin/v1/customers/"+customer+"/deposits",
+		map[string]any{"currency": "USDC", "amount": strconv.Itoa(funds), "reference_id": reference}, 0)
+	if err != nil {
+		return err
+	}
+	return r.err("deposit for " + customer)
+}
+
+// topUp deposits for every customer who has less than the reserve available.
+func (d *demo) topUp(ctx context.Context) error {
+	for _, customer := range customers() {
+		r, err := d.rest.do(ctx, d.user, http.MethodGet, "/v1/customers/"+customer+"/account-summary", nil, d.last)
+		if err == nil {
+			err = r.err("account of " + customer)
+		}
+		if err != nil {
+			return err
+		}
+		var summary []struct {
+			Available fixed.Money `json:"available_margin"`
+		}
+		if err := json.Unmarshal(r.body, &summary); err != nil || len(summary) == 0 {
+			return fmt.Errorf("account of %s: %.200s", customer, r.body)
+		}
+		if summary[0].Available >= reserve*fixed.Money(fixed.Pow10(8)) {
+			continue
+		}
+		if err := d.deposit(ctx, customer, d.unique("demo")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,298 @@
+package demo
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Config is what the demo needs to know of the venue.
+type Config struct {
+	// REST is the base URL of the venue; its WebSocket is at /v1/ws there.
+	REST string
+	// Operator and Password are those of a user with the scope operator.
+	Operator, Password string
+	Seed               uint64
+	Logger             *slog.Logger
+}
+
+// pace is how fast the market moves.
+type pace struct {
+	turn   time.Duration // from one turn of an instrument to the next
+	deeds  int           // what the makers do in a turn, at most
+	trades int64         // in how many of a thousand turns a taker acts
+}
+
+// brisk is the pace of the first turns after a start, when somebody is likely to be looking, and calm the one after
+// that, at which a venue may run for months: the log grows by less than 100 MB a day, and the index price is well
+// within the ten seconds after which it would be stale.
+func brisk() pace { return pace{time.Second, 3, 600} }
+func calm() pace  { return pace{6 * time.Second, 2, 350} }
+
+const (
+	briskTurns = 900 // of each instrument: a quarter of an hour
+	// opening is how many deeds a turn may have while most of the book is missing.
+	opening = 12
+	// topUpTurns is how often accounts are looked at, in turns of an instrument.
+	topUpTurns = 250
+	// haltTurns is for how long nobody orders on an instrument that takes no orders.
+	haltTurns = 10
+	// coolingTurns is for how long makers do not advance on a side where somebody else's order is in their way.
+	coolingTurns = 5
+)
+
+// demo is a run of the demo.
+type demo struct {
+	log      *slog.Logger
+	seed     uint64
+	rest     *client
+	operator *user
+	user     *user
+	markets  []*market
+	makers   []maker
+	feed     *feed
+	last     int64  // the newest record that the demo knows of
+	run      string // what makes references unique: the record that this run began at
+	made     int    // references
+	stuck    string // the request that failed last because its order was gone
+	failures map[string]bool
+}
+
+// Run trades until the context ends. Whatever happens to the venue meanwhile, it waits and goes on; what is not worth
+// waiting for is logged. At the end it cancels nothing: the quotes rest where they are, and the next run takes them over.
+func Run(ctx context.Context, c Config) {
+	d := &demo{log: c.Logger, seed: c.Seed, rest: newClient(c.REST, c.Logger), makers: makers(), failures: make(map[string]bool),
+		operator: &user{name: c.Operator, password: c.Password}, user: &user{name: userName, password: password(c.Password)}}
+	defer d.rest.close()
+	if err := d.trade(ctx); err != nil && ctx.Err() == nil {
+		d.log.Error("the demo market does not run", "error", err)
+	}
+}
+
+func (d *demo) trade(ctx context.Context) error {
+	if err := d.open(ctx); err != nil {
+		return err
+	}
+	if err := d.survey(ctx); err != nil {
+		return err
+	}
+	following, stop := context.WithCancel(ctx)
+	d.feed = newFeed(d.rest, d.user, customers(), d.markets)
+	var followers sync.WaitGroup
+	followers.Go(func() { d.feed.run(following) })
+	defer followers.Wait()
+	defer stop()
+	for turn := 0; ; turn++ {
+		began := time.Now()
+		m := d.markets[turn%len(d.markets)]
+		p := brisk()
+		if m.turns >= briskTurns {
+			p = calm()
+		}
+		if err := d.turn(ctx, m, p); err != nil {
+			return err
+		}
+		if err := wait(ctx, p.turn/time.Duration(len(d.markets))-time.Since(began)); err != nil {
+			return err
+		}
+	}
+}
+
+// survey reads the instruments and their index prices.
+func (d *demo) survey(ctx context.Context) error {
+	known := make(map[string]listed)
+	for _, path := range []string{"/v1/tickers", "/v1/instruments"} {
+		r, err := d.rest.do(ctx, nil, http.MethodGet, path, nil, 0)
+		if err == nil {
+			err = r.err(path)
+		}
+		if err != nil {
+			return err
+		}
+		var all []listed
+		if err := json.Unmarshal(r.body, &all); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		for _, i := range all {
+			if before, ok := known[i.Symbol]; ok {
+				i.IndexPrice = before.IndexPrice
+			}
+			known[i.Symbol] = i
+		}
+	}
+	prices := make([]int64, len(presets()))
+	for n, p := range presets() {
+		if i := known[p.symbol]; i.IndexPrice != nil && i.PriceTick.Sign() > 0 {
+			prices[n], _ = i.IndexPrice.Over(i.PriceTick)
+		}
+	}
+	run := again(prices)
+	for n, p := range presets() {
+		i := known[p.symbol]
+		if i.PriceTick.Sign() <= 0 {
+			continue // withdrawn by the operator
+		}
+		m, err := newMarket(p, n, i, prices[n], d.seed, run)
+		if err != nil {
+			return err
+		}
+		d.markets = append(d.markets, m)
+	}
+	if len(d.markets) == 0 {
+		return errors.New("the venue lists none of its instruments")
+	}
+	return nil
+}
+
+// again tells apart the runs on a venue by the index prices that they begin with: 0 for a fresh venue without any.
+func again(prices []int64) uint64 {
+	h, any := fnv.New64a(), false
+	for _, p := range prices {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(p)))
+		any = any || p != 0
+	}
+	if !any {
+		return 0
+	}
+	return h.Sum64() >> 8
+}
+
+// turn lets an instrument move once.
+func (d *demo) turn(ctx context.Context, m *market, p pace) error {
+	m.move()
+	r, err := d.rest.do(ctx, d.operator, http.MethodPost, "/admin/v1/index-prices/"+m.symbol, map[string]string{"price": m.price(m.index)}, 0)
+	if err != nil {
+		return err
+	}
+	d.last = max(d.last, r.sequence)
+	if err := r.err("index price"); err != nil {
+		d.complain(err, r)
+		m.rests = m.turns + haltTurns
+	}
+	if m.turns%topUpTurns == 0 {
+		if err := d.topUp(ctx); err != nil {
+			return err
+		}
+	}
+	if m.turns < m.rests {
+		return nil
+	}
+	if err := d.quote(ctx, m, p); err != nil || m.turns < m.rests {
+		return err
+	}
+	if !m.flow.chance(p.trades) {
+		return nil
+	}
+	return d.take(ctx, m)
+}
+
+// quote lets the makers do what is most urgent.
+func (d *demo) quote(ctx context.Context, m *market, p pace) error {
+	for done := 0; done < opening && m.turns >= m.rests; done++ {
+		var do deed
+		var missing int
+		if err := d.feed.look(ctx, func(own *mirror) { do, missing = next(d.makers, m, own) }); err != nil {
+			return err
+		}
+		if do.verb == nothing || done >= p.deeds && missing < opening/2 {
+			return nil
+		}
+		if err := d.act(ctx, m, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// act does what a maker has to do.
+func (d *demo) act(ctx context.Context, m *market, do deed) error {
+	path := "/v1/customers/" + do.maker.customer + "/orders"
+	side := do.slot.side
+	switch do.verb {
+	case cancel:
+		return d.order(ctx, m, do.order.side, http.MethodDelete, path+"/"+do.order.code, nil)
+	case amend:
+		return d.order(ctx, m, do.order.side, http.MethodPatch, path+"/"+do.order.code, map[string]string{"limit_price": m.price(do.price)})
+	}
+	// Outer levels are deeper, and no two orders alike.
+	steps := max(1, m.lot*int64(2+do.slot.level)*(60+m.flow.below(80))/100)
+	return d.order(ctx, m, side, http.MethodPost, path, map[string]any{"symbol": m.symbol, "action": sideName(side), "type": "limit",
+		"amount": m.amount(steps), "limit_price": m.price(do.price), "post_only": true, "reference_id": do.slot.reference(d.unique(""))})
+}
+
+// take lets a taker do what it wants.
+func (d *demo) take(ctx context.Context, m *market) error {
+	var w wish
+	if err := d.feed.look(ctx, func(own *mirror) { w = wants(m, own) }); err != nil {
+		return err
+	}
+	path := "/v1/customers/" + w.customer + "/orders"
+	if w.cancel != nil {
+		return d.order(ctx, m, w.cancel.side, http.MethodDelete, path+"/"+w.cancel.code, nil)
+	}
+	w.order["reference_id"] = d.unique("t")
+	return d.order(ctx, m, bid, http.MethodPost, path, w.order)
+}
+
+// order sends what concerns an order, and waits until the socket has told what became of it.
+func (d *demo) order(ctx context.Context, m *market, side int, method, path string, body any) error {
+	r, err := d.rest.do(ctx, d.user, method, path, body, 0)
+	if err != nil {
+		return err
+	}
+	d.last = max(d.last, r.sequence)
+	if r.status < 300 {
+		if err := d.feed.await(ctx, r.sequence); err != nil && ctx.Err() != nil {
+			return err
+		}
+		return nil
+	}
+	switch code := r.code(); {
+	case code == "POST_ONLY_WOULD_CROSS":
+		m.cooling[side] = m.turns + coolingTurns
+	case code == "INSUFFICIENT_MARGIN":
+		return d.topUp(ctx)
+	case code == "NO_LIQUIDITY" || code == "CASH_AMOUNT_TOO_SMALL":
+	case r.status == http.StatusConflict || r.status == http.StatusNotFound:
+		// Somebody else has just filled the order, so the socket is about to tell. If it never does, it begins again.
+		m.rests = m.turns + 1
+		if d.stuck == path {
+			d.feed.again()
+		}
+		d.stuck = path
+	default:
+		d.complain(r.err(method+" "+path), r)
+		m.rests = m.turns + haltTurns
+	}
+	return nil
+}
+
+// complain logs what should not be, once for each kind of it.
+func (d *demo) complain(err error, r reply) {
+	kind := strconv.Itoa(r.status) + r.code()
+	if d.failures[kind] {
+		return
+	}
+	d.failures[kind] = true
+	d.log.Warn("the venue refused something to the demo market; this is said once", "error", err)
+}
+
+// unique returns a reference that no run on this venue gives again.
+func (d *demo) unique(kind string) string {
+	if d.run == "" {
+		d.run = strconv.FormatInt(d.last, 36)
+	}
+	d.made++
+	if kind != "" {
+		kind += "-"
+	}
+	return kind + d.run + "-" + strconv.Itoa(d.made)
+}
