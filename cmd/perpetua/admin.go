@@ -57,7 +57,7 @@ func (n *node) bootstrap(ctx context.Context, usersPath string, demo bool) error
 	if err := n.catchUp(ctx); err != nil {
 		return err
 	}
-	seeds := seeder{submit: n.engine, identity: n.identity, trading: n.trading, box: n.box, demo: demo}
+	seeds := seeder{submit: n.journals, identity: n.identity, trading: n.trading, box: n.box, demo: demo}
 	_, err := seeds.sow(ctx, usersPath)
 	return err
 }

@@ -35,9 +35,12 @@ type node struct {
 	log      *slog.Logger
 	id       string
 	roles    roles
+	alone    bool // no other node is there: what this one lacks, nobody does
 
 	client   *journal.Client
-	engine   *ownership.Node
+	engine   *ownership.Node // nil without the role
+	journals owners
+	terms    *terms
 	identity *follow.Fold
 	trading  *follow.Fold
 	pool     *pgxpool.Pool
@@ -50,6 +53,14 @@ type node struct {
 	listener net.Listener
 	server   *http.Server
 	ready    atomic.Bool
+}
+
+// owners is how commands get to whoever owns a journal: this node, or by way of it another.
+type owners interface {
+	journal.Submitter
+	// Owner returns the URL of the node that the group of engines has assigned a partition to, or "".
+	Owner(ctx context.Context, name string, partition int32) (string, error)
+	Close()
 }
 
 // readModels tells where the rows of a journal stand: a runner of them in this process, or a watch of the database.
@@ -65,6 +76,7 @@ type nodeConfig struct {
 	log         *slog.Logger
 	id          string
 	roles       roles
+	alone       bool
 	brokers     []string
 	databaseURL string
 	box         *seal.Box
@@ -72,7 +84,7 @@ type nodeConfig struct {
 
 // openNode makes a node: it listens, but serves and follows nothing before run.
 func openNode(ctx context.Context, c nodeConfig) (_ *node, err error) {
-	n := &node{settings: c.settings, log: c.log, id: c.id, roles: c.roles, box: c.box, metrics: newRegistry()}
+	n := &node{settings: c.settings, log: c.log, id: c.id, roles: c.roles, alone: c.alone, box: c.box, metrics: newRegistry()}
 	defer func() {
 		if err != nil {
 			n.close()
@@ -95,13 +107,12 @@ func openNode(ctx context.Context, c nodeConfig) (_ *node, err error) {
 	if n.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.settings.Listen); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	n.engine, err = ownership.New(ownership.Config{Client: n.client, NodeID: n.id, URL: n.url(), Build: build,
-		Rules: rulesOfJournals(), Known: []journal.Known{knownToPostgres{n.pool}}})
-	if err != nil {
+	if err := n.joinOwners(); err != nil {
 		return nil, err
 	}
 	n.identity = follow.New(n.client, identity.Rules(), 0)
 	n.trading = follow.New(n.client, trading.Rules(), 0)
+	n.terms = newTerms(n.identity, n.trading)
 	n.runners = []*projections.Runner{
 		projections.NewRunner(n.pool, n.client, identity.Rules(), projectionsOf("identity")...),
 		projections.NewRunner(n.pool, n.client, trading.Rules(), projectionsOf("trading")...),
@@ -117,12 +128,36 @@ func openNode(ctx context.Context, c nodeConfig) (_ *node, err error) {
 	return n, n.wire()
 }
 
+// joinOwners makes the node one of the owners, or one that only finds them.
+func (n *node) joinOwners() (err error) {
+	if !n.roles.engine {
+		n.journals, err = ownership.NewFinder(n.client, journalNames()...)
+		return err
+	}
+	n.engine, err = ownership.New(ownership.Config{Client: n.client, NodeID: n.id, URL: n.url(), Build: build,
+		Rules: rulesOfJournals(), Known: []journal.Known{knownToPostgres{n.pool}}})
+	if err != nil {
+		return err
+	}
+	n.journals = n.engine
+	return nil
+}
+
 // url returns the address under which other nodes reach this one.
 func (n *node) url() string {
 	if n.settings.Advertise != "" {
 		return strings.TrimSuffix(n.settings.Advertise, "/")
 	}
 	return "http://" + n.listener.Addr().String()
+}
+
+// localURL returns an address of this node for clients in the same process, whatever others are told.
+func (n *node) localURL() string {
+	addr := n.listener.Addr().(*net.TCPAddr)
+	if addr.IP.IsUnspecified() {
+		return fmt.Sprintf("http://localhost:%d", addr.Port)
+	}
+	return "http://" + addr.String()
 }
 
 // knownToPostgres tells owners which positions the read models remember.
@@ -136,8 +171,10 @@ func (k knownToPostgres) Positions(ctx context.Context, name string, partition i
 // drain is how long requests and connections may take to end at a stop.
 const drain = 10 * time.Second
 
-// run works until the context ends or something fails for good, and then stops in order: first no new requests, then
-// the engine with what it has in flight, then those who follow.
+// run works until the context ends or something fails for good, and then stops in order: first the engine, which
+// answers what it has in flight and hands its journals over, then the interfaces, which until then pass requests on to
+// the next owner, then those who follow. The port closes last for one more reason: by it the other engines tell a node
+// that has died from one that is stopping.
 func (n *node) run(ctx context.Context) error {
 	following, stopFollowing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopFollowing()
@@ -164,13 +201,17 @@ func (n *node) run(ctx context.Context) error {
 			follow("project", r.Run)
 		}
 	}
+	disowned := make(chan struct{})
 	if n.roles.engine {
 		g.Go(func() error {
+			defer close(disowned)
 			if err := n.engine.Run(owning); err != nil {
 				return fmt.Errorf("engine: %w", err)
 			}
 			return nil
 		})
+	} else {
+		close(disowned)
 	}
 	g.Go(func() error {
 		if err := n.server.Serve(n.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -181,16 +222,17 @@ func (n *node) run(ctx context.Context) error {
 	g.Go(func() error {
 		<-failed.Done() // of ctx, or of any of the above
 		n.ready.Store(false)
+		n.log.Info("stopping")
+		stopOwning()
+		<-disowned
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
-		n.log.Info("stopping")
 		n.hub.Close(ending)
 		err := n.server.Shutdown(ending)
 		if err != nil {
 			n.log.Warn("some requests were cut off", "error", err)
 			n.server.Close()
 		}
-		stopOwning()
 		stopFollowing()
 		return nil
 	})
@@ -204,6 +246,9 @@ func (n *node) close() {
 	}
 	if n.listener != nil {
 		n.listener.Close()
+	}
+	if n.journals != nil {
+		n.journals.Close()
 	}
 	if n.pool != nil {
 		n.pool.Close()

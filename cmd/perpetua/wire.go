@@ -42,7 +42,7 @@ func (n *node) wire() error {
 		Log: live.NewLog(n.client, trading.Rules(), 0), Logger: n.log.With("part", "live")})
 	n.metrics.MustRegister(n.hub.Collectors()...)
 
-	if n.roles.api {
+	if n.roles.api || n.roles.engine { // an owner answers what the others pass on to it
 		login.New(login.Options{Identity: identities, Box: n.box, Issuer: login.DefaultIssuer, Now: time.Now}).Register(e)
 		trade.New(n.tradingInterface(auth)).Register(e)
 		admin.New(n.adminInterface(auth)).Register(e)
@@ -63,7 +63,7 @@ func (n *node) wire() error {
 // tradingInterface says what the trading interface serves from.
 func (n *node) tradingInterface(auth *web.Auth) trade.Config {
 	return trade.Config{
-		Auth: auth, Journals: n.engine, Venue: n.trading, Records: trade.NewRecords(n.pool, n.rows[1]),
+		Auth: auth, Journals: n.journals, Venue: n.trading, Records: trade.NewRecords(n.pool, n.rows[1]),
 		Commands: []trade.CommandLog{
 			trade.NewCommandLog(n.pool, "identity", n.rows[0]), trade.NewCommandLog(n.pool, "trading", n.rows[1]),
 		},
@@ -73,7 +73,7 @@ func (n *node) tradingInterface(auth *web.Auth) trade.Config {
 
 // adminInterface says what the operator's interface serves from.
 func (n *node) adminInterface(auth *web.Auth) admin.Config {
-	c := admin.Config{Auth: auth, Journals: n.engine, Venue: n.trading, Identity: n.identity, MAC: n.box.MAC,
+	c := admin.Config{Auth: auth, Journals: n.journals, Venue: n.trading, Identity: n.identity, MAC: n.box.MAC,
 		SealPassword: func(username, password string) (identity.Sealed, error) {
 			return login.SealPassword(n.box, username, password)
 		}}

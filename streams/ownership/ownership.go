@@ -16,7 +16,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -32,7 +31,7 @@ const (
 	rebalance = 10 * time.Second
 	leaving   = 5 * time.Second        // that a leave may take
 	away      = 2 * time.Second        // that a node stays out after it met a foreign term
-	again     = 500 * time.Millisecond // that an answer to who owns what is believed
+	again     = 250 * time.Millisecond // that an answer to who owns what is believed
 )
 
 // Config says who a node is and which journals it may own partitions of.
@@ -57,16 +56,12 @@ type Node struct {
 	cfg   Config
 	log   *slog.Logger
 	rules map[string]decide.Rules
-	admin *kadm.Client
+	find  *Finder
+	lease lease
 
 	mu     sync.Mutex
 	owners map[place]*journal.Owner // made when first assigned, kept for what outlives a term
 	runs   map[place]*run           // assigned at present
-
-	ask   singleflight.Group
-	seen  sync.Mutex
-	urls  map[place]string // the URL of each owner as the group had it …
-	asked time.Time        // … at this time
 }
 
 // run is an owner at work.
@@ -80,20 +75,28 @@ func New(cfg Config) (*Node, error) {
 	if cfg.NodeID == "" || cfg.URL == "" {
 		return nil, errors.New("ownership: a node needs an id and a URL")
 	}
-	kc, err := cfg.Client.Kafka()
+	var names []string
+	for _, r := range cfg.Rules {
+		names = append(names, r.Journal())
+	}
+	find, err := NewFinder(cfg.Client, names...)
 	if err != nil {
 		return nil, err
 	}
 	n := &Node{cfg: cfg, log: cfg.Client.Logger().With("node", cfg.NodeID), rules: make(map[string]decide.Rules),
-		admin: kadm.NewClient(kc), owners: make(map[place]*journal.Owner), runs: make(map[place]*run)}
+		find: find, owners: make(map[place]*journal.Owner), runs: make(map[place]*run)}
 	for _, r := range cfg.Rules {
 		n.rules[r.Journal()] = r
 		if _, err := n.owner(place{r.Journal(), 0}); err != nil {
+			find.Close()
 			return nil, err
 		}
 	}
 	return n, nil
 }
+
+// Close ends the node's connections. It is called after Run, when nobody submits any more.
+func (n *Node) Close() { n.find.Close() }
 
 // owner returns the owner of a place, making it if need be.
 func (n *Node) owner(p place) (*journal.Owner, error) {
@@ -122,7 +125,6 @@ func (n *Node) owner(p place) (*journal.Owner, error) {
 // Run is a member of the group until the context ends: it owns what it is assigned. It returns nil after a clean
 // stop, with everything drained and the group left, and an error when a log is at fault.
 func (n *Node) Run(ctx context.Context) error {
-	defer n.admin.Close()
 	for {
 		err := n.member(ctx)
 		if ctx.Err() != nil {
@@ -167,7 +169,7 @@ func (n *Node) member(ctx context.Context) error {
 	lose := each(func(p place) { n.end(p) })
 	kc, err := n.cfg.Client.Kafka(
 		kgo.ClientID(n.cfg.URL),
-		kgo.ConsumerGroup(n.group()),
+		kgo.ConsumerGroup(n.find.group()),
 		kgo.InstanceID(n.cfg.NodeID),
 		kgo.ConsumeTopics(topics...),
 		kgo.Balancers(kgo.CooperativeStickyBalancer()),
@@ -175,6 +177,7 @@ func (n *Node) member(ctx context.Context) error {
 		kgo.HeartbeatInterval(heartbeat),
 		kgo.RebalanceTimeout(rebalance),
 		kgo.DisableAutoCommit(),
+		kgo.WithHooks(&n.lease),
 		kgo.OnPartitionsAssigned(each(func(p place) { n.begin(working, p, failed) })),
 		kgo.OnPartitionsRevoked(lose),
 		kgo.OnPartitionsLost(lose),
@@ -183,11 +186,14 @@ func (n *Node) member(ctx context.Context) error {
 		return err
 	}
 	kc.PauseFetchTopics(topics...) // the group assigns; what is in the journals is read elsewhere
+	var watching sync.WaitGroup
+	watching.Go(func() { n.watch(working, kc) })
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
 	stop()
+	watching.Wait()
 	n.endAll()
 	n.leave(kc)
 	n.endAll() // what was assigned while leaving
@@ -259,7 +265,7 @@ func (n *Node) leave(kc *kgo.Client) {
 		n.log.Debug("ending the group session", "error", err)
 	}
 	kc.Close()
-	left, err := n.admin.LeaveGroup(ctx, kadm.LeaveGroup(n.group()).InstanceIDs(n.cfg.NodeID).Reason("stopping"))
+	left, err := n.find.admin.LeaveGroup(ctx, kadm.LeaveGroup(n.find.group()).InstanceIDs(n.cfg.NodeID).Reason("stopping"))
 	if err == nil {
 		err = left.Error()
 	}
@@ -275,77 +281,16 @@ func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journ
 	n.mu.Lock()
 	o, r := n.owners[p], n.runs[p]
 	n.mu.Unlock()
-	if o == nil {
-		return journal.Result{}, fmt.Errorf("ownership: no rules for journal %q", name)
+	if o == nil || r == nil {
+		return journal.Result{}, n.find.elsewhere(ctx, name, n.cfg.URL)
 	}
-	if r != nil {
-		return o.Submit(ctx, c)
+	result, err := o.Submit(ctx, c)
+	var refused *journal.RefusedError
+	if errors.As(err, &refused) && !n.lease.holds() {
+		return journal.Result{}, &journal.NotAcceptedError{RetryAfter: time.Second,
+			Reason: "this node may own the journal no more, and what it refuses may be good"}
 	}
-	switch url, err := n.lookup(ctx, p); {
-	case err != nil:
-		n.log.Warn("asking the group who owns a journal", "journal", name, "error", err)
-	case url != "" && url != n.cfg.URL:
-		return journal.Result{}, &journal.ElsewhereError{URL: url}
-	}
-	return journal.Result{}, &journal.NotAcceptedError{RetryAfter: time.Second, Reason: "the journal has no owner at the moment"}
-}
-
-// lookup returns the URL of the node that the group has assigned a place to, or "".
-func (n *Node) lookup(ctx context.Context, p place) (string, error) {
-	n.seen.Lock()
-	url, fresh := n.urls[p], time.Since(n.asked) < again
-	n.seen.Unlock()
-	if fresh {
-		return url, nil
-	}
-	answer := n.ask.DoChan("", func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), leaving)
-		defer cancel()
-		return nil, n.refresh(ctx)
-	})
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case a := <-answer:
-		if a.Err != nil {
-			return "", a.Err
-		}
-	}
-	n.seen.Lock()
-	defer n.seen.Unlock()
-	return n.urls[p], nil
-}
-
-func (n *Node) refresh(ctx context.Context) error {
-	groups, err := n.admin.DescribeGroups(ctx, n.group())
-	if err != nil {
-		return fmt.Errorf("ownership: describing the group: %w", err)
-	}
-	group := groups[n.group()]
-	if group.Err != nil {
-		return fmt.Errorf("ownership: describing the group: %w", group.Err)
-	}
-	urls := make(map[place]string)
-	for _, m := range group.Members {
-		assigned, ok := m.Assigned.AsConsumer()
-		if !ok {
-			continue
-		}
-		for _, t := range assigned.Topics {
-			for name := range n.rules {
-				if n.cfg.Client.Topic(name) != t.Topic {
-					continue
-				}
-				for _, p := range t.Partitions {
-					urls[place{name, p}] = m.ClientID
-				}
-			}
-		}
-	}
-	n.seen.Lock()
-	n.urls, n.asked = urls, time.Now()
-	n.seen.Unlock()
-	return nil
+	return result, err
 }
 
 // Serving returns this node's term of a partition and whether it is valid.
@@ -364,5 +309,5 @@ func (n *Node) Owner(ctx context.Context, name string, partition int32) (url str
 	if _, ok := n.Serving(name, partition); ok {
 		return n.cfg.URL, nil
 	}
-	return n.lookup(ctx, place{name, partition})
+	return n.find.Owner(ctx, name, partition)
 }

@@ -1,0 +1,46 @@
+package ownership
+
+import (
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// lease knows until when nobody else can have been assigned what this member owns: the group forgets a member no
+// sooner than a session after it has heard from it.
+//
+// What leaves a record does not need it, since the log settles that. But a refusal leaves none, so an owner that was
+// stopped for a while, and whose partitions went to another meanwhile, could refuse by a state of the past.
+type lease struct {
+	mu        sync.Mutex
+	last      time.Time // the latest heartbeat was sent
+	confirmed time.Time // the latest one was sent that is known to have been good
+}
+
+var _ kgo.HookBrokerE2E = (*lease)(nil)
+
+// OnBrokerE2E notes when a heartbeat that was answered had been sent. Whether the answer was good is known here only
+// when the next one follows, for a bad one ends the heartbeats. A sync is followed by the assignment only if it was.
+func (l *lease) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e kgo.BrokerE2E) {
+	if e.WriteErr != nil || e.ReadErr != nil {
+		return
+	}
+	sent := time.Now().Add(-e.DurationE2E())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch key {
+	case kmsg.Heartbeat.Int16():
+		l.confirmed, l.last = l.last, sent
+	case kmsg.SyncGroup.Int16():
+		l.confirmed, l.last = sent, sent
+	}
+}
+
+// holds reports whether the membership can't have lapsed yet.
+func (l *lease) holds() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.confirmed) < session
+}
