@@ -317,6 +317,11 @@ func TestFingerprint(t *testing.T) {
 	if of(a, nil) == of(a, Body(post(`{}`))) || of(b, Body(post(`{"a":"1","b":2}`))) == of(other, Body(other)) {
 		t.Error("other content has the same fingerprint")
 	}
+	method := post(`{}`)
+	method.Request().Method = http.MethodPatch
+	if of(method, Body(method)) == of(a, Body(post(`{}`))) {
+		t.Error("another method has the same fingerprint")
+	}
 	params := func(values ...string) string {
 		c := post(`{}`)
 		c.SetParamNames("x", "y")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -107,6 +108,9 @@ func TestErrorsBecomeProblems(t *testing.T) {
 			p := problemIn(t, w)
 			if w.Code != test.status || p["code"] != test.code || w.Header().Get("Retry-After") != test.retry {
 				t.Errorf("got %d %v, Retry-After %q; want %d %s, %q", w.Code, p["code"], w.Header().Get("Retry-After"), test.status, test.code, test.retry)
+			}
+			if strings.HasPrefix(test.name, "refusal") && fmt.Sprint(p["errors"]) != "[map[code:SOME_CODE field:amount message:no]]" {
+				t.Errorf("the fault does not name its field: %v", p["errors"])
 			}
 			if strings.Contains(w.Body.String(), "secret") {
 				t.Errorf("the answer gives the cause away: %s", w.Body)
@@ -366,15 +370,40 @@ func TestParam(t *testing.T) {
 	}
 }
 
-func TestAddressIsNotTakenFromAHeader(t *testing.T) {
-	var got string
-	e := serve(t, Options{}, func(c echo.Context) error {
-		got = c.RealIP()
-		return c.NoContent(204)
-	})
-	ask(e, "GET", "/v1/things", "", "X-Forwarded-For", "8.8.8.8", "X-Real-Ip", "8.8.8.8")
-	if got != "192.0.2.1" { // httptest's peer
-		t.Errorf("the address is %s", got)
+// A header that anybody can write must not choose whose failed logins are counted; one that a proxy of ours wrote must.
+func TestAddress(t *testing.T) {
+	_, proxies, err := net.ParseCIDR("10.1.0.0/16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name    string
+		trusted []*net.IPNet
+		peer    string
+		header  string
+		want    string
+	}{
+		{"no proxies", nil, "192.0.2.1:1", "8.8.8.8", "192.0.2.1"},
+		{"no proxies, loopback", nil, "127.0.0.1:1", "8.8.8.8", "127.0.0.1"},
+		{"no proxies, private", nil, "10.1.2.3:1", "8.8.8.8", "10.1.2.3"},
+		{"a proxy", []*net.IPNet{proxies}, "10.1.2.3:1", "8.8.8.8", "8.8.8.8"},
+		{"a proxy, with what the client wrote", []*net.IPNet{proxies}, "10.1.2.3:1", "9.9.9.9, 8.8.8.8", "8.8.8.8"},
+		{"another peer", []*net.IPNet{proxies}, "10.2.0.1:1", "8.8.8.8", "10.2.0.1"},
+		{"another peer, loopback", []*net.IPNet{proxies}, "127.0.0.1:1", "8.8.8.8", "127.0.0.1"},
+	} {
+		var got string
+		e := serve(t, Options{TrustedProxies: test.trusted}, func(c echo.Context) error {
+			got = c.RealIP()
+			return c.NoContent(204)
+		})
+		r := httptest.NewRequest("GET", "/v1/things", nil)
+		r.RemoteAddr = test.peer
+		r.Header.Set("X-Forwarded-For", test.header)
+		r.Header.Set("X-Real-Ip", "8.8.4.4")
+		e.ServeHTTP(httptest.NewRecorder(), r)
+		if got != test.want {
+			t.Errorf("%s: the address is %s, want %s", test.name, got, test.want)
+		}
 	}
 }
 
