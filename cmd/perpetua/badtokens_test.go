@@ -145,7 +145,6 @@ func badTokens(t *testing.T, d *desk) (table []bad) {
 	}
 	with := func(pairs ...any) map[string]any {
 		c := claims(t, good)
-		c["scope"] = "operator read trade"
 		for i := 0; i < len(pairs); i += 2 {
 			if c[pairs[i].(string)] = pairs[i+1]; pairs[i+1] == nil {
 				delete(c, pairs[i].(string))
@@ -183,7 +182,7 @@ func badTokens(t *testing.T, d *desk) (table []bad) {
 		"alg none, signed": "Bearer " + own.sign(header("alg", "none"), with()), "alg HS256 with the public key": "Bearer " + symmetric(), "another alg": "Bearer " + own.sign(header("alg", "ES256"), with()),
 		"another key": "Bearer " + signer{own.kid, stranger}.sign(header(), with()), "an unknown kid": "Bearer " + own.sign(header("kid", "x"), with()), "no kid": "Bearer " + own.sign(header("kid", nil), with()),
 		"another key in the header": "Bearer " + signer{"x", stranger}.sign(header("jwk", map[string]any{"kty": "OKP", "crv": "Ed25519", "x": base64.RawURLEncoding.EncodeToString(stranger.Public().(ed25519.PublicKey))}), with()),
-		"critical":                  "Bearer " + own.sign(header("crit", []string{"x"}, "x", 1), with()), "more scopes": "Bearer " + parts[0] + "." + strings.Split(own.sign(header(), with()), ".")[1] + "." + parts[2],
+		"critical":                  "Bearer " + own.sign(header("crit", []string{"x"}, "x", 1), with()), "more scopes": "Bearer " + parts[0] + "." + strings.Split(own.sign(header(), with("scope", "operator auditor trade read")), ".")[1] + "." + parts[2],
 		"expired": "Bearer " + own.sign(header(), with("exp", now-1)), "expired long ago": "Bearer " + own.sign(header(), with("exp", 1)), "no exp": "Bearer " + own.sign(header(), with("exp", nil)), "exp as text": "Bearer " + own.sign(header(), with("exp", "never")),
 		"issued tomorrow": "Bearer " + own.sign(header(), with("iat", now+86400)), "no iat": "Bearer " + own.sign(header(), with("iat", nil)), "not before tomorrow": "Bearer " + own.sign(header(), with("nbf", now+86400)),
 		"another issuer": "Bearer " + own.sign(header(), with("iss", "https://example.com")), "no issuer": "Bearer " + own.sign(header(), with("iss", nil)),

@@ -41,8 +41,9 @@ func (d *desk) open(t *testing.T) {
 			map[string]string{"currency": "USDC", "amount": c.deposit, "reference_id": "first"}, "status", "completed", "balance", c.deposit, "type", "deposit")
 	}
 	const password = "for ANNA's eyes only"
-	d.answered(t, 201, "operator", http.MethodPost, "/admin/v1/users", map[string]any{"username": "anna", "password": password, "broker": "alpha",
-		"customer_code": "ANNA", "scopes": []string{"read", "trade"}, "is_active": true, "is_verified": true}, "customer_code", "ANNA")
+	made := d.must(201, "operator", http.MethodPost, "/admin/v1/users", map[string]any{"username": "anna", "password": password, "broker": "alpha",
+		"customer_code": "ANNA", "scopes": []string{"read", "trade"}, "is_active": true, "is_verified": true})
+	d.must(200, "operator", http.MethodGet, "/admin/v1/users", nil, "X-Min-Log-Position", made.Header.Get("X-Log-Position"))
 	d.tokens["anna"] = d.login("anna", password)
 }
 
