@@ -7,8 +7,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/demo"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -23,18 +27,27 @@ func runCommand(ctx context.Context, args []string, std stdio) error {
 	if err != nil {
 		return err
 	}
-	return (&program{settings: s, log: log, out: std.out}).run(ctx)
+	seed, err := strconv.ParseUint(s.DemoSeed, 10, 64)
+	if err != nil {
+		return usagef("--demo-seed takes a number from 0 to 2^64-1, not %q", s.DemoSeed)
+	}
+	return (&program{settings: s, seed: seed, log: log, out: std.out}).run(ctx)
 }
 
 // program is `perpetua run`: the embedded services, the node on them, and the first users and instruments.
 type program struct {
 	settings *settings
+	seed     uint64 // of the demo
 	log      *slog.Logger
 	out      io.Writer
 	serving  func(runFile) // called once ready; for tests
 }
 
 func (p *program) run(ctx context.Context) (err error) {
+	chosen, err := parseRoles(p.settings.Roles)
+	if err != nil {
+		return err
+	}
 	folder, err := openDataFolder(p.settings.Data)
 	if err != nil {
 		return err
@@ -69,7 +82,7 @@ func (p *program) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	n, err := openNode(ctx, nodeConfig{settings: p.settings, log: p.log, id: id, roles: allRoles(),
+	n, err := openNode(ctx, nodeConfig{settings: p.settings, log: p.log, id: id, roles: chosen, alone: true,
 		brokers: services.brokers, databaseURL: services.databaseURL, box: box})
 	if err != nil {
 		return err
@@ -77,38 +90,62 @@ func (p *program) run(ctx context.Context) (err error) {
 	defer n.close()
 
 	err = n.runUntil(ctx, func(ctx context.Context) error {
-		if err := p.open(ctx, n, folder, services); err != nil {
+		users, err := p.open(ctx, n, folder, services)
+		if err != nil {
 			return err
 		}
-		return services.supervise(ctx)
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error { return services.supervise(ctx) })
+		if p.demo(n) {
+			g.Go(func() error { p.trade(ctx, n, users); return nil })
+		}
+		return g.Wait()
 	})
 	return errors.Join(err, removeIfThere(folder.path("run.json")))
 }
 
 // open waits until the node serves, seeds it, and tells scripts and people where everything is.
-func (p *program) open(ctx context.Context, n *node, folder *dataFolder, services *embedded) error {
+func (p *program) open(ctx context.Context, n *node, folder *dataFolder, services *embedded) ([]presetUser, error) {
 	if err := n.catchUp(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	seeds := seeder{submit: n.engine, identity: n.identity, trading: n.trading, box: n.box, demo: p.settings.Demo}
+	seeds := seeder{submit: n.journals, identity: n.identity, trading: n.trading, box: n.box, demo: p.settings.Demo}
 	users, err := seeds.sow(ctx, folder.path("users.json"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := n.awaitTip(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	n.ready.Store(true)
 	r := runFile{PID: os.Getpid(), REST: n.url(), WebSocket: "ws" + strings.TrimPrefix(n.url(), "http") + "/v1/ws",
 		Kafka: services.brokers, DatabaseURL: services.databaseURL, Users: users}
 	if err := writeRunFile(folder.path("run.json"), r); err != nil {
-		return err
+		return nil, err
 	}
 	r.print(p.out, folder.path("run.json"))
+	if p.demo(n) {
+		fmt.Fprintf(p.out, "  The demo market is on (seed %d): the first instruments move by themselves. --demo=false turns it off.\n", p.seed)
+	}
 	if p.serving != nil {
 		p.serving(r)
 	}
-	return nil
+	return users, nil
+}
+
+// demo reports whether the demo market runs: it needs somebody to serve it.
+func (p *program) demo(n *node) bool {
+	return p.settings.Demo && n.roles.api && n.roles.live && n.roles.projector
+}
+
+// trade lets the demo's makers and takers trade until the context ends. They come in by the front door like everybody.
+func (p *program) trade(ctx context.Context, n *node, users []presetUser) {
+	for _, u := range users {
+		if u.Username == "operator" {
+			demo.Run(ctx, demo.Config{REST: n.localURL(), Operator: u.Username, Password: u.Password, Seed: p.seed,
+				Logger: p.log.With("part", "demo")})
+		}
+	}
 }
 
 // print shows a person what run.json tells a script.

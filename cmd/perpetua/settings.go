@@ -15,6 +15,7 @@ type settings struct {
 	Listen       string
 	Advertise    string
 	Demo         bool
+	DemoSeed     string
 	Sync         bool
 	NodeID       string
 	Roles        string
@@ -49,7 +50,8 @@ func settingTable() []setting {
 		{name: "data", usage: "folder of everything this node keeps", preset: "./data", text: func(s *settings) *string { return &s.Data }},
 		{name: "listen", usage: "address of REST and WebSocket", preset: "127.0.0.1:8080", text: func(s *settings) *string { return &s.Listen }},
 		{name: "advertise", usage: "URL under which other nodes reach this one (default: http:// and the listen address)", text: func(s *settings) *string { return &s.Advertise }},
-		{name: "demo", usage: "demo settings: index prices go stale after ten seconds", preset: "true", toggle: func(s *settings) *bool { return &s.Demo }},
+		{name: "demo", usage: "run: makers and takers of its own trade the first instruments, whose index prices go stale after ten seconds", preset: "true", toggle: func(s *settings) *bool { return &s.Demo }},
+		{name: "demo-seed", usage: "number that the demo's random choices follow from", preset: "1", text: func(s *settings) *string { return &s.DemoSeed }},
 		{name: "sync", usage: "sync each acknowledged batch of the embedded broker to disk", preset: "true", toggle: func(s *settings) *bool { return &s.Sync }},
 		{name: "node-id", usage: "name of this node among its peers (default: a UUID kept in the data folder)", text: func(s *settings) *string { return &s.NodeID }},
 		{name: "role", usage: "roles of this node: engine, api, projector, live", preset: "engine,api,projector,live", text: func(s *settings) *string { return &s.Roles }},
