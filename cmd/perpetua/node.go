@@ -48,6 +48,7 @@ type node struct {
 	rows     []readModels          // where the rows of each journal stand
 	hub      *live.Hub
 	box      *seal.Box
+	quiet    func(*http.Request) bool
 	metrics  *prometheus.Registry
 
 	listener net.Listener
@@ -80,11 +81,12 @@ type nodeConfig struct {
 	brokers     []string
 	databaseURL string
 	box         *seal.Box
+	quiet       func(*http.Request) bool // requests that the log need not tell of; nil for none
 }
 
 // openNode makes a node: it listens, but serves and follows nothing before run.
 func openNode(ctx context.Context, c nodeConfig) (_ *node, err error) {
-	n := &node{settings: c.settings, log: c.log, id: c.id, roles: c.roles, alone: c.alone, box: c.box, metrics: newRegistry()}
+	n := &node{settings: c.settings, log: c.log, id: c.id, roles: c.roles, alone: c.alone, box: c.box, quiet: c.quiet, metrics: newRegistry()}
 	defer func() {
 		if err != nil {
 			n.close()

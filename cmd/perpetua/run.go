@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/demo"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -31,13 +33,14 @@ func runCommand(ctx context.Context, args []string, std stdio) error {
 	if err != nil {
 		return usagef("--demo-seed takes a number from 0 to 2^64-1, not %q", s.DemoSeed)
 	}
-	return (&program{settings: s, seed: seed, log: log, out: std.out}).run(ctx)
+	return (&program{settings: s, seed: seed, agent: "perpetua-demo/" + web.NewID().String(), log: log, out: std.out}).run(ctx)
 }
 
 // program is `perpetua run`: the embedded services, the node on them, and the first users and instruments.
 type program struct {
 	settings *settings
 	seed     uint64 // of the demo
+	agent    string // by which this process knows the demo's requests, which would drown all others in the log
 	log      *slog.Logger
 	out      io.Writer
 	serving  func(runFile) // called once ready; for tests
@@ -83,7 +86,7 @@ func (p *program) run(ctx context.Context) (err error) {
 		return err
 	}
 	n, err := openNode(ctx, nodeConfig{settings: p.settings, log: p.log, id: id, roles: chosen, alone: true,
-		brokers: services.brokers, databaseURL: services.databaseURL, box: box})
+		brokers: services.brokers, databaseURL: services.databaseURL, box: box, quiet: func(r *http.Request) bool { return r.UserAgent() == p.agent }})
 	if err != nil {
 		return err
 	}
@@ -143,7 +146,7 @@ func (p *program) trade(ctx context.Context, n *node, users []presetUser) {
 	for _, u := range users {
 		if u.Username == "operator" {
 			demo.Run(ctx, demo.Config{REST: n.localURL(), Operator: u.Username, Password: u.Password, Seed: p.seed,
-				Logger: p.log.With("part", "demo")})
+				UserAgent: p.agent, Logger: p.log.With("part", "demo")})
 		}
 	}
 }

@@ -30,7 +30,7 @@ func newRegistry() *prometheus.Registry {
 
 // wire connects the handlers to what they serve from.
 func (n *node) wire() error {
-	e, err := web.New(web.Options{Logger: n.log.With("part", "http"), Metrics: n.metrics, ForwardKey: n.box.Derive("forward")})
+	e, err := web.New(web.Options{Logger: n.log.With("part", "http"), Metrics: n.metrics, ForwardKey: n.box.Derive("forward"), Quiet: n.quiet})
 	if err != nil {
 		return err
 	}

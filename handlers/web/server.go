@@ -26,6 +26,8 @@ type Options struct {
 	TrustedProxies []*net.IPNet
 	// Transport carries requests that are passed on; nil for a default.
 	Transport http.RoundTripper
+	// Quiet says of which requests the log tells only at level debug, unless the server fails; nil for none.
+	Quiet func(*http.Request) bool
 }
 
 // New makes an Echo whose errors are problems and whose requests have an id, are logged, counted and recovered from
@@ -44,7 +46,7 @@ func New(o Options) (*echo.Echo, error) {
 	e.JSONSerializer = serializer{}
 	e.IPExtractor = addresses(o.TrustedProxies)
 	e.Pre(requestID)
-	e.Use(observe(o.Logger, metrics), recovered(o.Logger), wholePath, passOn(o))
+	e.Use(observe(o, metrics), recovered(o.Logger), wholePath, passOn(o))
 	return e, nil
 }
 
@@ -141,7 +143,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 }
 
 // observe logs and counts every request. It logs neither headers, bodies nor query strings: they may hold secrets.
-func observe(log *slog.Logger, m *metrics) echo.MiddlewareFunc {
+func observe(o Options, m *metrics) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			start := time.Now()
@@ -179,7 +181,11 @@ func observe(log *slog.Logger, m *metrics) echo.MiddlewareFunc {
 			if p := PrincipalOf(c); p != nil {
 				attrs = append(attrs, slog.String("user", p.Username), slog.String("broker", p.Broker))
 			}
-			log.LogAttrs(c.Request().Context(), slog.LevelInfo, "request", attrs...)
+			level := slog.LevelInfo
+			if o.Quiet != nil && status < http.StatusInternalServerError && o.Quiet(c.Request()) {
+				level = slog.LevelDebug
+			}
+			o.Logger.LogAttrs(c.Request().Context(), level, "request", attrs...)
 			return nil
 		}
 	}

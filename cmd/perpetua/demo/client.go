@@ -38,14 +38,15 @@ type user struct {
 // client speaks REST. A request that is not answered, or answered with 429 or 503, is repeated after a while, the
 // longer the more often: every request of the demo may be sent again.
 type client struct {
-	base string
-	http *http.Client
+	base  string
+	agent string
+	http  *http.Client
 	health
 }
 
-func newClient(base string, log *slog.Logger) *client {
+func newClient(base, agent string, log *slog.Logger) *client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}
-	return &client{base: base, http: &http.Client{Transport: transport}, health: health{log: log, ill: make(map[string]bool)}}
+	return &client{base: base, agent: agent, http: &http.Client{Transport: transport}, health: health{log: log, ill: make(map[string]bool)}}
 }
 
 func (c *client) close() { c.http.CloseIdleConnections() }
@@ -140,6 +141,7 @@ func (c *client) try(ctx context.Context, u *user, method, path string, body []b
 }
 
 func (c *client) send(request *http.Request) (reply, time.Duration, error) {
+	request.Header.Set("User-Agent", c.agent)
 	response, err := c.http.Do(request)
 	if err != nil {
 		return reply{}, 0, err

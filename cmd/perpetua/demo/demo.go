@@ -21,7 +21,9 @@ type Config struct {
 	// Operator and Password are those of a user with the scope operator.
 	Operator, Password string
 	Seed               uint64
-	Logger             *slog.Logger
+	// UserAgent is what the demo's requests say they come from.
+	UserAgent string
+	Logger    *slog.Logger
 }
 
 // pace is how fast the market moves.
@@ -69,7 +71,7 @@ type demo struct {
 // Run trades until the context ends. Whatever happens to the venue meanwhile, it waits and goes on; what is not worth
 // waiting for is logged. At the end it cancels nothing: the quotes rest where they are, and the next run takes them over.
 func Run(ctx context.Context, c Config) {
-	d := &demo{log: c.Logger, seed: c.Seed, rest: newClient(c.REST, c.Logger), makers: makers(), failures: make(map[string]bool),
+	d := &demo{log: c.Logger, seed: c.Seed, rest: newClient(c.REST, c.UserAgent, c.Logger), makers: makers(), failures: make(map[string]bool),
 		operator: &user{name: c.Operator, password: c.Password}, user: &user{name: userName, password: password(c.Password)}}
 	defer d.rest.close()
 	if err := d.trade(ctx); err != nil && ctx.Err() == nil {

@@ -123,7 +123,7 @@ func (f *feed) dial(ctx context.Context) (*websocket.Conn, error) {
 	}
 	dialer := websocket.Dialer{HandshakeTimeout: requestTime}
 	conn, response, err := dialer.DialContext(ctx, "ws"+strings.TrimPrefix(f.rest.base, "http")+"/v1/ws",
-		http.Header{"Authorization": {"Bearer " + token}})
+		http.Header{"Authorization": {"Bearer " + token}, "User-Agent": {f.rest.agent}})
 	if response != nil {
 		if response.StatusCode == http.StatusUnauthorized {
 			f.user.forget()
