@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
@@ -156,6 +158,31 @@ func TestResumeAhead(t *testing.T) {
 	v.fail(errors.New("LOG_DIVERGED"))
 	if code := ask(c); code != string(live.UpstreamError) {
 		t.Errorf("with a log that can't be read: %s", code)
+	}
+}
+
+// TestHeldMessagesAreBounded lets the log hang when a client has nearly caught up: the live messages that are held
+// back meanwhile don't pile up without end.
+func TestHeldMessagesAreBounded(t *testing.T) {
+	v := newVenue(t, live.Limits{QueueMessages: 20}, nil)
+	begin := v.stamp().Sequence - 1
+	v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+	reads, release := make(chan struct{}, 1), make(chan struct{})
+	defer close(release)
+	v.mu.Lock()
+	v.reading = func() {
+		reads <- struct{}{}
+		<-release
+	}
+	v.mu.Unlock()
+	c := v.dial(v.reader("alpha"))
+	c.SubscribeWith(livetest.Request{Args: []string{"orders"}, ResumeFrom: fmt.Sprintf("trading/0@%d", begin)})
+	<-reads
+	for range 30 {
+		v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+	}
+	if code, reason := c.Closed(); code != websocket.ClosePolicyViolation || reason != string(live.SlowConsumer) {
+		t.Errorf("closed with %d %s", code, reason)
 	}
 }
 

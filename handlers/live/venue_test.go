@@ -39,7 +39,8 @@ type venue struct {
 	listeners []func(journal.Entry, decide.State)
 	applied   chan struct{}
 	err       error
-	broken    error // of Read
+	broken    error  // of Read
+	reading   func() // called by Read before it passes anything, if set
 	clock     decide.Time
 	tip       chan struct{} // closed once the fold has caught up
 
@@ -267,8 +268,11 @@ func (v *venue) fail(err error) {
 // Read implements live.Log.
 func (v *venue) Read(ctx context.Context, after journal.Position, each func(journal.Entry) bool) error {
 	v.mu.RLock()
-	entries, broken := slices.Clone(v.entries[after.Sequence+1:]), v.broken
+	entries, broken, reading := slices.Clone(v.entries[after.Sequence+1:]), v.broken, v.reading
 	v.mu.RUnlock()
+	if reading != nil {
+		reading()
+	}
 	for _, e := range entries {
 		if broken != nil {
 			return broken
