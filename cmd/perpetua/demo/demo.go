@@ -51,6 +51,11 @@ const (
 	coolingTurns = 5
 )
 
+// spent reports whether the makers have done enough in a turn. While much of the book is missing they do more.
+func (p pace) spent(done, missing int) bool {
+	return done >= opening || done >= p.deeds && missing < opening/2
+}
+
 // demo is a run of the demo.
 type demo struct {
 	log      *slog.Logger
@@ -198,13 +203,13 @@ func (d *demo) turn(ctx context.Context, m *market, p pace) error {
 
 // quote lets the makers do what is most urgent.
 func (d *demo) quote(ctx context.Context, m *market, p pace) error {
-	for done := 0; done < opening && m.turns >= m.rests; done++ {
+	for done := 0; m.turns >= m.rests; done++ {
 		var do deed
 		var missing int
 		if err := d.feed.look(ctx, func(own *mirror) { do, missing = next(d.makers, m, own) }); err != nil {
 			return err
 		}
-		if do.verb == nothing || done >= p.deeds && missing < opening/2 {
+		if do.verb == nothing || p.spent(done, missing) {
 			return nil
 		}
 		if err := d.act(ctx, m, do); err != nil {
@@ -224,10 +229,8 @@ func (d *demo) act(ctx context.Context, m *market, do deed) error {
 	case amend:
 		return d.order(ctx, m, do.order.side, http.MethodPatch, path+"/"+do.order.code, map[string]string{"limit_price": m.price(do.price)})
 	}
-	// Outer levels are deeper, and no two orders alike.
-	steps := max(1, m.lot*int64(2+do.slot.level)*(60+m.flow.below(80))/100)
 	return d.order(ctx, m, side, http.MethodPost, path, map[string]any{"symbol": m.symbol, "action": sideName(side), "type": "limit",
-		"amount": m.amount(steps), "limit_price": m.price(do.price), "post_only": true, "reference_id": do.slot.reference(d.unique(""))})
+		"amount": m.amount(m.depth(do.slot.level)), "limit_price": m.price(do.price), "post_only": true, "reference_id": do.slot.reference(d.unique(""))})
 }
 
 // take lets a taker do what it wants.

@@ -122,6 +122,11 @@ func (k *maker) adjust(m *market, o resting, s slot, position int64, orders []re
 	return deed{verb: amend, order: o, maker: k, price: price, urgency: urgency}
 }
 
+// depth draws the size of an order for a level, in steps: outer levels are deeper, and no two orders alike.
+func (m *market) depth(level int) int64 {
+	return max(1, m.lot*int64(2+level)*(60+m.flow.below(80))/100)
+}
+
 // uncrossed returns the price, or the best one that does not trade with the demo's own orders on the other side.
 func uncrossed(price int64, side int, orders []resting) int64 {
 	for _, o := range orders {
