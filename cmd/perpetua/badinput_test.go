@@ -118,6 +118,7 @@ func testBadInput(t *testing.T, d *desk) {
 		})
 	}
 	d.within(t, "Login", func(t *testing.T) { testBadLogin(t, d) })
+	d.within(t, "Messages", func(t *testing.T) { testBadMessages(t, d) })
 	tradingAfter, identityAfter := marks()
 	if tradingAfter != trading+1 || identityAfter != identity+1 {
 		t.Errorf("something was recorded: trading from %d to %d, identity from %d to %d", trading, tradingAfter, identity, identityAfter)
