@@ -63,7 +63,7 @@ func (d *draft) amending(o *resting, ask *AmendOrder) *taker {
 // allowed.
 func (d *draft) amendable(t *taker, moves bool) order.Reason {
 	if moves {
-		return d.admissible(t, false)
+		return d.admissible(t)
 	}
 	t.bound = t.price
 	return ""

@@ -55,16 +55,28 @@ func (s *State) withdrawInstrument(at decide.Stamp, c decide.Command, ask *Withd
 
 // open decides the first record of a mass cancel, of at most n orders, which is the only one if all fits.
 func (w *sweep) open(at decide.Stamp, events []decide.Event, n int) decide.Decision {
-	orders, more := w.take(n)
-	for _, o := range orders {
-		events = append(events, ended(o, at, order.Canceled, w.reason))
-	}
+	events, canceled, more := w.end(at, events, n)
 	if more {
 		events = append(events, &SweepOpened{Kind: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(),
-			Symbol: w.onSymbol(), Reason: w.reason, Canceled: len(orders)})
+			Symbol: w.onSymbol(), Reason: w.reason, Canceled: canceled})
 		return decide.Decision{Outcome: decide.Accepted, Events: events, Pending: !w.command.ID.IsZero()}
 	}
-	return decide.Decision{Outcome: decide.Accepted, Events: append(events, w.finished(len(orders)))}
+	return decide.Decision{Outcome: decide.Accepted, Events: append(events, w.finished(canceled))}
+}
+
+// end appends the ends of the next n orders, and says how many of them it canceled and whether there are more. Orders
+// past their time expire, like everywhere.
+func (w *sweep) end(at decide.Stamp, events []decide.Event, n int) (after []decide.Event, canceled int, more bool) {
+	orders, more := w.take(n)
+	for _, o := range orders {
+		if isOverdue(o, at.Time) {
+			events = append(events, ended(o, at, order.Expired, ""))
+			continue
+		}
+		events = append(events, ended(o, at, order.Canceled, w.reason))
+		canceled++
+	}
+	return events, canceled, more
 }
 
 // finished is the event that ends a sweep.

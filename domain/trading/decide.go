@@ -11,6 +11,9 @@ import (
 
 // Decide says what the command causes. It implements decide.State.
 func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	if err := confined(c); err != nil {
+		return decide.Decision{}, err
+	}
 	if source := c.Kept.Source; source != nil {
 		if last, ok := s.sources[source.Journal]; ok && source.Sequence <= last.source {
 			return decide.Decision{Repeated: true, Repeat: last.sequence}, nil
@@ -100,14 +103,41 @@ func errUnknownCustomer() error {
 	return &decide.Refusal{Kind: decide.NotFound, Code: "UNKNOWN_CUSTOMER", Field: "customer_code", Message: "there is no such customer"}
 }
 
-// customerOf returns a customer that the actor may act for: one of its broker, and the one it is confined to, if it
-// is.
+// customerOf returns a customer that the actor may act for: one of its broker. (That a token for one account is about
+// that account was seen to before: confined.)
 func (s *State) customerOf(actor decide.Actor, code string) (*account, error) {
 	a := s.accounts[code]
-	if a == nil || actor.System == "" && actor.Broker != a.broker || actor.Customer != "" && actor.Customer != code {
+	if a == nil || actor.System == "" && actor.Broker != a.broker {
 		return nil, errUnknownCustomer()
 	}
 	return a, nil
+}
+
+// confined refuses what a token for one account may not ask for: anything about another account, whatever is remembered
+// of the same request, and everything that is not about the account's own orders.
+func confined(c decide.Command) error {
+	if c.Actor.Customer == "" {
+		return nil
+	}
+	var customer string
+	switch ask := c.Ask.(type) {
+	case *PlaceOrder:
+		customer = ask.CustomerCode
+	case *AmendOrder:
+		customer = ask.CustomerCode
+	case *CancelOrder:
+		customer = ask.CustomerCode
+	case *CancelAll:
+		customer = ask.CustomerCode
+	case *SetCancelAllAfter:
+		customer = ask.CustomerCode
+	default:
+		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "the token is confined to one account")
+	}
+	if customer != c.Actor.Customer {
+		return errUnknownCustomer()
+	}
+	return nil
 }
 
 // anyCustomer returns a customer of whatever broker, for the operator.

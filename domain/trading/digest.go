@@ -51,7 +51,8 @@ func (s *State) dump(w io.Writer) {
 		fmt.Fprintf(w, "aside %s %s\n", e.name(), e.time)
 	}
 	if r := s.running; r != nil {
-		fmt.Fprintf(w, "running %s %+v %s %s %s %s %d %d %t\n", r.kind, r.command, r.started, r.customer(), r.onSymbol(), r.reason, r.canceled, r.bound, r.protected)
+		c := r.command
+		fmt.Fprintf(w, "running %s %s %s %+v %q %s %s %s %s %s %d %d %t\n", r.kind, c.ID, c.Type, c.Actor, c.Kept.Key, c.Kept.Fingerprint, r.started, r.customer(), r.onSymbol(), r.reason, r.canceled, r.bound, r.protected)
 	}
 	for _, source := range slices.Sorted(maps.Keys(s.sources)) {
 		fmt.Fprintf(w, "source %s %+v\n", source, s.sources[source])

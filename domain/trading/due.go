@@ -65,12 +65,9 @@ func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
 func fireDeadMan(at decide.Stamp, a *account, n int) decide.Decision {
 	w := &sweep{kind: SweepMassCancel, account: a, reason: order.CancelAllAfter}
 	events := []decide.Event{&Step{Work: workCancelAllAfter}, &CancelAllAfterFired{CustomerCode: a.code, Broker: a.broker}}
-	orders, more := w.take(n)
-	for _, o := range orders {
-		events = append(events, ended(o, at, order.Canceled, w.reason))
-	}
+	events, canceled, more := w.end(at, events, n)
 	if more {
-		events = append(events, &SweepOpened{Kind: w.kind, CustomerCode: a.code, Reason: w.reason, Canceled: len(orders)})
+		events = append(events, &SweepOpened{Kind: w.kind, CustomerCode: a.code, Reason: w.reason, Canceled: canceled})
 	}
 	return decide.Decision{Outcome: decide.Accepted, Events: events}
 }
@@ -78,15 +75,11 @@ func fireDeadMan(at decide.Stamp, a *account, n int) decide.Decision {
 // stepMassCancel decides the next orders of a running mass cancel.
 func (s *State) stepMassCancel(at decide.Stamp, n int) decide.Decision {
 	w := s.running
-	orders, more := w.take(n)
-	events := []decide.Event{&Step{Work: workSweep}}
-	for _, o := range orders {
-		events = append(events, ended(o, at, order.Canceled, w.reason))
-	}
+	events, canceled, more := w.end(at, []decide.Event{&Step{Work: workSweep}}, n)
 	if more {
 		return decide.Decision{Outcome: decide.Accepted, Events: events}
 	}
-	return decide.Decision{Outcome: decide.Accepted, Events: append(events, w.finished(w.canceled+len(orders))), Finishes: w.command.ID}
+	return decide.Decision{Outcome: decide.Accepted, Events: append(events, w.finished(w.canceled+canceled)), Finishes: w.command.ID}
 }
 
 // stepTaker decides the next fills of an order that needs more than one record. Its margin was judged when it began,

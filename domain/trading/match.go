@@ -59,22 +59,21 @@ func (d *draft) walk(t *taker, limit bounds) stop {
 				continue
 			}
 			mine, late := o.Value.holding.account == t.party.account, isOverdue(o, d.now)
-			if d.full(t, o, limit) {
-				return stopFull
+			steps := min(t.remaining, maker.remaining)
+			if t.isCash() {
+				steps = min(steps, int64(t.cashLeft)/int64(d.instrument.contract.MustNotional(l.Price, 1)))
 			}
 			switch {
+			case steps == 0 && !late && (!mine || t.order.Side == book.Bid): // behind its own order a buyer finds only dearer ones
+				return stopCash
+			case d.full(t, o, limit):
+				return stopFull
 			case late:
 				d.end(o, order.Expired, "")
 				continue
 			case mine:
 				d.withdraw(t.party, o)
 				continue
-			}
-			steps := min(t.remaining, maker.remaining)
-			if t.isCash() {
-				if steps = min(steps, int64(t.cashLeft)/int64(d.instrument.contract.MustNotional(l.Price, 1))); steps == 0 {
-					return stopCash
-				}
 			}
 			d.fill(t, o, steps)
 			if t.remaining == 0 {

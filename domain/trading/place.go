@@ -38,7 +38,7 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, ask *PlaceOrder) (
 	t.order.Value.code = at.Derive(len(d.events))
 	slot := d.reserveSlot()
 	if reason == "" {
-		reason = d.admissible(t, true)
+		reason = d.admissible(t)
 	}
 	if reason == "" {
 		return d.execute(t, slot, c.Recorded())
@@ -112,9 +112,8 @@ func acceptable(before, after margin.Standing) bool {
 }
 
 // admissible checks a taker against the instrument's state and the account's position before it meets the book, and
-// sets how far it may go. It returns the reason to reject it, or "". A new order is also checked for room among the
-// reduce-only orders.
-func (d *draft) admissible(t *taker, entering bool) order.Reason {
+// sets how far it may go. It returns the reason to reject it, or "".
+func (d *draft) admissible(t *taker) order.Reason {
 	i, v := d.instrument, &t.order.Value
 	buy := t.order.Side == book.Bid
 	status := i.status()
@@ -136,7 +135,7 @@ func (d *draft) admissible(t *taker, entering bool) order.Reason {
 	}
 	if v.reduceOnly {
 		allowed := reducible(t.party.size, action(t.order.Side))
-		if allowed == 0 || entering && v.tif.Rests() && len(t.party.holding.reduceOnly) >= maxReduceOnly {
+		if allowed == 0 {
 			return order.ReduceOnlyInvalid
 		}
 		t.capTo(allowed)
@@ -195,11 +194,11 @@ func (d *draft) execute(t *taker, slot int, c decide.Recorded) (decide.Decision,
 		why = d.walk(t, unbounded())
 	}
 	rests := t.fate(why)
+	if t.order.Value.tif == order.FOK && t.status != order.Filled { // it gets no fills, so there is nothing to judge
+		return d.unfilled(t, slot), nil
+	}
 	if reason := d.judge(t, before, rests); reason != "" {
 		return d.reject(t, slot, reason), nil
-	}
-	if t.order.Value.tif == order.FOK && t.status != order.Filled {
-		return d.unfilled(t, slot), nil
 	}
 	if !d.quiet {
 		d.settleOrder(t, slot)
@@ -224,6 +223,9 @@ func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason
 	if t.order.Value.kind == order.Market && t.done() == 0 {
 		return order.NoLiquidity
 	}
+	if rests && t.order.Value.reduceOnly && d.reducing(t) >= maxReduceOnly {
+		return order.ReduceOnlyInvalid
+	}
 	if rests && !t.order.Value.reduceOnly {
 		n, ok := d.instrument.contract.Notional(t.price, t.remaining)
 		if !ok || !t.party.reserveFor(action(t.order.Side), n) {
@@ -234,6 +236,17 @@ func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason
 		return order.InsufficientMargin
 	}
 	return ""
+}
+
+// reducing counts the reduce-only orders that the draft leaves resting beside the taker.
+func (d *draft) reducing(t *taker) int {
+	n := 0
+	for _, o := range t.party.holding.reduceOnly {
+		if o != t.order && d.look(o).status.Live() {
+			n++
+		}
+	}
+	return n
 }
 
 // settleOrder puts the order's event into its place.

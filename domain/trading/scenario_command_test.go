@@ -61,7 +61,7 @@ func (s *scenario) ask(verb string, c *decide.Command) (string, any) {
 		return CommandCancelWithdrawal, &CancelWithdrawal{Code: s.labels[s.word()]}
 	case "fees":
 		ask := &SetFeeProfile{CustomerCode: s.word(), Symbol: s.word(), MakerFee: s.decimal(s.word()), TakerFee: s.decimal(s.word()), Operator: true}
-		if len(s.words) > 0 {
+		if len(s.words) > 0 { // by BROKER
 			ask.Operator = false
 		}
 		return CommandSetFeeProfile, ask
@@ -109,13 +109,11 @@ func (s *scenario) broker(customer string) string {
 
 func (s *scenario) transferAsk(verb string) (string, any) {
 	customer, amount, reference, in := s.word(), s.money(s.word()), "", currency
-	for len(s.words) > 0 {
-		switch {
-		case s.accept("as"):
-			reference = s.word()
-		case s.accept("in"):
-			in = s.word()
-		}
+	if s.accept("as") {
+		reference = s.word()
+	}
+	if s.accept("in") {
+		in = s.word()
 	}
 	if verb == "deposit" {
 		return CommandMakeDeposit, &MakeDeposit{CustomerCode: customer, Currency: in, Amount: amount, ReferenceID: reference}
