@@ -130,6 +130,7 @@ func (j *testJournal) append(c decide.Recorded, d decide.Decision) {
 	}
 	r := testRecord{stamp: j.stamp(), command: c, outcome: d.Outcome}
 	size, changed := 1000, make(map[decide.ID]bool)
+	traded, trades := make(map[decide.ID]bool), 0
 	for _, e := range d.Events {
 		data, err := json.Marshal(e)
 		if err != nil {
@@ -144,6 +145,20 @@ func (j *testJournal) append(c decide.Recorded, d decide.Decision) {
 			changed[o.After().Code] = true
 			checkPicture(j.t, o)
 		}
+		if e, ok := e.(*TradeExecuted); ok {
+			trades++
+			traded[e.Taker.OrderCode], traded[e.Maker.OrderCode] = true, true
+		}
+	}
+	others := 0
+	for code := range changed {
+		if !traded[code] {
+			others++
+		}
+	}
+	// Besides the order that the command is about. What one fill alone brings with it always fits.
+	if trades > j.state.limit.fills || others > max(j.state.limit.others, 2*maxReduceOnly)+1 {
+		j.t.Fatalf("a record of %d fills and %d other order changes", trades, others)
 	}
 	if size > maxRecord {
 		j.t.Fatalf("a record of %d bytes", size)

@@ -96,10 +96,8 @@ func (d *draft) overrideLeverage(p *party, leverage int) order.Reason {
 		return ""
 	}
 	before := d.standing(p)
-	old := p.floor
 	p.floor = fixed.Leverage(leverage)
 	if !acceptable(before, d.standing(p)) {
-		p.floor = old
 		return order.InsufficientMargin
 	}
 	d.events = append(d.events, &LeverageSet{p.account.code, p.account.broker, d.instrument.contract.Symbol, leverage})
