@@ -3,6 +3,7 @@ package broker_test
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -340,4 +341,33 @@ func TestDerivedFilesAreMadeAgain(t *testing.T) {
 	}
 	b.Close()
 	start(t, dir)
+}
+
+// TestSummaryThatLies changes where kfake's summary says that the log starts and ends. kfake believes a summary whose
+// segment sizes are right, so it must be made anew from the segments.
+func TestSummaryThatLies(t *testing.T) {
+	for _, lie := range []string{"log_start_offset", "high_watermark"} {
+		t.Run(lie, func(t *testing.T) {
+			dir := t.TempDir()
+			segments := makeLog(t, dir, 10)
+			path := filepath.Join(filepath.Dir(segments[0]), "snapshot.json")
+			var summary map[string]any
+			if err := json.Unmarshal(read(t, path), &summary); err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := summary[lie]; !ok {
+				t.Fatalf("the summary has no %s: %v", lie, summary)
+			}
+			summary[lie] = 2
+			text, err := json.Marshal(summary)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, path, text)
+			b := start(t, dir)
+			if n := len(values(t, b.Addrs(), topic)); n != 19 {
+				t.Errorf("%d of 19 records are left", n)
+			}
+		})
+	}
 }
