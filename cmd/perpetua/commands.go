@@ -50,6 +50,7 @@ func subcommands() []subcommand {
 		{"config", "print the settings in force, without secrets", configCommand},
 		{"log", "print the records of a journal as JSON lines, checking the chain", logCommand},
 		{"audit", "fold the trading journal and hold the read models against it", auditCommand},
+		{"bench", "measure the system beside its raw limits and rivals", benchCommand},
 		{"rebuild", "make the read models anew beside the live ones, compare, switch", rebuildCommand},
 		{"admin", "bootstrap users and instruments; forget a lost log", adminCommand},
 	}

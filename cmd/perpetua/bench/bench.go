@@ -1,0 +1,172 @@
+// Package bench measures the system beside what bounds it. One command starts what it needs in temporary folders, runs
+// each measure beside its raw limit or its rival in the same run, in alternating rounds (ours, theirs, ours, theirs),
+// and prints the medians, their spread and the ratio of the two beside the ratio that is aimed at.
+//
+// Absolute figures are those of the machine and of whatever else runs on it. The ratio is taken round by round and its
+// median is what counts: both of a pair see the same machine. Whoever sends requests or reads sockets does so from a
+// process of its own (`bench child`, see child.go), the same for both of a pair.
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// UsageError is an error in the words of the command line.
+type UsageError struct{ message string }
+
+func (e *UsageError) Error() string { return e.message }
+
+// measure is a group of rows that share what they start.
+type measure struct {
+	name string
+	what string
+	run  func(ctx context.Context, b *bench) error
+}
+
+func measures() []measure {
+	return []measure{
+		{"rest", "orders over REST and their acknowledgement, beside a bare Echo and a synced produce", measureREST},
+		{"live", "the same with everything live, beside a bare Echo and a handler on Postgres", measureLive},
+		{"journal", "commands into a journal, beside bare produces of the same bytes", measureJournal},
+		{"book", "operations on a book, beside a conventional book", measureBook},
+		{"depth", "a million resting orders: acknowledgement, memory, start", measureDepth},
+		{"fold", "records folded on one core, beside decoding alone", measureFold},
+		{"projection", "rows projected, beside COPY of the same rows", measureProjection},
+		{"sockets", "messages to a thousand sockets, beside melody's own broadcast", measureSockets},
+	}
+}
+
+// bench is one run of the command.
+type bench struct {
+	dir     string // of everything it starts
+	rounds  int
+	round   time.Duration
+	scale   int // resting orders of the deep book
+	sockets int
+	log     io.Writer
+	rows    []Row
+}
+
+// Command runs `perpetua bench`.
+func Command(ctx context.Context, args []string, in io.Reader, out, log io.Writer) error {
+	if len(args) > 1 && args[0] == "child" {
+		return runChild(ctx, args[1], in, out)
+	}
+	b := &bench{log: log}
+	var only, file string
+	var seconds float64
+	fs := flag.NewFlagSet("perpetua bench", flag.ContinueOnError)
+	fs.SetOutput(log)
+	fs.StringVar(&only, "only", "", "measures to run, separated by commas: "+strings.Join(names(), ", ")+" (default: all)")
+	fs.StringVar(&file, "json", "", "file to write the results to as JSON")
+	fs.Float64Var(&seconds, "seconds", 2, "length of a round")
+	fs.IntVar(&b.rounds, "rounds", 5, "rounds of each measure")
+	fs.IntVar(&b.scale, "orders", 1_000_000, "resting orders of the deep book")
+	fs.IntVar(&b.sockets, "sockets", 1000, "sockets that read")
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return &UsageError{err.Error()}
+	}
+	chosen, err := choose(only)
+	switch {
+	case err != nil:
+		return err
+	case fs.NArg() > 0:
+		return &UsageError{fmt.Sprintf("unexpected argument %q", fs.Arg(0))}
+	case b.rounds < 1 || seconds <= 0 || b.scale < 1 || b.sockets < 1:
+		return &UsageError{"--rounds, --seconds, --orders and --sockets must be above zero"}
+	}
+	b.round = time.Duration(seconds * float64(time.Second))
+	if b.dir, err = os.MkdirTemp("", "perpetua-bench-*"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.dir)
+	if err := os.Chmod(b.dir, 0o755); err != nil { // Postgres may run as another user
+		return err
+	}
+	for _, m := range chosen {
+		fmt.Fprintf(log, "%s: %s\n", m.name, m.what)
+		if err := m.run(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return b.print(out, file)
+}
+
+// names lists the measures.
+func names() (out []string) {
+	for _, m := range measures() {
+		out = append(out, m.name)
+	}
+	return out
+}
+
+// choose returns the measures that a list names, all for an empty one.
+func choose(list string) (chosen []measure, err error) {
+	if list == "" {
+		return measures(), nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.Index(names(), strings.TrimSpace(name))
+		if i < 0 {
+			return nil, &UsageError{fmt.Sprintf("there is no measure %q: %s are", name, strings.Join(names(), ", "))}
+		}
+		chosen = append(chosen, measures()[i])
+	}
+	return chosen, nil
+}
+
+// print writes the table, and the JSON file if one is wanted.
+func (b *bench) print(out io.Writer, file string) error {
+	printTable(out, b.rows)
+	if file == "" {
+		return nil
+	}
+	content, err := json.MarshalIndent(struct {
+		Machine machine `json:"machine"`
+		Rounds  int     `json:"rounds"`
+		Seconds float64 `json:"seconds"`
+		Rows    []Row   `json:"rows"`
+	}{thisMachine(), b.rounds, b.round.Seconds(), b.rows}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(content, '\n'), 0o644)
+}
+
+// add keeps a row and says it at once: a whole run takes minutes.
+func (b *bench) add(r Row) {
+	r.judge()
+	b.rows = append(b.rows, r)
+	fmt.Fprintf(b.log, "  %s\n", r.line())
+}
+
+// pair measures both of a pair in alternating rounds, after one of each that does not count.
+func (b *bench) pair(r Row, ours, beside func() (float64, error)) error {
+	for i := -1; i < b.rounds; i++ {
+		x, err := ours()
+		if err != nil {
+			return err
+		}
+		y, err := beside()
+		if err != nil {
+			return err
+		}
+		if i >= 0 {
+			r.Ours.Rounds, r.Beside.Rounds = append(r.Ours.Rounds, x), append(r.Beside.Rounds, y)
+		}
+	}
+	b.add(r)
+	return nil
+}

@@ -1,0 +1,212 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+)
+
+// loadConfig says where the load child sends orders to.
+type loadConfig struct {
+	URL   string
+	Token string
+	Level bool // of orders that leave the book as it is
+}
+
+// loadRequest asks for orders over so many connections for so long.
+type loadRequest struct {
+	Connections int
+	For         time.Duration
+}
+
+// loadReply is what came of it. Latencies are in microseconds, one for each answer as the connection saw it.
+type loadReply struct {
+	PerSecond float64
+	P50, P99  float64
+	Sample    []byte // the body of an answer
+}
+
+// variants is how many different requests a connection repeats.
+const variants = 256
+
+// loadChild sends orders from prebuilt requests over bare connections: it is to cost as little as can be, and the same
+// whatever answers. A connection has one request under way at a time.
+func loadChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
+	runtime.GOMAXPROCS(1)
+	var cfg loadConfig
+	if err := in.Decode(&cfg); err != nil {
+		return err
+	}
+	target, err := url.Parse(cfg.URL)
+	if err != nil {
+		return err
+	}
+	if err := out.Encode(struct{}{}); err != nil {
+		return err
+	}
+	var connections []*connection
+	for {
+		var r loadRequest
+		if err := in.Decode(&r); err != nil {
+			return err
+		}
+		for len(connections) < r.Connections {
+			c, err := dial(target.Host, cfg, len(connections))
+			if err != nil {
+				return err
+			}
+			connections = append(connections, c)
+		}
+		reply, err := load(connections[:r.Connections], r.For)
+		if err != nil {
+			return err
+		}
+		if err := out.Encode(reply); err != nil {
+			return err
+		}
+	}
+}
+
+// connection sends a client's orders.
+type connection struct {
+	net      net.Conn
+	requests [variants][]byte
+	next     int
+	buffer   []byte
+	took     []time.Duration
+	body     []byte
+}
+
+func dial(host string, cfg loadConfig, n int) (*connection, error) {
+	nc, err := net.Dial("tcp", host)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{net: nc, buffer: make([]byte, 16<<10)}
+	random := rand.New(rand.NewPCG(1, uint64(n)))
+	for i := range c.requests {
+		o := drawn(random, n)
+		if cfg.Level {
+			o = levelOrder(i, n)
+		}
+		body := orderBody(o)
+		c.requests[i] = fmt.Appendf(nil, "POST /v1/customers/%s/orders HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
+			"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", o.CustomerCode, host, cfg.Token, len(body), body)
+	}
+	return c, nil
+}
+
+// orderBody is an order of the flow as a client writes it.
+func orderBody(o *trading.PlaceOrder) string {
+	return fmt.Sprintf(`{"symbol":%q,"action":%q,"type":"limit","amount":"%s","limit_price":"%s","time_in_force":%q}`,
+		o.Symbol, o.Action, o.Amount, o.LimitPrice, o.TimeInForce)
+}
+
+// levelOrder returns one of orders that alternate: one rests at the best price and the next takes it, so that the book stays as it is.
+func levelOrder(i, n int) *trading.PlaceOrder {
+	o := &trading.PlaceOrder{CustomerCode: customerCode(n + i%2), Symbol: symbol, Action: order.Buy, Type: order.Limit, TimeInForce: order.GTC,
+		Amount: fixed.Decimal{Coef: 5, Scale: 3}, LimitPrice: fixed.Decimal{Coef: middle * 10, Scale: 1}}
+	if i%2 == 1 {
+		o.Action, o.TimeInForce = order.Sell, order.IOC
+	}
+	return o
+}
+
+// load drives the connections and returns what they did.
+func load(connections []*connection, length time.Duration) (loadReply, error) {
+	var running sync.WaitGroup
+	var stop atomic.Bool
+	errs := make(chan error, len(connections))
+	start := time.Now()
+	for _, c := range connections {
+		c.took = c.took[:0]
+		running.Go(func() {
+			for !stop.Load() {
+				if err := c.exchange(); err != nil {
+					errs <- err
+					stop.Store(true)
+					return
+				}
+			}
+		})
+	}
+	timer := time.AfterFunc(length, func() { stop.Store(true) })
+	running.Wait()
+	timer.Stop()
+	elapsed := time.Since(start)
+	select {
+	case err := <-errs:
+		return loadReply{}, err
+	default:
+	}
+	var all []time.Duration
+	for _, c := range connections {
+		all = append(all, c.took...)
+	}
+	slices.Sort(all)
+	return loadReply{PerSecond: float64(len(all)) / elapsed.Seconds(), P50: microseconds(all[len(all)/2]),
+		P99: microseconds(all[len(all)*99/100]), Sample: connections[0].body}, nil
+}
+
+func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// exchange sends one request and reads its answer.
+func (c *connection) exchange() error {
+	start := time.Now()
+	if _, err := c.net.Write(c.requests[c.next%variants]); err != nil {
+		return err
+	}
+	c.next++
+	n, head, size := 0, -1, 0
+	for {
+		m, err := c.net.Read(c.buffer[n:])
+		if err != nil {
+			return fmt.Errorf("reading an answer: %w", err)
+		}
+		n += m
+		if head < 0 {
+			if head = bytes.Index(c.buffer[:n], []byte("\r\n\r\n")); head < 0 {
+				continue
+			}
+			if size, err = contentLength(c.buffer[:head]); err != nil {
+				return err
+			}
+		}
+		if n >= head+4+size {
+			break
+		}
+		if n == len(c.buffer) {
+			return errors.New("an answer is too long")
+		}
+	}
+	c.took = append(c.took, time.Since(start))
+	c.body = append(c.body[:0], c.buffer[head+4:n]...)
+	if c.buffer[9] != '2' {
+		return fmt.Errorf("an order was answered with %.1000s", c.buffer[:n])
+	}
+	return nil
+}
+
+func contentLength(header []byte) (int, error) {
+	_, after, ok := bytes.Cut(header, []byte("\r\nContent-Length: "))
+	if !ok {
+		return 0, fmt.Errorf("an answer without Content-Length: %s", header)
+	}
+	digits, _, _ := bytes.Cut(after, []byte("\r"))
+	return strconv.Atoi(string(digits))
+}
