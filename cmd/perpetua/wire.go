@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
+	"github.com/perpetua-exchange/perpetua/handlers/console"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	trade "github.com/perpetua-exchange/perpetua/handlers/trading"
@@ -46,6 +47,9 @@ func (n *node) wire() error {
 		login.New(login.Options{Identity: identities, Box: n.box, Issuer: login.DefaultIssuer, Now: time.Now}).Register(e)
 		trade.New(n.tradingInterface(auth)).Register(e)
 		admin.New(n.adminInterface(auth)).Register(e)
+		if err := console.Register(e); err != nil {
+			return err
+		}
 		e.GET("/asyncapi.yaml", func(c echo.Context) error {
 			return c.Blob(http.StatusOK, "application/yaml", schemas.AsyncAPI)
 		})

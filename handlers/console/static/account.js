@@ -1,0 +1,266 @@
+// A customer's account: balances, open orders, positions, fills, history and ledger, and what can be done with orders.
+
+import { get, request } from "./api.js";
+import { compare, grouped, money, sign } from "./decimal.js";
+import { byId, el, moment, onFrame, setText, settled, tabs, words } from "./dom.js";
+import { describe, local, utc } from "./entry.js";
+import { say, submitting } from "./form.js";
+
+const terminal = ["filled", "canceled", "expired", "rejected"];
+const channels = ["orders", "trades", "balance-changes"];
+
+export class Account {
+  #stream;
+  #changed;
+  #customer = null;
+  #mayTrade = false;
+  #orders = new Map(); // open ones, by code
+  #loaded = null; // what the stream said of orders while the list is being loaded
+  #view = "orders-view";
+  #choose;
+  #amending = null;
+  #confirm = 0;
+  #refresh = settled(() => this.#load(), 250);
+  #draw = onFrame(() => this.#showOrders());
+
+  // changed is called with {orders, summary} whenever either is new.
+  constructor(stream, changed) {
+    this.#stream = stream;
+    this.#changed = changed;
+    this.#choose = tabs(byId("account-tabs"), (view) => {
+      this.#view = view;
+      this.#load();
+    });
+    byId("cancel-all").addEventListener("click", () => this.#cancelAll());
+    submitting(byId("amend"), byId("amend-result"), () => this.#amend());
+  }
+
+  #path(rest = "") {
+    return `/v1/customers/${encodeURIComponent(this.#customer)}${rest}`;
+  }
+
+  // show turns to a customer, or to nobody.
+  show(customer, mayTrade) {
+    for (const c of channels) this.#stream.unsubscribe(c);
+    this.#customer = customer;
+    this.#mayTrade = mayTrade;
+    this.#orders.clear();
+    byId("account").hidden = !customer;
+    byId("account-result").replaceChildren();
+    byId("summary").replaceChildren();
+    if (!customer) return this.#changed({ orders: [], summary: null });
+    for (const id of ["positions-view", "fills-view", "history-view", "ledger-view"]) byId(id).replaceChildren();
+    this.#stream.subscribe("orders", { start: () => this.#loadOrders(), message: (m) => this.#take(m) }, { customer_code: customer });
+    for (const c of ["trades", "balance-changes"]) {
+      this.#stream.subscribe(c, { message: () => this.#refresh() }, { customer_code: customer });
+    }
+    this.#choose(this.#view === "operator-view" ? "operator-view" : "orders-view");
+    this.#draw();
+  }
+
+  // loadOrders reads the open orders once the stream of their changes runs, so that none falls in between: the stream
+  // has the last word on whatever it has mentioned.
+  async #loadOrders() {
+    const customer = this.#customer;
+    const heard = new Map();
+    this.#loaded = heard;
+    try {
+      const list = await get(this.#path("/orders"));
+      if (customer !== this.#customer || this.#loaded !== heard) return;
+      this.#orders = new Map(list.map((o) => [o.code, o]));
+      for (const o of heard.values()) this.#put(o);
+      this.#loaded = null;
+    } catch (failure) {
+      say(byId("account-result"), "bad", `The open orders cannot be read: ${failure.message} (${failure.code})`);
+    }
+    this.#draw();
+  }
+
+  #take(message) {
+    this.place({ ...message, type: message.order_type, updated: message.timestamp });
+  }
+
+  // place takes note of an order, from the stream or from an answer, unless something newer is known of it.
+  place(order) {
+    if (order.customer_code !== this.#customer) return;
+    this.#loaded?.set(order.code, order);
+    this.#put(order);
+    this.#draw();
+    this.#refresh();
+  }
+
+  #put(order) {
+    const known = this.#orders.get(order.code);
+    if (known && known.updated > order.updated) return;
+    if (terminal.includes(order.status)) this.#orders.delete(order.code);
+    else this.#orders.set(order.code, order);
+  }
+
+  // load reads the balances and whatever is in view.
+  async #load() {
+    const customer = this.#customer;
+    if (!customer) return;
+    const show = {
+      "positions-view": async () => this.#positions(await get(this.#path("/positions"))),
+      "fills-view": async () => this.#fills((await get(this.#path("/trades"), { page_size: 50 })).records),
+      "history-view": async () => this.#history((await get(this.#path("/orders/history"), { page_size: 50 })).records),
+      "ledger-view": async () => this.#ledger((await get(this.#path("/transactions"), { page_size: 50 })).records),
+    }[this.#view];
+    const work = [get(this.#path("/account-summary")).then(([s]) => customer === this.#customer && this.#summary(s)), show?.()];
+    const failed = (await Promise.allSettled(work)).find((r) => r.status === "rejected")?.reason;
+    if (customer !== this.#customer) return;
+    const output = byId("account-result");
+    if (failed) say(output, "bad", `The account cannot be read: ${failed.message} (${failed.code ?? "ERROR"})`);
+    else if (output.textContent.startsWith("The account cannot")) output.replaceChildren();
+  }
+
+  // tick refreshes what the mark price moves.
+  tick() {
+    if (this.#customer) return this.#load();
+  }
+
+  #summary(s) {
+    const figures = [
+      ["Equity", s.total_equity], ["Balance", s.balance], ["Unrealised P&L", s.unrealised_pnl, true],
+      ["Available", s.available_margin], ["Used margin", s.used_margin], ["Order margin", s.order_margin],
+    ];
+    const ratio = Number(s.margin_ratio);
+    byId("summary").replaceChildren(
+      ...figures.map(([name, value, signed]) => el("div", { title: `${value} ${s.currency}` }, el("dt", {}, name), el("dd", { class: signed ? sign(value) : null }, money(value)))),
+      el("div", {}, el("dt", {}, "Margin ratio"), el("dd", { class: s.risk_state === "normal" ? null : "down" },
+        `${(ratio * 100).toFixed(2)}% `, el("span", { class: "chip" }, words(s.risk_state)))));
+    this.#changed({ summary: s });
+  }
+
+  #showOrders() {
+    const orders = [...this.#orders.values()].sort((a, b) => (a.created < b.created ? 1 : -1));
+    setText(byId("tab-orders"), orders.length ? `Open orders (${orders.length})` : "Open orders");
+    byId("cancel-all").hidden = !this.#mayTrade || orders.length === 0;
+    const focused = document.activeElement?.closest("#orders-view tr")?.dataset.code;
+    const which = document.activeElement?.className;
+    table(byId("orders-view"), "No open orders", [["Time"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Amount", 1], ["Filled", 1], ["In force"], ["Status"], ["Actions", 1]],
+      orders.map((o) => el("tr", { "data-code": o.code, title: `${o.code} · reference ${o.reference_id}` },
+        when(o.created), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price ?? o.trigger_price), number(o.amount), number(o.filled_amount),
+        cell(o.time_in_force === "GTD" ? `GTD ${moment(o.expire_time)}` : o.time_in_force), cell(words(o.status)),
+        el("td", { class: "num actions" }, this.#mayTrade && el("button", { type: "button", class: "quiet amend", "aria-label": `Amend ${o.action} ${o.amount} at ${o.limit_price}`, click: () => this.#openAmend(o) }, "Amend"),
+          this.#mayTrade && el("button", { type: "button", class: "quiet cancel", "aria-label": `Cancel ${o.action} ${o.amount} at ${o.limit_price}`, click: (e) => this.#cancel(o, e.target) }, "Cancel")))));
+    if (focused && which) byId("orders-view").querySelector(`tr[data-code="${focused}"] .${which.split(" ").at(-1)}`)?.focus();
+    this.#changed({ orders });
+  }
+
+  #positions(list) {
+    setText(byId("tab-positions"), list.length ? `Positions (${list.length})` : "Positions");
+    table(byId("positions-view"), "No positions", [["Symbol"], ["Size", 1], ["Entry", 1], ["Mark", 1], ["Notional", 1], ["Unrealised P&L", 1], ["Initial margin", 1], ["Leverage", 1], ["Liquidation", 1]],
+      list.map((p) => el("tr", {}, cell(p.symbol), number(p.amount, sign(p.amount)), number(p.entry_price), number(p.mark_price), amount(p.notional),
+        amount(p.unrealised_pnl, sign(p.unrealised_pnl)), amount(p.initial_margin), number(p.leverage), number(p.liquidation_price))));
+  }
+
+  #fills(list) {
+    table(byId("fills-view"), "No fills yet", [["Time"], ["Symbol"], ["Side"], ["Price", 1], ["Amount", 1], ["Value", 1], ["Fee", 1], ["Role"], ["Kind"]],
+      list.map((t) => el("tr", { title: `${t.code} · order ${t.order_code}` }, when(t.timestamp), cell(t.symbol), side(t.action), number(t.price), number(t.amount),
+        amount(t.notional), number(t.fee), cell(t.role), cell(words(t.type)))));
+  }
+
+  #history(list) {
+    table(byId("history-view"), "No orders yet", [["Time"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Amount", 1], ["Filled", 1], ["Average", 1], ["Status"], ["Reason"]],
+      list.map((o) => el("tr", { title: `${o.code} · reference ${o.reference_id}` }, when(o.updated), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price),
+        number(o.amount), number(o.filled_amount), number(o.average_fill_price), cell(words(o.status)), cell(words(o.reason) || "–"))));
+  }
+
+  #ledger(list) {
+    table(byId("ledger-view"), "Nothing was posted yet", [["Time"], ["Type"], ["Symbol"], ["Amount", 1], ["Balance", 1], ["Currency"], ["Status"], ["Record", 1]],
+      list.map((t) => el("tr", { title: t.code }, when(t.timestamp), cell(words(t.type)), cell(t.symbol ?? "–"), number(t.amount, sign(t.amount)), number(t.balance),
+        cell(t.currency), cell(words(t.status)), number(String(t.sequence)))));
+  }
+
+  async #cancel(order, button) {
+    button.setAttribute("aria-disabled", "true");
+    await this.#act(async () => describe(await this.#noted(request("DELETE", this.#path(`/orders/${order.code}`)))));
+    button.removeAttribute("aria-disabled");
+  }
+
+  async #noted(answer) {
+    const order = await answer;
+    this.place(order);
+    return order;
+  }
+
+  // cancelAll wants a second press within a few seconds.
+  async #cancelAll() {
+    const button = byId("cancel-all");
+    if (!this.#confirm) {
+      setText(button, `Press again to cancel ${this.#orders.size}`);
+      this.#confirm = setTimeout(() => this.#calm(), 4000);
+      return;
+    }
+    this.#calm();
+    await this.#act(async () => `${(await request("DELETE", this.#path("/orders"))).canceled} orders canceled.`);
+  }
+
+  #calm() {
+    clearTimeout(this.#confirm);
+    this.#confirm = 0;
+    setText(byId("cancel-all"), "Cancel all");
+  }
+
+  async #act(work) {
+    const output = byId("account-result");
+    say(output, "wait", "Sending …");
+    try {
+      say(output, "good", await work());
+    } catch (failure) {
+      say(output, "bad", `${failure.message} (${failure.code})`);
+    }
+  }
+
+  #openAmend(order) {
+    this.#amending = order;
+    const form = byId("amend");
+    form.elements.limit_price.value = order.limit_price ?? "";
+    form.elements.amount.value = order.amount;
+    form.elements.expire_time.value = order.expire_time ? local(order.expire_time) : "";
+    byId("amend-expire").hidden = order.time_in_force !== "GTD";
+    setText(byId("amend-order"), `${describe(order)} A new price or a larger amount goes to the end of the queue.`);
+    byId("amend-result").replaceChildren();
+    byId("amend-dialog").showModal();
+    form.elements.limit_price.select();
+  }
+
+  async #amend() {
+    const order = this.#amending;
+    const fields = byId("amend").elements;
+    const body = {};
+    for (const name of ["limit_price", "amount"]) {
+      const value = fields[name].value.trim();
+      if (value && !(/^[0-9.]+$/.test(value) && safeEqual(value, order[name]))) body[name] = value;
+    }
+    if (!byId("amend-expire").hidden && fields.expire_time.value !== local(order.expire_time)) body.expire_time = utc(fields.expire_time.value);
+    const changed = await this.#noted(request("PATCH", this.#path(`/orders/${order.code}`), body));
+    byId("amend-dialog").close();
+    say(byId("account-result"), "good", describe(changed));
+  }
+}
+
+function safeEqual(a, b) {
+  try {
+    return compare(a, b) === 0;
+  } catch {
+    return false; // not a decimal: the server will say so
+  }
+}
+
+const cell = (text) => el("td", {}, text);
+const when = (timestamp) => el("td", { class: "dim", title: timestamp }, moment(timestamp));
+const number = (text, kind = "") => el("td", { class: `num ${kind}` }, grouped(text));
+const amount = (text, kind = "") => el("td", { class: `num ${kind}`, title: text }, money(text));
+const side = (action) => el("td", { class: action === "buy" ? "up" : "down" }, action === "buy" ? "Buy" : "Sell");
+const flags = (o) => [words(o.type), o.post_only && "post only", o.reduce_only && "reduce only", o.cash_amount && `cash ${money(o.cash_amount)}`].filter(Boolean).join(", ");
+
+// table puts rows under headings, or a remark where there are none. On a narrow screen each row becomes a card, whose
+// cells are named by data-name.
+function table(box, none, headings, rows) {
+  if (!rows.length) return box.replaceChildren(el("p", { class: "empty" }, none));
+  for (const row of rows) [...row.children].forEach((c, i) => c.setAttribute("data-name", headings[i][0]));
+  box.replaceChildren(el("table", { class: "list" },
+    el("thead", {}, el("tr", {}, ...headings.map(([name, right]) => el("th", { scope: "col", class: right ? "num" : null }, name)))), el("tbody", {}, ...rows)));
+}

@@ -1,0 +1,154 @@
+// The REST interface: requests, tokens and problems. It also judges from the answers to writes, and from /readyz, whether
+// the log behind everything takes writes.
+
+import { clear, report } from "./status.js";
+import { clock } from "./dom.js";
+
+const tokenKey = "perpetua.token";
+const patience = 15000; // milliseconds that an answer may take; the server gives a write ten seconds
+
+let token = sessionStorage.getItem(tokenKey);
+const watchers = [];
+
+// Failure is a request that did not succeed. Faults are those of fields: {field, code, message}.
+export class Failure extends Error {
+  constructor(status, code, message, faults = [], order = null) {
+    super(message);
+    Object.assign(this, { status, code, faults, order });
+  }
+}
+
+// claims returns what the token says of its owner, or null. The server checks it, this page only shows it.
+export function claims() {
+  if (!token) return null;
+  try {
+    const text = atob(token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/"));
+    const c = JSON.parse(text);
+    return c.exp * 1000 > Date.now() ? { ...c, scopes: (c.scope ?? "").split(" ") } : null;
+  } catch {
+    return null;
+  }
+}
+
+export const currentToken = () => (claims() ? token : null);
+
+// onToken calls back now and whenever somebody logs in or out, with the reason for a logout.
+export function onToken(watcher) {
+  watchers.push(watcher);
+}
+
+function setToken(value, reason = "") {
+  token = value;
+  if (value) sessionStorage.setItem(tokenKey, value);
+  else sessionStorage.removeItem(tokenKey);
+  for (const w of watchers) w(reason);
+}
+
+export const logOut = (reason = "") => setToken(null, reason);
+
+async function send(method, path, options) {
+  try {
+    return await fetch(path, { method, cache: "no-store", signal: AbortSignal.timeout(patience), ...options });
+  } catch (error) {
+    if (error.name === "TimeoutError") throw new Failure(0, "NO_ANSWER", "The server did not answer in time.");
+    throw new Failure(0, "UNREACHABLE", "The server cannot be reached.");
+  }
+}
+
+async function failure(response) {
+  let body = {};
+  try {
+    body = await response.json();
+  } catch {
+    // not JSON: a proxy's answer
+  }
+  if (body.code) return new Failure(response.status, body.code, body.detail, body.errors, body.order ?? null);
+  const detail = Array.isArray(body.detail) ? body.detail : [];
+  const faults = detail.map((d) => ({ field: String(d.loc?.at(-1) ?? ""), code: d.type, message: d.msg }));
+  const code = typeof body.detail === "string" ? body.detail : `HTTP_${response.status}`;
+  return new Failure(response.status, code, faults.length ? "The form is not complete." : response.statusText || code, faults);
+}
+
+export async function logIn(username, password) {
+  const response = await send("POST", "/auth/jwt/login", { body: new URLSearchParams({ username, password }) });
+  if (!response.ok) {
+    const f = await failure(response);
+    const known = {
+      LOGIN_BAD_CREDENTIALS: "The username or the password is wrong.",
+      LOGIN_USER_NOT_VERIFIED: "This user is not verified.",
+      LOGIN_TOO_MANY_ATTEMPTS: "Too many failed attempts. Try again later.",
+    };
+    f.message = known[f.code] ?? f.message;
+    throw f;
+  }
+  setToken((await response.json()).access_token);
+}
+
+// request sends a request and returns the answer's body. Writes tell whether the log takes writes.
+export async function request(method, path, body) {
+  const headers = {};
+  const bearer = currentToken();
+  if (token && !bearer) logOut("The session has expired.");
+  if (bearer) headers.Authorization = `Bearer ${bearer}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const writes = method !== "GET";
+  const slow = writes ? setTimeout(() => report("log-slow", "wait", "Waiting for the log", "A write has not been acknowledged for 3 seconds."), 3000) : 0;
+  try {
+    const response = await send(method, path, { headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    if (!response.ok) throw await failure(response);
+    if (writes) logWorks();
+    return await response.json();
+  } catch (error) {
+    if (error.status === 401 && bearer && bearer === token) logOut("The session is not valid any more.");
+    if (writes && error.status === 503) logStopped(error);
+    else if (writes && error.status > 0) logWorks();
+    throw error;
+  } finally {
+    clearTimeout(slow);
+    if (writes) clear("log-slow");
+  }
+}
+
+export const get = (path, query = {}) => {
+  const given = Object.entries(query).filter(([, v]) => v !== null && v !== undefined && v !== "");
+  const text = new URLSearchParams(given).toString();
+  return request("GET", text ? `${path}?${text}` : path);
+};
+
+let stoppedAt = null; // the positions when a write failed, to see when the log goes on
+let positions = "";
+
+function logWorks() {
+  stoppedAt = null;
+  clear("log");
+}
+
+function logStopped(error) {
+  stoppedAt = positions;
+  const why = {
+    NOT_ACCEPTED: "It does not accept writes: the last one changed nothing and may be sent again.",
+    OUTCOME_UNKNOWN: "It has not acknowledged the last write, which may still take effect.",
+    LOG_DIVERGED: "It does not hold what was read from it before. An operator has to look at it.",
+    LOG_BROKEN: "It holds a record that cannot be applied. An operator has to look at it.",
+  };
+  report("log", "bad", "Log stopped", `${why[error.code] ?? error.message} (${error.code}, ${clock(Date.now())})`);
+}
+
+// watchLog looks at /readyz: whether the server is there, whether it is ready, and whether the log moves on again after
+// a write failed. It returns where this node stands in each journal.
+export async function watchLog() {
+  let state;
+  try {
+    const response = await send("GET", "/readyz", {});
+    state = await response.json();
+    clear("server");
+    if (response.ok) clear("ready");
+    else report("ready", "bad", "Not ready", `The server answers ${response.status}: ${state.status ?? "it cannot serve"}. A journal may have no owner at the moment.`);
+  } catch (error) {
+    report("server", "bad", error.code === "NO_ANSWER" ? "No answer" : "Server unreachable", `${error.message ?? error} What is shown may be out of date.`);
+    return null;
+  }
+  positions = JSON.stringify(state.journals ?? {});
+  if (stoppedAt !== null && stoppedAt !== "" && stoppedAt !== positions) logWorks();
+  return state.journals ?? {};
+}

@@ -1,0 +1,191 @@
+// The console: puts the parts together. See console.go for what it is and what it may do.
+
+import { claims, currentToken, get, logIn, logOut, onToken, request, watchLog } from "./api.js";
+import { Account } from "./account.js";
+import { Book } from "./book.js";
+import { byId, el, repeat, setText, words } from "./dom.js";
+import { Entry } from "./entry.js";
+import { say, submitting } from "./form.js";
+import { Log } from "./log.js";
+import { Market } from "./market.js";
+import { clear, report } from "./status.js";
+import { Stream } from "./stream.js";
+
+const stream = new Stream(currentToken, (reason) => logOut(reason));
+const market = new Market(stream);
+const entry = new Entry(() => market.last(), (order) => account.place(order));
+const book = new Book(stream, (price) => entry.usePrice(price));
+const log = new Log();
+const account = new Account(stream, ({ orders, summary }) => {
+  if (orders) book.mark(orders.filter((o) => o.symbol === symbol));
+  if (summary !== undefined) entry.available(summary?.available_margin);
+});
+
+let instruments = [];
+let symbol = "";
+
+// Instruments.
+
+async function loadInstruments() {
+  try {
+    instruments = await get("/v1/instruments");
+    clear("instruments");
+  } catch (failure) {
+    report("instruments", "bad", "No instruments", `The instruments cannot be read: ${failure.message} (${failure.code})`);
+    return;
+  }
+  const select = byId("symbol");
+  const names = instruments.map((i) => i.symbol);
+  if (names.join() !== [...select.options].map((o) => o.value).join()) {
+    select.replaceChildren(...names.map((n) => el("option", { value: n }, n.replace("_PERP", " perpetual").replace("USDC ", "/USDC "))));
+    select.value = names.includes(symbol) ? symbol : names[0] ?? "";
+  }
+  if (!symbol || !names.includes(symbol)) {
+    const wanted = decodeURIComponent(location.hash.slice(1));
+    choose(names.includes(wanted) ? wanted : names[0]);
+  }
+  const status = instruments.find((i) => i.symbol === symbol)?.status;
+  const chip = byId("instrument-status");
+  chip.hidden = !status || status === "open";
+  setText(chip, words(status));
+}
+
+function choose(name) {
+  const instrument = instruments.find((i) => i.symbol === name);
+  if (!instrument) return;
+  symbol = name;
+  byId("symbol").value = name;
+  history.replaceState(null, "", `#${name}`);
+  entry.instrument(instrument);
+  setText(byId("index-of"), name);
+  book.follow(name);
+  market.follow(name);
+}
+
+byId("symbol").addEventListener("change", (event) => {
+  choose(event.target.value);
+  loadInstruments();
+});
+
+// Who is logged in, and whose account is shown.
+
+let customer = null;
+
+function showCustomer(code) {
+  customer = code;
+  const may = (scope) => claims()?.scopes.includes(scope) ?? false;
+  byId("customer").value = code ?? "";
+  account.show(code, may("trade"));
+  entry.trader(code, may("trade"));
+  setText(byId("deposit-to"), code ?? "customer");
+}
+
+async function loadCustomers(prefer) {
+  const who = claims();
+  if (!who) return;
+  const output = byId("new-customer-result");
+  try {
+    const { records } = await get("/v1/customers", { page_size: 1000 });
+    const codes = records.map((c) => c.customer_code);
+    byId("customer").replaceChildren(...records.map((c) => el("option", { value: c.customer_code }, c.name ? `${c.customer_code} · ${c.name}` : c.customer_code)));
+    byId("customer-label").hidden = codes.length === 0;
+    showCustomer(codes.includes(prefer) ? prefer : codes[0] ?? null);
+    byId("logged-out").hidden = codes.length > 0;
+    if (!codes.length) setText(byId("logged-out"), "There are no customers yet.");
+  } catch (failure) {
+    say(output, "bad", `The customers cannot be read: ${failure.message} (${failure.code})`);
+  }
+}
+
+function session(reason) {
+  const who = claims();
+  const has = (scope) => who?.scopes.includes(scope) ?? false;
+  byId("open-login").hidden = Boolean(who);
+  byId("logout").hidden = byId("who").hidden = !who;
+  setText(byId("who"), who ? `${who.sub} · ${who.broker}` : "");
+  byId("who").title = who ? `Scopes: ${who.scope}` : "";
+  byId("customer-label").hidden = true;
+  byId("new-customer").hidden = !has("trade") || Boolean(who?.customer);
+  byId("new-customer-result").replaceChildren();
+  byId("tab-operator").hidden = !has("operator");
+  byId("logged-out").hidden = Boolean(who);
+  setText(byId("logged-out"), "Log in to see orders, positions and balances.");
+  log.allow(has("operator") || has("auditor"));
+  showCustomer(null);
+  stream.reconnect();
+  if (who) loadCustomers();
+  if (reason) report("session", "wait", "Logged out", `${reason} Log in again.`);
+  else clear("session");
+  ticks();
+}
+
+onToken(session);
+byId("customer").addEventListener("change", (event) => showCustomer(event.target.value));
+byId("logout").addEventListener("click", () => logOut());
+const openLogin = () => byId("login-dialog").showModal();
+byId("open-login").addEventListener("click", openLogin);
+byId("login-to-trade").addEventListener("click", openLogin);
+for (const close of document.querySelectorAll("[data-close]")) close.addEventListener("click", () => close.closest("dialog").close());
+
+submitting(byId("login"), byId("login-result"), async () => {
+  const fields = byId("login").elements;
+  say(byId("login-result"), "wait", "Checking …");
+  await logIn(fields.username.value, fields.password.value);
+  byId("login-result").replaceChildren();
+  byId("login").reset();
+  byId("login-dialog").close();
+});
+
+submitting(byId("new-customer"), byId("new-customer-result"), async () => {
+  const code = byId("new-customer").elements.customer_code.value.trim();
+  const made = await request("POST", "/v1/customers", code ? { customer_code: code } : {});
+  byId("new-customer").reset();
+  byId("new-customer-result").replaceChildren();
+  await loadCustomers(made.customer_code);
+  if (customer !== made.customer_code) setTimeout(() => loadCustomers(made.customer_code), 1000); // the list may lag
+});
+
+// What an operator needs to get a market going.
+
+submitting(byId("deposit"), byId("deposit-result"), async () => {
+  const amount = byId("deposit").elements.amount.value.trim();
+  const body = { currency: "USDC", amount, reference_id: `console-${Date.now()}` };
+  const row = await request("POST", `/admin/v1/customers/${encodeURIComponent(customer)}/deposits`, body);
+  byId("deposit").reset();
+  say(byId("deposit-result"), "good", `${row.amount} ${row.currency} deposited, the balance is ${row.balance}.`);
+});
+
+submitting(byId("index-price"), byId("index-result"), async () => {
+  const price = byId("index-price").elements.price.value.trim();
+  const set = await request("POST", `/admin/v1/index-prices/${symbol}`, { price });
+  byId("index-price").reset();
+  say(byId("index-result"), "good", `Index ${set.index_price}, mark ${set.mark_price}.`);
+  market.refresh();
+  loadInstruments();
+});
+
+// Light and dark: as the system has it, unless chosen otherwise.
+
+const theme = localStorage.getItem("perpetua.theme");
+if (theme) document.documentElement.dataset.theme = theme;
+byId("theme").addEventListener("click", () => {
+  const dark = getComputedStyle(document.documentElement).colorScheme === "dark"
+    || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+  document.documentElement.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("perpetua.theme", dark ? "light" : "dark");
+});
+
+// What is asked for again and again: everything else comes by the stream.
+
+const ticking = [
+  repeat(async () => log.positions(await watchLog()), 2000),
+  repeat(() => market.refresh(), 2000),
+  repeat(() => log.tick(), 2000),
+  repeat(() => account.tick(), 5000),
+  repeat(loadInstruments, 15000),
+];
+function ticks() {
+  for (const tick of ticking) tick();
+}
+
+session("");
