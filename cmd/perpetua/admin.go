@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/ownership"
 )
 
 // adminCommand runs one of the operator's commands that do not go through the interface.
@@ -19,16 +22,26 @@ func adminCommand(ctx context.Context, args []string, std stdio) error {
 	return usagef("there is no admin command %q: bootstrap and forget-log are", args[0])
 }
 
+// bootstrapPatience bounds how long bootstrap waits for owners that are other nodes' business.
+const bootstrapPatience = 30 * time.Second
+
 // bootstrapCommand makes the first users and instruments on a given Kafka and Postgres, as `perpetua run` does on its
-// own, and keeps the passwords in users.json in the data folder. It joins the engines for as long as that takes, so
-// it is run before `perpetua serve` is.
+// own, and keeps the passwords in users.json in the data folder. Where engines serve already, it sends them the
+// commands; else it is the engine for as long as that takes.
 func bootstrapCommand(ctx context.Context, args []string, std stdio) error {
 	m, err := joinCluster("admin bootstrap", args, std)
 	if err != nil {
 		return err
 	}
 	defer m.folder.Close()
-	n, err := m.open(ctx, allRoles(), true)
+	served, err := m.served(ctx)
+	if err != nil {
+		return err
+	}
+	if served {
+		m.settings.Listen, m.settings.Advertise = "127.0.0.1:0", "" // nobody needs to reach it
+	}
+	n, err := m.open(ctx, roles{engine: !served}, true)
 	if err != nil {
 		return err
 	}
@@ -53,11 +66,34 @@ func bootstrapCommand(ctx context.Context, args []string, std stdio) error {
 	return nil
 }
 
+// served reports whether some journal has an owner.
+func (m *member) served(ctx context.Context) (bool, error) {
+	client, err := newAdminClient(m.settings, m.settings.brokers(), m.log)
+	if err != nil {
+		return false, err
+	}
+	defer client.Close()
+	finder, err := ownership.NewFinder(client, journalNames()...)
+	if err != nil {
+		return false, err
+	}
+	defer finder.Close()
+	for _, name := range journalNames() {
+		owner, err := finder.Owner(ctx, name, 0)
+		if owner != "" || err != nil {
+			return owner != "", err
+		}
+	}
+	return false, nil
+}
+
 func (n *node) bootstrap(ctx context.Context, usersPath string, demo bool) error {
-	if err := n.catchUp(ctx); err != nil {
+	catching, cancel := context.WithTimeout(ctx, bootstrapPatience)
+	defer cancel()
+	if err := n.catchUp(catching); err != nil {
 		return err
 	}
-	seeds := seeder{submit: n.journals, identity: n.identity, trading: n.trading, box: n.box, demo: demo}
+	seeds := seeder{submit: n.peers, identity: n.identity, trading: n.trading, box: n.box, demo: demo}
 	_, err := seeds.sow(ctx, usersPath)
 	return err
 }

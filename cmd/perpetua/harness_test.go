@@ -42,7 +42,9 @@ const patience = 90 * time.Second
 type venue struct {
 	t      testing.TB
 	dir    string
+	verb   string // run, or serve for a node of a cluster
 	args   []string
+	env    []string
 	prefix string
 
 	runFile
@@ -68,7 +70,7 @@ func newVenue(t testing.TB, args ...string) *venue {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &venue{t: t, dir: dir, args: args, exited: make(chan struct{})}
+	v := &venue{t: t, dir: dir, verb: "run", args: args, exited: make(chan struct{})}
 	pool := http.DefaultTransport.(*http.Transport).Clone()
 	pool.MaxIdleConnsPerHost = 64
 	t.Cleanup(pool.CloseIdleConnections)
@@ -93,6 +95,7 @@ func (v *venue) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asPerpetua+"=1", "PERPETUA_DATA="+v.dir, "PERPETUA_TOPIC_PREFIX="+v.prefix, "PERPETUA_LISTEN=127.0.0.1:0",
 		"GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE")) // the race detector otherwise sleeps a second before each exit
+	cmd.Env = append(cmd.Env, v.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
@@ -100,7 +103,7 @@ func (v *venue) command(args ...string) *exec.Cmd {
 // launch starts the process without waiting for it to be ready.
 func (v *venue) launch() {
 	v.t.Helper()
-	v.cmd = v.command(append([]string{"run", "--log-level", "warn", "--demo=false"}, v.args...)...) // args may turn it on again
+	v.cmd = v.command(append([]string{v.verb, "--log-level", "warn", "--demo=false"}, v.args...)...) // args may turn it on again
 	v.output = &bytes.Buffer{}
 	v.cmd.Stdout, v.cmd.Stderr = v.output, v.output
 	if err := v.cmd.Start(); err != nil {
@@ -115,6 +118,12 @@ func (v *venue) launch() {
 func (v *venue) start() {
 	v.t.Helper()
 	v.launch()
+	v.await()
+}
+
+// await waits until a process that was launched has written run.json.
+func (v *venue) await() {
+	v.t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
 		r, ok, err := readRunFile(filepath.Join(v.dir, "run.json"))

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // attempt is one order of a client that keeps track of what it knows.
@@ -23,20 +24,31 @@ type attempt struct {
 
 // client places orders one after the other until told to stop, and remembers each.
 type client struct {
-	venue    *venue
+	venue    func() *venue // where the next order goes
 	customer string
 	random   *rand.Rand
 	attempts []*attempt
+	settled  func() // called after each answer that settles an order; may be nil
 }
 
-// trade sends orders until one's outcome stays unknown, which is when the venue has gone.
-func (c *client) trade(round int, done *atomic.Int64) error {
+// trade sends orders until stop is closed or, where stop is nil, until one's outcome stays unknown because the venue
+// has gone.
+func (c *client) trade(round int, done *atomic.Int64, stop <-chan struct{}) error {
 	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
 		a := c.next(round, i)
 		c.attempts = append(c.attempts, a)
-		answer, err := c.venue.try("broker-a", http.MethodPost, "/v1/customers/"+c.customer+"/orders", a.body)
-		if err != nil {
-			return nil // the connection was lost: the outcome is unknown
+		answer, err := c.venue().try("broker-a", http.MethodPost, "/v1/customers/"+c.customer+"/orders", a.body)
+		if err != nil { // the connection was lost: the outcome is unknown
+			if stop == nil {
+				return nil
+			}
+			<-time.After(retryAfter)
+			continue
 		}
 		switch answer.Status {
 		case http.StatusCreated, http.StatusUnprocessableEntity:
@@ -44,15 +56,22 @@ func (c *client) trade(round int, done *atomic.Int64) error {
 				return err
 			}
 			done.Add(1)
+			if c.settled != nil {
+				c.settled()
+			}
 		case http.StatusServiceUnavailable:
 			if answer.get("code") == "NOT_ACCEPTED" {
 				c.attempts = c.attempts[:len(c.attempts)-1] // never decided
 			}
+			<-time.After(retryAfter)
 		default:
 			return fmt.Errorf("order %s: status %d: %s", a.reference, answer.Status, answer.Body)
 		}
 	}
 }
+
+// retryAfter is how long a client waits that was not answered.
+const retryAfter = 10 * time.Millisecond
 
 // next makes an order near the index price, so that about half of them trade with somebody's.
 func (c *client) next(round, i int) *attempt {
@@ -111,7 +130,8 @@ func TestKill(t *testing.T) {
 	var clients []*client
 	var names []string
 	for i := range 8 {
-		c := &client{venue: v, customer: fmt.Sprintf("C%d", i), random: rand.New(rand.NewPCG(seed, uint64(i)))}
+		c := newClient(seed, i)
+		c.venue = func() *venue { return v }
 		clients, names = append(clients, c), append(names, c.customer)
 	}
 	v.fund("1000000", names...)
@@ -122,7 +142,7 @@ func TestKill(t *testing.T) {
 		var working sync.WaitGroup
 		problems := make(chan error, len(clients))
 		for _, c := range clients {
-			working.Go(func() { problems <- c.trade(round, &done) })
+			working.Go(func() { problems <- c.trade(round, &done, nil) })
 		}
 		enough := int64(50 + pick.IntN(300))
 		waitFor(t, "orders under load", func() bool { return done.Load() >= enough || len(problems) > 0 })
@@ -146,6 +166,10 @@ func TestKill(t *testing.T) {
 	}
 }
 
+func newClient(seed uint64, i int) *client {
+	return &client{customer: fmt.Sprintf("C%d", i), random: rand.New(rand.NewPCG(seed, uint64(i)))}
+}
+
 // followUp sends every order of unknown outcome again, as a client does that wants to know.
 func followUp(t *testing.T, v *venue, clients []*client) {
 	t.Helper()
@@ -154,7 +178,11 @@ func followUp(t *testing.T, v *venue, clients []*client) {
 			if a.status != 0 {
 				continue
 			}
-			answer := v.do("broker-a", http.MethodPost, "/v1/customers/"+a.customer+"/orders", a.body)
+			var answer answer
+			waitFor(t, "a decision about "+a.reference, func() bool {
+				answer = v.do("broker-a", http.MethodPost, "/v1/customers/"+a.customer+"/orders", a.body)
+				return answer.Status != http.StatusServiceUnavailable
+			})
 			switch answer.Status {
 			case http.StatusOK, http.StatusCreated, http.StatusUnprocessableEntity:
 				if err := a.settle(answer); err != nil {

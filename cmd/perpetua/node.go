@@ -40,6 +40,7 @@ type node struct {
 	client   *journal.Client
 	engine   *ownership.Node // nil without the role
 	journals owners
+	peers    *peers
 	terms    *terms
 	identity *follow.Fold
 	trading  *follow.Fold

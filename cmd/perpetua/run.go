@@ -112,7 +112,7 @@ func (p *program) open(ctx context.Context, n *node, folder *dataFolder, service
 	if err := n.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	seeds := seeder{submit: n.journals, identity: n.identity, trading: n.trading, box: n.box, demo: p.settings.Demo}
+	seeds := seeder{submit: n.peers, identity: n.identity, trading: n.trading, box: n.box, demo: p.settings.Demo}
 	users, err := seeds.sow(ctx, folder.path("users.json"))
 	if err != nil {
 		return nil, err

@@ -154,12 +154,13 @@ func (s *seeder) send(ctx context.Context, name string, c decide.Command) error 
 	for {
 		r, err := s.submit.Submit(ctx, name, c)
 		var busy *journal.NotAcceptedError
+		var unknown *journal.OutcomeUnknownError // its key, or what it asks for, makes a second one harmless
 		switch {
-		case errors.As(err, &busy):
+		case errors.As(err, &busy), errors.As(err, &unknown):
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-time.After(min(busy.RetryAfter, 100*time.Millisecond)):
+			case <-time.After(100 * time.Millisecond):
 			}
 			continue
 		case err != nil:

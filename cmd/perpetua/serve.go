@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -10,13 +13,18 @@ import (
 )
 
 // serveCommand runs one node in chosen roles on a given Kafka and Postgres. It creates and seeds nothing: `perpetua
-// migrate` and `perpetua admin bootstrap` do.
+// migrate` and `perpetua admin bootstrap` do. Once ready it says where it is in run.json, as `perpetua run` does, without
+// users and database.
 func serveCommand(ctx context.Context, args []string, std stdio) error {
 	m, err := joinCluster("serve", args, std)
 	if err != nil {
 		return err
 	}
 	defer m.folder.Close()
+	runJSON := m.folder.path("run.json")
+	if err := removeIfThere(runJSON); err != nil {
+		return err // left by a kill; nobody may take it for true
+	}
 	chosen, err := parseRoles(m.settings.Roles)
 	if err != nil {
 		return err
@@ -26,7 +34,21 @@ func serveCommand(ctx context.Context, args []string, std stdio) error {
 		return err
 	}
 	defer n.close()
-	return n.runUntil(ctx, n.becomeReady)
+	err = n.runUntil(ctx, func(ctx context.Context) error {
+		if err := n.catchUp(ctx); err != nil {
+			return err
+		}
+		n.ready.Store(true)
+		n.log.Info("ready", "url", n.url(), "roles", m.settings.Roles)
+		return writeRunFile(runJSON, runFileOf(n, m.settings))
+	})
+	return errors.Join(err, removeIfThere(runJSON))
+}
+
+// runFileOf says where a node is. The users and the database's password are no business of its folder.
+func runFileOf(n *node, s *settings) runFile {
+	return runFile{PID: os.Getpid(), REST: n.url(), WebSocket: "ws" + strings.TrimPrefix(n.url(), "http") + "/v1/ws",
+		Kafka: s.brokers(), Users: []presetUser{}}
 }
 
 // runUntil runs the node, and open beside it, which is to make it ready. What open fails with counts only while the
@@ -41,16 +63,6 @@ func (n *node) runUntil(ctx context.Context, open func(context.Context) error) e
 		return nil
 	})
 	return g.Wait()
-}
-
-// becomeReady waits until the node serves what it is there for, and says so.
-func (n *node) becomeReady(ctx context.Context) error {
-	if err := n.catchUp(ctx); err != nil {
-		return err
-	}
-	n.ready.Store(true)
-	n.log.Info("ready", "url", n.url())
-	return nil
 }
 
 // catchUp waits until the journals have owners and this node's readers stand at their tips, and checks that the master

@@ -57,6 +57,10 @@ func (n *node) wire() error {
 	if n.roles.live {
 		n.hub.Register(e)
 	}
+	n.peers = newPeers(n.journals, n.box)
+	if n.roles.engine {
+		e.POST(peerPath, n.peers.serve)
+	}
 	e.GET("/healthz", n.healthz)
 	e.GET("/readyz", n.readyz)
 	e.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(n.metrics, promhttp.HandlerOpts{})))

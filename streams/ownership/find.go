@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/singleflight"
 
@@ -82,7 +83,7 @@ func (f *Finder) members(ctx context.Context) ([]kadm.DescribedGroupMember, erro
 		return nil, fmt.Errorf("ownership: describing the group: %w", err)
 	}
 	group := groups[f.group()]
-	if group.Err != nil {
+	if group.Err != nil && !errors.Is(group.Err, kerr.GroupIDNotFound) { // no engine ever joined: no members
 		return nil, fmt.Errorf("ownership: describing the group: %w", group.Err)
 	}
 	urls := make(map[place]string)

@@ -24,10 +24,11 @@ import (
 // Group is the name of the group, after the prefix.
 const Group = "perpetua-engine"
 
-// The group's times. A node that dies is missed after the session; one that stops says so.
+// The group's times. A node that dies is missed after the session, if the watch does not see it; one that stops says
+// so. The others learn of a change with their next heartbeat, and what changes hands has no owner until then.
 const (
 	session   = 6 * time.Second
-	heartbeat = time.Second
+	heartbeat = 300 * time.Millisecond
 	rebalance = 10 * time.Second
 	leaving   = 5 * time.Second        // that a leave may take
 	away      = 2 * time.Second        // that a node stays out after it met a foreign term
