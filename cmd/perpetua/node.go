@@ -194,6 +194,7 @@ func (n *node) run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", what, err)
 		})
 	}
+	follow("pace the collector", paceCollector)
 	follow("follow identity", n.identity.Run)
 	follow("follow trading", n.trading.Run)
 	if n.roles.live {

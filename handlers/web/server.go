@@ -142,7 +142,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// observe logs and counts every request. It logs neither headers, bodies nor query strings: they may hold secrets.
+// observe counts every request and logs it: what went as it should, redirects and the like included, as debugging
+// only, since thousands a second would bury the rest. It logs neither headers, bodies nor query strings: they may hold
+// secrets.
 func observe(o Options, m *metrics) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -170,6 +172,13 @@ func observe(o Options, m *metrics) echo.MiddlewareFunc {
 			} else {
 				m.seconds.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 			}
+			level := slog.LevelInfo
+			if status < http.StatusBadRequest || o.Quiet != nil && status < http.StatusInternalServerError && o.Quiet(c.Request()) {
+				level = slog.LevelDebug
+			}
+			if !o.Logger.Enabled(c.Request().Context(), level) {
+				return nil
+			}
 			attrs := []slog.Attr{
 				slog.String("request_id", RequestID(c)), slog.String("method", method), slog.String("route", route),
 				slog.String("path", c.Request().URL.Path), slog.Int("status", status),
@@ -180,10 +189,6 @@ func observe(o Options, m *metrics) echo.MiddlewareFunc {
 			}
 			if p := PrincipalOf(c); p != nil {
 				attrs = append(attrs, slog.String("user", p.Username), slog.String("broker", p.Broker))
-			}
-			level := slog.LevelInfo
-			if o.Quiet != nil && status < http.StatusInternalServerError && o.Quiet(c.Request()) {
-				level = slog.LevelDebug
 			}
 			o.Logger.LogAttrs(c.Request().Context(), level, "request", attrs...)
 			return nil

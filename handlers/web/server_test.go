@@ -206,7 +206,8 @@ func TestPanicIsOneFailure(t *testing.T) {
 func TestAccessLogAndMetrics(t *testing.T) {
 	var logged bytes.Buffer
 	registry := prometheus.NewRegistry()
-	e := serve(t, Options{Logger: slog.New(slog.NewJSONHandler(&logged, nil)), Metrics: registry}, func(c echo.Context) error {
+	all := &slog.HandlerOptions{Level: slog.LevelDebug}
+	e := serve(t, Options{Logger: slog.New(slog.NewJSONHandler(&logged, all)), Metrics: registry}, func(c echo.Context) error {
 		return c.JSON(http.StatusOK, map[string]any{"b": 1, "a": []int(nil)})
 	})
 	w := ask(e, "POST", "/v1/things/C1?token=hush", `{"password":"hush"}`, "Authorization", "Bearer hush", HeaderRequestID, "mine-1")
@@ -218,7 +219,8 @@ func TestAccessLogAndMetrics(t *testing.T) {
 	if strings.Contains(text, "hush") {
 		t.Errorf("the log holds a secret: %s", text)
 	}
-	for _, want := range []string{`"request_id":"mine-1"`, `"route":"/v1/things/:code"`, `"status":200`, `"status":404`, `"code":"NOT_FOUND"`} {
+	for _, want := range []string{`"request_id":"mine-1"`, `"route":"/v1/things/:code"`, `"status":200`, `"status":404`, `"code":"NOT_FOUND"`,
+		`"level":"DEBUG"`, `"level":"INFO"`} { // what went well, and what did not
 		if !strings.Contains(text, want) {
 			t.Errorf("the log lacks %s: %s", want, text)
 		}
