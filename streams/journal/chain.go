@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,6 +14,10 @@ import (
 
 // unknownTerm is the term of a chain that was not followed from genesis.
 const unknownTerm = -1
+
+// onlyFollow is decodeFrom for an owner's own reader, which takes the form of what it finds on trust: it knows by their
+// hashes what it has appended itself, and the owner looks closer at everything else.
+const onlyFollow = math.MaxInt64
 
 // chain applies the rule of validity to the values of one partition as they come.
 type chain struct {
@@ -50,7 +55,10 @@ func (c *chain) admit(offset int64, value []byte) (entry Entry, ok bool, err err
 	if e.record.Prev != c.at.Hash {
 		return Entry{}, false, nil
 	}
-	if n := e.record.Sequence; n < c.decodeFrom.Load() && n == c.at.Sequence+1 && n > 0 {
+	if n, from := e.record.Sequence, c.decodeFrom.Load(); n < from && n == c.at.Sequence+1 && n > 0 {
+		if from != onlyFollow && !jsontext.Value(value).IsValid() {
+			return Entry{}, false, nil
+		}
 		c.term = unknownTerm
 		c.at = Position{Offset: offset, Sequence: n, Hash: sha256.Sum256(value)}
 		return Entry{Position: c.at, Journal: c.id, Value: value}, true, nil

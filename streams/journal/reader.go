@@ -30,6 +30,7 @@ type Reader struct {
 	verifying bool // the next record must be the one at the position
 	verified  bool // the position was verified within the present run of skipped records
 	attempts  int  // since the last success
+	doubts    int  // how often in a row the position was not in the log
 	err       error
 	audit     bool
 }
@@ -208,11 +209,12 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 		return err
 	}
 	if start > 0 {
-		return r.diverged(Position{Offset: start, Sequence: -1}, fmt.Sprintf("the log begins at offset %d", start))
+		return r.doubt(r.diverged(Position{Offset: start, Sequence: -1}, fmt.Sprintf("the log begins at offset %d", start)))
 	}
 	if end <= at.Offset {
-		return r.diverged(Position{Offset: end - 1, Sequence: -1}, fmt.Sprintf("the log ends at offset %d", end))
+		return r.doubt(r.diverged(Position{Offset: end - 1, Sequence: -1}, fmt.Sprintf("the log ends at offset %d", end)))
 	}
+	r.doubts = 0
 	if !at.IsBefore() && r.chain.id.IsZero() {
 		genesis, err := r.client.genesis(ctx, r.chain.journal, r.partition)
 		if err != nil {
@@ -229,6 +231,18 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 	}
 	r.session, r.verifying = s, !at.IsBefore()
 	return nil
+}
+
+// certain is how often in a row the brokers must say where the log lies before it is believed that the position is
+// outside of it: one that has lost the partition, and does not know it yet, answers with an end that is long past.
+const certain = 4
+
+// doubt returns the divergence, or an error that is not final while the brokers have to be asked again.
+func (r *Reader) doubt(diverged error) error {
+	if r.doubts++; r.doubts < certain {
+		return fmt.Errorf("journal: asking again, since %v", diverged) // not wrapped: it isn't believed yet
+	}
+	return diverged
 }
 
 // holds returns nil if the log holds the reader's position, without reading on.
