@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -21,8 +22,16 @@ type heldReply struct {
 	tip     int64
 	request *request
 	slot    *slot // the record that answers, or
+	began   int64 // with a slot that ends the work of a record before it: the sequence of that record
 	err     error // the refusal, or
 	repeat  int64 // the sequence of the record that answers again
+}
+
+// pending is a request whose record leaves work that goes on in steps.
+type pending struct {
+	request  *request
+	slot     *slot // of the record, if this term decided it
+	sequence int64 // of the record
 }
 
 func (t *term) stamp(now decide.Time) decide.Stamp {
@@ -61,12 +70,15 @@ func (t *term) decide(now decide.Time, r *request) error {
 		t.hold(heldReply{request: r, repeat: d.Repeat}, fate)
 	default:
 		s.request = r
+		if r.alone {
+			t.alone = s
+		}
 		if err := t.commit(s); err != nil {
 			r.answer(Result{}, &DecideError{CommandID: r.command.ID, Cause: err})
 			return err
 		}
 		if d.Pending {
-			t.pending[r.command.ID] = r
+			t.pending[r.command.ID] = pending{r, s, s.entry.Position.Sequence}
 		} else {
 			t.hold(heldReply{request: r, slot: s}, uncertain)
 		}
@@ -144,7 +156,7 @@ func (t *term) step(now decide.Time) error {
 	}
 	if err != nil {
 		t.o.alarm("set_aside", "due work failed even alone and is set aside", "error", err)
-		cause := err.Error()
+		cause := causeOf(err)
 		s, d, err = t.tryStep(at, func() decide.Decision { return t.state.SetAside(at, cause) })
 	}
 	if err == nil {
@@ -154,12 +166,21 @@ func (t *term) step(now decide.Time) error {
 		return fmt.Errorf("%w on due work: %w", errRules, err)
 	}
 	if !d.Finishes.IsZero() {
-		if r := t.pending[d.Finishes]; r != nil {
+		if p, ok := t.pending[d.Finishes]; ok {
 			delete(t.pending, d.Finishes)
-			t.hold(heldReply{request: r, slot: s}, uncertain)
+			t.hold(heldReply{request: p.request, slot: s, began: p.sequence}, uncertain)
 		}
 	}
 	return nil
+}
+
+// maxCause is how much of an error a record keeps.
+const maxCause = 1024
+
+// causeOf returns the text of an error in a form that fits into a record, whatever the rules panicked with.
+func causeOf(err error) string {
+	text := err.Error()
+	return strings.ToValidUTF8(text[:min(len(text), maxCause)], "\uFFFD")
 }
 
 // tryStep builds the record of a step. A record of the engine's own carries its type as the command's and as the
@@ -222,7 +243,8 @@ func (t *term) repeat(h heldReply) {
 		e, err := o.cfg.Client.ReadAt(ctx, o.cfg.Rules, o.cfg.Partition, from, sequence)
 		if err != nil {
 			o.log.Warn("reading a record to repeat its answer", "sequence", sequence, "error", err)
-			return // the request times out as not accepted, which is what happened to it
+			r.answer(Result{}, notAccepted("the record that answers it could not be read"))
+			return
 		}
 		o.respond(r, e, true)
 	})

@@ -13,7 +13,7 @@ type slot struct {
 	seen     bool     // the owner's own reader has found it valid …
 	seenAt   int64    // … at this offset
 	request  *request // whose first record it is, if any
-	tooLarge bool     // the broker refused it for its size
+	tooLarge bool     // the broker refused it, or a batch with it, for the size
 }
 
 // flight are the records of a term on their way. A record is settled once it is acknowledged and known to be valid:

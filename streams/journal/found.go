@@ -40,6 +40,9 @@ func (o *Owner) found(ctx context.Context, known []Position, complete bool) erro
 		if err := pause(ctx, attempt); err != nil {
 			return err
 		}
+		if end, err := o.cfg.Client.Tip(ctx, o.journal, o.cfg.Partition); err != nil || end > 0 {
+			return err // another node knew more and was first
+		}
 		known, complete = o.known(ctx)
 	}
 	for _, p := range known {

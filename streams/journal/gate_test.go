@@ -8,16 +8,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-const keyProduce = 0
+const (
+	keyProduce = 0
+	keyFetch   = 1
+)
 
 // gate stands between one client and its brokers. It can hold back what the client produces, hold back the brokers'
-// acknowledgements of it, and cut every connection. franz-go has a connection of its own for producing, and writes a
-// request at once, so the key in its header tells which connection that is.
+// acknowledgements of it or what they answer to fetches, and cut every connection. franz-go has a connection of its own
+// for producing and one for fetching, and writes a request at once, so the key in its header tells which one that is.
 type gate struct {
 	mu       sync.Mutex
 	open     *sync.Cond
 	requests bool // held back on their way to the broker
 	acks     bool // held back on their way to the client
+	fetched  bool // what was fetched is held back on its way to the client
 	conns    map[*gated]struct{}
 	waiting  int // writes that are held back
 }
@@ -50,14 +54,25 @@ func (g *gate) set(requests, acks bool) {
 	g.mu.Unlock()
 }
 
-// withhold holds the acknowledgements back; the records are appended.
+// withhold holds the acknowledgements back of what is produced from now on; the records are appended.
 func (g *gate) withhold() { g.set(false, true) }
 
 // stall holds the produce requests themselves back.
 func (g *gate) stall() { g.set(true, false) }
 
 // release lets everything through.
-func (g *gate) release() { g.set(false, false) }
+func (g *gate) release() {
+	g.blind(false)
+	g.set(false, false)
+}
+
+// blind holds back what the client fetches, or no more.
+func (g *gate) blind(on bool) {
+	g.mu.Lock()
+	g.fetched = on
+	g.open.Broadcast()
+	g.mu.Unlock()
+}
 
 // stalled returns how many produce requests are held back.
 func (g *gate) stalled() int {
@@ -80,20 +95,27 @@ func (g *gate) cut() {
 type gated struct {
 	net.Conn
 	gate    *gate
-	produce bool // guarded by the gate
+	unacked bool // guarded by the gate: it has produced since acknowledgements are held back
+	fetch   bool
 	closed  bool
 }
 
 func (c *gated) Write(b []byte) (int, error) {
-	if len(b) >= 6 && int(b[4])<<8|int(b[5]) == keyProduce {
-		g := c.gate
+	g := c.gate
+	switch {
+	case len(b) < 6:
+	case int(b[4])<<8|int(b[5]) == keyFetch:
 		g.mu.Lock()
-		c.produce = true
+		c.fetch = true
+		g.mu.Unlock()
+	case int(b[4])<<8|int(b[5]) == keyProduce:
+		g.mu.Lock()
 		g.waiting++
 		for g.requests && !c.closed {
 			g.open.Wait()
 		}
 		g.waiting--
+		c.unacked = g.acks
 		g.mu.Unlock()
 	}
 	return c.Conn.Write(b)
@@ -103,7 +125,7 @@ func (c *gated) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	g := c.gate
 	g.mu.Lock()
-	for c.produce && g.acks && !c.closed && err == nil {
+	for (c.unacked && g.acks || c.fetch && g.fetched) && !c.closed && err == nil {
 		g.open.Wait()
 	}
 	g.mu.Unlock()

@@ -28,7 +28,7 @@ type (
 		Name  string
 		N     int
 		At    decide.Time
-		Fault string // "panic" or "large": of the step; "panic!" even of a single one
+		Fault string // "panic" or "large": of the step; "panic!" and "garble!" even of a single one
 	}
 	sweep struct {
 		Name  string
@@ -77,13 +77,18 @@ const testLimit = 8 << 10
 type rules struct {
 	name  string
 	limit int
+	fault string // "due", "next" or "evolve": what panics, the last on a counter named poison
 }
 
-func newRules() rules { return rules{"trading", testLimit} }
+func newRules() rules { return rules{name: "trading", limit: testLimit} }
 
-func (r rules) Journal() string        { return r.name }
-func (r rules) NewState() decide.State { return newCounters() }
-func (r rules) Limit() int             { return r.limit }
+func (r rules) Journal() string { return r.name }
+func (r rules) NewState() decide.State {
+	s := newCounters()
+	s.fault = r.fault
+	return s
+}
+func (r rules) Limit() int { return r.limit }
 func (rules) Registry() *decide.Registry {
 	r := decide.NewRegistry()
 	r.Add(func() decide.Event { return new(added) })
@@ -96,6 +101,7 @@ func (rules) Registry() *decide.Registry {
 
 type counters struct {
 	totals  map[string]int
+	fault   string
 	applied int64 // records evolved
 	memory  decide.Memory
 	due     []planned // in the order of time
@@ -149,6 +155,9 @@ func (s *counters) Evolve(at decide.Stamp, c decide.Recorded, o decide.Outcome, 
 	for _, e := range events {
 		switch e := e.(type) {
 		case *added:
+			if s.fault == "evolve" && e.Name == "poison" {
+				panic("a fault of evolve")
+			}
 			s.totals[e.Name] = e.Total
 		case *planned:
 			s.due = append(s.due, *e)
@@ -168,6 +177,9 @@ func (s *counters) Evolve(at decide.Stamp, c decide.Recorded, o decide.Outcome, 
 }
 
 func (s *counters) Due(now decide.Time) decide.Urgency {
+	if s.fault == "due" && len(s.due) > 0 {
+		panic("a fault of due")
+	}
 	if len(s.sweeps) > 0 {
 		return decide.Blocking
 	}
@@ -178,6 +190,9 @@ func (s *counters) Due(now decide.Time) decide.Urgency {
 }
 
 func (s *counters) NextDue() (decide.Time, bool) {
+	if s.fault == "next" && len(s.due) > 0 {
+		panic("a fault of due")
+	}
 	if len(s.due) > 0 {
 		return s.due[0].At, true
 	}
@@ -197,6 +212,8 @@ func (s *counters) Step(at decide.Stamp, single bool) decide.Decision {
 	p := s.due[0]
 	a := &added{Name: p.Name, N: p.N, Total: s.totals[p.Name] + p.N}
 	switch {
+	case p.Fault == "garble!":
+		panic("\xff" + strings.Repeat("é", 1<<16))
 	case p.Fault == "panic!", p.Fault == "panic" && !single:
 		panic("a fault of a step")
 	case p.Fault == "large" && !single:

@@ -1,7 +1,10 @@
 package journal
 
 import (
+	"errors"
 	"slices"
+
+	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
@@ -12,12 +15,21 @@ type kept struct {
 	record  decide.ID // the command of the record that its answer needs to be valid; none if it left no record
 	finish  decide.ID // the step that completes it, where that was decided
 	steps   bool      // it is complete only with a step
-	refused bool      // the broker refused its record for its size
+	valid   bool      // the record is known to be valid, whatever the next fold meets
+	refused bool      // the brokers refused its record, or a batch with it, for the size
 }
 
 // close ends a term and keeps the requests that it did not answer, in the order in which they were decided.
 func (o *Owner) close(t *term) {
 	t.close()
+	for more := true; more; { // the neighbours in a batch that was refused
+		select {
+		case a := <-t.acks:
+			a.slot.tooLarge = errors.Is(a.err, kerr.MessageTooLarge)
+		default:
+			more = false
+		}
+	}
 	var left []kept
 	add := func(k kept) {
 		if k.request.fate.Load() != abandoned {
@@ -29,18 +41,19 @@ func (o *Owner) close(t *term) {
 		if s := h.slot; s != nil {
 			k.record, k.refused = h.request.command.ID, s.tooLarge
 			if s.request != h.request {
-				k.steps, k.finish = true, s.entry.Record.Command.ID
+				k.steps, k.finish, k.valid = true, s.entry.Record.Command.ID, h.began <= t.flight.last.Sequence
 			}
 		}
 		add(k)
 	}
-	for _, r := range t.pending {
-		add(kept{request: r, record: r.command.ID, steps: true})
+	for id, p := range t.pending {
+		add(kept{request: p.request, record: id, steps: true, valid: p.sequence <= t.flight.last.Sequence,
+			refused: p.slot != nil && p.slot.tooLarge})
 	}
 	for _, r := range t.again.all() {
 		add(kept{request: r})
 	}
-	if t.number == 0 { // it never opened, so what was kept before it still is
+	if !t.resumed { // it never served, so what was kept before it still is
 		left = append(left, slices.DeleteFunc(o.kept, func(k kept) bool { return k.request.fate.Load() == abandoned })...)
 	}
 	slices.SortStableFunc(left, func(a, b kept) int { return a.request.since.Compare(b.request.since) })
@@ -70,18 +83,23 @@ func (t *term) resume() {
 			t.anew(k)
 		case k.steps && finish != nil:
 			t.o.respond(k.request, *finish, false)
-		case k.steps && record != nil:
-			t.pending[k.request.command.ID] = k.request
+		case k.steps && (k.valid || record != nil):
+			p := pending{request: k.request}
+			if record != nil {
+				p.sequence = record.Position.Sequence
+			}
+			t.pending[k.request.command.ID] = p
 		case record != nil:
 			t.o.respond(k.request, *record, false)
-		case k.refused:
+		case k.refused && k.request.alone:
 			k.request.answer(Result{}, &RefusedError{AsOf: t.o.position(t.tip.Sequence), Refusal: decide.Refuse(decide.TooLarge,
 				CodeRecordTooLarge, "the brokers refused the record for its size")})
 		default:
+			k.request.alone = k.refused
 			t.anew(k)
 		}
 	}
-	t.o.kept, t.fates = nil, nil
+	t.o.kept, t.fates, t.resumed = nil, nil, true
 }
 
 func (t *term) anew(k kept) {

@@ -70,6 +70,7 @@ type Owner struct {
 
 	kept    []kept                 // requests that outlived their term
 	sent    map[decide.ID]struct{} // the taken records of this process
+	met     int64                  // the highest term that this Run has folded; none before its first fold
 	settled Position               // the last position that this process knew to be acknowledged
 	anchors Anchors
 	recent  recent
@@ -123,10 +124,14 @@ func (o *Owner) Run(ctx context.Context) error {
 	defer o.run.Unlock()
 	var reads sync.WaitGroup
 	defer reads.Wait()
+	o.met = unknownTerm
 	for attempt := 0; ; attempt++ {
 		t := newTerm(o, &reads)
 		opened, err := t.run(ctx)
 		o.close(t)
+		if t.folded {
+			o.met = max(o.met, t.inTerm)
+		}
 		if opened {
 			attempt = 0
 		}

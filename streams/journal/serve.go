@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -33,6 +35,9 @@ func (t *term) serve(ctx context.Context) error {
 		t.o.accepting.Store(false)
 		t.o.serving.Store(0)
 		t.o.meters.serving.Set(0)
+		t.o.meters.window.Set(0)
+		t.o.meters.windowBytes.Set(0)
+		t.o.meters.held.Set(0)
 	}()
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
@@ -58,7 +63,11 @@ func (t *term) serve(ctx context.Context) error {
 		if urgency == decide.Blocking || !t.roomy() {
 			commands = nil
 		}
-		timer.Reset(t.untilNext())
+		wait, err := t.untilNext()
+		if err != nil {
+			return err
+		}
+		timer.Reset(wait)
 		select {
 		case a := <-t.acks:
 			err = t.acknowledge(a)
@@ -136,6 +145,9 @@ func (t *term) sight(entries []Entry, next int64) error {
 // intruder says what a valid record is that this term did not append. The term is over either way.
 func (t *term) intruder(e Entry) error {
 	r, err := DecodeRecord(t.o.cfg.Rules.Registry(), e.Value)
+	if err != nil && !jsontext.Value(e.Value).IsValid() {
+		return fmt.Errorf("journal: the log holds what is no record at offset %d", e.Position.Offset) // the next fold skips it
+	}
 	if err != nil {
 		return t.reader.chain.broken(e.Position.Offset, e.Position.Sequence, err.Error(), err)
 	}
@@ -166,6 +178,9 @@ func (t *term) resolve() error {
 func (t *term) settle(offset int64) {
 	s := t.flight.settle(offset)
 	t.o.settled = s.entry.Position
+	if t.alone == s {
+		t.alone = nil
+	}
 	t.o.anchors.Note(s.entry.Position)
 	t.o.recent.add(s.entry)
 	t.release()
@@ -174,7 +189,7 @@ func (t *term) settle(offset int64) {
 // roomy reports whether another record may be decided. What it might take at most is reserved before it is.
 func (t *term) roomy() bool {
 	f := &t.flight
-	return !t.stalled && f.unsettled.len() < windowRecords && f.bytes+t.o.cfg.Rules.Limit() <= windowBytes &&
+	return !t.stalled && t.alone == nil && f.unsettled.len() < windowRecords && f.bytes+t.o.cfg.Rules.Limit() <= windowBytes &&
 		f.unseen.len() < maxUnseen && f.unseenBytes < maxUnseenBytes
 }
 
@@ -184,7 +199,9 @@ func (t *term) work() (decided bool, urgency decide.Urgency, err error) {
 		return false, decide.Nothing, nil
 	}
 	now := t.now()
-	urgency = t.state.Due(now)
+	if urgency, err = t.due(now); err != nil {
+		return false, urgency, err
+	}
 	if urgency == decide.Alternate && t.stepped {
 		if r := t.nextRequest(); r != nil {
 			t.stepped = false
@@ -202,11 +219,35 @@ func (t *term) work() (decided bool, urgency decide.Urgency, err error) {
 	return true, urgency, t.decide(now, r)
 }
 
+// due asks the rules for due work. Were they asked again after a panic, they would panic again, so it ends the owner.
+func (t *term) due(now decide.Time) (urgency decide.Urgency, err error) {
+	defer t.failed("saying what is due", &err)
+	return t.state.Due(now), nil
+}
+
+// nextDue asks the rules when something will be due.
+func (t *term) nextDue() (at decide.Time, ok bool, err error) {
+	defer t.failed("saying when something is due", &err)
+	at, ok = t.state.NextDue()
+	return at, ok, nil
+}
+
+// failed is deferred, and turns a panic of the rules into an error that ends the owner.
+func (t *term) failed(doing string, err *error) {
+	if p := recover(); p != nil {
+		t.o.alarm("due", "the rules panicked on "+doing, "panic", p, "stack", string(debug.Stack()))
+		*err = fmt.Errorf("%w on %s: panic: %v", errRules, doing, p)
+	}
+}
+
 // nextRequest returns the next command that somebody still waits for, or nil.
 func (t *term) nextRequest() *request {
 	for {
 		var r *request
 		if t.again.len() > 0 {
+			if t.again.peek().alone && t.flight.unsettled.len() > 0 {
+				return nil
+			}
 			r = t.again.pop()
 		} else {
 			select {
@@ -222,7 +263,7 @@ func (t *term) nextRequest() *request {
 }
 
 // untilNext returns how long nothing will happen by itself.
-func (t *term) untilNext() time.Duration {
+func (t *term) untilNext() (time.Duration, error) {
 	wait := idle
 	if since, waiting := t.flight.waitingSince(); waiting {
 		if left := stallAfter - time.Since(since); left > 0 {
@@ -231,14 +272,19 @@ func (t *term) untilNext() time.Duration {
 			wait = min(wait, time.Second) // stalled, or a gap that may have to be given up
 		}
 	}
-	if due, ok := t.state.NextDue(); ok && t.roomy() {
-		if now := t.now(); due > now {
-			wait = min(wait, time.Duration(due-now)*time.Microsecond)
-		} else {
+	due, ok, err := t.nextDue()
+	if err != nil {
+		return 0, err
+	}
+	if ok && t.roomy() {
+		switch now := t.now(); {
+		case due <= now:
 			wait = min(wait, overdue)
+		case due-now < decide.Time(wait.Microseconds()):
+			wait = time.Duration(due-now) * time.Microsecond
 		}
 	}
-	return max(wait, time.Millisecond)
+	return max(wait, time.Millisecond), nil
 }
 
 func (t *term) report() {

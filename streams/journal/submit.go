@@ -29,6 +29,10 @@ type request struct {
 	since   time.Time
 	fate    atomic.Int32
 	reply   chan answer // takes one answer without blocking
+
+	// alone says that the brokers refused a batch with the request's record in it for its size, so that the record has
+	// to be appended by itself to know whether it is the one to blame. Only the owner's goroutine looks at it.
+	alone bool
 }
 
 type answer struct {

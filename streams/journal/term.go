@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -37,13 +36,16 @@ type term struct {
 
 	flight  flight
 	held    fifo[heldReply]
-	pending map[decide.ID]*request // whose work goes on in steps
-	again   fifo[*request]         // to be decided anew, before those in the queue
-	fates   map[decide.ID]*Entry   // the records that kept requests wait for, where the fold has met them
+	pending map[decide.ID]pending // whose work goes on in steps
+	again   fifo[*request]        // to be decided anew, before those in the queue
+	fates   map[decide.ID]*Entry  // the records that kept requests wait for, where the fold has met them
 
-	stalled bool // nothing has been acknowledged for too long: no intake
-	stepped bool // the last decision was a step: a command is next
-	jumped  bool // the wall clock is not followed
+	folded  bool  // up to the end that the log had
+	alone   *slot // no other record may be in flight with it
+	resumed bool  // what outlived earlier terms has been answered or lined up
+	stalled bool  // nothing has been acknowledged for too long: no intake
+	stepped bool  // the last decision was a step: a command is next
+	jumped  bool  // the wall clock is not followed
 }
 
 // batch is what the reader's goroutine hands over.
@@ -64,7 +66,7 @@ type ack struct {
 var errRules = errors.New("the rules failed")
 
 func newTerm(o *Owner, reads *sync.WaitGroup) *term {
-	return &term{o: o, reads: reads, pending: make(map[decide.ID]*request), tail: make(chan batch),
+	return &term{o: o, reads: reads, pending: make(map[decide.ID]pending), tail: make(chan batch),
 		// Every record of the window may be acknowledged, or failed, before the term looks; the callback never waits.
 		acks: make(chan ack, windowRecords+16)}
 }
@@ -138,6 +140,9 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 	}
 	t.o.recent = recent{}
 	t.fates = t.o.fates()
+	if err := t.passOver(ctx); err != nil {
+		return err
+	}
 	check := make(map[int64][]Position)
 	for _, p := range known {
 		switch {
@@ -154,6 +159,7 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 	if !t.tip.IsBefore() {
 		t.reader.chain.term, t.inTerm = termBefore, termBefore
 	}
+	var overtaken error
 	for next := t.tip.Offset + 1; next < end; {
 		entries, n, err := t.reader.Next(ctx)
 		if err != nil {
@@ -167,32 +173,86 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 				}
 			}
 			delete(check, e.Position.Sequence)
-			t.apply(e)
+			if err := t.apply(e); err != nil {
+				return err
+			}
+			if taken, ok := t.overtakes(e); ok {
+				overtaken = t.foreign(taken)
+			}
 		}
 	}
+	if overtaken != nil {
+		return overtaken
+	}
 	for _, ps := range check {
-		return t.o.diverged(ps[0], t.tip, "the log ends before it")
+		// A broker that has just lost the partition may have told an older end, so the log is asked once more.
+		if err := NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, ps[0]).holds(ctx); err != nil {
+			return err
+		}
+		return fmt.Errorf("journal: the fold ended at %v, before %v, which the log holds", t.tip, ps[0])
 	}
 	if t.tip.IsBefore() {
 		return &BrokenRecordError{Journal: t.o.journal, Partition: t.o.cfg.Partition, Offset: end - 1, Sequence: -1,
 			Reason: "the partition holds records and no genesis"}
 	}
+	t.folded = true
+	return nil
+}
+
+// passOver looks for the records that kept requests wait for in what a seed spares the fold: they come after the last
+// record that this process knew to be acknowledged, and a seed may be newer.
+func (t *term) passOver(ctx context.Context) error {
+	if len(t.fates) == 0 || t.tip.Sequence <= t.o.settled.Sequence {
+		return nil
+	}
+	r := NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, t.o.settled)
+	defer r.Close()
+	for r.Position().Sequence < t.tip.Sequence {
+		entries, err := r.Poll(ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			t.decideFate(e)
+		}
+	}
 	return nil
 }
 
 // apply folds one valid record that this term did not decide.
-func (t *term) apply(e Entry) {
+func (t *term) apply(e Entry) error {
+	if err := t.evolve(e); err != nil {
+		return fmt.Errorf("%w: %w", errRules, err)
+	}
 	r := e.Record
-	t.state.Evolve(e.Stamp(), r.Command, r.Outcome, r.Events)
 	t.id, t.tip, t.last = e.Journal, e.Position, r.Time
 	if taken, ok := r.Events[0].(*Taken); ok {
 		t.inTerm = taken.Term
 	}
 	t.o.anchors.Note(e.Position)
 	t.o.recent.add(e)
-	if _, ok := t.fates[r.Command.ID]; ok {
-		t.fates[r.Command.ID] = &e
+	t.decideFate(e)
+	return nil
+}
+
+// decideFate notes that a record is valid which a kept request waits for.
+func (t *term) decideFate(e Entry) {
+	if _, ok := t.fates[e.Record.Command.ID]; ok {
+		t.fates[e.Record.Command.ID] = &e
 	}
+}
+
+// overtakes returns the foreign term that a record opens, if it does. In a fold, only a term that this Run has not
+// folded before is foreign: the older ones are history.
+func (t *term) overtakes(e Entry) (*Taken, bool) {
+	taken, ok := e.Record.Events[0].(*Taken)
+	if !ok {
+		return nil, false
+	}
+	if _, own := t.o.sent[e.Record.Command.ID]; own {
+		return nil, false
+	}
+	return taken, t.o.met != unknownTerm && taken.Term > t.o.met
 }
 
 // follow hands over what the reader reads until the term ends.
@@ -265,15 +325,16 @@ func (t *term) await(ctx context.Context, taken *Record, hash Hash, passed <-cha
 			lost := false
 			for i, e := range b.entries {
 				if e.Position.Hash == hash {
-					t.begin(e, b.entries[i+1:])
-					return true, nil
+					return true, t.begin(e, b.entries[i+1:])
 				}
 				if other, ok := e.Record.Events[0].(*Taken); ok {
 					if _, own := t.o.sent[e.Record.Command.ID]; !own {
 						return false, t.foreign(other)
 					}
 				}
-				t.apply(e)
+				if err := t.apply(e); err != nil {
+					return false, err
+				}
 				lost = true
 			}
 			if lost {
@@ -286,13 +347,16 @@ func (t *term) await(ctx context.Context, taken *Record, hash Hash, passed <-cha
 
 // begin makes the valid taken record the base of what this term appends. What was read after it can only be skipped
 // or foreign; the term looks at it first.
-func (t *term) begin(e Entry, after []Entry) {
-	t.reader.chain.decodeFrom.Store(math.MaxInt64) // from here on the reader only follows
-	t.apply(e)
+func (t *term) begin(e Entry, after []Entry) error {
+	t.reader.chain.decodeFrom.Store(onlyFollow)
+	if err := t.apply(e); err != nil {
+		return err
+	}
 	t.number = t.inTerm
 	t.flight.last = e.Position
 	t.early = after
 	t.o.settled = e.Position
+	return nil
 }
 
 func (t *term) foreign(taken *Taken) error {

@@ -1,0 +1,297 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// forge makes the record that would come after the last one, as some other program might.
+func (r *rig) forge(events ...decide.Event) []byte {
+	r.t.Helper()
+	all := r.all()
+	last := all[len(all)-1]
+	value, err := journal.AppendRecord(nil, &journal.Record{Sequence: last.Position.Sequence + 1, Prev: last.Position.Hash,
+		Time: last.Record.Time, Outcome: decide.Accepted, Events: events,
+		Command: decide.Recorded{ID: journal.NewCommandID(time.Now()), Type: "counter.change", Actor: decide.Actor{Sub: "forger"}}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return value
+}
+
+func TestAValidRecordThatTheOwnerDidNotAppendEndsItsTermAndIsFolded(t *testing.T) {
+	r := newRig(t)
+	r.rewritten = true // the forged record has no headers
+	o := r.owner("n1").ready()
+	o.do(command(&add{"a", 1}))
+	r.produce(r.forge(&added{Name: "a", N: 50, Total: 51}))
+	o.until("it has folded it", func() bool {
+		var refused *journal.RefusedError
+		_, err := o.Submit(context.Background(), command(&read{"a"}))
+		return errors.As(err, &refused) && refused.Refusal.Message == "51"
+	})
+	if term, _ := o.Serving(); term != 2 {
+		t.Errorf("term %d", term)
+	}
+}
+
+func TestARecordThatLosesItsPlaceIsDecidedAnew(t *testing.T) {
+	r := newRig(t)
+	r.rewritten = true
+	o, g := r.gatedOwner("n1", time.Minute)
+	o.ready()
+	g.blind(true)
+	g.stall()
+	late := o.start(command(&add{"a", 1}))
+	eventually(t, "it is on its way", func() bool { return g.stalled() > 0 })
+	r.produce(r.forge(&added{Name: "a", N: 50, Total: 50}))
+	g.set(false, false) // it is appended and acknowledged behind the other one, which the owner has not read yet
+	eventually(t, "it is in the log", func() bool { end, err := r.client.Tip(r.context(), "trading", 0); return err == nil && end == 4 })
+	pending(t, "the command", late)
+	g.release()
+	a := <-late
+	if a.err != nil || a.result.Position.Sequence != 4 || a.result.Entry.Record.Events[0].(*added).Total != 51 {
+		t.Errorf("it is answered with %+v %v", a.result.Position, a.err)
+	}
+}
+
+func TestWhatATermHeldIsDecidedAnewInTheNext(t *testing.T) {
+	r := newFake(t)
+	o, g := r.gatedOwner("n1", time.Minute)
+	o.ready()
+	g.stall()
+	success := o.start(keyed("k", &add{"a", 10}))
+	eventually(t, "it is on its way", func() bool { return g.stalled() > 0 })
+	repeated := o.start(keyed("k", &add{"a", 10}))
+	refusal := o.start(command(&read{"a"}))
+	if _, err := o.Submit(context.Background(), command(&bad{"panic"})); err == nil || notAccepted(err) {
+		t.Fatalf("a panic is answered with %v", err) // which shows that the others were decided
+	}
+	r.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: r.topic(), Err: kerr.InvalidRecord})
+	g.release()
+	s := <-success
+	if s.err != nil || s.result.Position.Sequence != 3 {
+		t.Errorf("the command: %+v %v", s.result.Position, s.err)
+	}
+	if a := <-repeated; a.err != nil || !a.result.Repeated || string(a.result.Entry.Value) != string(s.result.Entry.Value) {
+		t.Errorf("its repetition: %+v %v", a.result.Position, a.err)
+	}
+	var refused *journal.RefusedError
+	if a := <-refusal; !errors.As(a.err, &refused) || refused.Refusal.Message != "10" || refused.AsOf.Sequence != 3 {
+		t.Errorf("a refusal: %v", a.err)
+	}
+}
+
+func TestAForeignTermThatALaterFoldMeetsEndsTheOwner(t *testing.T) {
+	r := newFake(t)
+	a, g := r.gatedOwner("a", time.Minute)
+	a.ready()
+	g.blind(true) // so that it does not see b's term while it serves
+	b := r.owner("b").ready()
+	b.do(command(&add{"a", 1}))
+	r.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: r.topic(), Err: kerr.InvalidRecord})
+	late := a.start(command(&add{"a", 1})) // its failure ends the term
+	a.until("its term has ended", func() bool { _, ok := a.Serving(); return !ok })
+	g.release()
+	<-a.done
+	var foreign *journal.ForeignTermError
+	if !errors.As(a.err, &foreign) || foreign.Node != "b" || foreign.Term != 2 {
+		t.Errorf("the old owner ended with %v", a.err)
+	}
+	if term, ok := b.Serving(); term != 2 || !ok {
+		t.Errorf("the new owner serves %d, %v", term, ok)
+	}
+	// Assigned again, it takes over, and what it did not append is decided anew.
+	if err := b.end(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	if o := <-late; o.err != nil || o.result.Entry.Record.Events[0].(*added).Total != 2 {
+		t.Errorf("the command: %+v %v", o.result.Position, o.err)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnOwnerThatStopsWithoutItsAcknowledgementsSaysSo(t *testing.T) {
+	t.Parallel() // it waits five seconds for them
+	r := newRig(t)
+	o, g := r.gatedOwner("n1", time.Minute)
+	o.ready()
+	g.withhold()
+	held := o.start(command(&add{"a", 1}))
+	eventually(t, "it is in the log", func() bool { return len(r.all()) == 3 })
+	refusal := o.start(command(&read{"a"}))
+	if _, err := o.Submit(context.Background(), command(&bad{"panic"})); err == nil || notAccepted(err) {
+		t.Fatalf("a panic is answered with %v", err)
+	}
+	if err := o.end(); err != nil {
+		t.Error(err)
+	}
+	if a := <-held; !unknown(a.err) {
+		t.Errorf("the command: %v", a.err)
+	}
+	if a := <-refusal; !notAccepted(a.err) {
+		t.Errorf("the refusal: %v", a.err)
+	}
+}
+
+func TestAPanicOfTheRulesOnDueWorkEndsTheOwner(t *testing.T) {
+	for _, fault := range []string{"due", "next"} {
+		r := newRig(t)
+		o := r.owner("n1").ready()
+		o.do(command(&later{"a", 1, in(time.Hour), ""}))
+		if err := o.end(); err != nil {
+			t.Fatal(err)
+		}
+		before := len(r.all())
+		r.rules.fault = fault
+		o = r.owner("n2")
+		<-o.done
+		if o.err == nil || !strings.Contains(o.err.Error(), "a fault of due") {
+			t.Errorf("%s: ended with %v", fault, o.err)
+		}
+		if after := len(r.all()); after != before+1 {
+			t.Errorf("%s: %d records were appended, not one that opens the term", fault, after-before)
+		}
+	}
+}
+
+func TestAPanicInEvolve(t *testing.T) {
+	r := newRig(t)
+	r.rules.fault = "evolve"
+	o := r.owner("n1").ready()
+	o.do(command(&add{"a", 1}))
+	var fault *journal.DecideError
+	if _, err := o.Submit(context.Background(), command(&add{"poison", 1})); !errors.As(err, &fault) {
+		t.Errorf("a command whose record can't be applied: %v", err)
+	}
+	o.until("the next term serves", func() bool { term, _ := o.Serving(); return term == 2 })
+	if got, at := o.total("a"); got != "1" || at != 3 {
+		t.Errorf("total %s at %d", got, at)
+	}
+	if err := o.end(); err != nil {
+		t.Fatal(err)
+	}
+	// In the log, such a record is met by every fold: nothing may be appended after it.
+	r.rules.fault = ""
+	o = r.owner("n1").ready()
+	o.do(command(&add{"poison", 1}))
+	if err := o.end(); err != nil {
+		t.Fatal(err)
+	}
+	before := len(r.all())
+	r.rules.fault = "evolve"
+	o = r.owner("n1")
+	<-o.done
+	if o.err == nil || !strings.Contains(o.err.Error(), "a fault of evolve") {
+		t.Errorf("ended with %v", o.err)
+	}
+	if after := len(r.all()); after != before {
+		t.Errorf("%d records were appended", after-before)
+	}
+}
+
+func TestAGenesisIsWaitedForNoLongerThanTheLogIsEmpty(t *testing.T) {
+	r := newRig(t)
+	p := &positions{err: errors.New("Postgres is away")}
+	cfg := r.ownerConfig("n1")
+	cfg.Known = []journal.Known{p}
+	o := r.run(cfg)
+	o.until("it has asked several times", func() bool { return p.times() > 3 })
+	if err := r.owner("n2").ready().end(); err != nil { // which knows that there was nothing
+		t.Fatal(err)
+	}
+	o.ready()
+	if term, _ := o.Serving(); term != 2 {
+		t.Errorf("term %d", term)
+	}
+}
+
+func TestASeedHidesNoKeptCommand(t *testing.T) {
+	r := newRig(t)
+	g := newGate()
+	cfg := r.ownerConfig("a")
+	cfg.Client, cfg.Deadline = r.newClient(nil, g), time.Minute
+	var seed atomic.Pointer[journal.Seed]
+	cfg.Seed = func(context.Context) (*journal.Seed, error) { return seed.Load(), nil }
+	a := r.run(cfg).ready()
+	g.withhold()
+	late := a.start(command(&add{"a", 100}))
+	eventually(t, "the record has landed", func() bool { return len(r.all()) == 3 })
+	if err := r.owner("b").ready().end(); err != nil {
+		t.Fatal(err)
+	}
+	<-a.done
+	g.release()
+	state := newCounters()
+	state.totals["a"] = 100
+	last := r.all()[3]
+	seed.Store(&journal.Seed{State: state, Position: last.Position, Term: 2, Time: last.Record.Time})
+	a.comesBack(t, late)
+	if got := state.totals["a"]; got != 100 {
+		t.Errorf("total %d", got)
+	}
+}
+
+func TestASeedThatIsNotInTheLogIsDiverged(t *testing.T) {
+	r := newRig(t)
+	all := r.written(2)
+	at := all[3].Position
+	at.Hash[0]++
+	cfg := r.ownerConfig("n2")
+	cfg.Seed = func(context.Context) (*journal.Seed, error) {
+		return &journal.Seed{State: newCounters(), Position: at, Term: 1, Time: all[3].Record.Time}, nil
+	}
+	o := r.run(cfg)
+	<-o.done
+	var diverged *journal.DivergedError
+	if !errors.As(o.err, &diverged) || diverged.Have != at {
+		t.Errorf("ended with %v", o.err)
+	}
+	if n := len(r.all()); n != len(all) {
+		t.Errorf("%d records were appended", n-len(all))
+	}
+}
+
+func TestAnEndThatIsLongPastIsNotBelieved(t *testing.T) {
+	r := newFake(t)
+	all := r.written(4)
+	var stale atomic.Int64
+	r.fake.ControlKey(int16(kmsg.ListOffsets), func(q kmsg.Request) (kmsg.Response, error, bool) {
+		r.fake.KeepControl()
+		request := q.(*kmsg.ListOffsetsRequest)
+		if request.Topics[0].Partitions[0].Timestamp != -1 || stale.Add(1) > 2 {
+			return nil, nil, false
+		}
+		response := request.ResponseKind().(*kmsg.ListOffsetsResponse)
+		topic := kmsg.NewListOffsetsResponseTopic()
+		topic.Topic = request.Topics[0].Topic
+		partition := kmsg.NewListOffsetsResponseTopicPartition()
+		partition.Offset = 3
+		topic.Partitions = append(topic.Partitions, partition)
+		response.Topics = append(response.Topics, topic)
+		return response, nil, true
+	})
+	if got, err := r.poll(all[4].Position); err != nil || got[0] != 5 {
+		t.Errorf("after %v comes %v, %v", all[4].Position, got, err)
+	}
+	if n := stale.Load(); n < 3 {
+		t.Errorf("the end was asked for %d times", n)
+	}
+}

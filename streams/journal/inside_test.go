@@ -1,0 +1,96 @@
+package journal
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// waits is a state with nothing but a time at which something becomes due.
+type waits struct {
+	decide.State
+	at decide.Time
+}
+
+func (w waits) NextDue() (decide.Time, bool) { return w.at, true }
+
+func (waits) Due(decide.Time) decide.Urgency { return decide.Nothing }
+
+// bare is a term of an owner that reaches no broker.
+func bare(t *testing.T) *term {
+	t.Helper()
+	c, err := NewClient(Config{Brokers: []string{"127.0.0.1:1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	o, err := NewOwner(OwnerConfig{Client: c, Rules: noteRules{}, Node: "n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newTerm(o, new(sync.WaitGroup))
+}
+
+func TestHowLongATermSleeps(t *testing.T) {
+	term := bare(t)
+	now := decide.TimeOf(time.Now())
+	far, err := decide.ParseTime("9999-12-31T23:59:59.999999Z")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what          string
+		at            decide.Time
+		atLeast, most time.Duration
+	}{
+		{"due in the farthest future", far, idle, idle},
+		{"due in a year", now + 365*decide.Day, idle, idle},
+		{"due soon", now + 5*decide.Second, time.Second, 5 * time.Second},
+		{"due now, and held back by the rules", now, overdue, overdue},
+		{"due long ago, and held back by the rules", 1, overdue, overdue},
+	} {
+		term.state = waits{at: c.at}
+		if got, err := term.untilNext(); err != nil || got < c.atLeast || got > c.most {
+			t.Errorf("%s: %v, %v", c.what, got, err)
+		}
+	}
+}
+
+// TestATermThatNeverServedKeepsWhatWasKept is about a term that a foreign one ends between its own taken record and
+// its first decision.
+func TestATermThatNeverServedKeepsWhatWasKept(t *testing.T) {
+	term := bare(t)
+	r := &request{reply: make(chan answer, 1)}
+	gone := &request{reply: make(chan answer, 1)}
+	gone.fate.Store(abandoned)
+	term.o.kept = []kept{{request: gone}, {request: r, record: decide.ID{1}}}
+	term.number = 7
+	term.o.close(term)
+	if left := term.o.kept; len(left) != 1 || left[0].request != r || left[0].record != (decide.ID{1}) {
+		t.Errorf("kept %+v", left)
+	}
+	term = newTerm(term.o, term.reads)
+	term.number, term.fates = 8, map[decide.ID]*Entry{{1}: {Record: &Record{}}}
+	term.resume()
+	term.o.close(term)
+	if len(term.o.kept) != 0 || len(r.reply) != 1 {
+		t.Errorf("after it was answered, kept %+v", term.o.kept)
+	}
+}
+
+// TestWhatIsPassedOverIsStillJSON is about readers that seek: what every other reader skips, they skip too.
+func TestWhatIsPassedOverIsStillJSON(t *testing.T) {
+	good := link(1, Hash{1}, &note{Text: "hello"})
+	bad := []byte(strings.Replace(string(good), `{"text":"hello"}`, `{"text":"hello",,}`, 1))
+	c := newChain(noteRules{}, 0, Position{Hash: Hash{1}})
+	c.decodeFrom.Store(5)
+	if _, ok, err := c.admit(1, bad); ok || err != nil {
+		t.Errorf("what is no JSON: %v %v", ok, err)
+	}
+	if e, ok, err := c.admit(2, good); !ok || err != nil || e.Record != nil {
+		t.Errorf("what is: %v %v", ok, err)
+	}
+}
