@@ -43,7 +43,53 @@ func (t Time) IsZero() bool { return t == 0 }
 func (t Time) String() string { return t.Std().Format(TimeLayout) }
 
 // AppendText appends the text form. It implements encoding.TextAppender.
-func (t Time) AppendText(b []byte) ([]byte, error) { return t.Std().AppendFormat(b, TimeLayout), nil }
+//
+// Every record and order says several times, so that this is written out; package time has the years beyond 1970–9999.
+func (t Time) AppendText(b []byte) ([]byte, error) {
+	if t < 0 || t >= year10000 {
+		return t.Std().AppendFormat(b, TimeLayout), nil
+	}
+	year, month, day := civil(int64(t / Day))
+	hour, minute := int64(t/Hour%24), int64(t/Minute%60)
+	second, fraction := int64(t/Second%60), int64(t%Second)
+	b = digits(b, year, 4)
+	b = digits(append(b, '-'), month, 2)
+	b = digits(append(b, '-'), day, 2)
+	b = digits(append(b, 'T'), hour, 2)
+	b = digits(append(b, ':'), minute, 2)
+	b = digits(append(b, ':'), second, 2)
+	b = digits(append(b, '.'), fraction, 6)
+	return append(b, 'Z'), nil
+}
+
+const year10000 = Time(253_402_300_800) * Second
+
+// civil returns the date that lies days after 1970-01-01, by counting in eras of 400 years that begin in March.
+func civil(days int64) (year, month, day int64) {
+	days += 719_468 // since 0000-03-01
+	era := days / 146_097
+	ofEra := days % 146_097
+	yearOfEra := (ofEra - ofEra/1460 + ofEra/36_524 - ofEra/146_096) / 365
+	dayOfYear := ofEra - (365*yearOfEra + yearOfEra/4 - yearOfEra/100)
+	shifted := (5*dayOfYear + 2) / 153 // month, from March
+	day = dayOfYear - (153*shifted+2)/5 + 1
+	month = (shifted+2)%12 + 1
+	year = era*400 + yearOfEra
+	if month <= 2 {
+		year++
+	}
+	return year, month, day
+}
+
+// digits appends a number with leading zeros.
+func digits(b []byte, n int64, width int) []byte {
+	var text [6]byte
+	for i := width - 1; i >= 0; i-- {
+		text[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return append(b, text[:width]...)
+}
 
 // MarshalText implements encoding.TextMarshaler.
 func (t Time) MarshalText() ([]byte, error) { return t.AppendText(nil) }
@@ -53,10 +99,45 @@ func (t *Time) UnmarshalText(b []byte) error {
 	if len(b) != len(TimeLayout) || b[19] != '.' { // time.Parse takes a comma there too
 		return errTime
 	}
+	if v, ok := written(b); ok {
+		*t = v
+		return nil
+	}
 	v, err := time.Parse(TimeLayout, string(b))
 	if err != nil {
 		return errTime
 	}
 	*t = TimeOf(v)
 	return nil
+}
+
+// written reads what AppendText writes by itself: the years from 1970. For everything else, what is wrong included, ok
+// is false.
+func written(b []byte) (t Time, ok bool) {
+	number := func(from, width int) int64 {
+		n := int64(0)
+		for _, c := range b[from : from+width] {
+			if c < '0' || c > '9' {
+				return -1
+			}
+			n = n*10 + int64(c-'0')
+		}
+		return n
+	}
+	year, month, day := number(0, 4), number(5, 2), number(8, 2)
+	hour, minute, second, fraction := number(11, 2), number(14, 2), number(17, 2), number(20, 6)
+	if year < 1970 || month < 1 || month > 12 || day < 1 || hour < 0 || minute < 0 || second < 0 || fraction < 0 {
+		return 0, false
+	}
+	if month <= 2 {
+		year--
+	}
+	yearOfEra := year % 400
+	dayOfYear := (153*((month+9)%12)+2)/5 + day - 1
+	days := year/400*146_097 + yearOfEra*365 + yearOfEra/4 - yearOfEra/100 + dayOfYear - 719_468
+	t = Time(days)*Day + Time(hour)*Hour + Time(minute)*Minute + Time(second)*Second + Time(fraction)
+	// The 31st of a month of 30 days, the 25th hour and wrong letters in between all print otherwise.
+	var again [len(TimeLayout)]byte
+	text, _ := t.AppendText(again[:0])
+	return t, string(text) == string(b)
 }

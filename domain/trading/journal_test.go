@@ -136,6 +136,7 @@ func (j *testJournal) append(c decide.Recorded, d decide.Decision) {
 		if err != nil {
 			j.t.Fatalf("encode %s: %v", e.EventType(), err)
 		}
+		checkWritten(j.t, e, data)
 		size += len(data) + 60
 		r.events = append(r.events, testEvent{e.EventType(), e.EventVersion(), data})
 		if o, ok := e.(OrderEvent); ok {

@@ -1,0 +1,98 @@
+package ledger
+
+import "github.com/perpetua-exchange/perpetua/domain/codec"
+
+// WriteJSON writes the posting's JSON form, which is the generic encoder's.
+func (p *Posting) WriteJSON(w *codec.Writer) {
+	w.Raw(`{`)
+	if !p.Code.IsZero() {
+		w.Raw(`"code":`)
+		codec.Text(w, p.Code)
+		w.Raw(`,`)
+	}
+	if p.Account != "" {
+		w.Raw(`"account":`)
+		w.String(string(p.Account))
+		w.Raw(`,`)
+	}
+	if p.CustomerCode != "" {
+		w.Raw(`"customer_code":`)
+		w.String(p.CustomerCode)
+		w.Raw(`,`)
+	}
+	w.Raw(`"type":`)
+	w.String(string(p.Type))
+	w.Raw(`,"currency":`)
+	w.String(p.Currency)
+	w.Raw(`,"amount":`)
+	codec.Text(w, p.Amount)
+	w.Raw(`,"balance":`)
+	codec.Text(w, p.Balance)
+	if p.Symbol != "" {
+		w.Raw(`,"symbol":`)
+		w.String(p.Symbol)
+	}
+	if !p.OrderCode.IsZero() {
+		w.Raw(`,"order_code":`)
+		codec.Text(w, p.OrderCode)
+	}
+	w.Raw(`}`)
+}
+
+// ReadJSON reads what WriteJSON wrote, into a zero posting.
+func (p *Posting) ReadJSON(r *codec.Reader) {
+	r.Raw(`{`)
+	if r.Try(`"code":`) {
+		codec.ReadText(r, &p.Code)
+		r.Raw(`,`)
+	}
+	if r.Try(`"account":`) {
+		p.Account = accountOf(r.Quoted())
+		r.Raw(`,`)
+	}
+	if r.Try(`"customer_code":`) {
+		p.CustomerCode = r.String()
+		r.Raw(`,`)
+	}
+	r.Raw(`"type":`)
+	p.Type = typeOf(r.Quoted())
+	r.Raw(`,"currency":`)
+	if b := r.Quoted(); string(b) == USDC {
+		p.Currency = USDC
+	} else {
+		p.Currency = string(b)
+	}
+	r.Raw(`,"amount":`)
+	codec.ReadText(r, &p.Amount)
+	r.Raw(`,"balance":`)
+	codec.ReadText(r, &p.Balance)
+	if r.Try(`,"symbol":`) {
+		p.Symbol = r.String()
+	}
+	if r.Try(`,"order_code":`) {
+		codec.ReadText(r, &p.OrderCode)
+	}
+	r.Raw(`}`)
+}
+
+func accountOf(b []byte) Account {
+	switch string(b) {
+	case string(Fees):
+		return Fees
+	case string(Clearing):
+		return Clearing
+	case string(External):
+		return External
+	}
+	return Account(b)
+}
+
+func typeOf(b []byte) Type {
+	switch string(b) {
+	case string(Trade):
+		return Trade
+	case string(TradeFee):
+		return TradeFee
+	}
+	return Type(b)
+}

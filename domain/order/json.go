@@ -1,0 +1,206 @@
+package order
+
+import "github.com/perpetua-exchange/perpetua/domain/codec"
+
+// AppendJSON appends the order's JSON form, which is the generic encoder's.
+func (o *Order) AppendJSON(b []byte) ([]byte, error) {
+	w := codec.Writer{Bytes: b}
+	w.Raw(`{"code":`)
+	codec.Text(&w, o.Code)
+	w.Raw(`,"customer_code":`)
+	w.String(o.CustomerCode)
+	w.Raw(`,"broker":`)
+	w.String(o.Broker)
+	w.Raw(`,"symbol":`)
+	w.String(o.Symbol)
+	w.Raw(`,"action":`)
+	w.String(string(o.Action))
+	w.Raw(`,"type":`)
+	w.String(string(o.Type))
+	w.Raw(`,"status":`)
+	w.String(string(o.Status))
+	w.Raw(`,"amount":`)
+	codec.Text(&w, o.Amount)
+	w.Raw(`,"filled_amount":`)
+	codec.Text(&w, o.FilledAmount)
+	if o.CashAmount != 0 {
+		w.Raw(`,"cash_amount":`)
+		codec.Text(&w, o.CashAmount)
+	}
+	w.Raw(`,"filled_quote":`)
+	codec.Text(&w, o.FilledQuote)
+	if !o.LimitPrice.IsZero() {
+		w.Raw(`,"limit_price":`)
+		codec.Text(&w, o.LimitPrice)
+	}
+	o.appendTrigger(&w)
+	if !o.AverageFillPrice.IsZero() {
+		w.Raw(`,"average_fill_price":`)
+		codec.Text(&w, o.AverageFillPrice)
+	}
+	w.Raw(`,"time_in_force":`)
+	w.String(string(o.TimeInForce))
+	if !o.ExpireTime.IsZero() {
+		w.Raw(`,"expire_time":`)
+		codec.Text(&w, o.ExpireTime)
+	}
+	w.Raw(`,"post_only":`)
+	w.Bool(o.PostOnly)
+	w.Raw(`,"reduce_only":`)
+	w.Bool(o.ReduceOnly)
+	w.Raw(`,"reference_id":`)
+	w.String(o.ReferenceID)
+	if o.Reason != "" {
+		w.Raw(`,"reason":`)
+		w.String(string(o.Reason))
+	}
+	w.Raw(`,"created":`)
+	codec.Text(&w, o.Created)
+	w.Raw(`,"updated":`)
+	codec.Text(&w, o.Updated)
+	w.Raw(`}`)
+	return w.Bytes, w.Err
+}
+
+func (o *Order) appendTrigger(w *codec.Writer) {
+	if !o.TriggerPrice.IsZero() {
+		w.Raw(`,"trigger_price":`)
+		codec.Text(w, o.TriggerPrice)
+	}
+	if !o.StopLossPrice.IsZero() {
+		w.Raw(`,"stop_loss_price":`)
+		codec.Text(w, o.StopLossPrice)
+	}
+	if !o.TakeProfitPrice.IsZero() {
+		w.Raw(`,"take_profit_price":`)
+		codec.Text(w, o.TakeProfitPrice)
+	}
+	if o.TriggerPriceType != "" {
+		w.Raw(`,"trigger_price_type":`)
+		w.String(string(o.TriggerPriceType))
+	}
+}
+
+// ParseJSON reads what AppendJSON wrote, into a zero order. It reports whether it could; if not, the order is void and
+// the generic decoder has the last word.
+func (o *Order) ParseJSON(b []byte) bool {
+	r := codec.NewReader(b)
+	r.Raw(`{"code":`)
+	codec.ReadText(&r, &o.Code)
+	r.Raw(`,"customer_code":`)
+	o.CustomerCode = r.String()
+	r.Raw(`,"broker":`)
+	o.Broker = r.String()
+	r.Raw(`,"symbol":`)
+	o.Symbol = r.String()
+	r.Raw(`,"action":`)
+	o.Action = ActionOf(r.Quoted())
+	r.Raw(`,"type":`)
+	o.Type = typeOf(r.Quoted())
+	r.Raw(`,"status":`)
+	o.Status = statusOf(r.Quoted())
+	r.Raw(`,"amount":`)
+	codec.ReadText(&r, &o.Amount)
+	r.Raw(`,"filled_amount":`)
+	codec.ReadText(&r, &o.FilledAmount)
+	if r.Try(`,"cash_amount":`) {
+		codec.ReadText(&r, &o.CashAmount)
+	}
+	r.Raw(`,"filled_quote":`)
+	codec.ReadText(&r, &o.FilledQuote)
+	if r.Try(`,"limit_price":`) {
+		codec.ReadText(&r, &o.LimitPrice)
+	}
+	o.parseTrigger(&r)
+	if r.Try(`,"average_fill_price":`) {
+		codec.ReadText(&r, &o.AverageFillPrice)
+	}
+	r.Raw(`,"time_in_force":`)
+	o.TimeInForce = timeInForceOf(r.Quoted())
+	if r.Try(`,"expire_time":`) {
+		codec.ReadText(&r, &o.ExpireTime)
+	}
+	r.Raw(`,"post_only":`)
+	o.PostOnly = r.Bool()
+	r.Raw(`,"reduce_only":`)
+	o.ReduceOnly = r.Bool()
+	r.Raw(`,"reference_id":`)
+	o.ReferenceID = r.String()
+	if r.Try(`,"reason":`) {
+		o.Reason = Reason(r.String())
+	}
+	r.Raw(`,"created":`)
+	codec.ReadText(&r, &o.Created)
+	r.Raw(`,"updated":`)
+	codec.ReadText(&r, &o.Updated)
+	r.Raw(`}`)
+	return r.Done()
+}
+
+func (o *Order) parseTrigger(r *codec.Reader) {
+	if r.Try(`,"trigger_price":`) {
+		codec.ReadText(r, &o.TriggerPrice)
+	}
+	if r.Try(`,"stop_loss_price":`) {
+		codec.ReadText(r, &o.StopLossPrice)
+	}
+	if r.Try(`,"take_profit_price":`) {
+		codec.ReadText(r, &o.TakeProfitPrice)
+	}
+	if r.Try(`,"trigger_price_type":`) {
+		o.TriggerPriceType = TriggerPriceType(r.String())
+	}
+}
+
+// ActionOf returns the word as an action, without making a string of one that is known.
+func ActionOf(b []byte) Action {
+	switch string(b) {
+	case string(Buy):
+		return Buy
+	case string(Sell):
+		return Sell
+	}
+	return Action(b)
+}
+
+func typeOf(b []byte) Type {
+	switch string(b) {
+	case string(Limit):
+		return Limit
+	case string(Market):
+		return Market
+	}
+	return Type(b)
+}
+
+func statusOf(b []byte) Status {
+	switch string(b) {
+	case string(Open):
+		return Open
+	case string(PartiallyFilled):
+		return PartiallyFilled
+	case string(Filled):
+		return Filled
+	case string(Canceled):
+		return Canceled
+	case string(Expired):
+		return Expired
+	case string(Rejected):
+		return Rejected
+	}
+	return Status(b)
+}
+
+func timeInForceOf(b []byte) TimeInForce {
+	switch string(b) {
+	case string(GTC):
+		return GTC
+	case string(IOC):
+		return IOC
+	case string(FOK):
+		return FOK
+	case string(GTD):
+		return GTD
+	}
+	return TimeInForce(b)
+}

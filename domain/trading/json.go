@@ -1,0 +1,163 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// The events of orders have AppendJSON and ParseJSON from order.Order.
+
+// AppendJSON appends the event's JSON form, which is the generic encoder's.
+func (e *TradeExecuted) AppendJSON(b []byte) ([]byte, error) {
+	w := codec.Writer{Bytes: b}
+	w.Raw(`{"code":`)
+	codec.Text(&w, e.Code)
+	w.Raw(`,"symbol":`)
+	w.String(e.Symbol)
+	w.Raw(`,"price":`)
+	codec.Text(&w, e.Price)
+	w.Raw(`,"amount":`)
+	codec.Text(&w, e.Amount)
+	w.Raw(`,"notional":`)
+	codec.Text(&w, e.Notional)
+	w.Raw(`,"action":`)
+	w.String(string(e.Action))
+	w.Raw(`,"kind":`)
+	w.String(string(e.Kind))
+	w.Raw(`,"taker":`)
+	e.Taker.write(&w)
+	w.Raw(`,"maker":`)
+	e.Maker.write(&w)
+	w.Raw(`,"positions":[`)
+	for i := range e.Positions {
+		if i > 0 {
+			w.Raw(`,`)
+		}
+		e.Positions[i].write(&w)
+	}
+	w.Raw(`],"postings":[`)
+	for i := range e.Entries {
+		if i > 0 {
+			w.Raw(`,`)
+		}
+		e.Entries[i].WriteJSON(&w)
+	}
+	w.Raw(`]}`)
+	return w.Bytes, w.Err
+}
+
+func (l *TradeLeg) write(w *codec.Writer) {
+	w.Raw(`{"order_code":`)
+	codec.Text(w, l.OrderCode)
+	w.Raw(`,"customer_code":`)
+	w.String(l.CustomerCode)
+	w.Raw(`,"broker":`)
+	w.String(l.Broker)
+	w.Raw(`,"fee":`)
+	codec.Text(w, l.Fee)
+	w.Raw(`,"reference_id":`)
+	w.String(l.ReferenceID)
+	w.Raw(`}`)
+}
+
+func (p *PositionHeld) write(w *codec.Writer) {
+	w.Raw(`{"customer_code":`)
+	w.String(p.CustomerCode)
+	w.Raw(`,"symbol":`)
+	w.String(p.Symbol)
+	w.Raw(`,"amount":`)
+	codec.Text(w, p.Amount)
+	w.Raw(`,"cost":`)
+	codec.Text(w, p.Cost)
+	if !p.EntryPrice.IsZero() {
+		w.Raw(`,"entry_price":`)
+		codec.Text(w, p.EntryPrice)
+	}
+	w.Raw(`}`)
+}
+
+// ParseJSON reads what AppendJSON wrote, into a zero event. It reports whether it could; if not, the event is void and
+// the generic decoder has the last word.
+func (e *TradeExecuted) ParseJSON(b []byte) bool {
+	r := codec.NewReader(b)
+	r.Raw(`{"code":`)
+	codec.ReadText(&r, &e.Code)
+	r.Raw(`,"symbol":`)
+	e.Symbol = r.String()
+	r.Raw(`,"price":`)
+	codec.ReadText(&r, &e.Price)
+	r.Raw(`,"amount":`)
+	codec.ReadText(&r, &e.Amount)
+	r.Raw(`,"notional":`)
+	codec.ReadText(&r, &e.Notional)
+	r.Raw(`,"action":`)
+	e.Action = order.ActionOf(r.Quoted())
+	r.Raw(`,"kind":`)
+	e.Kind = kindOf(r.Quoted())
+	r.Raw(`,"taker":`)
+	e.Taker.read(&r)
+	r.Raw(`,"maker":`)
+	e.Maker.read(&r)
+	r.Raw(`,"positions":[`)
+	e.Positions = make([]PositionHeld, 0, 2)
+	for more := !r.Try(`]`); more && !r.Failed(); more = !r.Try(`]`) {
+		if len(e.Positions) > 0 {
+			r.Raw(`,`)
+		}
+		e.Positions = append(e.Positions, PositionHeld{})
+		e.Positions[len(e.Positions)-1].read(&r)
+	}
+	r.Raw(`,"postings":[`)
+	e.Entries = make([]ledger.Posting, 0, 8)
+	for more := !r.Try(`]`); more && !r.Failed(); more = !r.Try(`]`) {
+		if len(e.Entries) > 0 {
+			r.Raw(`,`)
+		}
+		e.Entries = append(e.Entries, ledger.Posting{})
+		e.Entries[len(e.Entries)-1].ReadJSON(&r)
+	}
+	r.Raw(`}`)
+	return r.Done()
+}
+
+func (l *TradeLeg) read(r *codec.Reader) {
+	r.Raw(`{"order_code":`)
+	codec.ReadText(r, &l.OrderCode)
+	r.Raw(`,"customer_code":`)
+	l.CustomerCode = r.String()
+	r.Raw(`,"broker":`)
+	l.Broker = r.String()
+	r.Raw(`,"fee":`)
+	codec.ReadText(r, &l.Fee)
+	r.Raw(`,"reference_id":`)
+	l.ReferenceID = r.String()
+	r.Raw(`}`)
+}
+
+func (p *PositionHeld) read(r *codec.Reader) {
+	r.Raw(`{"customer_code":`)
+	p.CustomerCode = r.String()
+	r.Raw(`,"symbol":`)
+	p.Symbol = r.String()
+	r.Raw(`,"amount":`)
+	codec.ReadText(r, &p.Amount)
+	r.Raw(`,"cost":`)
+	codec.ReadText(r, &p.Cost)
+	if r.Try(`,"entry_price":`) {
+		codec.ReadText(r, &p.EntryPrice)
+	}
+	r.Raw(`}`)
+}
+
+func kindOf(b []byte) TradeKind {
+	switch string(b) {
+	case string(Trade):
+		return Trade
+	case string(Liquidation):
+		return Liquidation
+	case string(AutoDeleveraging):
+		return AutoDeleveraging
+	}
+	return TradeKind(b)
+}

@@ -1,0 +1,232 @@
+package trading
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"pgregory.net/rapid"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// written is an event that is encoded and decoded by hand.
+type written interface {
+	decide.Event
+	decide.Parser
+	AppendJSON([]byte) ([]byte, error)
+}
+
+var (
+	_ written = (*OrderOpened)(nil)
+	_ written = (*OrderPartiallyFilled)(nil)
+	_ written = (*OrderFilled)(nil)
+	_ written = (*OrderCanceled)(nil)
+	_ written = (*OrderExpired)(nil)
+	_ written = (*OrderRejected)(nil)
+	_ written = (*OrderAmended)(nil)
+	_ written = (*TradeExecuted)(nil)
+)
+
+// checkWritten holds what is written by hand against the generic encoder and decoder. The data is what the latter wrote.
+func checkWritten(t fataler, e decide.Event, data []byte) {
+	t.Helper()
+	w, ok := e.(written)
+	if !ok {
+		return
+	}
+	got, err := w.AppendJSON([]byte("x"))
+	if err != nil || !bytes.Equal(got[1:], data) || got[0] != 'x' {
+		t.Fatalf("%s is written as\n%s\nand not as\n%s (%v)", e.EventType(), got, data, err)
+	}
+	generic, fast := fresh(e), fresh(e)
+	if err := json.Unmarshal(data, generic, json.RejectUnknownMembers(true)); err != nil {
+		t.Fatalf("%s: %v", e.EventType(), err)
+	}
+	if !fast.ParseJSON(data) || !reflect.DeepEqual(fast, generic) {
+		t.Fatalf("%s reads as\n%+v\nand not as\n%+v", data, fast, generic)
+	}
+}
+
+func fresh(e decide.Event) written {
+	return reflect.New(reflect.TypeOf(e).Elem()).Interface().(written)
+}
+
+// TestWrittenJSON draws events with everything that may be in a field, and more: words that no rule knows, absent and
+// present nullable fields, strings that must be escaped.
+func TestWrittenJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawn{t}
+		var e written = &OrderOpened{d.order()}
+		if rapid.Bool().Draw(t, "trade") {
+			e = d.trade()
+		}
+		data, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := e.AppendJSON(nil)
+		if err != nil || !bytes.Equal(got, data) {
+			t.Fatalf("written as\n%s\nand not as\n%s (%v)", got, data, err)
+		}
+		generic, fast := fresh(e), fresh(e)
+		if err := json.Unmarshal(data, generic, json.RejectUnknownMembers(true)); err != nil {
+			t.Fatal(err)
+		}
+		if fast.ParseJSON(data) && !reflect.DeepEqual(fast, generic) {
+			t.Fatalf("%s reads as\n%+v\nand not as\n%+v", data, fast, generic)
+		}
+		if back, err := registry().Decode(e.EventType(), 1, data); err != nil || !reflect.DeepEqual(back, generic) {
+			t.Fatalf("the registry reads %s as\n%+v (%v)", data, back, err)
+		}
+	})
+}
+
+// TestInvalidTextIsNotWritten checks that what has no JSON form is an error by hand, too.
+func TestInvalidTextIsNotWritten(t *testing.T) {
+	for _, e := range []written{&OrderOpened{order.Order{ReferenceID: "\xff"}}, &TradeExecuted{Symbol: "\xff"}} {
+		if _, err := e.AppendJSON(nil); err == nil {
+			t.Errorf("%s with invalid text is written", e.EventType())
+		}
+	}
+}
+
+type drawn struct{ *rapid.T }
+
+func (d drawn) text() string {
+	return rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9._:-]{0,12}`), rapid.Just(""), rapid.String(),
+		rapid.SampledFrom([]string{"\"", "\\", "\x00", "\x7f", "\u2028", "<&>", "é", "buy", "sell", "limit", "market", "GTC", "GTD", "open", "filled"})).Draw(d.T, "text")
+}
+
+func (d drawn) decimal() fixed.Decimal {
+	return fixed.Decimal{Coef: d.int64(), Scale: uint8(rapid.IntRange(0, 18).Draw(d.T, "scale"))}
+}
+
+func (d drawn) int64() int64 {
+	return rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(-1000, 1000), rapid.Int64()).Draw(d.T, "number")
+}
+
+func (d drawn) time() decide.Time {
+	return decide.Time(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(-60_000_000_000_000_000, 250_000_000_000_000_000)).Draw(d.T, "time"))
+}
+
+func (d drawn) id() (id decide.ID) {
+	if rapid.Bool().Draw(d.T, "some id") {
+		copy(id[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(d.T, "id"))
+	}
+	return id
+}
+
+func (d drawn) order() order.Order {
+	return order.Order{Code: d.id(), CustomerCode: d.text(), Broker: d.text(), Symbol: d.text(), Action: order.Action(d.text()),
+		Type: order.Type(d.text()), Status: order.Status(d.text()), Amount: d.decimal(), FilledAmount: d.decimal(), CashAmount: fixed.Money(d.int64()),
+		FilledQuote: fixed.Money(d.int64()), LimitPrice: d.decimal(), TriggerPrice: d.decimal(), StopLossPrice: d.decimal(), TakeProfitPrice: d.decimal(),
+		TriggerPriceType: order.TriggerPriceType(d.text()), AverageFillPrice: d.decimal(), TimeInForce: order.TimeInForce(d.text()), ExpireTime: d.time(),
+		PostOnly: rapid.Bool().Draw(d.T, "post"), ReduceOnly: rapid.Bool().Draw(d.T, "reduce"), ReferenceID: d.text(), Reason: order.Reason(d.text()),
+		Created: d.time(), Updated: d.time()}
+}
+
+func (d drawn) leg() TradeLeg {
+	return TradeLeg{d.id(), d.text(), d.text(), fixed.Money(d.int64()), d.text()}
+}
+
+func (d drawn) trade() *TradeExecuted {
+	e := &TradeExecuted{Code: d.id(), Symbol: d.text(), Price: d.decimal(), Amount: d.decimal(), Notional: fixed.Money(d.int64()),
+		Action: order.Action(d.text()), Kind: TradeKind(d.text()), Taker: d.leg(), Maker: d.leg()}
+	for range rapid.IntRange(0, 3).Draw(d.T, "positions") {
+		e.Positions = append(e.Positions, PositionHeld{d.text(), d.text(), d.decimal(), fixed.Money(d.int64()), d.decimal()})
+	}
+	for range rapid.IntRange(0, 3).Draw(d.T, "postings") {
+		e.Entries = append(e.Entries, ledger.Posting{Code: d.id(), Account: ledger.Account(d.text()), CustomerCode: d.text(), Type: ledger.Type(d.text()),
+			Currency: d.text(), Amount: fixed.Money(d.int64()), Balance: fixed.Money(d.int64()), Symbol: d.text(), OrderCode: d.id()})
+	}
+	return e
+}
+
+// FuzzParseJSON feeds bytes to both decoders: what is read by hand must be what the generic decoder reads, and whatever
+// either reads must be written by hand as the generic encoder writes it.
+func FuzzParseJSON(f *testing.F) {
+	d := newEngine(f, 2)
+	seed := func(events []decide.Event) {
+		for _, e := range events {
+			if data, err := json.Marshal(e); err == nil {
+				_, trade := e.(*TradeExecuted)
+				f.Add(data, trade)
+			}
+		}
+	}
+	seed(d.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c0", order.Buy, 650_000, 2)}).Events)
+	gtd := limitOrder("c0", order.Buy, 640_000, 2)
+	gtd.TimeInForce, gtd.ExpireTime, gtd.ReferenceID = order.GTD, start+decide.Hour, "mine"
+	seed(d.do(decide.Command{Actor: trader("alpha"), Ask: gtd}).Events)
+	seed(d.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c1", order.Sell, 650_000, 1)}).Events)
+	f.Add([]byte(`{"code":"00000000-0000-0000-0000-000000000000"}`), true)
+	f.Fuzz(func(t *testing.T, data []byte, trade bool) {
+		var generic, fast written = new(OrderOpened), new(OrderOpened)
+		if trade {
+			generic, fast = new(TradeExecuted), new(TradeExecuted)
+		}
+		err := json.Unmarshal(data, generic, json.RejectUnknownMembers(true))
+		if fast.ParseJSON(data) && (err != nil || !reflect.DeepEqual(fast, generic)) {
+			t.Fatalf("%s reads as\n%+v\nand not as\n%+v (%v)", data, fast, generic, err)
+		}
+		if err != nil {
+			return
+		}
+		want, err := json.Marshal(generic)
+		got, gotErr := generic.AppendJSON(nil)
+		if (err == nil) != (gotErr == nil) || err == nil && !bytes.Equal(got, want) {
+			t.Fatalf("written as\n%s (%v)\nand not as\n%s (%v)", got, gotErr, want, err)
+		}
+	})
+}
+
+func BenchmarkWriteOrder(b *testing.B) {
+	e := newEngine(b, 1).do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c0", order.Buy, 650_000, 2)}).Events[0]
+	b.Run("generic", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := json.Marshal(e, json.Deterministic(true)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("by hand", func(b *testing.B) {
+		b.ReportAllocs()
+		buffer := make([]byte, 0, 1024)
+		for b.Loop() {
+			if _, err := e.(written).AppendJSON(buffer); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkReadOrder(b *testing.B) {
+	e := newEngine(b, 1).do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c0", order.Buy, 650_000, 2)}).Events[0]
+	data, err := json.Marshal(e)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("generic", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := json.Unmarshal(data, new(OrderOpened), json.RejectUnknownMembers(true)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	r := registry()
+	b.Run("by hand", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := r.Decode("order.opened", 1, data); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
