@@ -136,6 +136,16 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// TestDemoSeed wants a seed to be a number.
+func TestDemoSeed(t *testing.T) {
+	v := newVenue(t)
+	for _, seed := range []string{"x", "-1", "1.5", "18446744073709551616", ""} {
+		if code, said := v.outcome(nil, "run", "--demo-seed="+seed); code != exitUsage || !strings.Contains(said, "demo-seed") {
+			t.Errorf("--demo-seed=%s: %d %s", seed, code, said)
+		}
+	}
+}
+
 // sound holds the read models of a stopped venue against its log, and wants the demo to have been refused nothing.
 func (d *desk) sound(t *testing.T) {
 	t.Helper()
