@@ -64,7 +64,9 @@ func (n *node) wire() error {
 	e.GET("/healthz", n.healthz)
 	e.GET("/readyz", n.readyz)
 	e.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(n.metrics, promhttp.HandlerOpts{})))
-	n.server = &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	// A slow body or reader holds a goroutine for no longer than this. Sockets lift the deadlines when they are upgraded.
+	n.server = &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
 	return nil
 }
 
@@ -84,7 +86,8 @@ func (n *node) adminInterface(auth *web.Auth) admin.Config {
 	c := admin.Config{Auth: auth, Journals: n.journals, Venue: n.trading, Identity: n.identity, MAC: n.box.MAC,
 		SealPassword: func(username, password string) (identity.Sealed, error) {
 			return login.SealPassword(n.box, username, password)
-		}}
+		},
+		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(n.box) }}
 	for i, fold := range []*follow.Fold{n.identity, n.trading} {
 		name := journalNames()[i]
 		tail := admin.NewTail(name, 0)

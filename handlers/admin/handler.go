@@ -35,6 +35,8 @@ type Config struct {
 	Identity trading.Follower
 	// SealPassword hashes a password and seals the hash as that of the user: login.SealPassword with the box.
 	SealPassword func(username, password string) (identity.Sealed, error)
+	// NewSigningKey makes a key pair with its private part sealed: login.NewSigningKey with the box.
+	NewSigningKey func() (*identity.AddSigningKey, error)
 	// MAC is a keyed hash, for the fingerprints of requests that hold a password: the box's.
 	MAC func([]byte) []byte
 	// Tails and Readers are what GET /admin/v1/journals shows; the tails hold the last records, too.
@@ -63,6 +65,10 @@ func (h *Handler) Routes() []trading.Route {
 		{Method: get, Path: base + "/users", Scopes: read, Handler: h.listUsers},
 		{Method: post, Path: base + "/users", Scopes: write, Handler: h.registerUser},
 		{Method: patch, Path: base + "/users/:username", Scopes: write, Handler: h.changeUser},
+
+		{Method: get, Path: base + "/signing-keys", Scopes: read, Handler: h.listSigningKeys},
+		{Method: post, Path: base + "/signing-keys", Scopes: write, Handler: h.addSigningKey},
+		{Method: remove, Path: base + "/signing-keys/:kid", Scopes: write, Handler: h.retireSigningKey},
 
 		{Method: get, Path: base + "/instruments", Scopes: read, Handler: h.listInstruments},
 		{Method: post, Path: base + "/instruments", Scopes: write, Handler: h.listInstrument},

@@ -36,6 +36,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // Start is the time of the first record.
@@ -82,6 +83,13 @@ func New(t testing.TB) *Venue {
 	interfaces := trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Records: trading.NewRecords(pool, rows), Now: wall,
 		Commands: []trading.CommandLog{trading.NewCommandLog(pool, "trading", rows), trading.NewCommandLog(pool, "identity", people)}})
 	operator := admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
+		NewSigningKey: func() (*identity.AddSigningKey, error) {
+			box, err := seal.New(make([]byte, seal.KeySize))
+			if err != nil {
+				return nil, err
+			}
+			return login.NewSigningKey(box)
+		},
 		SealPassword: func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
 		MAC:          mac,
 		Tails:        []*admin.Tail{tail(v.Trading)},
@@ -272,7 +280,7 @@ func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply 
 	}
 	if method == http.MethodGet {
 		at := v.Trading.Tip()
-		if strings.Contains(path, "/admin/v1/brokers") || strings.Contains(path, "/admin/v1/users") {
+		if strings.Contains(path, "/admin/v1/brokers") || strings.Contains(path, "/admin/v1/users") || strings.Contains(path, "/admin/v1/signing-keys") {
 			at = v.Identity.Tip()
 		}
 		r.Header.Set(web.HeaderMinLogPosition, at.String())

@@ -1,0 +1,91 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/handlers/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+)
+
+// signingKey is a key that signs access tokens, as the operator sees it: never with its private part.
+type signingKey struct {
+	KID     string       `json:"kid"`
+	Created decide.Time  `json:"created"`
+	Retired *decide.Time `json:"retired"`
+}
+
+func newSigningKey(k *identity.SigningKey) signingKey {
+	out := signingKey{KID: k.KID, Created: k.Created}
+	if !k.Retired.IsZero() {
+		out.Retired = &k.Retired
+	}
+	return out
+}
+
+func (h *Handler) listSigningKeys(c echo.Context) error {
+	query := web.Query(c)
+	page := query.Numbered()
+	if err := query.Done(); err != nil {
+		return err
+	}
+	var all []signingKey
+	err := h.viewIdentity(c, func(s *identity.State) {
+		for _, k := range slices.Backward(s.Keys()) {
+			all = append(all, newSigningKey(k))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, web.Slice(page, all))
+}
+
+// addSigningKey makes a key. It is published at once and signs once everybody may know it; the old ones go on verifying
+// until they are retired, so that nobody has to log in again.
+func (h *Handler) addSigningKey(c echo.Context) error {
+	if err := web.NoBody(c); err != nil {
+		return err
+	}
+	ask, err := h.cfg.NewSigningKey()
+	if err != nil {
+		return fmt.Errorf("making a signing key: %w", err)
+	}
+	result, cmd, err := h.submit(c, identityJournal, identity.CommandAddSigningKey, ask)
+	if err != nil {
+		return err
+	}
+	e, err := trading.Answer[*identity.SigningKeyAdded](result, cmd)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, newSigningKey(&e.SigningKey))
+}
+
+// retireSigningKey refuses a key, and every token that it signed, from now on.
+func (h *Handler) retireSigningKey(c echo.Context) error {
+	if err := web.NoBody(c); err != nil {
+		return err
+	}
+	kid := web.Param(c, "kid")
+	result, cmd, err := h.submit(c, identityJournal, identity.CommandRetireSigningKey, &identity.RetireSigningKey{KID: kid})
+	if err != nil {
+		return err
+	}
+	e, err := trading.Answer[*identity.SigningKeyRetired](result, cmd)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, retiredKey{KID: e.KID, Retired: e.Retired})
+}
+
+// retiredKey is the answer to retiring a key.
+type retiredKey struct {
+	KID     string      `json:"kid"`
+	Retired decide.Time `json:"retired"`
+}
