@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"strings"
 )
 
@@ -28,6 +29,7 @@ type settings struct {
 	SASLUser     string
 	SASLPassword string
 	MasterKey    string
+	Proxies      string
 	LogLevel     string
 	LogFormat    string
 
@@ -64,6 +66,7 @@ func settingTable() []setting {
 		{name: "kafka-user", usage: "SASL user", text: func(s *settings) *string { return &s.SASLUser }},
 		{name: "kafka-password", usage: "SASL password", secret: true, text: func(s *settings) *string { return &s.SASLPassword }},
 		{name: "master-key", usage: "base64 key that seals secrets (default: a file in the data folder)", secret: true, text: func(s *settings) *string { return &s.MasterKey }},
+		{name: "trusted-proxies", usage: "networks, like 10.0.0.0/8, of the proxies whose X-Forwarded-For is believed", text: func(s *settings) *string { return &s.Proxies }},
 		{name: "log-level", usage: "debug, info, warn or error", preset: "info", text: func(s *settings) *string { return &s.LogLevel }},
 		{name: "log-format", usage: "text or json", preset: "text", text: func(s *settings) *string { return &s.LogFormat }},
 	}
@@ -166,6 +169,22 @@ func (s *settings) brokers() []string {
 		}
 	}
 	return out
+}
+
+// proxies returns the networks whose word on a client's address is taken.
+func (s *settings) proxies() ([]*net.IPNet, error) {
+	var out []*net.IPNet
+	for _, text := range strings.Split(s.Proxies, ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		_, network, err := net.ParseCIDR(text)
+		if err != nil {
+			return nil, usagef("--trusted-proxies: %q is not a network like 10.0.0.0/8", text)
+		}
+		out = append(out, network)
+	}
+	return out, nil
 }
 
 // configCommand prints every setting, its value and where that came from. Secrets show only whether they are set.

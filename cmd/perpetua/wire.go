@@ -31,7 +31,11 @@ func newRegistry() *prometheus.Registry {
 
 // wire connects the handlers to what they serve from.
 func (n *node) wire() error {
-	e, err := web.New(web.Options{Logger: n.log.With("part", "http"), Metrics: n.metrics, ForwardKey: n.box.Derive("forward"), Quiet: n.quiet})
+	proxies, err := n.settings.proxies()
+	if err != nil {
+		return err
+	}
+	e, err := web.New(web.Options{TrustedProxies: proxies, Logger: n.log.With("part", "http"), Metrics: n.metrics, ForwardKey: n.box.Derive("forward"), Quiet: n.quiet})
 	if err != nil {
 		return err
 	}
