@@ -97,7 +97,7 @@ async function loadCustomers(prefer) {
   }
 }
 
-function session(reason) {
+function session(reason, changed = true) {
   const who = claims();
   const has = (scope) => who?.scopes.includes(scope) ?? false;
   byId("open-login").hidden = Boolean(who);
@@ -112,7 +112,7 @@ function session(reason) {
   setText(byId("logged-out"), "Log in to see orders, positions and balances.");
   log.allow(has("operator") || has("auditor"));
   showCustomer(null);
-  stream.reconnect();
+  if (changed) stream.reconnect();
   if (who) loadCustomers();
   if (reason) report("session", "wait", "Logged out", `${reason} Log in again.`);
   else clear("session");
@@ -188,4 +188,4 @@ function ticks() {
   for (const tick of ticking) tick();
 }
 
-session("");
+session("", false);

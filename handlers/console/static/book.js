@@ -4,7 +4,7 @@
 import { add, compare, format, grouped, parse, rounded, subtract } from "./decimal.js";
 import { byId, el, onFrame, setText } from "./dom.js";
 
-const depth = 14; // levels shown on each side
+const depth = 12; // levels shown on each side
 
 export class Book {
   #stream;

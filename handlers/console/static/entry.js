@@ -3,12 +3,12 @@
 import { request } from "./api.js";
 import { format, grouped, money, multiply, parse } from "./decimal.js";
 import { byId, el, setText, words } from "./dom.js";
-import { say, submitting } from "./form.js";
+import { clearFaults, say, submitting } from "./form.js";
 
 const times = {
   limit: ["GTC", "IOC", "FOK", "GTD"], market: ["IOC", "FOK"], cash: ["IOC"],
 };
-const names = { GTC: "Good till canceled", IOC: "Immediate or cancel", FOK: "Fill or kill", GTD: "Good till date" };
+const names = { GTC: "GTC till canceled", IOC: "IOC or cancel", FOK: "FOK fill or kill", GTD: "GTD till date" };
 
 // utc makes a timestamp of the interface out of a local date and time.
 export const utc = (local) => (local ? new Date(local).toISOString().replace(/(\.\d{3})Z$/, "$1000Z") : "");
@@ -50,13 +50,20 @@ export class Entry {
     setText(byId("price-unit"), i.quote_currency);
     setText(byId("amount-unit"), i.underlying);
     for (const option of this.#field("leverage").options) option.hidden = Number(option.value) > i.max_leverage;
-    byId("entry-result").replaceChildren();
+    this.#forget();
     this.#adapt();
+  }
+
+  // forget takes away what was said of an order before.
+  #forget() {
+    clearFaults(this.#form);
+    byId("entry-result").replaceChildren();
   }
 
   // trader says for whom orders are placed; null if nobody is logged in who may.
   trader(customer, mayTrade) {
     this.#customer = mayTrade ? customer : null;
+    this.#forget();
     setText(byId("entry-customer"), customer ? (mayTrade ? `for ${customer}` : "this user may only look") : "");
     this.#adapt();
   }
@@ -84,7 +91,7 @@ export class Entry {
     const time = this.#field("time_in_force");
     const before = time.value;
     if (allowed.join() !== [...time.options].map((o) => o.value).join()) {
-      time.replaceChildren(...allowed.map((t) => el("option", { value: t }, `${t} – ${names[t]}`)));
+      time.replaceChildren(...allowed.map((t) => el("option", { value: t }, names[t])));
       if (allowed.includes(before)) time.value = before;
     }
     const rests = limit && !cash && ["GTC", "GTD"].includes(time.value);

@@ -41,7 +41,8 @@ export function showFailure(form, failure) {
     first ??= input;
   }
   first?.focus();
-  const detail = first && !unplaced.length && faults.length > 1 ? `${faults.length} fields need attention.` : failure.message;
+  let detail = failure.message;
+  if (first && !unplaced.length && !failure.order) detail = faults.length > 1 ? "These fields need attention." : "This field needs attention.";
   return `${[detail, ...unplaced.filter((u) => !detail.includes(u))].join(" ")} (${failure.code})`;
 }
 

@@ -107,7 +107,7 @@ export class Market {
     return a && b ? (Number(a) > Number(b) ? "up" : "down") : "";
   }
 
-  // chart draws the trades' prices over time, oldest on the left, with the highest, the lowest and the last named.
+  // chart draws the trades' prices one after the other, oldest on the left, with the highest, the lowest and the last named.
   #chart() {
     const box = byId("chart");
     const [width, height] = [box.clientWidth, box.clientHeight];
@@ -121,11 +121,11 @@ export class Market {
     const [low, high] = [Math.min(...prices), Math.max(...prices)];
     const [from, to] = [points[0].at, points.at(-1).at];
     const [top, bottom, right] = [14, height - 20, width - 76];
-    const x = (at) => (to === from ? right : ((at - from) / (to - from)) * right);
+    const x = (i) => (i / (points.length - 1)) * right; // evenly: trades come in bursts
     const y = (price) => (high === low ? (top + bottom) / 2 : bottom - ((price - low) / (high - low)) * (bottom - top));
     let line = "";
     points.forEach((p, i) => {
-      line += i ? `H${x(p.at).toFixed(1)}V${y(p.price).toFixed(1)}` : `M${x(p.at).toFixed(1)},${y(p.price).toFixed(1)}`;
+      line += i ? `H${x(i).toFixed(1)}V${y(p.price).toFixed(1)}` : `M0,${y(p.price).toFixed(1)}`;
     });
     const last = points.at(-1);
     const label = (price, text, kind) => svg("text", { class: kind, x: right + 8, y: y(price) + 4 }, document.createTextNode(grouped(text)));
