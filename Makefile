@@ -30,6 +30,10 @@ build: ## compile the binary to bin/perpetua
 run: build ## bring up everything on embedded defaults and serve (ARGS="…" are passed on)
 	@exec $(BIN) run $(ARGS)
 
+.PHONY: cluster
+cluster: build ## two nodes of each role as plain processes on one broker and one Postgres, embedded unless given
+	@exec $(BIN) cluster $(ARGS)
+
 .PHONY: test
 test: ## all tests, with the race detector where a C compiler is there
 	@if [ -z "$(RACE)" ]; then echo "make test: no C compiler found, so the race detector is off"; fi

@@ -38,32 +38,37 @@ func bootstrapCommand(ctx context.Context, args []string, std stdio) error {
 	if err != nil {
 		return err
 	}
-	if served {
+	path := m.folder.path("users.json")
+	if err := m.bootstrap(ctx, !served, path); err != nil {
+		return err
+	}
+	fmt.Fprintf(std.out, "users and their passwords are in %s\n", path)
+	return nil
+}
+
+// bootstrap sows the seeds, as the engine or through the engines that there are.
+func (m *member) bootstrap(ctx context.Context, engine bool, usersPath string) error {
+	if !engine {
 		m.settings.Listen, m.settings.Advertise = "127.0.0.1:0", "" // nobody needs to reach it
 	}
-	n, err := m.open(ctx, roles{engine: !served}, true)
+	n, err := m.open(ctx, roles{engine: engine}, true)
 	if err != nil {
 		return err
 	}
 	defer n.close()
 	working, done := context.WithCancel(ctx)
 	defer done()
-	path := m.folder.path("users.json")
 	err = n.runUntil(working, func(ctx context.Context) error {
-		if err := n.bootstrap(ctx, path, m.settings.Demo); err != nil {
+		if err := n.bootstrap(ctx, usersPath, m.settings.Demo); err != nil {
 			return err
 		}
 		done()
 		return nil
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = ctx.Err()
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	fmt.Fprintf(std.out, "users and their passwords are in %s\n", path)
-	return nil
+	return err
 }
 
 // served reports whether some journal has an owner.

@@ -45,6 +45,7 @@ type subcommand struct {
 func subcommands() []subcommand {
 	return []subcommand{
 		{"run", "bring up everything on embedded defaults and serve", runCommand},
+		{"cluster", "two nodes of each role as processes of this machine, to try it out", clusterCommand},
 		{"serve", "serve on a given Kafka and Postgres", serveCommand},
 		{"migrate", "create the topics and the database tables", migrateCommand},
 		{"config", "print the settings in force, without secrets", configCommand},

@@ -27,7 +27,9 @@ const asPerpetua = "PERPETUA_TEST_AS_MAIN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asPerpetua) != "" {
-		os.Unsetenv(asPerpetua)
+		if len(os.Args) < 2 || os.Args[1] != "cluster" { // whose nodes are to be perpetua as well
+			os.Unsetenv(asPerpetua)
+		}
 		main()
 		return
 	}

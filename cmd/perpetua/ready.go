@@ -18,17 +18,24 @@ type terms struct {
 	urls map[string]string // of the node with the latest term, by journal
 }
 
+// nobody has taken a journal that has just been founded.
+const nobody = "nobody"
+
 // newTerms listens to folds that do not run yet, in the order of the journals.
 func newTerms(folds ...*follow.Fold) *terms {
 	t := &terms{urls: make(map[string]string)}
 	for i, name := range journalNames() {
 		folds[i].Listen(func(e journal.Entry, _ decide.State) {
-			taken, ok := e.Record.Events[0].(*journal.Taken)
-			if !ok {
+			url := nobody
+			switch event := e.Record.Events[0].(type) {
+			case *journal.Genesis:
+			case *journal.Taken:
+				url = event.URL
+			default:
 				return
 			}
 			t.mu.Lock()
-			t.urls[name] = taken.URL
+			t.urls[name] = url
 			t.mu.Unlock()
 		})
 	}

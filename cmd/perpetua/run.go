@@ -158,10 +158,7 @@ func (r runFile) print(w io.Writer, path string) {
 	fmt.Fprintf(w, "  WebSocket  %s  (GET /asyncapi.yaml)\n", r.WebSocket)
 	fmt.Fprintf(w, "  Kafka      %s\n", strings.Join(r.Kafka, ","))
 	fmt.Fprintf(w, "  Postgres   %s\n\n", r.DatabaseURL)
-	fmt.Fprintf(w, "  %-10s %-26s %-8s %s\n", "user", "password", "broker", "scopes")
-	for _, u := range r.Users {
-		fmt.Fprintf(w, "  %-10s %-26s %-8s %s\n", u.Username, u.Password, u.Broker, strings.Join(u.Scopes, " "))
-	}
+	printUsers(w, r.Users)
 	fmt.Fprintf(w, "\n  The same is in %s. Ctrl-C stops.\n", path)
 }
 

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strings"
 )
 
 // presetUser is one of the users that the first start makes, as run.json and users.json show it.
@@ -56,6 +58,14 @@ func writeUsers(path string, users []presetUser) error {
 		return err
 	}
 	return writeFileWhole(path, append(content, '\n'), 0o600)
+}
+
+// printUsers shows the users to a person.
+func printUsers(w io.Writer, users []presetUser) {
+	fmt.Fprintf(w, "  %-10s %-26s %-8s %s\n", "user", "password", "broker", "scopes")
+	for _, u := range users {
+		fmt.Fprintf(w, "  %-10s %-26s %-8s %s\n", u.Username, u.Password, u.Broker, strings.Join(u.Scopes, " "))
+	}
 }
 
 // randomPassword returns 144 random bits as 24 characters.

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
+)
+
+// TestClusterCommand starts a cluster as `make cluster` does, from the files of a deployment, and uses each node.
+func TestClusterCommand(t *testing.T) {
+	v := newVenue(t, "--env", "../../docker/env", "--each", "1")
+	v.verb = "cluster"
+	v.start()
+	t.Cleanup(v.stop)
+	var file clusterFile
+	content, err := os.ReadFile(filepath.Join(v.dir, "run.json"))
+	if err == nil {
+		err = json.Unmarshal(content, &file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(file.Nodes) != 4 || len(file.REST) != 1 || file.REST[0] != v.REST || len(file.Users) != 4 {
+		t.Fatalf("run.json: %s", content)
+	}
+	v.fund("10000", "ANNA")
+	v.must(http.StatusCreated, "broker-a", http.MethodPost, "/v1/customers/ANNA/orders",
+		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.100","limit_price":"65000.0"}`)
+	for _, n := range file.Nodes {
+		node := *v
+		node.REST = n.REST
+		node.must(http.StatusOK, "", http.MethodGet, "/readyz", nil)
+	}
+	livetest.Dial(t, v.WebSocket, v.token("broker-a")) // the live node takes a token of the api node
+	v.stop()
+	for _, n := range file.Nodes {
+		if err := syscall.Kill(n.PID, 0); err != syscall.ESRCH {
+			t.Errorf("%s is left behind: %v", n.Name, err)
+		}
+	}
+}
