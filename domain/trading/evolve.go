@@ -8,6 +8,12 @@ import (
 )
 
 // Evolve applies one valid record. It implements decide.State.
+//
+// It is total for every record that Decide, Step or SetAside could have made of the state, under whatever rules were in
+// force then, and a valid record is one of those: the chain says that it stands where its owner, who folded the same
+// records, put it. So no event is checked against the rules again (they change, the log does not). What could not have
+// been decided at all, an event of a customer, order or instrument that is not there, say, is a broken invariant:
+// Evolve panics and says which, rather than leaving states that differ from each other without anybody noticing.
 func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
 	s.time = at.Time
 	s.changes = s.changes[:0]
@@ -83,13 +89,16 @@ func (f *fold) apply(e decide.Event) {
 	case *LeverageSet:
 		f.holding(e.CustomerCode, e.Symbol).leverage = e.Leverage
 	case *InstrumentListed:
+		if f.instruments[e.Symbol] != nil {
+			panic("trading: an event lists the instrument " + e.Symbol + " again")
+		}
 		i := &instrument{contract: market.NewContract(e.Instrument), index: len(f.listing)}
 		f.instruments[e.Symbol] = i
 		f.listing = append(f.listing, i)
 	case *InstrumentChanged:
-		f.instruments[e.Symbol].contract = market.NewContract(e.Instrument)
+		f.instrument(e.Symbol).contract = market.NewContract(e.Instrument)
 	case *InstrumentWithdrawn:
-		f.instruments[e.Symbol].contract = market.NewContract(e.Instrument)
+		f.instrument(e.Symbol).contract = market.NewContract(e.Instrument)
 	case *SweepOpened:
 		f.open(e)
 	case *SweepFinished:
@@ -107,7 +116,16 @@ func (f *fold) apply(e decide.Event) {
 	}
 }
 
-// account returns a customer that an event names. Events name only what is there.
+// instrument returns an instrument that an event names.
+func (f *fold) instrument(symbol string) *instrument {
+	i := f.instruments[symbol]
+	if i == nil {
+		panic("trading: an event names the unknown instrument " + symbol)
+	}
+	return i
+}
+
+// account returns a customer that an event names.
 func (f *fold) account(code string) *account {
 	a := f.accounts[code]
 	if a == nil {
@@ -118,10 +136,13 @@ func (f *fold) account(code string) *account {
 }
 
 func (f *fold) holding(customer, symbol string) *holding {
-	return f.account(customer).hold(f.instruments[symbol])
+	return f.account(customer).hold(f.instrument(symbol))
 }
 
 func (f *fold) customer(e *CustomerRegistered) {
+	if f.accounts[e.CustomerCode] != nil {
+		panic("trading: an event registers the customer " + e.CustomerCode + " again")
+	}
 	a := &account{code: e.CustomerCode, broker: e.Broker, name: e.Name, created: e.Created, updated: e.Created,
 		transfers: make(map[string]transfer)}
 	a.setMargins(&MarginProfileSet{Leverage: maxLeverage})
@@ -150,7 +171,7 @@ func (f *fold) post(entries []ledger.Posting) {
 		}
 		f.venue[p.Account] = p.Balance
 		if p.Account == ledger.Clearing {
-			f.instruments[p.Symbol].clearing += p.Amount
+			f.instrument(p.Symbol).clearing += p.Amount
 		}
 	}
 }
@@ -163,19 +184,23 @@ func (f *fold) transfer(t *ledger.Transaction) {
 
 func (f *fold) endWithdrawal(t *ledger.Transaction) {
 	a := f.account(t.CustomerCode)
+	w := f.withdrawals[t.Code]
+	if w == nil || w.account != a {
+		panic("trading: an event names the unknown withdrawal " + t.Code.String())
+	}
 	a.pending = a.pending.Add(t.Amount)
-	f.withdrawals[t.Code].transaction = *t
+	w.transaction = *t
 }
 
 func (f *fold) index(e *IndexUpdated) {
-	i := f.instruments[e.Symbol]
+	i := f.instrument(e.Symbol)
 	i.indexPrice, _ = i.contract.Marks(e.Index)
 	i.mark, _ = i.contract.Marks(e.Mark)
 	i.indexTime = f.at.Time
 }
 
 func (f *fold) trade(e *TradeExecuted) {
-	i := f.instruments[e.Symbol]
+	i := f.instrument(e.Symbol)
 	if e.Kind != AutoDeleveraging {
 		i.last, _ = i.contract.Ticks(e.Price)
 	}
@@ -197,9 +222,13 @@ func (f *fold) open(e *SweepOpened) {
 	if !e.CommandID.IsZero() {
 		w.command = f.command
 	}
-	if e.Kind == SweepOrder {
+	switch {
+	case e.Kind == SweepOrder && f.orders[e.OrderCode] != nil && w.symbol != nil && w.account != nil:
 		w.taker = f.orders[e.OrderCode]
 		w.bound, _ = w.symbol.contract.Ticks(e.Bound)
+	case e.Kind == SweepMassCancel && w.account != nil, e.Kind == SweepWithdrawal && w.symbol != nil:
+	default:
+		panic("trading: an event opens a sweep of nothing")
 	}
 	f.running = w
 }

@@ -16,6 +16,9 @@ func (f *fold) order(after *order.Order) {
 		h.account.references.note(f.at, after.ReferenceID, f.command.Kept.Fingerprint, !after.Status.Live())
 	}
 	if o != nil {
+		if o.Value.holding != h || o.Side != sideOf(after.Action) {
+			panic("trading: an event makes another order of " + after.Code.String())
+		}
 		f.release(o)
 	}
 	if !after.Status.Live() {
