@@ -46,6 +46,13 @@ type Order struct {
 	Updated     decide.Time `json:"updated"`
 }
 
+// Named reports whether the client gave the order a name of its own.
+func (o *Order) Named() bool {
+	var code [36]byte
+	text, _ := o.Code.AppendText(code[:0])
+	return o.ReferenceID != string(text)
+}
+
 // Action is the side of an order or trade.
 type Action string
 

@@ -16,8 +16,8 @@ type draft struct {
 	now        decide.Time // by which orders are past their time: the record's, or when the sweep began
 	instrument *instrument
 	events     []decide.Event
-	parties    map[*account]*party
-	changed    map[*resting]*change
+	parties    few[*account, *party]
+	changed    few[*resting, *change]
 	touched    []*change // in the order in which they were touched first
 	clearing   fixed.Money
 	fees       fixed.Money
@@ -58,17 +58,14 @@ type party struct {
 
 // party returns the account's, as it is in the state if the draft has not touched it.
 func (d *draft) party(a *account) *party {
-	if p := d.parties[a]; p != nil {
+	if p := d.parties.get(a); p != nil {
 		return p
 	}
 	h := a.on(d.instrument)
 	p := &party{account: a, holding: h, balance: a.balance, size: h.size, cost: h.cost, bids: h.bids, asks: h.asks, floor: h.floor()}
 	bids, asks := d.state.overdue(h, d.now)
 	p.bids, p.asks = p.bids.Sub(bids), p.asks.Sub(asks)
-	if d.parties == nil {
-		d.parties = make(map[*account]*party, 8)
-	}
-	d.parties[a] = p
+	d.parties.put(a, p)
 	return p
 }
 
@@ -106,7 +103,7 @@ type change struct {
 
 // look returns an order's figures as the draft leaves them.
 func (d *draft) look(o *resting) terms {
-	if c := d.changed[o]; c != nil {
+	if c := d.changed.get(o); c != nil {
 		return c.terms
 	}
 	return termsOf(o)
@@ -114,13 +111,10 @@ func (d *draft) look(o *resting) terms {
 
 // touch returns the order's change, to be written to.
 func (d *draft) touch(o *resting) *change {
-	c := d.changed[o]
+	c := d.changed.get(o)
 	if c == nil {
 		c = &change{order: o, terms: termsOf(o)}
-		if d.changed == nil {
-			d.changed = make(map[*resting]*change, 8)
-		}
-		d.changed[o] = c
+		d.changed.put(o, c)
 		d.touched = append(d.touched, c)
 		v := &o.Value
 		a := v.holding.account
@@ -132,7 +126,7 @@ func (d *draft) touch(o *resting) *change {
 
 // end closes a resting order that did not trade in the draft.
 func (d *draft) end(o *resting, status order.Status, reason order.Reason) {
-	if d.changed[o] == nil {
+	if d.changed.get(o) == nil {
 		d.others++
 	}
 	c := d.touch(o)
@@ -217,7 +211,7 @@ func (d *draft) cut(p *party, except *resting) {
 		case allowed == 0:
 			d.end(o, order.Canceled, order.ReduceOnlyInvalid)
 		default:
-			if d.changed[o] == nil {
+			if d.changed.get(o) == nil {
 				d.others++
 				d.touch(o).amended = true
 			}

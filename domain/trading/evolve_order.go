@@ -12,7 +12,8 @@ func (f *fold) order(after *order.Order) {
 	if after.Status == order.Canceled {
 		f.canceled++
 	}
-	if after.ReferenceID != after.Code.String() {
+	named := after.Named()
+	if named {
 		h.account.references.note(f.at, after.ReferenceID, f.command.Kept.Fingerprint, !after.Status.Live())
 	}
 	if o != nil {
@@ -40,6 +41,9 @@ func (f *fold) order(after *order.Order) {
 	}
 	if o == nil {
 		o = f.enter(h, after)
+		if named {
+			o.Value.reference = after.ReferenceID
+		}
 	}
 	remaining := amount - done
 	moves := !o.Resting() || price != o.Price || remaining > o.Remaining && amount > o.Value.amount
@@ -69,9 +73,6 @@ func (f *fold) order(after *order.Order) {
 func (f *fold) enter(h *holding, after *order.Order) *resting {
 	o := &resting{Side: sideOf(after.Action), Value: live{code: after.Code, holding: h, cash: after.CashAmount,
 		created: after.Created, kind: intern(after.Type), tif: intern(after.TimeInForce), postOnly: after.PostOnly, reduceOnly: after.ReduceOnly}}
-	if after.ReferenceID != after.Code.String() {
-		o.Value.reference = after.ReferenceID
-	}
 	f.orders[after.Code] = o
 	a := h.account
 	o.Value.prev = a.last
