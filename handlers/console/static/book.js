@@ -107,7 +107,7 @@ export class Book {
       rows.forEach((row, i) => row.tr.style.setProperty("--part", `${((totals[i] ?? 0) / most) * 100}%`));
     }
     const known = this.#sequence >= 0;
-    setText(byId("book-sequence"), known ? `#${this.#sequence}${this.#gaps ? ` · ${this.#gaps} resyncs` : ""}` : "");
+    setText(byId("book-sequence"), known ? `#${this.#sequence}${this.#gaps ? ` · resynced ${this.#gaps}×` : ""}` : "");
     byId("book").setAttribute("aria-busy", String(!known));
     const spread = byId("spread");
     if (!known) setText(spread, "Waiting for the book");

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// logIn logs a user in at the console, by the keyboard alone.
+func (b *browser) logIn(v *venue, user string) {
+	b.t.Helper()
+	b.click("#open-login")
+	b.keys("#login [name=username]", user)
+	b.keys("#login [name=password]", v.password(user)+enter)
+	b.sees("#who", user)
+}
+
+// trader logs broker-a in and turns to a customer.
+func (b *browser) trader(v *venue, customer string) {
+	b.t.Helper()
+	b.logIn(v, "broker-a")
+	b.sees("#customer", customer)
+	b.click(`#customer option[value="` + customer + `"]`)
+	b.sees("#entry-customer", customer)
+}
+
+// loseUpdates lets the page's WebSocket lose one update of the book when it is told to.
+const loseUpdates = `const listen = WebSocket.prototype.addEventListener;
+WebSocket.prototype.addEventListener = function (name, listener) {
+  listen.call(this, name, (event) => {
+    if (window.lose && name === "message" && event.data.includes('"prev_sequence"')) window.lose = false;
+    else listener(event);
+  });
+};`
+
+// TestConsole does what a trader does: log in, place, watch it fill, amend, cancel.
+func TestConsole(t *testing.T) {
+	b := startBrowser(t)
+	b.before(loseUpdates)
+	v := startVenue(t)
+	v.fund("100000", "ANNA", "BEN")
+	b.open(v.REST + "/")
+	b.sees("#light", "Live")
+	b.sees("#spread", "The book is empty")
+	b.sees("#mark", "65,000.0")
+	b.trader(v, "ANNA")
+	b.sees("#summary", "100,000.00")
+
+	// A fault is shown at its field, which gets the focus.
+	b.fill("#entry [name=limit_price]", "65000")
+	b.fill("#entry [name=amount]", "0.5x"+enter)
+	b.sees("#field-amount .fault", "decimal")
+	if at := b.text("return document.activeElement.name"); at != "amount" {
+		t.Errorf("the focus is on %s", at)
+	}
+	if n := len(v.openOrders("ANNA")); n != 0 {
+		t.Errorf("%d orders", n)
+	}
+	b.fill("#entry [name=amount]", "0.5"+enter)
+	b.sees("#entry-result", "Buy 0.500 BTCUSDC_PERP: open at 65,000.0")
+	if b.shown(".fault") != "" {
+		t.Errorf("faults are left: %s", b.shown(".fault"))
+	}
+	b.sees("#orders-view", "65,000.0", "0.500", "open")
+	b.sees("#bids .own", "65,000.0", "0.500")
+
+	// Another broker's customer sells, in two steps.
+	v.must(201, "broker-b", http.MethodPost, "/v1/customers", map[string]string{"customer_code": "CARL"})
+	v.must(201, "operator", http.MethodPost, "/admin/v1/customers/CARL/deposits",
+		map[string]string{"currency": "USDC", "amount": "100000", "reference_id": "carl"})
+	v.sell("CARL", "0.2")
+	b.sees("#orders-view", "partially filled", "0.200")
+	b.sees("#bids", "0.300")
+	b.sees("#trades", "0.200")
+	v.sell("CARL", "0.3")
+	b.sees("#orders-view", "No open orders")
+	b.sees("#spread", "The book is empty")
+	b.click("#tab-positions")
+	b.sees("#positions-view", "BTCUSDC_PERP", "0.500", "65,000.0")
+	b.click("#tab-fills")
+	b.sees("#fills-view", "0.200", "0.300", "maker")
+	b.click("#tab-orders")
+
+	// Amend and cancel.
+	b.fill("#entry [name=limit_price]", "64000")
+	b.fill("#entry [name=amount]", "0.1"+enter)
+	b.click("#orders-view .amend")
+	b.fill("#amend [name=limit_price]", "64100.05"+enter)
+	b.sees("#amend .fault", "multiple of 0.1")
+	b.fill("#amend [name=limit_price]", "64100"+enter)
+	b.sees("#orders-view", "64,100.0")
+	b.sees("#bids", "64,100.0")
+	b.click("#orders-view .cancel")
+	b.sees("#account-result", "canceled, user request")
+	b.sees("#orders-view", "No open orders")
+	b.sees("#spread", "The book is empty")
+	if n := len(v.openOrders("ANNA")); n != 0 {
+		t.Errorf("%d orders are open", n)
+	}
+
+	// What the engine rejects is said in its words.
+	b.click(`#entry [name=type] option[value="market"]`)
+	b.fill("#entry [name=amount]", "1"+enter)
+	b.sees("#entry-result", "no liquidity")
+
+	// A lost update is noticed with the next one, and the book asked for anew.
+	b.text("window.lose = true")
+	v.bid("BEN", "61000")
+	v.bid("BEN", "62000")
+	b.sees("#bids", "61,000.0", "62,000.0")
+	b.sees("#book-sequence", "resynced 1×")
+
+	b.click("#logout")
+	b.sees("#logged-out", "Log in")
+	if b.shown("#account, #records-box, #who") != "" {
+		t.Error("after logging out there is still something to see")
+	}
+	for _, c := range b.complaints() {
+		t.Errorf("the browser complains: %s", c)
+	}
+}
+
+// TestConsoleLog shows an auditor the journals and the last records, whose chain the page checks itself.
+func TestConsoleLog(t *testing.T) {
+	b := startBrowser(t)
+	v := startVenue(t)
+	v.fund("1000", "ANNA")
+	b.open(v.REST + "/")
+	b.sees("#journals", "trading")
+	b.logIn(v, "auditor")
+	b.sees("#journals", "trading/0", "identity/0", "projections", "at the tip")
+	records := v.records("trading")
+	var last struct{ Sequence int64 }
+	if err := json.Unmarshal([]byte(records[len(records)-1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	b.sees("#records", "deposit.make", "journal.genesis")
+	b.sees("#chain", "✓")
+	v.must(200, "operator", http.MethodPost, "/admin/v1/index-prices/BTCUSDC_PERP", map[string]string{"price": "64999.9"})
+	b.sees("#records li:first-child", "index.set", "index.updated")
+	b.click("#records li:first-child summary")
+	b.sees("#records li:first-child pre", "64999.9")
+	b.sees("#chain", "✓")
+	for _, c := range b.complaints() {
+		t.Errorf("the browser complains: %s", c)
+	}
+}
+
+// TestConsoleSaysWhatIsWrong stops the log under a venue, and then the venue under the page.
+func TestConsoleSaysWhatIsWrong(t *testing.T) {
+	b := startBrowser(t)
+	t.Setenv("KAFKA_BROKERS", "") // a log that can be stopped has to be this test's own
+	host := startVenue(t)
+	v := newVenue(t, "--kafka-brokers", strings.Join(host.Kafka, ","))
+	v.prefix = "console-"
+	v.start()
+	t.Cleanup(v.stop)
+	v.fund("100000", "ANNA")
+	b.open(v.REST + "/")
+	b.trader(v, "ANNA")
+	b.sees("#light", "Live")
+
+	host.cmd.Process.Signal(syscall.SIGSTOP)
+	defer host.cmd.Process.Signal(syscall.SIGCONT)
+	b.fill("#entry [name=limit_price]", "60000")
+	b.fill("#entry [name=amount]", "0.1"+enter)
+	b.sees("#banner", "Waiting for the log")
+	b.sees("#banner", "Log stopped", "OUTCOME_UNKNOWN")
+	b.sees("#entry-result", "not known", "Repeat")
+	b.fill("#entry [name=amount]", "0.2"+enter)
+	b.sees("#banner", "Log stopped", "NOT_ACCEPTED")
+	b.sees("#entry-result", "NOT_ACCEPTED")
+
+	host.cmd.Process.Signal(syscall.SIGCONT)
+	b.sees("#orders-view", "60,000.0", "0.100") // the first order, whose outcome was not known
+	b.seesNot("#banner", "Log stopped")
+	b.sees("#light", "Live")
+
+	v.kill()
+	b.sees("#banner", "Connection lost", "Server unreachable")
+	for _, c := range b.complaints() {
+		t.Errorf("the browser complains: %s", c)
+	}
+}
+
+// sell sells at the market for a customer of broker-b.
+func (v *venue) sell(customer, amount string) {
+	v.t.Helper()
+	v.must(201, "broker-b", http.MethodPost, "/v1/customers/"+customer+"/orders",
+		map[string]string{"symbol": "BTCUSDC_PERP", "action": "sell", "type": "market", "amount": amount})
+}
+
+// bid places an order of a customer of broker-a that rests.
+func (v *venue) bid(customer, price string) {
+	v.t.Helper()
+	v.must(201, "broker-a", http.MethodPost, "/v1/customers/"+customer+"/orders",
+		map[string]string{"symbol": "BTCUSDC_PERP", "action": "buy", "type": "limit", "limit_price": price, "amount": "0.1"})
+}
+
+// openOrders returns the open orders of a customer of broker-a.
+func (v *venue) openOrders(customer string) (list []fields) {
+	v.t.Helper()
+	if err := json.Unmarshal(v.must(200, "broker-a", http.MethodGet, "/v1/customers/"+customer+"/orders", nil).Body, &list); err != nil {
+		v.t.Fatal(err)
+	}
+	return list
+}
