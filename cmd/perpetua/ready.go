@@ -99,7 +99,7 @@ func (n *node) awaitTip(ctx context.Context) error {
 		if err := fold.WaitTip(ctx); err != nil {
 			return fmt.Errorf("waiting for the follower of the journal %s: %w", name, err)
 		}
-		if !n.roles.projector && !n.roles.api {
+		if !n.roles.projector && (!n.roles.api || n.alone) { // alone, nobody writes what it would read
 			continue
 		}
 		if err := n.rows[i].Wait(ctx, fold.Position().Sequence); err != nil {
