@@ -83,10 +83,19 @@ func (m *member) served(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer finder.Close()
+	asking, cancel := context.WithTimeout(ctx, bootstrapPatience)
+	defer cancel()
 	for _, name := range journalNames() {
-		owner, err := finder.Owner(ctx, name, 0)
-		if owner != "" || err != nil {
-			return owner != "", err
+		owner, err := finder.Owner(asking, name, 0)
+		for err != nil { // a new cluster has no coordinator of groups at first
+			m.log.Info("asking who owns a journal", "journal", name, "error", err)
+			if pause(asking, 200*time.Millisecond) != nil {
+				return false, err
+			}
+			owner, err = finder.Owner(asking, name, 0)
+		}
+		if owner != "" {
+			return true, nil
 		}
 	}
 	return false, nil

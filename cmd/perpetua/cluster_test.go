@@ -232,18 +232,28 @@ func TestCluster(t *testing.T) {
 	}
 	round := 0
 	for _, how := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
-		var times []time.Duration
+		var gone, back []time.Duration
 		for range rounds {
 			round++
-			times = append(times, c.takeOwner(t, round, how, clients, timer))
+			g, b := c.takeOwner(t, round, how, clients, timer)
+			gone, back = append(gone, g), append(back, b)
 			checkOrders(t, c.venue, clients, true)
 			compareWithFold(t, c.venue)
 		}
-		slices.Sort(times)
-		t.Logf("%v of the owner: orders are accepted again after %v (median of %d), %v at worst",
-			how, times[len(times)/2].Round(time.Millisecond), len(times), times[len(times)-1].Round(time.Millisecond))
+		t.Logf("%v of the owner: no orders for %s; for %s when it comes back", how, spread(gone), spread(back))
 	}
 	c.suspendOwner(t, round+1, clients)
+	for _, i := range []int{3, 2} { // one of the projectors works, the other stands by
+		round++
+		l := startLoad(round+1, clients)
+		c.node(i).kill()
+		l.more(t, 100)
+		l.end(t)
+		followUp(t, c.node(0), clients)
+		compareWithFold(t, c.venue)
+		c.again(i)
+	}
+	face = c.node(2)
 
 	// Engines serve, and the folder has lost the passwords: they are made anew through the owner.
 	password := face.password("operator")
@@ -257,9 +267,16 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// takeOwner ends the trading journal's owner under load and starts it again, and returns how long nobody accepted
-// orders.
-func (c *cluster) takeOwner(t *testing.T, round int, how syscall.Signal, clients []*client, timer *outage) time.Duration {
+// spread tells the median and the worst of some times.
+func spread(times []time.Duration) string {
+	slices.Sort(times)
+	return fmt.Sprintf("%v (median of %d, %v at worst)",
+		times[len(times)/2].Round(time.Millisecond), len(times), times[len(times)-1].Round(time.Millisecond))
+}
+
+// takeOwner ends the trading journal's owner under load and starts it again, and returns how long orders were not
+// answered each time.
+func (c *cluster) takeOwner(t *testing.T, round int, how syscall.Signal, clients []*client, timer *outage) (gone, back time.Duration) {
 	t.Helper()
 	l := startLoad(round, clients)
 	l.more(t, 100)
@@ -275,13 +292,16 @@ func (c *cluster) takeOwner(t *testing.T, round int, how syscall.Signal, clients
 	}
 	waitFor(t, "another owner", func() bool { now := c.owner("trading"); return now >= 0 && now != i || len(l.problems) > 0 })
 	l.more(t, 100)
-	took := timer.end()
+	gone = timer.end()
+	timer.begin()
 	c.again(i)
+	waitFor(t, "an owner", func() bool { return c.owner("trading") >= 0 })
 	l.more(t, 100)
+	back = timer.end()
 	l.end(t)
 	followUp(t, c.node(2), clients)
-	t.Logf("round %d: %v of node %d: accepted again after %v", round, how, i, took.Round(time.Millisecond))
-	return took
+	t.Logf("round %d: %v of node %d: no orders for %v, then for %v", round, how, i, gone.Round(time.Millisecond), back.Round(time.Millisecond))
+	return gone, back
 }
 
 // suspendOwner stops the trading journal's owner as SIGSTOP does, has another node take over, and lets it go on. What

@@ -96,7 +96,7 @@ func start(t *testing.T, c *journal.Client, id string) *node {
 	ctx, stop := context.WithCancel(context.Background())
 	x := &node{n, stop, make(chan error, 1)}
 	go func() { x.done <- n.Run(ctx) }()
-	t.Cleanup(func() { x.end() })
+	t.Cleanup(func() { x.end(); n.Close() })
 	return x
 }
 
@@ -169,6 +169,32 @@ func TestTwoNodesShareAndFindEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the first node has both back", func() bool { return n1.serves("trading") && n1.serves("identity") })
+}
+
+func TestAFinderSendsEverythingElsewhere(t *testing.T) {
+	c := newClient(t)
+	f, err := ownership.NewFinder(c, "trading", "identity")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	if owner, err := f.Owner(context.Background(), "trading", 0); owner != "" || err != nil {
+		t.Errorf("before anybody joined the owner is %q, %v", owner, err)
+	}
+	var busy *journal.NotAcceptedError
+	if _, err := f.Submit(context.Background(), "trading", say("hello")); !errors.As(err, &busy) {
+		t.Errorf("before anybody joined a command gets %v", err)
+	}
+	n := start(t, c, "n1")
+	eventually(t, "the node serves", func() bool { return n.serves("trading") })
+	eventually(t, "the finder names it", func() bool {
+		_, err := f.Submit(context.Background(), "trading", say("hello"))
+		var elsewhere *journal.ElsewhereError
+		return errors.As(err, &elsewhere) && elsewhere.URL == "http://n1:8080"
+	})
+	if _, err := f.Submit(context.Background(), "onboarding", say("hello")); err == nil || errors.As(err, &busy) {
+		t.Errorf("a command for a journal that is not there gets %v", err)
+	}
 }
 
 func TestARestartedNodeComesBack(t *testing.T) {
