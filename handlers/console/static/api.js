@@ -46,9 +46,9 @@ function setToken(value, reason = "") {
 
 export const logOut = (reason = "") => setToken(null, reason);
 
-async function send(method, path, options) {
+async function send(method, path, options, within = patience) {
   try {
-    return await fetch(path, { method, cache: "no-store", signal: AbortSignal.timeout(patience), ...options });
+    return await fetch(path, { method, cache: "no-store", signal: AbortSignal.timeout(within), ...options });
   } catch (error) {
     if (error.name === "TimeoutError") throw new Failure(0, "NO_ANSWER", "The server did not answer in time.");
     throw new Failure(0, "UNREACHABLE", "The server cannot be reached.");
@@ -139,7 +139,7 @@ function logStopped(error) {
 export async function watchLog() {
   let state;
   try {
-    const response = await send("GET", "/readyz", {});
+    const response = await send("GET", "/readyz", {}, 5000);
     state = await response.json();
     clear("server");
     if (response.ok) clear("ready");

@@ -31,7 +31,8 @@ async function loadInstruments() {
     instruments = await get("/v1/instruments");
     clear("instruments");
   } catch (failure) {
-    report("instruments", "bad", "No instruments", `The instruments cannot be read: ${failure.message} (${failure.code})`);
+    if (failure.status) report("instruments", "bad", "No instruments", `The instruments cannot be read: ${failure.message} (${failure.code})`);
+    setTimeout(loadInstruments, 3000); // watchLog says when the server is gone
     return;
   }
   const select = byId("symbol");

@@ -107,40 +107,57 @@ export class Market {
     return a && b ? (Number(a) > Number(b) ? "up" : "down") : "";
   }
 
-  // chart draws the trades' prices one after the other, oldest on the left, with the highest, the lowest and the last named.
+  // chart draws how the price went, oldest on the left: the average of a few trades each as a line, in the band of their
+  // lowest and highest, with the highest, the lowest and the last price named.
   #chart() {
     const box = byId("chart");
     const [width, height] = [box.clientWidth, box.clientHeight];
-    const points = this.#trades.toReversed().map((t) => ({ at: Date.parse(t.timestamp), price: Number(t.price), text: t.price }));
-    if (points.length < 2 || width < 50) {
+    const trades = this.#trades.toReversed();
+    if (trades.length < 2 || width < 50) {
       box.replaceChildren();
       box.setAttribute("aria-label", "Too few trades for a chart");
       return;
     }
-    const prices = points.map((p) => p.price);
-    const [low, high] = [Math.min(...prices), Math.max(...prices)];
-    const [from, to] = [points[0].at, points.at(-1).at];
-    const [top, bottom, right] = [14, height - 20, width - 76];
-    const x = (i) => (i / (points.length - 1)) * right; // evenly: trades come in bursts
-    const y = (price) => (high === low ? (top + bottom) / 2 : bottom - ((price - low) / (high - low)) * (bottom - top));
-    let line = "";
-    points.forEach((p, i) => {
-      line += i ? `H${x(i).toFixed(1)}V${y(p.price).toFixed(1)}` : `M0,${y(p.price).toFixed(1)}`;
-    });
-    const last = points.at(-1);
-    const label = (price, text, kind) => svg("text", { class: kind, x: right + 8, y: y(price) + 4 }, document.createTextNode(grouped(text)));
-    const rule = (price, kind) => svg("line", { class: kind, x1: 0, x2: right + 4, y1: y(price), y2: y(price) });
-    const near = (price) => Math.abs(y(price) - y(last.price)) < 13;
-    const highest = points.find((p) => p.price === high);
-    const lowest = points.find((p) => p.price === low);
+    const spans = averages(trades, Math.max(1, Math.ceil(trades.length / (width / 7))));
+    const low = spans.reduce((a, b) => (b.low < a.low ? b : a));
+    const high = spans.reduce((a, b) => (b.high > a.high ? b : a));
+    const last = trades.at(-1);
+    const [top, bottom, right] = [14, height - 24, width - 78];
+    const x = (i) => ((spans.length === 1 ? 1 : i / (spans.length - 1)) * right).toFixed(1);
+    const y = (price) => (high.high === low.low ? (top + bottom) / 2 : bottom - ((price - low.low) / (high.high - low.low)) * (bottom - top));
+    const path = (of, value) => of.map((s) => `${x(s.at)},${y(value(s)).toFixed(1)}`).join("L");
+    const at = y(Number(last.price));
+    const label = (price, kind) => svg("text", { class: kind, x: right + 10, y: y(Number(price)) + 4 }, document.createTextNode(grouped(price)));
+    const rule = (price, kind) => svg("line", { class: kind, x1: 0, x2: right + 4, y1: y(Number(price)), y2: y(Number(price)) });
+    const far = (s) => Math.abs(y(Number(s)) - at) > 14;
+    const time = (t, place) => svg("text", { class: "scale", y: height - 6, ...place }, document.createTextNode(clock(t.timestamp)));
     box.replaceChildren(
-      rule(high, "rule"), rule(low, "rule"),
-      svg("path", { class: "area", d: `${line}V${height - 18}H0Z` }), svg("path", { class: "line", d: line }),
-      rule(last.price, "rule last"), svg("circle", { class: "dot", cx: right, cy: y(last.price), r: 3 }),
-      ...(near(high) ? [] : [label(high, highest.text, "scale")]), ...(near(low) ? [] : [label(low, lowest.text, "scale")]),
-      svg("rect", { class: "tag", x: right + 4, y: y(last.price) - 9, width: 72, height: 18, rx: 3 }), label(last.price, last.text, "tagged"),
-      svg("text", { class: "scale", x: 0, y: height - 4 }, document.createTextNode(clock(from))),
-      svg("text", { class: "scale", x: right, y: height - 4, "text-anchor": "end" }, document.createTextNode(clock(to))));
-    box.setAttribute("aria-label", `Prices of the last ${points.length} trades: from ${points[0].text} to ${last.text}, lowest ${lowest.text}, highest ${highest.text}`);
+      rule(high.highest, "rule"), rule(low.lowest, "rule"),
+      svg("path", { class: "band", d: `M${path(spans, (s) => s.high)}L${path(spans.toReversed(), (s) => s.low)}Z` }),
+      svg("path", { class: "line", d: `M${path(spans, (s) => s.average)}` }),
+      rule(last.price, "rule last"),
+      ...[high.highest, low.lowest].filter(far).map((price) => label(price, "scale")),
+      svg("rect", { class: "tag", x: right + 4, y: at - 9, width: 72, height: 18, rx: 3 }), label(last.price, "tagged"),
+      time(trades[0], { x: 8 }), time(last, { x: right, "text-anchor": "end" }));
+    box.setAttribute("aria-label", `Prices of the last ${trades.length} trades: from ${trades[0].price} to ${last.price}, lowest ${low.lowest}, highest ${high.highest}`);
   }
+}
+
+// averages sums up each so many trades: their average weighted by amount, and their lowest and highest price.
+function averages(trades, each) {
+  const out = [];
+  for (let i = 0; i < trades.length; i += each) {
+    const span = { at: out.length, low: Infinity, high: -Infinity };
+    let [value, amount] = [0, 0];
+    for (const t of trades.slice(i, i + each)) {
+      const price = Number(t.price);
+      value += price * Number(t.amount);
+      amount += Number(t.amount);
+      if (price < span.low) [span.low, span.lowest] = [price, t.price];
+      if (price > span.high) [span.high, span.highest] = [price, t.price];
+    }
+    span.average = value / amount;
+    out.push(span);
+  }
+  return out;
 }

@@ -96,7 +96,7 @@ export class Stream {
       socket.close(); // which may take long when nobody answers
       this.#lost(socket);
     } else {
-      if (quiet > silence) report("stale", "bad", "Stream is stale", `Nothing was heard from the server for ${Math.round(quiet / 1000)} seconds.`);
+      if (quiet > silence) report("stale", "bad", "Stream is stale", `Nothing has been heard from the server for more than ${silence / 1000} seconds. What is shown may be out of date.`);
       this.#send({ op: "ping" });
     }
   }
