@@ -221,7 +221,7 @@ func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason
 	if t.order.Value.kind == order.Market && t.done() == 0 {
 		return order.NoLiquidity
 	}
-	if rests && t.order.Value.reduceOnly && d.reducing(t) >= maxReduceOnly {
+	if rests && t.order.Value.reduceOnly && !t.order.Resting() && len(t.party.holding.reduceOnly) >= maxReduceOnly {
 		return order.ReduceOnlyInvalid
 	}
 	if rests && !t.order.Value.reduceOnly {
@@ -234,17 +234,6 @@ func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason
 		return order.InsufficientMargin
 	}
 	return ""
-}
-
-// reducing counts the reduce-only orders that the draft leaves resting beside the taker.
-func (d *draft) reducing(t *taker) int {
-	n := 0
-	for _, o := range t.party.holding.reduceOnly {
-		if o != t.order && d.look(o).status.Live() {
-			n++
-		}
-	}
-	return n
 }
 
 // settleOrder puts the order's event into its place.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
 
@@ -49,15 +50,40 @@ func (r *randomVenue) give(c decide.Command) {
 		c.Actor = operator
 	}
 	records := len(r.records)
+	customer, before := "", expected{}
+	if r.state.Due(r.now) == decide.Nothing { // else what is due still shows, and counts no more
+		switch ask := c.Ask.(type) {
+		case *PlaceOrder:
+			customer = ask.CustomerCode
+		case *AmendOrder:
+			customer = ask.CustomerCode
+		}
+	}
+	if customer != "" {
+		before = expect(r.state, customer)
+	}
 	d, err := r.do(c) // which checks that Decide changes nothing
 	if err != nil && len(r.records) != records {
 		r.t.Fatalf("a refusal left a record")
+	}
+	if customer != "" && err == nil && d.Outcome == decide.Accepted && !overridden(d.Events) && r.state.Due(r.now) == decide.Nothing {
+		checkAccepted(r.t, r.state, customer, before)
 	}
 	for _, e := range d.Events {
 		if o, ok := e.(OrderEvent); ok && c.Type == CommandPlaceOrder {
 			r.placed = append(r.placed, *o.After())
 		}
 	}
+}
+
+// overridden reports whether a leverage came into force, which is judged for itself.
+func overridden(events []decide.Event) bool {
+	for _, e := range events {
+		if _, ok := e.(*LeverageSet); ok {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *randomVenue) open() {
@@ -67,6 +93,9 @@ func (r *randomVenue) open() {
 		if n == 1 {
 			i.PriceTick, i.AmountStep, i.ContractSize = fixed.Decimal{Coef: 5, Scale: 1}, fixed.Decimal{Coef: 1}, fixed.Decimal{Coef: 7, Scale: 3}
 			i.MinAmount = fixed.Decimal{Coef: 1}
+			i.Tiers = []market.Tier{{UpTo: 3 * fixed.Unit / 2, InitMarginReq: i.InitMarginReq, MaintMarginReq: i.MaintMarginReq},
+				{UpTo: 20 * fixed.Unit, InitMarginReq: fixed.Decimal{Coef: 101234, Scale: 4}, MaintMarginReq: fixed.Decimal{Coef: 5, Scale: 0}},
+				{InitMarginReq: fixed.Decimal{Coef: 50}, MaintMarginReq: fixed.Decimal{Coef: 25}}}
 		}
 		r.give(decide.Command{Type: CommandListInstrument, Ask: &ListInstrument{Instrument: i}})
 		r.give(decide.Command{Type: CommandSetIndexPrice, Ask: &SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 100}}})
