@@ -150,5 +150,8 @@ func (s *State) setCancelAllAfter(at decide.Stamp, c decide.Command, ask *SetCan
 	if ask.TimeoutSeconds > 0 {
 		e.ExpiresAt = at.Time + decide.Time(ask.TimeoutSeconds)*decide.Second
 	}
+	if a.deadMan != nil && a.deadMan.time <= at.Time { // it comes too late: the switch has gone off, though nobody came to it
+		return accepted(append(fireDeadMan(at, nil, a, s.limit.others), e)...)
+	}
 	return accepted(e)
 }

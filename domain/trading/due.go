@@ -52,7 +52,7 @@ func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
 		return decide.Decision{}
 	}
 	if entries[0].kind == dueCancelAllAfter {
-		return fireDeadMan(at, entries[0].account, n)
+		return decide.Decision{Outcome: decide.Accepted, Events: fireDeadMan(at, []decide.Event{&Step{Work: workCancelAllAfter}}, entries[0].account, n)}
 	}
 	events := []decide.Event{&Step{Work: workExpiry}}
 	for _, e := range entries {
@@ -62,14 +62,13 @@ func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
 }
 
 // fireDeadMan decides the cancellation of a customer's orders whose dead-man switch went off.
-func fireDeadMan(at decide.Stamp, a *account, n int) decide.Decision {
+func fireDeadMan(at decide.Stamp, events []decide.Event, a *account, n int) []decide.Event {
 	w := &sweep{kind: SweepMassCancel, account: a, reason: order.CancelAllAfter}
-	events := []decide.Event{&Step{Work: workCancelAllAfter}, &CancelAllAfterFired{CustomerCode: a.code, Broker: a.broker}}
-	events, canceled, more := w.end(at, events, n)
+	events, canceled, more := w.end(at, append(events, &CancelAllAfterFired{CustomerCode: a.code, Broker: a.broker}), n)
 	if more {
 		events = append(events, &SweepOpened{Kind: w.kind, CustomerCode: a.code, Reason: w.reason, Canceled: canceled})
 	}
-	return decide.Decision{Outcome: decide.Accepted, Events: events}
+	return events
 }
 
 // stepMassCancel decides the next orders of a running mass cancel.
