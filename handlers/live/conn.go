@@ -2,6 +2,7 @@ package live
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -11,8 +12,8 @@ import (
 	"time"
 )
 
-// Wrap puts a net.Conn of the caller's under a socket, below the WebSocket library: for example one that coalesces
-// writes. Its Close must write what it still holds.
+// Wrap puts a net.Conn of the caller's under a socket, below the WebSocket library and below our own: tests do, to
+// have a client that does not read. Its Close must write what it still holds.
 type Wrap func(net.Conn) net.Conn
 
 const (
@@ -23,9 +24,14 @@ const (
 	lingerBytes = 4 << 20
 )
 
-// conn is the connection below a socket.
+// conn is the connection below a socket. The WebSocket library makes one system call for each message, which under
+// load costs more than all else that is done for it; so a message that others wait behind is held back and written
+// together with them. The last of them, and whatever is no message, is written at once with all that is held.
 type conn struct {
 	net.Conn
+	// follows reports whether another message is to be written after this one.
+	follows func() bool
+	out     gathered
 	// tooBig returns what to write before the close frame with which the WebSocket library answers an oversized
 	// message by itself; nothing if a message is being written.
 	tooBig func() []byte
@@ -34,18 +40,110 @@ type conn struct {
 	closed sync.Once
 }
 
-// Write writes a frame, or a part of one.
+// Write writes a frame, or a part of one. The library never calls it twice at once.
 func (c *conn) Write(p []byte) (int, error) {
-	if isTooBig(p) {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	if c.out.message(p) {
+		if c.out.rest > 0 || c.follows() {
+			return len(p), c.hold(p)
+		}
+	} else if isTooBig(p) {
 		c.linger.Store(true)
 		c.unread.Store(true)
 		if frame := c.tooBig(); frame != nil {
-			if _, err := c.Conn.Write(frame); err != nil {
-				return 0, err
-			}
+			c.out.held = append(c.out.held, frame...)
 		}
 	}
+	if len(c.out.held) == 0 {
+		return c.write(p)
+	}
+	c.out.held = append(c.out.held, p...)
+	return len(p), c.flush()
+}
+
+// SetWriteDeadline sets the deadline of the writes that follow. The library sets one for each message, so it is only
+// remembered until something is written.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	c.out.deadline = t
+	return nil
+}
+
+// write writes p to the connection. The lock must be held.
+func (c *conn) write(p []byte) (int, error) {
+	if err := c.Conn.SetWriteDeadline(c.out.deadline); err != nil {
+		return 0, err
+	}
 	return c.Conn.Write(p)
+}
+
+// gathered is what waits to be written together.
+type gathered struct {
+	mu       sync.Mutex
+	held     []byte
+	deadline time.Time  // of a write
+	pool     *sync.Pool // of buffers for it, *[]byte: most sockets hold nothing most of the time
+	rest     int        // bytes of the message at hand that are still to come
+}
+
+// gatherBytes is how much is written at once at the most, but for a single message that is longer.
+const gatherBytes = 32 << 10
+
+// message reports whether p is, or belongs to, a text message, and keeps count of what is left of it: the library
+// writes a long one in two parts.
+func (g *gathered) message(p []byte) bool {
+	if g.rest == 0 {
+		g.rest = textSize(p)
+	}
+	if g.rest == 0 {
+		return false
+	}
+	g.rest = max(0, g.rest-len(p))
+	return true
+}
+
+// textSize returns the length of the text frame that begins p, 0 if none does.
+func textSize(p []byte) int {
+	switch {
+	case len(p) < 2 || p[0] != 0x81:
+		return 0
+	case p[1] < 126:
+		return 2 + int(p[1])
+	case p[1] == 126 && len(p) >= 4:
+		return 4 + int(binary.BigEndian.Uint16(p[2:]))
+	case p[1] == 127 && len(p) >= 10:
+		return 10 + int(binary.BigEndian.Uint64(p[2:]))
+	}
+	return 0
+}
+
+// hold keeps p, and writes what is held if it is much.
+func (c *conn) hold(p []byte) error {
+	if c.out.held == nil {
+		if b, ok := c.out.pool.Get().(*[]byte); ok {
+			c.out.held = *b
+		}
+	}
+	c.out.held = append(c.out.held, p...)
+	if len(c.out.held) < gatherBytes {
+		return nil
+	}
+	return c.flush()
+}
+
+// flush writes what is held. The lock must be held.
+func (c *conn) flush() error {
+	if len(c.out.held) == 0 {
+		return nil
+	}
+	_, err := c.write(c.out.held)
+	if b := c.out.held[:0]; cap(b) <= 2*gatherBytes {
+		c.out.pool.Put(&b)
+	}
+	c.out.held = nil
+	return err
 }
 
 // isTooBig reports whether p is a close frame with the code 1009, as the library writes it in one call.
@@ -69,6 +167,10 @@ func textFrame(payload []byte) []byte {
 func (c *conn) Close() error {
 	var err error
 	c.closed.Do(func() {
+		if c.out.mu.TryLock() { // otherwise a write is under way, which writes what is held or fails
+			_ = c.flush()
+			c.out.mu.Unlock()
+		}
 		half, ok := c.Conn.(interface{ CloseWrite() error })
 		if !ok || !c.linger.Load() || half.CloseWrite() != nil {
 			err = c.Conn.Close()

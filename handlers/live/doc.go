@@ -12,6 +12,6 @@
 // middle of a subscription.
 //
 // The sockets are melody's. Melody drops messages silently when a session's buffer is full; the hub counts what is
-// queued and never lets that happen. Beneath melody lies a net.Conn of our own (conn.go), which is where writes can
-// be coalesced and a connection can be cut.
+// queued and never lets that happen. Beneath melody lies a net.Conn of our own (conn.go), which gathers the
+// writes of messages that follow each other and where a connection can be cut.
 package live

@@ -58,6 +58,7 @@ type Hub struct {
 	limits    Limits
 	metrics   *metrics
 	melody    *melody.Melody
+	buffers   *sync.Pool      // of what sockets hold back
 	serving   sync.WaitGroup  // handlers, and what they started
 	resuming  chan struct{}   // holds a token for each subscription that reads the log
 	ready     chan struct{}   // closed once the fold has reached the log's end
@@ -82,7 +83,7 @@ func New(cfg Config) *Hub {
 	}
 	h := &Hub{
 		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens, log: cfg.Log,
-		wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), metrics: newMetrics(), melody: melody.New(),
+		wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), metrics: newMetrics(), melody: melody.New(), buffers: &sync.Pool{},
 		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),
 		resuming: make(chan struct{}, maxResuming), ready: make(chan struct{}),
 	}

@@ -50,7 +50,7 @@ func (h *Hub) Serve(c echo.Context) error {
 		s.who, s.token = p, token
 	}
 	w := hijacker{c.Response(), func(nc net.Conn) net.Conn {
-		s.conn = &conn{Conn: h.wrap(nc), tooBig: s.tooBig}
+		s.conn = &conn{Conn: h.wrap(nc), follows: s.follows, out: gathered{pool: h.buffers}, tooBig: s.tooBig}
 		return s.conn
 	}}
 	if err := h.melody.HandleRequestWithKeys(w, r, map[string]any{sessionKey: s}); err != nil {

@@ -113,6 +113,13 @@ func (s *session) isEnded() bool {
 	return s.ended
 }
 
+// follows reports whether a message is queued behind the one that is being written.
+func (s *session) follows() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.messages > 1
+}
+
 // idle reports whether nothing is being written.
 func (s *session) idle() bool {
 	s.mu.Lock()

@@ -87,7 +87,7 @@ func hubChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 	go func() { ended <- hub.Run(running) }()
 	defer func() {
 		stop()
-		<-ended
+		_ = <-ended // it ends with its context and has nothing to say
 		ending, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = hub.Close(ending)

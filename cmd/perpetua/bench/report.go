@@ -142,7 +142,7 @@ func printTable(w io.Writer, rows []Row) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Measure, r.Unit, r.Ours.text(), r.Against, r.Beside.text(),
 			r.Ratio.text(), r.aim(), r.verdict())
 	}
-	t.Flush()
+	_ = t.Flush() // like every other line of it, it is lost if nobody reads
 	m := thisMachine()
 	fmt.Fprintf(w, "\n%d cores, %s, %s/%s. Medians; in brackets the lowest and highest of the rounds.\n", m.Cores, m.Go, m.OS, m.Arch)
 	for _, r := range rows {
