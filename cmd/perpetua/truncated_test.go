@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// cut makes the trading journal end some records earlier, as an unclean election of a follower does.
+func (w *withheld) cut(records int) {
+	w.t.Helper()
+	ctx, topic := context.Background(), w.prefix+"trading"
+	client, err := journal.NewClient(journal.Config{Brokers: w.fake.ListenAddrs(), Prefix: w.prefix})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	kafka, err := client.Kafka(kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer kafka.Close()
+	end := w.fake.PartitionInfo(topic, 0).HighWatermark
+	var kept []*kgo.Record
+	for int64(len(kept)) < end {
+		fetches := kafka.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			w.t.Fatal(err)
+		}
+		kept = append(kept, fetches.Records()...)
+	}
+	if err := w.fake.DeleteTopic(topic); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := client.EnsureTopics(ctx, "trading"); err != nil {
+		w.t.Fatal(err)
+	}
+	again, err := client.Kafka(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer again.Close()
+	for _, r := range kept[:len(kept)-records] {
+		copied := &kgo.Record{Topic: topic, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
+		if err := again.ProduceSync(ctx, copied).FirstErr(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// tradingRows returns what the tables hold that are made from the trading journal alone. The identity journal goes on.
+func (w *withheld) tradingRows() map[string]projections.Digest {
+	w.t.Helper()
+	digests := w.digests()
+	for _, shared := range []string{"records", "checkpoints", "anchors", "brokers", "users"} {
+		delete(digests, shared)
+	}
+	return digests
+}
+
+// TestTruncatedLog cuts the end of the log off, once behind a stopped venue's back and once under a running one. Both
+// must say so and end, and leave the read models as they were.
+func TestTruncatedLog(t *testing.T) {
+	fake, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	for _, running := range []bool{false, true} {
+		v := newVenue(t)
+		v.prefix = map[bool]string{false: "stopped-", true: "running-"}[running]
+		v.env = append(v.env, "PERPETUA_KAFKA_BROKERS="+strings.Join(fake.ListenAddrs(), ","))
+		w := &withheld{venue: v, fake: fake}
+		v.start()
+		v.fund("10000", "ANNA", "BEN")
+		last := fmt.Sprint("trading/0@", len(v.records("trading"))-1)
+		v.must(200, "broker-a", http.MethodGet, bensOrders, nil, "X-Min-Log-Position", last)
+		v.stop()
+		before := w.tradingRows()
+		if running {
+			v.start()
+		}
+		w.cut(3)
+		end := fake.PartitionInfo(v.prefix+"trading", 0).HighWatermark
+		if !running {
+			v.launch()
+		}
+		<-v.exited
+		if code := v.cmd.ProcessState.ExitCode(); code != exitFailed {
+			t.Errorf("running %v: with a truncated log, perpetua exits with %d, want %d:\n%s", running, code, exitFailed, v.output)
+		}
+		for _, want := range []string{"LOG_DIVERGED", "trading"} {
+			if !strings.Contains(v.output.String(), want) {
+				t.Errorf("running %v: with a truncated log, perpetua does not say %s:\n%s", running, want, v.output)
+			}
+		}
+		if now := fake.PartitionInfo(v.prefix+"trading", 0).HighWatermark; now != end {
+			t.Errorf("running %v: %d records were appended to the truncated log", running, now-end)
+		}
+		if after := w.tradingRows(); !maps.Equal(before, after) {
+			t.Errorf("running %v: the read models were touched:\nbefore %v\nafter  %v", running, before, after)
+		}
+	}
+}
