@@ -42,7 +42,7 @@ func badAddresses() (table []bad) {
 		"/v1/instruments/BTCUSDC_PERP", "/v1/instruments/BTCUSDC_PERP/leverage_brackets", "/v1/customers/BEN/margin-requirements/BTCUSDC_PERP", "/v1/customers/BEN/risk-limits", "/v1/customers/BEN/leverage",
 		"/customers/BEN/risk-limits", "/customers/BEN/leverage", "/instruments/BTCUSDC_PERP",
 		// Others that are not there.
-		"/", "/v1", "/v1/", "/v2/instruments", "/v1/instruments/", "/v1/Instruments", "/v1/customers/BEN", "/v1/customers/BEN/", "/v1/customers/BEN/orders/", "/v1/orderbook", "/v1/orderbook/", "/admin", "/admin/v1",
+		"/v1", "/v1/", "/v2/instruments", "/v1/instruments/", "/v1/Instruments", "/v1/customers/BEN", "/v1/customers/BEN/", "/v1/customers/BEN/orders/", "/v1/orderbook", "/v1/orderbook/", "/admin", "/admin/v1",
 		"/admin/v1/", "/admin/v1/withdrawals", "/customers/BEN/orders", "/orders/", "/debug/pprof/", "/.env", "/v1/customers/BEN/fee-profile/",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
