@@ -43,9 +43,9 @@ func (h *Handler) placeOrder(c echo.Context) error {
 	case o.Status == order.Rejected:
 		return rejected(o)
 	case First(result, cmd):
-		return c.JSON(http.StatusCreated, NewOrder(o))
+		return answerOrder(c, http.StatusCreated, o)
 	}
-	return c.JSON(http.StatusOK, NewOrder(o))
+	return answerOrder(c, http.StatusOK, o)
 }
 
 // allFaults adds to the fault that the engine named the others that the order has for its instrument. It is only asked
@@ -114,7 +114,7 @@ func (h *Handler) changeOrder(c echo.Context, command string, ask any, code deci
 	if o == nil {
 		return Unanswered(result, cmd)
 	}
-	return c.JSON(http.StatusOK, NewOrder(o))
+	return answerOrder(c, http.StatusOK, o)
 }
 
 // finishedLongAgo tells an order that never was from one that finished so long ago that the engine has forgotten it.

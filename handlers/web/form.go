@@ -25,8 +25,9 @@ type Form struct {
 	faults  *faults // shared with the forms of nested objects
 	problem *Problem
 	raw     []byte
-	asked   map[string]bool
+	asked   []string // few: a handler names them
 	nested  []*Form
+	checked bool // for unknown members
 }
 
 type place int
@@ -156,9 +157,12 @@ func (f *Form) unknown() {
 	if f.where == inQuery {
 		code, message = UnknownParameter, "there is no such parameter"
 	}
+	if f.checked {
+		return
+	}
+	f.checked = true
 	for _, name := range f.root.names {
-		if !f.asked[name] {
-			f.ask(name)
+		if !slices.Contains(f.asked, name) {
 			f.Fault(name, code, fmt.Sprintf("%s: %s", message, printable(name)))
 		}
 	}
@@ -177,9 +181,11 @@ func printable(s string) string {
 
 func (f *Form) ask(name string) {
 	if f.asked == nil {
-		f.asked = make(map[string]bool)
+		f.asked = make([]string, 0, 24)
 	}
-	f.asked[name] = true
+	if !slices.Contains(f.asked, name) {
+		f.asked = append(f.asked, name)
+	}
 }
 
 // member returns what was sent under a name, nil where there is nothing or null, and reports the fault of a

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -105,10 +106,12 @@ func (t *term) build(at decide.Stamp, c decide.Recorded, d decide.Decision) (*sl
 		outcome = decide.Accepted
 	}
 	r := &Record{Sequence: at.Sequence, Prev: t.tip.Hash, Time: at.Time, Command: c, Outcome: outcome, Events: d.Events}
-	value, err := AppendRecord(make([]byte, 0, 1024), r)
+	value, err := AppendRecord(t.o.scratch[:0], r)
 	if err != nil {
 		return nil, err
 	}
+	t.o.scratch = value
+	value = bytes.Clone(value) // of its very size, and no larger for having grown
 	if len(value) > t.o.cfg.Rules.Limit() {
 		return nil, fmt.Errorf("%w: %d bytes", errTooLarge, len(value))
 	}

@@ -74,12 +74,13 @@ type Owner struct {
 	settled Position               // the last position that this process knew to be acknowledged
 	anchors Anchors
 	recent  recent
+	scratch []byte        // where records are written
 	reading chan struct{} // a token for each read of an old record
 }
 
 // meters are the client's metrics with the journal's label filled in.
 type meters struct {
-	appends, terms                            prometheus.Counter
+	appends, terms, answered                  prometheus.Counter
 	appendTime                                prometheus.Observer
 	window, windowBytes, held, queue, serving prometheus.Gauge
 	acknowledged                              prometheus.Gauge
@@ -103,6 +104,7 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 		log:     cfg.Client.cfg.Logger.With("journal", name, "partition", cfg.Partition, "node", cfg.Node),
 		meters: meters{
 			appends: m.Appends.WithLabelValues(name), terms: m.Terms.WithLabelValues(name),
+			answered:   m.Commands.WithLabelValues(name, "answered"),
 			appendTime: m.AppendTime.WithLabelValues(name), window: m.Window.WithLabelValues(name),
 			windowBytes: m.WindowBytes.WithLabelValues(name), held: m.Held.WithLabelValues(name),
 			queue: m.Queue.WithLabelValues(name), serving: m.Serving.WithLabelValues(name),

@@ -91,11 +91,15 @@ func notAccepted(reason string) error {
 // (*NotAcceptedError).
 func (o *Owner) Submit(ctx context.Context, c decide.Command) (Result, error) {
 	result, err := o.submit(ctx, c)
+	if err == nil {
+		o.meters.answered.Inc()
+		return result, nil
+	}
 	o.cfg.Client.cfg.Metrics.Commands.WithLabelValues(o.journal, outcomeLabel(err)).Inc()
 	return result, err
 }
 
-// outcomeLabel names an answer for the metrics.
+// outcomeLabel names an answer that is an error for the metrics.
 func outcomeLabel(err error) string {
 	var (
 		refused     *RefusedError
@@ -103,8 +107,6 @@ func outcomeLabel(err error) string {
 		unknown     *OutcomeUnknownError
 	)
 	switch {
-	case err == nil:
-		return "answered"
 	case errors.As(err, &refused):
 		return "refused"
 	case errors.As(err, &notAccepted):
