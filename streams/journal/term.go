@@ -158,6 +158,11 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 	t.reader = NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, t.tip)
 	if !t.tip.IsBefore() {
 		t.reader.chain.term, t.inTerm = termBefore, termBefore
+		// Perhaps nothing follows the seed that would be folded, and so tell whether the log holds it and which log it is.
+		if err := t.reader.holds(ctx); err != nil {
+			return err
+		}
+		t.id = t.reader.chain.id
 	}
 	var overtaken error
 	for next := t.tip.Offset + 1; next < end; {

@@ -62,6 +62,7 @@ type Node struct {
 
 	mu     sync.Mutex
 	owners map[place]*journal.Owner // made when first assigned, kept for what outlives a term
+	ready  map[place]*standby       // one for each owner
 	runs   map[place]*run           // assigned at present
 }
 
@@ -85,7 +86,8 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{cfg: cfg, log: cfg.Client.Logger().With("node", cfg.NodeID), rules: make(map[string]decide.Rules),
-		find: find, owners: make(map[place]*journal.Owner), runs: make(map[place]*run)}
+		find: find, owners: make(map[place]*journal.Owner),
+		ready: make(map[place]*standby), runs: make(map[place]*run)}
 	for _, r := range cfg.Rules {
 		n.rules[r.Journal()] = r
 		if _, err := n.owner(place{r.Journal(), 0}); err != nil {
@@ -110,23 +112,42 @@ func (n *Node) owner(p place) (*journal.Owner, error) {
 	if !ok {
 		return nil, fmt.Errorf("ownership: no rules for journal %q", p.journal)
 	}
-	cfg := journal.OwnerConfig{Client: n.cfg.Client, Rules: rules, Partition: p.partition, Node: n.cfg.NodeID,
-		URL: n.cfg.URL, Build: n.cfg.Build, Known: n.cfg.Known}
+	s := &standby{client: n.cfg.Client, rules: rules, partition: p.partition}
 	if n.cfg.Seed != nil {
-		cfg.Seed = func(ctx context.Context) (*journal.Seed, error) { return n.cfg.Seed(ctx, p.journal, p.partition) }
+		s.from = func(ctx context.Context) (*journal.Seed, error) { return n.cfg.Seed(ctx, p.journal, p.partition) }
+	}
+	cfg := journal.OwnerConfig{Client: n.cfg.Client, Rules: rules, Partition: p.partition, Node: n.cfg.NodeID,
+		URL: n.cfg.URL, Build: n.cfg.Build}
+	for _, k := range n.cfg.Known {
+		cfg.Known = append(cfg.Known, unpassed{k, p, s})
+	}
+	cfg.Seed = func(ctx context.Context) (*journal.Seed, error) {
+		if seed := s.take(); seed != nil || s.from == nil {
+			return seed, nil
+		}
+		return s.from(ctx)
 	}
 	o, err := journal.NewOwner(cfg)
 	if err != nil {
 		return nil, err
 	}
-	n.owners[p] = o
+	s.seeks = o.Anchors()
+	n.owners[p], n.ready[p] = o, s
 	return o, nil
 }
 
 // Run is a member of the group until the context ends: it owns what it is assigned. It returns nil after a clean
 // stop, with everything drained and the group left, and an error when a log is at fault.
 func (n *Node) Run(ctx context.Context) error {
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	defer n.standDown()
 	for {
+		n.standBy(following)
+		// Its partitions are given to a node as soon as it joins, and nobody owns them until it has folded them.
+		for _, s := range n.ready {
+			s.atTip(ctx)
+		}
 		err := n.member(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -137,6 +158,7 @@ func (n *Node) Run(ctx context.Context) error {
 		}
 		// Taking over again at once would fence the other node, which would fence this one, for ever.
 		n.log.Warn("left the group of engines for another node's term", "error", err)
+		n.standBy(following)
 		timer := time.NewTimer(away)
 		select {
 		case <-ctx.Done():
@@ -167,7 +189,7 @@ func (n *Node) member(ctx context.Context) error {
 			}
 		}
 	}
-	lose := each(func(p place) { n.end(p) })
+	lose := each(func(p place) { n.end(p); n.standBy(ctx) })
 	kc, err := n.cfg.Client.Kafka(
 		kgo.ClientID(n.cfg.URL),
 		kgo.ConsumerGroup(n.find.group()),
@@ -202,6 +224,26 @@ func (n *Node) member(ctx context.Context) error {
 }
 
 func (n *Node) group() string { return n.cfg.Client.Prefix() + Group }
+
+// standBy has every place that the node does not own folded for the day that it does.
+func (n *Node) standBy(ctx context.Context) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for p, s := range n.ready {
+		if n.runs[p] == nil && ctx.Err() == nil {
+			s.begin(ctx)
+		}
+	}
+}
+
+// standDown ends that.
+func (n *Node) standDown() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.ready {
+		s.take()
+	}
+}
 
 // begin starts to own a place.
 func (n *Node) begin(ctx context.Context, p place, failed chan<- error) {

@@ -1,0 +1,162 @@
+package ownership
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// standby folds a partition for as long as this node does not own it, so that a term of its own begins with a state
+// that is at the tip. What it hands over is no longer its own; it then folds again from the start, once the node owns
+// the partition no more.
+type standby struct {
+	client    *journal.Client
+	rules     decide.Rules
+	partition int32
+	from      func(context.Context) (*journal.Seed, error) // where to start; nil, or a nil seed: genesis
+
+	mu      sync.Mutex
+	stop    context.CancelFunc // nil while it does not fold
+	done    chan struct{}
+	seed    *journal.Seed    // its own until done is closed
+	looked  int64            // the offset after the last record that the fold has met
+	anchors *journal.Anchors // of the positions that it has passed
+	seeks   *journal.Anchors // of the owner, which is to find old records as if it had folded them itself
+}
+
+// begin starts to fold, unless it does.
+func (s *standby) begin(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stop != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(ctx)
+	done, anchors := make(chan struct{}), new(journal.Anchors)
+	s.stop, s.done, s.seed, s.anchors, s.looked = stop, done, nil, anchors, 0
+	go func() {
+		defer close(done)
+		seed := s.fold(ctx, anchors)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.done == done {
+			s.seed = seed
+		}
+	}()
+}
+
+// fold returns what it has reached when the context ends, or nil if the log is at fault: whoever folds next finds the
+// same and says so.
+func (s *standby) fold(ctx context.Context, anchors *journal.Anchors) *journal.Seed {
+	seed := &journal.Seed{State: s.rules.NewState(), Position: journal.Before}
+	if s.from != nil {
+		switch given, err := s.from(ctx); {
+		case err != nil:
+			return nil
+		case given != nil:
+			seed = given
+		}
+	}
+	r := journal.NewReader(s.client, s.rules, s.partition, seed.Position)
+	defer r.Close()
+	for {
+		entries, next, err := r.Next(ctx)
+		if err != nil {
+			if journal.Final(err) || seed.Position.IsBefore() {
+				return nil
+			}
+			return seed
+		}
+		for _, e := range entries {
+			seed.State.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+			seed.Position, seed.Time = e.Position, e.Record.Time
+			if taken, ok := e.Record.Events[0].(*journal.Taken); ok {
+				seed.Term = taken.Term
+			}
+			anchors.Note(e.Position)
+			s.seeks.Note(e.Position)
+		}
+		s.mu.Lock()
+		s.looked = next
+		s.mu.Unlock()
+	}
+}
+
+// atTip returns once the fold has reached the end that the log has now, or has ended, or if the brokers do not tell.
+func (s *standby) atTip(ctx context.Context) {
+	end, err := s.client.Tip(ctx, s.rules.Journal(), s.partition)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	done := s.done
+	s.mu.Unlock()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		s.mu.Lock()
+		reached := s.looked >= end || s.done == nil
+		s.mu.Unlock()
+		if reached {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-done:
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// take ends the fold and hands over what it has reached: nil if it does not fold.
+func (s *standby) take() *journal.Seed {
+	s.mu.Lock()
+	stop, done := s.stop, s.done
+	s.mu.Unlock()
+	if stop == nil {
+		return nil
+	}
+	stop()
+	<-done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seed := s.seed
+	s.stop, s.done, s.seed, s.anchors = nil, nil, nil, nil
+	return seed
+}
+
+// passed reports whether the fold that goes on has met a position: what it hands over then stands on it.
+func (s *standby) passed(p journal.Position) bool {
+	s.mu.Lock()
+	anchors := s.anchors
+	s.mu.Unlock()
+	return anchors != nil && anchors.Below(p.Sequence+1) == p
+}
+
+// unpassed is what something knows of a partition, less what the standby has met already: those positions need no
+// reading again.
+type unpassed struct {
+	journal.Known
+	place   place
+	standby *standby
+}
+
+// Positions returns the known positions that are still to be looked for in the log.
+func (u unpassed) Positions(ctx context.Context, name string, partition int32) ([]journal.Position, error) {
+	positions, err := u.Known.Positions(ctx, name, partition)
+	if err != nil || name != u.place.journal || partition != u.place.partition {
+		return positions, err
+	}
+	var left []journal.Position
+	for _, p := range positions {
+		if !u.standby.passed(p) {
+			left = append(left, p)
+		}
+	}
+	return left, nil
+}
