@@ -223,8 +223,6 @@ func (n *Node) member(ctx context.Context) error {
 	return err
 }
 
-func (n *Node) group() string { return n.cfg.Client.Prefix() + Group }
-
 // standBy has every place that the node does not own folded for the day that it does.
 func (n *Node) standBy(ctx context.Context) {
 	n.mu.Lock()
