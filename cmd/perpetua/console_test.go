@@ -96,9 +96,7 @@ func TestConsole(t *testing.T) {
 	b.sees("#account-result", "canceled, user request")
 	b.sees("#orders-view", "No open orders")
 	b.sees("#spread", "The book is empty")
-	if n := len(v.openOrders("ANNA")); n != 0 {
-		t.Errorf("%d orders are open", n)
-	}
+	waitFor(t, "the order to be gone from the rows, too", func() bool { return len(v.openOrders("ANNA")) == 0 })
 
 	// What the engine rejects is said in its words.
 	b.click(`#entry [name=type] option[value="market"]`)

@@ -1,12 +1,13 @@
 // A customer's account: balances, open orders, positions, fills, history and ledger, and what can be done with orders.
 
-import { get, request } from "./api.js";
+import { get, getWithPosition, request } from "./api.js";
 import { compare, grouped, money, sign } from "./decimal.js";
 import { byId, el, moment, onFrame, setText, settled, tabs, words } from "./dom.js";
 import { describe, local, utc } from "./entry.js";
 import { say, submitting } from "./form.js";
 
 const terminal = ["filled", "canceled", "expired", "rejected"];
+const unreadable = "The account cannot be read";
 const channels = ["orders", "trades", "balance-changes"];
 
 export class Account {
@@ -15,7 +16,7 @@ export class Account {
   #customer = null;
   #mayTrade = false;
   #orders = new Map(); // open ones, by code
-  #loaded = null; // what the stream said of orders while the list is being loaded
+  #position = null; // in the log, of the newest that the stream told
   #view = "orders-view";
   #choose;
   #amending = null;
@@ -43,6 +44,7 @@ export class Account {
   show(customer, mayTrade) {
     for (const c of channels) this.#stream.unsubscribe(c);
     this.#customer = customer;
+    this.#position = null;
     this.#mayTrade = mayTrade;
     this.#orders.clear();
     byId("account").hidden = !customer;
@@ -50,42 +52,44 @@ export class Account {
     byId("summary").replaceChildren();
     if (!customer) return this.#changed({ orders: [], summary: null });
     for (const id of ["positions-view", "fills-view", "history-view", "ledger-view"]) byId(id).replaceChildren();
-    this.#stream.subscribe("orders", { start: () => this.#loadOrders(), message: (m) => this.#take(m) }, { customer_code: customer });
-    for (const c of ["trades", "balance-changes"]) {
-      this.#stream.subscribe(c, { message: () => this.#refresh() }, { customer_code: customer });
-    }
+    const data = { customer_code: customer, positions: true };
+    this.#stream.subscribe("orders", { resume: () => this.#loadOrders(customer), message: (m) => this.#take(m) }, data);
+    for (const c of ["trades", "balance-changes"]) this.#stream.subscribe(c, { message: (m) => this.#noticed(m.position) }, data);
     this.#choose(this.#view === "operator-view" ? "operator-view" : "orders-view");
     this.#draw();
   }
 
-  // loadOrders reads the open orders once the stream of their changes runs, so that none falls in between: the stream
-  // has the last word on whatever it has mentioned.
-  async #loadOrders() {
-    const customer = this.#customer;
-    const heard = new Map();
-    this.#loaded = heard;
+  // loadOrders reads the open orders and returns the position that they are as of, from which on the stream then tells
+  // their changes: so none falls between the two, however far behind the read model is.
+  async #loadOrders(customer) {
     try {
-      const list = await get(this.#path("/orders"));
-      if (customer !== this.#customer || this.#loaded !== heard) return;
-      this.#orders = new Map(list.map((o) => [o.code, o]));
-      for (const o of heard.values()) this.#put(o);
-      this.#loaded = null;
+      const { content, position } = await getWithPosition(`/v1/customers/${encodeURIComponent(customer)}/orders`);
+      if (customer !== this.#customer) return null;
+      this.#orders = new Map(content.map((o) => [o.code, o]));
+      this.#draw();
+      return position;
     } catch (failure) {
-      say(byId("account-result"), "bad", `The open orders cannot be read: ${failure.message} (${failure.code})`);
+      say(byId("account-result"), "bad", `${unreadable}: ${failure.message} (${failure.code ?? "ERROR"})`);
+      return null;
     }
-    this.#draw();
   }
 
   #take(message) {
-    this.place({ ...message, type: message.order_type, updated: message.timestamp });
+    this.place({ ...message, type: message.order_type, updated: message.timestamp }, message.position);
   }
 
   // place takes note of an order, from the stream or from an answer, unless something newer is known of it.
-  place(order) {
+  place(order, position = null) {
     if (order.customer_code !== this.#customer) return;
-    this.#loaded?.set(order.code, order);
     this.#put(order);
     this.#draw();
+    this.#noticed(position);
+  }
+
+  // noticed has the rest of the account read again, as of a position in the log or later.
+  #noticed(position) {
+    const whole = position?.split(".")[0]; // "trading/0@123.2" is within record 123
+    if (whole && sequence(whole) > sequence(this.#position)) this.#position = whole;
     this.#refresh();
   }
 
@@ -100,18 +104,23 @@ export class Account {
   async #load() {
     const customer = this.#customer;
     if (!customer) return;
+    const read = async (path, query = {}) => {
+      const content = await get(this.#path(path), query, this.#position);
+      if (customer !== this.#customer) throw new Error("another customer is shown now");
+      return content;
+    };
     const show = {
-      "positions-view": async () => this.#positions(await get(this.#path("/positions"))),
-      "fills-view": async () => this.#fills((await get(this.#path("/trades"), { page_size: 50 })).records),
-      "history-view": async () => this.#history((await get(this.#path("/orders/history"), { page_size: 50 })).records),
-      "ledger-view": async () => this.#ledger((await get(this.#path("/transactions"), { page_size: 50 })).records),
+      "positions-view": async () => this.#positions(await read("/positions")),
+      "fills-view": async () => this.#fills((await read("/trades", { page_size: 50 })).records),
+      "history-view": async () => this.#history((await read("/orders/history", { page_size: 50 })).records),
+      "ledger-view": async () => this.#ledger((await read("/transactions", { page_size: 50 })).records),
     }[this.#view];
-    const work = [get(this.#path("/account-summary")).then(([s]) => customer === this.#customer && this.#summary(s)), show?.()];
+    const work = [read("/account-summary").then(([s]) => this.#summary(s)), show?.()];
     const failed = (await Promise.allSettled(work)).find((r) => r.status === "rejected")?.reason;
     if (customer !== this.#customer) return;
     const output = byId("account-result");
-    if (failed) say(output, "bad", `The account cannot be read: ${failed.message} (${failed.code ?? "ERROR"})`);
-    else if (output.textContent.startsWith("The account cannot")) output.replaceChildren();
+    if (failed) say(output, "bad", `${unreadable}: ${failed.message} (${failed.code ?? "ERROR"})`);
+    else if (output.textContent.startsWith(unreadable)) output.replaceChildren();
   }
 
   // tick refreshes what the mark price moves.
@@ -240,6 +249,9 @@ export class Account {
     say(byId("account-result"), "good", describe(changed));
   }
 }
+
+// sequence is the record's number in a position like trading/0@123.
+const sequence = (position) => Number(position?.split("@")[1] ?? -1);
 
 function safeEqual(a, b) {
   try {

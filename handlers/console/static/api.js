@@ -84,9 +84,11 @@ export async function logIn(username, password) {
   setToken((await response.json()).access_token);
 }
 
-// request sends a request and returns the answer's body. Writes tell whether the log takes writes.
-export async function request(method, path, body) {
-  const headers = {};
+// request sends a request and returns the answer's body.
+export const request = async (method, path, body) => (await exchange(method, path, body)).content;
+
+// exchange is request with the log position of the answer, and headers. Writes tell whether the log takes writes.
+async function exchange(method, path, body, headers = {}) {
   const bearer = currentToken();
   if (token && !bearer) logOut("The session has expired.");
   if (bearer) headers.Authorization = `Bearer ${bearer}`;
@@ -97,7 +99,7 @@ export async function request(method, path, body) {
     const response = await send(method, path, { headers, body: body === undefined ? undefined : JSON.stringify(body) });
     if (!response.ok) throw await failure(response);
     if (writes) logWorks();
-    return await response.json();
+    return { content: await response.json(), position: response.headers.get("X-Log-Position") };
   } catch (error) {
     if (error.status === 401 && bearer && bearer === token) logOut("The session is not valid any more.");
     if (writes && error.status === 503) logStopped(error);
@@ -109,11 +111,18 @@ export async function request(method, path, body) {
   }
 }
 
-export const get = (path, query = {}) => {
+const located = (path, query) => {
   const given = Object.entries(query).filter(([, v]) => v !== null && v !== undefined && v !== "");
   const text = new URLSearchParams(given).toString();
-  return request("GET", text ? `${path}?${text}` : path);
+  return text ? `${path}?${text}` : path;
 };
+
+// get reads something. With a log position the server waits until what it reads from has got that far.
+export const get = async (path, query = {}, position = null) =>
+  (await exchange("GET", located(path, query), undefined, position ? { "X-Min-Log-Position": position } : {})).content;
+
+// getWithPosition also returns the position in the log that the answer is as of: {content, position}.
+export const getWithPosition = (path, query = {}) => exchange("GET", located(path, query));
 
 let stoppedAt = null; // the positions when a write failed, to see when the log goes on
 let positions = "";

@@ -27,7 +27,8 @@ export class Stream {
   }
 
   // subscribe wants a topic from now on. Its handlers: start() with each subscription that begins, after which messages
-  // come without a gap, and message(m). Private topics may carry data.
+  // come without a gap, and message(m). Private topics may carry data, and a handler resume(), which is waited for before
+  // each subscription and returns the log position from which on messages are wanted.
   subscribe(topic, handlers, data = null) {
     const subscription = { topic, handlers, data, private: !topic.includes(":"), on: false, pause: 0 };
     this.#topics.set(topic, subscription);
@@ -101,11 +102,24 @@ export class Stream {
     }
   }
 
-  #ask(subscription) {
-    if (subscription.private && !this.#token()) return;
+  async #ask(subscription) {
+    const socket = this.#socket;
+    if (socket?.readyState !== WebSocket.OPEN || (subscription.private && !this.#token())) return;
     const message = { op: "subscribe", args: [subscription.topic] };
     if (subscription.data) message.data = subscription.data;
+    if (subscription.handlers.resume) {
+      const position = await subscription.handlers.resume();
+      if (socket !== this.#socket || this.#topics.get(subscription.topic) !== subscription) return;
+      if (!position) return this.#later(subscription);
+      message.resume_from = position;
+    }
     this.#send(message);
+  }
+
+  // later asks again after a pause, which grows.
+  #later(subscription) {
+    subscription.pause = Math.min(longestPause, (subscription.pause || firstPause) * 2);
+    setTimeout(() => this.#topics.get(subscription.topic) === subscription && !subscription.on && this.#ask(subscription), subscription.pause);
   }
 
   #send(message) {
@@ -143,8 +157,6 @@ export class Stream {
     }
     const upstream = code.includes("UPSTREAM");
     report(`stream ${subscription.topic}`, "bad", upstream ? "Stream ended" : "Stream refused", `${subscription.topic}: ${message} (${code}).`);
-    if (!upstream) return;
-    subscription.pause = Math.min(longestPause, (subscription.pause || firstPause) * 2);
-    setTimeout(() => this.#topics.get(subscription.topic) === subscription && !subscription.on && this.#ask(subscription), subscription.pause);
+    if (upstream || code === "RESUME_TOO_OLD") this.#later(subscription);
   }
 }
