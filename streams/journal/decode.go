@@ -124,28 +124,27 @@ func (s *scanner) object() []byte {
 		s.failed = true
 		return nil
 	}
-	depth := 0
-	for s.i < len(s.b) {
-		switch s.b[s.i] {
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-			if depth == 0 {
-				s.i++
-				return s.b[start:s.i]
-			}
-		case '"':
-			for s.i++; s.i < len(s.b) && s.b[s.i] != '"'; s.i++ {
-				if s.b[s.i] == '\\' {
-					s.i++
+	b, depth := s.b, 0 // in variables of its own: every byte of the log comes by here
+	for i := s.i; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			for i++; i < len(b) && b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
 				}
 			}
-		case ' ', '\t', '\n', '\r':
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+			if depth == 0 {
+				s.i = i + 1
+				return b[start:s.i]
+			}
+		case c <= ' ' && (c == ' ' || c == '\t' || c == '\n' || c == '\r'):
 			s.failed = true
 			return nil
 		}
-		s.i++
 	}
 	s.failed = true
 	return nil
