@@ -48,7 +48,7 @@ func measureDepth(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
-		t, err := b.newTarget(ctx, loadConfig{URL: v.REST, Token: token, Level: true}, v.discard)
+		t, err := b.newTarget(ctx, loadConfig{URL: v.REST, Token: token, Level: true}, v.PID, v.discard)
 		if err != nil {
 			return err
 		}

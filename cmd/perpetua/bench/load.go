@@ -36,6 +36,7 @@ type loadRequest struct {
 
 // loadReply is what came of it. Latencies are in microseconds, one for each answer as the connection saw it.
 type loadReply struct {
+	Count     int
 	PerSecond float64
 	P50, P99  float64
 	Sample    []byte // the body of an answer
@@ -159,7 +160,7 @@ func load(connections []*connection, length time.Duration) (loadReply, error) {
 		all = append(all, c.took...)
 	}
 	slices.Sort(all)
-	return loadReply{PerSecond: float64(len(all)) / elapsed.Seconds(), P50: microseconds(all[len(all)/2]),
+	return loadReply{Count: len(all), PerSecond: float64(len(all)) / elapsed.Seconds(), P50: microseconds(all[len(all)/2]),
 		P99: microseconds(all[len(all)*99/100]), Sample: connections[0].body}, nil
 }
 

@@ -18,7 +18,11 @@ const clients = 64
 // target is a server with its load child.
 type target struct {
 	load *child
+	pid  int // of the server
 	stop []func()
+
+	answered int           // by the server while its processor time was taken …
+	used     time.Duration // … which was so much
 }
 
 func (t *target) close() {
@@ -30,13 +34,28 @@ func (t *target) close() {
 // drive has orders sent for a round.
 func (t *target) drive(connections int, length time.Duration) (loadReply, error) {
 	var r loadReply
+	before, known := processorTimeOf(t.pid)
 	err := t.load.call(loadRequest{connections, length}, &r)
+	if after, ok := processorTimeOf(t.pid); ok && known {
+		t.answered += r.Count
+		t.used += after - before
+	}
 	return r, err
 }
 
+// costs says what a request cost each of a pair of servers in processor time, which does not depend on what else the
+// machine does.
+func costs(ours, theirs *target) string {
+	each := func(t *target) float64 { return microseconds(t.used) / float64(max(1, t.answered)) }
+	if ours.used == 0 || theirs.used == 0 {
+		return ""
+	}
+	return fmt.Sprintf("processor time of the server per order: %s µs, beside %s µs", number(each(ours)), number(each(theirs)))
+}
+
 // newTarget puts a load child in front of a server.
-func (b *bench) newTarget(ctx context.Context, to loadConfig, stop ...func()) (*target, error) {
-	t := &target{stop: stop}
+func (b *bench) newTarget(ctx context.Context, to loadConfig, pid int, stop ...func()) (*target, error) {
+	t := &target{pid: pid, stop: stop}
 	var err error
 	if t.load, err = b.child(ctx, "load", to, new(struct{})); err != nil {
 		t.close()
@@ -55,7 +74,7 @@ func (b *bench) venueTarget(ctx context.Context, args ...string) (v *venue, t *t
 		v.discard()
 		return nil, nil, "", err
 	}
-	t, err = b.newTarget(ctx, loadConfig{URL: v.REST, Token: token}, v.discard)
+	t, err = b.newTarget(ctx, loadConfig{URL: v.REST, Token: token}, v.PID, v.discard)
 	return v, t, token, err
 }
 
@@ -69,7 +88,7 @@ func (b *bench) rivalTarget(ctx context.Context, name, token, databaseURL string
 		}
 		return nil, err
 	}
-	return b.newTarget(ctx, loadConfig{URL: ready.URL, Token: token}, append([]func(){server.stop}, stop...)...)
+	return b.newTarget(ctx, loadConfig{URL: ready.URL, Token: token}, server.cmd.Process.Pid, append([]func(){server.stop}, stop...)...)
 }
 
 // throughput and latency are the two figures of a round.
@@ -123,6 +142,7 @@ func (b *bench) rest(ctx context.Context, sync bool) error {
 		ours.throughput(b.round), noop.throughput(b.round)); err != nil {
 		return err
 	}
+	b.rows[len(b.rows)-1].Note = costs(ours, noop)
 	row := Row{Measure: "acknowledgement p50, 1 connection, " + mode, Unit: "µs"}
 	if !sync {
 		row.Against, row.Aim = bareEcho, atMost(2.2)
@@ -192,7 +212,7 @@ func (b *bench) live(ctx context.Context, sync bool, row Row, rival func(token s
 		return rate, err
 	}, theirs.throughput(b.round))
 	if err == nil {
-		b.rows[len(b.rows)-1].Note = fmt.Sprintf("the rows in Postgres were up to %.1f s behind at the end of a round", behind.Seconds())
+		b.rows[len(b.rows)-1].Note = fmt.Sprintf("the rows in Postgres were up to %.1f s behind at the end of a round; %s", behind.Seconds(), costs(ours, theirs))
 	}
 	return err
 }
