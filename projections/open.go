@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -25,11 +26,24 @@ const versions = "schema_versions"
 // Open returns a pool for the database at url with the settings that runners and queries want. What the url itself
 // sets (pool_max_conns, application_name, …) stays. Open doesn't connect, so it succeeds while Postgres is away.
 func Open(ctx context.Context, url string) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(url)
+	return OpenMoving(ctx, func() string { return url })
+}
+
+// OpenMoving is Open for a database that may come back at another port: each new connection asks where it is.
+func OpenMoving(ctx context.Context, where func() string) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(where())
 	if err != nil {
 		return nil, fmt.Errorf("projections: the database URL: %w", err)
 	}
-	if !strings.Contains(url, "pool_max_conns") {
+	cfg.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		now, err := pgx.ParseConfig(where())
+		if err != nil {
+			return fmt.Errorf("projections: the database URL: %w", err)
+		}
+		c.Host, c.Port, c.Fallbacks = now.Host, now.Port, now.Fallbacks
+		return nil
+	}
+	if !strings.Contains(where(), "pool_max_conns") {
 		cfg.MaxConns = int32(min(max(16, 4*runtime.NumCPU()), 32)) // a server takes 100 by default, from all nodes
 	}
 	cfg.MaxConnIdleTime = 5 * time.Minute

@@ -62,5 +62,5 @@ func (m *member) open(ctx context.Context, does roles, founds bool) (*node, erro
 		return nil, err
 	}
 	return openNode(ctx, nodeConfig{settings: m.settings, log: m.log, id: m.id, roles: does,
-		brokers: m.settings.brokers(), databaseURL: m.settings.DatabaseURL, box: box})
+		brokers: m.settings.brokers(), databaseURL: func() string { return m.settings.DatabaseURL }, box: box})
 }

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,15 +24,19 @@ type embedded struct {
 	postgres *postgres.Server // nil if a database was named
 	closed   bool
 
-	brokers     []string
-	databaseURL string
+	brokers []string
+	url     atomic.Pointer[string] // of the database
 }
+
+// databaseURL returns where Postgres is at present.
+func (e *embedded) databaseURL() string { return *e.url.Load() }
 
 // startEmbedded starts the broker and Postgres side by side, each unless the settings name one, and returns where
 // both are to be found.
 func startEmbedded(ctx context.Context, s *settings, folder *dataFolder, log *slog.Logger) (*embedded, error) {
-	e := &embedded{brokers: s.brokers(), databaseURL: s.DatabaseURL, log: log,
+	e := &embedded{brokers: s.brokers(), log: log,
 		database: postgres.Config{Dir: folder.path("postgres"), Logger: log.With("part", "postgres")}}
+	e.url.Store(&s.DatabaseURL)
 	g, starting := errgroup.WithContext(ctx)
 	if len(e.brokers) == 0 {
 		g.Go(func() (err error) {
@@ -43,11 +47,12 @@ func startEmbedded(ctx context.Context, s *settings, folder *dataFolder, log *sl
 			return err
 		})
 	}
-	if e.databaseURL == "" {
+	if s.DatabaseURL == "" {
 		g.Go(func() (err error) {
 			e.postgres, err = postgres.Start(starting, e.database)
 			if err == nil {
-				e.databaseURL = e.postgres.URL()
+				url := e.postgres.URL()
+				e.url.Store(&url)
 			}
 			return err
 		})
@@ -59,8 +64,9 @@ func startEmbedded(ctx context.Context, s *settings, folder *dataFolder, log *sl
 }
 
 // supervise starts Postgres again whenever it dies by itself, until the context ends. Meanwhile reads that need it are
-// answered 503 and everything else goes on.
-func (e *embedded) supervise(ctx context.Context) error {
+// answered 503 and everything else goes on. Should another process have taken its port, it comes back at a new one,
+// and moved is called.
+func (e *embedded) supervise(ctx context.Context, moved func() error) error {
 	for e.postgres != nil {
 		select {
 		case <-ctx.Done():
@@ -70,16 +76,20 @@ func (e *embedded) supervise(ctx context.Context) error {
 		e.log.Error("the embedded Postgres died; starting it again")
 		if err := e.restart(ctx); err != nil {
 			e.log.Error("the embedded Postgres does not start", "error", err)
-			if pause(ctx, 5*time.Second) != nil {
+			if pause(ctx, time.Second) != nil {
 				return nil
 			}
+			continue
+		}
+		if err := moved(); err != nil {
+			return err
 		}
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// restart replaces the dead server by a new one, which must be at the same address: everybody knows that one.
+// restart replaces the dead server by a new one.
 func (e *embedded) restart(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -94,9 +104,8 @@ func (e *embedded) restart(ctx context.Context) error {
 		return err
 	}
 	e.postgres = server
-	if server.URL() != e.databaseURL {
-		return fmt.Errorf("its port was taken meanwhile; restart perpetua")
-	}
+	url := server.URL()
+	e.url.Store(&url)
 	return nil
 }
 

@@ -80,7 +80,7 @@ type nodeConfig struct {
 	roles       roles
 	alone       bool
 	brokers     []string
-	databaseURL string
+	databaseURL func() string
 	box         *seal.Box
 	quiet       func(*http.Request) bool // requests that the log need not tell of; nil for none
 }
@@ -104,7 +104,7 @@ func openNode(ctx context.Context, c nodeConfig) (_ *node, err error) {
 		return nil, err
 	}
 	n.metrics.MustRegister(measured)
-	if n.pool, err = projections.Open(ctx, c.databaseURL); err != nil {
+	if n.pool, err = projections.OpenMoving(ctx, c.databaseURL); err != nil {
 		return nil, err
 	}
 	if n.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.settings.Listen); err != nil {

@@ -23,7 +23,7 @@ func TestRoutesAndDescriptionAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, err := openNode(context.Background(), nodeConfig{settings: s, log: slog.New(slog.DiscardHandler), id: "n", roles: allRoles(),
-		brokers: []string{"127.0.0.1:1"}, databaseURL: "postgres://nobody@127.0.0.1:1/none", box: box})
+		brokers: []string{"127.0.0.1:1"}, databaseURL: func() string { return "postgres://nobody@127.0.0.1:1/none" }, box: box})
 	if err != nil {
 		t.Fatal(err)
 	}

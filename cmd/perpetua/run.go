@@ -72,7 +72,7 @@ func (p *program) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	err = migrate(ctx, client, services.databaseURL)
+	err = migrate(ctx, client, services.databaseURL())
 	fresh := false
 	if err == nil {
 		fresh, err = emptyIdentity(ctx, client)
@@ -98,7 +98,9 @@ func (p *program) run(ctx context.Context) (err error) {
 			return err
 		}
 		g, ctx := errgroup.WithContext(ctx)
-		g.Go(func() error { return services.supervise(ctx) })
+		g.Go(func() error {
+			return services.supervise(ctx, func() error { return writeRunFile(folder.path("run.json"), p.describe(n, services, users)) })
+		})
 		if p.demo(n) {
 			g.Go(func() error { p.trade(ctx, n, users); return nil })
 		}
@@ -121,8 +123,7 @@ func (p *program) open(ctx context.Context, n *node, folder *dataFolder, service
 		return nil, err
 	}
 	n.ready.Store(true)
-	r := runFile{PID: os.Getpid(), REST: n.url(), WebSocket: "ws" + strings.TrimPrefix(n.url(), "http") + "/v1/ws",
-		Kafka: services.brokers, DatabaseURL: services.databaseURL, Users: users}
+	r := p.describe(n, services, users)
 	if err := writeRunFile(folder.path("run.json"), r); err != nil {
 		return nil, err
 	}
@@ -149,6 +150,12 @@ func (p *program) trade(ctx context.Context, n *node, users []presetUser) {
 				UserAgent: p.agent, Logger: p.log.With("part", "demo")})
 		}
 	}
+}
+
+// describe returns what run.json says.
+func (p *program) describe(n *node, services *embedded, users []presetUser) runFile {
+	return runFile{PID: os.Getpid(), REST: n.url(), WebSocket: "ws" + strings.TrimPrefix(n.url(), "http") + "/v1/ws",
+		Kafka: services.brokers, DatabaseURL: services.databaseURL(), Users: users}
 }
 
 // print shows a person what run.json tells a script.

@@ -87,7 +87,7 @@ func (t *together) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, services.Close()) }()
-	t.settings.KafkaBrokers, t.settings.DatabaseURL = strings.Join(services.brokers, ","), services.databaseURL
+	t.settings.KafkaBrokers, t.settings.DatabaseURL = strings.Join(services.brokers, ","), services.databaseURL()
 	fresh, err := t.prepare(ctx)
 	if err != nil {
 		return err
@@ -117,7 +117,12 @@ func (t *together) run(ctx context.Context) (err error) {
 			}
 		}()
 	}
-	return services.supervise(ctx)
+	return services.supervise(ctx, func() error {
+		if services.databaseURL() != t.settings.DatabaseURL { // which the nodes were started with
+			return errors.New("the embedded Postgres came back at another port: start the cluster again")
+		}
+		return nil
+	})
 }
 
 // prepare makes topics and tables, and reports whether the identity journal is yet to be founded.
@@ -247,7 +252,7 @@ func (t *together) bootstrap(ctx context.Context, folder *dataFolder) ([]presetU
 }
 
 func (t *together) describe(services *embedded, users []presetUser) clusterFile {
-	r := clusterFile{runFile: runFile{PID: os.Getpid(), Kafka: services.brokers, DatabaseURL: services.databaseURL, Users: users}, Nodes: t.files}
+	r := clusterFile{runFile: runFile{PID: os.Getpid(), Kafka: services.brokers, DatabaseURL: services.databaseURL(), Users: users}, Nodes: t.files}
 	for _, n := range t.files {
 		if strings.HasPrefix(n.Name, "api") {
 			r.REST = append(r.REST, n.REST)
