@@ -237,9 +237,9 @@ func TestCluster(t *testing.T) {
 			round++
 			g, b := c.takeOwner(t, round, how, clients, timer)
 			gone, back = append(gone, g), append(back, b)
-			checkOrders(t, c.venue, clients, true)
-			compareWithFold(t, c.venue)
 		}
+		checkOrders(t, c.venue, clients, true)
+		compareWithFold(t, c.venue)
 		t.Logf("%v of the owner: no orders for %s; for %s when it comes back", how, spread(gone), spread(back))
 	}
 	c.suspendOwner(t, round+1, clients)
