@@ -240,7 +240,7 @@ const certain = 4
 // doubt returns the divergence, or an error that is not final while the brokers have to be asked again.
 func (r *Reader) doubt(diverged error) error {
 	if r.doubts++; r.doubts < certain {
-		return fmt.Errorf("journal: asking again, since %v", diverged) // not wrapped: it isn't believed yet
+		return fmt.Errorf("journal: asking again, since %s", diverged.Error()) // not wrapped: it isn't believed yet
 	}
 	return diverged
 }

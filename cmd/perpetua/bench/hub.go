@@ -83,11 +83,11 @@ func hubChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 	}
 	hub.Register(router)
 	running, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- hub.Run(running) }()
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = hub.Run(running) }() // it ends with its context and has nothing to say
 	defer func() {
 		stop()
-		_ = <-ended // it ends with its context and has nothing to say
+		<-ended
 		ending, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = hub.Close(ending)
