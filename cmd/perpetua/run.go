@@ -161,6 +161,7 @@ func (p *program) describe(n *node, services *embedded, users []presetUser) runF
 // print shows a person what run.json tells a script.
 func (r runFile) print(w io.Writer, path string) {
 	fmt.Fprintf(w, "\nPerpetua is ready (process %d)\n\n", r.PID)
+	fmt.Fprintf(w, "  Console    %s/\n", r.REST)
 	fmt.Fprintf(w, "  REST       %s        (GET /openapi.yaml)\n", r.REST)
 	fmt.Fprintf(w, "  WebSocket  %s  (GET /asyncapi.yaml)\n", r.WebSocket)
 	fmt.Fprintf(w, "  Kafka      %s\n", strings.Join(r.Kafka, ","))
