@@ -94,3 +94,24 @@ func TestWhatIsPassedOverIsStillJSON(t *testing.T) {
 		t.Errorf("what is: %v %v", ok, err)
 	}
 }
+
+// TestASweepWhoseBeginningIsKnownGoesOn is about a command whose record was acknowledged, so that no fold has to meet
+// it again: one that begins with a newer seed does not. To decide it anew would do it twice.
+func TestASweepWhoseBeginningIsKnownGoesOn(t *testing.T) {
+	term := bare(t)
+	id := decide.ID{3}
+	under := &request{command: decide.Command{ID: id}, reply: make(chan answer, 1)}
+	ended := &request{command: decide.Command{ID: decide.ID{4}}, reply: make(chan answer, 1)}
+	term.resumed = true
+	term.flight.last = Position{Offset: 20, Sequence: 20}
+	term.pending[id] = pending{request: under, sequence: 20}
+	last := &slot{entry: Entry{Record: &Record{Command: decide.Recorded{ID: decide.ID{5}}}, Position: Position{Sequence: 21}}}
+	term.held.push(heldReply{tip: 21, request: ended, slot: last, began: 19})
+	term.o.close(term)
+	term = newTerm(term.o, term.reads)
+	term.fates = term.o.fates()
+	term.resume()
+	if len(term.pending) != 2 || term.again.len() != 0 {
+		t.Errorf("%d go on and %d are decided anew", len(term.pending), term.again.len())
+	}
+}
