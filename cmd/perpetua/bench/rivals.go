@@ -96,6 +96,13 @@ func postgresChild(ctx context.Context, in *json.Decoder, out *json.Encoder) err
 		return err
 	}
 	defer pool.Close()
+	var commits, fsync string
+	if err := pool.QueryRow(ctx, "SELECT current_setting('synchronous_commit'), current_setting('fsync')").Scan(&commits, &fsync); err != nil {
+		return err
+	}
+	if commits != "on" || fsync != "on" {
+		return fmt.Errorf("commits are not durable: synchronous_commit is %s, fsync %s", commits, fsync)
+	}
 	if _, err := pool.Exec(ctx, tables); err != nil {
 		return err
 	}

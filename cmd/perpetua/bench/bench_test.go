@@ -1,0 +1,159 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/book"
+)
+
+// TestRow judges rows as the table shows them.
+func TestRow(t *testing.T) {
+	r := Row{Measure: "m", Unit: "u", Against: "other", Aim: atLeast(2),
+		Ours: Sample{Rounds: []float64{9, 4, 1}}, Beside: Sample{Rounds: []float64{3, 1, 1}}}
+	r.judge()
+	if r.Ours.Median != 4 || r.Ours.Low != 1 || r.Ours.High != 9 || r.Ratio.Median != 3 || r.Met == nil || !*r.Met {
+		t.Errorf("judged as %+v", r)
+	}
+	most := Row{Ours: Sample{Rounds: []float64{1, 2}}, Aim: atMost(1.4)}
+	most.judge()
+	if most.Ours.Median != 1.5 || *most.Met {
+		t.Errorf("judged as %+v", most)
+	}
+	var out strings.Builder
+	printTable(&out, []Row{r, most})
+	for _, want := range []string{"MEASURE", "4.00 (1.00–9.00)", "≥ 2.00", "met", "≤ 1.40", "missed"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, out.String())
+		}
+	}
+}
+
+// TestUsage refuses what it does not know.
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{"--only", "nothing"}, {"--rounds", "0"}, {"more"}, {"child", "nobody"}, {"--unknown"}} {
+		var wrong *UsageError
+		if err := Command(t.Context(), args, strings.NewReader(""), io.Discard, io.Discard); !errors.As(err, &wrong) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}
+
+// startChild runs a child in this process and returns how to talk to it.
+func startChild(t *testing.T, name string) (*json.Encoder, *json.Decoder) {
+	t.Helper()
+	in, requests := io.Pipe()
+	answers, out := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := runChild(context.Background(), name, in, out)
+		out.CloseWithError(io.EOF)
+		done <- err
+	}()
+	t.Cleanup(func() {
+		requests.Close()
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	})
+	return json.NewEncoder(requests), json.NewDecoder(answers)
+}
+
+// TestLoad has the load child drive the bare Echo, as the bench does with processes.
+func TestLoad(t *testing.T) {
+	tell, hear := startChild(t, "noop")
+	var ready rivalReady
+	exchange(t, tell, hear, rivalConfig{Answer: []byte(`{"code":"x"}`)}, &ready)
+	tell, hear = startChild(t, "load")
+	exchange(t, tell, hear, loadConfig{URL: ready.URL, Token: "t"}, new(struct{}))
+	for _, connections := range []int{1, 4} {
+		var r loadReply
+		exchange(t, tell, hear, loadRequest{connections, 50 * time.Millisecond}, &r)
+		if r.Count == 0 || r.PerSecond <= 0 || r.P50 <= 0 || r.P99 < r.P50 || string(r.Sample) != `{"code":"x"}` {
+			t.Errorf("%d connections: %+v", connections, r)
+		}
+	}
+}
+
+func exchange(t *testing.T, tell *json.Encoder, hear *json.Decoder, request, reply any) {
+	t.Helper()
+	if err := tell.Encode(request); err != nil {
+		t.Fatal(err)
+	}
+	if err := hear.Decode(reply); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBooksAgree puts both books through one flow: a rival that does less would be no measure.
+func TestBooksAgree(t *testing.T) {
+	ours, theirs := &venueBook{byCode: make(map[uint64]*book.Order[uint64])}, newPlainBook()
+	f := newBookFlow(50)
+	for range 100 {
+		op := f.resting()
+		ours.apply(op)
+		theirs.apply(op)
+	}
+	for i, op := range f.ops(5000) {
+		ours.apply(op)
+		theirs.apply(op)
+		if ours.size() != theirs.size() {
+			t.Fatalf("after operation %d: %d orders rest, and %d", i, ours.size(), theirs.size())
+		}
+		for _, side := range []book.Side{book.Bid, book.Ask} {
+			l, other := ours.book.Best(side), int64(math.MinInt64)
+			if level, ok := theirs.sides[side].Min(); ok {
+				other = level.price<<16 + level.amount
+			}
+			if l != nil && l.Price<<16+l.Amount != other || l == nil && other != math.MinInt64 {
+				t.Fatalf("after operation %d: the best levels of side %d differ", i, side)
+			}
+		}
+	}
+}
+
+// TestFlow decides orders of the flow; the rules reject none of them, and a tenth trades.
+func TestFlow(t *testing.T) {
+	entries, err := flow(2000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rejected, traded := 0, 0
+	for _, e := range entries {
+		for _, event := range e.Record.Events {
+			switch event.EventType() {
+			case "order.rejected":
+				rejected++
+			case "trade.executed":
+				traded++
+			}
+		}
+	}
+	if rejected > 0 || traded < 100 {
+		t.Errorf("%d rejected and %d trades of 2000 orders", rejected, traded)
+	}
+	if o := restingOrder(rand.New(rand.NewPCG(1, 1)), 3); o.CustomerCode != "BENCH-03" {
+		t.Errorf("the order of %s", o.CustomerCode)
+	}
+}
+
+// TestFrames tells frames apart however they arrive.
+func TestFrames(t *testing.T) {
+	short := append([]byte{0x81, 5}, "hello"...)
+	long := append([]byte{0x81, 126, 1, 0}, make([]byte, 256)...)
+	for n := range 4 {
+		if size := frameSize(short[:n]); size != 0 {
+			t.Errorf("%d bytes tell the size %d", n, size)
+		}
+	}
+	if frameSize(short) != len(short) || frameSize(long) != len(long) {
+		t.Errorf("sizes %d and %d, want %d and %d", frameSize(short), frameSize(long), len(short), len(long))
+	}
+}
