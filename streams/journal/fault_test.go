@@ -94,12 +94,30 @@ func TestWhatATermHeldIsDecidedAnewInTheNext(t *testing.T) {
 }
 
 func TestAForeignTermThatALaterFoldMeetsEndsTheOwner(t *testing.T) {
+	for _, seeded := range []bool{false, true} {
+		testForeignTermInLaterFold(t, seeded)
+	}
+}
+
+// testForeignTermInLaterFold is about an owner whose term ends for another reason before it meets the foreign one, and
+// whose next fold finds that term, or a seed that has it behind it.
+func testForeignTermInLaterFold(t *testing.T, seeded bool) {
+	t.Helper()
 	r := newFake(t)
-	a, g := r.gatedOwner("a", time.Minute)
-	a.ready()
+	g := newGate()
+	cfg := r.ownerConfig("a")
+	cfg.Client, cfg.Deadline = r.newClient(nil, g), time.Minute
+	var seed atomic.Pointer[journal.Seed]
+	cfg.Seed = func(context.Context) (*journal.Seed, error) { return seed.Swap(nil), nil }
+	a := r.run(cfg).ready()
 	g.blind(true) // so that it does not see b's term while it serves
 	b := r.owner("b").ready()
-	b.do(command(&add{"a", 1}))
+	last := b.do(command(&add{"a", 1})).Entry
+	if seeded {
+		state := newCounters()
+		state.totals["a"] = 1
+		seed.Store(&journal.Seed{State: state, Position: last.Position, Term: 2, Time: last.Record.Time})
+	}
 	r.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: r.topic(), Err: kerr.InvalidRecord})
 	late := a.start(command(&add{"a", 1})) // its failure ends the term
 	a.until("its term has ended", func() bool { _, ok := a.Serving(); return !ok })
@@ -107,7 +125,7 @@ func TestAForeignTermThatALaterFoldMeetsEndsTheOwner(t *testing.T) {
 	<-a.done
 	var foreign *journal.ForeignTermError
 	if !errors.As(a.err, &foreign) || foreign.Node != "b" || foreign.Term != 2 {
-		t.Errorf("the old owner ended with %v", a.err)
+		t.Errorf("seeded %v: the old owner ended with %v", seeded, a.err)
 	}
 	if term, ok := b.Serving(); term != 2 || !ok {
 		t.Errorf("the new owner serves %d, %v", term, ok)

@@ -204,10 +204,11 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 	return nil
 }
 
-// passOver looks for the records that kept requests wait for in what a seed spares the fold: they come after the last
-// record that this process knew to be acknowledged, and a seed may be newer.
+// passOver looks at what a seed spares the fold, for the records that kept requests wait for and for a foreign term that
+// this Run has not folded: both come after the last record that this process knew to be acknowledged, and a seed may be
+// newer.
 func (t *term) passOver(ctx context.Context) error {
-	if len(t.fates) == 0 || t.tip.Sequence <= t.o.settled.Sequence {
+	if len(t.fates) == 0 && t.o.met == unknownTerm || t.tip.Sequence <= t.o.settled.Sequence {
 		return nil
 	}
 	r := NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, t.o.settled)
@@ -219,6 +220,9 @@ func (t *term) passOver(ctx context.Context) error {
 		}
 		for _, e := range entries {
 			t.decideFate(e)
+			if taken, ok := t.overtakes(e); ok {
+				return t.foreign(taken)
+			}
 		}
 	}
 	return nil
