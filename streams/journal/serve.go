@@ -28,12 +28,12 @@ func (t *term) serve(ctx context.Context) error {
 		return err
 	}
 	t.resume()
+	t.o.accepting.Store(true) // first: who sees the owner serve may submit
 	t.o.serving.Store(t.number)
 	t.o.meters.serving.Set(1)
-	t.o.accepting.Store(true)
 	defer func() {
-		t.o.accepting.Store(false)
 		t.o.serving.Store(0)
+		t.o.accepting.Store(false)
 		t.o.meters.serving.Set(0)
 		t.o.meters.window.Set(0)
 		t.o.meters.windowBytes.Set(0)
