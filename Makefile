@@ -48,6 +48,10 @@ test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFK
 kills: ## twenty kill -9 restarts under load, instead of the five of `make test`
 	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 -timeout 20m -run 'TestKill' ./cmd/perpetua
 
+.PHONY: sockets
+sockets: ## a thousand sockets over a moving book, instead of the five hundred of `make test`
+	PERPETUA_TEST_SOCKETS=1000 $(GO) test -count=1 -timeout 10m -run 'TestSocketsOverAMovingBook' ./handlers/live
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for a few seconds
 	@for pkg in $$($(GO) list ./...); do \

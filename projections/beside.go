@@ -34,15 +34,18 @@ func OpenBeside(ctx context.Context, url, schema string) (*pgxpool.Pool, error) 
 // on from the new one.
 func Switch(ctx context.Context, live *pgxpool.Pool, schema string) error {
 	err := pgx.BeginFunc(ctx, live, func(tx pgx.Tx) error {
+		if err := durable(ctx, tx); err != nil {
+			return err
+		}
 		var current string
 		if err := tx.QueryRow(ctx, "SELECT current_schema()").Scan(&current); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, "SELECT table_name::text FROM information_schema.tables WHERE table_schema = $1 ORDER BY 1", schema)
+		views, err := relations(ctx, tx, schema, "VIEW")
 		if err != nil {
 			return err
 		}
-		tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		tables, err := relations(ctx, tx, schema, "BASE TABLE")
 		if err != nil {
 			return err
 		}
@@ -50,14 +53,19 @@ func Switch(ctx context.Context, live *pgxpool.Pool, schema string) error {
 			return fmt.Errorf("the schema %s has no tables", schema)
 		}
 		// Runners and readers come to the checkpoint first, so they wait here and never for each other.
-		if _, err := tx.Exec(ctx, "LOCK TABLE "+pgx.Identifier{current, "checkpoints"}.Sanitize()); err != nil {
-			return err
+		statements := []string{"LOCK TABLE " + pgx.Identifier{current, "checkpoints"}.Sanitize()}
+		for _, view := range views { // they depend on the tables, and come back with them
+			statements = append(statements, "DROP VIEW IF EXISTS "+pgx.Identifier{current, view}.Sanitize())
 		}
 		for _, table := range tables {
-			if _, err := tx.Exec(ctx, "DROP TABLE IF EXISTS "+pgx.Identifier{current, table}.Sanitize()); err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, "ALTER TABLE "+pgx.Identifier{schema, table}.Sanitize()+" SET SCHEMA "+pgx.Identifier{current}.Sanitize()); err != nil {
+			statements = append(statements, "DROP TABLE IF EXISTS "+pgx.Identifier{current, table}.Sanitize(),
+				"ALTER TABLE "+pgx.Identifier{schema, table}.Sanitize()+" SET SCHEMA "+pgx.Identifier{current}.Sanitize())
+		}
+		for _, view := range views {
+			statements = append(statements, "ALTER VIEW "+pgx.Identifier{schema, view}.Sanitize()+" SET SCHEMA "+pgx.Identifier{current}.Sanitize())
+		}
+		for _, statement := range statements {
+			if _, err := tx.Exec(ctx, statement); err != nil {
 				return err
 			}
 		}
@@ -68,4 +76,14 @@ func Switch(ctx context.Context, live *pgxpool.Pool, schema string) error {
 		return fmt.Errorf("projections: switching to the schema %s: %w", schema, err)
 	}
 	return nil
+}
+
+// relations returns the names of a schema's tables or views.
+func relations(ctx context.Context, tx pgx.Tx, schema, kind string) ([]string, error) {
+	rows, err := tx.Query(ctx, `SELECT table_name::text FROM information_schema.tables
+		WHERE table_schema = $1 AND table_type = $2 ORDER BY 1`, schema, kind)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

@@ -46,6 +46,10 @@ func TestRebuildBesideAndSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	read()
+	var takers, market int
+	if err := live.QueryRow(ctx, "SELECT (SELECT count(*) FROM trades WHERE role = 'taker'), (SELECT count(*) FROM market_trades)").Scan(&takers, &market); err != nil || takers == 0 || market != takers {
+		t.Errorf("after the switch there are %d trades and %d in the view of the market's, %v", takers, market, err)
+	}
 	log.Append(entries[500:]...)
 	wait(t, r, 899) // the live runner goes on
 	stop()

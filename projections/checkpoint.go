@@ -22,12 +22,6 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Execer is a Querier that also changes things.
-type Execer interface {
-	Querier
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}
-
 // Checkpoint is where the rows of one journal partition stand.
 type Checkpoint struct {
 	Journal   string
@@ -55,29 +49,40 @@ func ReadCheckpoint(ctx context.Context, db Querier, name string, partition int3
 // errMoved says that the checkpoint isn't where this runner left it: another one has applied what follows.
 var errMoved = errors.New("another runner has moved the checkpoint")
 
-// moveCheckpoint sets the checkpoint to the position of the last entry, if it still is at old, and adds the anchors
-// of the entries. It is the first thing that a runner's transaction does, so a second runner waits here for the first
-// to commit, and then finds the checkpoint moved.
-func moveCheckpoint(ctx context.Context, tx Execer, name string, partition int32, old journal.Position, entries []journal.Entry) error {
+// moveCheckpoint begins a transaction, sets the checkpoint to the position of the last entry, if it still is at old,
+// and adds the anchors of the entries. It is the first thing that a runner's transaction does, so a second runner waits
+// here for the first to commit, and then finds the checkpoint moved.
+func moveCheckpoint(ctx context.Context, conn *pgx.Conn, name string, partition int32, old journal.Position, entries []journal.Entry) (err error) {
 	last := entries[len(entries)-1]
 	to, at := last.Position, column.Timestamp(last.Record.Time)
-	var tag pgconn.CommandTag
-	var err error
+	batch := &pgx.Batch{}
+	batch.Queue("BEGIN")
 	if old.IsBefore() {
-		tag, err = tx.Exec(ctx, `INSERT INTO checkpoints (journal, partition, "offset", sequence, hash, time)
+		batch.Queue(`INSERT INTO checkpoints (journal, partition, "offset", sequence, hash, time)
 			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`, name, partition, to.Offset, to.Sequence, to.Hash[:], at)
 	} else {
-		tag, err = tx.Exec(ctx, `UPDATE checkpoints SET "offset" = $3, sequence = $4, hash = $5, time = $6
+		batch.Queue(`UPDATE checkpoints SET "offset" = $3, sequence = $4, hash = $5, time = $6
 			WHERE journal = $1 AND partition = $2 AND "offset" = $7 AND sequence = $8 AND hash = $9`,
 			name, partition, to.Offset, to.Sequence, to.Hash[:], at, old.Offset, old.Sequence, old.Hash[:])
 	}
-	if err != nil {
-		return fmt.Errorf("projections: moving the checkpoint of %s/%d: %w", name, partition, err)
+	queueAnchors(batch, name, partition, entries)
+	results := conn.SendBatch(ctx, batch)
+	defer func() {
+		if closed := results.Close(); err == nil {
+			err = closed
+		}
+		if err != nil && !errors.Is(err, errMoved) {
+			err = fmt.Errorf("projections: moving the checkpoint of %s/%d: %w", name, partition, err)
+		}
+	}()
+	if _, err := results.Exec(); err != nil {
+		return err
 	}
-	if tag.RowsAffected() != 1 {
-		return errMoved
+	tag, err := results.Exec()
+	if err == nil && tag.RowsAffected() != 1 {
+		err = errMoved
 	}
-	return nil
+	return err
 }
 
 // queueAnchors queues the statement that writes the anchors among the entries, if there are any.
@@ -97,6 +102,10 @@ func queueAnchors(batch *pgx.Batch, name string, partition int32, entries []jour
 
 // Known returns every position of a journal that the database knows, checkpoints and anchors: what an owner holds
 // against its fold before it takes a term, and what must be absent before a genesis is written.
+//
+// It asks the database, never a runner's memory. Should Postgres crash it may lose the last transactions, positions
+// and rows together, and then knows less than it did: an older position, which the log holds as well. A position that
+// it returns is of records that readers were given, so a log without them is at fault whatever became of the rows.
 func Known(ctx context.Context, db Querier, name string, partition int32) ([]journal.Position, error) {
 	rows, err := db.Query(ctx, `SELECT "offset", sequence, hash FROM checkpoints WHERE journal = $1 AND partition = $2
 		UNION SELECT "offset", sequence, hash FROM anchors WHERE journal = $1 AND partition = $2 ORDER BY 2, 1`, name, partition)

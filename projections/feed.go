@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Log is where a runner reads entries. The journal's reader is behind it, and tests put their own entries there.
+// Log is where a runner reads entries. A tail of the journal is behind it, and tests put their own entries there.
 type Log interface {
 	// From returns a reader of the entries after the position.
 	From(at journal.Position) Reader
@@ -16,7 +16,7 @@ type Log interface {
 	Tip(ctx context.Context) (int64, error)
 }
 
-// Reader is what a runner needs of a journal.Reader, and what that promises: valid entries in order, errors final.
+// Reader is what a runner needs of a journal.Tail, and what that promises: valid entries in order, errors final.
 type Reader interface {
 	Poll(ctx context.Context) ([]journal.Entry, error)
 	Close()
@@ -35,7 +35,7 @@ type partitionLog struct {
 }
 
 func (l partitionLog) From(at journal.Position) Reader {
-	return journal.NewReader(l.client, l.rules, l.partition, at)
+	return journal.NewTail(l.client, l.rules, l.partition, at)
 }
 
 func (l partitionLog) Tip(ctx context.Context) (int64, error) {
@@ -106,14 +106,35 @@ func (f *feed) take(ctx context.Context, limit int) ([]journal.Entry, error) {
 			return nil, ctx.Err()
 		}
 	}
-	n := min(len(f.entries), limit)
+	return f.cut(min(len(f.entries), limit)), nil
+}
+
+// has reports whether there are n entries.
+func (f *feed) has(n int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.entries) >= n
+}
+
+// takeFull returns n entries if there are so many, else none. It does not wait.
+func (f *feed) takeFull(n int) []journal.Entry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.entries) < n {
+		return nil
+	}
+	return f.cut(n)
+}
+
+// cut takes the first n entries. The lock is held.
+func (f *feed) cut(n int) []journal.Entry {
 	taken := f.entries[:n:n]
 	f.entries = f.entries[n:]
 	for _, e := range taken {
 		f.bytes -= len(e.Value)
 	}
 	f.signal()
-	return taken, nil
+	return taken
 }
 
 // signal wakes whoever waits. The lock is held.

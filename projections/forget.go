@@ -12,6 +12,9 @@ import (
 // deliberate reset after a log was recreated. A runner that is at work finds its checkpoint gone and starts anew.
 func Forget(ctx context.Context, pool *pgxpool.Pool, journal string, projections ...Projection) error {
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if err := durable(ctx, tx); err != nil {
+			return err
+		}
 		for _, table := range []string{"checkpoints", "anchors", "records"} { // checkpoints first, as a runner does
 			if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE journal = $1", journal); err != nil {
 				return err

@@ -21,5 +21,17 @@ func (l *Latest[K, T]) Put(key K, row T) (old T, replaced bool) {
 	return old, false
 }
 
+// Slot returns the row of the key, to be written to until the next key is added, and whether it was there; if not, it
+// is zero.
+func (l *Latest[K, T]) Slot(key K) (row *T, known bool) {
+	i, known := l.places[key]
+	if !known {
+		var zero T
+		l.Put(key, zero)
+		i = len(l.rows) - 1
+	}
+	return &l.rows[i], known
+}
+
 // Rows returns the rows.
 func (l *Latest[K, T]) Rows() []T { return l.rows }

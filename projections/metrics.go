@@ -10,6 +10,7 @@ import (
 type runnerMetrics struct {
 	records  prometheus.Counter
 	batches  prometheus.Histogram
+	sizes    prometheus.Histogram
 	failures prometheus.Counter
 	sequence prometheus.GaugeFunc
 	active   prometheus.GaugeFunc
@@ -23,6 +24,9 @@ func newRunnerMetrics(r *Runner) runnerMetrics {
 		batches: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "perpetua", Subsystem: "projections",
 			Name: "transaction_seconds", Help: "Time of a transaction that applies a batch of records.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14), ConstLabels: labels}),
+		sizes: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "perpetua", Subsystem: "projections",
+			Name: "transaction_records", Help: "Records that one transaction applies.",
+			Buckets: prometheus.ExponentialBuckets(1, 4, 7), ConstLabels: labels}),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "perpetua", Subsystem: "projections",
 			Name: "failures_total", Help: "Attempts that failed and were tried again.", ConstLabels: labels}),
 		sequence: prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "perpetua", Subsystem: "projections",
@@ -42,6 +46,7 @@ func newRunnerMetrics(r *Runner) runnerMetrics {
 func (m runnerMetrics) applied(records int, took time.Duration) {
 	m.records.Add(float64(records))
 	m.batches.Observe(took.Seconds())
+	m.sizes.Observe(float64(records))
 }
 
 // Describe implements prometheus.Collector.
@@ -50,7 +55,7 @@ func (r *Runner) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCol
 // Collect implements prometheus.Collector.
 func (r *Runner) Collect(ch chan<- prometheus.Metric) {
 	m := r.metrics
-	for _, c := range []prometheus.Collector{m.records, m.batches, m.failures, m.sequence, m.active} {
+	for _, c := range []prometheus.Collector{m.records, m.batches, m.sizes, m.failures, m.sequence, m.active} {
 		c.Collect(ch)
 	}
 }

@@ -95,5 +95,23 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("projections: migrating the database: %w", err)
 	}
+	if len(done) > 0 {
+		if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			if err := durable(ctx, tx); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, "UPDATE "+versions+" SET is_applied = is_applied") // to have something to commit
+			return err
+		}); err != nil {
+			return 0, fmt.Errorf("projections: migrating the database for good: %w", err)
+		}
+	}
 	return len(done), nil
+}
+
+// durable has a transaction's commit wait until it, and everything before it, is on disk. Rows come back from the log
+// when Postgres loses the last of them in a crash; that there are tables for them, and which, does not.
+func durable(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = on")
+	return err
 }

@@ -163,7 +163,14 @@ func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 	exists := func(operator string, k Key, into *bool) {
 		w := l.Where.clone()
 		l.compare(&w, operator, k)
-		beyond = append(beyond, Statement{"SELECT EXISTS (SELECT FROM " + l.From + w.sql() + ")", w.args, func(rows pgx.Rows) (err error) {
+		// It is the nearest that is looked for, in the index's order: where any would do, as in EXISTS, the planner may
+		// choose to read the table until one comes.
+		order := " ASC"
+		if strings.HasPrefix(operator, "<") {
+			order = " DESC"
+		}
+		beyond = append(beyond, Statement{"SELECT count(*) > 0 FROM (SELECT FROM " + l.From + w.sql() +
+			" ORDER BY " + strings.Join(l.Keys, order+", ") + order + " LIMIT 1) nearest", w.args, func(rows pgx.Rows) (err error) {
 			*into, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 			return err
 		}})

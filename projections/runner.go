@@ -15,6 +15,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
 // Runner keeps the rows of a set of projections in step with one journal partition.
@@ -35,18 +36,21 @@ type Runner struct {
 	projections []Projection
 	logger      *slog.Logger
 	metrics     runnerMetrics
+	tracer      *trace.Tracer // nil for none
 
 	mu     sync.Mutex
 	at     Checkpoint
 	active bool
 	err    error
 	moved  chan struct{} // closed and replaced when at moves or err is set
+	wanted chan struct{} // holds something once somebody waits for what is not applied yet
 }
 
 // NewRunner returns a runner that applies the projections, in their order, to partition 0 of the rules' journal. The
 // database must have been migrated before Run.
 func NewRunner(pool *pgxpool.Pool, client *journal.Client, rules decide.Rules, projections ...Projection) *Runner {
-	return Config{Pool: pool, Log: partitionLog{client, rules, 0}, Journal: rules.Journal(), Logger: client.Logger()}.Runner(projections...)
+	return Config{Pool: pool, Log: partitionLog{client, rules, 0}, Journal: rules.Journal(), Logger: client.Logger(),
+		Tracer: client.Tracer()}.Runner(projections...)
 }
 
 // Config is a runner's surroundings, for runners of other partitions and logs than NewRunner's.
@@ -55,7 +59,8 @@ type Config struct {
 	Log       Log // NewLog for a partition of a journal
 	Journal   string
 	Partition int32
-	Logger    *slog.Logger // none if nil
+	Logger    *slog.Logger  // none if nil
+	Tracer    *trace.Tracer // nothing is traced if nil
 }
 
 // Runner returns a runner that applies the projections in their order.
@@ -64,7 +69,7 @@ func (c Config) Runner(projections ...Projection) *Runner {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	r := &Runner{pool: c.Pool, log: c.Log, name: c.Journal, partition: c.Partition, projections: projections,
-		logger: c.Logger, moved: make(chan struct{})}
+		logger: c.Logger, tracer: c.Tracer, moved: make(chan struct{}), wanted: make(chan struct{}, 1)}
 	r.at = Checkpoint{Journal: c.Journal, Partition: c.Partition, Position: journal.Before}
 	r.metrics = newRunnerMetrics(r)
 	return r
@@ -123,8 +128,10 @@ func (r *Runner) session(ctx context.Context, limit *int) (applied bool, err err
 		defer cancel()
 		_ = conn.Close(closing) // it may be broken, which is why it ends
 	}()
-	// A batch's plan follows from its size and the tables as they are: a plan kept from when they were empty would not.
-	if _, err := conn.Exec(ctx, "SET plan_cache_mode = force_custom_plan"); err != nil {
+	// The statements are few and are planned once: each looks its rows up by an index, however small the tables were
+	// when it was planned.
+	if _, err := conn.Exec(ctx, `SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off;
+		SET enable_hashjoin = off; SET enable_mergejoin = off`); err != nil {
 		return false, fmt.Errorf("setting up the session: %w", err)
 	}
 	at, err := r.lock(ctx, conn)
@@ -135,14 +142,16 @@ func (r *Runner) session(ctx context.Context, limit *int) (applied bool, err err
 	entries, wait := startFeed(reading, r.log.From(at))
 	defer wait()
 	defer stop()
+	work := &work{entries: entries, ready: r.prepare}
+	defer work.wait()
 	for {
-		batch, err := entries.take(ctx, *limit)
+		next, err := work.next(ctx, *limit, r.wanted)
 		if err != nil {
 			return applied, err
 		}
-		if at, err = r.apply(ctx, conn, at, batch); err != nil {
+		if at, err = r.apply(ctx, conn, at, next); err != nil {
 			if fault(err) {
-				*limit = max(1, len(batch)/2)
+				*limit = max(1, len(next.entries)/2)
 			}
 			return applied, err
 		}
@@ -182,56 +191,63 @@ func (r *Runner) look(ctx context.Context, conn *pgx.Conn) (locked bool, c Check
 	return locked, c, err
 }
 
+// prepare turns entries into what their transaction writes.
+func (r *Runner) prepare(p *prepared) {
+	p.batch.reset()
+	for _, family := range r.projections {
+		p.batch.family = family.Name()
+		family.Project(p.entries, &p.batch)
+	}
+}
+
+// traced begins to tell of the transaction that applies entries; nil if nothing is traced.
+func (r *Runner) traced(entries []journal.Entry) *trace.Batch {
+	if r.tracer == nil {
+		return nil
+	}
+	b := r.tracer.StartBatch("project " + r.name)
+	for _, e := range entries {
+		b.Add(e.Traced(r.name))
+	}
+	return b
+}
+
 // apply brings the rows from the position old to that of the last entry, in one transaction.
-func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old journal.Position, entries []journal.Entry) (journal.Position, error) {
-	first, last := entries[0], entries[len(entries)-1]
+func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old journal.Position, p *prepared) (journal.Position, error) {
+	first, last := p.entries[0], p.entries[len(p.entries)-1]
 	if first.Position.Sequence != old.Sequence+1 {
 		return old, fmt.Errorf("the reader went from sequence %d to %d", old.Sequence, first.Position.Sequence)
 	}
 	start := time.Now()
-	batch := &pgx.Batch{}
-	queueAnchors(batch, r.name, r.partition, entries)
-	names := make([]string, batch.Len(), batch.Len()+4*len(r.projections))
-	for _, p := range r.projections {
-		p.Project(entries, batch)
-		for len(names) < batch.Len() {
-			names = append(names, p.Name())
-		}
-	}
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
-		if err := moveCheckpoint(ctx, tx, r.name, r.partition, old, entries); err != nil {
-			return err
-		}
-		return run(ctx, tx, batch, names)
-	})
+	traced := r.traced(p.entries)
+	err := r.commit(ctx, conn, old, p)
+	traced.End(err)
 	if err != nil {
 		return old, fmt.Errorf("applying sequences %d to %d: %w", first.Position.Sequence, last.Position.Sequence, err)
 	}
 	c := Checkpoint{Journal: r.name, Partition: r.partition, Position: last.Position, Time: last.Record.Time}
 	r.publish(func() { r.at = c })
-	r.metrics.applied(len(entries), time.Since(start))
+	r.metrics.applied(len(p.entries), time.Since(start))
 	return last.Position, nil
 }
 
-// run sends all statements in one round trip. names says which projection each of them is of.
-func run(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, names []string) error {
-	if batch.Len() == 0 {
-		return nil
+// commit runs the transaction. Where it fails, it is the end of the connection that rolls it back.
+func (r *Runner) commit(ctx context.Context, conn *pgx.Conn, old journal.Position, p *prepared) error {
+	if err := moveCheckpoint(ctx, conn, r.name, r.partition, old, p.entries); err != nil {
+		return err
 	}
-	results := tx.SendBatch(ctx, batch)
-	for i := range batch.Len() {
-		if _, err := results.Exec(); err != nil {
-			_ = results.Close() // it would say the same
-			name := names[i]
-			if name == "" {
-				name = "anchors"
-			}
-			return fmt.Errorf("projection %s: %w", name, err)
-		}
+	if err := p.batch.copy(ctx, conn); err != nil {
+		return err
 	}
-	return results.Close()
+	if err := p.batch.run(ctx, conn); err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "COMMIT"); err != nil {
+		return fmt.Errorf("committing: %w", err)
+	}
+	return nil
 }
 
 // fault reports whether Postgres refused the statements themselves, in contrast to being away or busy.
@@ -263,7 +279,7 @@ func (r *Runner) publish(change func()) {
 // Wait returns once the rows hold the record with the sequence, whichever runner applied it, or with the context's
 // error, or with the error that ended this runner.
 func (r *Runner) Wait(ctx context.Context, sequence int64) error {
-	for {
+	for asked := false; ; {
 		r.mu.Lock()
 		at, err, moved := r.at.Position.Sequence, r.err, r.moved
 		r.mu.Unlock()
@@ -272,6 +288,13 @@ func (r *Runner) Wait(ctx context.Context, sequence int64) error {
 		}
 		if err != nil {
 			return err
+		}
+		if !asked { // once: who waits for what is far away shall not have every transaction hurry
+			asked = true
+			select {
+			case r.wanted <- struct{}{}:
+			default: // it is known already
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -184,7 +183,7 @@ type saboteur struct {
 func (*saboteur) Name() string     { return "saboteur" }
 func (*saboteur) Tables() []string { return nil }
 
-func (s *saboteur) Project(entries []journal.Entry, batch *pgx.Batch) {
+func (s *saboteur) Project(entries []journal.Entry, batch *projections.Batch) {
 	first, last := entries[0].Record.Sequence, entries[len(entries)-1].Record.Sequence
 	if first <= s.sequence && s.sequence <= last && s.times.Add(-1) >= 0 {
 		batch.Queue(s.statement)

@@ -162,6 +162,10 @@ func TestConsoleSaysWhatIsWrong(t *testing.T) {
 
 	host.cmd.Process.Signal(syscall.SIGSTOP)
 	defer host.cmd.Process.Signal(syscall.SIGCONT)
+	b.sees("#banner", "Log away", "trading") // nobody has to write for it
+	if state := v.must(200, "", http.MethodGet, "/readyz", nil); !strings.Contains(string(state.Body), `"log_away":{`) {
+		t.Errorf("/readyz says %s", state.Body)
+	}
 	b.fill("#entry [name=limit_price]", "60000")
 	b.fill("#entry [name=amount]", "0.1"+enter)
 	b.sees("#banner", "Waiting for the log")
@@ -174,6 +178,7 @@ func TestConsoleSaysWhatIsWrong(t *testing.T) {
 	host.cmd.Process.Signal(syscall.SIGCONT)
 	b.sees("#orders-view", "60,000.0", "0.100") // the first order, whose outcome was not known
 	b.seesNot("#banner", "Log stopped")
+	b.seesNot("#banner", "Log away")
 	b.sees("#light", "Live")
 
 	v.kill()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,14 @@ type embedded struct {
 
 // databaseURL returns where Postgres is at present.
 func (e *embedded) databaseURL() string { return *e.url.Load() }
+
+// dialer returns how clients in this process connect to the broker; nil for as anybody does.
+func (e *embedded) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if e.broker == nil {
+		return nil
+	}
+	return e.broker.Dial
+}
 
 // startEmbedded starts the broker and Postgres side by side, each unless the settings name one, and returns where
 // both are to be found.

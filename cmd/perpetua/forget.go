@@ -11,7 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
 )
 
-// forgetLogCommand forgets what was read of a journal: its read models and every position of it. It is the deliberate
+// forgetLogCommand forgets what was read of a journal: its read models, its snapshots and every position of it. It is the deliberate
 // answer to LOG_DIVERGED where a log was lost for good: the next start takes the log as it is, or begins a new one.
 func forgetLogCommand(ctx context.Context, args []string, std stdio) error {
 	var name string
@@ -54,10 +54,14 @@ func forgetLogCommand(ctx context.Context, args []string, std stdio) error {
 	if err != nil {
 		return err
 	}
+	snapshots, err := forgetSnapshots(ctx, s, name)
+	if err != nil {
+		return err
+	}
 	if err := projections.Forget(ctx, pool, name, projectionsOf(name)...); err != nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "forgot the read models of the journal %s and %d positions of it\n", name, len(known))
+	fmt.Fprintf(std.out, "forgot the read models of the journal %s, %d positions and %d snapshots of it\n", name, len(known), snapshots)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ type venue struct {
 	runFile
 	cmd    *exec.Cmd
 	exited chan struct{}
-	output *bytes.Buffer
+	output *output
 	tokens map[string]string
 	client *http.Client // holds every answer against the OpenAPI file
 }
@@ -106,7 +107,7 @@ func (v *venue) command(args ...string) *exec.Cmd {
 func (v *venue) launch() {
 	v.t.Helper()
 	v.cmd = v.command(append([]string{v.verb, "--log-level", "warn", "--demo=false"}, v.args...)...) // args may turn it on again
-	v.output = &bytes.Buffer{}
+	v.output = new(output)
 	v.cmd.Stdout, v.cmd.Stderr = v.output, v.output
 	if err := v.cmd.Start(); err != nil {
 		v.t.Fatal(err)
@@ -322,4 +323,24 @@ func waitFor(t testing.TB, what string, holds func() bool) {
 		}
 		<-time.After(5 * time.Millisecond)
 	}
+}
+
+// output is what a process prints, to be read while it prints.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+// String returns what was printed so far.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }

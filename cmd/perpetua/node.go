@@ -13,16 +13,20 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
 // build names this build in the terms that it takes.
@@ -42,6 +46,9 @@ type node struct {
 	journals owners
 	peers    *peers
 	terms    *terms
+	saved    *snapshots
+	tails    []*admin.Tail            // by journal, identity first
+	seeds    map[string]*journal.Seed // that the folds start from, by journal, where there are any
 	identity *follow.Fold
 	trading  *follow.Fold
 	pool     *pgxpool.Pool
@@ -51,9 +58,11 @@ type node struct {
 	box      *seal.Box
 	quiet    func(*http.Request) bool
 	metrics  *prometheus.Registry
+	tracer   *trace.Tracer // nil unless asked for
 
 	listener net.Listener
 	server   *http.Server
+	debug    *debugServer // nil unless asked for
 	ready    atomic.Bool
 }
 
@@ -80,6 +89,7 @@ type nodeConfig struct {
 	roles       roles
 	alone       bool
 	brokers     []string
+	dial        func(ctx context.Context, network, addr string) (net.Conn, error) // to the brokers; nil for the usual way
 	databaseURL func() string
 	box         *seal.Box
 	quiet       func(*http.Request) bool // requests that the log need not tell of; nil for none
@@ -93,13 +103,19 @@ func openNode(ctx context.Context, c nodeConfig) (_ *node, err error) {
 			n.close()
 		}
 	}()
+	if n.tracer, err = openTracer(ctx, c, n.metrics); err != nil {
+		return nil, err
+	}
 	options, err := kafkaOptions(c.settings)
 	if err != nil {
 		return nil, err
 	}
+	if c.dial != nil && !c.settings.KafkaTLS {
+		options = append(options, kgo.Dialer(c.dial))
+	}
 	measured := journal.NewMetrics()
 	n.client, err = journal.NewClient(journal.Config{Brokers: c.brokers, Prefix: c.settings.TopicPrefix, Options: options,
-		Logger: c.log.With("part", "journal"), Metrics: measured})
+		Logger: c.log.With("part", "journal"), Metrics: measured, Tracer: n.tracer})
 	if err != nil {
 		return nil, err
 	}
@@ -110,12 +126,21 @@ func openNode(ctx context.Context, c nodeConfig) (_ *node, err error) {
 	if n.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.settings.Listen); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
+	if c.settings.DebugListen != "" {
+		if n.debug, err = listenDebug(ctx, c.settings.DebugListen); err != nil {
+			return nil, err
+		}
+	}
+	if n.saved, err = openSnapshots(ctx, c.settings, c.box, c.log.With("part", "snapshot")); err != nil {
+		return nil, err
+	}
+	n.metrics.MustRegister(n.saved.store)
 	if err := n.joinOwners(); err != nil {
 		return nil, err
 	}
-	n.identity = follow.New(n.client, identity.Rules(), 0)
-	n.trading = follow.New(n.client, trading.Rules(), 0)
-	n.terms = newTerms(n.identity, n.trading)
+	if err := n.startFolds(ctx); err != nil {
+		return nil, err
+	}
 	n.runners = []*projections.Runner{
 		projections.NewRunner(n.pool, n.client, identity.Rules(), projectionsOf("identity")...),
 		projections.NewRunner(n.pool, n.client, trading.Rules(), projectionsOf("trading")...),
@@ -131,6 +156,26 @@ func openNode(ctx context.Context, c nodeConfig) (_ *node, err error) {
 	return n, n.wire()
 }
 
+// startFolds makes the followers of the journals, each from the newest snapshot.
+func (n *node) startFolds(ctx context.Context) error {
+	n.seeds = make(map[string]*journal.Seed)
+	for _, f := range []struct {
+		fold  **follow.Fold
+		rules decide.Rules
+	}{{&n.identity, identity.Rules()}, {&n.trading, trading.Rules()}} {
+		fold, seed, err := n.saved.fold(ctx, n.client, f.rules, n.id)
+		if err != nil {
+			return err
+		}
+		*f.fold = fold
+		if seed != nil {
+			n.seeds[f.rules.Journal()] = seed
+		}
+	}
+	n.terms = newTerms(n.seeds, n.identity, n.trading)
+	return nil
+}
+
 // joinOwners makes the node one of the owners, or one that only finds them.
 func (n *node) joinOwners() (err error) {
 	if !n.roles.engine {
@@ -138,7 +183,7 @@ func (n *node) joinOwners() (err error) {
 		return err
 	}
 	n.engine, err = ownership.New(ownership.Config{Client: n.client, NodeID: n.id, URL: n.url(), Build: build,
-		Rules: rulesOfJournals(), Known: []journal.Known{knownToPostgres{n.pool}}})
+		Rules: rulesOfJournals(), Known: []journal.Known{knownToPostgres{n.pool}, n.saved.store}, Seed: n.saved.seed})
 	if err != nil {
 		return err
 	}
@@ -195,8 +240,15 @@ func (n *node) run(ctx context.Context) error {
 		})
 	}
 	follow("pace the collector", paceCollector)
+	if n.debug != nil {
+		follow("debug", n.debug.serve)
+	}
 	follow("follow identity", n.identity.Run)
 	follow("follow trading", n.trading.Run)
+	follow("fill the tails", n.fillTails)
+	for _, m := range n.saved.makers {
+		follow("save", m.Run)
+	}
 	if n.roles.live {
 		follow("live", n.hub.Run)
 	}
@@ -240,7 +292,9 @@ func (n *node) run(ctx context.Context) error {
 		stopFollowing()
 		return nil
 	})
-	return g.Wait()
+	err := g.Wait()
+	n.saved.stop(ctx)
+	return err
 }
 
 // close releases what openNode took. It is called after run, or instead of it.
@@ -251,11 +305,16 @@ func (n *node) close() {
 	if n.listener != nil {
 		n.listener.Close()
 	}
+	n.debug.close()
+	n.closeTracer()
 	if n.journals != nil {
 		n.journals.Close()
 	}
 	if n.pool != nil {
 		n.pool.Close()
+	}
+	if n.saved != nil {
+		n.saved.close()
 	}
 	if n.client != nil {
 		n.client.Close()

@@ -21,10 +21,13 @@ type terms struct {
 // nobody has taken a journal that has just been founded.
 const nobody = "nobody"
 
-// newTerms listens to folds that do not run yet, in the order of the journals.
-func newTerms(folds ...*follow.Fold) *terms {
+// newTerms listens to folds that do not run yet, in the order of the journals. What was before them is in their seeds.
+func newTerms(seeds map[string]*journal.Seed, folds ...*follow.Fold) *terms {
 	t := &terms{urls: make(map[string]string)}
 	for i, name := range journalNames() {
+		if seed := seeds[name]; seed != nil {
+			t.urls[name] = seed.URL
+		}
 		folds[i].Listen(func(e journal.Entry, _ decide.State) {
 			url := nobody
 			switch event := e.Record.Events[0].(type) {

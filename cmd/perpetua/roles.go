@@ -25,5 +25,18 @@ func parseRoles(list string) (roles, error) {
 	return r, nil
 }
 
+// names returns what parseRoles reads.
+func (r roles) names() (out []string) {
+	for _, role := range []struct {
+		name string
+		does bool
+	}{{"engine", r.engine}, {"api", r.api}, {"projector", r.projector}, {"live", r.live}} {
+		if role.does {
+			out = append(out, role.name)
+		}
+	}
+	return out
+}
+
 // allRoles are those of `perpetua run`.
 func allRoles() roles { return roles{engine: true, api: true, projector: true, live: true} }

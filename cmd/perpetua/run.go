@@ -86,7 +86,8 @@ func (p *program) run(ctx context.Context) (err error) {
 		return err
 	}
 	n, err := openNode(ctx, nodeConfig{settings: p.settings, log: p.log, id: id, roles: chosen, alone: true,
-		brokers: services.brokers, databaseURL: services.databaseURL, box: box, quiet: func(r *http.Request) bool { return r.UserAgent() == p.agent }})
+		brokers: services.brokers, dial: services.dialer(), databaseURL: services.databaseURL, box: box,
+		quiet: func(r *http.Request) bool { return r.UserAgent() == p.agent }})
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (p *program) trade(ctx context.Context, n *node, users []presetUser) {
 // describe returns what run.json says.
 func (p *program) describe(n *node, services *embedded, users []presetUser) runFile {
 	return runFile{PID: os.Getpid(), REST: n.url(), WebSocket: "ws" + strings.TrimPrefix(n.url(), "http") + "/v1/ws",
-		Kafka: services.brokers, DatabaseURL: services.databaseURL(), Users: users}
+		Kafka: services.brokers, DatabaseURL: services.databaseURL(), Debug: n.debug.url(), Users: users}
 }
 
 // print shows a person what run.json tells a script.

@@ -15,6 +15,7 @@ type runFile struct {
 	WebSocket   string       `json:"websocket"`
 	Kafka       []string     `json:"kafka"`
 	DatabaseURL string       `json:"database_url"`
+	Debug       string       `json:"debug,omitempty"` // of the profiles; absent while they are off
 	Users       []presetUser `json:"users"`
 }
 

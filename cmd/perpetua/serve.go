@@ -48,7 +48,7 @@ func serveCommand(ctx context.Context, args []string, std stdio) error {
 // runFileOf says where a node is. The users and the database's password are no business of its folder.
 func runFileOf(n *node, s *settings) runFile {
 	return runFile{PID: os.Getpid(), REST: n.url(), WebSocket: "ws" + strings.TrimPrefix(n.url(), "http") + "/v1/ws",
-		Kafka: s.brokers(), Users: []presetUser{}}
+		Kafka: s.brokers(), Debug: n.debug.url(), Users: []presetUser{}}
 }
 
 // runUntil runs the node, and open beside it, which is to make it ready. What open fails with counts only while the

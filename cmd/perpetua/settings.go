@@ -12,28 +12,34 @@ import (
 // settings are what a node can be told. Each has one name: the flag --kafka-brokers is the environment variable
 // PERPETUA_KAFKA_BROKERS. A flag wins over the environment, the environment over the default.
 type settings struct {
-	Data         string
-	Listen       string
-	Advertise    string
-	Demo         bool
-	DemoSeed     string
-	Sync         bool
-	NodeID       string
-	Roles        string
-	KafkaBrokers string
-	DatabaseURL  string
-	TopicPrefix  string
-	KafkaTLS     bool
-	KafkaCA      string
-	SASL         string
-	SASLUser     string
-	SASLPassword string
-	MasterKey    string
-	Proxies      string
-	LogLevel     string
-	LogFormat    string
+	Data             string
+	Listen           string
+	Advertise        string
+	Demo             bool
+	DemoSeed         string
+	Sync             bool
+	NodeID           string
+	Roles            string
+	KafkaBrokers     string
+	DatabaseURL      string
+	BlobURL          string
+	SnapshotRecords  string
+	SnapshotInterval string
+	TopicPrefix      string
+	KafkaTLS         bool
+	KafkaCA          string
+	SASL             string
+	SASLUser         string
+	SASLPassword     string
+	MasterKey        string
+	Proxies          string
+	LogLevel         string
+	LogFormat        string
+	DebugListen      string
 
 	sources map[string]string // setting → flag, the variable's name, or default
+
+	Trace struct{ Endpoint, Ratio string }
 }
 
 // setting describes one of them.
@@ -59,6 +65,9 @@ func settingTable() []setting {
 		{name: "role", usage: "roles of this node: engine, api, projector, live", preset: "engine,api,projector,live", text: func(s *settings) *string { return &s.Roles }},
 		{name: "kafka-brokers", usage: "Kafka bootstrap addresses, instead of the embedded broker", aliases: []string{"KAFKA_BROKERS"}, text: func(s *settings) *string { return &s.KafkaBrokers }},
 		{name: "database-url", usage: "Postgres URL, instead of the embedded one", aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *settings) *string { return &s.DatabaseURL }},
+		{name: "blob-url", usage: "URL of the bucket for snapshots: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *settings) *string { return &s.BlobURL }},
+		{name: "snapshot-records", usage: "records of a journal after which this node saves what it has folded; 0 for never", preset: "100000", text: func(s *settings) *string { return &s.SnapshotRecords }},
+		{name: "snapshot-interval", usage: "time after which it does so although there were fewer, but a hundredth of them", preset: "10m", text: func(s *settings) *string { return &s.SnapshotInterval }},
 		{name: "topic-prefix", usage: "prefix of topic and group names", text: func(s *settings) *string { return &s.TopicPrefix }},
 		{name: "kafka-tls", usage: "speak TLS to Kafka", preset: "false", toggle: func(s *settings) *bool { return &s.KafkaTLS }},
 		{name: "kafka-ca-file", usage: "PEM file of the authorities that vouch for the brokers", text: func(s *settings) *string { return &s.KafkaCA }},
@@ -69,6 +78,9 @@ func settingTable() []setting {
 		{name: "trusted-proxies", usage: "networks, like 10.0.0.0/8, of the proxies whose X-Forwarded-For is believed", text: func(s *settings) *string { return &s.Proxies }},
 		{name: "log-level", usage: "debug, info, warn or error", preset: "info", text: func(s *settings) *string { return &s.LogLevel }},
 		{name: "log-format", usage: "text or json", preset: "text", text: func(s *settings) *string { return &s.LogFormat }},
+		{name: "trace-endpoint", usage: "URL of an OpenTelemetry collector (OTLP over HTTP) that gets traces, like http://localhost:4318 (default: none)", aliases: []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"}, text: func(s *settings) *string { return &s.Trace.Endpoint }},
+		{name: "trace-ratio", usage: "which part of all commands is traced, from 0 to 1, the same on every node", preset: "1", aliases: []string{"OTEL_TRACES_SAMPLER_ARG"}, text: func(s *settings) *string { return &s.Trace.Ratio }},
+		{name: "debug-listen", usage: "loopback address of Go's profiles, like 127.0.0.1:6060 (default: none)", text: func(s *settings) *string { return &s.DebugListen }},
 	}
 }
 
@@ -198,7 +210,7 @@ func configCommand(_ context.Context, args []string, std stdio) error {
 		if d.secret && v != "" {
 			v = "(set)"
 		}
-		fmt.Fprintf(std.out, "%-15s %-40s # %s\n", d.name, v, s.sources[d.name])
+		fmt.Fprintf(std.out, "%-18s %-40s # %s\n", d.name, v, s.sources[d.name])
 	}
 	return nil
 }

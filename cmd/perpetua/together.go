@@ -88,6 +88,9 @@ func (t *together) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, services.Close()) }()
 	t.settings.KafkaBrokers, t.settings.DatabaseURL = strings.Join(services.brokers, ","), services.databaseURL()
+	if t.settings.BlobURL, err = t.settings.blobURL(); err != nil { // one for all nodes, whose data folders are their own
+		return err
+	}
 	fresh, err := t.prepare(ctx)
 	if err != nil {
 		return err
@@ -209,7 +212,7 @@ func (t *together) environment(files []string, own ...string) []string {
 			continue
 		}
 		given := t.settings.sources[d.name] != "default"
-		if given || d.name == "kafka-brokers" || d.name == "database-url" || d.name == "master-key" {
+		if given || d.name == "kafka-brokers" || d.name == "database-url" || d.name == "blob-url" || d.name == "master-key" {
 			env = append(env, d.variable()+"="+d.value(t.settings))
 		}
 	}

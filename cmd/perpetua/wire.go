@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
@@ -35,7 +36,7 @@ func (n *node) wire() error {
 	if err != nil {
 		return err
 	}
-	e, err := web.New(web.Options{TrustedProxies: proxies, Logger: n.log.With("part", "http"), Metrics: n.metrics, ForwardKey: n.box.Derive("forward"), Quiet: n.quiet})
+	e, err := web.New(web.Options{TrustedProxies: proxies, Logger: n.log.With("part", "http"), Metrics: n.metrics, ForwardKey: n.box.Derive("forward"), Quiet: n.quiet, Tracer: n.tracer})
 	if err != nil {
 		return err
 	}
@@ -44,8 +45,10 @@ func (n *node) wire() error {
 	auth := web.NewAuth(tokens)
 
 	n.hub = live.New(live.Config{Follower: n.trading, Journal: trading.Rules().Journal(), Tokens: tokens,
-		Log: live.NewLog(n.client, trading.Rules(), 0), Logger: n.log.With("part", "live")})
+		Log: live.NewLog(n.client, trading.Rules(), 0), Logger: n.log.With("part", "live"), Seed: n.seeds[trading.Rules().Journal()]})
 	n.metrics.MustRegister(n.hub.Collectors()...)
+	n.metrics.MustRegister(newGauges(n))
+	n.hub.Trace(n.tracer)
 
 	if n.roles.api || n.roles.engine { // an owner answers what the others pass on to it
 		login.New(login.Options{Identity: identities, Box: n.box, Issuer: login.DefaultIssuer, Now: time.Now}).Register(e)
@@ -95,6 +98,10 @@ func (n *node) adminInterface(auth *web.Auth) admin.Config {
 	for i, fold := range []*follow.Fold{n.identity, n.trading} {
 		name := journalNames()[i]
 		tail := admin.NewTail(name, 0)
+		if seed := n.seeds[name]; seed != nil {
+			tail.Start(seed)
+		}
+		n.tails = append(n.tails, tail)
 		fold.Listen(tail.Observe)
 		c.Tails = append(c.Tails, tail)
 		c.Readers = append(c.Readers,
@@ -108,6 +115,25 @@ func (n *node) adminInterface(auth *web.Auth) admin.Config {
 type state struct {
 	Status   string            `json:"status"`
 	Journals map[string]string `json:"journals,omitempty"`
+	// LogAway says since when a journal's log can't be read, or not be written by this node, which owns it.
+	LogAway map[string]decide.Time `json:"log_away,omitempty"`
+}
+
+// logAway returns since when the log of each journal is out of reach, nothing where all are there.
+func (n *node) logAway(now time.Time) map[string]decide.Time {
+	away := make(map[string]decide.Time)
+	for _, name := range journalNames() {
+		since, lost := n.client.Contact(name).Lost(now)
+		if n.engine != nil {
+			if at, stalled := n.engine.Stalled(name, 0); stalled && (!lost || at.Before(since)) {
+				since, lost = at, true
+			}
+		}
+		if lost {
+			away[name] = decide.TimeOf(since)
+		}
+	}
+	return away
 }
 
 // healthz answers as long as the process lives.
@@ -121,6 +147,7 @@ func (n *node) readyz(c echo.Context) error {
 	for name, at := range map[string]journal.Position{"identity": n.identity.Position(), "trading": n.trading.Position()} {
 		s.Journals[name] = journal.LogPosition{Journal: name, Sequence: at.Sequence}.String()
 	}
+	s.LogAway = n.logAway(time.Now())
 	if !n.ready.Load() {
 		return c.JSON(http.StatusServiceUnavailable, s)
 	}

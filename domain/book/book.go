@@ -1,13 +1,16 @@
 // Package book is a limit order book: resting orders in price-time priority.
 //
 // Prices are in ticks, amounts in steps; both are positive. The book keeps order and sums and decides nothing: the
-// rules read it, and apply what they decided with Add, Remove and Resize.
+// rules read it, and apply what they decided with Add, Remove and Resize. Orders (see orders.go) finds them by code.
 //
 // It is built so that an operation costs the same whatever rests in it. Orders carry the links of their queue
 // themselves, and so do levels, which hang in a list from the best to the worst; a level is found by its price through
-// an index (see index.go). Canceling, filling and resting at a known price touch only neighbours; nothing is allocated
-// per order beyond the order itself.
+// an index (see index.go). Canceling, filling and resting at a known price touch only neighbours. Orders, levels and
+// the nodes of the index are used again: nothing is allocated as long as no more rests than ever before, and what a
+// book takes is bounded by the most that rested in it, at whatever prices.
 package book
+
+import "github.com/perpetua-exchange/perpetua/domain/decide"
 
 // Side is the side of the book that an order rests on.
 type Side uint8
@@ -30,15 +33,18 @@ func (s Side) Better(a, b int64) bool {
 }
 
 // Order is an order that may rest in a book, with what else its owner wants to know of it in Value. Price, Remaining
-// and Side are set before Add, and while it rests changed only through the book.
+// and Side are set before Add, and while it rests changed only through the book; Code is set by Orders. All that the
+// book itself looks at is in one line of the processor's cache.
 type Order[T any] struct {
+	Code      decide.ID
 	Price     int64
 	Remaining int64
-	prev      *Order[T] // towards the front of the queue
+	prev      **Order[T] // what leads to this order: the link of the one before it, or its level's front
 	next      *Order[T]
 	level     *Level[T]
-	Value     T
+	handle    uint32 // in Orders
 	Side      Side
+	Value     T
 }
 
 // Resting reports whether the order is in a book.
@@ -53,7 +59,8 @@ type Level[T any] struct {
 	Amount int64 // the sum of what remains of its orders
 	Orders int   // how many they are
 
-	front, back   *Order[T]
+	front         *Order[T]
+	back          **Order[T] // the link behind the last order
 	better, worse *Level[T]
 	handle        uint32
 }
@@ -67,13 +74,46 @@ func (l *Level[T]) Worse() *Level[T] { return l.worse }
 // Book holds the resting orders of one instrument. The zero Book is empty and ready for use.
 type Book[T any] struct {
 	sides  [2]side[T]
-	levels levels[T]
 	orders int
 }
 
 type side[T any] struct {
-	best  *Level[T]
-	index index
+	best   *Level[T]
+	index  index
+	levels levels[T]
+	// A level is at its price modulo the length, unless another one took the place since. Where levels stand close
+	// together, as around the best price, that finds all of them without a look into the index.
+	near []*Level[T]
+}
+
+const (
+	leastNear = 64
+	mostNear  = 1 << 16
+)
+
+// at returns the level at a price, or nil.
+func (s *side[T]) at(price int64) *Level[T] {
+	if s.best == nil {
+		return nil
+	}
+	if l := s.near[price&int64(len(s.near)-1)]; l != nil && l.Price == price {
+		return l
+	}
+	return s.levels.get(s.index.at(price))
+}
+
+// keep remembers where a level is.
+func (s *side[T]) keep(l *Level[T]) { s.near[l.Price&int64(len(s.near)-1)] = l }
+
+// widen makes room to remember where more levels are.
+func (s *side[T]) widen() {
+	if s.levels.taken <= len(s.near)/2 || len(s.near) == mostNear {
+		return
+	}
+	s.near = make([]*Level[T], max(leastNear, 2*len(s.near)))
+	for l := s.best; l != nil; l = l.worse {
+		s.keep(l)
+	}
 }
 
 // Len returns how many orders rest.
@@ -84,7 +124,7 @@ func (b *Book[T]) Best(s Side) *Level[T] { return b.sides[s].best }
 
 // Level returns the level at a price, or nil if nothing rests there.
 func (b *Book[T]) Level(s Side, price int64) *Level[T] {
-	return b.levels.get(b.sides[s].index.at(price))
+	return b.sides[s].at(price)
 }
 
 // Add puts an order behind all others at its price.
@@ -95,23 +135,17 @@ func (b *Book[T]) Add(o *Order[T]) {
 	s := &b.sides[o.Side]
 	l := s.best
 	if l == nil || l.Price != o.Price {
-		slot := s.index.slot(o.Price)
-		if *slot == 0 {
-			l = b.levels.make(o.Price)
-			*slot = l.handle
-			s.index.filled(o.Price)
+		if l = s.at(o.Price); l == nil {
+			l = s.levels.make(o.Price)
+			s.index.put(o.Price, l.handle)
+			s.widen()
+			s.keep(l)
 			b.link(s, o.Side, l)
-		} else {
-			l = b.levels.get(*slot)
 		}
 	}
 	o.level, o.prev, o.next = l, l.back, nil
-	if l.back == nil {
-		l.front = o
-	} else {
-		l.back.next = o
-	}
-	l.back = o
+	*l.back = o
+	l.back = &o.next
 	l.Amount += o.Remaining
 	l.Orders++
 	b.orders++
@@ -127,9 +161,9 @@ func (b *Book[T]) link(s *side[T], which Side, l *Level[T]) {
 		return
 	}
 	if which == Bid {
-		l.better = b.levels.get(s.index.above(l.Price))
+		l.better = s.levels.get(s.index.above(l.Price))
 	} else {
-		l.better = b.levels.get(s.index.below(l.Price))
+		l.better = s.levels.get(s.index.below(l.Price))
 	}
 	l.worse = l.better.worse
 	l.better.worse = l
@@ -144,16 +178,12 @@ func (b *Book[T]) Remove(o *Order[T]) {
 	if l == nil {
 		panic("book: an order that does not rest was removed")
 	}
-	if o.prev == nil {
-		l.front = o.next
-	} else {
-		o.prev.next = o.next
+	*o.prev = o.next
+	behind := &l.back
+	if o.next != nil {
+		behind = &o.next.prev
 	}
-	if o.next == nil {
-		l.back = o.prev
-	} else {
-		o.next.prev = o.prev
-	}
+	*behind = o.prev
 	o.level, o.prev, o.next = nil, nil, nil
 	l.Amount -= o.Remaining
 	l.Orders--
@@ -173,7 +203,7 @@ func (b *Book[T]) drop(s *side[T], l *Level[T]) {
 		l.worse.better = l.better
 	}
 	s.index.remove(l.Price)
-	b.levels.release(l)
+	s.levels.release(l)
 }
 
 // Resize sets what remains of a resting order, which keeps its place in the queue.
@@ -189,10 +219,11 @@ func (b *Book[T]) Resize(o *Order[T], remaining int64) {
 type levels[T any] struct {
 	blocks []*[levelBlock]Level[T]
 	used   uint32
+	taken  int
 	free   *Level[T] // linked by worse
 }
 
-const levelBlock = 256
+const levelBlock = 128
 
 func (p *levels[T]) get(handle uint32) *Level[T] {
 	if handle == 0 {
@@ -203,6 +234,7 @@ func (p *levels[T]) get(handle uint32) *Level[T] {
 }
 
 func (p *levels[T]) make(price int64) *Level[T] {
+	p.taken++
 	l := p.free
 	if l != nil {
 		p.free = l.worse
@@ -215,11 +247,12 @@ func (p *levels[T]) make(price int64) *Level[T] {
 		l = p.get(p.used)
 		l.handle = p.used
 	}
-	l.Price = price
+	l.Price, l.back = price, &l.front
 	return l
 }
 
 func (p *levels[T]) release(l *Level[T]) {
+	p.taken--
 	*l = Level[T]{handle: l.handle, worse: p.free}
 	p.free = l
 }

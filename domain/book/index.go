@@ -2,151 +2,224 @@ package book
 
 import "math/bits"
 
-// index finds price levels by price: a radix tree over the price's bits, six at a time, in which a node is one word
-// that says which of its 64 children exist and the children themselves. A price, its next lower and its next higher
-// neighbour are found in as many steps as the highest price has groups of six bits (four for prices below 16.7
-// million ticks), whatever the number of levels. Nodes refer to each other by their place in one slice, so that the
-// tree costs the garbage collector nothing.
+// index finds price levels by price: a radix tree over the price's bits, four at a time. A node that would have but one
+// child is left out, so there are fewer nodes than twice the levels, whatever the prices are, and a price, its next
+// lower and its next higher neighbour are found in no more steps than a price has groups of four bits, whatever the
+// number of levels. Where levels stand close together, they are found in one step: the lowest nodes, of sixteen prices
+// each, are remembered in a small table.
 //
-// Handles are what the tree finds; zero means none. Prices are not negative.
+// Nodes live in blocks and refer to each other by number, so that the tree costs the garbage collector nothing, and
+// none of it is ever copied. Handles are what the tree finds; zero means none. Prices are not negative.
 type index struct {
-	nodes  []node // place 0 is not used: zero means none
-	free   []uint32
+	blocks []*[nodeBlock]node
+	used   uint32
+	free   uint32 // the first node to be used again, linked by child 0
 	root   uint32
-	height int // how many groups of six bits the root covers
-	// The node that holds the prices hotKey × 64 … hotKey × 64 + 63, where the last level was added.
-	hot    uint32
-	hotKey int64
+	leaves int
+	recent []uint32 // the node of prices 16 × k … 16 × k + 15 is at place k modulo the length, if it is there
 }
 
+// node is a node of the tree. All prices under it have the same bits above those of its shift.
 type node struct {
-	set   uint64     // bit i: child i exists
-	child [64]uint32 // nodes, or handles at the lowest level
+	prefix int64 // those bits; -1 for a node that is not in use
+	child  [16]uint32
+	set    uint16 // bit i: child i exists
+	shift  uint8  // of the bits that choose the child; 0 for the lowest nodes, whose children are handles
 }
 
-const maxHeight = 11 // 66 bits, more than a price has
+const (
+	nodeBlock  = 64
+	digit      = 4 // bits
+	mostRecent = 4096
+)
+
+func (n *node) covers(price int64) bool { return price>>n.shift>>digit == n.prefix }
+func (n *node) place(price int64) int64 { return price >> n.shift & 15 }
+
+func (x *index) node(number uint32) *node {
+	number--
+	return &x.blocks[number/nodeBlock][number%nodeBlock]
+}
 
 // at returns the handle stored at price.
 func (x *index) at(price int64) uint32 {
-	if x.height == 0 || !x.covers(price) {
-		return 0
+	if n := x.lowest(price); n != nil {
+		return n.child[price&15]
 	}
-	n := x.root
-	for shift := 6 * (x.height - 1); shift > 0; shift -= 6 {
-		if n = x.nodes[n].child[price>>shift&63]; n == 0 {
-			return 0
+	return 0
+}
+
+// lowest returns the lowest node that covers the price, or nil.
+func (x *index) lowest(price int64) *node {
+	number := x.root
+	if number == 0 {
+		return nil
+	}
+	if recent := *x.remembered(price >> digit); recent != 0 {
+		if n := x.node(recent); n.prefix == price>>digit && n.shift == 0 {
+			return n
 		}
 	}
-	return x.nodes[n].child[price&63]
-}
-
-// slot returns the place of the handle at price, so that the caller can fill it, making the nodes on the way.
-// The caller calls filled if it does.
-func (x *index) slot(price int64) *uint32 {
-	if x.hot != 0 && x.hotKey == price>>6 {
-		return &x.nodes[x.hot].child[price&63]
-	}
-	for x.height == 0 || !x.covers(price) {
-		x.grow()
-	}
-	n := x.root
-	for shift := 6 * (x.height - 1); shift > 0; shift -= 6 {
-		i := price >> shift & 63
-		next := x.nodes[n].child[i]
-		if next == 0 {
-			next = x.make()
-			x.nodes[n].child[i] = next
-			x.nodes[n].set |= 1 << i
+	for number != 0 {
+		n := x.node(number)
+		if !n.covers(price) {
+			return nil
 		}
-		n = next
+		if n.shift == 0 {
+			return n
+		}
+		number = n.child[n.place(price)]
 	}
-	x.hot, x.hotKey = n, price>>6
-	return &x.nodes[n].child[price&63]
+	return nil
 }
 
-// filled marks the slot that was just asked for as taken.
-func (x *index) filled(price int64) { x.nodes[x.hot].set |= 1 << (price & 63) }
+// remembered is where the lowest node with a prefix is remembered.
+func (x *index) remembered(prefix int64) *uint32 { return &x.recent[prefix&int64(len(x.recent)-1)] }
 
-// covers reports whether the tree is high enough for the price.
-func (x *index) covers(price int64) bool { return price>>(6*x.height) == 0 }
-
-func (x *index) grow() {
-	top := x.make()
-	if x.root != 0 {
-		x.nodes[top].child[0] = x.root
-		x.nodes[top].set = 1
-	}
-	x.root = top
-	x.height++
-}
-
-func (x *index) make() uint32 {
-	if len(x.free) > 0 {
-		n := x.free[len(x.free)-1]
-		x.free = x.free[:len(x.free)-1]
-		return n
-	}
-	if len(x.nodes) == 0 {
-		x.nodes = append(x.nodes, node{})
-	}
-	x.nodes = append(x.nodes, node{})
-	return uint32(len(x.nodes) - 1)
-}
-
-// remove empties the slot at price, and frees the nodes that become empty.
-func (x *index) remove(price int64) {
-	var path [maxHeight]uint32
-	n := x.root
-	for h := x.height - 1; h > 0; h-- {
-		path[h] = n
-		n = x.nodes[n].child[price>>(6*h)&63]
-	}
-	path[0] = n
-	for h := 0; h < x.height; h++ {
-		at := &x.nodes[path[h]]
-		i := price >> (6 * h) & 63
-		at.child[i] = 0
-		at.set &^= 1 << i
-		if at.set != 0 || h == x.height-1 {
+// put stores a handle at a price that has none.
+func (x *index) put(price int64, handle uint32) {
+	var parent *node
+	link := &x.root
+	for *link != 0 {
+		n := x.node(*link)
+		if !n.covers(price) {
+			x.fork(link, n, price, handle)
 			return
 		}
-		if path[h] == x.hot {
-			x.hot = 0
+		parent, link = n, &n.child[n.place(price)]
+		if n.shift == 0 {
+			*link = handle
+			n.set |= 1 << n.place(price)
+			return
 		}
-		x.free = append(x.free, path[h])
+	}
+	*link = x.leaf(price, handle)
+	if parent != nil {
+		parent.set |= 1 << parent.place(price)
 	}
 }
 
-// below returns the handle of the highest price under the given one.
+// fork puts a node with two children in place of one that does not cover the price: that one, and a new lowest node.
+func (x *index) fork(link *uint32, n *node, price int64, handle uint32) {
+	other := n.prefix << digit << n.shift // a price that it covers
+	shift := uint8(bits.Len64(uint64(price^other))-1) / digit * digit
+	number := x.make(price>>shift>>digit, shift)
+	fork := x.node(number)
+	fork.child[fork.place(other)] = *link
+	fork.child[fork.place(price)] = x.leaf(price, handle)
+	fork.set = 1<<fork.place(other) | 1<<fork.place(price)
+	*link = number
+}
+
+// leaf makes the lowest node of a price.
+func (x *index) leaf(price int64, handle uint32) uint32 {
+	number := x.make(price>>digit, 0)
+	n := x.node(number)
+	n.child[price&15] = handle
+	n.set = 1 << (price & 15)
+	x.leaves++
+	if x.leaves > len(x.recent) && len(x.recent) < mostRecent {
+		x.recent = make([]uint32, max(16, 2*len(x.recent)))
+		for old := uint32(1); old < x.used; old++ {
+			if n := x.node(old); n.prefix >= 0 && n.shift == 0 {
+				*x.remembered(n.prefix) = old
+			}
+		}
+	}
+	*x.remembered(price >> digit) = number
+	return number
+}
+
+func (x *index) make(prefix int64, shift uint8) uint32 {
+	number := x.free
+	if number != 0 {
+		x.free = x.node(number).child[0]
+	} else {
+		if x.used%nodeBlock == 0 {
+			x.blocks = append(x.blocks, new([nodeBlock]node))
+		}
+		x.used++
+		number = x.used
+	}
+	*x.node(number) = node{prefix: prefix, shift: shift}
+	return number
+}
+
+func (x *index) release(number uint32) {
+	*x.node(number) = node{prefix: -1, child: [16]uint32{x.free}}
+	x.free = number
+}
+
+// remove empties the place of a price that has a handle. A node that becomes empty goes, and so does one that is left
+// with one child, which takes its place.
+func (x *index) remove(price int64) {
+	n := x.lowest(price)
+	n.child[price&15] = 0
+	n.set &^= 1 << (price & 15)
+	if n.set != 0 {
+		return
+	}
+	var above *uint32 // what leads to the node above
+	link := &x.root
+	for n = x.node(*link); n.shift != 0; n = x.node(*link) {
+		above, link = link, &n.child[n.place(price)]
+	}
+	x.leaves--
+	x.release(*link)
+	*link = 0
+	if above == nil {
+		return
+	}
+	number := *above
+	n = x.node(number)
+	n.set &^= 1 << n.place(price)
+	if n.set&(n.set-1) == 0 {
+		*above = n.child[bits.TrailingZeros16(n.set)]
+		x.release(number)
+	}
+}
+
+// below returns the handle of the highest price under the given one, which has a handle itself.
 func (x *index) below(price int64) uint32 {
-	return x.beside(price, func(set uint64, i int64) uint64 { return set & (1<<i - 1) }, func(set uint64) int { return 63 - bits.LeadingZeros64(set) })
-}
-
-// above returns the handle of the lowest price over the given one.
-func (x *index) above(price int64) uint32 {
-	return x.beside(price, func(set uint64, i int64) uint64 { return set &^ (2<<i - 1) }, bits.TrailingZeros64)
-}
-
-// beside goes down towards price, remembers the last turning where there was something on the wanted side, and from
-// there takes the nearest.
-func (x *index) beside(price int64, side func(set uint64, i int64) uint64, nearest func(set uint64) int) uint32 {
-	var turn uint32
-	var turnHeight int
-	var turnSet uint64
-	n := x.root
-	for h := x.height - 1; h >= 0 && n != 0; h-- {
-		i := price >> (6 * h) & 63
-		if set := side(x.nodes[n].set, i); set != 0 {
-			turn, turnHeight, turnSet = n, h, set
+	last := func(set uint16) int { return 15 - bits.LeadingZeros16(set) }
+	n := x.lowest(price)
+	set := n.set & (1<<n.place(price) - 1)
+	if set == 0 { // the nearest node on the way down that has something on the lower side of it
+		var turn *node
+		for at := x.node(x.root); at != n; at = x.node(at.child[at.place(price)]) {
+			if lower := at.set & (1<<at.place(price) - 1); lower != 0 {
+				turn, set = at, lower
+			}
 		}
-		n = x.nodes[n].child[i]
+		n = turn
 	}
-	if turn == 0 {
+	return x.follow(n, set, last)
+}
+
+// above returns the handle of the lowest price over the given one, which has a handle itself.
+func (x *index) above(price int64) uint32 {
+	n := x.lowest(price)
+	set := n.set &^ (2<<n.place(price) - 1)
+	if set == 0 {
+		var turn *node
+		for at := x.node(x.root); at != n; at = x.node(at.child[at.place(price)]) {
+			if higher := at.set &^ (2<<at.place(price) - 1); higher != 0 {
+				turn, set = at, higher
+			}
+		}
+		n = turn
+	}
+	return x.follow(n, set, bits.TrailingZeros16)
+}
+
+// follow goes down from a node by the nearest of its children.
+func (x *index) follow(n *node, set uint16, nearest func(set uint16) int) uint32 {
+	if n == nil {
 		return 0
 	}
-	n = x.nodes[turn].child[nearest(turnSet)]
-	for h := turnHeight - 1; h >= 0; h-- {
-		n = x.nodes[n].child[nearest(x.nodes[n].set)]
+	for n.shift != 0 {
+		n = x.node(n.child[nearest(set)])
+		set = n.set
 	}
-	return n
+	return n.child[nearest(set)]
 }

@@ -1,10 +1,14 @@
-package codec
+package codec_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 )
 
@@ -16,18 +20,18 @@ func FuzzString(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		want, err := json.Marshal(s)
-		w := Writer{Bytes: []byte("x")}
+		w := codec.Writer{Bytes: []byte("x")}
 		w.String(s)
 		if (w.Err == nil) != (err == nil) || err == nil && string(w.Bytes) != "x"+string(want) {
 			t.Fatalf("%q is written as %s (%v) and not as %s (%v)", s, w.Bytes, w.Err, want, err)
 		}
-		r := NewReader(want)
+		r := codec.NewReader(want)
 		if got := r.String(); r.Done() && got != s {
 			t.Fatalf("%s is read as %q", want, got)
 		}
 		var generic string
 		err = json.Unmarshal([]byte(s), &generic)
-		r = NewReader([]byte(s))
+		r = codec.NewReader([]byte(s))
 		if got := r.String(); r.Done() && (err != nil || got != generic) {
 			t.Fatalf("%s is read as %q, and not as %q (%v)", s, got, generic, err)
 		}
@@ -37,18 +41,18 @@ func FuzzString(f *testing.F) {
 func TestFailureStays(t *testing.T) {
 	for _, text := range []string{``, `{`, `{"a":1}`, `{"a":"1"`, `{"a":"1"}x`, `{"a":"x"}`, `{"a":"\u0031"}`, `{"a":"1`, `{"b":"1"}`} {
 		var d fixed.Decimal
-		r := NewReader([]byte(text))
+		r := codec.NewReader([]byte(text))
 		r.Raw(`{"a":`)
-		ReadText(&r, &d)
+		codec.ReadText(&r, &d)
 		r.Raw(`}`)
 		if r.Done() {
 			t.Errorf("%s is read", text)
 		}
 	}
 	var d fixed.Decimal
-	r := NewReader([]byte(`{"a":"1.50","b":false}`))
+	r := codec.NewReader([]byte(`{"a":"1.50","b":false}`))
 	r.Raw(`{"a":`)
-	ReadText(&r, &d)
+	codec.ReadText(&r, &d)
 	r.Raw(`,"b":`)
 	if b := r.Bool(); b || r.Failed() || r.Done() {
 		t.Error("not read to the brace")
@@ -56,5 +60,68 @@ func TestFailureStays(t *testing.T) {
 	r.Raw(`}`)
 	if !r.Done() || d != (fixed.Decimal{Coef: 150, Scale: 2}) {
 		t.Errorf("read %v", d)
+	}
+}
+
+// FuzzNumber holds what is read in quotes against what reads itself: whatever is read must be the same, and what is not
+// read must be refused, or be too long or written in another way.
+func FuzzNumber(f *testing.F) {
+	for _, s := range []string{"", "0", "-0", "1", "-1", "0.10", "-0.5", ".5", "5.", "00", "01", "1.2.3", "123456789012345678", "1234567890123456789",
+		"-999999999999999999", "0.000000000000000001", "1e5", "+1", "1.123456789", "2026-03-31T08:00:00.000001Z", "01020304-0506-0708-090a-0b0c0d0e0f10"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		check := func(what string, read func(*codec.Reader), same func() bool, text func() error) {
+			r := codec.NewReader([]byte(`"` + s + `"`))
+			read(&r)
+			if done, err := r.Done(), text(); done && (err != nil || !same()) {
+				t.Fatalf("%q is read as another %s (%v)", s, what, err)
+			} else if !done && err == nil && len(s) < 18 {
+				t.Fatalf("%q is not read as a %s", s, what)
+			}
+		}
+		var d, wantD fixed.Decimal
+		check("decimal", d.ReadJSON, func() bool { return d == wantD }, func() error { return wantD.UnmarshalText([]byte(s)) })
+		var m, wantM fixed.Money
+		check("amount of money", m.ReadJSON, func() bool { return m == wantM }, func() error { return wantM.UnmarshalText([]byte(s)) })
+		var at, wantAt decide.Time
+		check("time", at.ReadJSON, func() bool { return at == wantAt }, func() error { return wantAt.UnmarshalText([]byte(s)) })
+		var id, wantID decide.ID
+		check("id", id.ReadJSON, func() bool { return id == wantID }, func() error { return wantID.UnmarshalText([]byte(s)) })
+	})
+}
+
+func TestATimeIsReadOnce(t *testing.T) {
+	const one, two = `"2026-03-31T08:00:00.000001Z"`, `"2026-03-31T08:00:00.000002Z"`
+	nothing := `"` + string(make([]byte, 27)) + `"`
+	var a, b, c decide.Time
+	r := codec.NewReader([]byte(one + one + two + nothing))
+	for _, to := range []*decide.Time{&a, &b, &c} {
+		to.ReadJSON(&r)
+	}
+	if r.Failed() || a != b || c != a+1 {
+		t.Errorf("%v %v %v", a, b, c)
+	}
+	if a.ReadJSON(&r); !r.Failed() {
+		t.Error("27 zero bytes are a time")
+	}
+	r = codec.NewReader([]byte(nothing))
+	if a.ReadJSON(&r); !r.Failed() {
+		t.Error("27 zero bytes are a time, at first")
+	}
+}
+
+func TestWords(t *testing.T) {
+	var words codec.Words
+	var r codec.Reader
+	for i := range 20_000 {
+		for _, s := range []string{"", "a", fmt.Sprint("customer ", i%7), fmt.Sprint(i), strings.Repeat("long", 20)} {
+			text := []byte(`"` + s + `"`)
+			r.Reset(text, &words)
+			got := r.String()
+			if clear(text); got != s || !r.Done() {
+				t.Fatalf("%q is read as %q", s, got)
+			}
+		}
 	}
 }

@@ -3,6 +3,8 @@ package decide
 import (
 	"errors"
 	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/codec"
 )
 
 // Time is an instant in microseconds since 1970-01-01 UTC. Its text form is always
@@ -38,6 +40,9 @@ func (t Time) Std() time.Time { return time.UnixMicro(int64(t)).UTC() }
 
 // IsZero reports whether t is none.
 func (t Time) IsZero() bool { return t == 0 }
+
+// Canonical reports whether t is read as it is written: it lies in the years 1970 to 9999.
+func (t Time) Canonical() bool { return t >= 0 && t < year10000 }
 
 // String returns the text form.
 func (t Time) String() string { return t.Std().Format(TimeLayout) }
@@ -111,22 +116,32 @@ func (t *Time) UnmarshalText(b []byte) error {
 	return nil
 }
 
+// ReadJSON reads what AppendText wrote of a time in the years from 1970, in quotes.
+func (t *Time) ReadJSON(r *codec.Reader) { *t = Time(r.Moment(moment)) }
+
+func moment(b []byte) (int64, bool) {
+	t, ok := written(b)
+	return int64(t), ok
+}
+
 // written reads what AppendText writes by itself: the years from 1970. For everything else, what is wrong included, ok
 // is false.
 func written(b []byte) (t Time, ok bool) {
-	number := func(from, width int) int64 {
+	if len(b) != len(TimeLayout) || b[4] != '-' || b[7] != '-' || b[10] != 'T' || b[13] != ':' || b[16] != ':' || b[19] != '.' || b[26] != 'Z' {
+		return 0, false
+	}
+	bad := false
+	number := func(from, to int) int64 {
 		n := int64(0)
-		for _, c := range b[from : from+width] {
-			if c < '0' || c > '9' {
-				return -1
-			}
+		for _, c := range b[from:to] {
+			bad = bad || c-'0' > 9
 			n = n*10 + int64(c-'0')
 		}
 		return n
 	}
-	year, month, day := number(0, 4), number(5, 2), number(8, 2)
-	hour, minute, second, fraction := number(11, 2), number(14, 2), number(17, 2), number(20, 6)
-	if year < 1970 || month < 1 || month > 12 || day < 1 || hour < 0 || minute < 0 || second < 0 || fraction < 0 {
+	year, month, day := number(0, 4), number(5, 7), number(8, 10)
+	hour, minute, second, fraction := number(11, 13), number(14, 16), number(17, 19), number(20, 26)
+	if bad || year < 1970 || month < 1 || month > 12 || day < 1 || day > daysOf(year, month) || hour > 23 || minute > 59 || second > 59 {
 		return 0, false
 	}
 	if month <= 2 {
@@ -135,9 +150,19 @@ func written(b []byte) (t Time, ok bool) {
 	yearOfEra := year % 400
 	dayOfYear := (153*((month+9)%12)+2)/5 + day - 1
 	days := year/400*146_097 + yearOfEra*365 + yearOfEra/4 - yearOfEra/100 + dayOfYear - 719_468
-	t = Time(days)*Day + Time(hour)*Hour + Time(minute)*Minute + Time(second)*Second + Time(fraction)
-	// The 31st of a month of 30 days, the 25th hour and wrong letters in between all print otherwise.
-	var again [len(TimeLayout)]byte
-	text, _ := t.AppendText(again[:0])
-	return t, string(text) == string(b)
+	return Time(days)*Day + Time(hour)*Hour + Time(minute)*Minute + Time(second)*Second + Time(fraction), true
+}
+
+// daysOf returns how many days a month has.
+func daysOf(year, month int64) int64 {
+	switch month {
+	case 4, 6, 9, 11:
+		return 30
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	}
+	return 31
 }

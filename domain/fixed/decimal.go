@@ -1,6 +1,10 @@
 package fixed
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/perpetua-exchange/perpetua/domain/codec"
+)
 
 // Decimal is the exact number Coef × 10^-Scale. It carries its own printed precision: "65000.10" is {6500010, 2} and
 // prints so again. The zero Decimal stands for an absent price or amount wherever one may be absent.
@@ -23,6 +27,12 @@ func ParseDecimal(s string) (Decimal, error) {
 
 // IsZero reports whether the number is zero, in whatever precision. It makes omitzero leave out absent fields.
 func (d Decimal) IsZero() bool { return d.Coef == 0 }
+
+// Readable reports whether d is read as it is written.
+func (d Decimal) Readable() bool { return int(d.Scale) < len(pow10) }
+
+// Canonical is Readable for a field that is left out when it is zero.
+func (d Decimal) Canonical() bool { return d.Readable() && (d.Coef != 0 || d.Scale == 0) }
 
 // Sign returns -1, 0 or 1.
 func (d Decimal) Sign() int { return cmp.Compare(d.Coef, 0) }
@@ -115,4 +125,10 @@ func (d *Decimal) UnmarshalText(b []byte) error {
 	}
 	*d = Decimal{coef, uint8(scale)}
 	return nil
+}
+
+// ReadJSON reads what AppendText wrote, in quotes, if it is of no more than 18 digits.
+func (d *Decimal) ReadJSON(r *codec.Reader) {
+	coef, scale := r.Number()
+	*d = Decimal{coef, uint8(scale)}
 }

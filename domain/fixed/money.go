@@ -1,5 +1,7 @@
 package fixed
 
+import "github.com/perpetua-exchange/perpetua/domain/codec"
+
 // Money is an amount of a currency in units of 10⁻⁸. Its text form has no trailing zeros: "100", "-0.5".
 type Money int64
 
@@ -91,4 +93,18 @@ func (m *Money) UnmarshalText(b []byte) error {
 	}
 	*m = Money(n)
 	return nil
+}
+
+// ReadJSON reads what AppendText wrote, in quotes, if it is of no more than 18 digits.
+func (m *Money) ReadJSON(r *codec.Reader) {
+	coef, scale := r.Number()
+	if scale > moneyScale {
+		r.Fail()
+		return
+	}
+	n, ok := MulInt64(coef, pow10[moneyScale-scale])
+	if !ok {
+		r.Fail()
+	}
+	*m = Money(n)
 }

@@ -52,13 +52,14 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 			if _, known := s.brokers[e.Broker.Broker]; !known {
 				s.brokerOrder = append(s.brokerOrder, e.Broker.Broker)
 			}
-			s.brokers[e.Broker.Broker] = &e.Broker
+			broker := e.Broker // the state shares nothing with events, which others read at the same time
+			s.brokers[broker.Broker] = &broker
 		case *UserRegistered:
-			s.setUser(&e.User)
+			s.setUser(e.User.clone())
 		case *UserChanged:
-			s.setUser(&e.User)
+			s.setUser(e.User.clone())
 		case *SigningKeyAdded:
-			s.setKey(&e.SigningKey)
+			s.setKey(e.SigningKey.clone())
 		case *SigningKeyRetired:
 			if k, known := s.Key(e.KID); known {
 				retired := *k

@@ -46,6 +46,16 @@ type User struct {
 	Updated      decide.Time `json:"updated"`
 }
 
+func (u *User) clone() *User {
+	c := *u
+	c.Scopes, c.PasswordHash = slices.Clone(u.Scopes), slices.Clone(u.PasswordHash)
+	if u.RateLimit != nil {
+		limit := *u.RateLimit
+		c.RateLimit = &limit
+	}
+	return &c
+}
+
 // Has reports whether the user has the scope.
 func (u *User) Has(scope string) bool { return slices.Contains(u.Scopes, scope) }
 
@@ -65,4 +75,10 @@ type SigningKey struct {
 	Private Sealed      `json:"private"` // the 32-byte seed, sealed with the kid as owner
 	Created decide.Time `json:"created"`
 	Retired decide.Time `json:"retired,omitzero"`
+}
+
+func (k *SigningKey) clone() *SigningKey {
+	c := *k
+	c.Public, c.Private = slices.Clone(k.Public), slices.Clone(k.Private)
+	return &c
 }

@@ -43,7 +43,7 @@ func (p *Posting) WriteJSON(w *codec.Writer) {
 func (p *Posting) ReadJSON(r *codec.Reader) {
 	r.Raw(`{`)
 	if r.Try(`"code":`) {
-		codec.ReadText(r, &p.Code)
+		p.Code.ReadJSON(r)
 		r.Raw(`,`)
 	}
 	if r.Try(`"account":`) {
@@ -63,14 +63,14 @@ func (p *Posting) ReadJSON(r *codec.Reader) {
 		p.Currency = string(b)
 	}
 	r.Raw(`,"amount":`)
-	codec.ReadText(r, &p.Amount)
+	p.Amount.ReadJSON(r)
 	r.Raw(`,"balance":`)
-	codec.ReadText(r, &p.Balance)
+	p.Balance.ReadJSON(r)
 	if r.Try(`,"symbol":`) {
 		p.Symbol = r.String()
 	}
 	if r.Try(`,"order_code":`) {
-		codec.ReadText(r, &p.OrderCode)
+		p.OrderCode.ReadJSON(r)
 	}
 	r.Raw(`}`)
 }

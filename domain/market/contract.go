@@ -1,6 +1,8 @@
 package market
 
 import (
+	"slices"
+
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 )
 
@@ -40,6 +42,7 @@ type bracket struct {
 
 // NewContract prepares an instrument that Check accepts; one that it does not is a broken invariant and panics.
 func NewContract(i Instrument) *Contract {
+	i.Tiers = slices.Clone(i.Tiers) // what the instrument came with is read by others
 	c := &Contract{Instrument: i}
 	tick, step, size := i.PriceTick.Trim(), i.AmountStep.Trim(), i.ContractSize.Trim()
 	unit, ok := unitOf(tick, step, size)

@@ -1,6 +1,9 @@
 package order
 
-import "github.com/perpetua-exchange/perpetua/domain/codec"
+import (
+	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+)
 
 // AppendJSON appends the order's JSON form, which is the generic encoder's.
 func (o *Order) AppendJSON(b []byte) ([]byte, error) {
@@ -62,6 +65,16 @@ func (o *Order) AppendJSON(b []byte) ([]byte, error) {
 	return w.Bytes, w.Err
 }
 
+// Canonical implements decide.Canonical for the events of orders, whose data is an order.
+func (o *Order) Canonical() bool {
+	for _, d := range [...]fixed.Decimal{o.LimitPrice, o.TriggerPrice, o.StopLossPrice, o.TakeProfitPrice, o.AverageFillPrice} {
+		if !d.Canonical() {
+			return false
+		}
+	}
+	return o.Amount.Readable() && o.FilledAmount.Readable() && o.ExpireTime.Canonical() && o.Created.Canonical() && o.Updated.Canonical()
+}
+
 func (o *Order) appendTrigger(w *codec.Writer) {
 	if !o.TriggerPrice.IsZero() {
 		w.Raw(`,"trigger_price":`)
@@ -85,8 +98,14 @@ func (o *Order) appendTrigger(w *codec.Writer) {
 // the generic decoder has the last word.
 func (o *Order) ParseJSON(b []byte) bool {
 	r := codec.NewReader(b)
+	o.ReadJSON(&r)
+	return r.Done()
+}
+
+// ReadJSON is ParseJSON in the midst of other things. It implements decide.Reading.
+func (o *Order) ReadJSON(r *codec.Reader) {
 	r.Raw(`{"code":`)
-	codec.ReadText(&r, &o.Code)
+	o.Code.ReadJSON(r)
 	r.Raw(`,"customer_code":`)
 	o.CustomerCode = r.String()
 	r.Raw(`,"broker":`)
@@ -100,25 +119,25 @@ func (o *Order) ParseJSON(b []byte) bool {
 	r.Raw(`,"status":`)
 	o.Status = statusOf(r.Quoted())
 	r.Raw(`,"amount":`)
-	codec.ReadText(&r, &o.Amount)
+	o.Amount.ReadJSON(r)
 	r.Raw(`,"filled_amount":`)
-	codec.ReadText(&r, &o.FilledAmount)
+	o.FilledAmount.ReadJSON(r)
 	if r.Try(`,"cash_amount":`) {
-		codec.ReadText(&r, &o.CashAmount)
+		o.CashAmount.ReadJSON(r)
 	}
 	r.Raw(`,"filled_quote":`)
-	codec.ReadText(&r, &o.FilledQuote)
+	o.FilledQuote.ReadJSON(r)
 	if r.Try(`,"limit_price":`) {
-		codec.ReadText(&r, &o.LimitPrice)
+		o.LimitPrice.ReadJSON(r)
 	}
-	o.parseTrigger(&r)
+	o.parseTrigger(r)
 	if r.Try(`,"average_fill_price":`) {
-		codec.ReadText(&r, &o.AverageFillPrice)
+		o.AverageFillPrice.ReadJSON(r)
 	}
 	r.Raw(`,"time_in_force":`)
 	o.TimeInForce = timeInForceOf(r.Quoted())
 	if r.Try(`,"expire_time":`) {
-		codec.ReadText(&r, &o.ExpireTime)
+		o.ExpireTime.ReadJSON(r)
 	}
 	r.Raw(`,"post_only":`)
 	o.PostOnly = r.Bool()
@@ -130,22 +149,21 @@ func (o *Order) ParseJSON(b []byte) bool {
 		o.Reason = Reason(r.String())
 	}
 	r.Raw(`,"created":`)
-	codec.ReadText(&r, &o.Created)
+	o.Created.ReadJSON(r)
 	r.Raw(`,"updated":`)
-	codec.ReadText(&r, &o.Updated)
+	o.Updated.ReadJSON(r)
 	r.Raw(`}`)
-	return r.Done()
 }
 
 func (o *Order) parseTrigger(r *codec.Reader) {
 	if r.Try(`,"trigger_price":`) {
-		codec.ReadText(r, &o.TriggerPrice)
+		o.TriggerPrice.ReadJSON(r)
 	}
 	if r.Try(`,"stop_loss_price":`) {
-		codec.ReadText(r, &o.StopLossPrice)
+		o.StopLossPrice.ReadJSON(r)
 	}
 	if r.Try(`,"take_profit_price":`) {
-		codec.ReadText(r, &o.TakeProfitPrice)
+		o.TakeProfitPrice.ReadJSON(r)
 	}
 	if r.Try(`,"trigger_price_type":`) {
 		o.TriggerPriceType = TriggerPriceType(r.String())

@@ -118,7 +118,7 @@ func (s *State) liveOrder(at decide.Stamp, actor decide.Actor, customer string, 
 	if err != nil {
 		return nil, err
 	}
-	o := s.orders[code]
+	o := s.orders.Get(code)
 	if o == nil && s.recent.has(code, a) {
 		return nil, decide.Refuse(decide.Conflict, "ORDER_NOT_LIVE", "the order is final")
 	}

@@ -20,7 +20,7 @@ func (s *State) cancelOrder(at decide.Stamp, c decide.Command, ask *CancelOrder)
 func ended(o *resting, at decide.Stamp, status order.Status, reason order.Reason) decide.Event {
 	t := termsOf(o)
 	t.status, t.reason, t.updated = status, reason, at.Time
-	return orderEvent(paint(o, o.Price, t), false)
+	return orderEvent(o, o.Price, t, false)
 }
 
 // cancelAll decides the end of all of a customer's live orders, as many as fit the record.
@@ -81,11 +81,8 @@ func (w *sweep) end(at decide.Stamp, events []decide.Event, n int) (after []deci
 
 // finished is the event that ends a sweep.
 func (w *sweep) finished(canceled int) decide.Event {
-	e := &SweepFinished{Kind: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(), Symbol: w.onSymbol(), Canceled: canceled}
-	if w.taker != nil {
-		e.OrderCode = w.taker.Value.code
-	}
-	return e
+	return &SweepFinished{Kind: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(), Symbol: w.onSymbol(),
+		OrderCode: w.order, Canceled: canceled}
 }
 
 func (w *sweep) customer() string {

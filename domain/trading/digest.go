@@ -29,7 +29,7 @@ func (s *State) dump(w io.Writer) {
 			for l := i.book.Best(side); l != nil; l = l.Worse() {
 				fmt.Fprintf(w, "level %d %d %d %d:", side, l.Price, l.Amount, l.Orders)
 				for o := l.Front(); o != nil; o = o.Next() {
-					fmt.Fprintf(w, " %s", o.Value.code)
+					fmt.Fprintf(w, " %s", o.Code)
 				}
 				fmt.Fprintln(w)
 			}
@@ -57,7 +57,11 @@ func (s *State) dump(w io.Writer) {
 	for _, source := range slices.Sorted(maps.Keys(s.sources)) {
 		fmt.Fprintf(w, "source %s %+v\n", source, s.sources[source])
 	}
-	fmt.Fprintf(w, "recent %d %v\n", s.recent.next, s.recent.ring)
+	fmt.Fprintf(w, "recent %d", s.recent.next)
+	for _, o := range s.recent.ring {
+		fmt.Fprintf(w, " %s of %s", o.code, o.owner.code)
+	}
+	fmt.Fprintln(w)
 }
 
 func (a *account) dump(w io.Writer) {
@@ -68,7 +72,7 @@ func (a *account) dump(w io.Writer) {
 		fmt.Fprintf(w, "holding %s %d %d %d %d leverage %d fees %t %d %d %s reduce-only", h.instrument.contract.Symbol, h.size, h.cost,
 			h.bids, h.asks, h.leverage, h.ownFees, maker, taker, h.updated)
 		for _, o := range h.reduceOnly {
-			fmt.Fprintf(w, " %s", o.Value.code)
+			fmt.Fprintf(w, " %s", o.Code)
 		}
 		fmt.Fprintln(w)
 	}

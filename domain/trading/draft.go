@@ -124,8 +124,12 @@ func (d *draft) touch(o *resting) *change {
 	return c
 }
 
-// end closes a resting order that did not trade in the draft.
+// end closes a resting order that did not trade in the draft. A quiet walk, which meets every order once, has no need to
+// remember it but for what cuts may look at.
 func (d *draft) end(o *resting, status order.Status, reason order.Reason) {
+	if d.quiet && !o.Value.reduceOnly {
+		return
+	}
 	if d.changed.get(o) == nil {
 		d.others++
 	}
@@ -137,7 +141,7 @@ func (d *draft) end(o *resting, status order.Status, reason order.Reason) {
 func (d *draft) write() {
 	for _, c := range d.touched {
 		if !c.written {
-			d.events = append(d.events, orderEvent(paint(c.order, c.order.Price, c.terms), c.amended))
+			d.events = append(d.events, orderEvent(c.order, c.order.Price, c.terms, c.amended))
 			c.written = true
 		}
 	}

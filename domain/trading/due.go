@@ -85,11 +85,11 @@ func (s *State) stepMassCancel(at decide.Stamp, n int) decide.Decision {
 // on all of its fills; and for what is past its time it counts when it began, so that what was judged is what is done.
 func (s *State) stepTaker(at decide.Stamp, single bool) decide.Decision {
 	w := s.running
-	o := w.taker
-	d := s.newDraft(at, o.Value.holding.instrument)
+	o := s.orders.Get(w.order)
+	d := s.newDraft(at, w.symbol)
 	d.now = w.started
 	d.events = append(d.events, &Step{Work: workSweep})
-	if s.orders[o.Value.code] != o { // it was canceled while the work was set aside
+	if o == nil { // it was canceled while the work was set aside
 		return decide.Decision{Outcome: decide.Accepted, Events: append(d.events, w.finished(0)), Finishes: w.command.ID}
 	}
 	slot := d.reserveSlot()

@@ -33,7 +33,7 @@ func (e *dueEntry) name() string {
 	case dueCancelAllAfter:
 		return "cancel_all_after/" + e.account.code
 	case dueExpiry:
-		return "expiry/" + e.order.Value.code.String()
+		return "expiry/" + e.order.Code.String()
 	}
 	return "sweep/" + e.sweep.command.ID.String()
 }
@@ -142,4 +142,26 @@ func (l *dueList) first(n int, now decide.Time) []*dueEntry {
 		}
 	}
 	return out
+}
+
+// each passes the entries that are due at a time, one before those below it in the heap, and reports whether these were
+// all: it ends when there are more than so many.
+func (l *dueList) each(now decide.Time, most int, take func(*dueEntry)) bool {
+	for i := 0; ; {
+		if i < len(l.heap) && l.heap[i].time <= now {
+			if most--; most < 0 {
+				return false
+			}
+			take(l.heap[i])
+			i = 2*i + 1
+			continue
+		}
+		for i > 0 && i%2 == 0 { // from the right child up
+			i = (i - 1) / 2
+		}
+		if i == 0 {
+			return true
+		}
+		i++ // from the left child to the right one
+	}
 }

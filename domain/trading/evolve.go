@@ -33,8 +33,8 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 // activeTaker returns the order that goes on taking after the record, rather than resting.
 func (s *State) activeTaker(events []decide.Event) decide.ID {
 	var active decide.ID
-	if s.running != nil && s.running.taker != nil {
-		active = s.running.taker.Value.code
+	if s.running != nil {
+		active = s.running.order
 	}
 	for _, e := range events {
 		switch e := e.(type) {
@@ -223,8 +223,8 @@ func (f *fold) open(e *SweepOpened) {
 		w.command = f.command
 	}
 	switch {
-	case e.Kind == SweepOrder && f.orders[e.OrderCode] != nil && w.symbol != nil && w.account != nil:
-		w.taker = f.orders[e.OrderCode]
+	case e.Kind == SweepOrder && f.orders.Get(e.OrderCode) != nil && w.symbol != nil && w.account != nil:
+		w.order = e.OrderCode
 		w.bound, _ = w.symbol.contract.Ticks(e.Bound)
 	case e.Kind == SweepMassCancel && w.account != nil, e.Kind == SweepWithdrawal && w.symbol != nil:
 	default:

@@ -7,7 +7,7 @@ import (
 
 // order takes over an order as it is after the record.
 func (f *fold) order(after *order.Order) {
-	o := f.orders[after.Code]
+	o := f.orders.Get(after.Code)
 	h := f.holding(after.CustomerCode, after.Symbol)
 	if after.Status == order.Canceled {
 		f.canceled++
@@ -71,9 +71,10 @@ func (f *fold) order(after *order.Order) {
 
 // enter makes a live order.
 func (f *fold) enter(h *holding, after *order.Order) *resting {
-	o := &resting{Side: sideOf(after.Action), Value: live{code: after.Code, holding: h, cash: after.CashAmount,
-		created: after.Created, kind: intern(after.Type), tif: intern(after.TimeInForce), postOnly: after.PostOnly, reduceOnly: after.ReduceOnly}}
-	f.orders[after.Code] = o
+	o := f.orders.New(after.Code)
+	o.Side = sideOf(after.Action)
+	o.Value = live{holding: h, cash: after.CashAmount, created: after.Created, kind: intern(after.Type), tif: intern(after.TimeInForce),
+		postOnly: after.PostOnly, reduceOnly: after.ReduceOnly}
 	a := h.account
 	o.Value.prev = a.last
 	if a.last == nil {
@@ -101,16 +102,15 @@ func (f *fold) drop(o *resting) {
 	} else {
 		v.next.Value.prev = v.prev
 	}
-	v.prev, v.next = nil, nil
 	a.liveOrders--
 	f.cancelEntry(v.due)
-	delete(f.orders, v.code)
 	for n, r := range v.holding.reduceOnly {
 		if r == o {
 			v.holding.reduceOnly = append(v.holding.reduceOnly[:n], v.holding.reduceOnly[n+1:]...)
 			break
 		}
 	}
+	f.orders.Delete(o)
 }
 
 // unrest takes an order out of the book if it rests there.

@@ -201,7 +201,7 @@ func (h *hostile) event() decide.Event {
 	case 11:
 		e := &SweepOpened{Kind: rapid.SampledFrom([]SweepKind{SweepOrder, SweepMassCancel, SweepWithdrawal, SweepMassCancel}).Draw(h.T, "kind"), CommandID: h.id(),
 			CustomerCode: h.customer(), Symbol: h.symbol(), OrderCode: h.code(), Bound: h.figure(1), Protected: rapid.Bool().Draw(h.T, "protected")}
-		if e.Kind != SweepOrder || h.state.orders[e.OrderCode] != nil || h.seldom() {
+		if e.Kind != SweepOrder || h.state.orders.Get(e.OrderCode) != nil || h.seldom() {
 			return e
 		}
 	case 12:
@@ -228,7 +228,9 @@ func (h *hostile) event() decide.Event {
 	if o.FilledAmount.Sign() != 0 {
 		o.Status = order.PartiallyFilled
 	}
-	return orderEvent(o, rapid.Bool().Draw(h.T, "amended"))
+	e, out := blank(o.Status, rapid.Bool().Draw(h.T, "amended"))
+	*out = o
+	return e
 }
 
 func (h *hostile) final(status order.Status) order.Order {

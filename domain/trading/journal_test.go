@@ -3,6 +3,7 @@ package trading
 import (
 	"bytes"
 	"errors"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 
@@ -19,8 +20,8 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// testJournal plays the owner of a partition: it stamps, decides, encodes, and folds what it decoded again, and after
-// every record it checks what must always hold.
+// testJournal plays the owner of a partition: it stamps, decides, encodes, and folds what it decided, and after every
+// record it checks what must always hold.
 type testJournal struct {
 	t       fataler
 	id      decide.ID
@@ -33,6 +34,10 @@ type testJournal struct {
 	pause decide.Time
 	// single makes every step take one entry only.
 	single bool
+	// twin, if there is one, is a state that was saved and read back, and must go on like the other (save_test.go).
+	twin *State
+	// amid, if it is set, is called before each step of a pending command.
+	amid func()
 }
 
 // testRecord is a record as the log would hold it.
@@ -41,6 +46,9 @@ type testRecord struct {
 	command decide.Recorded
 	outcome decide.Outcome
 	events  []testEvent
+	// built are the events as they were decided. Like an owner's they are folded as they are, by the owner and by whoever
+	// follows it in its process, so they must never change (checkBuilt).
+	built []decide.Event
 }
 
 type testEvent struct {
@@ -77,6 +85,7 @@ func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 	if look && j.state.Digest() != before {
 		j.t.Fatalf("Decide changed the state")
 	}
+	j.checkTwin(d, err, func(s *State) (decide.Decision, error) { return s.Decide(j.stamp(), c) })
 	if err != nil {
 		if refusal := new(decide.Refusal); !errors.As(err, &refusal) {
 			j.t.Fatalf("Decide returned an error that is no refusal: %v", err)
@@ -92,6 +101,9 @@ func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 			j.t.Fatalf("a pending command does not block")
 		}
 		j.now += j.pause
+		if j.amid != nil {
+			j.amid()
+		}
 		next := j.step(j.single)
 		if next.Finishes == c.ID {
 			return next, nil
@@ -112,6 +124,7 @@ func (j *testJournal) drain() {
 func (j *testJournal) step(single bool) decide.Decision {
 	j.t.Helper()
 	d := j.state.Step(j.stamp(), single)
+	j.checkTwin(d, nil, func(s *State) (decide.Decision, error) { return s.Step(j.stamp(), single), nil })
 	if len(d.Events) == 0 {
 		j.t.Fatalf("work is due, and the step has no events")
 	}
@@ -122,13 +135,13 @@ func (j *testJournal) step(single bool) decide.Decision {
 	return d
 }
 
-// append encodes a decision, folds what it decodes to, and checks the state after it.
+// append encodes a decision, folds it, and checks the state after it.
 func (j *testJournal) append(c decide.Recorded, d decide.Decision) {
 	j.t.Helper()
 	if len(d.Events) == 0 {
 		j.t.Fatalf("a record without events")
 	}
-	r := testRecord{stamp: j.stamp(), command: c, outcome: d.Outcome}
+	r := testRecord{stamp: j.stamp(), command: c, outcome: d.Outcome, built: d.Events}
 	size, changed := 1000, make(map[decide.ID]bool)
 	traded, trades := make(map[decide.ID]bool), 0
 	for _, e := range d.Events {
@@ -164,10 +177,12 @@ func (j *testJournal) append(c decide.Recorded, d decide.Decision) {
 	if size > maxRecord {
 		j.t.Fatalf("a record of %d bytes", size)
 	}
-	events := r.decode(j.t)
-	j.state.Evolve(r.stamp, c, d.Outcome, events)
+	j.state.Evolve(r.stamp, c, d.Outcome, r.built)
+	if j.twin != nil {
+		j.twin.Evolve(r.stamp, c, d.Outcome, r.decode(j.t))
+	}
 	j.records = append(j.records, r)
-	j.checkPostings(events)
+	j.checkPostings(r.built)
 	checkState(j.t, j.state)
 	if len(j.records) < 50 || len(j.records)%16 == 0 { // in fractions, this takes its time
 		checkMargins(j.t, j.state)
@@ -193,6 +208,36 @@ func (r *testRecord) decode(t fataler) []decide.Event {
 	return events
 }
 
+// checkBuilt folds what was decided as followers in the owner's process do, two of them at the same time, and then holds
+// the events against what they were when they were decided.
+func (j *testJournal) checkBuilt() {
+	j.t.Helper()
+	var folds [2]*State
+	var running sync.WaitGroup
+	for n := range folds {
+		folds[n] = NewState()
+		running.Go(func() {
+			for i := range j.records {
+				r := &j.records[i]
+				folds[n].Evolve(r.stamp, r.command, r.outcome, r.built)
+			}
+		})
+	}
+	running.Wait()
+	for _, s := range folds {
+		if s.Digest() != j.state.Digest() {
+			j.t.Fatalf("a follower of the same events has another state")
+		}
+	}
+	for i := range j.records {
+		for n, e := range j.records[i].built {
+			if data, err := json.Marshal(e); err != nil || !bytes.Equal(data, j.records[i].events[n].data) {
+				j.t.Fatalf("record %d: %s is now (%v)\n%s\nand was\n%s", i, e.EventType(), err, data, j.records[i].events[n].data)
+			}
+		}
+	}
+}
+
 // replay folds the records anew.
 func (j *testJournal) replay() *State {
 	s := NewState()
@@ -206,6 +251,7 @@ func (j *testJournal) replay() *State {
 // checkReplay holds the state against a second fold.
 func (j *testJournal) checkReplay() {
 	j.t.Helper()
+	j.checkBuilt()
 	if again := j.replay(); again.Digest() != j.state.Digest() {
 		var a, b bytes.Buffer
 		j.state.dump(&a)
@@ -298,12 +344,15 @@ func checkState(t fataler, s *State) {
 		money += a.balance
 		live += a.liveOrders
 		for o := a.first; o != nil; o = o.Value.next {
-			if s.orders[o.Value.code] != o {
+			if s.orders.Get(o.Code) != o {
 				t.Fatalf("%s has an order that is not among the live ones", a.code)
 			}
 		}
 		for _, h := range a.holdings {
 			checkReserves(t, h)
+			for _, ahead := range []decide.Time{0, decide.Second, 10 * decide.Second} {
+				checkOverdue(t, s, h, s.time+ahead)
+			}
 		}
 		var pending fixed.Money
 		for _, w := range s.withdrawals {
@@ -318,8 +367,8 @@ func checkState(t fataler, s *State) {
 	if money != 0 {
 		t.Fatalf("all balances sum to %s", money)
 	}
-	if live != len(s.orders) || resting > live {
-		t.Fatalf("%d live orders, %d by account, %d resting", len(s.orders), live, resting)
+	if live != s.orders.Len() || resting > live {
+		t.Fatalf("%d live orders, %d by account, %d resting", s.orders.Len(), live, resting)
 	}
 }
 
@@ -336,7 +385,7 @@ func checkBook(t fataler, s *State, i *instrument) {
 			for o := l.Front(); o != nil; o = o.Next() {
 				amount += o.Remaining
 				orders++
-				if s.orders[o.Value.code] != o || o.Price != l.Price || o.Remaining <= 0 {
+				if s.orders.Get(o.Code) != o || o.Price != l.Price || o.Remaining <= 0 {
 					t.Fatalf("an order rests wrongly: %+v", o)
 				}
 			}
@@ -370,5 +419,22 @@ func checkReserves(t fataler, h *holding) {
 	if bids != h.bids || asks != h.asks || reducing != len(h.reduceOnly) || reducing > maxReduceOnly {
 		t.Fatalf("%s on %s: reserves %s and %s, %d reduce-only; recomputed %s and %s, %d", h.account.code, h.instrument.contract.Symbol,
 			h.bids, h.asks, len(h.reduceOnly), bids, asks, reducing)
+	}
+}
+
+// checkOverdue computes anew what the holding's orders past their time reserve.
+func checkOverdue(t fataler, s *State, h *holding, now decide.Time) {
+	t.Helper()
+	var bids, asks fixed.Money
+	if first, ok := s.due.next(); ok && first <= now {
+		for o := h.account.first; o != nil; o = o.Value.next {
+			if o.Value.holding == h && isOverdue(o, now) {
+				b, a := reserve(o)
+				bids, asks = bids+b, asks+a
+			}
+		}
+	}
+	if b, a := s.overdue(h, now); b != bids || a != asks {
+		t.Fatalf("%s on %s: %s and %s are overdue, not %s and %s", h.account.code, h.instrument.contract.Symbol, bids, asks, b, a)
 	}
 }

@@ -47,6 +47,16 @@ func (e *TradeExecuted) AppendJSON(b []byte) ([]byte, error) {
 	return w.Bytes, w.Err
 }
 
+// Canonical implements decide.Canonical.
+func (e *TradeExecuted) Canonical() bool {
+	for i := range e.Positions {
+		if p := &e.Positions[i]; !p.Amount.Readable() || !p.EntryPrice.Canonical() {
+			return false
+		}
+	}
+	return e.Price.Readable() && e.Amount.Readable() && e.Positions != nil && e.Entries != nil
+}
+
 func (l *TradeLeg) write(w *codec.Writer) {
 	w.Raw(`{"order_code":`)
 	codec.Text(w, l.OrderCode)
@@ -81,24 +91,30 @@ func (p *PositionHeld) write(w *codec.Writer) {
 // the generic decoder has the last word.
 func (e *TradeExecuted) ParseJSON(b []byte) bool {
 	r := codec.NewReader(b)
+	e.ReadJSON(&r)
+	return r.Done()
+}
+
+// ReadJSON is ParseJSON in the midst of other things. It implements decide.Reading.
+func (e *TradeExecuted) ReadJSON(r *codec.Reader) {
 	r.Raw(`{"code":`)
-	codec.ReadText(&r, &e.Code)
+	e.Code.ReadJSON(r)
 	r.Raw(`,"symbol":`)
 	e.Symbol = r.String()
 	r.Raw(`,"price":`)
-	codec.ReadText(&r, &e.Price)
+	e.Price.ReadJSON(r)
 	r.Raw(`,"amount":`)
-	codec.ReadText(&r, &e.Amount)
+	e.Amount.ReadJSON(r)
 	r.Raw(`,"notional":`)
-	codec.ReadText(&r, &e.Notional)
+	e.Notional.ReadJSON(r)
 	r.Raw(`,"action":`)
 	e.Action = order.ActionOf(r.Quoted())
 	r.Raw(`,"kind":`)
 	e.Kind = kindOf(r.Quoted())
 	r.Raw(`,"taker":`)
-	e.Taker.read(&r)
+	e.Taker.read(r)
 	r.Raw(`,"maker":`)
-	e.Maker.read(&r)
+	e.Maker.read(r)
 	r.Raw(`,"positions":[`)
 	e.Positions = make([]PositionHeld, 0, 2)
 	for more := !r.Try(`]`); more && !r.Failed(); more = !r.Try(`]`) {
@@ -106,30 +122,31 @@ func (e *TradeExecuted) ParseJSON(b []byte) bool {
 			r.Raw(`,`)
 		}
 		e.Positions = append(e.Positions, PositionHeld{})
-		e.Positions[len(e.Positions)-1].read(&r)
+		e.Positions[len(e.Positions)-1].read(r)
 	}
 	r.Raw(`,"postings":[`)
-	e.Entries = make([]ledger.Posting, 0, 8)
+	var room [8]ledger.Posting // where they are read, so that what is kept is of its very size
+	entries := room[:0]
 	for more := !r.Try(`]`); more && !r.Failed(); more = !r.Try(`]`) {
-		if len(e.Entries) > 0 {
+		if len(entries) > 0 {
 			r.Raw(`,`)
 		}
-		e.Entries = append(e.Entries, ledger.Posting{})
-		e.Entries[len(e.Entries)-1].ReadJSON(&r)
+		entries = append(entries, ledger.Posting{})
+		entries[len(entries)-1].ReadJSON(r)
 	}
+	e.Entries = append(make([]ledger.Posting, 0, len(entries)), entries...)
 	r.Raw(`}`)
-	return r.Done()
 }
 
 func (l *TradeLeg) read(r *codec.Reader) {
 	r.Raw(`{"order_code":`)
-	codec.ReadText(r, &l.OrderCode)
+	l.OrderCode.ReadJSON(r)
 	r.Raw(`,"customer_code":`)
 	l.CustomerCode = r.String()
 	r.Raw(`,"broker":`)
 	l.Broker = r.String()
 	r.Raw(`,"fee":`)
-	codec.ReadText(r, &l.Fee)
+	l.Fee.ReadJSON(r)
 	r.Raw(`,"reference_id":`)
 	l.ReferenceID = r.String()
 	r.Raw(`}`)
@@ -141,11 +158,11 @@ func (p *PositionHeld) read(r *codec.Reader) {
 	r.Raw(`,"symbol":`)
 	p.Symbol = r.String()
 	r.Raw(`,"amount":`)
-	codec.ReadText(r, &p.Amount)
+	p.Amount.ReadJSON(r)
 	r.Raw(`,"cost":`)
-	codec.ReadText(r, &p.Cost)
+	p.Cost.ReadJSON(r)
 	if r.Try(`,"entry_price":`) {
-		codec.ReadText(r, &p.EntryPrice)
+		p.EntryPrice.ReadJSON(r)
 	}
 	r.Raw(`}`)
 }

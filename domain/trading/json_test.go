@@ -18,6 +18,7 @@ import (
 type written interface {
 	decide.Event
 	decide.Parser
+	decide.Canonical
 	AppendJSON([]byte) ([]byte, error)
 }
 
@@ -49,6 +50,9 @@ func checkWritten(t fataler, e decide.Event, data []byte) {
 	}
 	if !fast.ParseJSON(data) || !reflect.DeepEqual(fast, generic) {
 		t.Fatalf("%s reads as\n%+v\nand not as\n%+v", data, fast, generic)
+	}
+	if !w.Canonical() || !reflect.DeepEqual(fast, e) {
+		t.Fatalf("%s reads as\n%+v\nand was\n%+v", data, fast, e)
 	}
 }
 
@@ -82,8 +86,46 @@ func TestWrittenJSON(t *testing.T) {
 		}
 		if back, err := registry().Decode(e.EventType(), 1, data); err != nil || !reflect.DeepEqual(back, generic) {
 			t.Fatalf("the registry reads %s as\n%+v (%v)", data, back, err)
+		} else if e.Canonical() && !reflect.DeepEqual(back, e) {
+			t.Fatalf("%+v\nis not canonical: it reads as\n%+v", e, back)
 		}
 	})
+}
+
+// TestCanonical checks that what is read in another way, or not at all, says so.
+func TestCanonical(t *testing.T) {
+	zero := fixed.Decimal{Scale: 2}
+	good := order.Order{Amount: zero, Created: start, Updated: start}
+	trade := TradeExecuted{Positions: []PositionHeld{}, Entries: []ledger.Posting{}}
+	if !good.Canonical() || !trade.Canonical() {
+		t.Error("what is canonical is not")
+	}
+	for name, change := range map[string]func(*order.Order){
+		"limit": func(o *order.Order) { o.LimitPrice = zero }, "trigger": func(o *order.Order) { o.TriggerPrice = zero },
+		"stop": func(o *order.Order) { o.StopLossPrice = zero }, "profit": func(o *order.Order) { o.TakeProfitPrice = zero },
+		"average": func(o *order.Order) { o.AverageFillPrice = zero }, "scale": func(o *order.Order) { o.LimitPrice = fixed.Decimal{Coef: 1, Scale: 19} },
+		"amount": func(o *order.Order) { o.Amount.Scale = 19 }, "filled": func(o *order.Order) { o.FilledAmount.Scale = 19 },
+		"expire": func(o *order.Order) { o.ExpireTime = 300_000_000_000 * decide.Second }, "created": func(o *order.Order) { o.Created = -1 },
+		"updated": func(o *order.Order) { o.Updated = 300_000_000_000 * decide.Second },
+	} {
+		o := good
+		change(&o)
+		if o.Canonical() {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+	for name, change := range map[string]func(*TradeExecuted){
+		"price": func(e *TradeExecuted) { e.Price.Scale = 19 }, "amount": func(e *TradeExecuted) { e.Amount.Scale = 19 },
+		"positions": func(e *TradeExecuted) { e.Positions = nil }, "entries": func(e *TradeExecuted) { e.Entries = nil },
+		"entry":  func(e *TradeExecuted) { e.Positions = []PositionHeld{{EntryPrice: zero}} },
+		"entry?": func(e *TradeExecuted) { e.Positions = []PositionHeld{{Amount: fixed.Decimal{Scale: 19}}} },
+	} {
+		e := trade
+		change(&e)
+		if e.Canonical() {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
 }
 
 // TestInvalidTextIsNotWritten checks that what has no JSON form is an error by hand, too.

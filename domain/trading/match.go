@@ -5,6 +5,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/book"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/margin"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
@@ -112,31 +113,50 @@ func (d *draft) withdraw(p *party, o *resting) {
 
 // fill trades steps between the taker and a resting order, at the latter's price.
 func (d *draft) fill(t *taker, o *resting, steps int64) {
-	c := d.instrument.contract
-	mp, price := d.party(o.Value.holding.account), o.Price
+	c, price := d.instrument.contract, o.Price
 	notional := c.MustNotional(price, steps)
 	_, takerParts := t.party.holding.fees()
-	makerParts, _ := mp.holding.fees()
-	takerFee, makerFee := margin.Fee(notional, takerParts), margin.Fee(notional, makerParts)
-	makerFee = max(makerFee, -takerFee) // a rebate is paid out of the taker's fee
+	takerFee := margin.Fee(notional, takerParts)
 	signed := steps
 	if t.order.Side == book.Ask {
 		signed = -steps
 	}
+	if d.quiet && len(o.Value.holding.reduceOnly) == 0 { // nothing that the taker meets depends on what becomes of the other side
+		d.trade(nil, t.party, t.order.Code, price, signed, takerFee)
+	} else {
+		d.match(t, o, steps, signed, notional, takerFee)
+	}
+	t.remaining -= steps
+	t.quote = t.quote.Add(notional)
+	t.at = price
+	if t.isCash() {
+		t.cashLeft = t.cashLeft.Sub(notional)
+	}
+	d.fills++
+	d.cut(t.party, t.order)
+}
+
+// match books both sides of a trade of signed steps, and the resting order.
+func (d *draft) match(t *taker, o *resting, steps, signed int64, notional, takerFee fixed.Money) {
+	c, price := d.instrument.contract, o.Price
+	mp := d.party(o.Value.holding.account)
+	makerParts, _ := mp.holding.fees()
+	makerFee := max(margin.Fee(notional, makerParts), -takerFee) // a rebate is paid out of the taker's fee
 
 	e := &TradeExecuted{}
 	if !d.quiet {
 		*e = TradeExecuted{Code: d.at.Derive(len(d.events)), Symbol: c.Symbol, Price: c.Price(price), Amount: c.Amount(steps),
 			Notional: notional, Action: action(t.order.Side), Kind: Trade,
-			Taker: leg(t.order, takerFee), Maker: leg(o, makerFee)}
+			Taker: leg(t.order, takerFee), Maker: leg(o, makerFee),
+			Positions: make([]PositionHeld, 0, 2), Entries: make([]ledger.Posting, 0, 4)} // as they are read: never nil
 		d.events = append(d.events, e)
 		for _, a := range [2]*account{t.party.account, mp.account} {
 			d.size += legBytes + heldBytes + 2*len(a.code) + len(a.broker) + len(c.Symbol)
 		}
 		d.size += tradeBytes + len(c.Symbol) + len(e.Taker.ReferenceID) + len(e.Maker.ReferenceID)
 	}
-	d.trade(e, t.party, t.order.Value.code, price, signed, takerFee)
-	d.trade(e, mp, o.Value.code, price, -signed, makerFee)
+	d.trade(e, t.party, t.order.Code, price, signed, takerFee)
+	d.trade(e, mp, o.Code, price, -signed, makerFee)
 
 	m := d.touch(o)
 	m.amended = false
@@ -146,20 +166,12 @@ func (d *draft) fill(t *taker, o *resting, steps int64) {
 	if m.remaining == 0 {
 		m.status = order.Filled
 	}
-	t.remaining -= steps
-	t.quote = t.quote.Add(notional)
-	t.at = price
-	if t.isCash() {
-		t.cashLeft = t.cashLeft.Sub(notional)
-	}
-	d.fills++
 	d.cut(mp, nil)
-	d.cut(t.party, t.order)
 }
 
 func leg(o *resting, fee fixed.Money) TradeLeg {
 	a := o.Value.holding.account
-	return TradeLeg{OrderCode: o.Value.code, CustomerCode: a.code, Broker: a.broker, Fee: fee, ReferenceID: o.Value.referenceID()}
+	return TradeLeg{OrderCode: o.Code, CustomerCode: a.code, Broker: a.broker, Fee: fee, ReferenceID: referenceID(o)}
 }
 
 // fate decides what becomes of a taker after its walk: its status and reason, and whether the rest of it rests.

@@ -78,7 +78,7 @@ func expect(s *State, customer string) (sum expected) {
 		value := times(size, fraction(s.MarkPrice(i.Symbol)), fraction(i.ContractSize))
 		buys, sells := new(big.Rat), new(big.Rat)
 		for _, o := range s.OpenOrders(customer) {
-			if o.Symbol != i.Symbol || o.ReduceOnly || !s.orders[o.Code].Resting() {
+			if o.Symbol != i.Symbol || o.ReduceOnly || !s.orders.Get(o.Code).Resting() {
 				continue
 			}
 			notional := times(new(big.Rat).Sub(fraction(o.Amount), fraction(o.FilledAmount)), fraction(o.LimitPrice), fraction(i.ContractSize))

@@ -19,10 +19,11 @@ type terms struct {
 }
 
 // picture returns a live order as its last record left it.
-func picture(o *resting) order.Order {
+func picture(o *resting) (out order.Order) {
 	t := termsOf(o)
 	t.updated = o.Value.updated
-	return paint(o, o.Price, t)
+	paint(&out, o, o.Price, t)
+	return out
 }
 
 // termsOf returns the figures of a live order.
@@ -37,59 +38,81 @@ func termsOf(o *resting) terms {
 	return t
 }
 
-// paint returns an order at a limit price with the given figures.
-func paint(o *resting, price int64, t terms) order.Order {
+// paint makes an empty picture one of an order at a limit price with the given figures. It is written in place: a
+// picture is large, and every record holds one.
+func paint(out *order.Order, o *resting, price int64, t terms) {
 	v, h := &o.Value, o.Value.holding
 	c := h.instrument.contract
 	done := t.amount - t.remaining
-	out := order.Order{
-		Code: v.code, CustomerCode: h.account.code, Broker: h.account.broker, Symbol: c.Symbol,
-		Action: action(o.Side), Type: v.kind, Status: t.status,
-		Amount: c.Amount(t.amount), FilledAmount: c.Amount(done), CashAmount: v.cash, FilledQuote: t.quote,
-		AverageFillPrice: c.AveragePrice(t.quote, done), TimeInForce: v.tif,
-		PostOnly: v.postOnly, ReduceOnly: v.reduceOnly, ReferenceID: v.referenceID(), Reason: t.reason,
-		ExpireTime: t.expires, Created: v.created, Updated: t.updated,
+	out.Code = o.Code
+	out.CustomerCode = h.account.code
+	out.Broker = h.account.broker
+	out.Symbol = c.Symbol
+	out.Action = action(o.Side)
+	out.Type = v.kind
+	out.Status = t.status
+	out.FilledAmount = c.Amount(done)
+	out.Amount = out.FilledAmount
+	if v.cash == 0 {
+		out.Amount = c.Amount(t.amount)
 	}
-	if v.cash != 0 {
-		out.Amount = out.FilledAmount
-	}
+	out.CashAmount = v.cash
+	out.FilledQuote = t.quote
 	if v.kind.Limited() {
 		out.LimitPrice = c.Price(price)
 	}
-	return out
+	out.AverageFillPrice = c.AveragePrice(t.quote, done)
+	out.TimeInForce = v.tif
+	out.ExpireTime = t.expires
+	out.PostOnly = v.postOnly
+	out.ReduceOnly = v.reduceOnly
+	out.ReferenceID = referenceID(o)
+	out.Reason = t.reason
+	out.Created = v.created
+	out.Updated = t.updated
 }
 
 // referenceID is the client's name for the order, or its code.
-func (v *live) referenceID() string {
-	if v.reference == "" {
-		return v.code.String()
+func referenceID(o *resting) string {
+	if o.Value.reference == "" {
+		return o.Code.String()
 	}
-	return v.reference
+	return o.Value.reference
 }
 
-// orderEvent returns the event whose type says what happened to the order last.
-func orderEvent(o order.Order, amended bool) decide.Event {
-	switch o.Status {
-	case order.Open:
-		if amended {
-			return &OrderAmended{o}
-		}
-		return &OrderOpened{o}
-	case order.PartiallyFilled:
-		if amended {
-			return &OrderAmended{o}
-		}
-		return &OrderPartiallyFilled{o}
-	case order.Filled:
-		return &OrderFilled{o}
-	case order.Canceled:
-		return &OrderCanceled{o}
-	case order.Expired:
-		return &OrderExpired{o}
-	case order.Rejected:
-		return &OrderRejected{o}
+// orderEvent returns the event whose type says what happened to an order last, with a picture of it.
+func orderEvent(o *resting, price int64, t terms, amended bool) decide.Event {
+	e, out := blank(t.status, amended)
+	paint(out, o, price, t)
+	return e
+}
+
+// blank returns the event whose type says what happened to an order last, and its picture, which is to be made.
+func blank(status order.Status, amended bool) (decide.Event, *order.Order) {
+	switch {
+	case amended && status.Live():
+		e := &OrderAmended{}
+		return e, &e.Order
+	case status == order.Open:
+		e := &OrderOpened{}
+		return e, &e.Order
+	case status == order.PartiallyFilled:
+		e := &OrderPartiallyFilled{}
+		return e, &e.Order
+	case status == order.Filled:
+		e := &OrderFilled{}
+		return e, &e.Order
+	case status == order.Canceled:
+		e := &OrderCanceled{}
+		return e, &e.Order
+	case status == order.Expired:
+		e := &OrderExpired{}
+		return e, &e.Order
+	case status == order.Rejected:
+		e := &OrderRejected{}
+		return e, &e.Order
 	}
-	panic("trading: an order has the unknown status " + string(o.Status))
+	panic("trading: an order has the unknown status " + string(status))
 }
 
 // held returns a position as events show it.

@@ -35,7 +35,7 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, ask *PlaceOrder) (
 		return decide.Decision{}, err
 	}
 	reason := d.overrideLeverage(t.party, ask.Leverage)
-	t.order.Value.code = at.Derive(len(d.events))
+	t.order.Code = at.Derive(len(d.events))
 	slot := d.reserveSlot()
 	if reason == "" {
 		reason = d.admissible(t)
@@ -50,10 +50,15 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, ask *PlaceOrder) (
 func (d *draft) entering(a *account, ask *PlaceOrder) (*taker, error) {
 	c := d.instrument.contract
 	p := d.party(a)
-	o := &resting{Side: sideOf(ask.Action), Value: live{holding: p.holding, cash: ask.CashAmount, created: d.at.Time,
-		updated: d.at.Time, reference: ask.ReferenceID, kind: ask.Type, tif: ask.timeInForce(),
-		postOnly: ask.PostOnly, reduceOnly: ask.ReduceOnly}}
-	t := &taker{order: o, party: p, cashLeft: ask.CashAmount}
+	n := &struct {
+		taker
+		order resting
+	}{}
+	t, o := &n.taker, &n.order
+	o.Side = sideOf(ask.Action)
+	o.Value = live{holding: p.holding, cash: ask.CashAmount, created: d.at.Time, updated: d.at.Time, reference: ask.ReferenceID,
+		kind: ask.Type, tif: ask.timeInForce(), postOnly: ask.PostOnly, reduceOnly: ask.ReduceOnly}
+	t.order, t.party, t.cashLeft = o, p, ask.CashAmount
 	t.expires = ask.ExpireTime
 	t.amount, _ = c.Steps(ask.Amount)
 	if o.Value.cash != 0 {
@@ -208,7 +213,7 @@ func (d *draft) execute(t *taker, slot int, c decide.Recorded) (decide.Decision,
 	}
 	d.settleOrder(&first, slot)
 	opened := &SweepOpened{Kind: SweepOrder, CommandID: c.ID, CustomerCode: t.party.account.code,
-		Symbol: d.instrument.contract.Symbol, OrderCode: t.order.Value.code, Protected: t.protected}
+		Symbol: d.instrument.contract.Symbol, OrderCode: t.order.Code, Protected: t.protected}
 	if t.bound != 0 {
 		opened.Bound = d.instrument.contract.Price(t.bound)
 	}
@@ -238,7 +243,7 @@ func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason
 
 // settleOrder puts the order's event into its place.
 func (d *draft) settleOrder(t *taker, slot int) {
-	d.events[slot] = orderEvent(paint(t.order, t.price, t.terms), t.order.Resting() && t.done() == filled(t.order))
+	d.events[slot] = orderEvent(t.order, t.price, t.terms, t.order.Resting() && t.done() == filled(t.order))
 }
 
 // reject drops all that the draft did but what precedes the order, and rejects it.

@@ -38,6 +38,7 @@ type randomVenue struct {
 	*rapid.T
 	*testJournal
 	placed []order.Order
+	keyed  bool // orders come with Idempotency-Keys
 }
 
 var (
@@ -180,6 +181,9 @@ func (r *randomVenue) place() {
 		ask.ReferenceID = fmt.Sprint("r", rapid.IntRange(0, 9).Draw(r.T, "reference"))
 		c.Kept.Fingerprint = rapid.SampledFrom([]string{"00", "01"}).Draw(r.T, "fingerprint")
 	}
+	if r.keyed && rapid.IntRange(0, 3).Draw(r.T, "with key") == 0 {
+		c.Kept.Key, c.Kept.Fingerprint = fmt.Sprint("k", rapid.IntRange(0, 9).Draw(r.T, "key")), "0f"
+	}
 	r.give(c)
 }
 
@@ -242,7 +246,7 @@ func (r *randomVenue) close() {
 			r.t.Fatalf("%s has %s pending", code, s.PendingWithdrawal)
 		}
 	}
-	if len(r.state.orders) != 0 {
-		r.t.Fatalf("%d orders are live", len(r.state.orders))
+	if r.state.orders.Len() != 0 {
+		r.t.Fatalf("%d orders are live", r.state.orders.Len())
 	}
 }

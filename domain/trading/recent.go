@@ -1,6 +1,9 @@
 package trading
 
-import "github.com/perpetua-exchange/perpetua/domain/decide"
+import (
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
 
 // recentOrders is how many final orders the state knows by their codes.
 const recentOrders = 100_000
@@ -8,25 +11,32 @@ const recentOrders = 100_000
 // recent remembers the venue's latest final orders, so that a command for one can be told from a command for an order
 // that never was. About older ones the read models know.
 type recent struct {
-	owners map[decide.ID]*account
-	ring   []decide.ID
-	next   int
+	ring  []finalOrder
+	next  int
+	codes book.Codes // places in the ring, from 1
+}
+
+type finalOrder struct {
+	code  decide.ID
+	owner *account
 }
 
 // has reports whether the order became final lately and was the account's.
-func (r *recent) has(code decide.ID, a *account) bool { return r.owners[code] == a }
+func (r *recent) has(code decide.ID, a *account) bool {
+	place := r.codes.Find(code, func(place uint32) bool { return r.ring[place-1].code == code })
+	return place != 0 && r.ring[place-1].owner == a
+}
 
 // add remembers a final order in place of the oldest.
 func (r *recent) add(code decide.ID, a *account) {
-	if r.owners == nil {
-		r.owners = make(map[decide.ID]*account)
-	}
 	if len(r.ring) < recentOrders {
-		r.ring = append(r.ring, code)
-	} else {
-		delete(r.owners, r.ring[r.next])
-		r.ring[r.next] = code
-		r.next = (r.next + 1) % recentOrders
+		r.ring = append(r.ring, finalOrder{code, a})
+		r.codes.Put(code, uint32(len(r.ring)))
+		return
 	}
-	r.owners[code] = a
+	oldest, place := &r.ring[r.next], uint32(r.next+1)
+	r.next = (r.next + 1) % recentOrders
+	r.codes.Remove(oldest.code, place)
+	*oldest = finalOrder{code, a}
+	r.codes.Put(code, place)
 }

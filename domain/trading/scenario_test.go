@@ -36,7 +36,8 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-func runScenario(t *testing.T, file, text string) {
+// runScenario runs a file's lines, with something done before each if need be.
+func runScenario(t *testing.T, file, text string, before ...func(*testJournal)) {
 	s := &scenario{labels: make(map[string]decide.ID), orders: make(map[decide.ID]order.Order)}
 	where := &located{T: t, file: file}
 	s.testJournal = newTestJournal(where)
@@ -44,6 +45,9 @@ func runScenario(t *testing.T, file, text string) {
 		where.line = n + 1
 		line, _, _ = strings.Cut(line, "#")
 		if line = strings.TrimSpace(line); line != "" {
+			for _, do := range before {
+				do(s.testJournal)
+			}
 			s.run(line)
 		}
 	}

@@ -51,7 +51,7 @@ type State struct {
 	listing     []*instrument // in the order of listing, withdrawn ones included
 	accounts    map[string]*account
 	registered  []*account // in the order of registration
-	orders      map[decide.ID]*resting
+	orders      book.Orders[live]
 	recent      recent
 	withdrawals map[decide.ID]*withdrawal
 	venue       map[ledger.Account]fixed.Money
@@ -75,7 +75,6 @@ func NewState() *State {
 		limit:       recordBounds(),
 		instruments: make(map[string]*instrument),
 		accounts:    make(map[string]*account),
-		orders:      make(map[decide.ID]*resting),
 		withdrawals: make(map[decide.ID]*withdrawal),
 		venue:       make(map[ledger.Account]fixed.Money),
 		sources:     make(map[string]applied),
@@ -108,7 +107,6 @@ type resting = book.Order[live]
 
 // live is what is kept of a live order beside price, side and what remains of it.
 type live struct {
-	code        decide.ID
 	holding     *holding
 	prev, next  *resting // of the account, in order of arrival
 	amount      int64    // steps
@@ -228,7 +226,7 @@ type sweep struct {
 	symbol    *instrument // nil for all
 	reason    order.Reason
 	canceled  int
-	taker     *resting // not in the book
+	order     decide.ID // the taker, which is not in the book; it may be gone if the sweep was set aside
 	bound     int64
 	protected bool
 }

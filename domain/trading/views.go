@@ -89,7 +89,7 @@ func (s *State) CustomersOf(broker string) []Customer {
 
 // Order returns a live order.
 func (s *State) Order(code decide.ID) (order.Order, bool) {
-	if o := s.orders[code]; o != nil {
+	if o := s.orders.Get(code); o != nil {
 		return picture(o), true
 	}
 	return order.Order{}, false

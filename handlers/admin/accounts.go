@@ -9,6 +9,7 @@ import (
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
 // maxAccountLeverage is the greatest leverage of an account's default margins.
@@ -24,7 +25,7 @@ type margins struct {
 
 // setMarginProfile sets an account's default margins: by a leverage, or by both percentages.
 func (h *Handler) setMarginProfile(c echo.Context) error {
-	if err := web.Query(c).Done(); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	body := web.Body(c)
@@ -58,7 +59,7 @@ func (h *Handler) setMarginProfile(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out := margins{e.CustomerCode, nil, trading.Percent(e.InitialMargin), trading.Percent(e.MaintenanceMargin)}
+	out := margins{e.CustomerCode, nil, wire.Percent(e.InitialMargin), wire.Percent(e.MaintenanceMargin)}
 	if e.Leverage != 0 {
 		out.Leverage = &e.Leverage
 	}
@@ -66,7 +67,7 @@ func (h *Handler) setMarginProfile(c echo.Context) error {
 }
 
 func (h *Handler) setFees(c echo.Context) error {
-	if err := web.Query(c).Done(); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	body := web.Body(c)

@@ -91,7 +91,7 @@ func (h *Handler) Routes() []trading.Route {
 // Register adds the routes.
 func (h *Handler) Register(e *echo.Echo) {
 	for _, r := range h.Routes() {
-		e.Add(r.Method, r.Path, r.Handler, h.cfg.Auth.Require(r.Scopes...))
+		e.Add(r.Method, r.Path, h.cfg.Auth.Require(r.Scopes...)(r.Handler))
 	}
 }
 

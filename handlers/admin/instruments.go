@@ -13,63 +13,19 @@ import (
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
 // maxTiers bounds the margin brackets of a request.
 const maxTiers = 32
 
-// instrument is an instrument with its risk parameters. Its status is the operator's own setting.
-type instrument struct {
-	Symbol                 string        `json:"symbol"`
-	Underlying             string        `json:"underlying"`
-	QuoteCurrency          string        `json:"quote_currency"`
-	SettlementCurrency     string        `json:"settlement_currency"`
-	Status                 string        `json:"status"`
-	PriceTick              fixed.Decimal `json:"price_tick"`
-	AmountStep             fixed.Decimal `json:"amount_step"`
-	MinAmount              fixed.Decimal `json:"min_amount"`
-	MaxAmount              fixed.Decimal `json:"max_amount"`
-	ContractSize           fixed.Decimal `json:"contract_size"`
-	InitMarginReq          fixed.Decimal `json:"init_margin_req"`
-	MaintMarginReq         fixed.Decimal `json:"maint_margin_req"`
-	MaxLeverage            int           `json:"max_leverage"`
-	FundingIntervalSeconds int           `json:"funding_interval_seconds"`
-	PriceBand              fixed.Decimal `json:"price_band"`
-	LimitBand              fixed.Decimal `json:"limit_band"`
-	MakerFee               fixed.Decimal `json:"maker_fee"`
-	TakerFee               fixed.Decimal `json:"taker_fee"`
-	IndexStaleSeconds      int           `json:"index_stale_seconds"`
-	Tiers                  []tier        `json:"tiers"`
-}
-
-// tier is a margin bracket. The last one has no end.
-type tier struct {
-	UpTo           *fixed.Money  `json:"up_to"`
-	InitMarginReq  fixed.Decimal `json:"init_margin_req"`
-	MaintMarginReq fixed.Decimal `json:"maint_margin_req"`
-}
-
-func newInstrument(i *market.Instrument) instrument {
-	out := instrument{i.Symbol, i.Underlying, i.QuoteCurrency, i.SettlementCurrency, string(i.Status), i.PriceTick, i.AmountStep,
-		i.MinAmount, i.MaxAmount, i.ContractSize, trading.Percent(i.InitMarginReq), trading.Percent(i.MaintMarginReq),
-		i.MaxLeverage, i.FundingIntervalSeconds, i.PriceBand, i.LimitBand, i.MakerFee, i.TakerFee, i.IndexStaleSeconds, []tier{}}
-	for _, t := range i.Tiers {
-		shown := tier{nil, t.InitMarginReq, t.MaintMarginReq}
-		if t.UpTo != 0 {
-			shown.UpTo = &t.UpTo
-		}
-		out.Tiers = append(out.Tiers, shown)
-	}
-	return out
-}
-
 func decimal(coef int64, scale uint8) fixed.Decimal { return fixed.Decimal{Coef: coef, Scale: scale} }
 
 // listInstrument lists a new instrument. Which parameters go together is a matter of package market, asked here so
 // that all faults come at once; the engine asks again.
 func (h *Handler) listInstrument(c echo.Context) error {
-	if err := web.Query(c).Done(); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	body := web.Body(c)
@@ -108,7 +64,7 @@ func (h *Handler) listInstrument(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusCreated, newInstrument(&e.Instrument))
+	return c.JSON(http.StatusCreated, wire.NewOperatedInstrument(&e.Instrument))
 }
 
 // addFaults names what is wrong with the instrument where the request says it, once for each field.
@@ -140,7 +96,7 @@ func tiers(f *web.Form) []market.Tier {
 }
 
 func (h *Handler) changeInstrument(c echo.Context) error {
-	if err := web.Query(c).Done(); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	body := web.Body(c)
@@ -179,7 +135,7 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, newInstrument(&e.Instrument))
+	return c.JSON(http.StatusOK, wire.NewOperatedInstrument(&e.Instrument))
 }
 
 func integer(o web.Optional[int64]) *int {
@@ -219,10 +175,10 @@ func (h *Handler) listInstruments(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	var all []instrument
+	var all []wire.OperatedInstrument
 	err := h.viewVenue(c, func(s *venue.State) {
 		for _, i := range slices.Backward(s.Instruments()) {
-			all = append(all, newInstrument(&i))
+			all = append(all, wire.NewOperatedInstrument(&i))
 		}
 	})
 	if err != nil {
@@ -241,7 +197,7 @@ type indexPrice struct {
 }
 
 func (h *Handler) setIndexPrice(c echo.Context) error {
-	if err := web.Query(c).Done(); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	body := web.Body(c)

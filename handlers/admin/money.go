@@ -11,6 +11,7 @@ import (
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -24,7 +25,7 @@ type transfer struct {
 }
 
 func readTransfer(c echo.Context) (transfer, *web.Form, error) {
-	if err := web.Query(c).Done(); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return transfer{}, nil, err
 	}
 	body := web.Body(c)
@@ -104,7 +105,7 @@ func (h *Handler) transfer(c echo.Context, command string, ask any, status int, 
 	if !trading.First(result, cmd) {
 		status = http.StatusOK
 	}
-	return c.JSON(status, trading.NewTransaction(t, result.Entry.Record.Sequence))
+	return c.JSON(status, wire.NewTransaction(t, result.Entry.Record.Sequence))
 }
 
 // transaction returns the deposit or withdrawal that a record is about, or nil.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/labstack/echo/v4"
@@ -39,6 +40,46 @@ type keptRecord struct {
 // NewTail makes a tail that stands before genesis. Its Observe has to be registered with a fold of the partition.
 func NewTail(name string, partition int32) *Tail {
 	return &Tail{journal: name, partition: partition, at: journal.Before}
+}
+
+// Start makes the tail stand where the fold starts, before that runs.
+func (t *Tail) Start(seed *journal.Seed) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.at, t.id, t.time = seed.Position, seed.Journal, seed.Time
+}
+
+// Missing returns the sequences of the records, from and to, that the tail would have kept and doesn't, because the fold
+// started after them; from is above to if there are none.
+func (t *Tail) Missing() (from, to int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	to = t.at.Sequence
+	if len(t.kept) > 0 {
+		to = t.kept[0].at.Sequence - 1
+	}
+	return max(0, t.at.Sequence+1-tailRecords), to
+}
+
+// Precede adds records, in order, that lead up to those which are kept. They may overlap.
+func (t *Tail) Precede(entries []journal.Entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := t.at.Sequence + 1
+	if len(t.kept) > 0 {
+		first = t.kept[0].at.Sequence
+	}
+	for _, e := range slices.Backward(entries) {
+		if e.Position.Sequence >= first {
+			continue
+		}
+		if e.Position.Sequence != first-1 || len(t.kept) >= tailRecords || t.bytes+len(e.Value) > tailBytes {
+			return
+		}
+		t.kept = slices.Insert(t.kept, 0, keptRecord{e.Position, e.Value})
+		t.bytes += len(e.Value)
+		first--
+	}
 }
 
 // Observe takes note of a record. It has the form that follow.Fold.Listen wants.
@@ -112,8 +153,11 @@ func (t *Tail) records(after int64, size int) (out recordsShown, at int64, gone 
 		out.JournalID = &id
 	}
 	from := max(0, len(t.kept)-size)
-	if after != beforeAll && len(t.kept) > 0 {
+	switch {
+	case after != beforeAll && len(t.kept) > 0:
 		from = int(min(after+1-t.kept[0].at.Sequence, int64(len(t.kept))))
+	case after != beforeAll && after < t.at.Sequence:
+		from = -1 // the fold started later
 	}
 	if from < 0 {
 		return out, 0, true

@@ -35,7 +35,7 @@ type broker struct {
 }
 
 func (h *Handler) registerBroker(c echo.Context) error {
-	if err := web.Query(c).Done(); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	body := web.Body(c)
@@ -94,7 +94,7 @@ func newUser(u *identity.User) user {
 }
 
 func (h *Handler) registerUser(c echo.Context) error {
-	if err := web.Query(c).Done(); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	body := web.Body(c)
@@ -129,7 +129,7 @@ func (h *Handler) registerUser(c echo.Context) error {
 }
 
 func (h *Handler) changeUser(c echo.Context) error {
-	if err := web.Query(c).Done(); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	body := web.Body(c)

@@ -66,7 +66,7 @@ func (h *Hub) sendSnapshot(sub *subscription, state *trading.State, sequence int
 		b.snapshot = &message{position: h.logPosition(b.sequence).String(),
 			plain: encode(snapshotMessage{sub.topic, "snapshot", symbol, b.sequence, levels(bids), levels(asks), b.time})}
 	}
-	sub.deliver(b.snapshot)
+	h.sendTo(sub, b.snapshot)
 }
 
 func levels(of []trading.Level) []level {

@@ -2,13 +2,13 @@ package live
 
 import (
 	"bufio"
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -24,142 +24,98 @@ const (
 	lingerBytes = 4 << 20
 )
 
-// conn is the connection below a socket. The WebSocket library makes one system call for each message, which under
-// load costs more than all else that is done for it; so a message that others wait behind is held back and written
-// together with them. The last of them, and whatever is no message, is written at once with all that is held.
+// conn is the connection below a socket. What the WebSocket library writes of its own accord, which are control frames
+// alone, goes into the session's queue with everything else.
 type conn struct {
 	net.Conn
-	// follows reports whether another message is to be written after this one.
-	follows func() bool
-	out     gathered
-	// tooBig returns what to write before the close frame with which the WebSocket library answers an oversized
-	// message by itself; nothing if a message is being written.
-	tooBig func() []byte
-	linger atomic.Bool // the server ended it
-	unread atomic.Bool // the reader stopped in the middle of a message
-	closed sync.Once
+	raw     syscall.RawConn // nil if the connection can't be written without waiting
+	session *session
+	framed  atomic.Bool // the handshake is over
+	linger  atomic.Bool // the server ended it
+	unread  atomic.Bool // the reader stopped in the middle of a message
+	closed  sync.Once
+
+	deadline atomic.Int64 // of the library's writes, in nanoseconds of the clock
+
+	// Of whoever writes.
+	attempt func(fd uintptr) bool // writes some of p
+	p       []byte
+	n       int
+	err     error
 }
 
-// Write writes a frame, or a part of one. The library never calls it twice at once.
-func (c *conn) Write(p []byte) (int, error) {
-	c.out.mu.Lock()
-	defer c.out.mu.Unlock()
-	if c.out.message(p) {
-		if c.out.rest > 0 || c.follows() {
-			return len(p), c.hold(p)
+func newConn(c net.Conn, s *session) *conn {
+	out := &conn{Conn: c, session: s}
+	if below, ok := c.(syscall.Conn); ok {
+		if raw, err := below.SyscallConn(); err == nil {
+			out.raw, out.attempt = raw, out.once
 		}
-	} else if isTooBig(p) {
+	}
+	return out
+}
+
+// Write is called by the WebSocket library, which writes a whole frame at a time, and the answer to the handshake
+// before.
+func (c *conn) Write(p []byte) (int, error) {
+	if !c.framed.Load() {
+		return c.Conn.Write(p)
+	}
+	if isTooBig(p) {
 		c.linger.Store(true)
 		c.unread.Store(true)
-		if frame := c.tooBig(); frame != nil {
-			c.out.held = append(c.out.held, frame...)
-		}
 	}
-	if len(c.out.held) == 0 {
-		return c.write(p)
+	if err := c.session.control(p, time.Unix(0, c.deadline.Load())); err != nil {
+		return 0, err
 	}
-	c.out.held = append(c.out.held, p...)
-	return len(p), c.flush()
+	return len(p), nil
 }
 
-// SetWriteDeadline sets the deadline of the writes that follow. The library sets one for each message, so it is only
-// remembered until something is written.
+// SetWriteDeadline sets the deadline of what the library writes.
 func (c *conn) SetWriteDeadline(t time.Time) error {
-	c.out.mu.Lock()
-	defer c.out.mu.Unlock()
-	c.out.deadline = t
+	if !c.framed.Load() {
+		return c.Conn.SetWriteDeadline(t)
+	}
+	c.deadline.Store(t.UnixNano())
 	return nil
 }
 
-// write writes p to the connection. The lock must be held.
-func (c *conn) write(p []byte) (int, error) {
-	if err := c.Conn.SetWriteDeadline(c.out.deadline); err != nil {
-		return 0, err
+// writeSome writes what the connection takes without waiting, which may be nothing.
+func (c *conn) writeSome(p []byte) (int, error) {
+	if c.raw == nil {
+		return 0, nil
 	}
-	return c.Conn.Write(p)
+	c.p, c.n, c.err = p, 0, nil
+	err := c.raw.Write(c.attempt)
+	c.p = nil
+	return c.n, errors.Join(err, c.err)
 }
 
-// gathered is what waits to be written together.
-type gathered struct {
-	mu       sync.Mutex
-	held     []byte
-	deadline time.Time  // of a write
-	pool     *sync.Pool // of buffers for it, *[]byte: most sockets hold nothing most of the time
-	rest     int        // bytes of the message at hand that are still to come
-}
-
-// gatherBytes is how much is written at once at the most, but for a single message that is longer.
-const gatherBytes = 32 << 10
-
-// message reports whether p is, or belongs to, a text message, and keeps count of what is left of it: the library
-// writes a long one in two parts.
-func (g *gathered) message(p []byte) bool {
-	if g.rest == 0 {
-		g.rest = textSize(p)
-	}
-	if g.rest == 0 {
-		return false
-	}
-	g.rest = max(0, g.rest-len(p))
-	return true
-}
-
-// textSize returns the length of the text frame that begins p, 0 if none does.
-func textSize(p []byte) int {
-	switch {
-	case len(p) < 2 || p[0] != 0x81:
-		return 0
-	case p[1] < 126:
-		return 2 + int(p[1])
-	case p[1] == 126 && len(p) >= 4:
-		return 4 + int(binary.BigEndian.Uint16(p[2:]))
-	case p[1] == 127 && len(p) >= 10:
-		return 10 + int(binary.BigEndian.Uint64(p[2:]))
-	}
-	return 0
-}
-
-// hold keeps p, and writes what is held if it is much.
-func (c *conn) hold(p []byte) error {
-	if c.out.held == nil {
-		if b, ok := c.out.pool.Get().(*[]byte); ok {
-			c.out.held = *b
+// once calls the system once, and never asks to be called again when the connection takes more.
+func (c *conn) once(fd uintptr) bool {
+	for {
+		n, err := syscall.Write(int(fd), c.p)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err == syscall.EAGAIN:
+		case err != nil:
+			c.err = err
+		default:
+			c.n = n
 		}
+		return true
 	}
-	c.out.held = append(c.out.held, p...)
-	if len(c.out.held) < gatherBytes {
-		return nil
-	}
-	return c.flush()
 }
 
-// flush writes what is held. The lock must be held.
-func (c *conn) flush() error {
-	if len(c.out.held) == 0 {
-		return nil
+// writeAll writes p, which may take so long.
+func (c *conn) writeAll(p []byte, patience time.Duration) error {
+	if err := c.Conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		return err
 	}
-	_, err := c.write(c.out.held)
-	if b := c.out.held[:0]; cap(b) <= 2*gatherBytes {
-		c.out.pool.Put(&b)
+	if _, err := c.Conn.Write(p); err != nil {
+		return err
 	}
-	c.out.held = nil
-	return err
-}
-
-// isTooBig reports whether p is a close frame with the code 1009, as the library writes it in one call.
-func isTooBig(p []byte) bool {
-	return len(p) >= 4 && len(p) == int(p[1])+2 && p[0] == 0x88 && p[2] == 1009>>8 && p[3] == 1009&0xff
-}
-
-// textFrame returns an unmasked text frame. The payload is shorter than 64 KiB.
-func textFrame(payload []byte) []byte {
-	b := []byte{0x81}
-	if n := len(payload); n < 126 {
-		b = append(b, byte(n))
-	} else {
-		b = append(b, 126, byte(n>>8), byte(n))
-	}
-	return append(b, payload...)
+	return c.Conn.SetWriteDeadline(time.Time{})
 }
 
 // Close closes the connection. If the server ended it, only what the server sends is closed, and the reader goes on for
@@ -167,10 +123,6 @@ func textFrame(payload []byte) []byte {
 func (c *conn) Close() error {
 	var err error
 	c.closed.Do(func() {
-		if c.out.mu.TryLock() { // otherwise a write is under way, which writes what is held or fails
-			_ = c.flush()
-			c.out.mu.Unlock()
-		}
 		half, ok := c.Conn.(interface{ CloseWrite() error })
 		if !ok || !c.linger.Load() || half.CloseWrite() != nil {
 			err = c.Conn.Close()

@@ -2,6 +2,7 @@ package live
 
 import (
 	"bytes"
+	"encoding/binary"
 	"net"
 	"strings"
 	"sync"
@@ -9,89 +10,178 @@ import (
 	"time"
 )
 
-// recorder is a connection that keeps what is written to it, write by write.
+// recorder is a connection that keeps what is written to it, write by write, and can't be written without waiting.
 type recorder struct {
 	net.Conn
+	mu        sync.Mutex
+	entered   chan struct{} // one for each write that has begun
+	proceed   chan struct{} // closed when writes may end
 	writes    [][]byte
 	deadlines []time.Time
-	closed    bool
+	failing   bool
 }
 
 func (r *recorder) Write(p []byte) (int, error) {
+	r.entered <- struct{}{}
+	<-r.proceed
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failing {
+		return 0, net.ErrClosed
+	}
 	r.writes = append(r.writes, bytes.Clone(p))
 	return len(p), nil
 }
 
 func (r *recorder) SetWriteDeadline(t time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.deadlines = append(r.deadlines, t)
 	return nil
 }
 
-func (r *recorder) Close() error {
-	r.closed = true
-	return nil
+func (r *recorder) Close() error { return nil }
+
+// recorded returns a session that writes to a recorder.
+func recorded() (*session, *recorder, *Hub) {
+	h := &Hub{limits: Limits{}.withDefaults(), metrics: newMetrics()}
+	h.writers = &writers{most: 2, serving: &h.serving}
+	r := &recorder{entered: make(chan struct{}, 100), proceed: make(chan struct{})}
+	s := &session{hub: h}
+	s.conn = newConn(r, s)
+	s.conn.framed.Store(true)
+	return s, r, h
 }
 
-// TestWritesAreGathered writes messages as the library does, some with others behind them.
+// TestWritesAreGathered lets a first message be on its way while others come: they are written together, as many as
+// are good for one write, in their order.
 func TestWritesAreGathered(t *testing.T) {
-	long := textFrame(bytes.Repeat([]byte{0x81}, 5000)) // whose second part looks like the beginning of a frame
-	ping := []byte{0x89, 0}
+	long := strings.Repeat("x", 5000)
 	for name, test := range map[string]struct {
-		write   func(c *conn, follows *bool)
-		written []string // in each call
+		push    func(s *session, c *conn)
+		written []string // after the first message
 	}{
-		"one at a time": {func(c *conn, _ *bool) { put(c, textFrame([]byte("a")), textFrame([]byte("b"))) },
-			[]string{"\x81\x01a", "\x81\x01b"}},
-		"together": {func(c *conn, follows *bool) {
-			*follows = true
-			put(c, textFrame([]byte("a")), textFrame([]byte("b")))
-			*follows = false
-			put(c, textFrame([]byte("c")))
-		}, []string{"\x81\x01a\x81\x01b\x81\x01c"}},
-		"a ping behind a message": {func(c *conn, follows *bool) {
-			*follows = true
-			put(c, textFrame([]byte("a")), ping)
-		}, []string{"\x81\x01a\x89\x00"}},
-		"a long message in two parts": {func(c *conn, _ *bool) { put(c, long[:4096], long[4096:], ping) },
-			[]string{string(long), string(ping)}},
-		"no more than is good": {func(c *conn, follows *bool) {
-			*follows = true
+		"nothing": {func(*session, *conn) {}, nil},
+		"messages": {func(s *session, _ *conn) {
+			s.send([]byte("b"))
+			s.send([]byte("c"))
+		}, []string{"\x81\x01b\x81\x01c"}},
+		"a ping between messages": {func(s *session, c *conn) {
+			s.send([]byte("b"))
+			_, _ = c.Write([]byte{0x89, 0})
+			s.send([]byte("c"))
+		}, []string{"\x81\x01b\x89\x00\x81\x01c"}},
+		"no more than is good": {func(s *session, _ *conn) {
 			for range 10 {
-				put(c, long)
+				s.send([]byte(long))
 			}
-			*follows = false
-			put(c, ping)
-		}, []string{strings.Repeat(string(long), 7), strings.Repeat(string(long), 3) + string(ping)}},
-		"at the end": {func(c *conn, follows *bool) {
-			*follows = true
-			put(c, textFrame([]byte("a")))
-			_ = c.Close()
-		}, []string{"\x81\x01a"}},
+		}, []string{strings.Repeat("\x81\x7e\x13\x88"+long, 6), strings.Repeat("\x81\x7e\x13\x88"+long, 4)}},
+		"one that is longer": {func(s *session, _ *conn) { s.send([]byte(strings.Repeat(long, 20))) },
+			[]string{"\x81\x7f\x00\x00\x00\x00\x00\x01\x86\xa0" + strings.Repeat(long, 20)}},
+		"pings without end": {func(_ *session, c *conn) {
+			for range 1000 {
+				_, _ = c.Write([]byte{0x8a, 0})
+			}
+		}, []string{strings.Repeat("\x8a\x00", maxControls)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var below recorder
-			follows := false
-			c := &conn{Conn: &below, follows: func() bool { return follows }, out: gathered{pool: &sync.Pool{}}, tooBig: func() []byte { return nil }}
-			deadline := time.Unix(1_000_000, 0)
-			_ = c.SetWriteDeadline(deadline)
-			test.write(c, &follows)
-			if len(below.writes) != len(test.written) {
-				t.Fatalf("%d writes, want %d: %q", len(below.writes), len(test.written), below.writes)
+			s, r, h := recorded()
+			s.send([]byte("a"))
+			<-r.entered
+			test.push(s, s.conn)
+			close(r.proceed)
+			h.serving.Wait()
+			want := append([]string{"\x81\x01a"}, test.written...)
+			if len(r.writes) != len(want) {
+				t.Fatalf("%d writes, want %d: %.200q", len(r.writes), len(want), r.writes)
 			}
-			for i, w := range below.writes {
-				if string(w) != test.written[i] {
-					t.Errorf("write %d is %q, want %q", i, w, test.written[i])
+			for i, w := range r.writes {
+				if string(w) != want[i] {
+					t.Errorf("write %d is %.100q, want %.100q", i, w, want[i])
 				}
-				if !below.deadlines[i].Equal(deadline) {
-					t.Errorf("write %d has the deadline %v", i, below.deadlines[i])
-				}
+			}
+			if len(r.deadlines) != 2*len(want) || r.deadlines[0].IsZero() || !r.deadlines[1].IsZero() {
+				t.Errorf("the deadlines are %v, want one for each write", r.deadlines)
+			}
+			if s.messages != 0 || s.bytes != 0 || s.controls != 0 || s.writing || h.metrics.queued.Load() != 0 {
+				t.Errorf("%d messages, %d bytes, %d control frames are left, writing %v", s.messages, s.bytes, s.controls, s.writing)
 			}
 		})
 	}
 }
 
-func put(c *conn, frames ...[]byte) {
-	for _, f := range frames {
-		_, _ = c.Write(f)
+// TestACloseFrameEndsTheStream writes one behind messages: it is the last, and whoever writes it waits for that.
+func TestACloseFrameEndsTheStream(t *testing.T) {
+	s, r, h := recorded()
+	s.send([]byte("a"))
+	<-r.entered
+	s.send([]byte("b"))
+	_ = s.conn.SetWriteDeadline(time.Now().Add(time.Minute))
+	wrote := make(chan error)
+	go func() {
+		_, err := s.conn.Write([]byte{0x88, 2, 0x03, 0xe8})
+		wrote <- err
+	}()
+	for ended := false; !ended; ended = s.isEnded() {
+	}
+	s.send([]byte("c"))
+	select {
+	case err := <-wrote:
+		t.Errorf("the close frame counts as written with %v before it is", err)
+	default:
+	}
+	close(r.proceed)
+	if err := <-wrote; err != nil {
+		t.Error(err)
+	}
+	h.serving.Wait()
+	if got := string(bytes.Join(r.writes, nil)); got != "\x81\x01a\x81\x01b\x88\x02\x03\xe8" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestAConnectionThatFails gives up what waits for it.
+func TestAConnectionThatFails(t *testing.T) {
+	s, r, h := recorded()
+	r.failing = true
+	s.send([]byte("a"))
+	<-r.entered
+	_ = s.conn.SetWriteDeadline(time.Now().Add(time.Minute))
+	wrote := make(chan error)
+	go func() {
+		_, err := s.conn.Write([]byte{0x88, 0})
+		wrote <- err
+	}()
+	for ended := false; !ended; ended = s.isEnded() {
+	}
+	close(r.proceed)
+	<-wrote
+	h.serving.Wait()
+	if s.deliver(textFrame([]byte("b"))) {
+		t.Error("a message was queued for a connection that can't be written")
+	}
+	if _, err := s.conn.Write([]byte{0x89, 0}); err == nil {
+		t.Error("a ping was written")
+	}
+	s.cancel = func() {}
+	s.gone()
+	if n := h.metrics.queued.Load(); n != 0 {
+		t.Errorf("%d messages count as queued", n)
+	}
+}
+
+func TestTextFrames(t *testing.T) {
+	for _, n := range []int{0, 1, 125, 126, 65535, 65536, 200_000} {
+		f := textFrame(bytes.Repeat([]byte("x"), n))
+		header, size := 2, int(f[1])
+		switch f[1] {
+		case 126:
+			header, size = 4, int(binary.BigEndian.Uint16(f[2:]))
+		case 127:
+			header, size = 10, int(binary.BigEndian.Uint64(f[2:]))
+		}
+		if f[0] != 0x81 || size != n || len(f) != header+n {
+			t.Errorf("a frame of %d bytes begins % x", n, f[:header])
+		}
 	}
 }

@@ -7,11 +7,14 @@
 // together with its acknowledgement and snapshot, so that nothing falls between the snapshot and the first update
 // and nothing comes twice.
 //
-// Locks are taken in this order: the fold's, the hub's, a session's. Nothing that is done under them waits for a
-// client: a session is a bounded queue, and one that is full ends with SLOW_CONSUMER. Nothing is ever left out of the
-// middle of a subscription.
+// Locks are taken in this order: the fold's, the hub's, a session's, that of the writers. Nothing that is done under
+// them waits for a client: a session is a bounded queue, and one that is full ends with SLOW_CONSUMER. Nothing is ever
+// left out of the middle of a subscription.
 //
-// The sockets are melody's. Melody drops messages silently when a session's buffer is full; the hub counts what is
-// queued and never lets that happen. Beneath melody lies a net.Conn of our own (conn.go), which gathers the
-// writes of messages that follow each other and where a connection can be cut.
+// The sockets are melody's, which reads requests, keeps connections alive and ends them. What is sent does not go
+// through it, since it copies and counts a message for each socket, wakes a goroutine and makes a system call, and
+// drops silently when its buffer is full: a session has a queue of frames of its own (session.go), which it shares with
+// all others that get the same message, and a few writers go round the sessions and write with one call what has
+// gathered (writer.go). Beneath melody lies a net.Conn of our own (conn.go), which puts melody's control frames into
+// the same queue.
 package live

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
 // Follower is the fold of the trading journal; *follow.Fold is one.
@@ -44,6 +48,7 @@ type Config struct {
 	Wrap      Wrap
 	Logger    *slog.Logger
 	Limits    Limits
+	Seed      *journal.Seed // that the follower started from, if it did
 }
 
 // Hub serves the WebSocket connections of one node.
@@ -56,11 +61,12 @@ type Hub struct {
 	wrap      Wrap
 	logger    *slog.Logger
 	limits    Limits
+	tracer    *trace.Tracer
 	metrics   *metrics
 	melody    *melody.Melody
-	buffers   *sync.Pool      // of what sockets hold back
+	writers   *writers
 	serving   sync.WaitGroup  // handlers, and what they started
-	resuming  chan struct{}   // holds a token for each subscription that reads the log
+	turns     *turns          // of subscriptions that read the log
 	ready     chan struct{}   // closed once the fold has reached the log's end
 	ctx       context.Context // ends with the hub
 	cancel    context.CancelFunc
@@ -69,6 +75,7 @@ type Hub struct {
 	sessions map[*session]struct{}
 	admitted int
 	closing  bool
+	cutting  bool // the hub waits for nobody any more
 	failed   bool // the log can't be read
 	index    *index
 	books    map[string]*bookStream
@@ -83,27 +90,30 @@ func New(cfg Config) *Hub {
 	}
 	h := &Hub{
 		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens, log: cfg.Log,
-		wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), metrics: newMetrics(), melody: melody.New(), buffers: &sync.Pool{},
+		wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), metrics: newMetrics(), melody: melody.New(),
 		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),
-		resuming: make(chan struct{}, maxResuming), ready: make(chan struct{}),
+		turns: newTurns(), ready: make(chan struct{}),
 	}
+	if seed := cfg.Seed; seed != nil {
+		h.last = decide.Stamp{Journal: seed.Journal, Sequence: seed.Position.Sequence, Time: seed.Time}
+		h.anchors.Fill(seed.Anchors)
+	}
+	h.writers = &writers{most: runtime.GOMAXPROCS(0), serving: &h.serving}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	if h.wrap == nil {
 		h.wrap = func(c net.Conn) net.Conn { return c }
 	}
 	m := h.melody
 	m.Config.MaxMessageSize = h.limits.MessageBytes
-	m.Config.MessageBufferSize = h.limits.QueueMessages + spare
+	m.Config.MessageBufferSize = 1 // nothing goes that way but a close frame
 	m.Config.PingPeriod = h.limits.PingEvery
 	m.Config.PongWait = h.limits.PongWait
 	m.Config.WriteWait = h.limits.WriteWait
-	m.Upgrader.WriteBufferSize = 4096
 	m.Upgrader.WriteBufferPool = &sync.Pool{}
 	m.HandleConnect(h.connected)
 	m.HandleDisconnect(h.disconnected)
 	m.HandleMessage(func(socket *melody.Session, raw []byte) { h.handle(sessionOf(socket), raw) })
 	m.HandleMessageBinary(func(socket *melody.Session, _ []byte) { h.handleBinary(sessionOf(socket)) })
-	m.HandleSentMessage(func(socket *melody.Session, raw []byte) { sessionOf(socket).sent(len(raw)) })
 	m.HandleError(h.socketError)
 	h.follower.View(func(s decide.State, _ journal.Position) { s.(*trading.State).TrackBook() })
 	h.follower.Listen(h.onRecord)
@@ -115,13 +125,16 @@ const sessionKey = "session"
 func sessionOf(socket *melody.Session) *session { return socket.MustGet(sessionKey).(*session) }
 
 func (h *Hub) socketError(socket *melody.Session, err error) {
-	if errors.Is(err, melody.ErrMessageBufferFull) { // the queue's limit lies below melody's: this is a broken invariant
-		h.logger.Error("a message was dropped; its connection is cut", "remote", socket.RemoteAddr())
+	if errors.Is(err, melody.ErrMessageBufferFull) { // it holds the one close frame that is ever put there: a broken invariant
+		h.logger.Error("a close frame was dropped; its connection is cut", "remote", socket.RemoteAddr())
 		sessionOf(socket).conn.cut()
 		return
 	}
 	h.logger.Debug("socket", "remote", socket.RemoteAddr(), "error", err)
 }
+
+// Trace has the hub tell a tracer, which may be nil, of what it hands to sockets. It is called before the follower runs.
+func (h *Hub) Trace(t *trace.Tracer) { h.tracer = t }
 
 // Run lets connections in once the fold has reached the log's end, ends the subscriptions if the fold fails, and
 // returns nil when the context ends. It is called once.
@@ -180,6 +193,9 @@ func (h *Hub) onRecord(e journal.Entry, s decide.State) {
 	if len(h.index.readers) == 0 {
 		return
 	}
+	if h.tracer != nil {
+		defer h.tracer.Followed("deliver "+h.journal, e.Traced(h.journal), time.Now())
+	}
 	state := s.(*trading.State)
 	drafts := translate(e, state, func(c *channel) bool { return h.index.count[c] > 0 })
 	for i, position := range positions(h.logPosition(e.Record.Sequence), drafts) {
@@ -201,20 +217,31 @@ func (h *Hub) publish(d *draft, position string) {
 	}
 	h.metrics.encoded.Add(1)
 	m := &message{plain: encode(d.value), position: position}
+	queued := int64(0)
 	for _, readers := range lists {
 		for _, sub := range readers {
-			sub.deliver(m)
+			if sub.deliver(m) {
+				queued++
+			}
 		}
 	}
+	h.metrics.queued.Add(queued)
 }
 
-// deliver queues a message for the subscription's session.
-func (s *subscription) deliver(m *message) {
+// deliver queues a message for the subscription's session, and reports whether it did; the caller counts it.
+func (s *subscription) deliver(m *message) bool {
 	if s.catching != nil {
 		s.catching.hold(s, m)
-		return
+		return false
 	}
-	s.session.send(m.text(s.positions))
+	return s.session.deliver(m.frame(s.positions))
+}
+
+// sendTo is deliver for one message alone.
+func (h *Hub) sendTo(sub *subscription, m *message) {
+	if sub.deliver(m) {
+		h.metrics.queued.Add(1)
+	}
 }
 
 // drop ends a subscription silently. It is called under the hub's lock.
@@ -243,10 +270,7 @@ func (h *Hub) Close(ctx context.Context) error {
 	h.mu.Lock()
 	first := !h.closing
 	h.closing = true
-	var open []*session
-	for s := range h.sessions {
-		open = append(open, s)
-	}
+	open := slices.Collect(maps.Keys(h.sessions))
 	h.mu.Unlock()
 	if !first {
 		return nil
@@ -263,9 +287,7 @@ func (h *Hub) Close(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		for _, s := range open {
-			s.conn.cut()
-		}
+		h.cutAll()
 		<-done
 	}
 	// Only now: melody may leave a session's goroutine behind for ever if it is closed while one comes or goes.
@@ -273,6 +295,17 @@ func (h *Hub) Close(ctx context.Context) error {
 		return err
 	}
 	return ctx.Err()
+}
+
+// cutAll cuts the connections that are there, and has those cut that are still to come out of their handshake.
+func (h *Hub) cutAll() {
+	h.mu.Lock()
+	h.cutting = true
+	left := slices.Collect(maps.Keys(h.sessions))
+	h.mu.Unlock()
+	for _, s := range left {
+		s.conn.cut()
+	}
 }
 
 // verifyAfter is when a token should be looked at again.

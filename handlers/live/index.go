@@ -88,28 +88,31 @@ func (k key) matches(d *draft) bool {
 	return k.name == d.symbol
 }
 
-// message is an encoded message and where in the log it stands. It is encoded once, and once more if somebody wants
-// it with its position.
+// message is an encoded message and where in the log it stands. It and its frame are made once, and once more if
+// somebody wants it with its position.
 type message struct {
 	plain    []byte
 	position string
-	placed   []byte
+	frames   [2][]byte // without and with the position
 }
 
-// text returns the message as a subscription wants it.
-func (m *message) text(withPosition bool) []byte {
+// frame returns the message's frame as a subscription wants it.
+func (m *message) frame(withPosition bool) []byte {
 	if !withPosition {
-		return m.plain
+		if m.frames[0] == nil {
+			m.frames[0] = textFrame(m.plain)
+		}
+		return m.frames[0]
 	}
-	if m.placed == nil {
+	if m.frames[1] == nil {
 		body := m.plain[:len(m.plain)-1]
-		m.placed = make([]byte, 0, len(body)+len(m.position)+16)
-		m.placed = append(m.placed, body...)
-		m.placed = append(m.placed, `,"position":"`...) // a position needs no escaping
-		m.placed = append(m.placed, m.position...)
-		m.placed = append(m.placed, `"}`...)
+		placed := make([]byte, 0, len(body)+len(m.position)+16)
+		placed = append(placed, body...)
+		placed = append(placed, `,"position":"`...) // a position needs no escaping
+		placed = append(placed, m.position...)
+		m.frames[1] = textFrame(append(placed, `"}`...))
 	}
-	return m.placed
+	return m.frames[1]
 }
 
 // logPosition is the position of a record as clients see it.

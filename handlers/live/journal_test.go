@@ -30,10 +30,11 @@ type exchange struct {
 	owner  *journal.Owner
 	fold   *follow.Fold
 	url    string
+	hub    *live.Hub
 	tokens
 }
 
-func newExchange(t *testing.T) *exchange {
+func newExchange(t *testing.T, limits live.Limits, wrap live.Wrap) *exchange {
 	t.Helper()
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
@@ -52,7 +53,9 @@ func newExchange(t *testing.T) *exchange {
 	if x.owner, err = journal.NewOwner(journal.OwnerConfig{Client: client, Rules: trading.Rules(), Node: "n1", URL: "http://n1"}); err != nil {
 		t.Fatal(err)
 	}
-	hub := live.New(live.Config{Follower: x.fold, Journal: "trading", Tokens: x, Log: live.NewLog(client, trading.Rules(), 0)})
+	hub := live.New(live.Config{Follower: x.fold, Journal: "trading", Tokens: x, Log: live.NewLog(client, trading.Rules(), 0),
+		Limits: limits, Wrap: wrap})
+	x.hub = hub
 	e, err := web.New(web.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +99,7 @@ func (x *exchange) submit(customer, command string, ask any) int64 {
 
 // TestOverTheJournal runs the whole way: owner, broker, fold, sockets, resuming from the log, and its loss.
 func TestOverTheJournal(t *testing.T) {
-	x := newExchange(t)
+	x := newExchange(t, live.Limits{}, nil)
 	x.submit("A1", trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument(btc)})
 	x.submit("A1", trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: btc, Price: dec("1000")})
 	var begin int64

@@ -17,8 +17,8 @@ func TestTradeTypes(t *testing.T) {
 	} {
 		e := &trading.TradeExecuted{Kind: test.kind, Action: order.Sell}
 		taker, maker := tradeUpdate(e, false, 0), tradeUpdate(e, true, 0)
-		if taker.TradeType != test.taker || maker.TradeType != test.maker {
-			t.Errorf("%s: %s for the taker and %s for the maker", test.kind, taker.TradeType, maker.TradeType)
+		if taker.Type != test.taker || maker.Type != test.maker {
+			t.Errorf("%s: %s for the taker and %s for the maker", test.kind, taker.Type, maker.Type)
 		}
 		if taker.Action != order.Sell || maker.Action != order.Buy || taker.Role != "taker" || maker.Role != "maker" {
 			t.Errorf("the taker is %s %s, the maker %s %s", taker.Role, taker.Action, maker.Role, maker.Action)

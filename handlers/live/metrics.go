@@ -13,7 +13,7 @@ type metrics struct {
 	requests      *prometheus.CounterVec
 	errors        *prometheus.CounterVec
 	slow          prometheus.Counter
-	queued        atomic.Int64
+	queued        atomic.Int64 // may be below zero for a moment: what was just queued may count as written first
 	sent          atomic.Int64
 	encoded       atomic.Int64
 	depth, out    prometheus.Collector
@@ -33,9 +33,10 @@ func newMetrics() *metrics {
 		slow: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "perpetua_live_slow_consumers_total", Help: "Connections closed because they read too slowly."}),
 	}
+	m.errors.WithLabelValues(string(SlowConsumer)) // what alerts look for is there before the first
 	m.depth = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "perpetua_live_queued_messages", Help: "Messages that wait to be written, of all connections."},
-		func() float64 { return float64(m.queued.Load()) })
+		func() float64 { return float64(max(0, m.queued.Load())) })
 	m.out = prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "perpetua_live_messages_sent_total", Help: "Messages written to connections."},
 		func() float64 { return float64(m.sent.Load()) })
@@ -45,8 +46,23 @@ func newMetrics() *metrics {
 	return m
 }
 
+// fullest returns how full the fullest queue of a connection is, where 1 ends it.
+func (h *Hub) fullest() float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	full := 0.0
+	for s := range h.sessions {
+		s.mu.Lock()
+		full = max(full, float64(s.messages)/float64(h.limits.QueueMessages), float64(s.bytes)/float64(h.limits.QueueBytes))
+		s.mu.Unlock()
+	}
+	return full
+}
+
 // Collectors returns the hub's metrics, to be registered.
 func (h *Hub) Collectors() []prometheus.Collector {
 	m := h.metrics
-	return []prometheus.Collector{m.sessions, m.subscriptions, m.requests, m.errors, m.slow, m.depth, m.out, m.made}
+	return []prometheus.Collector{m.sessions, m.subscriptions, m.requests, m.errors, m.slow, m.depth, m.out, m.made,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "perpetua_live_fullest_queue_ratio",
+			Help: "How full the fullest queue of a connection is; at 1 the connection is closed as slow."}, h.fullest)}
 }

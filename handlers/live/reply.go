@@ -3,6 +3,8 @@ package live
 import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
 // ack answers a request, or one topic of it.
@@ -21,9 +23,15 @@ type failure struct {
 	ID      jsontext.Value `json:"id,omitzero"`
 }
 
-// encode writes a message. The types are ours and always have a JSON form.
+// encode writes a message, by hand where its type can. The types are ours and always have a JSON form.
 func encode(v any) []byte {
-	b, err := json.Marshal(v)
+	var b []byte
+	var err error
+	if m, ok := v.(interface{ AppendJSON([]byte) ([]byte, error) }); ok {
+		b, err = m.AppendJSON(make([]byte, 0, wire.OrderSize))
+	} else {
+		b, err = json.Marshal(v)
+	}
 	if err != nil {
 		panic("live: a message has no JSON form: " + err.Error())
 	}

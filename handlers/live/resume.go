@@ -50,8 +50,10 @@ const (
 	// nearTip is how many records a resuming subscription may be behind when it joins the live messages: those are
 	// held back meanwhile.
 	nearTip = 256
-	// maxResuming is how many subscriptions of a node read the log at once; others wait for their turn.
-	maxResuming = 16
+	// maxResuming is how many subscriptions of a node read the log at once, and maxResumingOfUser how many of one user
+	// among them, whatever the number of connections; others wait for their turn.
+	maxResuming       = 16
+	maxResumingOfUser = 4
 	// aheadWait is how long a position that this node has not reached yet is waited for.
 	aheadWait = 2 * time.Second
 )
@@ -104,7 +106,8 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic string) *refusal 
 	if from.part > 0 {
 		last++
 	}
-	if s.principal() == nil { // nobody waits for what they may not have
+	p := s.principal()
+	if p == nil { // nobody waits for what they may not have
 		return refuse(AuthenticationRequired, "the channel needs an authenticated connection")
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, aheadWait)
@@ -133,20 +136,19 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic string) *refusal 
 		s.send(encode(ack{"subscribed", topic, r.id}))
 	})
 	if refused == nil {
-		h.serving.Go(func() { h.catchUp(sub) }) // the session's handler is counted, so the count is not zero
+		h.serving.Go(func() { h.catchUp(sub, p.Broker+"/"+p.Username) }) // the session's handler is counted, so the count is not zero
 	}
 	return refused
 }
 
 // catchUp serves a subscription from the log until it has caught up, and then lets the live messages through.
-func (h *Hub) catchUp(sub *subscription) {
+func (h *Hub) catchUp(sub *subscription, user string) {
 	ctx := sub.session.ctx
-	select { // each reads the log for itself
-	case h.resuming <- struct{}{}:
-		defer func() { <-h.resuming }()
-	case <-ctx.Done():
+	done, ok := h.turns.take(ctx, user) // each reads the log for itself
+	if !ok {
 		return
 	}
+	defer done()
 	from := h.anchors.Below(sub.catching.after + 1)
 	for {
 		var target int64
@@ -171,10 +173,11 @@ func (h *Hub) catchUp(sub *subscription) {
 		h.mu.Lock()
 		over := !h.holds(sub) || sub.session.isEnded()
 		if !over && joining && from.Sequence >= target {
-			for _, m := range sub.catching.held {
-				sub.session.send(m.text(sub.positions))
-			}
+			held := sub.catching.held
 			sub.catching = nil
+			for _, m := range held {
+				h.sendTo(sub, m)
+			}
 			over = true
 		}
 		h.mu.Unlock()
@@ -207,7 +210,9 @@ func (h *Hub) serve(sub *subscription, e journal.Entry) bool {
 			continue
 		}
 		m := &message{plain: encode(drafts[i].value), position: position}
-		sub.session.send(m.text(sub.positions))
+		if sub.session.deliver(m.frame(sub.positions)) {
+			h.metrics.queued.Add(1)
+		}
 	}
 	return true
 }

@@ -204,3 +204,47 @@ func TestResumeWaitsForASlowReader(t *testing.T) {
 		t.Errorf("%s", m.Raw)
 	}
 }
+
+// TestOneUserLeavesRoomForOthers lets the log hang for one user who resumes on many connections: only some of them read
+// it, and somebody else resumes meanwhile. In the end all have been served.
+func TestOneUserLeavesRoomForOthers(t *testing.T) {
+	v := newVenue(t, live.Limits{}, nil)
+	begin := fmt.Sprintf("trading/0@%d", v.stamp().Sequence-1)
+	v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+	v.place(limit("B1", btc, order.Sell, "0.001", "1001"))
+	reads, hanging := make(chan struct{}, 100), make(chan struct{})
+	release := sync.OnceFunc(func() { close(hanging) })
+	defer release()
+	hang := func(do func()) {
+		v.mu.Lock()
+		v.reading = do
+		v.mu.Unlock()
+	}
+	hang(func() {
+		reads <- struct{}{}
+		<-hanging
+	})
+	var many []*livetest.Client
+	for range 20 {
+		c := v.dial(v.reader("alpha"))
+		c.SubscribeWith(livetest.Request{Args: []string{"orders"}, ResumeFrom: begin})
+		many = append(many, c)
+	}
+	for range 4 {
+		<-reads
+	}
+	hang(nil)
+	other := v.dial(v.reader("beta"))
+	other.SubscribeWith(livetest.Request{Args: []string{"orders"}, ResumeFrom: begin})
+	other.Next("the order", func(m livetest.Message) bool { return m.Channel == "orders" && m.Op == "" })
+	if n := len(reads); n > 0 {
+		t.Errorf("%d more subscriptions of one user read the log than may", n)
+	}
+	for _, c := range many[:3] { // some give up, whether they read or wait
+		c.Close()
+	}
+	release()
+	for _, c := range many[3:] {
+		c.Next("the order", func(m livetest.Message) bool { return m.Channel == "orders" && m.Op == "" })
+	}
+}

@@ -29,7 +29,7 @@ func (h *Hub) Serve(c echo.Context) error {
 		return web.NewProblem(http.StatusUpgradeRequired, "UPGRADE_REQUIRED", "This address speaks WebSocket only.")
 	}
 	s := &session{
-		hub: h, subscriptions: make(map[string]*subscription), drained: make(chan struct{}, 1),
+		hub: h, subscriptions: make(map[string]*subscription),
 		bucket: newBucket(h.limits.RequestsPerSecond, h.limits.RequestBurst, time.Now()),
 	}
 	if err := h.admit(r.Context()); err != nil {
@@ -50,7 +50,7 @@ func (h *Hub) Serve(c echo.Context) error {
 		s.who, s.token = p, token
 	}
 	w := hijacker{c.Response(), func(nc net.Conn) net.Conn {
-		s.conn = &conn{Conn: h.wrap(nc), follows: s.follows, out: gathered{pool: h.buffers}, tooBig: s.tooBig}
+		s.conn = newConn(h.wrap(nc), s)
 		return s.conn
 	}}
 	if err := h.melody.HandleRequestWithKeys(w, r, map[string]any{sessionKey: s}); err != nil {
@@ -99,13 +99,17 @@ func (h *Hub) dismiss() {
 func (h *Hub) connected(socket *melody.Session) {
 	s := sessionOf(socket)
 	s.socket = socket
+	s.conn.framed.Store(true)
 	h.metrics.sessions.Inc()
 	h.mu.Lock()
 	h.sessions[s] = struct{}{}
-	closing := h.closing
+	closing, cutting := h.closing, h.cutting
 	h.mu.Unlock()
 	if closing {
 		s.close(nil, melody.CloseGoingAway, "the server is stopping")
+	}
+	if cutting {
+		s.conn.cut()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,13 +129,4 @@ func (h *Hub) disconnected(socket *melody.Session) {
 	s.gone()
 	s.conn.finish()
 	h.metrics.sessions.Dec()
-}
-
-// tooBig returns the frame that goes before the close frame of an oversized message.
-func (s *session) tooBig() []byte {
-	s.hub.metrics.errors.WithLabelValues(string(InvalidMessage)).Inc()
-	if !s.idle() {
-		return nil // a message may be half written
-	}
-	return textFrame(errorMessage(InvalidMessage, "the message is larger than "+sizeText(s.hub.limits.MessageBytes)))
 }

@@ -10,10 +10,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// spare is how many messages melody's buffer holds beyond the queue's limit: the error that ends a session and the
-// close frame always fit.
-const spare = 8
-
 // session is one connection.
 type session struct {
 	hub    *Hub
@@ -25,35 +21,52 @@ type session struct {
 	excess int
 
 	subscriptions map[string]*subscription // by topic; under the hub's lock
-	drained       chan struct{}            // holds a token when there is much room again
 	ctx           context.Context          // ends with the connection
 	cancel        context.CancelFunc
 
 	mu       sync.Mutex
-	messages int   // in melody's buffer
-	bytes    int64 // of those
-	ended    bool  // nothing more is sent
-	over     bool  // the connection is gone
+	frames   [][]byte      // queued, in their order
+	free     [][]byte      // the queue before it, to be used again
+	writing  bool          // a writer has the session, or will come to it
+	messages int           // not written yet, whether still queued or not
+	bytes    int64         // of those
+	controls int           // control frames not written yet
+	room     chan struct{} // closed when there is much room again, if somebody waits for that
+	empty    chan struct{} // closed when nothing is left to be written, if somebody waits for that
+	broken   bool          // the connection can't be written any more
+	ended    bool          // nothing more is sent
+	over     bool          // the connection is gone
 	cutter   *time.Timer
 	who      *web.Principal
 	token    string
 	check    *time.Timer // verifies the token again
 }
 
-// send queues a message. It never waits: a queue that is full ends the session. A single message may be larger than
-// what the queue holds otherwise, or the snapshot of a very deep book could not be sent to anybody.
+// send queues a message.
 func (s *session) send(message []byte) {
+	if s.deliver(textFrame(message)) {
+		s.hub.metrics.queued.Add(1)
+	}
+}
+
+// deliver queues a message's frame, which must not change any more, and reports whether it did; the caller counts it.
+// It never waits: a queue that is full ends the session. A single message may be larger than what the queue holds
+// otherwise, or the snapshot of a very deep book could not be sent to anybody.
+func (s *session) deliver(frame []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		return
+		return false
 	}
 	limits := &s.hub.limits
 	if s.messages >= limits.QueueMessages || s.bytes >= limits.QueueBytes {
 		s.endSlow()
-		return
+		return false
 	}
-	s.queue(message)
+	s.messages++
+	s.bytes += int64(len(frame))
+	s.push(frame)
+	return true
 }
 
 // slow ends the session of a client that does not keep up.
@@ -73,37 +86,91 @@ func (s *session) endSlow() {
 		melody.ClosePolicyViolation, string(SlowConsumer))
 }
 
-// queue hands a message to melody. It is called under the session's lock, after room was made sure of.
-func (s *session) queue(message []byte) {
+// queue queues a message's frame whatever else is queued. It is called under the session's lock.
+func (s *session) queue(frame []byte) {
 	s.messages++
-	s.bytes += int64(len(message))
+	s.bytes += int64(len(frame))
 	s.hub.metrics.queued.Add(1)
-	if s.socket.Write(message) != nil { // the socket is closed
-		s.wrote(len(message))
+	s.push(frame)
+}
+
+// push puts a frame behind the others and sees to it that a writer comes. It is called under the session's lock.
+func (s *session) push(frame []byte) {
+	s.frames = append(s.frames, frame)
+	if !s.writing {
+		s.writing = true
+		s.hub.writers.add(s)
 	}
 }
 
-// sent is called when a message was written to the connection.
-func (s *session) sent(size int) {
+// taken returns all that is queued, to be written by the caller alone.
+func (s *session) taken() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wrote(size)
-	s.hub.metrics.sent.Add(1)
+	frames := s.frames
+	s.frames, s.free = s.free, frames[:0]
+	return frames
 }
 
-func (s *session) wrote(size int) {
+// wrote is called when frames were written, which are not used any more.
+func (s *session) wrote(frames [][]byte) {
+	messages, size := 0, 0
+	for i, f := range frames {
+		if isText(f) {
+			messages++
+			size += len(f)
+		}
+		frames[i] = nil
+	}
+	s.hub.metrics.sent.Add(int64(messages))
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.over {
 		return
 	}
-	s.messages--
+	s.messages -= messages
 	s.bytes -= int64(size)
-	s.hub.metrics.queued.Add(-1)
-	if s.roomy() {
-		select {
-		case s.drained <- struct{}{}:
-		default:
-		}
+	s.controls -= len(frames) - messages
+	s.hub.metrics.queued.Add(-int64(messages))
+	if s.room != nil && s.roomy() {
+		close(s.room)
+		s.room = nil
 	}
+}
+
+// written is called when all was written that was taken; what has come meanwhile waits for its turn.
+func (s *session) written() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cap(s.free) > maxFree {
+		s.free = nil
+	}
+	if s.writing = len(s.frames) > 0 && !s.over; s.writing {
+		s.hub.writers.add(s)
+		return
+	}
+	s.settle()
+}
+
+// maxFree is how many places of a queue are kept when they are not needed.
+const maxFree = 256
+
+// settle tells who waits for it that nothing is left to be written. It is called under the session's lock.
+func (s *session) settle() {
+	if s.empty != nil {
+		close(s.empty)
+		s.empty = nil
+	}
+}
+
+// unwritable is called when the connection can't be written. Nothing is written to it any more, so the session keeps
+// its writer, and its reader ends.
+func (s *session) unwritable() {
+	s.conn.cut()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken, s.ended = true, true
+	s.settle()
 }
 
 // isEnded reports whether nothing more is sent.
@@ -111,20 +178,6 @@ func (s *session) isEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ended
-}
-
-// follows reports whether a message is queued behind the one that is being written.
-func (s *session) follows() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.messages > 1
-}
-
-// idle reports whether nothing is being written.
-func (s *session) idle() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.messages == 0
 }
 
 // roomy reports whether most of the queue is free. It is called under the session's lock.
@@ -136,13 +189,17 @@ func (s *session) roomy() bool {
 func (s *session) waitForRoom() bool {
 	for {
 		s.mu.Lock()
-		roomy, ended := s.roomy(), s.ended
-		s.mu.Unlock()
-		if roomy || ended {
-			return !ended
+		if s.ended || s.roomy() {
+			defer s.mu.Unlock()
+			return !s.ended
 		}
+		if s.room == nil {
+			s.room = make(chan struct{})
+		}
+		room := s.room
+		s.mu.Unlock()
 		select {
-		case <-s.drained:
+		case <-room:
 		case <-s.ctx.Done():
 			return false
 		}
@@ -164,7 +221,7 @@ func (s *session) end(last []byte, code int, reason string) {
 	s.ended = true
 	s.conn.linger.Store(true)
 	if last != nil {
-		s.queue(last)
+		s.queue(textFrame(last))
 	}
 	_ = s.socket.CloseWithMsg(melody.FormatCloseMessage(code, reason))
 	s.cutter = time.AfterFunc(s.hub.limits.WriteWait, s.conn.cut)
@@ -176,7 +233,8 @@ func (s *session) gone() {
 	defer s.mu.Unlock()
 	s.ended, s.over = true, true
 	s.hub.metrics.queued.Add(-int64(s.messages))
-	s.messages, s.bytes = 0, 0
+	s.messages, s.bytes, s.frames = 0, 0, nil
+	s.settle()
 	s.cancel()
 	for _, t := range []*time.Timer{s.cutter, s.check} {
 		if t != nil {

@@ -3,9 +3,12 @@ package live_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,6 +133,72 @@ func TestSlowConsumer(t *testing.T) {
 	}
 }
 
+// TestNarrowConnections lets readers keep up over connections that take little at a time, so that nearly every write
+// goes on where one before it was cut short. Nothing is lost, doubled or out of its order.
+func TestNarrowConnections(t *testing.T) {
+	const orders = 600
+	v := newVenue(t, live.Limits{}, func(c net.Conn) net.Conn {
+		_ = c.(*net.TCPConn).SetWriteBuffer(4096)
+		return c
+	})
+	topics := []string{"orderbook-stream:" + btc, "market-trades:" + btc, "orders"}
+	dialer := websocket.Dialer{NetDialContext: narrow}
+	var reading sync.WaitGroup
+	for range 8 {
+		c, response, err := dialer.DialContext(t.Context(), v.url, http.Header{"Authorization": {"Bearer " + v.reader("alpha")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		defer func() { _ = c.Close() }()
+		request := livetest.Request{Op: "subscribe", Args: topics, Data: map[string]bool{"positions": true}}
+		if err := errors.Join(c.SetReadDeadline(time.Now().Add(patience)), c.WriteJSON(request)); err != nil {
+			t.Fatal(err)
+		}
+		for range 4 { // three acknowledgements and a snapshot
+			if _, _, err := c.ReadMessage(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reading.Go(func() {
+			if err := inOrder(c, orders); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for n := range orders {
+		v.place(limit([]string{"A1", "A2"}[n%2], btc, []order.Action{order.Sell, order.Buy}[n%2], "0.001", "1000"))
+	}
+	reading.Wait()
+}
+
+// inOrder reads what so many orders cause, each second of which takes the one before it: a change of the book and an
+// order for each, and a trade and another order for each second one.
+func inOrder(c *websocket.Conn, orders int) error {
+	var book, trades, told int
+	last := int64(-1)
+	for book < orders || trades < orders/2 || told < orders*3/2 {
+		_, raw, err := c.ReadMessage()
+		if err != nil {
+			return fmt.Errorf("after %d changes of the book, %d trades and %d orders: %w", book, trades, told, err)
+		}
+		m, err := hear(raw)
+		switch {
+		case err != nil:
+			return err
+		case m.Channel == "orders":
+			told++
+		case m.Type == "update" && last >= 0 && m.PrevSequence != last:
+			return fmt.Errorf("out of order: %s", raw)
+		case m.Type == "update":
+			book, last = book+1, m.Sequence
+		default:
+			trades++
+		}
+	}
+	return nil
+}
+
 // TestStalledForEver does not read again: the connection is cut, and whatever the hub held for it is given up.
 func TestStalledForEver(t *testing.T) {
 	var s stalling
@@ -242,5 +311,69 @@ func TestStoppingDoesNotWait(t *testing.T) {
 	}
 	if code, reason := c.Closed(); code != 0 && !strings.Contains(reason, "closed") {
 		t.Errorf("closed with %d %s", code, reason)
+	}
+}
+
+// deaf is a connection that takes one write, the answer to the handshake, and whose next one does not end before it is
+// closed.
+type deaf struct {
+	net.Conn
+	writes atomic.Int32
+	closed chan struct{}
+	once   sync.Once
+}
+
+// Write implements net.Conn.
+func (d *deaf) Write(p []byte) (int, error) {
+	if d.writes.Add(1) == 1 {
+		return d.Conn.Write(p)
+	}
+	<-d.closed
+	return 0, net.ErrClosed
+}
+
+// Close implements net.Conn.
+func (d *deaf) Close() error {
+	d.once.Do(func() { close(d.closed) })
+	return d.Conn.Close()
+}
+
+// TestStoppingDoesNotWaitForWhoComes stops a server amid the handshake of a client that then does not read.
+func TestStoppingDoesNotWaitForWhoComes(t *testing.T) {
+	var conns atomic.Int32
+	coming, proceed := make(chan struct{}), make(chan struct{})
+	v := newVenue(t, live.Limits{WriteWait: time.Hour}, func(c net.Conn) net.Conn {
+		if conns.Add(1) > 1 {
+			return c
+		}
+		close(coming)
+		<-proceed
+		return &deaf{Conn: c, closed: make(chan struct{})}
+	})
+	opened := make(chan error, 1)
+	go func() {
+		_, _, err := livetest.Open(t, v.url, "")
+		opened <- err
+	}()
+	<-coming
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- v.hub.Close(ctx) }()
+	for refused := false; !refused; {
+		_, response, err := livetest.TryDial(t, v.url, "")
+		refused = err != nil && response != nil && response.StatusCode == http.StatusServiceUnavailable
+	}
+	close(proceed)
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-stopped:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("closing: %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("the hub does not stop")
 	}
 }

@@ -3,6 +3,7 @@ package login
 import (
 	"crypto/ed25519"
 	"fmt"
+	"sync"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
@@ -29,34 +30,66 @@ func (f Fold) View(look func(*identity.State)) {
 }
 
 // Directory answers what requests need to know of keys and users. It implements web.Identities.
-type Directory struct{ identity Identity }
-
-// NewDirectory makes a directory of an identity state.
-func NewDirectory(i Identity) Directory { return Directory{i} }
-
-// PublicKey returns the key with the id, unless it is unknown or retired.
-func (d Directory) PublicKey(kid string) (key ed25519.PublicKey, ok bool) {
-	d.identity.View(func(s *identity.State) {
-		if k, known := s.Key(kid); known && k.Retired == 0 {
-			key, ok = k.Public, true
-		}
-	})
-	return key, ok
+type Directory struct {
+	identity Identity
+	lookups  *sync.Pool // of *lookup
 }
 
-// Account returns whether a user is active, what it may do, and its rate limit.
-func (d Directory) Account(username string) (a web.Account, ok bool) {
-	d.identity.View(func(s *identity.State) {
-		u, known := s.User(username)
+// NewDirectory makes a directory of an identity state.
+func NewDirectory(i Identity) Directory {
+	return Directory{i, &sync.Pool{New: func() any { return newLookup() }}}
+}
+
+// lookup is a question and its answer. It is used again, since every request asks.
+type lookup struct {
+	name    string
+	key     ed25519.PublicKey
+	account web.Account
+	known   bool
+
+	keyOf, accountOf func(*identity.State) // its methods, as View takes them
+}
+
+func newLookup() *lookup {
+	l := new(lookup)
+	l.keyOf = func(s *identity.State) {
+		if k, known := s.Key(l.name); known && k.Retired == 0 {
+			l.key, l.known = k.Public, true
+		}
+	}
+	l.accountOf = func(s *identity.State) {
+		u, known := s.User(l.name)
 		if !known {
 			return
 		}
-		ok, a = true, web.Account{Active: u.IsActive, Broker: u.Broker, Customer: u.CustomerCode, Scopes: u.Scopes}
-		if l := u.RateLimit; l != nil {
-			a.RateLimit = web.RateLimit{PerSecond: l.PerSecond, Burst: l.Burst}
+		l.account, l.known = web.Account{Active: u.IsActive, Broker: u.Broker, Customer: u.CustomerCode, Scopes: u.Scopes}, true
+		if limit := u.RateLimit; limit != nil {
+			l.account.RateLimit = web.RateLimit{PerSecond: limit.PerSecond, Burst: limit.Burst}
 		}
-	})
-	return a, ok
+	}
+	return l
+}
+
+func (d Directory) ask(name string) *lookup {
+	l := d.lookups.Get().(*lookup)
+	l.name, l.key, l.account, l.known = name, nil, web.Account{}, false
+	return l
+}
+
+// PublicKey returns the key with the id, unless it is unknown or retired.
+func (d Directory) PublicKey(kid string) (ed25519.PublicKey, bool) {
+	l := d.ask(kid)
+	defer d.lookups.Put(l)
+	d.identity.View(l.keyOf)
+	return l.key, l.known
+}
+
+// Account returns whether a user is active, what it may do, and its rate limit.
+func (d Directory) Account(username string) (web.Account, bool) {
+	l := d.ask(username)
+	defer d.lookups.Put(l)
+	d.identity.View(l.accountOf)
+	return l.account, l.known
 }
 
 // CheckSeal opens one sealed value of each key and user, so that a node with the wrong master key says so when it

@@ -155,7 +155,7 @@ func (h *Handler) verify(ctx context.Context, username, password string) (*ident
 }
 
 func (h *Handler) keys(c echo.Context) error {
-	if err := web.Query(c).Done(); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "public, max-age=5")

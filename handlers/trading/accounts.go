@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/customers"
 	rows "github.com/perpetua-exchange/perpetua/projections/ledger"
@@ -17,7 +18,7 @@ import (
 
 // registerCustomer opens an account of the caller's broker. A token that is confined to one account cannot.
 func (h *Handler) registerCustomer(c echo.Context) error {
-	if err := noQuery(c); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	body := web.Body(c)
@@ -43,7 +44,7 @@ func (h *Handler) registerCustomer(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusCreated, Customer{e.CustomerCode, nullable(e.Name), e.Broker, e.Created})
+	return c.JSON(http.StatusCreated, Customer{e.CustomerCode, wire.NullIfZero(e.Name), e.Broker, e.Created})
 }
 
 // wholeBroker refuses tokens that are confined to one account.
@@ -77,7 +78,7 @@ func (h *Handler) listCustomers(c echo.Context) error {
 	}
 	web.SetReadPosition(c, journalName, found.AsOf)
 	return c.JSON(http.StatusOK, shown(found, func(v *customers.Customer) Customer {
-		return Customer{v.CustomerCode, nullable(v.Name), v.Broker, v.Created}
+		return Customer{v.CustomerCode, wire.NullIfZero(v.Name), v.Broker, v.Created}
 	}))
 }
 
@@ -87,7 +88,7 @@ func (h *Handler) listOwnCustomer(c echo.Context, p *web.Principal, beyond bool)
 	out := web.Records[Customer]{Records: []Customer{}}
 	err := h.view(c, func(s *domain.State) error {
 		if v, known := s.Customer(p.Customer); known && !beyond && p.Sees(v.Broker, v.Code) {
-			out.Records = append(out.Records, Customer{v.Code, nullable(v.Name), v.Broker, v.Created})
+			out.Records = append(out.Records, Customer{v.Code, wire.NullIfZero(v.Name), v.Broker, v.Created})
 			cursor := web.Cursor(projections.Key{}.String())
 			out.Metadata.StartCursor, out.Metadata.EndCursor = &cursor, &cursor
 		}
@@ -121,7 +122,7 @@ func (h *Handler) listPositions(c echo.Context) error {
 }
 
 func (h *Handler) getAccountSummary(c echo.Context) error {
-	if err := noQuery(c); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	var out []accountSummary
@@ -140,7 +141,7 @@ func (h *Handler) getAccountSummary(c echo.Context) error {
 }
 
 func (h *Handler) getMarginProfile(c echo.Context) error {
-	if err := noQuery(c); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	var out marginProfile
@@ -159,7 +160,7 @@ func (h *Handler) getMarginProfile(c echo.Context) error {
 }
 
 func (h *Handler) getFeeProfile(c echo.Context) error {
-	if err := noQuery(c); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	out := []FeeProfileItem{}
@@ -182,7 +183,7 @@ func (h *Handler) getFeeProfile(c echo.Context) error {
 // setFees sets a customer's fees on an instrument. What a customer pays is its broker's business, so a token that is
 // confined to one account cannot.
 func (h *Handler) setFees(c echo.Context) error {
-	if err := noQuery(c); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	body := web.Body(c)
@@ -220,7 +221,7 @@ func (h *Handler) listTransactions(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	var out web.Records[Transaction]
+	var out web.Records[wire.Transaction]
 	err := h.read(c, func(ctx context.Context, customer string) (int64, error) {
 		f.CustomerCode = customer
 		found, err := h.records.Transactions(ctx, f, p)
@@ -253,12 +254,12 @@ func transactionTypes(f *web.Form) []ledger.Type {
 	return out
 }
 
-func showTransaction(t *rows.Transaction) Transaction {
-	out := Transaction{Code: t.Code, CustomerCode: t.CustomerCode, Type: string(t.Type), Currency: t.Currency,
-		Amount: t.Amount, Status: string(t.Status), Symbol: nullable(t.Symbol), OrderCode: nullable(t.OrderCode),
-		Timestamp: t.Updated, Sequence: t.Sequence}
+func showTransaction(t *rows.Transaction) wire.Transaction {
+	out := wire.Transaction{TransactionHead: wire.TransactionHead{Code: t.Code, CustomerCode: t.CustomerCode}, Type: t.Type,
+		TransactionRest: wire.TransactionRest{Currency: t.Currency, Amount: t.Amount, Status: t.Status,
+			Symbol: wire.NullIfZero(t.Symbol), OrderCode: wire.NullIfZero(t.OrderCode), Timestamp: t.Updated, Sequence: t.Sequence}}
 	if t.Status == ledger.Completed {
-		out.Balance, out.BalanceAsOf = &t.Balance, &t.BalanceAsOf
+		out.Balance, out.BalanceAsOf = &t.Balance, t.BalanceAsOf
 	}
 	return out
 }

@@ -21,7 +21,7 @@ type commandFate struct {
 // getCommand tells what became of a command in the last 24 hours. A 404 names the position that it is as of in each
 // journal.
 func (h *Handler) getCommand(c echo.Context) error {
-	if err := noQuery(c); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	if err := h.awaitCommands(c); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/schemas"
 )
 
@@ -27,14 +28,14 @@ func newDescription() *description {
 }
 
 func (d *description) yaml(c echo.Context) error {
-	if err := noQuery(c); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	return c.Blob(http.StatusOK, "application/yaml", schemas.OpenAPI)
 }
 
 func (d *description) json(c echo.Context) error {
-	if err := noQuery(c); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	text, err := d.asJSON()

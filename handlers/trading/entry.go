@@ -1,13 +1,8 @@
 package trading
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
@@ -23,8 +18,11 @@ const maxLeverage = 13
 // symbolRule is the shape of a symbol in a request. Whether there is such an instrument is another question.
 var symbolRule = web.Characters(32, "_")
 
+// moneyDecimals is how many decimals an amount of money may have.
+const moneyDecimals = 8
+
 // MoneyRules are those of amounts of money: above zero, with at most 8 decimals.
-func MoneyRules() []web.Rule { return []web.Rule{web.Positive, web.MaxDecimals(8)} }
+func MoneyRules() []web.Rule { return []web.Rule{web.Positive, web.MaxDecimals(moneyDecimals)} }
 
 // readOrder reads an order entry with all its faults: of each field, and of fields that do not go together. What
 // depends on the instrument (ticks, steps, sizes) is the engine's to judge.
@@ -53,10 +51,26 @@ func readOrder(f *web.Form, customer string) *domain.PlaceOrder {
 	if !ask.Type.Valid() {
 		return ask // nothing can be said of what goes with it
 	}
-	checkSize(f, ask.Type)
-	checkPrices(f, ask)
-	checkTime(f, ask)
+	check(f, ask, given{
+		amount: f.Has("amount"), cash: f.Has("cash_amount"), limit: f.Has("limit_price"), trigger: f.Has("trigger_price"),
+		stop: f.Has("stop_loss_price"), take: f.Has("take_profit_price"), inForce: f.Has("time_in_force"), expires: f.Has("expire_time"),
+	})
 	return ask
+}
+
+// given says which of the members that do not always go together an order entry has, good ones or not.
+type given struct{ amount, cash, limit, trigger, stop, take, inForce, expires bool }
+
+// complaints is what takes faults. A *web.Form is one.
+type complaints interface {
+	Fault(name, code, message string)
+}
+
+// check judges what goes with the order's type.
+func check(f complaints, ask *domain.PlaceOrder, has given) {
+	checkSize(f, ask.Type, has)
+	checkPrices(f, ask, has)
+	checkTime(f, ask, has)
 }
 
 // Money returns the amount of money that a decimal stands for.
@@ -68,8 +82,8 @@ func Money(f *web.Form, name string, d web.Optional[fixed.Decimal]) fixed.Money 
 	return m
 }
 
-func checkSize(f *web.Form, t order.Type) {
-	amount, cash := f.Has("amount"), f.Has("cash_amount")
+func checkSize(f complaints, t order.Type, has given) {
+	amount, cash := has.amount, has.cash
 	switch {
 	case t.Conditional() && cash:
 		f.Fault("cash_amount", notAllowed, "only market and limit orders can be sized by cash_amount")
@@ -86,19 +100,20 @@ func checkSize(f *web.Form, t order.Type) {
 }
 
 // checkPrices wants the prices that the type needs, and no others.
-func checkPrices(f *web.Form, ask *domain.PlaceOrder) {
+func checkPrices(f complaints, ask *domain.PlaceOrder, has given) {
 	t := ask.Type
 	single, combo := t.Conditional() && t != order.TakeProfitStopLoss, t == order.TakeProfitStopLoss
-	for _, p := range []struct {
-		name   string
-		needed bool
+	for _, p := range [...]struct {
+		name          string
+		needed, given bool
 	}{
-		{"limit_price", t.Limited()}, {"trigger_price", single}, {"stop_loss_price", combo}, {"take_profit_price", combo},
+		{"limit_price", t.Limited(), has.limit}, {"trigger_price", single, has.trigger},
+		{"stop_loss_price", combo, has.stop}, {"take_profit_price", combo, has.take},
 	} {
-		switch has := f.Has(p.name); {
-		case p.needed && !has:
+		switch {
+		case p.needed && !p.given:
 			f.Fault(p.name, web.Required, "the field is required for "+string(t)+" orders")
-		case !p.needed && has:
+		case !p.needed && p.given:
 			f.Fault(p.name, notAllowed, "the field does not go with "+string(t)+" orders")
 		}
 	}
@@ -112,11 +127,11 @@ func checkPrices(f *web.Form, ask *domain.PlaceOrder) {
 }
 
 // checkTime judges how long the order is to stay, and what may only rest.
-func checkTime(f *web.Form, ask *domain.PlaceOrder) {
-	if f.Has("time_in_force") && ask.TimeInForce == "" {
+func checkTime(f complaints, ask *domain.PlaceOrder, has given) {
+	if has.inForce && ask.TimeInForce == "" {
 		return // it has its fault already
 	}
-	cash := f.Has("cash_amount") && !ask.Type.Conditional()
+	cash := has.cash && !ask.Type.Conditional()
 	tif := timeInForce(ask, cash)
 	switch {
 	case cash && tif != order.IOC:
@@ -124,11 +139,10 @@ func checkTime(f *web.Form, ask *domain.PlaceOrder) {
 	case ask.Type == order.Market && tif.Rests():
 		f.Fault("time_in_force", notAllowed, "market orders must be IOC or FOK")
 	}
-	expires := f.Has("expire_time")
 	switch {
-	case tif == order.GTD && !expires:
+	case tif == order.GTD && !has.expires:
 		f.Fault("expire_time", web.Required, "the field is required with GTD")
-	case tif != order.GTD && expires:
+	case tif != order.GTD && has.expires:
 		f.Fault("expire_time", notAllowed, "the field goes with GTD only")
 	}
 	switch {
@@ -145,46 +159,6 @@ func timeInForce(ask *domain.PlaceOrder, cash bool) order.TimeInForce {
 		return ask.TimeInForce
 	}
 	return ask.Type.DefaultTimeInForce(cash)
-}
-
-// normalOrder is an order entry with its defaults spelled out and its numbers trimmed: a client which writes "1" one
-// time and "1.0" the next means one order. Fingerprints in the log are made of its JSON form, so its members never
-// change; a new one is left out where it is empty.
-type normalOrder struct {
-	CustomerCode     string        `json:"customer_code"`
-	Symbol           string        `json:"symbol"`
-	Action           string        `json:"action"`
-	Type             string        `json:"type"`
-	Amount           fixed.Decimal `json:"amount"`
-	CashAmount       fixed.Money   `json:"cash_amount"`
-	LimitPrice       fixed.Decimal `json:"limit_price"`
-	TriggerPrice     fixed.Decimal `json:"trigger_price"`
-	StopLossPrice    fixed.Decimal `json:"stop_loss_price"`
-	TakeProfitPrice  fixed.Decimal `json:"take_profit_price"`
-	TriggerPriceType string        `json:"trigger_price_type"`
-	TimeInForce      string        `json:"time_in_force"`
-	ExpireTime       decide.Time   `json:"expire_time"`
-	PostOnly         bool          `json:"post_only"`
-	ReduceOnly       bool          `json:"reduce_only"`
-	Leverage         int           `json:"leverage"`
-	ReferenceID      string        `json:"reference_id"`
-}
-
-func normal(ask *domain.PlaceOrder) normalOrder {
-	return normalOrder{ask.CustomerCode, ask.Symbol, string(ask.Action), string(ask.Type), ask.Amount.Trim(), ask.CashAmount,
-		ask.LimitPrice.Trim(), ask.TriggerPrice.Trim(), ask.StopLossPrice.Trim(), ask.TakeProfitPrice.Trim(),
-		string(ask.Type.Trigger()), string(timeInForce(ask, ask.CashAmount != 0)), ask.ExpireTime, ask.PostOnly, ask.ReduceOnly,
-		ask.Leverage, ask.ReferenceID}
-}
-
-// Fingerprint is the hash of all that a request says, in a form of which two requests for the same thing have the same.
-func Fingerprint(normal any) string {
-	text, err := json.Marshal(normal)
-	if err != nil {
-		panic("trading: a command has no JSON form: " + err.Error()) // plain fields only
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16])
 }
 
 // readAmendment reads the changes to an order.

@@ -1,27 +1,142 @@
 package trading
 
 import (
+	"maps"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/labstack/echo/v4"
+	"pgregory.net/rapid"
 
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// FuzzOrderEntry reads bodies. What is let through must have no fault left but those that only the engine can see: of
-// the instrument's grid and bounds, and of the time.
-func FuzzOrderEntry(f *testing.F) {
-	for _, body := range []string{
+// plainOrders are order entries as clients write them.
+func plainOrders() []string {
+	return []string{
 		`{"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amount":"0.5","limit_price":"65000","reference_id":"r"}`,
 		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"market","cash_amount":"10","leverage":"13"}`,
-		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"stop_loss","amount":"1","trigger_price":"1","time_in_force":"GTD","expire_time":"2030-01-01T00:00:00.000000Z"}`,
+		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"stop_loss","amount":"1","trigger_price":"1","time_in_force":"FOK","trigger_price_type":"trade_price"}`,
 		`{"symbol":"BTCUSDC_PERP","action":"buy","type":"take_profit_limit","amount":"1","trigger_price":"1","limit_price":"1","post_only":true}`,
 		`{"symbol":"BTCUSDC_PERP","action":"buy","type":"take_profit_stop_loss","amount":"1","stop_loss_price":"1","take_profit_price":"2","leverage":1}`,
+		`{"symbol": "BTCUSDC_PERP", "action": "buy", "type": "limit", "amount": "0.500", "limit_price": "65000.0", "reduce_only": false,
+			"trigger_price": null, "time_in_force": "GTD", "expire_time": "2030-01-01T00:00:00.000000Z"}
+		`,
+	}
+}
+
+// TestPlainOrders holds that what clients write is read in one go, as readOrder reads it.
+func TestPlainOrders(t *testing.T) {
+	e := echo.New()
+	for _, body := range plainOrders() {
+		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		form := web.Body(e.NewContext(r, httptest.NewRecorder()))
+		ask := readOrder(form, "A-1")
+		if err := form.Done(); err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		raw := []byte(body)
+		plain := plainOrder(raw, "A-1")
+		clear(raw) // the next request is read into the same place, while the command is still on its way
+		if plain == nil || *plain != *ask {
+			t.Errorf("%s is read as %+v, not as %+v", body, plain, ask)
+		}
+	}
+}
+
+// TestTwoReadersAgree makes order entries out of good and bad values, in any order, and wants plainOrder to read exactly
+// those that readOrder finds no fault with.
+func TestTwoReadersAgree(t *testing.T) {
+	price := []string{`"1"`, `"65000.10"`, `"0"`, `"-1"`, `"01"`, `"0.000"`, `"1e3"`, `1`, `""`, `"999999999999999999"`, `"1234567890123456789"`,
+		`"0.00000001"`, `"0.000000001"`, `"1.000000000"`, `"92233720369"`, `null`}
+	members := map[string][]string{
+		"symbol": {`"BTCUSDC_PERP"`, `"B"`, `""`, `"B C"`, `7`}, "action": {`"buy"`, `"sell"`, `"BUY"`, `null`},
+		"type":   {`"market"`, `"limit"`, `"stop_loss"`, `"stop_loss_limit"`, `"take_profit"`, `"take_profit_limit"`, `"take_profit_stop_loss"`, `"stop_market"`},
+		"amount": price, "cash_amount": price, "limit_price": price, "trigger_price": price, "stop_loss_price": price, "take_profit_price": price,
+		"trigger_price_type": {`"trade_price"`, `"mark_price"`, `"index"`, `null`}, "time_in_force": {`"GTC"`, `"IOC"`, `"FOK"`, `"GTD"`, `"gtc"`, `null`},
+		"expire_time": {`"2030-01-01T00:00:00.000000Z"`, `"2030-01-01T00:00:00Z"`, `"1999-12-31T23:59:59.999999Z"`, `"2030-02-30T00:00:00.000000Z"`, `null`},
+		"post_only":   {`true`, `false`, `"true"`, `null`}, "reduce_only": {`true`, `false`, `0`, `null`},
+		"leverage":     {`1`, `13`, `14`, `0`, `1.0`, `1e1`, `-1`, `01`, `"5"`, `"13"`, `"05"`, `"+5"`, `" 5"`, `"5 "`, `""`, `100`, `1000`, `true`, `null`},
+		"reference_id": {`"r-1"`, `"a b"`, `""`, `7`, `null`}, "x": {`1`, `{}`},
+	}
+	names := slices.Sorted(maps.Keys(members))
+	space := rapid.SampledFrom([]string{"", "", "", " ", "\n\t", "\r\n"})
+	e := echo.New()
+	read := 0
+	rapid.Check(t, func(t *rapid.T) {
+		var b strings.Builder
+		b.WriteString(space.Draw(t, "space") + "{")
+		add := func(name, value string) {
+			if !strings.HasSuffix(b.String(), "{") {
+				b.WriteString(",")
+			}
+			b.WriteString(space.Draw(t, "space") + strconv.Quote(name) + space.Draw(t, "space") + ":" + space.Draw(t, "space") + value + space.Draw(t, "space"))
+		}
+		kind := rapid.SampledFrom(members["type"]).Draw(t, "kind")
+		usual := []string{"symbol", `"B"`, "action", `"buy"`, "type", kind, "amount", `"1"`}
+		if strings.Contains(kind, "limit") {
+			usual = append(usual, "limit_price", `"2.0"`)
+		}
+		if strings.HasPrefix(kind, `"stop_`) || strings.HasPrefix(kind, `"take_`) && kind != `"take_profit_stop_loss"` {
+			usual = append(usual, "trigger_price", `"3"`)
+		}
+		if kind == `"take_profit_stop_loss"` {
+			usual = append(usual, "stop_loss_price", `"1"`, "take_profit_price", `"2"`)
+		}
+		left := rapid.IntRange(-1, len(usual)/2-1).Draw(t, "left out") // none, or one of them
+		if rapid.Bool().Draw(t, "complete") {
+			left = -1
+		}
+		for i := 0; i < len(usual); i += 2 {
+			if i/2 != left {
+				add(usual[i], usual[i+1])
+			}
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "more") {
+			name := rapid.SampledFrom(names).Draw(t, "name")
+			add(name, rapid.SampledFrom(members[name]).Draw(t, "value"))
+		}
+		b.WriteString(rapid.SampledFrom([]string{"}", "}", "} ", "}\n", "}}", "} x", "", ",}"}).Draw(t, "end"))
+		body := b.String()
+		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		form := web.Body(e.NewContext(r, httptest.NewRecorder()))
+		ask := readOrder(form, "A-1")
+		err := form.Done()
+		plain := plainOrder([]byte(body), "A-1")
+		if (plain != nil) != (err == nil) || plain != nil && *plain != *ask {
+			t.Fatalf("%s is read as %+v, not as %+v (%v)", body, plain, ask, err)
+		}
+		if plain != nil {
+			read++
+			if got, want := orderFingerprint(plain), Fingerprint(normal(plain)); got != want {
+				t.Fatalf("%s has the fingerprint %s, not %s", body, got, want)
+			}
+		}
+	})
+	if read == 0 {
+		t.Error("no order was without a fault")
+	}
+}
+
+// FuzzOrderEntry reads bodies. The two ways to read them agree: plainOrder takes nothing that readOrder refuses. What is let through must have no fault left but those that only the engine can see: of
+// the instrument's grid and bounds, and of the time.
+func FuzzOrderEntry(f *testing.F) {
+	for _, body := range plainOrders() {
+		f.Add(body)
+	}
+	for _, body := range []string{
+		`{"symbol":"B","action":"buy","type":"market","cash_amount":"1.000000000"}`,
+		`{"symbol":"B","action":"buy","type":"limit","amount":"1","limit_price":"1","leverage":1.0}`,
+		`{"symbol":"B","action":"buy","type":"limit","amount":"1","limit_price":"1","post_only":null,"post_only":true}`,
+		`{"symbol":"B","action":"buy","type":"limit","amount":null,"limit_price":"1"}`,
+		`{"symbol":"B","action":"buy","type":"limit","amount":"1","limit_price":"-0"} 1`,
 		`{"symbol":"\ud800","action":1e5,"type":null,"x":[{}]}`,
 	} {
 		f.Add(body)
@@ -45,15 +160,22 @@ func FuzzOrderEntry(f *testing.F) {
 		r.Header.Set("Content-Type", "application/json")
 		form := web.Body(e.NewContext(r, httptest.NewRecorder()))
 		ask := readOrder(form, "A-1")
-		if form.Done() != nil {
+		plain := plainOrder([]byte(body), "A-1")
+		if err := form.Done(); err != nil {
+			if plain != nil {
+				t.Errorf("%s is read as %+v, but %v", body, plain, err)
+			}
 			return
+		}
+		if plain != nil && *plain != *ask {
+			t.Errorf("%s is read as %+v, not as %+v", body, plain, ask)
 		}
 		for _, fault := range domain.CheckOrder(contract, ask, 0) {
 			if !slices.Contains(engine, fault.Code) {
 				t.Errorf("%s is let through with %v", body, fault)
 			}
 		}
-		if print := Fingerprint(normal(ask)); len(print) != 32 {
+		if print := orderFingerprint(ask); len(print) != 32 || print != Fingerprint(normal(ask)) {
 			t.Errorf("fingerprint %q", print)
 		}
 	})

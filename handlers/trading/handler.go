@@ -125,7 +125,7 @@ func (h *Handler) Register(e *echo.Echo) {
 			e.Add(r.Method, r.Path, r.Handler)
 			continue
 		}
-		e.Add(r.Method, r.Path, r.Handler, h.auth.Require(r.Scopes...))
+		e.Add(r.Method, r.Path, h.auth.Require(r.Scopes...)(r.Handler)) // once; Echo would do so for each request
 	}
 }
 
@@ -213,6 +213,3 @@ func unavailable(err error) error {
 	}
 	return web.Unavailable("SOURCE_UNAVAILABLE", "The source of this answer is not available.", time.Second).Because(err)
 }
-
-// noQuery is for routes that take no parameters.
-func noQuery(c echo.Context) error { return web.Query(c).Done() }

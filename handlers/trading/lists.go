@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
 	"github.com/perpetua-exchange/perpetua/projections/trades"
@@ -85,7 +86,7 @@ func statuses(f *web.Form, allowed ...order.Status) []order.Status {
 	return out
 }
 
-func showOrder(o *orders.Order) Order { return NewOrder(&o.Order) }
+func showOrder(o *orders.Order) wire.Order { return wire.NewOrder(&o.Order) }
 
 func (h *Handler) listCustomerOrders(c echo.Context) error {
 	query := web.Query(c)
@@ -117,9 +118,10 @@ func (h *Handler) listOrders(c echo.Context) error {
 }
 
 func (h *Handler) openOrders(c echo.Context, f orders.Filter) error {
-	out := []Order{}
+	var out wire.Orders
 	err := h.viewThenQuery(c, func(ctx context.Context) (int64, error) {
 		rows, asOf, err := h.records.OpenOrders(ctx, f)
+		out = make(wire.Orders, 0, len(rows))
 		for i := range rows {
 			out = append(out, showOrder(&rows[i]))
 		}
@@ -133,7 +135,7 @@ func (h *Handler) openOrders(c echo.Context, f orders.Filter) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, out)
+	return web.AnswerWith(c, http.StatusOK, out)
 }
 
 func (h *Handler) listOrderHistory(c echo.Context) error {
@@ -144,7 +146,7 @@ func (h *Handler) listOrderHistory(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	var out web.Records[Order]
+	var out web.Records[wire.Order]
 	err := h.read(c, func(ctx context.Context, customer string) (int64, error) {
 		f.CustomerCode = customer
 		rows, err := h.records.OrderHistory(ctx, f, p)
@@ -158,7 +160,7 @@ func (h *Handler) listOrderHistory(c echo.Context) error {
 }
 
 func (h *Handler) getOrder(c echo.Context) error {
-	if err := noQuery(c); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	return h.oneOrder(c, func(ctx context.Context, s orders.Scope) (orders.Order, bool, int64, error) {
@@ -171,7 +173,7 @@ func (h *Handler) getOrder(c echo.Context) error {
 }
 
 func (h *Handler) getOrderByReference(c echo.Context) error {
-	if err := noQuery(c); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	return h.oneOrder(c, func(ctx context.Context, s orders.Scope) (orders.Order, bool, int64, error) {
@@ -210,7 +212,7 @@ func (h *Handler) trades(c echo.Context, history bool) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	var out web.Records[trade]
+	var out web.Records[wire.Trade]
 	err := h.read(c, func(ctx context.Context, customer string) (int64, error) {
 		f.CustomerCode = customer
 		rows, err := h.records.Trades(ctx, f, p)

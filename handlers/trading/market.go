@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections/tickers"
 	"github.com/perpetua-exchange/perpetua/projections/trades"
 )
@@ -34,12 +35,12 @@ func (h *Handler) listInstruments(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	out := []instrument{}
+	out := []wire.Instrument{}
 	err := h.view(c, func(s *domain.State) error {
 		for _, i := range s.Instruments() {
 			status, _ := s.Status(i.Symbol)
 			if filter.match(&i) && (wanted == nil || wanted[status]) {
-				out = append(out, newInstrument(&i, status))
+				out = append(out, wire.NewInstrument(&i, status))
 			}
 		}
 		return nil
@@ -77,16 +78,16 @@ type ticker struct {
 	Symbol          string         `json:"symbol"`
 	Underlying      string         `json:"underlying"`
 	QuoteCurrency   string         `json:"quote_currency"`
-	LastPrice       *fixed.Decimal `json:"last_price"`
-	MarkPrice       *fixed.Decimal `json:"mark_price"`
-	IndexPrice      *fixed.Decimal `json:"index_price"`
-	BestBid         *fixed.Decimal `json:"best_bid"`
-	BestBidAmount   *fixed.Decimal `json:"best_bid_amount"`
-	BestAsk         *fixed.Decimal `json:"best_ask"`
-	BestAskAmount   *fixed.Decimal `json:"best_ask_amount"`
-	Open24h         *fixed.Decimal `json:"open_24h"`
-	High24h         *fixed.Decimal `json:"high_24h"`
-	Low24h          *fixed.Decimal `json:"low_24h"`
+	LastPrice       wire.Price     `json:"last_price"`
+	MarkPrice       wire.Price     `json:"mark_price"`
+	IndexPrice      wire.Price     `json:"index_price"`
+	BestBid         wire.Price     `json:"best_bid"`
+	BestBidAmount   wire.Price     `json:"best_bid_amount"`
+	BestAsk         wire.Price     `json:"best_ask"`
+	BestAskAmount   wire.Price     `json:"best_ask_amount"`
+	Open24h         wire.Price     `json:"open_24h"`
+	High24h         wire.Price     `json:"high_24h"`
+	Low24h          wire.Price     `json:"low_24h"`
 	Change24h       *fixed.Decimal `json:"change_24h"`
 	Volume24h       string         `json:"volume_24h"`
 	Turnover24h     string         `json:"turnover_24h"`
@@ -101,8 +102,8 @@ func newTicker(s *domain.State, i *market.Instrument) ticker {
 	index, _ := s.IndexPrice(i.Symbol)
 	return ticker{
 		Symbol: i.Symbol, Underlying: i.Underlying, QuoteCurrency: i.QuoteCurrency,
-		LastPrice: price(s.LastPrice(i.Symbol)), MarkPrice: price(s.MarkPrice(i.Symbol)), IndexPrice: price(index),
-		BestBid: price(bid.Price), BestBidAmount: price(bid.Amount), BestAsk: price(ask.Price), BestAskAmount: price(ask.Amount),
+		LastPrice: wire.Price(s.LastPrice(i.Symbol)), MarkPrice: wire.Price(s.MarkPrice(i.Symbol)), IndexPrice: wire.Price(index),
+		BestBid: wire.Price(bid.Price), BestBidAmount: wire.Price(bid.Amount), BestAsk: wire.Price(ask.Price), BestAskAmount: wire.Price(ask.Amount),
 		Volume24h: fixed.Decimal{Scale: i.AmountStep.Scale}.String(), Turnover24h: "0",
 		OpenInterest: s.OpenInterest(i.Symbol), Timestamp: s.Time(),
 	}
@@ -110,7 +111,7 @@ func newTicker(s *domain.State, i *market.Instrument) ticker {
 
 // add adds the figures of the last 24 hours.
 func (t *ticker) add(d *tickers.Figures) {
-	t.Open24h, t.High24h, t.Low24h = price(d.Open), price(d.High), price(d.Low)
+	t.Open24h, t.High24h, t.Low24h = wire.Price(d.Open), wire.Price(d.High), wire.Price(d.Low)
 	t.Volume24h, t.Turnover24h = d.Volume, d.Turnover
 	t.Change24h = change(d.Open, d.Close)
 }
@@ -162,9 +163,9 @@ func (h *Handler) listMarketTrades(c echo.Context) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	out := make([]publicTrade, 0, len(found))
+	out := make([]wire.MarketTrade, 0, len(found))
 	for i := range found {
-		out = append(out, newPublicTrade(&found[i]))
+		out = append(out, newMarketTrade(&found[i]))
 	}
 	web.SetReadPosition(c, journalName, asOf)
 	return c.JSON(http.StatusOK, out)
@@ -185,7 +186,7 @@ func (h *Handler) listMarketTradeHistory(c echo.Context) error {
 		return unavailable(err)
 	}
 	web.SetReadPosition(c, journalName, found.AsOf)
-	return c.JSON(http.StatusOK, shown(found, newPublicTrade))
+	return c.JSON(http.StatusOK, shown(found, newMarketTrade))
 }
 
 // level is all that rests at one price.
@@ -239,7 +240,7 @@ func levels(all []domain.Level) []level {
 }
 
 func (h *Handler) getTime(c echo.Context) error {
-	if err := noQuery(c); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, map[string]decide.Time{"time": decide.TimeOf(h.now())})

@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -17,20 +18,19 @@ import (
 // placeOrder enters an order. The first answer is 201; a repeated reference_id is answered 200 with the order as the
 // record that changed it last left it; an order that the engine rejected is answered 422 in both cases.
 func (h *Handler) placeOrder(c echo.Context) error {
-	if err := noQuery(c); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
-	body := web.Body(c)
-	ask := readOrder(body, web.Param(c, "customer_code"))
-	if err := body.Done(); err != nil {
-		return err
-	}
-	cmd, err := web.NewCommand(c, domain.CommandPlaceOrder, ask, body)
+	ask, err := orderEntry(c)
 	if err != nil {
 		return err
 	}
-	if cmd.Kept.Fingerprint != "" {
-		cmd.Kept.Fingerprint = Fingerprint(normal(ask))
+	cmd, err := web.BareCommand(c, domain.CommandPlaceOrder, ask)
+	if err != nil {
+		return err
+	}
+	if cmd.Kept.Key != "" || ask.ReferenceID != "" {
+		cmd.Kept.Fingerprint = orderFingerprint(ask)
 	}
 	result, err := web.Submit(c, h.journals, journalName, cmd)
 	if err != nil {
@@ -46,6 +46,20 @@ func (h *Handler) placeOrder(c echo.Context) error {
 		return answerOrder(c, http.StatusCreated, o)
 	}
 	return answerOrder(c, http.StatusOK, o)
+}
+
+// orderEntry reads the request's order. What plainOrder cannot read is read again by readOrder, which knows why.
+func orderEntry(c echo.Context) (*domain.PlaceOrder, error) {
+	customer := web.Param(c, "customer_code")
+	raw, err := web.BodyBytes(c)
+	if err == nil {
+		if ask := plainOrder(raw, customer); ask != nil {
+			return ask, nil
+		}
+	}
+	body := web.BodyForm(c, raw, err)
+	ask := readOrder(body, customer)
+	return ask, body.Done()
 }
 
 // allFaults adds to the fault that the engine named the others that the order has for its instrument. It is only asked
@@ -72,7 +86,7 @@ func (h *Handler) allFaults(err error, ask *domain.PlaceOrder) error {
 }
 
 func (h *Handler) amendOrder(c echo.Context) error {
-	if err := noQuery(c); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	body := web.Body(c)
@@ -168,15 +182,15 @@ func noBody(c echo.Context) error {
 
 // cancelAllAfter is the state of the dead man's switch.
 type cancelAllAfter struct {
-	TimeoutSeconds int          `json:"timeout_seconds"`
-	ExpiresAt      *decide.Time `json:"expires_at"`
+	TimeoutSeconds int                        `json:"timeout_seconds"`
+	ExpiresAt      wire.Nullable[decide.Time] `json:"expires_at"`
 }
 
 // maxTimeout is the longest time that the dead man's switch can be set to, in seconds.
 const maxTimeout = 86400
 
 func (h *Handler) setCancelAllAfter(c echo.Context) error {
-	if err := noQuery(c); err != nil {
+	if err := web.NoQuery(c); err != nil {
 		return err
 	}
 	body := web.Body(c)
@@ -197,7 +211,7 @@ func (h *Handler) setCancelAllAfter(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, cancelAllAfter{set.TimeoutSeconds, nullable(set.ExpiresAt)})
+	return c.JSON(http.StatusOK, cancelAllAfter{set.TimeoutSeconds, wire.NullIfZero(set.ExpiresAt)})
 }
 
 // orderCode reads the route's order code. What is not a UUID names no order.

@@ -8,6 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -83,7 +84,7 @@ func First(result journal.Result, cmd decide.Command) bool {
 
 // rejected is the answer to an order that the engine rejected.
 func rejected(o *order.Order) *web.Problem {
-	return web.Rejected(strings.ToUpper(string(o.Reason)), reasonText(o.Reason)).WithOrder(NewOrder(o))
+	return web.Rejected(strings.ToUpper(string(o.Reason)), reasonText(o.Reason)).WithOrder(wire.NewOrder(o))
 }
 
 func reasonText(r order.Reason) string {

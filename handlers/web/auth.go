@@ -98,13 +98,8 @@ func NewAuth(tokens *Tokens) *Auth { return &Auth{tokens: tokens, limits: newLim
 // Tokens returns the verifier, for connections that authenticate by a message.
 func (a *Auth) Tokens() *Tokens { return a.tokens }
 
-const principalKey = "web.principal"
-
 // PrincipalOf returns the request's principal, nil on a route that needs none.
-func PrincipalOf(c echo.Context) *Principal {
-	p, _ := c.Get(principalKey).(*Principal)
-	return p
-}
+func PrincipalOf(c echo.Context) *Principal { return notesOf(c).principal }
 
 // Require lets a request pass whose token has at least one of the scopes: 401 without a good token, 403 without a
 // scope. With no scope named any good token will do. It also applies the user's rate limit.
@@ -137,6 +132,6 @@ func (a *Auth) Authenticate(c echo.Context) (*Principal, error) {
 	if err != nil {
 		return nil, Unauthorized("The bearer token is not valid.").Because(err)
 	}
-	c.Set(principalKey, p)
+	notesOf(c).principal = p
 	return p, a.limits.take(c, p.Username, account.RateLimit)
 }

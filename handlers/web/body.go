@@ -32,10 +32,15 @@ type node struct {
 
 // Body reads the request's JSON object. What is wrong with it comes out of Done.
 func Body(c echo.Context) *Form {
+	raw, err := BodyBytes(c)
+	return BodyForm(c, raw, err)
+}
+
+// BodyForm is Body where BodyBytes has been called.
+func BodyForm(c echo.Context, raw []byte, err error) *Form {
 	f := &Form{c: c, where: inBody}
-	raw, problem := readBody(c)
-	if problem != nil {
-		f.problem = problem
+	if err != nil {
+		f.problem = ProblemOf(err)
 		f.root = &node{kind: '{'}
 		f.faults = &faults{}
 		return f
@@ -45,14 +50,19 @@ func Body(c echo.Context) *Form {
 	return f
 }
 
-// readBody returns the body's bytes, and keeps them for a request that has to be passed on to another node.
-func readBody(c echo.Context) ([]byte, *Problem) {
+const jsonType = "application/json"
+
+// BodyBytes returns the body, which should be JSON, for handlers that read what is well-formed by themselves. The error
+// is a *Problem. The bytes must not be kept when the handler returns.
+func BodyBytes(c echo.Context) ([]byte, error) {
 	r := c.Request()
-	media, params, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
-	charset := params["charset"]
-	if err != nil || media != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return nil, NewProblem(http.StatusUnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE",
-			"The body must be sent as application/json.")
+	if t := r.Header.Get(echo.HeaderContentType); t != jsonType {
+		media, params, err := mime.ParseMediaType(t)
+		charset := params["charset"]
+		if err != nil || media != jsonType || charset != "" && !strings.EqualFold(charset, "utf-8") {
+			return nil, NewProblem(http.StatusUnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE",
+				"The body must be sent as application/json.")
+		}
 	}
 	if e := r.Header.Get(echo.HeaderContentEncoding); e != "" && !strings.EqualFold(e, "identity") {
 		return nil, NewProblem(http.StatusUnsupportedMediaType, "UNSUPPORTED_CONTENT_ENCODING", "The body must not be compressed.")
@@ -60,7 +70,8 @@ func readBody(c echo.Context) ([]byte, *Problem) {
 	if r.ContentLength > MaxBody {
 		return nil, tooLarge()
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, MaxBody))
+	n := notesOf(c)
+	raw, err := n.read(c)
 	if err != nil {
 		var limit *http.MaxBytesError
 		if errors.As(err, &limit) {
@@ -68,8 +79,22 @@ func readBody(c echo.Context) ([]byte, *Problem) {
 		}
 		return nil, NewProblem(http.StatusBadRequest, "BODY_INCOMPLETE", "The body could not be read to its end.").Because(err)
 	}
-	r.Body = io.NopCloser(bytes.NewReader(raw))
+	n.body = raw
 	return raw, nil
+}
+
+// read reads the body: one of a known, usual size into room that is there already.
+func (n *notes) read(c echo.Context) ([]byte, error) {
+	r := c.Request()
+	if r.ContentLength <= 0 || r.ContentLength > maxRoom {
+		return io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, MaxBody))
+	}
+	if int64(cap(n.room)) < r.ContentLength {
+		n.room = make([]byte, max(r.ContentLength, 1024))
+	}
+	raw := n.room[:r.ContentLength]
+	_, err := io.ReadFull(r.Body, raw)
+	return raw, err
 }
 
 func tooLarge() *Problem {

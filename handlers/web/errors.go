@@ -98,9 +98,6 @@ func writeProblem(c echo.Context, p *Problem) error {
 	if p.Status == statusClosed {
 		return c.NoContent(statusClosed)
 	}
-	if c.Request().Method == http.MethodHead {
-		return c.NoContent(p.Status)
-	}
 	if isOnboarding(c.Request().URL.Path) {
 		return writeOnboarding(c, p)
 	}

@@ -194,16 +194,24 @@ func (f *Form) time(name string, required bool) Optional[decide.Time] {
 	if !s.Set {
 		return Optional[decide.Time]{}
 	}
-	t, err := decide.ParseTime(s.Value)
-	if err != nil {
-		f.Fault(name, InvalidValue, "the timestamp must have the form 2006-01-02T15:04:05.000000Z")
-		return Optional[decide.Time]{}
-	}
-	if t < earliest || t > latest {
-		f.Fault(name, OutOfRange, "the timestamp must be in the years 2000 to 2100")
+	t, code, message := ParseTime(s.Value)
+	if code != "" {
+		f.Fault(name, code, message)
 		return Optional[decide.Time]{}
 	}
 	return Optional[decide.Time]{t, true}
+}
+
+// ParseTime reads the text of a timestamp. It returns an empty code if there is nothing wrong.
+func ParseTime(text string) (t decide.Time, code, message string) {
+	t, err := decide.ParseTime(text)
+	switch {
+	case err != nil:
+		return 0, InvalidValue, "the timestamp must have the form 2006-01-02T15:04:05.000000Z"
+	case t < earliest || t > latest:
+		return 0, OutOfRange, "the timestamp must be in the years 2000 to 2100"
+	}
+	return t, "", ""
 }
 
 // ID reads a required UUID.

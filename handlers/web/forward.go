@@ -1,10 +1,13 @@
 package web
 
 import (
+	"bytes"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -23,56 +26,58 @@ import (
 // in an OUTCOME_UNKNOWN is the id of the record. Without a good proof the mark still counts, the id does not.
 const headerForwarded = "X-Perpetua-Forwarded"
 
-const forwardedKey = "web.forwarded"
+// commandDeadline is within what an owner answers a command. A node that passes one on waits no longer either: by then
+// the owner has answered, or it hangs.
+const commandDeadline = 10 * time.Second
 
-// forwardedCommand returns the command id that another node gave to the request, or none.
-func forwardedCommand(c echo.Context) decide.ID {
-	id, _ := c.Get(forwardedKey).(decide.ID)
-	return id
-}
-
-// passOn sends a request whose journal another node owns to that node, once. The handler has failed with an
-// ElsewhereError before it wrote anything, and Body has kept the body.
-func passOn(o Options) echo.MiddlewareFunc {
-	transport := o.Transport
-	if transport == nil {
-		transport = &http.Transport{
-			DialContext:         (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
-			MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: 15 * time.Second,
-		}
-	}
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			mark := c.Request().Header.Get(headerForwarded)
-			if mark != "" {
-				c.Set(forwardedKey, provenCommand(o.ForwardKey, mark, c.Request()))
-			}
-			err := next(c)
-			var elsewhere *journal.ElsewhereError
-			if !errors.As(err, &elsewhere) || c.Response().Committed {
-				return err
-			}
-			target, parseErr := url.Parse(elsewhere.URL)
-			if mark != "" || parseErr != nil || target.Host == "" {
-				return err // answered NOT_ACCEPTED
-			}
-			return forward(c, target, transport, o.ForwardKey)
-		}
+func newTransport() http.RoundTripper {
+	return &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
+		MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second,
 	}
 }
 
-func forward(c echo.Context, target *url.URL, transport http.RoundTripper, key []byte) error {
-	id := commandOf(c)
+// hereOrThere has the request answered here. One whose journal another node owns is sent to that node, once: the
+// handler has failed with an ElsewhereError before it wrote anything, and the body is kept.
+func (s *server) hereOrThere(r *request, next echo.HandlerFunc) error {
+	mark := r.Request().Header.Get(headerForwarded)
+	if mark != "" {
+		r.forwarded = provenCommand(s.options.ForwardKey, mark, r.Request())
+	}
+	err := next(r)
+	if err == nil || r.Response().Committed {
+		return err
+	}
+	var elsewhere *journal.ElsewhereError
+	if !errors.As(err, &elsewhere) {
+		return err
+	}
+	target, parseErr := url.Parse(elsewhere.URL)
+	if mark != "" || parseErr != nil || target.Host == "" {
+		return err // answered NOT_ACCEPTED
+	}
+	return s.forward(r, target)
+}
+
+func (s *server) forward(c *request, target *url.URL) error {
+	id, key := c.command, s.options.ForwardKey
 	if id.IsZero() {
 		id = NewID()
 	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.options.Patience)
+	defer cancel()
+	in := c.Request().WithContext(ctx)
+	if c.body != nil { // a copy, since the transport may go on reading after it has answered
+		in.Body = io.NopCloser(bytes.NewReader(bytes.Clone(c.body)))
+	}
 	var failed error
 	proxy := &httputil.ReverseProxy{
-		Transport: transport,
+		Transport: s.options.Transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host})
 			r.SetXForwarded()
 			r.Out.Host = r.In.Host
+			r.Out.Header.Set(HeaderRequestID, c.id)
 			r.Out.Header.Set(headerForwarded, id.String()+"."+proof(key, id, r.In))
 		},
 		ModifyResponse: func(r *http.Response) error {
@@ -83,7 +88,7 @@ func forward(c echo.Context, target *url.URL, transport http.RoundTripper, key [
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
-	proxy.ServeHTTP(c.Response(), c.Request())
+	proxy.ServeHTTP(c.Response(), in)
 	if failed == nil {
 		return nil
 	}

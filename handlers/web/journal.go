@@ -13,7 +13,7 @@ import (
 
 // SetPosition makes the answer say which position it is as of.
 func SetPosition(c echo.Context, p journal.LogPosition) {
-	c.Response().Header().Set(HeaderLogPosition, p.String())
+	c.Response().Header()[HeaderLogPosition] = []string{p.String()}
 }
 
 // SetReadPosition is SetPosition for a reader that stands at a sequence of a journal's only partition.

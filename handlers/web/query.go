@@ -15,7 +15,11 @@ import (
 
 // Query reads the request's query. A parameter that no method asks for, and one that is given twice, are faults.
 func Query(c echo.Context) *Form {
-	f := &Form{c: c, where: inQuery, faults: &faults{}, root: &node{kind: '{', members: make(map[string]*node)}}
+	f := &Form{c: c, where: inQuery, faults: &faults{}, root: &node{kind: '{'}}
+	if c.Request().URL.RawQuery == "" {
+		return f
+	}
+	f.root.members = make(map[string]*node)
 	values, err := url.ParseQuery(c.Request().URL.RawQuery)
 	if err != nil {
 		f.problem = NewProblem(http.StatusBadRequest, "MALFORMED_QUERY", "The query string is not valid.")
@@ -40,9 +44,17 @@ func Query(c echo.Context) *Form {
 	return f
 }
 
+// NoQuery is for routes that take no parameters.
+func NoQuery(c echo.Context) error {
+	if c.Request().URL.RawQuery == "" {
+		return nil
+	}
+	return Query(c).Done()
+}
+
 // NoBody is for writes without content: it accepts no body, an empty one or {}, and no query.
 func NoBody(c echo.Context) error {
-	if err := Query(c).Done(); err != nil {
+	if err := NoQuery(c); err != nil {
 		return err
 	}
 	r := c.Request()
@@ -63,10 +75,23 @@ func Param(c echo.Context, name string) string {
 			v = s
 		}
 	}
+	if plain(v) {
+		return v
+	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return utf8.RuneError
 		}
 		return r
 	}, strings.ToValidUTF8(v, string(utf8.RuneError)))
+}
+
+// plain reports whether a text is ASCII without control characters.
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
 }

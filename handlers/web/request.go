@@ -2,8 +2,6 @@ package web
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"net/http"
 	"time"
@@ -25,33 +23,16 @@ const (
 // waitLimit is how long a read waits for its source to reach the position that the client names.
 const waitLimit = 2 * time.Second
 
-// NewID makes a UUIDv7: 48 bits of milliseconds, the rest random.
-func NewID() decide.ID {
-	var id decide.ID
-	rand.Read(id[:]) // never fails
-	ms := uint64(time.Now().UnixMilli())
-	var t [8]byte
-	binary.BigEndian.PutUint64(t[:], ms<<16)
-	copy(id[:6], t[:6])
-	id[6] = id[6]&0x0f | 0x70
-	id[8] = id[8]&0x3f | 0x80
-	return id
-}
-
 // RequestID returns the id of the request: the client's own X-Request-Id if it is a plain one, else a new one.
-func RequestID(c echo.Context) string { return c.Response().Header().Get(HeaderRequestID) }
+func RequestID(c echo.Context) string { return notesOf(c).id }
 
-// requestID gives every request an id and every answer the same one.
-func requestID(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		id := c.Request().Header.Get(HeaderRequestID)
-		if code, _ := Reference(id); code != "" {
-			id = NewID().String()
-			c.Request().Header.Set(HeaderRequestID, id) // a node that the request is passed on to uses the same
-		}
-		c.Response().Header().Set(HeaderRequestID, id)
-		return next(c)
+// identify gives the request an id and the answer the same one.
+func (r *request) identify() {
+	r.id = r.Request().Header.Get(HeaderRequestID)
+	if !isReference(r.id) {
+		r.id = NewID().String()
 	}
+	r.Response().Header()[HeaderRequestID] = []string{r.id}
 }
 
 // IdempotencyKey reads the header. No header is an empty key; a bad one is a problem.
@@ -70,38 +51,43 @@ func IdempotencyKey(c echo.Context) (string, error) {
 	return keys[0], nil
 }
 
-const commandKey = "web.command"
-
 // NewCommand makes a command on behalf of the request's principal. It carries the Idempotency-Key if there is one,
 // and a fingerprint if there is a key or the body names a reference_id. Forms that hold a secret or personal data
 // need a SealedFingerprint in its place: set Kept.Fingerprint afterwards.
 func NewCommand(c echo.Context, commandType string, ask any, forms ...*Form) (decide.Command, error) {
-	key, err := IdempotencyKey(c)
+	cmd, err := BareCommand(c, commandType, ask)
 	if err != nil {
 		return decide.Command{}, err
 	}
-	cmd := decide.Command{ID: forwardedCommand(c), Type: commandType, Ask: ask, Kept: decide.Kept{Key: key}}
-	if cmd.ID.IsZero() {
-		cmd.ID = NewID()
-	}
-	if p := PrincipalOf(c); p != nil {
-		cmd.Actor = p.Actor()
-	}
-	named := key != ""
+	named := cmd.Kept.Key != ""
 	for _, f := range forms {
 		named = named || f != nil && f.Has("reference_id")
 	}
 	if named {
 		cmd.Kept.Fingerprint = Fingerprint(c, forms...)
 	}
-	c.Set(commandKey, cmd.ID)
 	return cmd, nil
 }
 
-// commandOf returns the id of the command that the request became, or none.
-func commandOf(c echo.Context) decide.ID {
-	id, _ := c.Get(commandKey).(decide.ID)
-	return id
+// BareCommand is NewCommand without a fingerprint, for handlers that make their own.
+func BareCommand(c echo.Context, commandType string, ask any) (decide.Command, error) {
+	key, err := IdempotencyKey(c)
+	if err != nil {
+		return decide.Command{}, err
+	}
+	n := notesOf(c)
+	cmd := decide.Command{ID: n.forwarded, Type: commandType, Ask: ask, Kept: decide.Kept{Key: key}}
+	if cmd.ID.IsZero() {
+		cmd.ID, n.traced.Command = n.traced.Command, decide.ID{} // for one command
+	}
+	if cmd.ID.IsZero() {
+		cmd.ID = NewID()
+	}
+	if n.principal != nil {
+		cmd.Actor = n.principal.Actor()
+	}
+	n.command = cmd.ID
+	return cmd, nil
 }
 
 // A Waiter waits until its source has applied the record with a sequence. Folds and projections are waiters.

@@ -53,7 +53,21 @@ func onlyOf(s, extra string) bool {
 }
 
 // Reference is the shape of reference ids and idempotency keys: [A-Za-z0-9._:-]{1,64}.
-func Reference(s string) (code, message string) { return Characters(64, "._:-")(s) }
+func Reference(s string) (code, message string) {
+	if isReference(s) {
+		return "", ""
+	}
+	return Characters(maxReference, referenceExtra)(s)
+}
+
+const (
+	maxReference   = 64
+	referenceExtra = "._:-"
+)
+
+func isReference(s string) bool {
+	return s != "" && len(s) <= maxReference && onlyOf(s, referenceExtra)
+}
 
 // CustomerCode is the shape of customer codes: [A-Za-z0-9._-]{1,32}.
 func CustomerCode(s string) (code, message string) { return Characters(32, "._-")(s) }

@@ -7,12 +7,13 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
-	"strconv"
+	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
 // Options are what the HTTP interface needs of its surroundings.
@@ -26,6 +27,11 @@ type Options struct {
 	TrustedProxies []*net.IPNet
 	// Transport carries requests that are passed on; nil for a default.
 	Transport http.RoundTripper
+	// Patience is how long the answer to a request that was passed on is waited for; zero for as long as a command may
+	// take.
+	Patience time.Duration
+	// Tracer tells of requests; nil for none.
+	Tracer *trace.Tracer
 	// Quiet says of which requests the log tells only at level debug, unless the server fails; nil for none.
 	Quiet func(*http.Request) bool
 }
@@ -36,17 +42,25 @@ func New(o Options) (*echo.Echo, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Transport == nil {
+		o.Transport = newTransport()
+	}
+	if o.Patience == 0 {
+		o.Patience = commandDeadline
+	}
 	metrics, err := newMetrics(o.Metrics)
 	if err != nil {
 		return nil, err
 	}
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
+	e.Pre(routeHead)
 	e.HTTPErrorHandler = errorHandler(o.Logger)
 	e.JSONSerializer = serializer{}
 	e.IPExtractor = addresses(o.TrustedProxies)
-	e.Pre(requestID)
-	e.Use(observe(o, metrics), recovered(o.Logger), wholePath, passOn(o))
+	s := &server{options: o, metrics: metrics}
+	s.requests.New = func() any { return new(request) }
+	e.Use(s.middleware)
 	return e, nil
 }
 
@@ -63,137 +77,116 @@ func addresses(trusted []*net.IPNet) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// serializer writes answers with the same codec as the log, whose maps are sorted and whose slices are never null.
-type serializer struct{}
-
-// Serialize writes an answer.
-func (serializer) Serialize(c echo.Context, v any, _ string) error {
-	b, err := json.Marshal(v, json.Deterministic(true))
-	if err != nil {
-		return fmt.Errorf("encode an answer: %w", err)
-	}
-	_, err = c.Response().Write(b)
-	return err
+// server is what every request goes through. It is one middleware, since Echo puts a chain of them together anew for
+// each request.
+type server struct {
+	options  Options
+	metrics  *metrics
+	requests sync.Pool // of *request
 }
 
-// Deserialize is not used: bodies are read by Body.
-func (serializer) Deserialize(echo.Context, any) error {
-	return NewProblem(http.StatusInternalServerError, "INTERNAL", "Bodies are read by web.Body.")
-}
-
-// wholePath lets only requests through that give every parameter of their route. An empty one names nothing, and in a
-// handler it might be taken for no restriction at all.
-func wholePath(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *server) middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		for _, name := range c.ParamNames() {
-			if c.Param(name) == "" {
-				return echo.ErrNotFound
-			}
+		answerHead(c)
+		r := s.requests.Get().(*request)
+		r.Context = c
+		r.identify()
+		if s.options.Tracer != nil {
+			s.trace(r)
 		}
-		return next(c)
+		s.observe(r, next)
+		r.reset() // not after a panic, which ends the connection
+		s.requests.Put(r)
+		return nil
 	}
 }
 
-// recovered turns a panic into a 500, with the stack in the log.
-func recovered(log *slog.Logger) echo.MiddlewareFunc {
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) (err error) {
-			defer func() {
-				r := recover()
-				if r == nil {
-					return
-				}
-				if err, ok := r.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-					panic(r)
-				}
-				log.ErrorContext(c.Request().Context(), "panic", "request_id", RequestID(c), "panic", r, "stack", string(debug.Stack()))
-				err = NewProblem(http.StatusInternalServerError, "INTERNAL",
-					"The server failed to answer. The request id names the failure.").Because(fmt.Errorf("panic: %v", r))
-			}()
-			return next(c)
+// answer has the request answered, and returns what is left of it as an error. It turns a panic into a 500, with the
+// stack in the log.
+func (s *server) answer(r *request, next echo.HandlerFunc) (err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
 		}
+		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+			panic(p)
+		}
+		s.options.Logger.ErrorContext(r.Request().Context(), "panic", "request_id", r.id, "panic", p, "stack", string(debug.Stack()))
+		err = NewProblem(http.StatusInternalServerError, "INTERNAL",
+			"The server failed to answer. The request id names the failure.").Because(fmt.Errorf("panic: %v", p))
+	}()
+	if !wholePath(r) {
+		return echo.ErrNotFound
 	}
+	return s.hereOrThere(r, next)
 }
 
-type metrics struct {
-	seconds *prometheus.HistogramVec
-	active  prometheus.Gauge
-}
-
-func newMetrics(r prometheus.Registerer) (*metrics, error) {
-	m := &metrics{
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "perpetua_http_request_duration_seconds",
-			Help:    "Time from a request to its answer, by route, method and status.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
-		}, []string{"method", "route", "status"}),
-		active: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "perpetua_http_requests_active", Help: "Requests that are being answered.",
-		}),
-	}
-	if r == nil {
-		return m, nil
-	}
-	for _, c := range []prometheus.Collector{m.seconds, m.active} {
-		if err := r.Register(c); err != nil {
-			return nil, fmt.Errorf("register request metrics: %w", err)
+// wholePath reports whether the request gives every parameter of its route. An empty one names nothing, and in a
+// handler it might be taken for no restriction at all.
+func wholePath(c echo.Context) bool {
+	for _, name := range c.ParamNames() {
+		if c.Param(name) == "" {
+			return false
 		}
 	}
-	return m, nil
+	return true
 }
 
-// observe counts every request and logs it: what went as it should, redirects and the like included, as debugging
-// only, since thousands a second would bury the rest. It logs neither headers, bodies nor query strings: they may hold
+// observe counts a request and logs it: what went as it should, redirects and the like included, as debugging only,
+// since thousands a second would bury the rest. It logs neither headers, bodies nor query strings: they may hold
 // secrets.
-func observe(o Options, m *metrics) echo.MiddlewareFunc {
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			start := time.Now()
-			if !c.IsWebSocket() { // a socket stays for hours
-				m.active.Inc()
-				defer m.active.Dec()
-			}
-			err := next(c)
-			code := ""
-			if err != nil {
-				code = ProblemOf(err).Code
-				c.Error(err) // writes the answer now, so that its status is known
-			}
-			route, method := c.Path(), c.Request().Method
-			if route == "" || c.Response().Status == http.StatusNotFound && code == "NOT_FOUND" {
-				route = "unknown" // client-made paths must not become label values
-			}
-			if !knownMethod(method) {
-				method = "other"
-			}
-			took, status := time.Since(start), c.Response().Status
-			if err == nil && c.IsWebSocket() && !c.Response().Committed {
-				status = http.StatusSwitchingProtocols // and what took so long was the session
-			} else {
-				m.seconds.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
-			}
-			level := slog.LevelInfo
-			if status < http.StatusBadRequest || o.Quiet != nil && status < http.StatusInternalServerError && o.Quiet(c.Request()) {
-				level = slog.LevelDebug
-			}
-			if !o.Logger.Enabled(c.Request().Context(), level) {
-				return nil
-			}
-			attrs := []slog.Attr{
-				slog.String("request_id", RequestID(c)), slog.String("method", method), slog.String("route", route),
-				slog.String("path", c.Request().URL.Path), slog.Int("status", status),
-				slog.Duration("took", took), slog.Int64("bytes", c.Response().Size),
-			}
-			if code != "" {
-				attrs = append(attrs, slog.String("code", code))
-			}
-			if p := PrincipalOf(c); p != nil {
-				attrs = append(attrs, slog.String("user", p.Username), slog.String("broker", p.Broker))
-			}
-			o.Logger.LogAttrs(c.Request().Context(), level, "request", attrs...)
-			return nil
-		}
+func (s *server) observe(r *request, next echo.HandlerFunc) {
+	start := time.Now()
+	socket := r.IsWebSocket()
+	if !socket { // a socket stays for hours
+		s.metrics.active.Inc()
+		defer s.metrics.active.Dec()
 	}
+	err := s.answer(r, next)
+	code := ""
+	if err != nil {
+		code = ProblemOf(err).Code
+		s.metrics.problems.WithLabelValues(code).Inc()
+		r.Error(err) // writes the answer now, so that its status is known
+	}
+	of := series{r.Path(), r.Request().Method, r.Response().Status}
+	if of.route == "" || of.status == http.StatusNotFound && code == "NOT_FOUND" {
+		of.route = "unknown" // client-made paths must not become label values
+	}
+	if !knownMethod(of.method) {
+		of.method = "other"
+	}
+	took := time.Since(start)
+	r.traced.End(of.method, of.route, of.status, code)
+	if err == nil && socket && !r.Response().Committed {
+		of.status = http.StatusSwitchingProtocols // and what took so long was the session
+	} else {
+		s.metrics.of(of).Observe(took.Seconds())
+	}
+	level := slog.LevelInfo
+	if of.status < http.StatusBadRequest ||
+		s.options.Quiet != nil && of.status < http.StatusInternalServerError && s.options.Quiet(r.Request()) {
+		level = slog.LevelDebug
+	}
+	if s.options.Logger.Enabled(r.Request().Context(), level) {
+		s.log(r, level, of, code, took)
+	}
+}
+
+func (s *server) log(r *request, level slog.Level, of series, code string, took time.Duration) {
+	attrs := []slog.Attr{
+		slog.String("request_id", r.id), slog.String("method", of.method), slog.String("route", of.route),
+		slog.String("path", r.Request().URL.Path), slog.Int("status", of.status),
+		slog.Duration("took", took), slog.Int64("bytes", r.Response().Size),
+	}
+	if code != "" {
+		attrs = append(attrs, slog.String("code", code))
+	}
+	if p := r.principal; p != nil {
+		attrs = append(attrs, slog.String("user", p.Username), slog.String("broker", p.Broker))
+	}
+	s.options.Logger.LogAttrs(r.Request().Context(), level, "request", attrs...)
 }
 
 func knownMethod(m string) bool {

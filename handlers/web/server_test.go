@@ -6,13 +6,11 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -319,7 +317,7 @@ func (f waitFunc) Wait(ctx context.Context, _ int64) error { return f(ctx) }
 
 func TestNewCommand(t *testing.T) {
 	c := post(`{"reference_id":"r"}`)
-	c.Set(principalKey, &Principal{Username: "u", Broker: "b", Customer: "C1"})
+	notesOf(c).principal = &Principal{Username: "u", Broker: "b", Customer: "C1"}
 	b := Body(c)
 	cmd, err := NewCommand(c, "order.place", 7, b)
 	if err != nil || cmd.Type != "order.place" || cmd.Ask != 7 || cmd.Actor != (decide.Actor{Sub: "u", Broker: "b", Customer: "C1"}) {
@@ -433,109 +431,5 @@ func TestSubmitSetsThePosition(t *testing.T) {
 		if w := ask(e, "POST", "/v1/things", ""); w.Header().Get(HeaderLogPosition) != "trading/0@4" {
 			t.Errorf("after %v the position is %q", err, w.Header().Get(HeaderLogPosition))
 		}
-	}
-}
-
-// startNode serves a write that goes to another node if elsewhere is set; its answer shows what arrived.
-func startNode(t *testing.T, o Options, elsewhere *string) *httptest.Server {
-	var calls atomic.Int32
-	e := serve(t, o, func(c echo.Context) error {
-		if calls.Add(1) > 20 { // two nodes that pass a request to and fro would not end
-			return echo.NewHTTPError(http.StatusTeapot)
-		}
-		b := Body(c)
-		name := b.String("name")
-		if err := b.Done(); err != nil {
-			return err
-		}
-		cmd, err := NewCommand(c, "thing.make", nil, b)
-		if err != nil {
-			return err
-		}
-		_, err = Submit(c, submitFunc(func(cmd decide.Command) (journal.Result, error) {
-			if *elsewhere != "" {
-				return journal.Result{}, &journal.ElsewhereError{URL: *elsewhere}
-			}
-			return journal.Result{Position: journal.LogPosition{Journal: "trading", Sequence: 8}}, nil
-		}), "trading", cmd)
-		if err != nil {
-			return err
-		}
-		return c.JSON(http.StatusCreated, map[string]string{"name": name, "command": cmd.ID.String(), "key": cmd.Kept.Key, "query": c.QueryString()})
-	})
-	s := httptest.NewServer(e)
-	t.Cleanup(s.Close)
-	return s
-}
-
-func send(t *testing.T, url string, headers ...string) (int, http.Header, map[string]any) {
-	t.Helper()
-	r, err := http.NewRequest("POST", url, strings.NewReader(`{"name":"x"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set(HeaderIdempotencyKey, "k1")
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var answer map[string]any
-	if err := stdjson.Unmarshal(body, &answer); err != nil {
-		t.Fatalf("%v in %s", err, body)
-	}
-	return resp.StatusCode, resp.Header, answer
-}
-
-func TestPassOn(t *testing.T) {
-	o := Options{ForwardKey: []byte("shared")}
-	here, there := "", ""
-	owner := startNode(t, o, &there)
-	first := startNode(t, o, &here)
-	here = owner.URL
-	status, header, answer := send(t, first.URL+"/v1/things?a=1")
-	if status != 201 || answer["name"] != "x" || answer["key"] != "k1" || answer["query"] != "a=1" {
-		t.Fatalf("got %d %v", status, answer)
-	}
-	if header.Get(HeaderLogPosition) != "trading/0@8" || len(header.Values(HeaderRequestID)) != 1 {
-		t.Errorf("the headers are %v", header)
-	}
-
-	there = first.URL // each says the other owns it
-	if status, _, answer := send(t, first.URL+"/v1/things"); status != 503 || answer["code"] != "NOT_ACCEPTED" {
-		t.Errorf("two nodes that point at each other: %d %v", status, answer)
-	}
-	there = ""
-	if _, _, answer := send(t, owner.URL+"/v1/things", headerForwarded, "01890a5d-ac96-774b-bcce-b302099a8057.00"); answer["command"] == "01890a5d-ac96-774b-bcce-b302099a8057" {
-		t.Error("a client chose the command's id")
-	}
-
-	owner.Close()
-	if status, _, answer := send(t, first.URL+"/v1/things"); status != 503 || answer["code"] != "NOT_ACCEPTED" {
-		t.Errorf("a node that cannot be reached: %d %v", status, answer)
-	}
-}
-
-func TestPassOnLosesTheConnection(t *testing.T) {
-	o := Options{ForwardKey: []byte("shared")}
-	arrived := make(chan string, 1)
-	owner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		arrived <- provenCommand(o.ForwardKey, r.Header.Get(headerForwarded), r).String()
-		panic(http.ErrAbortHandler)
-	}))
-	defer owner.Close()
-	first := startNode(t, o, &owner.URL)
-	status, _, answer := send(t, first.URL+"/v1/things")
-	sent := <-arrived
-	if status != 503 || answer["code"] != "OUTCOME_UNKNOWN" || answer["command_id"] != sent || sent == (decide.ID{}).String() {
-		t.Errorf("got %d %v, the owner saw command %s", status, answer, sent)
 	}
 }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"crypto/ed25519"
-	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -25,7 +24,7 @@ const (
 )
 
 // Tokens verifies access tokens. Checking a signature costs more than the rest of most requests, so what was verified
-// is remembered, by hash, until it expires; the key and the user are looked up each time, so that a retired key or a
+// is remembered until it expires; the key and the user are looked up each time, so that a retired key or a
 // deactivated user is refused, and a scope that was taken away gone, at once.
 type Tokens struct {
 	identities Identities
@@ -33,7 +32,7 @@ type Tokens struct {
 	now        func() time.Time
 
 	mu       sync.Mutex
-	verified map[[sha256.Size]byte]verified
+	verified map[string]verified // by token
 }
 
 type verified struct {
@@ -44,7 +43,7 @@ type verified struct {
 
 // NewTokens makes a verifier of tokens by the issuer.
 func NewTokens(identities Identities, issuer string, now func() time.Time) *Tokens {
-	return &Tokens{identities: identities, issuer: issuer, now: now, verified: make(map[[sha256.Size]byte]verified)}
+	return &Tokens{identities: identities, issuer: issuer, now: now, verified: make(map[string]verified)}
 }
 
 // Verify returns whom a token is for. Any fault is an error, for the log only: clients learn that it is not valid.
@@ -63,12 +62,11 @@ var (
 )
 
 func (t *Tokens) verify(token string) (*Principal, Account, error) {
-	if len(token) > maxToken || strings.Count(token, ".") != 2 {
+	if len(token) > maxToken {
 		return nil, Account{}, errToken
 	}
-	hash := sha256.Sum256([]byte(token))
 	t.mu.Lock()
-	v, remembered := t.verified[hash]
+	v, remembered := t.verified[token]
 	t.mu.Unlock()
 	if !remembered {
 		var err error
@@ -91,7 +89,7 @@ func (t *Tokens) verify(token string) (*Principal, Account, error) {
 		return nil, Account{}, errMoved
 	}
 	if !remembered {
-		t.remember(hash, v)
+		t.remember(strings.Clone(token), v) // not the header around it
 	}
 	return p, account, nil
 }
@@ -99,6 +97,9 @@ func (t *Tokens) verify(token string) (*Principal, Account, error) {
 // check verifies the signature and reads the claims. The algorithm is ours, never the token's: what its header says
 // of it must agree.
 func (t *Tokens) check(token string) (verified, error) {
+	if strings.Count(token, ".") != 2 {
+		return verified{}, errToken
+	}
 	for part := range strings.SplitSeq(token, ".") { // one token, one spelling
 		if _, err := base64.RawURLEncoding.Strict().DecodeString(part); err != nil || strings.ContainsAny(part, "\r\n") {
 			return verified{}, errToken
@@ -144,24 +145,24 @@ func (t *Tokens) check(token string) (verified, error) {
 }
 
 // remember keeps what was verified. A full memory first loses what has expired, then whatever comes.
-func (t *Tokens) remember(hash [sha256.Size]byte, v verified) {
+func (t *Tokens) remember(token string, v verified) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.verified) >= maxVerified {
 		now := t.now()
-		for h, old := range t.verified {
+		for other, old := range t.verified {
 			if !now.Before(old.principal.Expires) {
-				delete(t.verified, h)
+				delete(t.verified, other)
 			}
 		}
 		spare := len(t.verified) - maxVerified*3/4
-		for h := range t.verified {
+		for other := range t.verified {
 			if spare <= 0 {
 				break
 			}
-			delete(t.verified, h)
+			delete(t.verified, other)
 			spare--
 		}
 	}
-	t.verified[hash] = v
+	t.verified[token] = v
 }

@@ -1,8 +1,9 @@
-// Package column turns rows of Go values into the array parameters of set-based SQL, and the columns of a result back.
+// Package column turns rows of Go values into what COPY takes and into the array parameters of set-based SQL, and the
+// columns of a result back.
 //
-// A statement takes one array for each column and unnests them side by side, so a batch of any size is one statement
-// with one plan. Decimals and money travel as text: it is the one form that keeps a number's printed precision in both
-// directions.
+// Rows that are new go in by COPY. A statement that changes rows takes one array for each column and unnests them side
+// by side, so a batch of any size is one statement with one plan. Decimals and money travel as binary numerics in COPY
+// and as text elsewhere: both keep a number's printed precision.
 package column
 
 import (
@@ -93,8 +94,10 @@ func Int[T any, N int | int32 | int64](get func(*T) N) Of[T] {
 
 // Small is a column of type integer. Values beyond it stop at its limits.
 func Small[T any, N int | int32 | int64](get func(*T) N) Of[T] {
-	return of(func(r *T) int32 { return int32(min(max(int64(get(r)), math.MinInt32), math.MaxInt32)) })
+	return of(func(r *T) int32 { return small(int64(get(r))) })
 }
+
+func small(n int64) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 // Bool is a column of type boolean.
 func Bool[T any](get func(*T) bool) Of[T] { return of(get) }

@@ -5,8 +5,6 @@ package customers
 import (
 	_ "embed"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
@@ -81,7 +79,7 @@ type Leverage struct {
 type own struct{ customer, symbol string }
 
 // Project queues the accounts that the entries open, and the last of what they set.
-func (Projection) Project(entries []journal.Entry, batch *pgx.Batch) {
+func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 	var opened []projections.Row[Customer]
 	var fees projections.Latest[own, Fees]
 	var margins projections.Latest[string, Margins]

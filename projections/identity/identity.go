@@ -45,7 +45,7 @@ type broker struct {
 }
 
 // Project queues the brokers and the last state of the users that the entries change.
-func (Projection) Project(entries []journal.Entry, batch *pgx.Batch) {
+func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 	var brokers []broker
 	var users projections.Latest[string, user]
 	for _, entry := range entries {

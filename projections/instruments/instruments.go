@@ -5,7 +5,6 @@ import (
 	_ "embed"
 
 	"github.com/go-json-experiment/json"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -54,7 +53,7 @@ type Prices struct {
 }
 
 // Project queues the last state of every instrument and price that the entries change.
-func (Projection) Project(entries []journal.Entry, batch *pgx.Batch) {
+func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 	var changed projections.Latest[string, Instrument]
 	var index, last projections.Latest[string, Prices]
 	for _, entry := range entries {

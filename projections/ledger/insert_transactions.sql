@@ -11,6 +11,3 @@ FROM unnest(
     $10::text[], $11::text[], $12::uuid[], $13::text[], $14::timestamptz[], $15::timestamptz[], $16::bigint[]
 ) AS n (sequence, ordinal, code, customer_code, broker, type, currency, amount, status, balance, symbol, order_code,
     reference_id, created, updated, changed_sequence)
-ON CONFLICT (code) WHERE reference_id IS NOT NULL DO UPDATE SET
-    amount = excluded.amount, status = excluded.status, balance = excluded.balance, updated = excluded.updated,
-    changed_sequence = excluded.changed_sequence

@@ -7,18 +7,18 @@
 package ledger
 
 import (
-	"github.com/jackc/pgx/v5"
-
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
+	c "github.com/perpetua-exchange/perpetua/projections/column"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Projection keeps the tables transactions, venue_postings, balances, venue_balances and positions. Its statements
-// look brokers up in the table customers, so the customers' projection must come before it.
+// Projection keeps the tables transactions, venue_postings, balances, venue_balances and positions. Where an event does
+// not name a customer's broker its statements look it up in the table customers, so the customers' projection must come
+// before it.
 type Projection struct{}
 
 // Name returns "ledger".
@@ -119,10 +119,9 @@ type place struct {
 }
 
 type (
-	transactionRow = projections.Row[Transaction]
-	postingRow     struct {
-		projections.Row[ledger.Posting]
-		time decide.Time
+	transactionRow struct {
+		projections.Row[Transaction]
+		made bool // by one of the entries
 	}
 	balanceKey struct {
 		owner, currency string
@@ -145,17 +144,18 @@ type (
 
 // rows are what a batch of entries leaves.
 type rows struct {
-	transfers projections.Latest[decide.ID, transactionRow] // rows that may change
-	completed []transactionRow                              // rows that never do
-	venue     []postingRow
-	customers projections.Latest[balanceKey, balanceRow]
-	accounts  projections.Latest[balanceKey, balanceRow]
-	positions projections.Latest[positionKey, positionRow]
+	transactions *c.Rows
+	venue        *c.Rows
+	unnamed      []transactionRow                              // whose broker must be looked up
+	transfers    projections.Latest[decide.ID, transactionRow] // deposits and withdrawals
+	customers    projections.Latest[balanceKey, balanceRow]
+	accounts     projections.Latest[balanceKey, balanceRow]
+	positions    projections.Latest[positionKey, positionRow]
 }
 
-// Project queues the rows of every movement of money in the entries, and what they leave of balances and positions.
-func (Projection) Project(entries []journal.Entry, batch *pgx.Batch) {
-	var r rows
+// Project adds the rows of every movement of money in the entries, and what they leave of balances and positions.
+func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+	r := rows{transactions: batch.Copy(copyTransactions), venue: batch.Copy(copyVenuePostings)}
 	for _, e := range entries {
 		r.add(e)
 	}
@@ -167,16 +167,25 @@ func (r *rows) add(e journal.Entry) {
 	at := e.Stamp()
 	key := projections.Key{Sequence: at.Sequence}
 	venue := key
-	for _, event := range e.Record.Events {
+	for i, event := range e.Record.Events {
 		movable := transfer(event) != nil
 		for _, t := range Of(at, event) {
-			row := transactionRow{Key: key, Value: t}
+			row := transactionRow{Row: projections.Row[Transaction]{Key: key, Value: t}}
 			key.Ordinal++
-			if !movable {
-				r.completed = append(r.completed, row)
-			} else if old, again := r.transfers.Put(t.Code, row); again {
-				row.Key = old.Key
-				r.transfers.Put(t.Code, row)
+			switch {
+			case movable:
+				// It is made where its code is the one that the journal gives to that place.
+				known, again := r.transfers.Slot(t.Code)
+				if again {
+					row.Key, row.made = known.Key, known.made
+				} else {
+					row.made = t.Code == at.Derive(i)
+				}
+				*known = row
+			case t.Broker == "":
+				r.unnamed = append(r.unnamed, row)
+			default:
+				row.encode(r.transactions)
 			}
 		}
 		if posted, ok := event.(ledger.Posted); ok {
@@ -192,7 +201,8 @@ func (r *rows) add(e journal.Entry) {
 }
 
 func (r *rows) post(at decide.Stamp, event decide.Event, postings []ledger.Posting, venue *projections.Key) {
-	for _, p := range postings {
+	for i := range postings {
+		p := &postings[i]
 		row := balanceRow{balance: p.Balance, place: place{at.Sequence, at.Time}}
 		if p.CustomerCode != "" {
 			row.balanceKey, row.broker = balanceKey{p.CustomerCode, p.Currency}, brokerOf(event, p.CustomerCode)
@@ -201,7 +211,7 @@ func (r *rows) post(at decide.Stamp, event decide.Event, postings []ledger.Posti
 		}
 		row.balanceKey = balanceKey{string(p.Account), p.Currency}
 		r.accounts.Put(row.balanceKey, row)
-		r.venue = append(r.venue, postingRow{projections.Row[ledger.Posting]{Key: *venue, Value: p}, at.Time})
+		encodePosting(r.venue, *venue, p, at.Time)
 		venue.Ordinal++
 	}
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,6 +31,9 @@ func Transactions(ctx context.Context, db projections.DB, f Filter, p projection
 	l.Where.AndText("symbol", f.Symbol)
 	l.Where.AndText("currency", f.Currency)
 	l.Where.AndAnyOf("type", texts(f.Types))
+	if len(f.Types) > 0 && !slices.ContainsFunc(f.Types, func(t ledger.Type) bool { return t != ledger.Deposit && t != ledger.Withdrawal }) {
+		l.Where.And("reference_id IS NOT NULL") // there are few, and they have an index of their own
+	}
 	l.Where.AndAnyOf("status", texts(f.Statuses))
 	f.In(&l.Where, "trading")
 	return l.Page(ctx, db, p)

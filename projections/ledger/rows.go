@@ -3,19 +3,24 @@ package ledger
 import (
 	_ "embed"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
+
+//go:embed copy_transactions.sql
+var copyTransactions string
+
+//go:embed copy_venue_postings.sql
+var copyVenuePostings string
 
 //go:embed insert_transactions.sql
 var insertTransactions string
 
-//go:embed insert_venue_postings.sql
-var insertVenuePostings string
+//go:embed update_transactions.sql
+var updateTransactions string
 
 //go:embed upsert_balances.sql
 var upsertBalances string
@@ -26,14 +31,24 @@ var upsertVenueBalances string
 //go:embed upsert_positions.sql
 var upsertPositions string
 
-// queue queues one statement for each table that has something to change.
-func (r *rows) queue(batch *pgx.Batch) {
-	// Transfers and the rest go in together: a row can only meet one of its own kind.
-	if all := append(r.transfers.Rows(), r.completed...); len(all) > 0 {
-		batch.Queue(insertTransactions, c.Args(all, transactionColumns()...)...)
+// queue adds the transfers, and queues one statement for each table that has something to change.
+func (r *rows) queue(batch *projections.Batch) {
+	var changed []transactionRow
+	for _, t := range r.transfers.Rows() {
+		switch {
+		case !t.made:
+			changed = append(changed, t)
+		case t.Value.Broker == "":
+			r.unnamed = append(r.unnamed, t)
+		default:
+			t.encode(r.transactions)
+		}
 	}
-	if len(r.venue) > 0 {
-		batch.Queue(insertVenuePostings, c.Args(r.venue, postingColumns()...)...)
+	if len(r.unnamed) > 0 {
+		batch.Queue(insertTransactions, c.Args(r.unnamed, transactionColumns()...)...)
+	}
+	if len(changed) > 0 {
+		batch.Change(len(changed), updateTransactions, c.Args(changed, changedColumns()...)...)
 	}
 	if b := r.customers.Rows(); len(b) > 0 {
 		batch.Queue(upsertBalances, c.Args(b, append(balanceColumns(), c.NullText(func(r *balanceRow) string { return r.broker }))...)...)
@@ -57,12 +72,7 @@ func transactionColumns() []c.Of[transactionRow] {
 		c.Text(func(r *transactionRow) string { return r.Value.Currency }),
 		c.Money(func(r *transactionRow) fixed.Money { return r.Value.Amount }),
 		c.Text(func(r *transactionRow) string { return string(r.Value.Status) }),
-		c.NullText(func(r *transactionRow) string {
-			if r.Value.Status != ledger.Completed {
-				return ""
-			}
-			return r.Value.Balance.String()
-		}),
+		c.NullText(balanceAfter),
 		c.NullText(func(r *transactionRow) string { return r.Value.Symbol }),
 		c.ID(func(r *transactionRow) decide.ID { return r.Value.OrderCode }),
 		c.NullText(func(r *transactionRow) string { return r.Value.ReferenceID }),
@@ -72,19 +82,65 @@ func transactionColumns() []c.Of[transactionRow] {
 	}
 }
 
-func postingColumns() []c.Of[postingRow] {
-	return []c.Of[postingRow]{
-		c.Int(func(r *postingRow) int64 { return r.Key.Sequence }),
-		c.Small(func(r *postingRow) int64 { return r.Key.Ordinal }),
-		c.Text(func(r *postingRow) string { return string(r.Value.Account) }),
-		c.Text(func(r *postingRow) string { return string(r.Value.Type) }),
-		c.Text(func(r *postingRow) string { return r.Value.Currency }),
-		c.Money(func(r *postingRow) fixed.Money { return r.Value.Amount }),
-		c.Money(func(r *postingRow) fixed.Money { return r.Value.Balance }),
-		c.NullText(func(r *postingRow) string { return r.Value.Symbol }),
-		c.ID(func(r *postingRow) decide.ID { return r.Value.OrderCode }),
-		c.Time(func(r *postingRow) decide.Time { return r.time }),
+// balanceAfter is the text of the account's balance after a transaction, "" while it is not completed.
+func balanceAfter(r *transactionRow) string {
+	if r.Value.Status != ledger.Completed {
+		return ""
 	}
+	return r.Value.Balance.String()
+}
+
+// changedColumns are those of update_transactions.sql: what changes of a withdrawal.
+func changedColumns() []c.Of[transactionRow] {
+	return []c.Of[transactionRow]{
+		c.ID(func(r *transactionRow) decide.ID { return r.Value.Code }),
+		c.Money(func(r *transactionRow) fixed.Money { return r.Value.Amount }),
+		c.Text(func(r *transactionRow) string { return string(r.Value.Status) }),
+		c.NullText(balanceAfter),
+		c.Time(func(r *transactionRow) decide.Time { return r.Value.Updated }),
+		c.Int(func(r *transactionRow) int64 { return r.Value.Sequence }),
+	}
+}
+
+// encode adds the columns of copy_transactions.sql.
+func (r *transactionRow) encode(to *c.Rows) {
+	t := &r.Value
+	to.Begin(16)
+	to.Int(r.Key.Sequence)
+	to.Small(r.Key.Ordinal)
+	to.ID(t.Code)
+	to.Text(t.CustomerCode)
+	to.Text(t.Broker)
+	to.Text(string(t.Type))
+	to.Text(t.Currency)
+	to.Money(t.Amount)
+	to.Text(string(t.Status))
+	if t.Status == ledger.Completed {
+		to.Money(t.Balance)
+	} else {
+		to.Null()
+	}
+	to.NullText(t.Symbol)
+	to.ID(t.OrderCode)
+	to.NullText(t.ReferenceID)
+	to.Time(t.Created)
+	to.Time(t.Updated)
+	to.Int(t.Sequence)
+}
+
+// encodePosting adds the columns of copy_venue_postings.sql.
+func encodePosting(to *c.Rows, key projections.Key, p *ledger.Posting, at decide.Time) {
+	to.Begin(10)
+	to.Int(key.Sequence)
+	to.Small(key.Ordinal)
+	to.Text(string(p.Account))
+	to.Text(string(p.Type))
+	to.Text(p.Currency)
+	to.Money(p.Amount)
+	to.Money(p.Balance)
+	to.NullText(p.Symbol)
+	to.ID(p.OrderCode)
+	to.Time(at)
 }
 
 func balanceColumns() []c.Of[balanceRow] {

@@ -2,6 +2,7 @@ package orders
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -34,7 +35,7 @@ type Filter struct {
 // Open returns the live orders, in the order in which they were made. No matter its filter it holds no others.
 func Open(ctx context.Context, db projections.DB, f Filter) ([]Order, int64, error) {
 	l := list(f)
-	l.Where.And("live")
+	live(&l, f)
 	l.Order = "created_sequence, created_ordinal"
 	return l.All(ctx, db)
 }
@@ -55,7 +56,14 @@ func ByCode(ctx context.Context, db projections.DB, s Scope, code decide.ID) (o 
 // ByReference returns the latest of a customer's orders with the reference_id.
 func ByReference(ctx context.Context, db projections.DB, s Scope, reference string) (o Order, found bool, asOf int64, err error) {
 	l := list(Filter{Scope: s})
-	l.Where.And("reference_id = ?", reference)
+	if code, err := decide.ParseID(reference); err != nil {
+		l.Where.And("reference_id = ? AND reference_id <> code::text", reference)
+	} else { // it may also be the code of an order that has no name
+		l.Where.And(`code = ANY (ARRAY(SELECT n.code FROM orders n WHERE n.customer_code = ? AND n.reference_id = ?
+				AND n.reference_id <> n.code::text) || ?::uuid)`,
+			s.CustomerCode, reference, c.UUID(code))
+		l.Where.And("reference_id = ?", reference)
+	}
 	l.Order = "created_sequence DESC, created_ordinal DESC"
 	return l.One(ctx, db)
 }
@@ -71,7 +79,18 @@ func list(f Filter) projections.List[Order] {
 		statuses[i] = string(s)
 	}
 	l.Where.AndAnyOf("status", statuses)
+	if len(statuses) > 0 && !slices.ContainsFunc(f.Statuses, func(s order.Status) bool { return !s.Live() }) {
+		live(&l, f)
+	}
 	return l
+}
+
+// live confines a list to live orders, which are few and have an index of their own, by broker and customer.
+func live(l *projections.List[Order], f Filter) {
+	l.Where.And("live")
+	if f.Broker == "" && f.CustomerCode != "" {
+		l.Where.And("broker = (SELECT n.broker FROM customers n WHERE n.customer_code = ?)", f.CustomerCode)
+	}
 }
 
 const selected = `code, customer_code, broker, symbol, action, type, status, amount::text, filled_amount::text,

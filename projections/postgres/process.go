@@ -36,12 +36,21 @@ func (c *cluster) launch(ctx context.Context, port int) (*process, error) {
 		fmt.Sprintf("port=%d", port),
 		"unix_socket_directories=",
 		"max_connections=200",
-		"shared_buffers=128MB",
+		"shared_buffers=256MB", // holds the indexes that grow at random places
 		// Rows and checkpoint are lost together or not at all, and the log
-		// has them: no need to wait for the disk at every commit.
+		// has them: no need to wait for the disk at every commit, nor to sync
+		// several times a second beside a broker that does so for its own log.
 		"synchronous_commit=off",
+		"wal_writer_delay=1s",
+		"wal_writer_flush_after=16MB",
+		"wal_buffers=16MB",
+		// Nobody replicates from here.
+		"wal_level=minimal",
+		"max_wal_senders=0",
+		// Checkpoints are rare: the first change of a page after each puts the
+		// whole page into the write-ahead log.
 		"max_wal_size=2GB",
-		"checkpoint_timeout=15min",
+		"checkpoint_timeout=30min",
 		"jit=off",
 		"timezone=UTC",
 		"log_timezone=UTC",

@@ -105,7 +105,7 @@ func (v *Venue) place(customer string) journal.Entry {
 	amount := fixed.Decimal{Coef: min(o.Amount.Coef, m.Amount.Coef-m.FilledAmount.Coef), Scale: 3}
 	price := fixed.Decimal{Coef: 650000, Scale: 1}
 	trade := v.trade(o, &m, price, amount)
-	events := []decide.Event{trade, fill(o, price, amount, v.time), fill(&m, price, amount, v.time)}
+	events := []decide.Event{fill(o, price, amount, v.time), trade, fill(&m, price, amount, v.time)}
 	if m.Status == order.Filled {
 		v.live = slices.Delete(v.live, i, i+1)
 	}

@@ -68,6 +68,12 @@ func (v *Venue) Entry(command string, actor decide.Actor, outcome decide.Outcome
 	return journal.Entry{Record: r, Position: p, Journal: v.journal, Value: value}
 }
 
+// Pass lets time pass before the next entry, and returns the time then.
+func (v *Venue) Pass(d decide.Time) decide.Time {
+	v.time += d
+	return v.time
+}
+
 // stamp is that of the next entry.
 func (v *Venue) stamp() decide.Stamp {
 	return decide.Stamp{Journal: v.journal, Sequence: v.at.Sequence + 1, Time: v.time}

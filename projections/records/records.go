@@ -13,8 +13,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-//go:embed insert.sql
-var insert string
+//go:embed copy.sql
+var copyRecords string
 
 // Projection keeps the rows of one journal in the table records.
 type Projection struct{ Journal string }
@@ -38,23 +38,25 @@ type Record struct {
 	Actor    decide.Actor
 }
 
-// Project queues a row for each entry.
-func (p Projection) Project(entries []journal.Entry, batch *pgx.Batch) {
-	if len(entries) == 0 {
-		return
+// Project adds a row for each entry.
+func (p Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+	to := batch.Copy(copyRecords)
+	for i := range entries {
+		at, r := &entries[i].Position, entries[i].Record
+		to.Begin(12)
+		to.Text(p.Journal)
+		to.Int(at.Sequence)
+		to.Int(at.Offset)
+		to.Bytes(at.Hash[:])
+		to.Time(r.Time)
+		to.Text(string(r.Outcome))
+		to.ID(r.Command.ID)
+		to.Text(r.Command.Type)
+		to.NullText(r.Command.Actor.Sub)
+		to.NullText(r.Command.Actor.Broker)
+		to.NullText(r.Command.Actor.Customer)
+		to.NullText(r.Command.Actor.System)
 	}
-	batch.Queue(insert, append([]any{p.Journal}, c.Args(entries,
-		c.Int(func(e *journal.Entry) int64 { return e.Position.Sequence }),
-		c.Int(func(e *journal.Entry) int64 { return e.Position.Offset }),
-		c.Bytes(func(e *journal.Entry) []byte { return e.Position.Hash[:] }),
-		c.Time(func(e *journal.Entry) decide.Time { return e.Record.Time }),
-		c.Text(func(e *journal.Entry) string { return string(e.Record.Outcome) }),
-		c.ID(func(e *journal.Entry) decide.ID { return e.Record.Command.ID }),
-		c.Text(func(e *journal.Entry) string { return e.Record.Command.Type }),
-		c.NullText(func(e *journal.Entry) string { return e.Record.Command.Actor.Sub }),
-		c.NullText(func(e *journal.Entry) string { return e.Record.Command.Actor.Broker }),
-		c.NullText(func(e *journal.Entry) string { return e.Record.Command.Actor.Customer }),
-		c.NullText(func(e *journal.Entry) string { return e.Record.Command.Actor.System }))...)...)
 }
 
 // ByCommand returns the record of a command in a journal. A broker sees its own users' commands only; broker "" stands

@@ -1,5 +1,5 @@
-// Package tickers reads the figures of tickers out of the rows of market trades: what was traded since a time. It
-// keeps no rows of its own.
+// Package tickers reads the figures of tickers, what was traded since a time, out of the candles of hours and minutes,
+// and out of the trades themselves where the time is within a minute. It keeps no rows of its own.
 package tickers
 
 import (
@@ -30,7 +30,10 @@ type Figures struct {
 
 // Since returns the figures of every instrument that traded at the time or later, and the sequence that they are as of.
 func Since(ctx context.Context, db projections.DB, from decide.Time) (figures []Figures, asOf int64, err error) {
-	asOf, err = projections.Read(ctx, db, "trading", projections.Statement{SQL: since, Args: []any{c.Timestamp(from)},
+	minute := from + (decide.Minute-from%decide.Minute)%decide.Minute
+	hour := from + (decide.Hour-from%decide.Hour)%decide.Hour
+	asOf, err = projections.Read(ctx, db, "trading", projections.Statement{SQL: since,
+		Args: []any{c.Timestamp(from), c.Timestamp(minute), c.Timestamp(hour)},
 		Collect: func(rows pgx.Rows) (err error) {
 			figures, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Figures, err error) {
 				return f, row.Scan(&f.Symbol, c.IntoDecimal(&f.Open), c.IntoDecimal(&f.High), c.IntoDecimal(&f.Low),

@@ -2,9 +2,15 @@ package tickers_test
 
 import (
 	"context"
+	"maps"
+	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -42,18 +48,9 @@ func TestSince(t *testing.T) {
 	trade(btc, 649000, 250, trading.Liquidation)
 	trade(btc, 650500, 1000, trading.Trade)
 
-	r := projections.Config{Pool: pool, Log: projectiontest.NewLog(entries...), Journal: "trading"}.Runner(readmodels.Trading()...)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	running, stop := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- r.Run(running) }()
+	ctx := t.Context()
 	last := entries[len(entries)-1].Position.Sequence
-	if err := r.Wait(ctx, last); err != nil {
-		t.Fatal(err)
-	}
-	stop()
-	<-done
+	project(t, pool, projectiontest.NewLog(entries...), last)
 
 	got, asOf, err := tickers.Since(ctx, pool, from)
 	if err != nil {
@@ -62,10 +59,7 @@ func TestSince(t *testing.T) {
 	if asOf != last {
 		t.Errorf("as of %d, want %d", asOf, last)
 	}
-	text := make(map[string]string)
-	for _, f := range got {
-		text[f.Symbol] = f.Open.String() + " " + f.High.String() + " " + f.Low.String() + " " + f.Close.String() + " " + f.Volume + " " + f.Turnover
-	}
+	text := texts(got)
 	want := map[string]string{
 		btc: "65000.0 65100.0 64900.0 65050.0 2.000 130050",
 		eth: "3500.0 3500.0 3500.0 3500.0 2.000 7000",
@@ -76,5 +70,93 @@ func TestSince(t *testing.T) {
 	later, _, err := tickers.Since(ctx, pool, entries[len(entries)-1].Record.Time+decide.Day)
 	if err != nil || len(later) != 0 {
 		t.Errorf("after the last trade: %v, %v", later, err)
+	}
+}
+
+// project brings the database to a sequence of the log.
+func project(t *testing.T, pool *pgxpool.Pool, log *projectiontest.Log, last int64) {
+	t.Helper()
+	r := projections.Config{Pool: pool, Log: log, Journal: "trading"}.Runner(readmodels.Trading()...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	running, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- r.Run(running) }()
+	if err := r.Wait(ctx, last); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	<-done
+}
+
+func texts(figures []tickers.Figures) map[string]string {
+	text := make(map[string]string)
+	for _, f := range figures {
+		text[f.Symbol] = f.Open.String() + " " + f.High.String() + " " + f.Low.String() + " " + f.Close.String() + " " + f.Volume + " " + f.Turnover
+	}
+	return text
+}
+
+// naive adds the figures up from the trades themselves.
+const naive = `SELECT symbol, (array_agg(price ORDER BY sequence, ordinal))[1]::text, max(price)::text, min(price)::text,
+		(array_agg(price ORDER BY sequence DESC, ordinal DESC))[1]::text, sum(amount)::text, trim_scale(sum(price * amount))::text
+	FROM trades WHERE role = 'taker' AND type <> 'auto_deleveraging' AND time >= $1 GROUP BY symbol`
+
+// Over days of trades, from any time on, the figures are those of the trades themselves.
+func TestSinceAgreesWithTheTrades(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	v, pool := projectiontest.NewVenue(seed), projectiontest.Database(t)
+	entries := v.Entries(7)
+	first := v.Pass(0)
+	pauses := []decide.Time{0, 0, 1, decide.Millisecond, decide.Second, 20 * decide.Second, decide.Minute, 7 * decide.Minute, decide.Hour}
+	times := []decide.Time{first, first - decide.Day}
+	for range 500 {
+		at := v.Pass(pauses[random.IntN(len(pauses))] * decide.Time(random.IntN(2)))
+		if random.IntN(10) == 0 { // on the very minute
+			at = v.Pass(decide.Minute - at%decide.Minute)
+		}
+		times = append(times, at, at+1, at-at%decide.Minute, at-at%decide.Hour)
+		var events []decide.Event
+		for i := range 1 + random.IntN(2) {
+			ticks, steps := 640_000+random.Int64N(20_000), 1+random.Int64N(5000)
+			id := decide.ID{byte(len(entries) >> 8), byte(len(entries)), byte(i), 1}
+			kind := trading.Trade
+			if random.IntN(20) == 0 {
+				kind = trading.AutoDeleveraging
+			}
+			events = append(events, &trading.TradeExecuted{Code: id, Symbol: projectiontest.Symbols()[random.IntN(2)], Action: order.Sell,
+				Price: fixed.Decimal{Coef: ticks, Scale: 1}, Amount: fixed.Decimal{Coef: steps, Scale: 3}, Notional: fixed.Money(ticks * steps * 10_000),
+				Kind: kind, Taker: trading.TradeLeg{OrderCode: id, CustomerCode: "C0", Broker: "alpha", ReferenceID: "r"},
+				Maker: trading.TradeLeg{OrderCode: id, CustomerCode: "C1", Broker: "beta", ReferenceID: "r"}})
+		}
+		entries = append(entries, v.Entry("order.place", decide.Actor{Sub: "broker-a", Broker: "alpha"}, decide.Accepted, events...))
+	}
+	log := projectiontest.NewLog(entries...)
+	log.Chunk = 1 + random.IntN(50)
+	project(t, pool, log, entries[len(entries)-1].Position.Sequence)
+	for range 300 {
+		from := times[random.IntN(len(times))]
+		rows, err := pool.Query(t.Context(), naive, from.Std())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := make(map[string]string)
+		var symbol, open, high, low, last, volume, turnover string
+		_, err = pgx.ForEachRow(rows, []any{&symbol, &open, &high, &low, &last, &volume, &turnover}, func() error {
+			want[symbol] = strings.Join([]string{open, high, low, last, volume, turnover}, " ")
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := tickers.Since(t.Context(), pool, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !maps.Equal(texts(got), want) {
+			t.Fatalf("since %v: %v, want %v", from, texts(got), want)
+		}
 	}
 }

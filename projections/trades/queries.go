@@ -28,7 +28,10 @@ func Page(ctx context.Context, db projections.DB, f Filter, p projections.Page) 
 	l.Where.AndText("customer_code", f.CustomerCode)
 	l.Where.AndText("symbol", f.Symbol)
 	if !f.OrderCode.IsZero() {
+		// An order's trades lie between the record that made it and the one that changed it last.
 		l.Where.And("order_code = ?", c.UUID(f.OrderCode))
+		l.Where.And("sequence >= (SELECT o.created_sequence FROM orders o WHERE o.code = ?)", c.UUID(f.OrderCode))
+		l.Where.And("sequence <= (SELECT o.sequence FROM orders o WHERE o.code = ?)", c.UUID(f.OrderCode))
 	}
 	f.In(&l.Where, "trading")
 	return l.Page(ctx, db, p)
@@ -61,8 +64,9 @@ func MostRecent(ctx context.Context, db projections.DB, f MarketFilter, limit in
 }
 
 func market(f MarketFilter) projections.List[MarketTrade] {
-	l := projections.List[MarketTrade]{Journal: "trading", From: "market_trades", Keys: []string{"sequence", "ordinal"},
+	l := projections.List[MarketTrade]{Journal: "trading", From: "trades", Keys: []string{"sequence", "ordinal"},
 		Columns: "code, symbol, price::text, amount::text, action, type, time, sequence", Scan: scanMarket}
+	l.Where.And("role = 'taker'") // a literal, for the indexes that hold nothing else
 	l.Where.AndText("symbol", f.Symbol)
 	f.In(&l.Where, "trading")
 	return l

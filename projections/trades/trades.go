@@ -1,13 +1,12 @@
-// Package trades is the read model of trades: of customers, a row for each side, and of the market, without names.
+// Package trades is the read model of trades: a row for each side. The market's trades are the takers' rows without
+// their names. Candles sum them up by the minute and by the hour.
 //
-// A row's place in every list is its record's sequence and, within it, its event's place. Times never go back along
-// the sequence, so lists are in the order of time too.
+// A row's place in every list is its record's sequence and, within it, twice its event's place, plus 1 for the maker.
+// Times never go back along the sequence, so lists are in the order of time too.
 package trades
 
 import (
 	_ "embed"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -19,21 +18,21 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-//go:embed insert_trades.sql
-var insertTrades string
+//go:embed copy.sql
+var copyTrades string
 
-//go:embed insert_market_trades.sql
-var insertMarketTrades string
+//go:embed upsert_candles.sql
+var upsertCandles string
 
-// Projection keeps the tables trades and market_trades.
+// Projection keeps the tables trades and candles.
 type Projection struct{}
 
 // Name returns "trades".
 func (Projection) Name() string { return "trades" }
 
-// Tables returns the tables of customers' and of market trades.
+// Tables returns the tables of trades and of candles.
 func (Projection) Tables() []string {
-	return []string{"trades", "market_trades"}
+	return []string{"trades", "candles"}
 }
 
 // Role says which side of a trade a customer was.
@@ -98,68 +97,44 @@ func OfMarket(at decide.Stamp, e *trading.TradeExecuted) MarketTrade {
 		Time: at.Time, Sequence: at.Sequence}
 }
 
-type (
-	row       = projections.Row[Trade]
-	marketRow = projections.Row[MarketTrade]
-)
-
-// Project queues the rows of every trade in the entries.
-func (Projection) Project(entries []journal.Entry, batch *pgx.Batch) {
-	var rows []row
-	var market []marketRow
+// Project adds the rows of every trade in the entries, and what the trades make of their candles.
+func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+	rows := batch.Copy(copyTrades)
+	var changed candles
 	for _, e := range entries {
+		at := e.Stamp()
 		for i, event := range e.Record.Events {
 			t, ok := event.(*trading.TradeExecuted)
 			if !ok {
 				continue
 			}
-			taker, maker := Of(e.Stamp(), t)
-			key := projections.Key{Sequence: e.Record.Sequence, Ordinal: int64(i)}
-			market = append(market, marketRow{Key: key, Value: OfMarket(e.Stamp(), t)})
-			key.Ordinal *= 2
-			rows = append(rows, row{Key: key, Value: taker})
-			key.Ordinal++
-			rows = append(rows, row{Key: key, Value: maker})
+			taker, maker := Of(at, t)
+			taker.encode(rows, 2*int64(i))
+			maker.encode(rows, 2*int64(i)+1)
+			changed.add(at.Time, t)
 		}
 	}
-	if len(rows) > 0 {
-		batch.Queue(insertTrades, c.Args(rows, columns()...)...)
-		batch.Queue(insertMarketTrades, c.Args(market, marketColumns()...)...)
-	}
+	changed.queue(batch)
 }
 
-func columns() []c.Of[row] {
-	return []c.Of[row]{
-		c.Int(func(r *row) int64 { return r.Key.Sequence }),
-		c.Small(func(r *row) int64 { return r.Key.Ordinal }),
-		c.ID(func(r *row) decide.ID { return r.Value.Code }),
-		c.ID(func(r *row) decide.ID { return r.Value.OrderCode }),
-		c.Text(func(r *row) string { return r.Value.CustomerCode }),
-		c.Text(func(r *row) string { return r.Value.Broker }),
-		c.Text(func(r *row) string { return r.Value.Symbol }),
-		c.Text(func(r *row) string { return string(r.Value.Action) }),
-		c.Decimal(func(r *row) fixed.Decimal { return r.Value.Price }),
-		c.Decimal(func(r *row) fixed.Decimal { return r.Value.Amount }),
-		c.Money(func(r *row) fixed.Money { return r.Value.Notional }),
-		c.Money(func(r *row) fixed.Money { return r.Value.Fee }),
-		c.Text(func(r *row) string { return r.Value.FeeCurrency }),
-		c.Text(func(r *row) string { return string(r.Value.Role) }),
-		c.Text(func(r *row) string { return string(r.Value.Type) }),
-		c.Text(func(r *row) string { return r.Value.ReferenceID }),
-		c.Time(func(r *row) decide.Time { return r.Value.Time }),
-	}
-}
-
-func marketColumns() []c.Of[marketRow] {
-	return []c.Of[marketRow]{
-		c.Int(func(r *marketRow) int64 { return r.Key.Sequence }),
-		c.Small(func(r *marketRow) int64 { return r.Key.Ordinal }),
-		c.ID(func(r *marketRow) decide.ID { return r.Value.Code }),
-		c.Text(func(r *marketRow) string { return r.Value.Symbol }),
-		c.Decimal(func(r *marketRow) fixed.Decimal { return r.Value.Price }),
-		c.Decimal(func(r *marketRow) fixed.Decimal { return r.Value.Amount }),
-		c.Text(func(r *marketRow) string { return string(r.Value.Action) }),
-		c.Text(func(r *marketRow) string { return string(r.Value.Type) }),
-		c.Time(func(r *marketRow) decide.Time { return r.Value.Time }),
-	}
+// encode adds the columns of copy.sql.
+func (t *Trade) encode(to *c.Rows, ordinal int64) {
+	to.Begin(17)
+	to.Int(t.Sequence)
+	to.Small(ordinal)
+	to.ID(t.Code)
+	to.ID(t.OrderCode)
+	to.Text(t.CustomerCode)
+	to.Text(t.Broker)
+	to.Text(t.Symbol)
+	to.Text(string(t.Action))
+	to.Decimal(t.Price)
+	to.Decimal(t.Amount)
+	to.Money(t.Notional)
+	to.Money(t.Fee)
+	to.Text(t.FeeCurrency)
+	to.Text(string(t.Role))
+	to.Text(string(t.Type))
+	to.Text(t.ReferenceID)
+	to.Time(t.Time)
 }

@@ -63,11 +63,12 @@ type Config struct {
 
 // Broker is a running embedded broker.
 type Broker struct {
-	cluster *kfake.Cluster
-	addrs   []string
-	dir     string
-	lock    *Lock
-	logger  *slog.Logger
+	cluster  *kfake.Cluster
+	addrs    []string
+	listener *bothListener
+	dir      string
+	lock     *Lock
+	logger   *slog.Logger
 
 	stop  chan struct{}
 	group sync.WaitGroup
@@ -165,9 +166,19 @@ func (b *Broker) Close() error {
 // broker where it was.
 const portFile = "port"
 
-// listen takes the port of the last run if it is free, else any. kfake asks for
-// port 0 because no port is configured.
+// listen makes the broker's listener. kfake calls it once, and asks for port 0
+// because no port is configured.
 func (b *Broker) listen(network, _ string) (net.Listener, error) {
+	l, err := b.listenTCP(network)
+	if err != nil {
+		return nil, err
+	}
+	b.listener = listenBoth(l)
+	return b.listener, nil
+}
+
+// listenTCP takes the port of the last run if it is free, else any.
+func (b *Broker) listenTCP(network string) (net.Listener, error) {
 	if text, err := os.ReadFile(filepath.Join(b.dir, portFile)); err == nil {
 		port, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 16)
 		if err == nil && port > 0 {

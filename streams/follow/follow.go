@@ -49,22 +49,23 @@ func New(client *journal.Client, rules decide.Rules, partition int32, options ..
 
 // Run follows the journal until the context ends or the log turns out to be at fault, and returns why.
 func (f *Fold) Run(ctx context.Context) error {
-	r := journal.NewReader(f.client, f.rules, f.partition, f.Position())
+	r := journal.NewTail(f.client, f.rules, f.partition, f.Position())
 	defer r.Close()
 	for {
 		entries, next, err := r.Next(ctx)
-		if err != nil {
-			f.mu.Lock()
-			f.err = err
-			f.moved()
-			f.mu.Unlock()
-			return err
+		if err == nil {
+			err = f.apply(entries)
 		}
-		f.apply(entries)
 		f.mu.Lock()
-		f.looked = next
+		if err == nil {
+			f.looked = next
+		}
+		f.err = err
 		f.moved()
 		f.mu.Unlock()
+		if err != nil {
+			return err
+		}
 	}
 }
 
@@ -84,21 +85,32 @@ func (f *Fold) Looked() int64 {
 // maxHeld bounds how many records are applied under one hold of the lock, so that a long catch-up lets views in.
 const maxHeld = 256
 
-func (f *Fold) apply(entries []journal.Entry) {
+func (f *Fold) apply(entries []journal.Entry) error {
 	for len(entries) > 0 {
 		n := min(len(entries), maxHeld)
-		f.mu.Lock()
-		for _, e := range entries[:n] {
-			f.state.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
-			f.at = e.Position
-			for _, l := range f.listeners {
-				l.call(e, f.state)
-			}
+		if err := f.applySome(entries[:n]); err != nil {
+			return err
 		}
-		f.moved()
-		f.mu.Unlock()
 		entries = entries[n:]
 	}
+	return nil
+}
+
+func (f *Fold) applySome(entries []journal.Entry) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer f.moved()
+	for _, e := range entries {
+		if err := f.client.Apply(f.rules.Journal(), f.partition, f.state, e); err != nil {
+			f.err = err // at once: what the state says now is void
+			return err
+		}
+		f.at = e.Position
+		for _, l := range f.listeners {
+			l.call(e, f.state)
+		}
+	}
+	return nil
 }
 
 // View calls look with the state and the position that it stands at. The state must not be kept or changed.

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 )
@@ -41,4 +42,26 @@ func (a *Anchors) Below(sequence int64) Position {
 		return Before
 	}
 	return a.kept[i-1]
+}
+
+// All returns the positions that are kept, in order.
+func (a *Anchors) All() []Position {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.kept)
+}
+
+// Fill adds positions of the same log, in order, wherever they lie.
+func (a *Anchors) Fill(more []Position) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := slices.Concat(a.kept, more)
+	slices.SortStableFunc(all, func(p, q Position) int { return cmp.Compare(p.Sequence, q.Sequence) })
+	a.kept = slices.CompactFunc(all, func(p, q Position) bool { return p.Sequence == q.Sequence })
+}
+
+// among reports whether a position is one of those in a list, which is in order.
+func among(list []Position, p Position) bool {
+	i, found := slices.BinarySearchFunc(list, p.Sequence, func(p Position, n int64) int { return cmp.Compare(p.Sequence, n) })
+	return found && list[i] == p
 }

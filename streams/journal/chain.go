@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math"
-	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -15,27 +13,23 @@ import (
 // unknownTerm is the term of a chain that was not followed from genesis.
 const unknownTerm = -1
 
-// onlyFollow is decodeFrom for an owner's own reader, which takes the form of what it finds on trust: it knows by their
-// hashes what it has appended itself, and the owner looks closer at everything else.
-const onlyFollow = math.MaxInt64
-
 // chain applies the rule of validity to the values of one partition as they come.
 type chain struct {
 	journal   string
 	partition int32
-	own       *decide.Registry
-	rules     *decide.Registry
+	decoder   *Decoder
+	built     *built // what need not be decoded again; nil for nothing
 	id        decide.ID
 	at        Position
 	term      int64 // of the last valid taken record; 0 before the first, unknownTerm if not known
 
 	// decodeFrom is the first sequence whose events are wanted. What comes before is only followed, which costs a
 	// fraction: its entries have no Record.
-	decodeFrom atomic.Int64
+	decodeFrom int64
 }
 
 func newChain(rules decide.Rules, partition int32, from Position) *chain {
-	c := &chain{journal: rules.Journal(), partition: partition, own: Shapes(), rules: rules.Registry(), at: from, term: unknownTerm}
+	c := &chain{journal: rules.Journal(), partition: partition, decoder: NewDecoder(rules.Registry()), at: from, term: unknownTerm}
 	if from.IsBefore() {
 		c.term = 0
 	}
@@ -45,6 +39,15 @@ func newChain(rules decide.Rules, partition int32, from Position) *chain {
 // admit looks at the next value of the partition. It returns the entry if the value is valid, ok false if it is to be
 // skipped, and a *BrokenRecordError if it continues the chain and can't be applied.
 func (c *chain) admit(offset int64, value []byte) (entry Entry, ok bool, err error) {
+	if entry, ok := c.known(offset, value); ok {
+		return entry, true, nil
+	}
+	if n := c.at.Sequence + 1; n >= c.decodeFrom && n > 0 {
+		if r, ok := c.decoder.written(value, &c.at.Hash); ok && r.Sequence == n {
+			c.at = Position{Offset: offset, Sequence: n, Hash: sha256.Sum256(value)}
+			return Entry{Record: r, Position: c.at, Journal: c.id, Value: value}, true, nil
+		}
+	}
 	e, err := parseEnvelope(value)
 	if err != nil {
 		if sequence, meant := continues(value, c.at.Hash); meant {
@@ -55,15 +58,15 @@ func (c *chain) admit(offset int64, value []byte) (entry Entry, ok bool, err err
 	if e.record.Prev != c.at.Hash {
 		return Entry{}, false, nil
 	}
-	if n, from := e.record.Sequence, c.decodeFrom.Load(); n < from && n == c.at.Sequence+1 && n > 0 {
-		if from != onlyFollow && !jsontext.Value(value).IsValid() {
+	if n, from := e.record.Sequence, c.decodeFrom; n < from && n == c.at.Sequence+1 && n > 0 {
+		if !jsontext.Value(value).IsValid() {
 			return Entry{}, false, nil
 		}
 		c.term = unknownTerm
 		c.at = Position{Offset: offset, Sequence: n, Hash: sha256.Sum256(value)}
 		return Entry{Position: c.at, Journal: c.id, Value: value}, true, nil
 	}
-	r, err := e.finish(c.own, c.rules)
+	r, err := e.finish(c.decoder.own, c.decoder.rules)
 	if err != nil {
 		if !jsontext.Value(value).IsValid() {
 			return Entry{}, false, nil
@@ -78,6 +81,18 @@ func (c *chain) admit(offset int64, value []byte) (entry Entry, ok bool, err err
 	}
 	c.at = Position{Offset: offset, Sequence: r.Sequence, Hash: sha256.Sum256(value)}
 	return Entry{Record: r, Position: c.at, Journal: c.id, Value: value}, true, nil
+}
+
+// known is admit for what this process has built itself, which the hash tells without a look at the rest. What is kept
+// of it is what was built, and not the bytes that were fetched together with others.
+func (c *chain) known(offset int64, value []byte) (entry Entry, ok bool) {
+	n := c.at.Sequence + 1
+	b, ok := c.built.find(n)
+	if !ok || n == 0 || b.record.Command.Type == TypeTaken || n < c.decodeFrom || b.record.Prev != c.at.Hash || len(b.value) != len(value) || sha256.Sum256(value) != b.hash {
+		return Entry{}, false
+	}
+	c.at = Position{Offset: offset, Sequence: n, Hash: b.hash}
+	return Entry{Record: b.record, Position: c.at, Journal: c.id, Value: b.value}, true
 }
 
 // opening checks what only the journal's own records must satisfy, and takes over what they say.

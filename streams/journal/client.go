@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
 // Config says how a process reaches its journals.
@@ -17,14 +20,19 @@ type Config struct {
 	Prefix  string    // of every topic and group name
 	Options []kgo.Opt // TLS, SASL and the like, for every connection
 	Logger  *slog.Logger
-	Clock   Clock    // the system's if nil
-	Metrics *Metrics // none are kept if nil
+	Clock   Clock         // the system's if nil
+	Metrics *Metrics      // none are kept if nil
+	Tracer  *trace.Tracer // nothing is traced if nil
 }
 
 // Client reaches the journals of one cluster. It is safe for concurrent use.
 type Client struct {
 	cfg   Config
 	admin *kadm.Client
+
+	sharing sync.Mutex
+	feeds   map[place]*feed  // those that tails share
+	own     map[place]*built // the records of its owners
 }
 
 // NewClient returns a client. It does not connect before it is used.
@@ -41,8 +49,8 @@ func NewClient(cfg Config) (*Client, error) {
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics()
 	}
-	c := &Client{cfg: cfg}
-	kc, err := c.Kafka()
+	c := &Client{cfg: cfg, feeds: make(map[place]*feed), own: make(map[place]*built)}
+	kc, err := c.KafkaFor(ForAdmin)
 	if err != nil {
 		return nil, err
 	}
@@ -59,17 +67,29 @@ func (c *Client) Topic(journal string) string { return c.cfg.Prefix + journal }
 // Prefix returns the prefix of every topic and group name.
 func (c *Client) Prefix() string { return c.cfg.Prefix }
 
+// Tracer returns the tracer of the process, nil for none.
+func (c *Client) Tracer() *trace.Tracer { return c.cfg.Tracer }
+
 // Logger returns the client's logger.
 func (c *Client) Logger() *slog.Logger { return c.cfg.Logger }
 
+// Contact returns what the readers of a journal hear of its log.
+func (c *Client) Contact(journal string) *Contact { return c.cfg.Metrics.contacts.of(journal) }
+
 // Kafka returns a new Kafka client with the connection settings of c and the given options. The caller closes it.
 func (c *Client) Kafka(options ...kgo.Opt) (*kgo.Client, error) {
+	return c.KafkaFor(ForOther, options...)
+}
+
+// KafkaFor is Kafka for a client whose metrics are to tell what it is for.
+func (c *Client) KafkaFor(purpose Purpose, options ...kgo.Opt) (*kgo.Client, error) {
 	all := append([]kgo.Opt{
 		kgo.SeedBrokers(c.cfg.Brokers...),
 		kgo.SoftwareNameAndVersion("perpetua", "1"),
 		kgo.DisableClientMetrics(),
 		// How soon a client asks again who leads a partition: the default of 5 s would be added to every failover.
 		kgo.MetadataMinAge(200 * time.Millisecond),
+		kgo.WithHooks(c.cfg.Metrics.kafka.hooks[purpose]),
 	}, c.cfg.Options...)
 	kc, err := kgo.NewClient(append(all, options...)...)
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
 
@@ -41,6 +39,9 @@ func (t *term) stamp(now decide.Time) decide.Stamp {
 
 // decide decides one command. Only a failure of the rules that leaves the state unusable is returned.
 func (t *term) decide(now decide.Time, r *request) error {
+	if r.traced != nil {
+		defer func(began time.Time) { r.traced.Decided(r.since, began, time.Now()) }(time.Now())
+	}
 	at := t.stamp(now)
 	d, err := t.guard(func() (decide.Decision, error) { return t.state.Decide(at, r.command) })
 	var s *slot
@@ -119,7 +120,7 @@ func (t *term) build(at decide.Stamp, c decide.Recorded, d decide.Decision) (*sl
 		Position: Position{Offset: -1, Sequence: r.Sequence, Hash: sha256.Sum256(value)}}}, nil
 }
 
-// commit applies the record to the state and appends it to the log. Nothing after Evolve can fail here.
+// commit applies the record to the state and has it appended to the log. Nothing after Evolve can fail here.
 func (t *term) commit(s *slot) (err error) {
 	if err := t.evolve(s.entry); err != nil {
 		return err
@@ -127,9 +128,8 @@ func (t *term) commit(s *slot) (err error) {
 	t.tip, t.last = s.entry.Position, s.entry.Record.Time
 	s.at = time.Now()
 	t.flight.add(s)
-	t.writer.Produce(context.Background(), t.o.kafkaRecord(t.id, s.entry.Record, s.entry.Value), func(k *kgo.Record, err error) {
-		t.acks <- ack{slot: s, offset: k.Offset, err: err}
-	})
+	t.o.built.add(s.entry)
+	t.outbox.add(s)
 	return nil
 }
 
@@ -219,21 +219,21 @@ func (t *term) release() {
 		case h.err != nil:
 			h.request.answer(Result{}, h.err)
 		case h.slot != nil:
-			t.o.respond(h.request, h.slot.entry, false)
+			t.o.respond(h.request, &h.slot.entry, false)
 		default:
 			t.repeat(h)
 		}
 	}
 }
 
-func (o *Owner) respond(r *request, e Entry, repeated bool) {
-	r.answer(Result{Position: o.position(e.Position.Sequence), Entry: &e, Repeated: repeated}, nil)
+func (o *Owner) respond(r *request, e *Entry, repeated bool) {
+	r.answer(Result{Position: o.position(e.Position.Sequence), Entry: e, Repeated: repeated}, nil)
 }
 
 // repeat answers with a record of the past: from memory, or else from the log.
 func (t *term) repeat(h heldReply) {
 	if e, ok := t.o.recent.find(h.repeat); ok {
-		t.o.respond(h.request, e, true)
+		t.o.respond(h.request, &e, true)
 		return
 	}
 	o, r, sequence := t.o, h.request, h.repeat
@@ -249,6 +249,6 @@ func (t *term) repeat(h heldReply) {
 			r.answer(Result{}, notAccepted("the record that answers it could not be read"))
 			return
 		}
-		o.respond(r, e, true)
+		o.respond(r, &e, true)
 	})
 }

@@ -3,7 +3,6 @@ package journal
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 
@@ -283,18 +282,9 @@ func (e *envelope) finish(own, rules *decide.Registry) (*Record, error) {
 	return &r, nil
 }
 
-// DecodeRecord reads a record's value strictly: nothing is accepted that AppendRecord would write in another way,
-// except inside of an event's data, whose shape is the rules' own; there, unknown and repeated members are refused.
+// DecodeRecord decodes one record. For many of them there is Decoder.
 func DecodeRecord(registry *decide.Registry, value []byte) (*Record, error) {
-	e, err := parseEnvelope(value)
-	if err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
-	}
-	r, err := e.finish(Shapes(), registry)
-	if err != nil {
-		return nil, fmt.Errorf("journal: record %d: %w", e.record.Sequence, err)
-	}
-	return r, nil
+	return NewDecoder(registry).Decode(value)
 }
 
 // loosely is what a value has to say of itself when it is JSON but not in the form of a record.

@@ -7,6 +7,11 @@
 // hash of the record before it, the first record to do so is valid and every reader skips the others, and an owner
 // opens its term with a record too, so that nothing older can become valid after it.
 //
+// Those who read go on from a position of their own, verified whenever a session with the brokers begins (Reader). Those
+// who follow a partition at its tip are Tails: all tails of a client's partition share one reader there, and what an
+// owner of the process has built is not decoded again when it comes back from the log, since its hash says what it is.
+// What is shared is never changed.
+//
 // Conventions: a sequence counts valid records from 0, the genesis. An offset is Kafka's and is never below the
 // sequence of the record that it holds. A Position is that of the last valid record applied, so reading goes on at
 // its offset + 1. Times are microseconds. Sizes are bytes of a record's value.

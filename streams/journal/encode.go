@@ -158,23 +158,55 @@ func appendEvent(b []byte, e decide.Event) ([]byte, error) {
 // KafkaRecord returns the Kafka record for a value. Key, headers and timestamp say again what the value says, so that
 // tools which know nothing of its shape can route and filter; they are functions of it and carry nothing of their own.
 func KafkaRecord(topic, journal string, partition int32, id decide.ID, r *Record, value []byte) *kgo.Record {
+	to := newAddress(topic, journal, partition, id)
+	return new(shipment).fill(&to, r, value)
+}
+
+// address is what the Kafka records of one journal's partition have in common. They share its bytes: nobody may change
+// them.
+type address struct {
+	topic     string
+	partition int32
+	journal   decide.ID
+	key       []byte
+	source    []byte
+	id        []byte // what the id of each record begins with
+	version   []byte
+	content   []byte
+}
+
+func newAddress(topic, journal string, partition int32, id decide.ID) address {
 	key := journal + "/" + strconv.Itoa(int(partition))
-	at := r.Time.String()
-	return &kgo.Record{
-		Topic:     topic,
-		Partition: partition,
-		Key:       []byte(key),
-		Value:     value,
-		Timestamp: time.UnixMilli(int64(r.Time) / 1000),
-		Headers: []kgo.RecordHeader{
-			{Key: "ce_specversion", Value: []byte("1.0")},
-			{Key: "ce_id", Value: []byte(id.String() + "/" + strconv.FormatInt(r.Sequence, 10))},
-			{Key: "ce_source", Value: []byte("/journals/" + key)},
-			{Key: "ce_type", Value: []byte(r.Command.Type)},
-			{Key: "ce_time", Value: []byte(at)},
-			{Key: "content-type", Value: []byte("application/json")},
-		},
+	return address{topic: topic, partition: partition, journal: id, key: []byte(key), source: []byte("/journals/" + key),
+		id: []byte(id.String() + "/"), version: []byte("1.0"), content: []byte("application/json")}
+}
+
+// shipment is a Kafka record with the room for its headers.
+type shipment struct {
+	record  kgo.Record
+	headers [6]kgo.RecordHeader
+}
+
+// fill makes the Kafka record of a value.
+func (s *shipment) fill(to *address, r *Record, value []byte) *kgo.Record {
+	text := make([]byte, 0, len(to.id)+20+len(r.Command.Type)+len(decide.TimeLayout)) // 20 are the digits of a sequence
+	text = append(text, to.id...)
+	text = strconv.AppendInt(text, r.Sequence, 10)
+	id := len(text)
+	text = append(text, r.Command.Type...)
+	name := len(text)
+	text, _ = r.Time.AppendText(text)
+	s.headers = [...]kgo.RecordHeader{
+		{Key: "ce_specversion", Value: to.version},
+		{Key: "ce_id", Value: text[:id:id]},
+		{Key: "ce_source", Value: to.source},
+		{Key: "ce_type", Value: text[id:name:name]},
+		{Key: "ce_time", Value: text[name:]},
+		{Key: "content-type", Value: to.content},
 	}
+	s.record = kgo.Record{Topic: to.topic, Partition: to.partition, Key: to.key, Value: value,
+		Timestamp: time.UnixMilli(int64(r.Time) / 1000), Headers: s.headers[:]}
+	return &s.record
 }
 
 // VerifyKafka computes the key, the headers and the timestamp of a valid record again and says where the Kafka record

@@ -7,6 +7,7 @@ import (
 // slot is one record of this term, from its decision until its fate is known.
 type slot struct {
 	entry    Entry // its position's offset is set when it settles
+	shipment shipment
 	at       time.Time
 	acked    bool
 	ackedAt  int64    // the offset that the broker said, if it said one

@@ -67,6 +67,7 @@ func (*swept) EventType() string    { return "counter.swept" }
 func (*stepped) EventType() string  { return "engine.step" }
 func (*setAside) EventType() string { return "due.set_aside" }
 func (*added) EventVersion() int    { return 1 }
+func (*added) Canonical() bool      { return true }
 func (*planned) EventVersion() int  { return 1 }
 func (*swept) EventVersion() int    { return 1 }
 func (*stepped) EventVersion() int  { return 1 }

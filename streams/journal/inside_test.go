@@ -86,7 +86,7 @@ func TestWhatIsPassedOverIsStillJSON(t *testing.T) {
 	good := link(1, Hash{1}, &note{Text: "hello"})
 	bad := []byte(strings.Replace(string(good), `{"text":"hello"}`, `{"text":"hello",,}`, 1))
 	c := newChain(noteRules{}, 0, Position{Hash: Hash{1}})
-	c.decodeFrom.Store(5)
+	c.decodeFrom = 5
 	if _, ok, err := c.admit(1, bad); ok || err != nil {
 		t.Errorf("what is no JSON: %v %v", ok, err)
 	}

@@ -22,13 +22,8 @@ type kept struct {
 // close ends a term and keeps the requests that it did not answer, in the order in which they were decided.
 func (o *Owner) close(t *term) {
 	t.close()
-	for more := true; more; { // the neighbours in a batch that was refused
-		select {
-		case a := <-t.acks:
-			a.slot.tooLarge = errors.Is(a.err, kerr.MessageTooLarge)
-		default:
-			more = false
-		}
+	for _, a := range append(t.heard, t.acks.take(nil)...) { // the neighbours in a batch that was refused
+		a.slot.tooLarge = errors.Is(a.err, kerr.MessageTooLarge)
 	}
 	var left []kept
 	add := func(k kept) {
@@ -82,7 +77,7 @@ func (t *term) resume() {
 		case k.record.IsZero():
 			t.anew(k)
 		case k.steps && finish != nil:
-			t.o.respond(k.request, *finish, false)
+			t.o.respond(k.request, finish, false)
 		case k.steps && (k.valid || record != nil):
 			p := pending{request: k.request}
 			if record != nil {
@@ -90,7 +85,7 @@ func (t *term) resume() {
 			}
 			t.pending[k.request.command.ID] = p
 		case record != nil:
-			t.o.respond(k.request, *record, false)
+			t.o.respond(k.request, record, false)
 		case k.refused && k.request.alone:
 			k.request.answer(Result{}, &RefusedError{AsOf: t.o.position(t.tip.Sequence), Refusal: decide.Refuse(decide.TooLarge,
 				CodeRecordTooLarge, "the brokers refused the record for its size")})

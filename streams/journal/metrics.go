@@ -17,8 +17,36 @@ type Metrics struct {
 	Serving      *prometheus.GaugeVec     // 1 while a term is valid
 	Commands     *prometheus.CounterVec   // commands answered, by result
 	Skipped      *prometheus.CounterVec   // records that readers skipped
+	Behind       *prometheus.CounterVec   // times that a tail fell behind what others of its process read
 	Alarms       *prometheus.CounterVec   // what an operator should look at, by kind
 	Acknowledged *prometheus.GaugeVec     // the sequence that an owner has acknowledged
+	Unseen       *prometheus.GaugeVec     // records produced that the owner's own reader has not met
+	Term         *prometheus.GaugeVec     // the term that is served, 0 while none is
+	Stalled      *prometheus.GaugeVec     // 1 while nothing is acknowledged and so nothing taken in
+
+	contacts *contacts     // of the readers
+	kafka    *kafkaMetrics // of the Kafka clients
+}
+
+// Two kinds of alarms.
+const (
+	alarmDiverged = "log_diverged"
+	alarmBroken   = "log_broken"
+)
+
+// begin makes the series of an owner before anything is counted: one that comes into being with its first count shows
+// no increase.
+func (m *Metrics) begin(journal string) {
+	for _, kind := range []string{alarmDiverged, alarmBroken, "clock", "decide", "due", "evolve", "set_aside"} {
+		m.Alarms.WithLabelValues(journal, kind)
+	}
+	for _, cause := range []string{"error", "foreign", "fault"} {
+		m.TermEnds.WithLabelValues(journal, cause)
+	}
+	for _, result := range []string{"answered", "refused", "not_accepted", "outcome_unknown", "failed"} {
+		m.Commands.WithLabelValues(journal, result)
+	}
+	m.Skipped.WithLabelValues(journal)
 }
 
 // NewMetrics returns collectors that are registered nowhere yet.
@@ -45,14 +73,22 @@ func NewMetrics() *Metrics {
 		Serving:      gauge("serving", "1 while this process has a valid term."),
 		Commands:     counter("commands_total", "Commands answered, by result.", "result"),
 		Skipped:      counter("skipped_records_total", "Records in the topic that are not valid."),
+		Behind:       counter("tails_behind_total", "Times that a follower fell behind the reader that it shares and had to read for itself."),
 		Alarms:       counter("alarms_total", "Events that an operator should look at, by kind.", "kind"),
 		Acknowledged: gauge("acknowledged_sequence", "The last acknowledged sequence of an owned partition."),
+		Unseen:       gauge("unseen_records", "Records produced that the owner's own reader has not met in the log."),
+		Term:         gauge("term", "The number of the term that this process serves; 0 while it serves none."),
+		Stalled:      gauge("stalled", "1 while nothing has been acknowledged for two seconds, so that nothing is taken in."),
+		contacts:     newContacts(),
+		kafka:        newKafkaMetrics(),
 	}
 }
 
 func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.Appends, m.AppendTime, m.Window, m.WindowBytes, m.Held, m.Queue, m.Terms, m.TermEnds,
-		m.Serving, m.Commands, m.Skipped, m.Alarms, m.Acknowledged}
+	all := []prometheus.Collector{m.Appends, m.AppendTime, m.Window, m.WindowBytes, m.Held, m.Queue, m.Terms, m.TermEnds,
+		m.Serving, m.Commands, m.Skipped, m.Behind, m.Alarms, m.Acknowledged, m.Unseen,
+		m.Term, m.Stalled, m.contacts}
+	return append(all, m.kafka.collectors...)
 }
 
 // Describe implements prometheus.Collector.

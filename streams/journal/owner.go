@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
 // The bounds of an owner.
@@ -38,7 +39,10 @@ type Seed struct {
 	State    decide.State
 	Position Position
 	Term     int64       // of the last taken record up to the position
+	URL      string      // of the node that took it; "" if that isn't known
 	Time     decide.Time // of the record at the position
+	Journal  decide.ID   // the journal's identity; zero if that isn't known
+	Anchors  []Position  // positions before it, in order, that the fold which made the state has passed
 }
 
 // OwnerConfig says what an owner owns and as whom.
@@ -61,11 +65,14 @@ type Owner struct {
 	journal string
 	log     *slog.Logger
 	meters  meters
+	tracer  *trace.Tracer // nil for none
 	clock   *steady
 
 	queue     chan *request
+	timers    sync.Pool // of *time.Timer, stopped
 	accepting atomic.Bool
 	serving   atomic.Int64 // the valid term, or 0
+	stalled   atomic.Int64 // since when nothing is acknowledged, in Unix milliseconds, or 0
 	run       sync.Mutex   // held by Run; guards what follows
 
 	kept    []kept                 // requests that outlived their term
@@ -74,6 +81,8 @@ type Owner struct {
 	settled Position               // the last position that this process knew to be acknowledged
 	anchors Anchors
 	recent  recent
+	to      address // what the records of the partition have in common
+	built   *built
 	scratch []byte        // where records are written
 	reading chan struct{} // a token for each read of an old record
 }
@@ -83,7 +92,7 @@ type meters struct {
 	appends, terms, answered                  prometheus.Counter
 	appendTime                                prometheus.Observer
 	window, windowBytes, held, queue, serving prometheus.Gauge
-	acknowledged                              prometheus.Gauge
+	acknowledged, unseen, term, stalled       prometheus.Gauge
 }
 
 // NewOwner returns an owner that accepts nothing until Run has a valid term.
@@ -98,6 +107,7 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 		return nil, fmt.Errorf("journal: a limit of %d bytes for a record is beyond what a topic takes", limit)
 	}
 	name, m := cfg.Rules.Journal(), cfg.Client.cfg.Metrics
+	m.begin(name)
 	return &Owner{
 		cfg:     cfg,
 		journal: name,
@@ -108,12 +118,15 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 			appendTime: m.AppendTime.WithLabelValues(name), window: m.Window.WithLabelValues(name),
 			windowBytes: m.WindowBytes.WithLabelValues(name), held: m.Held.WithLabelValues(name),
 			queue: m.Queue.WithLabelValues(name), serving: m.Serving.WithLabelValues(name),
-			acknowledged: m.Acknowledged.WithLabelValues(name),
+			acknowledged: m.Acknowledged.WithLabelValues(name), unseen: m.Unseen.WithLabelValues(name),
+			term: m.Term.WithLabelValues(name), stalled: m.Stalled.WithLabelValues(name),
 		},
+		tracer:  cfg.Client.cfg.Tracer,
 		clock:   newSteady(cfg.Client.cfg.Clock),
 		queue:   make(chan *request, queueCommands),
 		sent:    make(map[decide.ID]struct{}),
 		settled: Before,
+		built:   cfg.Client.built(place{name, cfg.Partition}),
 		reading: make(chan struct{}, 8),
 	}, nil
 }
@@ -146,6 +159,7 @@ func (o *Owner) Run(ctx context.Context) error {
 			o.count("foreign")
 			return err
 		case Final(err) || errors.Is(err, errRules):
+			o.count("fault")
 			o.giveUp()
 			return err
 		}
@@ -172,6 +186,13 @@ func (o *Owner) alarm(kind, message string, args ...any) {
 func (o *Owner) Serving() (term int64, ok bool) {
 	n := o.serving.Load()
 	return n, n > 0
+}
+
+// Stalled returns since when nothing has been acknowledged that should have been, if that is so long ago that nothing is
+// taken in.
+func (o *Owner) Stalled() (since time.Time, stalled bool) {
+	at := o.stalled.Load()
+	return time.UnixMilli(at), at != 0
 }
 
 // Anchors returns the positions that the owner keeps of its log.

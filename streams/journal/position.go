@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/perpetua-exchange/perpetua/domain/codec"
 )
 
 // Hash is the SHA-256 of a record's value. Its text form is lower-case hex.
@@ -30,28 +32,10 @@ func (h Hash) MarshalText() ([]byte, error) { return h.AppendText(nil) }
 
 // UnmarshalText reads 64 lower-case hex digits and nothing else, so that a hash has one text form only.
 func (h *Hash) UnmarshalText(b []byte) error {
-	if len(b) != 2*len(h) {
+	if !codec.Hex(h[:], b) {
 		return errHash
 	}
-	for i := range h {
-		hi, lo := nibble(b[2*i]), nibble(b[2*i+1])
-		if hi > 15 || lo > 15 {
-			return errHash
-		}
-		h[i] = hi<<4 | lo
-	}
 	return nil
-}
-
-// nibble returns the value of a lower-case hex digit, or more than 15.
-func nibble(c byte) byte {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0'
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10
-	}
-	return 255
 }
 
 // Position says where a reader stands: at the last valid record that it applied. Reading goes on at Offset + 1.

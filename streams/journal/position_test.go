@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -53,5 +54,22 @@ func TestAnchorsGiveTheNearestPositionBelow(t *testing.T) {
 		if got := a.Below(sequence); got.Sequence != want {
 			t.Errorf("below %d is %d", sequence, got.Sequence)
 		}
+	}
+}
+
+func TestAnchorsTakeOverWhatOthersPassed(t *testing.T) {
+	at := func(sequences ...int64) (list []Position) {
+		for _, n := range sequences {
+			list = append(list, Position{Offset: n + 3, Sequence: n})
+		}
+		return list
+	}
+	var a Anchors
+	a.Fill(at(0, 1024, 2048))
+	a.Note(at(3072)[0])
+	a.Fill(at(0, 1024, 2048, 4096)) // one that began later and reaches further
+	a.Note(at(5120)[0])
+	if got, want := a.All(), at(0, 1024, 2048, 3072, 4096, 5120); !slices.Equal(got, want) {
+		t.Errorf("%v instead of %v", got, want)
 	}
 }

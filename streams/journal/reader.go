@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -23,11 +24,14 @@ type Reader struct {
 	client    *Client
 	rules     decide.Rules
 	partition int32
+	contact   *Contact
 	chain     *chain
 	next      int64 // the offset after the last record looked at
+	end       int64 // of the log, as far as the session has heard
 
 	session   *session
 	verifying bool // the next record must be the one at the position
+	polled    time.Time
 	verified  bool // the position was verified within the present run of skipped records
 	attempts  int  // since the last success
 	doubts    int  // how often in a row the position was not in the log
@@ -37,7 +41,10 @@ type Reader struct {
 
 // NewReader returns a reader that goes on after from. It does not connect before the first Poll.
 func NewReader(client *Client, rules decide.Rules, partition int32, from Position) *Reader {
-	return &Reader{client: client, rules: rules, partition: partition, chain: newChain(rules, partition, from), next: from.Offset + 1}
+	r := &Reader{client: client, rules: rules, partition: partition, contact: client.Contact(rules.Journal()),
+		chain: newChain(rules, partition, from), next: from.Offset + 1}
+	r.chain.built = client.built(place{rules.Journal(), partition})
+	return r
 }
 
 // Audit makes the reader check the key, the headers and the timestamp of every valid record as well. A deviation ends
@@ -58,6 +65,19 @@ func (r *Reader) Poll(ctx context.Context) ([]Entry, error) {
 // Next is Poll for those who also want to know how far the reader has looked: it returns when the reader has moved
 // on, even if all that it saw were records to skip. next is the offset after the last record looked at.
 func (r *Reader) Next(ctx context.Context) (entries []Entry, next int64, err error) {
+	return r.advance(ctx, false)
+}
+
+// verifiedPosition reports whether the log was seen, in this session, to hold the position.
+func (r *Reader) verifiedPosition() bool {
+	return r.err == nil && r.session != nil && !r.session.broken.Load() && !r.verifying
+}
+
+// atTip reports whether the reader stands, verified, at the end that the log had when it was last heard of.
+func (r *Reader) atTip() bool { return r.verifiedPosition() && r.next >= r.end }
+
+// advance is Next, and returns without anything new if it is at the tip and shall not wait there.
+func (r *Reader) advance(ctx context.Context, tip bool) (entries []Entry, next int64, err error) {
 	if r.err != nil {
 		return nil, r.next, r.err
 	}
@@ -78,11 +98,19 @@ func (r *Reader) Next(ctx context.Context) (entries []Entry, next int64, err err
 				return nil, r.next, r.settle(err)
 			}
 		}
+		if tip && r.atTip() {
+			return nil, r.next, nil
+		}
+		if err := r.gather(ctx); err != nil {
+			return nil, r.next, err
+		}
 		fetches := r.session.kafka.PollFetches(ctx)
+		r.polled = time.Now()
 		if ctx.Err() != nil {
 			return nil, r.next, ctx.Err()
 		}
 		if err := fetches.Err(); err != nil {
+			r.contact.failed()
 			r.client.cfg.Logger.Info("the journal's reader lost its place with the brokers and goes back to its position",
 				"journal", r.chain.journal, "partition", r.partition, "error", err)
 			r.closeSession()
@@ -95,6 +123,10 @@ func (r *Reader) Next(ctx context.Context) (entries []Entry, next int64, err err
 			continue
 		}
 		r.attempts = 0
+		fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+			r.end = max(r.end, p.HighWatermark)
+			r.contact.end.Store(p.HighWatermark)
+		})
 		entries, err = r.read(fetches)
 		if err = r.settle(err); err != nil && len(entries) == 0 {
 			return nil, r.next, err
@@ -108,9 +140,20 @@ func (r *Reader) Next(ctx context.Context) (entries []Entry, next int64, err err
 func (r *Reader) settle(err error) error {
 	if Final(err) {
 		r.err = err
+		r.alarm(err)
 		r.closeSession()
 	}
 	return err
+}
+
+// alarm counts what ends a reader for good. Its user tells why.
+func (r *Reader) alarm(err error) {
+	kind := alarmBroken
+	var diverged *DivergedError
+	if errors.As(err, &diverged) {
+		kind = alarmDiverged
+	}
+	r.client.cfg.Metrics.Alarms.WithLabelValues(r.chain.journal, kind).Inc()
 }
 
 func (r *Reader) backOff(ctx context.Context) error {
@@ -190,6 +233,7 @@ func (r *Reader) open(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		r.contact.failed()
 		level := slog.LevelDebug
 		if r.attempts%16 == 8 { // the first seconds are those of a start or a failover
 			level = slog.LevelWarn
@@ -208,6 +252,8 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.contact.answered()
+	r.contact.end.Store(end)
 	if start > 0 {
 		return r.doubt(r.diverged(Position{Offset: start, Sequence: -1}, fmt.Sprintf("the log begins at offset %d", start)))
 	}
@@ -229,7 +275,7 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.session, r.verifying = s, !at.IsBefore()
+	r.session, r.verifying, r.end = s, !at.IsBefore(), end
 	return nil
 }
 
@@ -276,6 +322,7 @@ func (r *Reader) Close() { r.closeSession() }
 
 func (r *Reader) closeSession() {
 	if r.session != nil {
+		r.session.closed.Store(true)
 		r.session.kafka.Close()
 		r.session = nil
 	}
@@ -285,12 +332,15 @@ func (r *Reader) closeSession() {
 type session struct {
 	kafka  *kgo.Client
 	broken atomic.Bool // a fetch failed, so that the next one may be answered by another log
+
+	contact *Contact
+	closed  atomic.Bool // what fails from now on fails for that
 }
 
 // session starts to consume a partition at an offset.
 func (c *Client) session(journal string, partition int32, offset int64) (*session, error) {
-	s := new(session)
-	kafka, err := c.Kafka(
+	s := &session{contact: c.Contact(journal)}
+	kafka, err := c.KafkaFor(ForReading,
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{c.Topic(journal): {partition: kgo.NewOffset().At(offset)}}),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.KeepRetryableFetchErrors(),
@@ -310,8 +360,15 @@ const keyFetch = 1
 // OnBrokerE2E implements kgo.HookBrokerE2E: a fetch that failed on the wire means that the next one goes over another
 // connection.
 func (s *session) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e2e kgo.BrokerE2E) {
-	if key == keyFetch && e2e.Err() != nil {
+	switch {
+	case key != keyFetch:
+	case e2e.Err() == nil:
+		s.contact.answered()
+	default:
 		s.broken.Store(true)
+		if !s.closed.Load() {
+			s.contact.failed()
+		}
 	}
 }
 
@@ -326,8 +383,7 @@ func (c *Client) genesis(ctx context.Context, journal string, partition int32) (
 		return nil, err
 	}
 	defer s.kafka.Close()
-	own := decide.NewRegistry()
-	chain := &chain{journal: journal, partition: partition, own: Shapes(), rules: own, at: Before}
+	chain := &chain{journal: journal, partition: partition, decoder: NewDecoder(decide.NewRegistry()), at: Before}
 	for next := int64(0); next < end; {
 		fetches := s.kafka.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
@@ -359,7 +415,7 @@ func (c *Client) ReadAt(ctx context.Context, rules decide.Rules, partition int32
 		return Entry{}, err
 	}
 	r := NewReader(c, rules, partition, from)
-	r.chain.decodeFrom.Store(sequence)
+	r.chain.decodeFrom = sequence
 	defer r.Close()
 	for {
 		entries, next, err := r.Next(ctx)

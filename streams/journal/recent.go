@@ -8,30 +8,29 @@ const (
 
 // recent holds the latest records of a partition without a gap, to answer repeated commands from memory.
 type recent struct {
-	entries []Entry
+	entries fifo[Entry]
 	bytes   int
 }
 
 func (r *recent) add(e Entry) {
-	if n := len(r.entries); n > 0 && r.entries[n-1].Position.Sequence+1 != e.Position.Sequence {
+	if all := r.entries.all(); len(all) > 0 && all[len(all)-1].Position.Sequence+1 != e.Position.Sequence {
 		*r = recent{}
 	}
-	r.entries = append(r.entries, e)
+	r.entries.push(e)
 	r.bytes += len(e.Value)
-	for len(r.entries) > recentRecords || (r.bytes > recentBytes && len(r.entries) > 1) {
-		r.bytes -= len(r.entries[0].Value)
-		r.entries[0] = Entry{}
-		r.entries = r.entries[1:]
+	for r.entries.len() > recentRecords || (r.bytes > recentBytes && r.entries.len() > 1) {
+		r.bytes -= len(r.entries.pop().Value)
 	}
 }
 
 func (r *recent) find(sequence int64) (Entry, bool) {
-	if len(r.entries) == 0 {
+	all := r.entries.all()
+	if len(all) == 0 {
 		return Entry{}, false
 	}
-	i := sequence - r.entries[0].Position.Sequence
-	if i < 0 || i >= int64(len(r.entries)) {
+	i := sequence - all[0].Position.Sequence
+	if i < 0 || i >= int64(len(all)) {
 		return Entry{}, false
 	}
-	return r.entries[i], true
+	return all[i], true
 }

@@ -7,10 +7,10 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
 // idle is the longest that a term sleeps, so that what it reports of itself stays fresh.
@@ -31,13 +31,18 @@ func (t *term) serve(ctx context.Context) error {
 	t.o.accepting.Store(true) // first: who sees the owner serve may submit
 	t.o.serving.Store(t.number)
 	t.o.meters.serving.Set(1)
+	t.o.meters.term.Set(float64(t.number))
 	defer func() {
 		t.o.serving.Store(0)
 		t.o.accepting.Store(false)
 		t.o.meters.serving.Set(0)
+		t.o.stalled.Store(0)
+		t.o.meters.term.Set(0)
+		t.o.meters.stalled.Set(0)
 		t.o.meters.window.Set(0)
 		t.o.meters.windowBytes.Set(0)
 		t.o.meters.held.Set(0)
+		t.o.meters.unseen.Set(0)
 	}()
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
@@ -55,6 +60,9 @@ func (t *term) serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if t.outbox.ripe(decided) {
+			t.ship()
+		}
 		if decided {
 			continue
 		}
@@ -67,10 +75,13 @@ func (t *term) serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if left, ok := t.outbox.left(); ok {
+			wait = min(wait, max(left, 0))
+		}
 		timer.Reset(wait)
 		select {
-		case a := <-t.acks:
-			err = t.acknowledge(a)
+		case <-t.acks.some:
+			err = t.acknowledgeAll()
 		case b := <-t.tail:
 			err = t.look(b)
 		case r := <-commands:
@@ -87,8 +98,8 @@ func (t *term) serve(ctx context.Context) error {
 // hear takes one acknowledgement or batch of the reader, if one is there, and watches how long they take.
 func (t *term) hear() (more bool, err error) {
 	select {
-	case a := <-t.acks:
-		return true, t.acknowledge(a)
+	case <-t.acks.some:
+		return true, t.acknowledgeAll()
 	case b := <-t.tail:
 		return true, t.look(b)
 	default:
@@ -98,7 +109,11 @@ func (t *term) hear() (more bool, err error) {
 	if stalled != t.stalled {
 		t.stalled = stalled
 		t.o.accepting.Store(!stalled)
+		t.o.meters.stalled.Set(0)
+		t.o.stalled.Store(0)
 		if stalled {
+			t.o.meters.stalled.Set(1)
+			t.o.stalled.Store(since.UnixMilli())
 			t.o.log.Warn("nothing is being acknowledged: no intake", "unacknowledged", t.flight.unsettled.len())
 			t.o.refuse("nothing has been acknowledged for two seconds")
 		}
@@ -109,12 +124,28 @@ func (t *term) hear() (more bool, err error) {
 	return false, nil
 }
 
-func (t *term) acknowledge(a ack) error {
+// acknowledgeAll takes in what the producer has said. What it leaves at an error, the end of the term looks at.
+func (t *term) acknowledgeAll() error {
+	said := t.acks.take(t.heard)
+	t.outbox.under -= len(said)
+	now := time.Now()
+	for i, a := range said {
+		if err := t.acknowledge(now, a); err != nil {
+			t.heard = said[i+1:]
+			return err
+		}
+	}
+	clear(said)
+	t.heard = said[:0]
+	return nil
+}
+
+func (t *term) acknowledge(now time.Time, a ack) error {
 	if a.err != nil {
 		a.slot.tooLarge = errors.Is(a.err, kerr.MessageTooLarge)
 		return fmt.Errorf("journal: appending record %d: %w", a.slot.entry.Position.Sequence, a.err)
 	}
-	t.flight.lastAck = time.Now()
+	t.flight.lastAck = now
 	t.o.meters.appends.Inc()
 	t.o.meters.appendTime.Observe(t.flight.lastAck.Sub(a.slot.at).Seconds())
 	if t.flight.acknowledge(a) {
@@ -144,19 +175,12 @@ func (t *term) sight(entries []Entry, next int64) error {
 
 // intruder says what a valid record is that this term did not append. The term is over either way.
 func (t *term) intruder(e Entry) error {
-	r, err := DecodeRecord(t.o.cfg.Rules.Registry(), e.Value)
-	if err != nil && !jsontext.Value(e.Value).IsValid() {
-		return fmt.Errorf("journal: the log holds what is no record at offset %d", e.Position.Offset) // the next fold skips it
-	}
-	if err != nil {
-		return t.reader.chain.broken(e.Position.Offset, e.Position.Sequence, err.Error(), err)
-	}
-	if taken, ok := r.Events[0].(*Taken); ok {
-		if _, own := t.o.sent[r.Command.ID]; !own {
+	if taken, ok := e.Record.Events[0].(*Taken); ok {
+		if _, own := t.o.sent[e.Record.Command.ID]; !own {
 			return t.foreign(taken)
 		}
 	}
-	return fmt.Errorf("journal: the log holds a %s as record %d that this term did not append", r.Command.Type, r.Sequence)
+	return fmt.Errorf("journal: the log holds a %s as record %d that this term did not append", e.Record.Command.Type, e.Record.Sequence)
 }
 
 // resolve settles what a gap held up.
@@ -177,6 +201,9 @@ func (t *term) resolve() error {
 // settle takes the oldest record out of flight and releases the replies that were decided on it.
 func (t *term) settle(offset int64) {
 	s := t.flight.settle(offset)
+	if t.o.tracer != nil {
+		t.trace(s)
+	}
 	t.o.settled = s.entry.Position
 	if t.alone == s {
 		t.alone = nil
@@ -184,6 +211,20 @@ func (t *term) settle(offset int64) {
 	t.o.anchors.Note(s.entry.Position)
 	t.o.recent.add(s.entry)
 	t.release()
+}
+
+// trace tells of a record that is settled.
+func (t *term) trace(s *slot) {
+	var traced *trace.Command
+	if s.request != nil {
+		traced = s.request.traced
+	}
+	t.o.tracer.Appended(traced, s.entry.Traced(t.o.journal), s.at, time.Now())
+}
+
+// Traced returns what a trace says of a record.
+func (e Entry) Traced(journal string) trace.Record {
+	return trace.Record{Command: e.Record.Command.ID, Type: e.Record.Command.Type, Journal: journal, Sequence: e.Record.Sequence, Time: e.Record.Time}
 }
 
 // roomy reports whether another record may be decided. What it might take at most is reserved before it is.
@@ -291,6 +332,7 @@ func (t *term) report() {
 	t.o.meters.window.Set(float64(t.flight.unsettled.len()))
 	t.o.meters.windowBytes.Set(float64(t.flight.bytes))
 	t.o.meters.held.Set(float64(t.held.len()))
+	t.o.meters.unseen.Set(float64(t.flight.unseen.len()))
 	t.o.meters.queue.Set(float64(len(t.o.queue)))
 	t.o.meters.acknowledged.Set(float64(t.flight.last.Sequence))
 }
@@ -299,13 +341,14 @@ func (t *term) report() {
 func (t *term) drain() error {
 	t.o.accepting.Store(false)
 	t.o.refuse("this node is stopping")
+	t.ship()
 	limit := time.NewTimer(drainFor)
 	defer limit.Stop()
 	for t.flight.unsettled.len() > 0 {
 		var err error
 		select {
-		case a := <-t.acks:
-			err = t.acknowledge(a)
+		case <-t.acks.some:
+			err = t.acknowledgeAll()
 		case b := <-t.tail:
 			err = t.look(b)
 		case <-limit.C:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
 // Result is the answer to a command.
@@ -28,7 +29,8 @@ type request struct {
 	command decide.Command
 	since   time.Time
 	fate    atomic.Int32
-	reply   chan answer // takes one answer without blocking
+	reply   chan answer    // takes one answer without blocking
+	traced  *trace.Command // nil if it is not
 
 	// alone says that the brokers refused a batch with the request's record in it for its size, so that the record has
 	// to be appended by itself to know whether it is the one to blame. Only the owner's goroutine looks at it.
@@ -90,12 +92,16 @@ func notAccepted(reason string) error {
 // then says whether the command may still take effect (*OutcomeUnknownError) or was never decided
 // (*NotAcceptedError).
 func (o *Owner) Submit(ctx context.Context, c decide.Command) (Result, error) {
-	result, err := o.submit(ctx, c)
+	traced := o.tracer.StartCommand(ctx, c.ID, c.Type, o.journal)
+	result, err := o.submit(ctx, c, traced)
 	if err == nil {
 		o.meters.answered.Inc()
+		traced.End("answered")
 		return result, nil
 	}
-	o.cfg.Client.cfg.Metrics.Commands.WithLabelValues(o.journal, outcomeLabel(err)).Inc()
+	label := outcomeLabel(err)
+	o.cfg.Client.cfg.Metrics.Commands.WithLabelValues(o.journal, label).Inc()
+	traced.End(label)
 	return result, err
 }
 
@@ -117,17 +123,18 @@ func outcomeLabel(err error) string {
 	return "failed"
 }
 
-func (o *Owner) submit(ctx context.Context, c decide.Command) (Result, error) {
+func (o *Owner) submit(ctx context.Context, c decide.Command, traced *trace.Command) (Result, error) {
 	if !o.accepting.Load() {
 		return Result{}, notAccepted("this node accepts no commands for the journal at the moment")
 	}
-	r := &request{command: c, since: time.Now(), reply: make(chan answer, 1)}
+	r := &request{command: c, since: time.Now(), reply: make(chan answer, 1), traced: traced}
 	select {
 	case o.queue <- r:
 	default:
 		return Result{}, notAccepted("too many commands are waiting")
 	}
-	wait := time.NewTimer(min(patience, o.cfg.Deadline))
+	wait := o.timer(min(patience, o.cfg.Deadline))
+	defer o.timers.Put(wait)
 	defer wait.Stop()
 	for {
 		select {
@@ -143,4 +150,13 @@ func (o *Owner) submit(ctx context.Context, c decide.Command) (Result, error) {
 		}
 		wait.Reset(left)
 	}
+}
+
+// timer returns one that fires after d, and was perhaps used before.
+func (o *Owner) timer(d time.Duration) *time.Timer {
+	if t, ok := o.timers.Get().(*time.Timer); ok {
+		t.Reset(d)
+		return t
+	}
+	return time.NewTimer(d)
 }

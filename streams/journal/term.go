@@ -26,8 +26,10 @@ type term struct {
 	last  decide.Time // of that record
 
 	writer *kgo.Client
-	acks   chan ack
+	acks   *acks
+	heard  []ack // of the acks, and not taken in yet
 	reader *Reader
+	shared *Tail // what the reader became part of when the fold was done
 	tail   chan batch
 	stop   context.CancelFunc // of the reader's goroutine
 	ended  sync.WaitGroup
@@ -35,6 +37,7 @@ type term struct {
 	inTerm int64   // the term of the last taken record folded
 
 	flight  flight
+	outbox  outbox
 	held    fifo[heldReply]
 	pending map[decide.ID]pending // whose work goes on in steps
 	again   fifo[*request]        // to be decided anew, before those in the queue
@@ -55,20 +58,11 @@ type batch struct {
 	err     error
 }
 
-// ack is the producer's word on one record.
-type ack struct {
-	slot   *slot
-	offset int64
-	err    error
-}
-
 // errRules says that the rules can't be gone on with.
 var errRules = errors.New("the rules failed")
 
 func newTerm(o *Owner, reads *sync.WaitGroup) *term {
-	return &term{o: o, reads: reads, pending: make(map[decide.ID]pending), tail: make(chan batch),
-		// Every record of the window may be acknowledged, or failed, before the term looks; the callback never waits.
-		acks: make(chan ack, windowRecords+16)}
+	return &term{o: o, reads: reads, pending: make(map[decide.ID]pending), tail: make(chan batch), acks: newAcks()}
 }
 
 // run opens the term and serves it. opened says that its taken record was valid.
@@ -129,6 +123,7 @@ func (t *term) open(ctx context.Context) error {
 func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 	t.state, t.tip = t.o.cfg.Rules.NewState(), Before
 	var termBefore int64
+	var passed []Position // by the fold that made the seed
 	if t.o.cfg.Seed != nil {
 		seed, err := t.o.cfg.Seed(ctx)
 		if err != nil {
@@ -136,17 +131,29 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 		}
 		if seed != nil {
 			t.state, t.tip, t.last, termBefore = seed.State, seed.Position, seed.Time, seed.Term
+			passed = seed.Anchors
 		}
 	}
 	t.o.recent = recent{}
 	t.fates = t.o.fates()
+	t.reader = NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, t.tip)
+	if !t.tip.IsBefore() {
+		t.reader.chain.term, t.inTerm = termBefore, termBefore
+		// First of all: what leads to a position that the log does not hold would be waited for in vain, and perhaps
+		// nothing follows the seed that would be folded, and so tell whether the log holds it and which log it is.
+		if err := t.reader.holds(ctx); err != nil {
+			return err
+		}
+		t.id = t.reader.chain.id
+		t.o.anchors.Fill(passed)
+	}
 	if err := t.passOver(ctx); err != nil {
 		return err
 	}
 	check := make(map[int64][]Position)
 	for _, p := range known {
 		switch {
-		case p.IsBefore() || p == t.tip:
+		case p.IsBefore() || p == t.tip || among(passed, p):
 		case p.Sequence > t.tip.Sequence:
 			check[p.Sequence] = append(check[p.Sequence], p)
 		default:
@@ -154,15 +161,6 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 				return err
 			}
 		}
-	}
-	t.reader = NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, t.tip)
-	if !t.tip.IsBefore() {
-		t.reader.chain.term, t.inTerm = termBefore, termBefore
-		// Perhaps nothing follows the seed that would be folded, and so tell whether the log holds it and which log it is.
-		if err := t.reader.holds(ctx); err != nil {
-			return err
-		}
-		t.id = t.reader.chain.id
 	}
 	var overtaken error
 	for next := t.tip.Offset + 1; next < end; {
@@ -267,9 +265,10 @@ func (t *term) overtakes(e Entry) (*Taken, bool) {
 // follow hands over what the reader reads until the term ends.
 func (t *term) follow(ctx context.Context) {
 	ctx, t.stop = context.WithCancel(context.WithoutCancel(ctx))
+	t.shared = t.reader.tail()
 	t.ended.Go(func() {
 		for {
-			entries, next, err := t.reader.Next(ctx)
+			entries, next, err := t.shared.Next(ctx)
 			select {
 			case t.tail <- batch{entries, next, err}:
 			case <-ctx.Done():
@@ -289,7 +288,10 @@ func (t *term) close() {
 		t.stop()
 		t.ended.Wait()
 	}
-	if t.reader != nil {
+	switch {
+	case t.shared != nil:
+		t.shared.Close()
+	case t.reader != nil:
 		t.reader.Close()
 	}
 }
@@ -357,7 +359,6 @@ func (t *term) await(ctx context.Context, taken *Record, hash Hash, passed <-cha
 // begin makes the valid taken record the base of what this term appends. What was read after it can only be skipped
 // or foreign; the term looks at it first.
 func (t *term) begin(e Entry, after []Entry) error {
-	t.reader.chain.decodeFrom.Store(onlyFollow)
 	if err := t.apply(e); err != nil {
 		return err
 	}
@@ -393,7 +394,7 @@ func (t *term) closeWriter() {
 // writer returns a producer for one term. Its records carry no request's context, since cancelling one record of a
 // batch fails its neighbours, and it retries for ever: a record's fate is known only from the log.
 func (c *Client) writer() (*kgo.Client, error) {
-	return c.Kafka(
+	return c.KafkaFor(ForWriting,
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerLinger(0),
@@ -404,8 +405,16 @@ func (c *Client) writer() (*kgo.Client, error) {
 	)
 }
 
+// address returns what the Kafka records of the partition have in common.
+func (o *Owner) address(id decide.ID) *address {
+	if o.to.journal != id {
+		o.to = newAddress(o.cfg.Client.Topic(o.journal), o.journal, o.cfg.Partition, id)
+	}
+	return &o.to
+}
+
 func (o *Owner) kafkaRecord(id decide.ID, r *Record, value []byte) *kgo.Record {
-	return KafkaRecord(o.cfg.Client.Topic(o.journal), o.journal, o.cfg.Partition, id, r, value)
+	return new(shipment).fill(o.address(id), r, value)
 }
 
 func (o *Owner) diverged(have, found Position, reason string) error {

@@ -70,6 +70,27 @@ func TestEveryReplyIsHeldUntilItsTipIsAcknowledged(t *testing.T) {
 	}
 }
 
+// What is decided while a batch is under way is gathered for the next one, but it does not wait for the brokers.
+func TestASlowAcknowledgementHoldsNothingBack(t *testing.T) {
+	r := newRig(t)
+	o, g := r.gatedOwner("n1", time.Minute)
+	o.ready()
+	before := len(r.all())
+	g.withhold()
+	first := o.start(command(&add{"a", 1}))
+	eventually(t, "the first record is in the log", func() bool { return len(r.all()) == before+1 })
+	second := o.start(command(&add{"a", 2}))
+	eventually(t, "the second record is in the log", func() bool { return len(r.all()) == before+2 })
+	pending(t, "the first command", first)
+	pending(t, "the second command", second)
+	g.release()
+	for _, ch := range []<-chan outcome{first, second} {
+		if a := <-ch; a.err != nil {
+			t.Error(a.err)
+		}
+	}
+}
+
 func TestIntakeStopsWhenNothingIsAcknowledgedAndStartsAgain(t *testing.T) {
 	r := newRig(t)
 	o, g := r.gatedOwner("n1", time.Minute)

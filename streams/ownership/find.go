@@ -32,7 +32,7 @@ type Finder struct {
 
 // NewFinder returns a finder of the owners of the named journals. It is closed by its user.
 func NewFinder(client *journal.Client, journals ...string) (*Finder, error) {
-	kc, err := client.Kafka()
+	kc, err := client.KafkaFor(journal.ForAdmin)
 	if err != nil {
 		return nil, err
 	}
@@ -63,9 +63,13 @@ func (f *Finder) Owner(ctx context.Context, name string, partition int32) (url s
 		defer cancel()
 		return f.members(ctx)
 	})
+	late := time.NewTimer(asked) // a client that dials a broker which hangs does not look at its context
+	defer late.Stop()
 	select {
 	case <-ctx.Done():
 		return "", ctx.Err()
+	case <-late.C:
+		return "", errors.New("ownership: the brokers do not say who is in the group")
 	case a := <-answer:
 		if a.Err != nil {
 			return "", a.Err

@@ -33,6 +33,7 @@ const (
 	leaving   = 5 * time.Second        // that a leave may take
 	away      = 2 * time.Second        // that a node stays out after it met a foreign term
 	again     = 250 * time.Millisecond // that an answer to who owns what is believed
+	asked     = time.Second            // by which there must be such an answer
 )
 
 // Config says who a node is and which journals it may own partitions of.
@@ -190,7 +191,7 @@ func (n *Node) member(ctx context.Context) error {
 		}
 	}
 	lose := each(func(p place) { n.end(p); n.standBy(ctx) })
-	kc, err := n.cfg.Client.Kafka(
+	kc, err := n.cfg.Client.KafkaFor(journal.ForGroup,
 		kgo.ClientID(n.cfg.URL),
 		kgo.ConsumerGroup(n.find.group()),
 		kgo.InstanceID(n.cfg.NodeID),

@@ -44,12 +44,15 @@ func (s *standby) begin(ctx context.Context) {
 		defer s.mu.Unlock()
 		if s.done == done {
 			s.seed = seed
+			if seed == nil { // nothing is handed over that would stand on them
+				s.anchors = nil
+			}
 		}
 	}()
 }
 
-// fold returns what it has reached when the context ends, or nil if the log is at fault: whoever folds next finds the
-// same and says so.
+// fold returns what it has reached when the context ends, or nil if the log is at fault or the rules fail on it: whoever
+// folds next finds the same and says so.
 func (s *standby) fold(ctx context.Context, anchors *journal.Anchors) *journal.Seed {
 	seed := &journal.Seed{State: s.rules.NewState(), Position: journal.Before}
 	if s.from != nil {
@@ -60,7 +63,7 @@ func (s *standby) fold(ctx context.Context, anchors *journal.Anchors) *journal.S
 			seed = given
 		}
 	}
-	r := journal.NewReader(s.client, s.rules, s.partition, seed.Position)
+	r := journal.NewTail(s.client, s.rules, s.partition, seed.Position)
 	defer r.Close()
 	for {
 		entries, next, err := r.Next(ctx)
@@ -71,18 +74,24 @@ func (s *standby) fold(ctx context.Context, anchors *journal.Anchors) *journal.S
 			return seed
 		}
 		for _, e := range entries {
-			seed.State.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+			if err := s.client.Apply(s.rules.Journal(), s.partition, seed.State, e); err != nil {
+				return nil
+			}
 			seed.Position, seed.Time = e.Position, e.Record.Time
 			if taken, ok := e.Record.Events[0].(*journal.Taken); ok {
-				seed.Term = taken.Term
+				seed.Term, seed.URL = taken.Term, taken.URL
 			}
 			anchors.Note(e.Position)
 			s.seeks.Note(e.Position)
 		}
-		s.mu.Lock()
-		s.looked = next
-		s.mu.Unlock()
+		s.reached(next)
 	}
+}
+
+func (s *standby) reached(next int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looked = next
 }
 
 // atTip returns once the fold has reached the end that the log has now, or has ended, or if the brokers do not tell.

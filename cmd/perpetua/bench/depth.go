@@ -3,12 +3,15 @@ package bench
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/trading"
@@ -23,13 +26,17 @@ func measureDepth(ctx context.Context, b *bench) error {
 	if err := b.memory(ctx); err != nil {
 		return err
 	}
-	args := []string{"--role", "engine,api", "--sync=false"}
+	// So many records that no snapshot is made but at the stop.
+	args := []string{"--role", "engine,api", "--sync=false", "--snapshot-records", strconv.Itoa(2 * b.scale)}
 	deep, started, err := b.deepVenue(ctx, args...)
 	if err != nil {
 		return err
 	}
 	b.add(Row{Measure: fmt.Sprintf("start at %d records, no snapshot", b.scale), Unit: "s", Ours: Sample{Rounds: []float64{started.Seconds()}},
-		Note: "until ready with the roles engine and api: the owner and the follower each fold the whole journal; snapshots do not exist yet"})
+		Note: "until ready with the roles engine and api: the owner and the follower each fold the whole journal"})
+	if deep, err = b.startFromSnapshot(ctx, deep, args...); err != nil {
+		return err
+	}
 	shallow, err := b.newVenue(ctx, args...)
 	if err != nil {
 		deep.discard()
@@ -75,6 +82,57 @@ func (b *bench) deepVenue(ctx context.Context, args ...string) (*venue, time.Dur
 	start := time.Now()
 	v, err = b.startVenue(ctx, v.dir, args...)
 	return v, time.Since(start), err
+}
+
+// startFromSnapshot starts a venue again, each time from the snapshot that it made when it stopped.
+func (b *bench) startFromSnapshot(ctx context.Context, v *venue, args ...string) (*venue, error) {
+	var took Sample
+	for range b.rounds {
+		v.stop()
+		start := time.Now()
+		again, err := b.startVenue(ctx, v.dir, args...)
+		if err != nil {
+			os.RemoveAll(v.dir)
+			return nil, err
+		}
+		v = again
+		took.Rounds = append(took.Rounds, time.Since(start).Seconds())
+	}
+	loaded, bytes, err := v.snapshot(ctx)
+	if err == nil && loaded < int64(b.scale) {
+		err = fmt.Errorf("the venue started from a snapshot at %d, not from the one after %d records", loaded, b.scale)
+	}
+	if err != nil {
+		v.discard()
+		return nil, err
+	}
+	b.add(Row{Measure: fmt.Sprintf("start at %d records, with a snapshot", b.scale), Unit: "s", Ours: took, Aim: atMost(3),
+		Note: fmt.Sprintf("until ready, Postgres and the broker included; the owner and the follower each load it: %d orders rest in %d bytes", b.scale, bytes)})
+	return v, nil
+}
+
+// snapshot returns the sequence of the snapshot of the trading journal that the venue started from, and its size.
+func (v *venue) snapshot(ctx context.Context) (sequence, bytes int64, err error) {
+	metrics, err := v.do(ctx, "operator", http.MethodGet, "/metrics", nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(metrics)) {
+		if value, ok := strings.CutPrefix(line, `perpetua_snapshot_loaded_sequence{journal="trading"} `); ok {
+			if n, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
+				sequence = int64(n)
+			}
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(v.dir, "blob", "snapshots", "trading", "0", "*"))
+	if err != nil || len(files) == 0 {
+		return 0, 0, errors.Join(err, errors.New("the venue made no snapshot"))
+	}
+	info, err := os.Stat(files[len(files)-1])
+	if err != nil {
+		return 0, 0, err
+	}
+	return sequence, info.Size(), nil
 }
 
 // fill appends resting orders to the trading journal of a folder.

@@ -25,7 +25,7 @@ func measureFold(_ context.Context, b *bench) error {
 	for _, e := range entries {
 		events += len(e.Record.Events)
 	}
-	registry := trading.Rules().Registry()
+	decoder := journal.NewDecoder(trading.Rules().Registry())
 	rate := func(each func(journal.Entry) error) func() (float64, error) {
 		return func() (float64, error) {
 			start := processorTime()
@@ -44,7 +44,7 @@ func measureFold(_ context.Context, b *bench) error {
 				if sha256.Sum256(e.Value) != e.Position.Hash {
 					return fmt.Errorf("record %d has another hash", e.Position.Sequence)
 				}
-				r, err := journal.DecodeRecord(registry, e.Value)
+				r, err := decoder.Decode(e.Value)
 				if err == nil {
 					stamp := decide.Stamp{Journal: e.Journal, Sequence: r.Sequence, Time: r.Time}
 					state.Evolve(stamp, r.Command, r.Outcome, r.Events)
@@ -53,7 +53,7 @@ func measureFold(_ context.Context, b *bench) error {
 			})()
 		},
 		rate(func(e journal.Entry) error {
-			_, err := journal.DecodeRecord(registry, e.Value)
+			_, err := decoder.Decode(e.Value)
 			return err
 		}))
 	if err == nil {

@@ -14,6 +14,7 @@ import (
 type plainBook struct {
 	sides  [2]*btree.BTreeG[*plainLevel]
 	orders map[uint64]*list.Element
+	probe  plainLevel // to look levels up with
 }
 
 type plainLevel struct {
@@ -23,7 +24,7 @@ type plainLevel struct {
 }
 
 type plainOrder struct {
-	id     uint64
+	number uint64
 	amount int64
 	side   book.Side
 	level  *plainLevel
@@ -40,18 +41,19 @@ func newPlainBook() *plainBook {
 
 func (p *plainBook) size() int { return len(p.orders) }
 
-func (p *plainBook) apply(op bookOp) {
+func (p *plainBook) apply(op *bookOp) {
 	switch op.kind {
 	case rest:
-		l, ok := p.sides[op.side].Get(&plainLevel{price: op.price})
+		p.probe.price = op.price
+		l, ok := p.sides[op.side].Get(&p.probe)
 		if !ok {
 			l = &plainLevel{price: op.price}
 			p.sides[op.side].ReplaceOrInsert(l)
 		}
 		l.amount += op.amount
-		p.orders[op.id] = l.queue.PushBack(&plainOrder{op.id, op.amount, op.side, l})
+		p.orders[op.number] = l.queue.PushBack(&plainOrder{op.number, op.amount, op.side, l})
 	case cancel:
-		if e := p.orders[op.id]; e != nil {
+		if e := p.orders[op.number]; e != nil {
 			p.remove(e)
 		}
 	case cross:
@@ -80,5 +82,5 @@ func (p *plainBook) remove(e *list.Element) {
 	if o.level.queue.Len() == 0 {
 		p.sides[o.side].Delete(o.level)
 	}
-	delete(p.orders, o.id)
+	delete(p.orders, o.number)
 }

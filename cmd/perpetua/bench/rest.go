@@ -23,6 +23,7 @@ type target struct {
 
 	answered int           // by the server while its processor time was taken …
 	used     time.Duration // … which was so much
+	below    time.Duration // and that of the processes that it started: its Postgres
 }
 
 func (t *target) close() {
@@ -35,10 +36,12 @@ func (t *target) close() {
 func (t *target) drive(connections int, length time.Duration) (loadReply, error) {
 	var r loadReply
 	before, known := processorTimeOf(t.pid)
+	below := processorTimeBelow(t.pid)
 	err := t.load.call(loadRequest{connections, length}, &r)
 	if after, ok := processorTimeOf(t.pid); ok && known {
 		t.answered += r.Count
 		t.used += after - before
+		t.below += processorTimeBelow(t.pid) - below
 	}
 	return r, err
 }
@@ -50,7 +53,11 @@ func costs(ours, theirs *target) string {
 	if ours.used == 0 || theirs.used == 0 {
 		return ""
 	}
-	return fmt.Sprintf("processor time of the server per order: %s µs, beside %s µs", number(each(ours)), number(each(theirs)))
+	postgres := ""
+	if ours.below > 0 {
+		postgres = fmt.Sprintf(" and %s µs of its Postgres", number(microseconds(ours.below)/float64(max(1, ours.answered))))
+	}
+	return fmt.Sprintf("processor time of the server per order: %s µs%s, beside %s µs", number(each(ours)), postgres, number(each(theirs)))
 }
 
 // newTarget puts a load child in front of a server.

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -83,7 +84,13 @@ func (p *pace) until(left int64) error {
 	return nil
 }
 
-// serve sends for each length of time asked for and answers how many messages a second arrived.
+// socketRound is what a server of sockets answers for a length of time.
+type socketRound struct {
+	Rate     float64 // messages a second that arrived
+	Messages int64
+}
+
+// serve sends for each length of time asked for and answers how many messages arrived.
 func (p *pace) serve(in *json.Decoder, out *json.Encoder, send func() error) error {
 	for {
 		var length time.Duration
@@ -103,7 +110,8 @@ func (p *pace) serve(in *json.Decoder, out *json.Encoder, send func() error) err
 		if err := p.until(0); err != nil {
 			return err
 		}
-		if err := out.Encode(float64(p.arrived.Load()-before) / time.Since(start).Seconds()); err != nil {
+		n := p.arrived.Load() - before
+		if err := out.Encode(socketRound{float64(n) / time.Since(start).Seconds(), n}); err != nil {
 			return err
 		}
 	}
@@ -125,6 +133,7 @@ func socketReaderChild(ctx context.Context, in *json.Decoder, out *json.Encoder)
 		return err
 	}
 	var arrived atomic.Int64
+	buffers := &sync.Pool{New: func() any { return new([readSize]byte) }}
 	var reading sync.WaitGroup
 	for range cfg.Sockets {
 		c, answer, err := websocket.DefaultDialer.DialContext(ctx, cfg.URL, http.Header{})
@@ -143,7 +152,7 @@ func socketReaderChild(ctx context.Context, in *json.Decoder, out *json.Encoder)
 				return err
 			}
 		}
-		reading.Go(func() { countFrames(c.NetConn(), &arrived) })
+		reading.Go(func() { countFrames(c.NetConn(), buffers, &arrived) })
 	}
 	report, err := net.Dial("tcp", cfg.Pace)
 	if err != nil {
@@ -175,77 +184,150 @@ func socketReaderChild(ctx context.Context, in *json.Decoder, out *json.Encoder)
 	return errors.Join(err, report.Close())
 }
 
-// countFrames counts unmasked text frames until the connection ends.
-func countFrames(c net.Conn, arrived *atomic.Int64) {
-	buffer := make([]byte, 64<<10)
-	have := 0
-	for {
-		n, err := c.Read(buffer[have:])
-		if err != nil {
-			return
-		}
-		have += n
-		used, text := 0, int64(0)
-		for {
-			size := frameSize(buffer[used:have])
-			if size == 0 || used+size > have {
-				break
+// countFrames counts unmasked text frames until the connection ends. It takes one system call for what has come, not
+// a second one to hear that no more is there: a read that does not fill its buffer has emptied the connection, and
+// whatever comes after it wakes the reader. Its buffers are those of all readers, since most have nothing to read.
+func countFrames(c net.Conn, buffers *sync.Pool, arrived *atomic.Int64) {
+	raw, err := c.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return
+	}
+	var frames frameCounter
+	for ended := false; !ended; {
+		err := raw.Read(func(fd uintptr) bool {
+			buffer := buffers.Get().(*[readSize]byte)
+			defer buffers.Put(buffer)
+			for {
+				n, err := syscall.Read(int(fd), buffer[:])
+				switch {
+				case err == syscall.EINTR:
+					continue
+				case err == syscall.EAGAIN:
+					return false
+				case err != nil || n <= 0:
+					ended = true
+					return true
+				}
+				arrived.Add(frames.count(buffer[:n]))
+				if n < len(buffer) {
+					return false
+				}
 			}
-			if buffer[used] == 0x81 {
-				text++
-			}
-			used += size
-		}
-		have = copy(buffer, buffer[used:have])
-		arrived.Add(text)
+		})
+		ended = ended || err != nil
 	}
 }
 
-// frameSize returns the length of the frame that begins the buffer, 0 if not enough of it is there to tell.
-func frameSize(b []byte) int {
-	switch {
-	case len(b) < 4:
-		return 0
-	case b[1] < 126:
-		return 2 + int(b[1])
+// readSize is more than inFlight messages of a book are together.
+const readSize = 64 << 10
+
+// frameCounter counts frames in a stream of bytes. None is masked or longer than 64 KiB.
+type frameCounter struct {
+	header [4]byte // what is there of a frame's
+	have   int
+	left   int // bytes of a frame whose header is complete
+}
+
+// count takes the next bytes of the stream and returns how many text frames end in them.
+func (f *frameCounter) count(b []byte) (text int64) {
+	for len(b) > 0 {
+		if f.left > 0 {
+			n := min(f.left, len(b))
+			f.left -= n
+			b = b[n:]
+		} else {
+			f.header[f.have] = b[0]
+			f.have++
+			b = b[1:]
+			if f.have < 2 || f.header[1] == 126 && f.have < 4 {
+				continue
+			}
+			f.left = int(f.header[1])
+			if f.left == 126 {
+				f.left = int(f.header[2])<<8 + int(f.header[3])
+			}
+			f.have = 0
+		}
+		if f.left == 0 && f.header[0] == 0x81 {
+			text++
+		}
 	}
-	return 4 + int(b[2])<<8 + int(b[3]) // none here is longer than 64 KiB
+	return text
 }
 
 // measureSockets measures how many messages reach a thousand sockets that read one book.
 func measureSockets(ctx context.Context, b *bench) error {
-	hub, message, stopHub, err := b.socketServer(ctx, "hub", nil, `{"op":"subscribe","args":["orderbook-stream:`+symbol+`"]}`, 2)
+	hub, message, err := b.socketServer(ctx, "hub", nil, `{"op":"subscribe","args":["orderbook-stream:`+symbol+`"]}`, 2)
 	if err != nil {
 		return err
 	}
-	defer stopHub()
-	melody, _, stopMelody, err := b.socketServer(ctx, "melody", message, "", 0)
+	defer hub.stop()
+	melody, _, err := b.socketServer(ctx, "melody", message, "", 0)
 	if err != nil {
 		return err
 	}
-	defer stopMelody()
+	defer melody.stop()
 	if err := b.pair(Row{Measure: fmt.Sprintf("messages delivered to %d sockets", b.sockets), Unit: "messages/s", Against: "melody's own broadcast", Aim: atLeast(5)},
-		hub, melody); err != nil {
+		hub.round, melody.round); err != nil {
 		return err
 	}
-	b.rows[len(b.rows)-1].Note = fmt.Sprintf("messages of %d bytes, one a record, without the write path: its records are decided in memory", len(message))
+	note := fmt.Sprintf("messages of %d bytes, one a record, without the write path: its records are decided in memory", len(message))
+	if hub.used > 0 && melody.used > 0 {
+		note += fmt.Sprintf("; processor time per message: server %s µs, reader %s µs, beside %s and %s µs",
+			number(hub.each(hub.used)), number(hub.each(hub.read)), number(melody.each(melody.used)), number(melody.each(melody.read)))
+	}
+	b.rows[len(b.rows)-1].Note = note
 	return nil
 }
 
+// sockets is a server of sockets with its readers.
+type sockets struct {
+	server, reader *child
+	length         time.Duration // of a round
+
+	messages   int64         // that arrived while the processor time was taken
+	used, read time.Duration // by the server and by the readers
+}
+
+func (s *sockets) stop() {
+	s.reader.stop()
+	s.server.stop()
+}
+
+// round has messages sent for a round, and returns how many arrived in a second.
+func (s *sockets) round() (float64, error) {
+	var r socketRound
+	used, known := processorTimeOf(s.server.cmd.Process.Pid)
+	read, _ := processorTimeOf(s.reader.cmd.Process.Pid)
+	if err := s.server.call(s.length, &r); err != nil {
+		return 0, err
+	}
+	usedAfter, ok := processorTimeOf(s.server.cmd.Process.Pid)
+	readAfter, also := processorTimeOf(s.reader.cmd.Process.Pid)
+	if known && ok && also {
+		s.messages += r.Messages
+		s.used += usedAfter - used
+		s.read += readAfter - read
+	}
+	return r.Rate, nil
+}
+
+// each is the part of one message in a time, in microseconds.
+func (s *sockets) each(of time.Duration) float64 {
+	return microseconds(of) / float64(max(1, s.messages))
+}
+
 // socketServer starts a server of sockets and its readers.
-func (b *bench) socketServer(ctx context.Context, name string, message []byte, subscribe string, skip int) (func() (float64, error), []byte, func(), error) {
+func (b *bench) socketServer(ctx context.Context, name string, message []byte, subscribe string, skip int) (*sockets, []byte, error) {
 	var ready socketReady
 	server, err := b.child(ctx, name, socketConfig{b.sockets, message}, &ready)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	reader, err := b.child(ctx, "socket-reader", readerConfig{ready.URL, ready.Pace, b.sockets, subscribe, skip}, new(struct{}))
 	if err != nil {
 		server.stop()
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	return func() (rate float64, err error) {
-		err = server.call(b.round, &rate)
-		return rate, err
-	}, ready.Message, func() { reader.stop(); server.stop() }, nil
+	return &sockets{server: server, reader: reader, length: b.round}, ready.Message, nil
 }

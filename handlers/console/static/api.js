@@ -157,6 +157,9 @@ export async function watchLog() {
     report("server", "bad", error.code === "NO_ANSWER" ? "No answer" : "Server unreachable", `${error.message ?? error} What is shown may be out of date.`);
     return null;
   }
+  const away = Object.entries(state.log_away ?? {}).sort();
+  if (away.length) report("log-away", "bad", "Log away", away.map(([name, since]) => `This server has not heard from the log of ${name} since ${clock(since)}.`).join(" ") + " What is shown is as of then.");
+  else clear("log-away");
   positions = JSON.stringify(state.journals ?? {});
   if (stoppedAt !== null && stoppedAt !== "" && stoppedAt !== positions) logWorks();
   return state.journals ?? {};

@@ -5,56 +5,20 @@ import (
 	"bytes"
 	"flag"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/schemas/conform"
 )
 
-// A golden file is written once, for a new type or version. An old one never changes: that would change history.
 var update = flag.Bool("update", false, "write golden files that are missing")
 
-func schema(t *testing.T, file string) *jsonschema.Schema {
-	t.Helper()
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.AssertFormat()
-	s, err := c.Compile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func validate(t *testing.T, s *jsonschema.Schema, data []byte) error {
-	t.Helper()
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.Validate(v)
-}
-
-// golden returns the bytes of a golden file, which are those that are given if it is to be written.
-func golden(t *testing.T, name string, made []byte) []byte {
-	t.Helper()
-	path := filepath.Join("golden", name)
-	want, err := os.ReadFile(path)
-	if os.IsNotExist(err) && *update {
-		want = append(bytes.Clone(made), '\n')
-		err = os.WriteFile(path, want, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bytes.TrimSuffix(want, []byte("\n"))
-}
+func events() conform.Events { return conform.Events{Folder: ".", Update: *update} }
 
 // decided is what the rules make of one command of each type.
 type decided struct {
@@ -101,44 +65,10 @@ func TestEventsMatchSchemasAndGoldenFiles(t *testing.T) {
 	registry := identity.Rules().Registry()
 	seen := map[string]bool{}
 	for _, d := range decideAll(t) {
-		name := d.event.EventType()
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
-		made, err := json.Marshal(d.event)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := name + ".v1.json"
-		want := golden(t, file, made)
-		if !bytes.Equal(made, want) {
-			t.Errorf("%s: the rules now make\n%s, the golden file holds\n%s", file, made, want)
-		}
-		event, err := registry.Decode(name, d.event.EventVersion(), want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := json.Marshal(event)
-		if err != nil || !bytes.Equal(again, want) {
-			t.Errorf("%s: decoded and encoded again it is %s (%v)", file, again, err)
-		}
-		s := schema(t, name+".v1.schema.json")
-		if err := validate(t, s, want); err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
-		if err := validate(t, s, append(bytes.TrimSuffix(want, []byte("}")), `,"more":1}`...)); err == nil {
-			t.Errorf("%s: the schema allows an unknown member", file)
-		}
-		if err := validate(t, s, []byte("{}")); err == nil {
-			t.Errorf("%s: the schema requires nothing", file)
-		}
-		commands := schema(t, d.command+".command.schema.json")
-		if err := validate(t, commands, d.kept); err != nil {
-			t.Errorf("%s: %v", d.command, err)
-		}
-		if err := validate(t, commands, []byte(`{"password":"x"}`)); err == nil {
-			t.Errorf("%s: the schema allows an unknown member", d.command)
+		if name := d.event.EventType(); !seen[name] {
+			seen[name] = true
+			events().Event(t, registry, d.event)
+			events().Command(t, d.command, []string{string(d.kept)}, []string{`{"password":"x"}`})
 		}
 	}
 	for _, shape := range registry.Shapes() {
@@ -146,18 +76,8 @@ func TestEventsMatchSchemasAndGoldenFiles(t *testing.T) {
 			t.Errorf("%s has no schema and golden file in this test", shape.Type)
 		}
 	}
-	for _, pattern := range []string{"golden/*.json", "*.v1.schema.json"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range files {
-			name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(f), ".json"), ".schema")
-			if !seen[strings.TrimSuffix(name, ".v1")] {
-				t.Errorf("%s belongs to no event type", f)
-			}
-		}
-	}
+	events().NothingElse(t, "golden/*.v1.json", seen)
+	events().NothingElse(t, "*.v1.schema.json", seen)
 }
 
 // TestScopesAgree holds the schema's list of scopes against the rules'.

@@ -1,0 +1,230 @@
+package codec
+
+import (
+	"encoding"
+	"encoding/binary"
+	"math/bits"
+)
+
+// Reader reads what a Writer wrote. After the first deviation it has failed, and all that it returns is void.
+type Reader struct {
+	b      []byte
+	i      int
+	failed bool
+	words  *Words
+	moment moment
+}
+
+// moment is a time that was read, since the next one is often the same.
+type moment struct {
+	known bool
+	text  [27]byte
+	value int64
+}
+
+// NewReader returns a reader of b, which it does not keep.
+func NewReader(b []byte) Reader { return Reader{b: b} }
+
+// Reset has the reader begin anew, with b. Strings that it has seen of late are found in words, if there are any.
+func (r *Reader) Reset(b []byte, words *Words) { r.b, r.i, r.failed, r.words = b, 0, false, words }
+
+// Done reports whether everything was read, to the end.
+func (r *Reader) Done() bool { return !r.failed && r.i == len(r.b) }
+
+// Failed reports whether there was a deviation.
+func (r *Reader) Failed() bool { return r.failed }
+
+// Fail says that there is one.
+func (r *Reader) Fail() { r.failed = true }
+
+// Raw reads what must come next.
+func (r *Reader) Raw(s string) {
+	if !r.Try(s) {
+		r.failed = true
+	}
+}
+
+// Try reads s if it comes next, and reports whether it did.
+func (r *Reader) Try(s string) bool {
+	if r.failed || len(r.b)-r.i < len(s) || string(r.b[r.i:r.i+len(s)]) != s {
+		return false
+	}
+	r.i += len(s)
+	return true
+}
+
+// Quoted reads a string in which nothing is escaped, in ASCII. It returns a part of what is read.
+func (r *Reader) Quoted() []byte {
+	b, start := r.b, r.i+1
+	if r.failed || start > len(b) || b[start-1] != '"' {
+		r.failed = true
+		return nil
+	}
+	i := start
+	for ; i+8 <= len(b); i += 8 {
+		if stops := stops(binary.LittleEndian.Uint64(b[i:])); stops != 0 {
+			i += bits.TrailingZeros64(stops) / 8
+			break
+		}
+	}
+	for ; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			r.i = i + 1
+			return b[start:i]
+		case c < ' ' || c >= 0x7f || c == '\\':
+			r.failed = true
+			return nil
+		}
+	}
+	r.failed = true
+	return nil
+}
+
+// stops marks the bytes of a word that are no plain part of a string, with their highest bit. Up to the first of them,
+// that is: what lies above it may be marked for nothing.
+func stops(w uint64) uint64 {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := w^'"'*ones, w^'\\'*ones
+	return ((quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w | w | (w + ones)) & highs
+}
+
+// Fixed reads a string of n bytes, whatever they are: it is for the caller to refuse those that would be escaped.
+func (r *Reader) Fixed(n int) []byte {
+	end := r.i + n + 1
+	if r.failed || end >= len(r.b) || r.b[r.i] != '"' || r.b[end] != '"' {
+		r.failed = true
+		return nil
+	}
+	text := r.b[r.i+1 : end]
+	r.i = end + 1
+	return text
+}
+
+// String reads a string.
+func (r *Reader) String() string { return r.words.of(r.Quoted()) }
+
+// Bool reads a boolean.
+func (r *Reader) Bool() bool {
+	if r.Try("true") {
+		return true
+	}
+	r.Raw("false")
+	return false
+}
+
+// maxDigits is how many digits fit an int64, whatever they are.
+const maxDigits = 18
+
+// Int reads an integer from 0 on, of no more than 18 digits.
+func (r *Reader) Int() int64 {
+	var n int64
+	b, i := r.b, r.i
+	if r.failed {
+		return 0
+	}
+	for ; i < len(b) && b[i]-'0' <= 9; i++ {
+		n = n*10 + int64(b[i]-'0')
+	}
+	if length := i - r.i; length == 0 || length > maxDigits || length > 1 && b[r.i] == '0' {
+		r.failed = true
+		return 0
+	}
+	r.i = i
+	return n
+}
+
+// Number reads a decimal number in quotes, coef × 10^-scale, without superfluous zeros before the point, with no more
+// than 18 digits, and not minus zero.
+func (r *Reader) Number() (coef int64, scale int) {
+	b, i := r.b, r.i+1
+	if r.failed || i >= len(b) || b[i-1] != '"' {
+		r.failed = true
+		return 0, 0
+	}
+	negative := b[i] == '-'
+	if negative {
+		i++
+	}
+	start, point := i, 0
+	for ; i < len(b); i++ {
+		if c := b[i] - '0'; c <= 9 {
+			coef = coef*10 + int64(c)
+		} else if b[i] == '.' && point == 0 {
+			point = i
+		} else {
+			break
+		}
+	}
+	whole, digits := i-start, i-start
+	if point != 0 {
+		whole, scale, digits = point-start, i-point-1, digits-1
+		if scale == 0 {
+			whole = 0
+		}
+	}
+	if i == len(b) || b[i] != '"' || whole == 0 || digits > maxDigits || whole > 1 && b[start] == '0' || negative && coef == 0 {
+		r.failed = true
+		return 0, 0
+	}
+	if negative {
+		coef = -coef
+	}
+	r.i = i + 1
+	return coef, scale
+}
+
+// Moment reads a text of 27 bytes, with the function that reads such a text unless it is the same as the last one.
+func (r *Reader) Moment(read func([]byte) (int64, bool)) int64 {
+	b := r.Fixed(len(r.moment.text))
+	if r.failed || r.moment.known && string(b) == string(r.moment.text[:]) {
+		return r.moment.value
+	}
+	v, ok := read(b)
+	if !ok {
+		r.failed = true
+		return 0
+	}
+	copy(r.moment.text[:], b)
+	r.moment.known, r.moment.value = true, v
+	return v
+}
+
+// ReadText reads a value that reads itself.
+func ReadText[T any, P interface {
+	*T
+	encoding.TextUnmarshaler
+}](r *Reader, to P) {
+	if text := r.Quoted(); !r.failed && to.UnmarshalText(text) != nil {
+		r.failed = true
+	}
+}
+
+// Hex reads lower-case hex digits, two for each byte of to, and reports whether that is what they are.
+func Hex(to, digits []byte) bool {
+	if len(digits) != 2*len(to) {
+		return false
+	}
+	bad := byte(0)
+	for i := range to {
+		high, low := nibbles[digits[2*i]], nibbles[digits[2*i+1]]
+		bad |= high | low
+		to[i] = high<<4 | low
+	}
+	return bad <= 15
+}
+
+// nibbles holds the value of each lower-case hex digit, and of everything else more than 15.
+var nibbles = func() (table [256]byte) {
+	for c := range table {
+		switch {
+		case '0' <= c && c <= '9':
+			table[c] = byte(c - '0')
+		case 'a' <= c && c <= 'f':
+			table[c] = byte(c - 'a' + 10)
+		default:
+			table[c] = 0xff
+		}
+	}
+	return table
+}()

@@ -1,0 +1,30 @@
+package codec
+
+import "hash/maphash"
+
+// Words are the strings that were read of late: symbols, codes of customers and the like come again and again, and need
+// not be made anew each time. A new one takes the place of another. The zero Words is empty; it is for one goroutine.
+type Words struct {
+	table []string
+	seed  maphash.Seed
+}
+
+const (
+	wordsKept = 2048
+	wordLimit = 64 // bytes; what is longer does not come again
+)
+
+// of returns b as a string.
+func (w *Words) of(b []byte) string {
+	if w == nil || len(b) > wordLimit || len(b) == 0 {
+		return string(b)
+	}
+	if w.table == nil {
+		w.table, w.seed = make([]string, wordsKept), maphash.MakeSeed()
+	}
+	place := &w.table[maphash.Bytes(w.seed, b)%wordsKept]
+	if *place != string(b) {
+		*place = string(b)
+	}
+	return *place
+}

@@ -1,0 +1,115 @@
+package identity
+
+import (
+	"fmt"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/pack"
+)
+
+// codecVersion is the number of the form that this file writes and reads. It is raised with every change of it, and of
+// what a State holds: TestTheFormIsThatOfItsVersion says when.
+const codecVersion = 1
+
+// Codec writes and reads states of the identity journal. What is sealed in a state is written as it is: sealed.
+func Codec() decide.Codec { return stateCodec{} }
+
+type stateCodec struct{}
+
+// Version implements decide.Codec.
+func (stateCodec) Version() int { return codecVersion }
+
+// userSize is about how many bytes a user takes, or a key.
+const userSize = 300
+
+// Size implements decide.Codec.
+func (stateCodec) Size(state decide.State) int {
+	s := state.(*State)
+	return (len(s.brokers)+len(s.users)+len(s.keys))*userSize + s.memory.Size()
+}
+
+// Append implements decide.Codec.
+func (stateCodec) Append(b []byte, state decide.State) []byte {
+	s, w := state.(*State), &pack.Writer{Bytes: b}
+	w.Len(len(s.brokerOrder))
+	for _, k := range s.Brokers() {
+		w.Word(k.Broker)
+		w.String(k.Name)
+		w.Int(int64(k.Created))
+	}
+	w.Len(len(s.userOrder))
+	for _, u := range s.Users() {
+		w.String(u.Username)
+		w.Word(u.Broker)
+		w.String(u.CustomerCode)
+		w.Bool(u.Scopes != nil)
+		w.Len(len(u.Scopes))
+		for _, scope := range u.Scopes {
+			w.Word(scope)
+		}
+		w.Bool(u.IsActive)
+		w.Bool(u.IsVerified)
+		w.Bool(u.RateLimit != nil)
+		if l := u.RateLimit; l != nil {
+			w.Int(l.PerSecond)
+			w.Int(l.Burst)
+		}
+		w.String(string(u.PasswordHash))
+		w.Int(int64(u.Created))
+		w.Int(int64(u.Updated))
+	}
+	w.Len(len(s.keys))
+	for _, k := range s.keys {
+		w.String(k.KID)
+		w.String(string(k.Public))
+		w.String(string(k.Private))
+		w.Int(int64(k.Created))
+		w.Int(int64(k.Retired))
+	}
+	s.memory.Pack(w)
+	return w.Bytes
+}
+
+// Read implements decide.Codec.
+func (stateCodec) Read(b []byte) (decide.State, error) {
+	s, r := NewState(), pack.NewReader(b)
+	for range r.Len(3) {
+		k := &Broker{Broker: r.Word(), Name: r.String(), Created: decide.Time(r.Int())}
+		s.brokerOrder = append(s.brokerOrder, k.Broker)
+		s.brokers[k.Broker] = k
+	}
+	for range r.Len(11) {
+		u := readUser(r)
+		s.userOrder = append(s.userOrder, u.Username)
+		s.users[u.Username] = u
+	}
+	for range r.Len(5) {
+		s.keys = append(s.keys, &SigningKey{KID: r.String(), Public: []byte(r.String()), Private: Sealed(r.String()),
+			Created: decide.Time(r.Int()), Retired: decide.Time(r.Int())})
+	}
+	s.memory.Unpack(r)
+	if len(s.brokers) != len(s.brokerOrder) || len(s.users) != len(s.userOrder) {
+		r.Fail(pack.ErrForm)
+	}
+	if err := r.Done(); err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+	return s, nil
+}
+
+func readUser(r *pack.Reader) *User {
+	u := &User{Username: r.String(), Broker: r.Word(), CustomerCode: r.String()}
+	some, n := r.Bool(), r.Len(1)
+	if some {
+		u.Scopes = make([]string, 0, n)
+	}
+	for range n {
+		u.Scopes = append(u.Scopes, r.Word())
+	}
+	u.IsActive, u.IsVerified = r.Bool(), r.Bool()
+	if r.Bool() {
+		u.RateLimit = &RateLimit{PerSecond: r.Int(), Burst: r.Int()}
+	}
+	u.PasswordHash, u.Created, u.Updated = Sealed(r.String()), decide.Time(r.Int()), decide.Time(r.Int())
+	return u
+}

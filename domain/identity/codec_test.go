@@ -1,0 +1,130 @@
+package identity_test
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/pack/packtest"
+)
+
+// reread saves a state and reads it back.
+func reread(t interface{ Fatalf(string, ...any) }, s *identity.State) *identity.State {
+	saved := identity.Codec().Append(nil, s)
+	read, err := identity.Codec().Read(saved)
+	if err != nil {
+		t.Fatalf("reading what was saved: %v", err)
+	}
+	if again := identity.Codec().Append(nil, read); !bytes.Equal(again, saved) {
+		t.Fatalf("what was read back is saved as other bytes:\n%x\n%x", saved, again)
+	}
+	return read.(*identity.State)
+}
+
+// TestSavedStatesGoOn saves states amid random commands, and has what was read back decide the same commands.
+func TestSavedStatesGoOn(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		l, twin := seeded(t), seeded(t)
+		names := rapid.SampledFrom([]string{"operator", "broker-a", "u1", "u2"})
+		codes := rapid.SampledFrom([]string{"venue", "alpha", "b1"})
+		kids := rapid.SampledFrom([]string{"k1", "k2", "k3"})
+		for range rapid.IntRange(1, 40).Draw(r, "commands") {
+			if rapid.IntRange(0, 3).Draw(r, "save") == 0 {
+				twin.state = reread(r, l.state)
+			}
+			l.now += decide.Time(rapid.Int64Range(0, int64(10*decide.Hour)).Draw(r, "passes"))
+			twin.now = l.now
+			key := rapid.SampledFrom([]string{"", "x", "y"}).Draw(r, "key")
+			kind, ask := randomAsk(r, names.Draw(r, "user"), codes.Draw(r, "broker"), kids.Draw(r, "kid"))
+			if a, b := l.do(system, kind, key, ask), twin.do(system, kind, key, ask); a != b {
+				r.Fatalf("%s: %s, and by the state that was saved %s", kind, a, b)
+			}
+			if !reflect.DeepEqual(l.records, twin.records) {
+				r.Fatalf("the records differ after %s", kind)
+			}
+		}
+		if a, b := identity.Codec().Append(nil, l.state), identity.Codec().Append(nil, twin.state); !bytes.Equal(a, b) {
+			r.Fatalf("the states differ:\n%x\n%x", a, b)
+		}
+	})
+}
+
+func randomAsk(r *rapid.T, name, code, kid string) (kind string, ask any) {
+	switch rapid.IntRange(0, 4).Draw(r, "command") {
+	case 0:
+		return identity.CommandRegisterBroker, &identity.RegisterBroker{Broker: code, Name: "n"}
+	case 1:
+		u := user(name, code, "read", "trade")
+		if rapid.Bool().Draw(r, "limited") {
+			u.RateLimit, u.CustomerCode = &identity.RateLimit{PerSecond: 5, Burst: 6}, "c1"
+		}
+		return identity.CommandRegisterUser, u
+	case 2:
+		active := rapid.Bool().Draw(r, "active")
+		return identity.CommandChangeUser, &identity.ChangeUser{Username: name, IsActive: &active, Scopes: []string{"read"}}
+	case 3:
+		return identity.CommandAddSigningKey, &identity.AddSigningKey{KID: kid, Public: bytes.Repeat([]byte{7}, 32), Private: identity.Sealed("ciphertext")}
+	}
+	return identity.CommandRetireSigningKey, &identity.RetireSigningKey{KID: kid}
+}
+
+// golden is a state with something of everything in it.
+func golden(t testing.TB) *identity.State {
+	l := seeded(t)
+	u := user("limited", "alpha", identity.ScopeRead)
+	u.RateLimit, u.CustomerCode = &identity.RateLimit{PerSecond: 5, Burst: 10}, "c1"
+	l.now += decide.Hour
+	no := false
+	l.do(operator, identity.CommandRegisterUser, "a", u)
+	l.do(operator, identity.CommandChangeUser, "b", &identity.ChangeUser{Username: "limited", IsActive: &no})
+	l.do(operator, identity.CommandAddSigningKey, "", key("k2"))
+	l.do(operator, identity.CommandRetireSigningKey, "", &identity.RetireSigningKey{KID: "k1"})
+	return l.state
+}
+
+// TestTheFormIsThatOfItsVersion fails when what is saved, or what there is to be saved, is no longer what the codec's
+// version stands for.
+func TestTheFormIsThatOfItsVersion(t *testing.T) {
+	version := identity.Codec().Version()
+	packtest.Held(t, version, "state", identity.Codec().Append(nil, golden(t)))
+	packtest.Held(t, version, "shape", packtest.Shape(reflect.TypeFor[identity.State]()))
+}
+
+func TestNothingSealedIsOpened(t *testing.T) {
+	saved := identity.Codec().Append(nil, golden(t))
+	if n := bytes.Count(saved, []byte("ciphertext")); n != 5 {
+		t.Errorf("%d ciphertexts of three users and two keys", n)
+	}
+}
+
+func TestDamagedStates(t *testing.T) {
+	saved := identity.Codec().Append(nil, golden(t))
+	for n := range saved {
+		if _, err := identity.Codec().Read(saved[:n]); err == nil {
+			t.Fatalf("cut off after %d of %d bytes it is read", n, len(saved))
+		}
+		for _, bit := range []byte{1, 0x80, 0xff} {
+			damaged := bytes.Clone(saved)
+			damaged[n] ^= bit
+			if s, err := identity.Codec().Read(damaged); err == nil {
+				reread(t, s.(*identity.State))
+			}
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(identity.Codec().Append(nil, identity.NewState()))
+	f.Add(identity.Codec().Append(nil, golden(f)))
+	f.Fuzz(func(t *testing.T, saved []byte) {
+		if s, err := identity.Codec().Read(saved); err == nil {
+			if again, err := identity.Codec().Read(identity.Codec().Append(nil, s)); err != nil || again == nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,427 @@
+package trading
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/pack"
+)
+
+// Read implements decide.Codec.
+//
+// Numbers, lengths and references between parts are checked as they are read. What is left, an instrument that can't be
+// counted or a level without a price, the packages that it belongs to tell of by a panic: also that is an error here,
+// since whoever has a snapshot that can't be read does without it.
+func (stateCodec) Read(b []byte) (_ decide.State, err error) {
+	v := &loader{State: NewState(), Reader: pack.NewReader(b)}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("trading: the saved state contradicts itself: %v", p)
+		}
+	}()
+	if v.rules = v.Small(); v.rules > rulesSupported {
+		return nil, fmt.Errorf("trading: the saved state follows rules %d, of which this build knows %d", v.rules, rulesSupported)
+	}
+	v.time = decide.Time(v.Int())
+	v.due.arrived = v.Int()
+	v.loadInstruments()
+	v.loadAccounts()
+	v.loadOrders()
+	v.loadLists()
+	v.loadDue()
+	v.loadRest()
+	if err := v.Done(); err != nil {
+		return nil, fmt.Errorf("trading: %w", err)
+	}
+	v.due.order()
+	return v.State, nil
+}
+
+var errContradiction = errors.New("the saved state contradicts itself")
+
+// loader is one reading of a state.
+type loader struct {
+	*State
+	*pack.Reader
+	holdings []*holding
+	byNumber []*resting // from 1
+	created  decide.Time
+}
+
+func (v *loader) when() decide.Time  { return decide.Time(v.Int()) }
+func (v *loader) money() fixed.Money { return fixed.Money(v.Int()) }
+
+func (v *loader) decimal() fixed.Decimal {
+	d := fixed.Decimal{Coef: v.Int(), Scale: v.Byte()}
+	if d.Scale > fixed.MaxDigits {
+		v.Fail(errContradiction)
+		return fixed.Decimal{}
+	}
+	return d
+}
+
+func (v *loader) loadInstruments() {
+	for range v.Len(30) {
+		parameters := v.instrument()
+		if v.Err() != nil {
+			return
+		}
+		i := &instrument{contract: market.NewContract(parameters), index: len(v.listing)}
+		i.mark, i.indexPrice, i.indexTime = v.Int(), v.Int(), v.when()
+		i.last, i.openInterest, i.clearing = v.Int(), v.Int(), v.money()
+		if v.instruments[parameters.Symbol] != nil {
+			v.Fail(errContradiction)
+		}
+		v.instruments[parameters.Symbol] = i
+		v.listing = append(v.listing, i)
+	}
+}
+
+func (v *loader) instrument() market.Instrument {
+	i := market.Instrument{Symbol: v.Word(), Underlying: v.Word(), QuoteCurrency: v.Word(), SettlementCurrency: v.Word(), Status: market.Status(v.Word())}
+	for _, d := range instrumentDecimals(&i) {
+		*d = v.decimal()
+	}
+	i.MaxLeverage, i.FundingIntervalSeconds, i.IndexStaleSeconds = v.Small(), v.Small(), v.Small()
+	for range v.Len(5) {
+		i.Tiers = append(i.Tiers, market.Tier{UpTo: v.money(), InitMarginReq: v.decimal(), MaintMarginReq: v.decimal()})
+	}
+	return i
+}
+
+func (v *loader) loadAccounts() {
+	n := v.Len(20)
+	v.accounts, v.registered = make(map[string]*account, n), make([]*account, 0, n)
+	for range n {
+		a := &account{code: v.String(), broker: v.Word(), name: v.String(), created: v.when()}
+		a.updated = a.created + v.when()
+		a.balance, a.pending = v.money(), v.money()
+		margins := MarginProfileSet{Leverage: v.Small(), InitialMargin: v.decimal(), MaintenanceMargin: v.decimal()}
+		if v.Err() != nil {
+			return
+		}
+		a.setMargins(&margins)
+		a.deadManSeconds = v.Small()
+		if a.deadMan = v.loadEntry(); a.deadMan != nil {
+			a.deadMan.kind, a.deadMan.account = dueCancelAllAfter, a
+			v.due.heap = append(v.due.heap, a.deadMan)
+		}
+		for range v.Len(9) {
+			v.loadHolding(a)
+		}
+		transfers := v.Len(3)
+		a.transfers = make(map[string]transfer, transfers)
+		for range transfers {
+			name := v.String()
+			a.transfers[name] = transfer{v.String(), v.Int()}
+		}
+		for range v.Len(4) {
+			a.references.saved(v.loadReference(v.String()))
+		}
+		if v.accounts[a.code] != nil {
+			v.Fail(errContradiction)
+		}
+		v.accounts[a.code] = a
+		v.registered = append(v.registered, a)
+	}
+}
+
+// loadEntry reads where due work stands on the list.
+func (v *loader) loadEntry() *dueEntry {
+	if !v.Bool() {
+		return nil
+	}
+	return &dueEntry{time: v.when(), arrival: v.Int()}
+}
+
+func (v *loader) loadHolding(a *account) {
+	n := v.Index(len(v.listing))
+	if v.Err() != nil || len(a.holdings) > 0 && a.holdings[len(a.holdings)-1].instrument.index >= n {
+		v.Fail(errContradiction)
+		return
+	}
+	h := &holding{account: a, instrument: v.listing[n], size: v.Int(), cost: v.money(), bids: v.money(), asks: v.money(),
+		leverage: v.Small(), ownFees: v.Bool(), maker: v.Int(), taker: v.Int(), updated: v.when()}
+	a.holdings = append(a.holdings, h)
+	v.holdings = append(v.holdings, h)
+}
+
+func (v *loader) loadReference(name string) *reference {
+	return &reference{name: name, fingerprint: v.String(), sequence: v.Int(), time: v.when()}
+}
+
+// saved takes over a name that is remembered of a final order, after all that were final before.
+func (r *references) saved(ref *reference) {
+	ref.final = true
+	r.hold(ref)
+	ref.prev = r.newest
+	if r.newest == nil {
+		r.oldest = ref
+	} else {
+		r.newest.next = ref
+	}
+	r.newest = ref
+	r.final++
+}
+
+// hold makes a name findable.
+func (r *references) hold(ref *reference) {
+	if r.names == nil {
+		r.names = make(map[string]*reference)
+	}
+	r.names[ref.name] = ref
+}
+
+func (v *loader) loadOrders() {
+	v.byNumber = make([]*resting, 1, v.Len(24)+1)
+	for _, i := range v.listing {
+		for _, side := range [...]book.Side{book.Bid, book.Ask} {
+			price := int64(0)
+			for n := v.Len(24); n > 0; n = v.Len(24) {
+				price += v.Int()
+				for range n {
+					if o := v.loadOrder(side, price); o != nil {
+						v.place(i, o)
+					}
+				}
+			}
+		}
+	}
+	for v.Bool() {
+		side := v.Byte()
+		if side > byte(book.Ask) {
+			v.Fail(errContradiction)
+		}
+		v.loadOrder(book.Side(side), v.Int())
+	}
+}
+
+// place puts an order into the book that it was written with.
+func (v *loader) place(i *instrument, o *resting) {
+	if o.Value.holding.instrument != i {
+		v.Fail(errContradiction)
+		return
+	}
+	i.book.Add(o)
+}
+
+// loadOrder reads a live order and makes it findable by its code. It returns nil if the reader fails.
+func (v *loader) loadOrder(side book.Side, price int64) *resting {
+	var code decide.ID
+	v.Raw(code[:])
+	flags, n := v.Byte(), v.Index(len(v.holdings))
+	if v.Err() != nil {
+		return nil
+	}
+	o := v.orders.New(code)
+	o.Side, o.Price, o.Remaining = side, price, v.Int()
+	l := &o.Value
+	l.holding = v.holdings[n]
+	l.amount = o.Remaining + v.Int()
+	l.kind, l.tif = order.Type(v.Word()), order.TimeInForce(v.Word())
+	v.created += v.when()
+	l.created, l.updated = v.created, v.created
+	l.postOnly, l.reduceOnly = flags&savedPostOnly != 0, flags&savedReduceOnly != 0
+	if flags&savedCash != 0 {
+		l.cash = v.money()
+	}
+	if flags&savedQuote != 0 {
+		l.filledQuote = v.money()
+	}
+	if flags&savedUpdated != 0 {
+		l.updated += v.when()
+	}
+	if flags&savedDue != 0 {
+		l.due = &dueEntry{time: l.created + v.when(), kind: dueExpiry, arrival: v.Int(), order: o}
+		v.due.heap = append(v.due.heap, l.due)
+	}
+	if flags&savedReference != 0 {
+		l.reference = v.String()
+	}
+	if flags&savedRemembered != 0 {
+		l.holding.account.references.hold(v.loadReference(l.reference))
+	}
+	v.byNumber = append(v.byNumber, o)
+	return o
+}
+
+// number reads which order it is, by its distance from another. It returns nil if there is none.
+func (v *loader) number(last *int64) *resting {
+	*last += v.Int()
+	if *last < 1 || *last >= int64(len(v.byNumber)) {
+		v.Fail(errContradiction)
+		return nil
+	}
+	return v.byNumber[*last]
+}
+
+func (v *loader) loadLists() {
+	listed := 0
+	for _, a := range v.registered {
+		last := int64(0)
+		for range v.Len(1) {
+			o := v.number(&last)
+			if o == nil || o.Value.holding.account != a || o.Value.prev != nil || o == a.first {
+				v.Fail(errContradiction)
+				return
+			}
+			a.append(o)
+			listed++
+		}
+		for _, h := range a.holdings {
+			last = 0
+			for range v.Len(1) {
+				o := v.number(&last)
+				if o == nil || o.Value.holding != h {
+					v.Fail(errContradiction)
+					return
+				}
+				h.reduceOnly = append(h.reduceOnly, o)
+			}
+		}
+		for range v.Len(4) {
+			a.references.hold(v.loadReference(v.String()))
+		}
+	}
+	if listed != v.orders.Len() {
+		v.Fail(errContradiction)
+	}
+}
+
+// append puts a live order behind those of the account that came before it.
+func (a *account) append(o *resting) {
+	o.Value.prev = a.last
+	if a.last == nil {
+		a.first = o
+	} else {
+		a.last.Value.next = o
+	}
+	a.last = o
+	a.liveOrders++
+}
+
+func (v *loader) loadDue() {
+	for range v.Len(2) {
+		var e *dueEntry
+		switch kind := dueKind(v.Byte()); kind {
+		case dueCancelAllAfter:
+			if n := v.Index(len(v.registered)); v.Err() == nil {
+				e = v.registered[n].deadMan
+			}
+		case dueExpiry:
+			if o := v.number(new(int64)); o != nil {
+				e = o.Value.due
+			}
+		case dueSweep:
+			w := v.loadSweep()
+			e = &dueEntry{kind: dueSweep, sweep: w, time: w.started}
+		}
+		if e == nil || e.place < 0 {
+			v.Fail(errContradiction)
+			return
+		}
+		e.place = -1
+		v.aside = append(v.aside, e)
+	}
+	if v.Bool() {
+		v.running = v.loadSweep()
+	}
+}
+
+// order makes the list one again of the entries that were read in whatever order.
+func (l *dueList) order() {
+	heap := l.heap[:0]
+	for _, e := range l.heap {
+		if e.place >= 0 { // else it was set aside
+			e.place = len(heap)
+			heap = append(heap, e)
+		}
+	}
+	clear(l.heap[len(heap):])
+	l.heap = heap
+	for i := len(heap)/2 - 1; i >= 0; i-- {
+		l.down(i)
+	}
+}
+
+func (v *loader) loadSweep() *sweep {
+	w := &sweep{kind: SweepKind(v.Word())}
+	w.command.Unpack(v.Reader)
+	w.started = v.when()
+	w.account = v.account()
+	if n := v.Index(len(v.listing) + 1); n > 0 {
+		w.symbol = v.listing[n-1]
+	}
+	w.reason, w.canceled = order.Reason(v.Word()), v.Small()
+	v.Raw(w.order[:])
+	w.bound, w.protected = v.Int(), v.Bool()
+	switch {
+	case w.kind == SweepOrder && w.symbol != nil && w.account != nil:
+	case w.kind == SweepMassCancel && w.account != nil, w.kind == SweepWithdrawal && w.symbol != nil:
+	default:
+		v.Fail(errContradiction)
+	}
+	return w
+}
+
+// account reads which account it is; nil for none.
+func (v *loader) account() *account {
+	if n := v.Index(len(v.registered) + 1); n > 0 {
+		return v.registered[n-1]
+	}
+	return nil
+}
+
+func (v *loader) loadRest() {
+	n := v.Len(17)
+	v.recent.next = v.Index(max(n, 1))
+	if n > recentOrders {
+		v.Fail(errContradiction)
+		return
+	}
+	if n > 0 {
+		v.recent.ring = make([]finalOrder, n)
+	}
+	for i := range v.recent.ring {
+		o := &v.recent.ring[i]
+		v.Raw(o.code[:])
+		if o.owner = v.account(); o.owner == nil {
+			v.Fail(errContradiction)
+			return
+		}
+		v.recent.codes.Put(o.code, uint32(i+1))
+	}
+	for range v.Len(27) {
+		n := v.Index(len(v.registered))
+		t := v.transaction()
+		if v.Err() != nil {
+			return
+		}
+		v.withdrawals[t.Code] = &withdrawal{t, v.registered[n]}
+	}
+	for range v.Len(2) {
+		name := ledger.Account(v.Word())
+		v.venue[name] = v.money()
+	}
+	v.memory.Unpack(v.Reader)
+	for range v.Len(3) {
+		name := v.Word()
+		v.sources[name] = applied{v.Int(), v.Int()}
+	}
+}
+
+func (v *loader) transaction() ledger.Transaction {
+	t := ledger.Transaction{}
+	v.Raw(t.Code[:])
+	t.CustomerCode, t.Broker, t.Type = v.Word(), v.Word(), ledger.Type(v.Word())
+	t.Currency, t.Status = v.Word(), ledger.Status(v.Word())
+	t.Amount, t.Balance, t.ReferenceID, t.Created = v.money(), v.money(), v.String(), v.when()
+	t.Updated = t.Created + v.when()
+	return t
+}

@@ -1,0 +1,414 @@
+package trading
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/pack"
+)
+
+// codecVersion is the number of the form that this file writes and load.go reads. It is raised with every change of
+// either, and of what a State holds or means: TestTheFormIsThatOfItsVersion says when. A snapshot of another version is
+// not read, but made anew from the log, so there is nothing to migrate.
+const codecVersion = 1
+
+// Codec writes and reads states of the trading journal.
+func Codec() decide.Codec { return stateCodec{} }
+
+type stateCodec struct{}
+
+// Version implements decide.Codec.
+func (stateCodec) Version() int { return codecVersion }
+
+// About how many bytes some things take.
+const (
+	orderSize    = 36
+	nameSize     = 50 // of a reference
+	accountSize  = 150
+	transferSize = 120
+)
+
+// Size implements decide.Codec.
+func (stateCodec) Size(of decide.State) int {
+	s := of.(*State)
+	size := 4096 + s.orders.Len()*orderSize + len(s.recent.ring)*18 + len(s.withdrawals)*transferSize + s.memory.Size()
+	for _, a := range s.registered {
+		size += accountSize + len(a.references.names)*nameSize + len(a.transfers)*transferSize
+	}
+	return size
+}
+
+// Append implements decide.Codec.
+//
+// The form, in this order: the instruments, the accounts with their holdings, every order in the order of its priority
+// in the books, then what else refers to orders by their numbers in that order (the orders of each account in order of
+// arrival, reduce-only orders, due work), then the rest. So reading it builds the books from front to back, and looks
+// nothing up by code.
+func (c stateCodec) Append(b []byte, s decide.State) []byte {
+	v := &saver{State: s.(*State), Writer: pack.Writer{Bytes: slices.Grow(b, c.Size(s))}}
+	v.Int(int64(v.rules))
+	v.Int(int64(v.time))
+	v.Int(v.due.arrived)
+	v.saveInstruments()
+	v.saveAccounts()
+	v.saveOrders()
+	v.saveLists()
+	v.saveDue()
+	v.saveRest()
+	return v.Bytes
+}
+
+// saver is one writing of a state.
+type saver struct {
+	*State
+	pack.Writer
+	accountNumbers map[*account]int
+	holdingNumbers map[*holding]uint64
+	orderNumbers   []uint32 // by book.Order.Number: the order's place among those written, from 1
+	orders         uint32
+	created        decide.Time // of the last order
+}
+
+func (v *saver) saveInstruments() {
+	v.Len(len(v.listing))
+	for _, i := range v.listing {
+		packInstrument(&v.Writer, &i.contract.Instrument)
+		v.Int(i.mark)
+		v.Int(i.indexPrice)
+		v.Int(int64(i.indexTime))
+		v.Int(i.last)
+		v.Int(i.openInterest)
+		v.Int(int64(i.clearing))
+	}
+}
+
+func packInstrument(w *pack.Writer, i *market.Instrument) {
+	for _, text := range [...]string{i.Symbol, i.Underlying, i.QuoteCurrency, i.SettlementCurrency, string(i.Status)} {
+		w.Word(text)
+	}
+	for _, d := range instrumentDecimals(i) {
+		packDecimal(w, *d)
+	}
+	for _, n := range [...]int{i.MaxLeverage, i.FundingIntervalSeconds, i.IndexStaleSeconds} {
+		w.Int(int64(n))
+	}
+	w.Len(len(i.Tiers))
+	for _, t := range i.Tiers {
+		w.Int(int64(t.UpTo))
+		packDecimal(w, t.InitMarginReq)
+		packDecimal(w, t.MaintMarginReq)
+	}
+}
+
+// instrumentDecimals lists the decimals among an instrument's parameters.
+func instrumentDecimals(i *market.Instrument) [11]*fixed.Decimal {
+	return [...]*fixed.Decimal{&i.PriceTick, &i.AmountStep, &i.MinAmount, &i.MaxAmount, &i.ContractSize, &i.InitMarginReq,
+		&i.MaintMarginReq, &i.PriceBand, &i.LimitBand, &i.MakerFee, &i.TakerFee}
+}
+
+func packDecimal(w *pack.Writer, d fixed.Decimal) {
+	w.Int(d.Coef)
+	w.Byte(d.Scale)
+}
+
+func (v *saver) saveAccounts() {
+	v.accountNumbers = make(map[*account]int, len(v.registered))
+	v.holdingNumbers = make(map[*holding]uint64, 2*len(v.registered))
+	v.Len(len(v.registered))
+	for n, a := range v.registered {
+		v.accountNumbers[a] = n
+		v.String(a.code)
+		v.Word(a.broker)
+		v.String(a.name)
+		v.Int(int64(a.created))
+		v.Int(int64(a.updated - a.created))
+		v.Int(int64(a.balance))
+		v.Int(int64(a.pending))
+		v.Int(int64(a.leverage))
+		packDecimal(&v.Writer, a.initialMargin)
+		packDecimal(&v.Writer, a.maintenanceMargin)
+		v.Int(int64(a.deadManSeconds))
+		v.saveEntry(a.deadMan)
+		v.Len(len(a.holdings))
+		for _, h := range a.holdings {
+			v.holdingNumbers[h] = uint64(len(v.holdingNumbers))
+			v.saveHolding(h)
+		}
+		v.Len(len(a.transfers))
+		for _, name := range slices.Sorted(maps.Keys(a.transfers)) {
+			v.String(name)
+			v.String(a.transfers[name].fingerprint)
+			v.Int(a.transfers[name].sequence)
+		}
+		v.Len(a.references.final)
+		for r := a.references.oldest; r != nil; r = r.next {
+			v.String(r.name)
+			v.saveReference(r)
+		}
+	}
+}
+
+// saveEntry writes where due work stands on the list, or would.
+func (v *saver) saveEntry(e *dueEntry) {
+	v.Bool(e != nil)
+	if e != nil {
+		v.Int(int64(e.time))
+		v.Int(e.arrival)
+	}
+}
+
+func (v *saver) saveHolding(h *holding) {
+	v.Len(h.instrument.index)
+	v.Int(h.size)
+	v.Int(int64(h.cost))
+	v.Int(int64(h.bids))
+	v.Int(int64(h.asks))
+	v.Int(int64(h.leverage))
+	v.Bool(h.ownFees)
+	v.Int(h.maker)
+	v.Int(h.taker)
+	v.Int(int64(h.updated))
+}
+
+func (v *saver) saveReference(r *reference) {
+	v.String(r.fingerprint)
+	v.Int(r.sequence)
+	v.Int(int64(r.time))
+}
+
+// saveOrders writes what rests in the books, and then the live orders that do not rest: those that sweeps are about.
+func (v *saver) saveOrders() {
+	v.orderNumbers = make([]uint32, v.State.orders.Numbers()+1)
+	v.Len(v.State.orders.Len())
+	for _, i := range v.listing {
+		for _, side := range [...]book.Side{book.Bid, book.Ask} {
+			price := int64(0)
+			for l := i.book.Best(side); l != nil; l = l.Worse() {
+				v.Len(l.Orders)
+				v.Int(l.Price - price)
+				price = l.Price
+				for o := l.Front(); o != nil; o = o.Next() {
+					v.saveOrder(o)
+				}
+			}
+			v.Len(0)
+		}
+	}
+	for _, a := range v.registered {
+		for o := a.first; o != nil; o = o.Value.next {
+			if v.orderNumbers[o.Number()] == 0 {
+				v.Bool(true)
+				v.Byte(byte(o.Side))
+				v.Int(o.Price)
+				v.saveOrder(o)
+			}
+		}
+	}
+	v.Bool(false)
+}
+
+// What there is of an order.
+const (
+	savedCash = 1 << iota
+	savedQuote
+	savedUpdated
+	savedDue
+	savedReference
+	savedRemembered // the reference leads to this order's last record
+	savedPostOnly
+	savedReduceOnly
+)
+
+func (v *saver) saveOrder(o *resting) {
+	l := &o.Value
+	v.orders++
+	v.orderNumbers[o.Number()] = v.orders
+	flags := byte(0)
+	for bit, is := range [...]bool{l.cash != 0, l.filledQuote != 0, l.updated != l.created, l.due != nil, l.reference != "", l.remembered() != nil,
+		l.postOnly, l.reduceOnly} {
+		if is {
+			flags |= 1 << bit
+		}
+	}
+	v.Raw(o.Code[:])
+	v.Byte(flags)
+	v.Uint(v.holdingNumbers[l.holding])
+	v.Int(o.Remaining)
+	v.Int(l.amount - o.Remaining)
+	v.Word(string(l.kind))
+	v.Word(string(l.tif))
+	v.Int(int64(l.created - v.created))
+	v.created = l.created
+	if flags&savedCash != 0 {
+		v.Int(int64(l.cash))
+	}
+	if flags&savedQuote != 0 {
+		v.Int(int64(l.filledQuote))
+	}
+	if flags&savedUpdated != 0 {
+		v.Int(int64(l.updated - l.created))
+	}
+	if flags&savedDue != 0 {
+		v.Int(int64(l.due.time - l.created))
+		v.Int(l.due.arrival)
+	}
+	if flags&savedReference != 0 {
+		v.String(l.reference)
+	}
+	if flags&savedRemembered != 0 {
+		v.saveReference(l.remembered())
+	}
+}
+
+// remembered returns what is remembered of a live order's name, or nil.
+func (l *live) remembered() *reference {
+	if l.reference == "" {
+		return nil
+	}
+	if r := l.holding.account.references.names[l.reference]; r != nil && !r.final {
+		return r
+	}
+	return nil
+}
+
+// number writes which order it is: the distance from another.
+func (v *saver) saveNumber(o *resting, last uint32) uint32 {
+	n := v.orderNumbers[o.Number()]
+	v.Int(int64(n) - int64(last))
+	return n
+}
+
+// saveLists writes which orders each account has, in order of arrival, and which of them only reduce.
+func (v *saver) saveLists() {
+	for _, a := range v.registered {
+		v.Len(a.liveOrders)
+		last, held := uint32(0), 0
+		for o := a.first; o != nil; o = o.Value.next {
+			last = v.saveNumber(o, last)
+			if o.Value.remembered() != nil {
+				held++
+			}
+		}
+		for _, h := range a.holdings {
+			v.Len(len(h.reduceOnly))
+			last = 0
+			for _, o := range h.reduceOnly {
+				last = v.saveNumber(o, last)
+			}
+		}
+		v.saveOtherNames(a, held)
+	}
+}
+
+// saveOtherNames writes the names that are held and are neither a final order's nor, as far as can be seen, a live
+// one's: there should be none. held is how many are those of live orders.
+func (v *saver) saveOtherNames(a *account, held int) {
+	var other []string
+	if a.references.final+held != len(a.references.names) {
+		known := make(map[string]bool)
+		for o := a.first; o != nil; o = o.Value.next {
+			known[o.Value.reference] = true
+		}
+		for name, r := range a.references.names {
+			if !r.final && !known[name] {
+				other = append(other, name)
+			}
+		}
+		slices.Sort(other)
+	}
+	v.Len(len(other))
+	for _, name := range other {
+		v.String(name)
+		v.saveReference(a.references.names[name])
+	}
+}
+
+// saveDue writes the work that was set aside or is under way. What is on the list stands with its orders and accounts.
+func (v *saver) saveDue() {
+	v.Len(len(v.aside))
+	for _, e := range v.aside {
+		v.Byte(byte(e.kind))
+		switch e.kind {
+		case dueCancelAllAfter:
+			v.Len(v.accountNumbers[e.account])
+		case dueExpiry:
+			v.saveNumber(e.order, 0)
+		case dueSweep:
+			v.saveSweep(e.sweep)
+		}
+	}
+	v.Bool(v.running != nil)
+	if v.running != nil {
+		v.saveSweep(v.running)
+	}
+}
+
+func (v *saver) saveSweep(w *sweep) {
+	v.Word(string(w.kind))
+	w.command.Pack(&v.Writer)
+	v.Int(int64(w.started))
+	v.saveAccount(w.account)
+	symbol := 0
+	if w.symbol != nil {
+		symbol = w.symbol.index + 1
+	}
+	v.Len(symbol)
+	v.Word(string(w.reason))
+	v.Int(int64(w.canceled))
+	v.Raw(w.order[:])
+	v.Int(w.bound)
+	v.Bool(w.protected)
+}
+
+// saveAccount writes which account it is, or that it is none.
+func (v *saver) saveAccount(a *account) {
+	n, ok := v.accountNumbers[a]
+	if ok {
+		n++
+	}
+	v.Len(n)
+}
+
+func (v *saver) saveRest() {
+	v.Len(len(v.recent.ring))
+	v.Len(v.recent.next)
+	for _, o := range v.recent.ring {
+		v.Raw(o.code[:])
+		v.saveAccount(o.owner)
+	}
+	v.Len(len(v.withdrawals))
+	for _, code := range slices.SortedFunc(maps.Keys(v.withdrawals), compareIDs) {
+		w := v.withdrawals[code]
+		v.Len(v.accountNumbers[w.account])
+		v.saveTransaction(&w.transaction)
+	}
+	v.Len(len(v.venue))
+	for _, name := range slices.Sorted(maps.Keys(v.venue)) {
+		v.Word(string(name))
+		v.Int(int64(v.venue[name]))
+	}
+	v.memory.Pack(&v.Writer)
+	v.Len(len(v.sources))
+	for _, name := range slices.Sorted(maps.Keys(v.sources)) {
+		v.Word(name)
+		v.Int(v.sources[name].source)
+		v.Int(v.sources[name].sequence)
+	}
+}
+
+func (v *saver) saveTransaction(t *ledger.Transaction) {
+	v.Raw(t.Code[:])
+	for _, text := range [...]string{t.CustomerCode, t.Broker, string(t.Type), t.Currency, string(t.Status)} {
+		v.Word(text)
+	}
+	v.Int(int64(t.Amount))
+	v.Int(int64(t.Balance))
+	v.String(t.ReferenceID)
+	v.Int(int64(t.Created))
+	v.Int(int64(t.Updated - t.Created))
+}

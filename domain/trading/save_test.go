@@ -1,0 +1,295 @@
+package trading
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"pgregory.net/rapid"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/pack/packtest"
+)
+
+// save makes a twin of the journal's state by way of the saved form. From then on it is held against the other.
+func (j *testJournal) save() {
+	j.t.Helper()
+	j.compare()
+	j.twin = reread(j.t, j.state)
+	j.twin.TrackBook()
+	j.twin.limit = j.state.limit
+}
+
+// reread saves a state and reads it back.
+func reread(t fataler, s *State) *State {
+	t.Helper()
+	before := s.Digest()
+	saved := Codec().Append(nil, s)
+	if s.Digest() != before {
+		t.Fatalf("saving changed the state")
+	}
+	twin, err := Codec().Read(saved)
+	if err != nil {
+		t.Fatalf("reading what was saved: %v", err)
+	}
+	compare(t, s, twin.(*State))
+	checkState(t, twin.(*State))
+	return twin.(*State)
+}
+
+// compare holds the twin against the state.
+func (j *testJournal) compare() {
+	j.t.Helper()
+	if j.twin != nil {
+		compare(j.t, j.state, j.twin)
+	}
+}
+
+func compare(t fataler, s, twin *State) {
+	t.Helper()
+	if s.Digest() != twin.Digest() {
+		var a, b bytes.Buffer
+		s.dump(&a)
+		twin.dump(&b)
+		t.Fatalf("the state was read back otherwise:\n%s\n---\n%s", a.String(), b.String())
+	}
+	if !bytes.Equal(Codec().Append(nil, s), Codec().Append([]byte{1}, twin)[1:]) {
+		t.Fatalf("what was read back is saved as other bytes")
+	}
+}
+
+// checkTwin checks that the twin decides the same.
+func (j *testJournal) checkTwin(d decide.Decision, err error, decideAgain func(*State) (decide.Decision, error)) {
+	j.t.Helper()
+	if j.twin == nil {
+		return
+	}
+	again, errAgain := decideAgain(j.twin)
+	if !reflect.DeepEqual(err, errAgain) {
+		j.t.Fatalf("one state says %v, the one that was saved %v", err, errAgain)
+	}
+	a, errA := json.Marshal(d.Events)
+	b, errB := json.Marshal(again.Events)
+	d.Events, again.Events = nil, nil
+	if err := errors.Join(errA, errB); err != nil || !bytes.Equal(a, b) || !reflect.DeepEqual(d, again) {
+		j.t.Fatalf("one state decides %+v %s\nthe one that was saved %+v %s\n%v", d, a, again, b, err)
+	}
+}
+
+// TestSavedStatesGoOn saves states amid random commands, and has what was read back decide everything that follows.
+func TestSavedStatesGoOn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := &randomVenue{T: t, testJournal: newTestJournal(t)}
+		if rapid.Bool().Draw(t, "small records") {
+			r.state.limit.fills = rapid.IntRange(1, 4).Draw(t, "fills")
+			r.state.limit.others = rapid.IntRange(1, 4).Draw(t, "other changes")
+			r.single = rapid.Bool().Draw(t, "single steps")
+			r.pause = decide.Time(rapid.Int64Range(0, 1_000_000).Draw(t, "pause"))
+		}
+		r.open()
+		r.keyed = true
+		r.amid = func() {
+			if rapid.Bool().Draw(t, "save amid a sweep") {
+				r.save()
+			}
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "commands") {
+			switch rapid.IntRange(0, 7).Draw(t, "what else") {
+			case 0:
+				r.save()
+			case 1:
+				r.setSomethingAside()
+			case 2:
+				r.now += decide.Time(rapid.Int64Range(0, int64(30*decide.Hour)).Draw(t, "long pause"))
+			}
+			r.command()
+		}
+		r.compare()
+		if again := r.replay(); r.twin != nil {
+			again.limit = r.twin.limit
+			compare(t, again, r.twin)
+		}
+	})
+}
+
+// setSomethingAside sets the next due work aside, or puts back what was.
+func (r *randomVenue) setSomethingAside() {
+	if aside := r.state.AsideEntries(); len(aside) > 0 {
+		r.give(decide.Command{Type: CommandPutBackDue, Ask: &PutBackDue{Entry: aside[0]}})
+		return
+	}
+	if d := r.state.SetAside(r.stamp(), "test"); len(d.Events) > 0 {
+		r.append(decide.Recorded{ID: decide.ID{0xe}, Type: "engine.step", Actor: decide.Engine}, d)
+	}
+}
+
+// TestSavedScenarios runs every scenario with a state that is saved and read back before each of its lines.
+func TestSavedScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.scenario")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runScenario(t, file, string(text), (*testJournal).save)
+	}
+}
+
+// golden is a state with something of everything in it.
+func golden(t fataler) *State {
+	j := newTestJournal(t)
+	give := func(actor decide.Actor, kept decide.Kept, ask any) decide.Decision {
+		t.Helper()
+		j.now += 1_000_003
+		decision, err := j.do(decide.Command{Type: "golden", Actor: actor, Kept: kept, Ask: ask})
+		if err != nil {
+			t.Fatalf("%T: %v", ask, err)
+		}
+		return decision
+	}
+	key := func(k string) decide.Kept { return decide.Kept{Key: k, Fingerprint: "f" + k} }
+	other := btc()
+	other.Symbol, other.Underlying, other.IndexStaleSeconds = "ETHUSDC_PERP", "ETH", 10
+	give(operator, key("list"), &ListInstrument{Instrument: btc()})
+	give(operator, decide.Kept{}, &ListInstrument{Instrument: other})
+	give(operator, decide.Kept{}, &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: number("65000")})
+	for _, code := range []string{"ann", "ben"} {
+		give(operator, decide.Kept{Source: &decide.Source{Journal: "onboarding", Sequence: int64(len(j.records))}}, &RegisterCustomer{CustomerCode: code, Broker: "alpha", Name: "Name of " + code})
+		give(operator, decide.Kept{Fingerprint: "0d"}, &MakeDeposit{CustomerCode: code, Currency: currency, Amount: 1_000_000 * fixed.Unit, ReferenceID: "deposit-" + code})
+	}
+	ask := func(customer string, a order.Action, ticks, steps int64, change func(*PlaceOrder)) *PlaceOrder {
+		p := limitOrder(customer, a, ticks, steps)
+		if change != nil {
+			change(p)
+		}
+		return p
+	}
+	alpha := trader("alpha")
+	give(alpha, key("k1"), ask("ann", order.Sell, 650_000, 30, func(p *PlaceOrder) { p.ReferenceID = "resting" }))
+	give(alpha, decide.Kept{Fingerprint: "0e"}, ask("ben", order.Buy, 650_000, 10, func(p *PlaceOrder) { p.ReferenceID = "filled" }))
+	give(alpha, decide.Kept{}, ask("ben", order.Buy, 640_000, 5, func(p *PlaceOrder) { p.PostOnly = true }))
+	give(alpha, decide.Kept{}, ask("ben", order.Buy, 640_000, 7, func(p *PlaceOrder) {
+		p.TimeInForce, p.ExpireTime = order.GTD, j.now+decide.Hour
+	}))
+	give(alpha, decide.Kept{}, ask("ben", order.Sell, 660_000, 4, func(p *PlaceOrder) { p.ReduceOnly = true }))
+	give(alpha, decide.Kept{}, &SetCancelAllAfter{CustomerCode: "ann", TimeoutSeconds: 3000})
+	give(operator, decide.Kept{}, &SetFeeProfile{CustomerCode: "ben", Symbol: "ETHUSDC_PERP", MakerFee: number("1"), TakerFee: number("3"), Operator: true})
+	give(operator, decide.Kept{}, &SetMarginProfile{CustomerCode: "ann", Leverage: 5})
+	give(operator, decide.Kept{}, &RequestWithdrawal{CustomerCode: "ann", Currency: currency, Amount: 10 * fixed.Unit, ReferenceID: "out"})
+	j.now += 2 * decide.Hour // the order with a time and the switch are due
+	j.append(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, j.state.SetAside(j.stamp(), "a cause"))
+	j.state.limit.fills = 1
+	decision, err := j.state.Decide(j.stamp(), decide.Command{ID: decide.ID{7}, Type: CommandPlaceOrder, Actor: alpha, Kept: key("sweep"), Ask: ask("ben", order.Buy, 661_000, 25, nil)})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	j.append(decide.Recorded{ID: decide.ID{7}, Type: CommandPlaceOrder, Actor: alpha, Kept: key("sweep")}, decision)
+	return j.state
+}
+
+// TestTheFormIsThatOfItsVersion fails when what is saved, or what there is to be saved, is no longer what codecVersion
+// stands for.
+func TestTheFormIsThatOfItsVersion(t *testing.T) {
+	state := golden(t)
+	packtest.Held(t, codecVersion, "state", Codec().Append(nil, state))
+	packtest.Held(t, codecVersion, "shape", packtest.Shape(reflect.TypeFor[State]()))
+	text, err := os.ReadFile(fmt.Sprintf("testdata/saved/v%d.state", codecVersion))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := Codec().Read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, state, read.(*State))
+}
+
+// TestDamagedStates checks that a saved state of which any byte is another is read as an error or as a state that can
+// be read and stepped, and that one that is cut off is never read.
+func TestDamagedStates(t *testing.T) {
+	saved := Codec().Append(nil, golden(t))
+	for n := range saved {
+		if _, err := Codec().Read(saved[:n]); err == nil {
+			t.Fatalf("cut off after %d of %d bytes it is read", n, len(saved))
+		}
+		for _, bit := range []byte{1, 0x80, 0xff} {
+			damaged := bytes.Clone(saved)
+			damaged[n] ^= bit
+			lookAt(t, damaged)
+		}
+	}
+}
+
+func lookAt(t *testing.T, saved []byte) {
+	s, err := Codec().Read(saved)
+	if err != nil {
+		return
+	}
+	if again, err := Codec().Read(Codec().Append(nil, s)); err != nil {
+		t.Fatalf("what was read can't be read again: %v", err)
+	} else {
+		Codec().Append(nil, again)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(Codec().Append(nil, NewState()))
+	f.Add(Codec().Append(nil, golden(f)))
+	f.Fuzz(func(t *testing.T, saved []byte) { lookAt(t, saved) })
+}
+
+// TestManyRestingOrdersAreSavedAndRead checks what a large book takes in bytes.
+func TestManyRestingOrdersAreSavedAndRead(t *testing.T) {
+	const orders = 100_000
+	e := manyResting(t, orders)
+	saved := Codec().Append(nil, e.state)
+	compare(t, e.state, reread(t, e.state))
+	if each := len(saved) / orders; each > 40 {
+		t.Errorf("a resting order takes %d bytes", each)
+	}
+	if size := Codec().Size(e.state); size < len(saved) || size > 2*len(saved) {
+		t.Errorf("%d bytes were told to be about %d", len(saved), size)
+	}
+}
+
+// BenchmarkSave and BenchmarkLoad tell what a resting order costs, in a book of 100,000.
+func BenchmarkSave(b *testing.B) {
+	e, saved := manyResting(b, 100_000), []byte(nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		saved = Codec().Append(nil, e.state)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100_000, "ns/order")
+	runtime.KeepAlive(saved)
+}
+
+// BenchmarkLoad is the other way.
+func BenchmarkLoad(b *testing.B) {
+	saved := Codec().Append(nil, manyResting(b, 100_000).state)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Codec().Read(saved); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100_000, "ns/order")
+}
+
+func manyResting(b testing.TB, orders int64) *engine {
+	e := newEngine(b, 10)
+	for n := range orders {
+		e.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder(fmt.Sprint("c", n%10), order.Buy, 600_000+(n*7919)%5000, 1)})
+	}
+	return e
+}

@@ -1,0 +1,203 @@
+package live
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// gatherBytes is how much is written at once at the most, but for a single frame that is longer.
+const gatherBytes = 32 << 10
+
+// writers write what the sessions of a hub have queued. They are few, as many as there are processors, and go from
+// session to session without ever waiting for a client: what has gathered for a session meanwhile is written with one
+// system call, and no goroutine is woken for it. A connection that takes no more for now, and one that can't be written
+// without waiting, has a goroutine of its own for as long as that lasts.
+type writers struct {
+	most    int
+	serving *sync.WaitGroup // counts the writers too
+	buffers sync.Pool       // *[]byte of gatherBytes
+
+	mu      sync.Mutex
+	ready   []*session // that wait for a writer, from next on
+	next    int
+	running int
+}
+
+// add has a session written. The session must be counted in serving, and is added again only when it was written.
+func (w *writers) add(s *session) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ready = append(w.ready, s)
+	if w.running < w.most {
+		w.running++
+		w.serving.Go(w.run)
+	}
+}
+
+func (w *writers) run() {
+	buffer := w.buffer()
+	defer w.buffers.Put(buffer)
+	for s := w.take(); s != nil; s = w.take() {
+		s.write(*buffer)
+	}
+}
+
+func (w *writers) buffer() *[]byte {
+	if b, ok := w.buffers.Get().(*[]byte); ok {
+		return b
+	}
+	b := make([]byte, gatherBytes)
+	return &b
+}
+
+// take returns the session that has waited longest, nil if none waits, which ends a writer.
+func (w *writers) take() *session {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.next == len(w.ready) {
+		w.running--
+		return nil
+	}
+	s := w.ready[w.next]
+	w.ready[w.next] = nil
+	w.next++
+	switch left := len(w.ready) - w.next; {
+	case left == 0:
+		w.ready, w.next = w.ready[:0], 0
+	case w.next >= 1024 && w.next > left:
+		w.ready, w.next = slices.Delete(w.ready, 0, w.next), 0
+	}
+	return s
+}
+
+// write writes what is queued, as far as the connection takes it at once.
+func (s *session) write(buffer []byte) {
+	frames := s.taken()
+	for len(frames) > 0 {
+		p, n := gather(frames, buffer)
+		done, err := s.conn.writeSome(p)
+		switch {
+		case err != nil:
+			s.unwritable()
+			return
+		case done < len(p):
+			if n > 1 { // the buffer goes on to the next session
+				p = bytes.Clone(p[done:])
+			} else {
+				p = p[done:]
+			}
+			s.hub.serving.Go(func() { s.writeSlowly(frames, n, p) })
+			return
+		}
+		s.wrote(frames[:n])
+		frames = frames[n:]
+	}
+	s.written()
+}
+
+// writeSlowly goes on with p, which ends the first n of the frames, and waits for the client where it must.
+func (s *session) writeSlowly(frames [][]byte, n int, p []byte) {
+	buffer := s.hub.writers.buffer()
+	defer s.hub.writers.buffers.Put(buffer)
+	for {
+		if err := s.conn.writeAll(p, s.hub.limits.WriteWait); err != nil {
+			s.unwritable()
+			return
+		}
+		s.wrote(frames[:n])
+		if frames = frames[n:]; len(frames) == 0 {
+			break
+		}
+		p, n = gather(frames, *buffer)
+	}
+	s.written()
+}
+
+// gather returns the first n frames as one piece, in the buffer if they are several.
+func gather(frames [][]byte, buffer []byte) (p []byte, n int) {
+	size := len(frames[0])
+	for n = 1; n < len(frames) && size+len(frames[n]) <= len(buffer); n++ {
+		size += len(frames[n])
+	}
+	if n == 1 {
+		return frames[0], 1
+	}
+	p = buffer[:0]
+	for _, f := range frames[:n] {
+		p = append(p, f...)
+	}
+	return p, n
+}
+
+// textFrame returns an unmasked text frame.
+func textFrame(payload []byte) []byte {
+	n := len(payload)
+	b := make([]byte, 0, n+10)
+	switch b = append(b, 0x81); {
+	case n < 126:
+		b = append(b, byte(n))
+	case n < 1<<16:
+		b = append(b, 126, byte(n>>8), byte(n))
+	default:
+		b = append(b, 127, 0, 0, 0, 0, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+	}
+	return append(b, payload...)
+}
+
+// isText reports whether a frame is a text frame.
+func isText(frame []byte) bool { return frame[0] == 0x81 }
+
+// isClose reports whether a frame is a close frame.
+func isClose(frame []byte) bool { return frame[0] == 0x88 }
+
+// isTooBig reports whether a frame is a close frame with the code 1009.
+func isTooBig(frame []byte) bool {
+	return isClose(frame) && len(frame) >= 4 && frame[2] == 1009>>8 && frame[3] == 1009&0xff
+}
+
+// maxControls bounds the control frames that wait to be written: a client may ask for a pong with each ping that it
+// sends, and not read any.
+const maxControls = 16
+
+// control queues a control frame, which the WebSocket library writes whenever it likes. After a close frame nothing is
+// sent any more, and it returns once that is written, or can't be, or the deadline has passed.
+func (s *session) control(frame []byte, deadline time.Time) error {
+	s.mu.Lock()
+	switch {
+	case s.over || s.broken:
+		s.mu.Unlock()
+		return net.ErrClosed
+	case isTooBig(frame):
+		s.hub.metrics.errors.WithLabelValues(string(InvalidMessage)).Inc()
+		if !s.ended {
+			s.queue(textFrame(errorMessage(InvalidMessage, "the message is larger than "+sizeText(s.hub.limits.MessageBytes))))
+		}
+	case !isClose(frame) && s.controls >= maxControls:
+		s.mu.Unlock()
+		return nil
+	}
+	s.controls++
+	s.push(bytes.Clone(frame))
+	if !isClose(frame) {
+		s.mu.Unlock()
+		return nil
+	}
+	s.ended = true
+	if s.empty == nil {
+		s.empty = make(chan struct{})
+	}
+	empty := s.empty
+	s.mu.Unlock()
+	timeout := time.NewTimer(time.Until(deadline))
+	defer timeout.Stop()
+	select {
+	case <-empty:
+		return nil
+	case <-timeout.C:
+		return os.ErrDeadlineExceeded
+	}
+}

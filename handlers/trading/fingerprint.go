@@ -1,0 +1,104 @@
+package trading
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+)
+
+// normalOrder is an order entry with its defaults spelled out and its numbers trimmed: a client which writes "1" one
+// time and "1.0" the next means one order. Fingerprints in the log are made of its JSON form, so its members never
+// change; a new one is left out where it is empty.
+type normalOrder struct {
+	CustomerCode     string        `json:"customer_code"`
+	Symbol           string        `json:"symbol"`
+	Action           string        `json:"action"`
+	Type             string        `json:"type"`
+	Amount           fixed.Decimal `json:"amount"`
+	CashAmount       fixed.Money   `json:"cash_amount"`
+	LimitPrice       fixed.Decimal `json:"limit_price"`
+	TriggerPrice     fixed.Decimal `json:"trigger_price"`
+	StopLossPrice    fixed.Decimal `json:"stop_loss_price"`
+	TakeProfitPrice  fixed.Decimal `json:"take_profit_price"`
+	TriggerPriceType string        `json:"trigger_price_type"`
+	TimeInForce      string        `json:"time_in_force"`
+	ExpireTime       decide.Time   `json:"expire_time"`
+	PostOnly         bool          `json:"post_only"`
+	ReduceOnly       bool          `json:"reduce_only"`
+	Leverage         int           `json:"leverage"`
+	ReferenceID      string        `json:"reference_id"`
+}
+
+func normal(ask *domain.PlaceOrder) normalOrder {
+	return normalOrder{ask.CustomerCode, ask.Symbol, string(ask.Action), string(ask.Type), ask.Amount.Trim(), ask.CashAmount,
+		ask.LimitPrice.Trim(), ask.TriggerPrice.Trim(), ask.StopLossPrice.Trim(), ask.TakeProfitPrice.Trim(),
+		string(ask.Type.Trigger()), string(timeInForce(ask, ask.CashAmount != 0)), ask.ExpireTime, ask.PostOnly, ask.ReduceOnly,
+		ask.Leverage, ask.ReferenceID}
+}
+
+// Fingerprint is the hash of all that a request says, in a form of which two requests for the same thing have the same.
+func Fingerprint(normal any) string {
+	text, err := json.Marshal(normal)
+	if err != nil {
+		panic("trading: a command has no JSON form: " + err.Error()) // plain fields only
+	}
+	return fingerprint(text)
+}
+
+func fingerprint(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// orderFingerprint is Fingerprint(normal(ask)), without the generic encoder.
+func orderFingerprint(ask *domain.PlaceOrder) string {
+	n := normal(ask)
+	var room [768]byte
+	w := codec.Writer{Bytes: room[:0]}
+	w.Raw(`{"customer_code":`)
+	w.String(n.CustomerCode)
+	w.Raw(`,"symbol":`)
+	w.String(n.Symbol)
+	w.Raw(`,"action":`)
+	w.String(n.Action)
+	w.Raw(`,"type":`)
+	w.String(n.Type)
+	w.Raw(`,"amount":`)
+	codec.Text(&w, n.Amount)
+	w.Raw(`,"cash_amount":`)
+	codec.Text(&w, n.CashAmount)
+	w.Raw(`,"limit_price":`)
+	codec.Text(&w, n.LimitPrice)
+	w.Raw(`,"trigger_price":`)
+	codec.Text(&w, n.TriggerPrice)
+	w.Raw(`,"stop_loss_price":`)
+	codec.Text(&w, n.StopLossPrice)
+	w.Raw(`,"take_profit_price":`)
+	codec.Text(&w, n.TakeProfitPrice)
+	w.Raw(`,"trigger_price_type":`)
+	w.String(n.TriggerPriceType)
+	w.Raw(`,"time_in_force":`)
+	w.String(n.TimeInForce)
+	w.Raw(`,"expire_time":`)
+	codec.Text(&w, n.ExpireTime)
+	w.Raw(`,"post_only":`)
+	w.Bool(n.PostOnly)
+	w.Raw(`,"reduce_only":`)
+	w.Bool(n.ReduceOnly)
+	w.Raw(`,"leverage":`)
+	w.Bytes = strconv.AppendInt(w.Bytes, int64(n.Leverage), 10)
+	w.Raw(`,"reference_id":`)
+	w.String(n.ReferenceID)
+	w.Raw(`}`)
+	if w.Err != nil {
+		return Fingerprint(n)
+	}
+	return fingerprint(w.Bytes)
+}

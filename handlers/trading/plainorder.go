@@ -1,0 +1,264 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+)
+
+// plainOrder reads an order entry in one go, as nearly every client writes it: without a fault, and without anything in
+// JSON that takes thought, like escapes or members of no meaning. It returns nil for everything else, which readOrder
+// then reads. It takes nothing that readOrder refuses, and reads the same out of it: a fuzz test holds them together.
+func plainOrder(raw []byte, customer string) *domain.PlaceOrder {
+	r := plainReader{rest: raw}
+	ask := &domain.PlaceOrder{CustomerCode: customer}
+	var seen fields
+	r.take('{')
+	for first := true; !r.odd && !r.word("}"); first = false {
+		if !first {
+			r.take(',')
+		}
+		f := fieldNamed(r.quoted())
+		r.take(':')
+		if f == 0 || seen&f != 0 {
+			return nil
+		}
+		seen |= f
+		if !r.word("null") {
+			r.member(f, ask)
+		} else {
+			seen |= f << nulls
+		}
+	}
+	r.space()
+	given := seen &^ (seen >> nulls)
+	if r.odd || len(r.rest) > 0 || given&(symbolField|actionField|typeField) != symbolField|actionField|typeField {
+		return nil
+	}
+	var found anyFault
+	check(&found, ask, given.given())
+	if found {
+		return nil
+	}
+	return ask
+}
+
+// anyFault is whether there is one.
+type anyFault bool
+
+// Fault notes a fault.
+func (a *anyFault) Fault(string, string, string) { *a = true }
+
+// fields is a set of members of an order entry, and, shifted by nulls, of those that are null.
+type fields uint64
+
+const (
+	symbolField fields = 1 << iota
+	actionField
+	typeField
+	amountField
+	cashField
+	limitField
+	triggerField
+	stopField
+	takeField
+	triggerTypeField
+	inForceField
+	expireField
+	postOnlyField
+	reduceOnlyField
+	leverageField
+	referenceField
+)
+
+const nulls = 32
+
+func (f fields) given() given {
+	return given{amount: f&amountField != 0, cash: f&cashField != 0, limit: f&limitField != 0, trigger: f&triggerField != 0,
+		stop: f&stopField != 0, take: f&takeField != 0, inForce: f&inForceField != 0, expires: f&expireField != 0}
+}
+
+func fieldNamed(name []byte) fields {
+	switch string(name) {
+	case "symbol":
+		return symbolField
+	case "action":
+		return actionField
+	case "type":
+		return typeField
+	case "amount":
+		return amountField
+	case "cash_amount":
+		return cashField
+	case "limit_price":
+		return limitField
+	case "trigger_price":
+		return triggerField
+	case "stop_loss_price":
+		return stopField
+	case "take_profit_price":
+		return takeField
+	case "trigger_price_type":
+		return triggerTypeField
+	case "time_in_force":
+		return inForceField
+	case "expire_time":
+		return expireField
+	case "post_only":
+		return postOnlyField
+	case "reduce_only":
+		return reduceOnlyField
+	case "leverage":
+		return leverageField
+	case "reference_id":
+		return referenceField
+	}
+	return 0
+}
+
+// plainReader reads JSON of the simple kind. Whatever is not sets odd, and then nothing that it returns counts.
+type plainReader struct {
+	rest []byte
+	odd  bool
+}
+
+func (r *plainReader) member(f fields, ask *domain.PlaceOrder) {
+	switch f {
+	case symbolField:
+		ask.Symbol = string(r.quoted())
+		r.judge(symbolRule(ask.Symbol))
+	case actionField:
+		ask.Action = oneOf(r, order.Buy, order.Sell)
+	case typeField:
+		ask.Type = oneOf(r, order.Limit, order.Market, order.StopLoss, order.StopLossLimit, order.TakeProfit,
+			order.TakeProfitLimit, order.TakeProfitStopLoss)
+	case amountField:
+		ask.Amount = r.positive()
+	case cashField:
+		d := r.positive()
+		cash, fits := fixed.MoneyOf(d)
+		ask.CashAmount = cash
+		r.odd = r.odd || !fits || d.Scale > moneyDecimals
+	case limitField:
+		ask.LimitPrice = r.positive()
+	case triggerField:
+		ask.TriggerPrice = r.positive()
+	case stopField:
+		ask.StopLossPrice = r.positive()
+	case takeField:
+		ask.TakeProfitPrice = r.positive()
+	case triggerTypeField:
+		ask.TriggerPriceType = oneOf(r, order.TradePrice, order.MarkPrice)
+	case inForceField:
+		ask.TimeInForce = oneOf(r, order.GTC, order.IOC, order.FOK, order.GTD)
+	case expireField:
+		ask.ExpireTime = r.time()
+	case postOnlyField:
+		ask.PostOnly = r.bool()
+	case reduceOnlyField:
+		ask.ReduceOnly = r.bool()
+	case leverageField:
+		ask.Leverage = r.leverage()
+	case referenceField:
+		ask.ReferenceID = string(r.quoted())
+		r.judge(web.Reference(ask.ReferenceID))
+	}
+}
+
+func (r *plainReader) judge(code, _ string) { r.odd = r.odd || code != "" }
+
+// oneOf reads one of a few words.
+func oneOf[T ~string](r *plainReader, words ...T) T {
+	text := r.quoted()
+	for _, w := range words {
+		if string(text) == string(w) {
+			return w
+		}
+	}
+	r.odd = true
+	return ""
+}
+
+// positive reads a decimal above zero.
+func (r *plainReader) positive() fixed.Decimal {
+	d, err := fixed.ParseDecimal(string(r.quoted()))
+	r.odd = r.odd || err != nil || d.Coef <= 0
+	return d
+}
+
+func (r *plainReader) time() decide.Time {
+	t, code, _ := web.ParseTime(string(r.quoted()))
+	r.odd = r.odd || code != ""
+	return t
+}
+
+func (r *plainReader) bool() bool {
+	if r.word("true") {
+		return true
+	}
+	r.odd = r.odd || !r.word("false")
+	return false
+}
+
+// leverage reads 1 to maxLeverage, as a number or a string.
+func (r *plainReader) leverage() int {
+	quoted := r.word(`"`)
+	n, digits := 0, 0
+	for ; digits < len(r.rest) && digits < 3 && r.rest[digits] >= '0' && r.rest[digits] <= '9'; digits++ {
+		n = 10*n + int(r.rest[digits]-'0')
+	}
+	if digits == 0 || r.rest[0] == '0' || n > maxLeverage {
+		r.odd = true
+		return 0
+	}
+	if r.rest = r.rest[digits:]; quoted {
+		r.odd = r.odd || len(r.rest) == 0 || r.rest[0] != '"'
+		r.take('"')
+	}
+	return n // a point or an exponent after it is not what may follow a member
+}
+
+func (r *plainReader) space() {
+	for len(r.rest) > 0 && (r.rest[0] == ' ' || r.rest[0] == '\n' || r.rest[0] == '\r' || r.rest[0] == '\t') {
+		r.rest = r.rest[1:]
+	}
+}
+
+func (r *plainReader) take(c byte) {
+	r.space()
+	if len(r.rest) == 0 || r.rest[0] != c {
+		r.odd = true
+		return
+	}
+	r.rest = r.rest[1:]
+}
+
+// word reads w if it comes next, and reports whether it did.
+func (r *plainReader) word(w string) bool {
+	r.space()
+	if len(r.rest) < len(w) || string(r.rest[:len(w)]) != w {
+		return false
+	}
+	r.rest = r.rest[len(w):]
+	return true
+}
+
+// quoted reads a string of printable ASCII without escapes. It returns a part of what is read.
+func (r *plainReader) quoted() []byte {
+	r.take('"')
+	for i, c := range r.rest {
+		switch {
+		case c == '"':
+			text := r.rest[:i]
+			r.rest = r.rest[i+1:]
+			return text
+		case c < ' ' || c >= 0x7f || c == '\\':
+			r.odd = true
+			return nil
+		}
+	}
+	r.odd = true
+	return nil
+}

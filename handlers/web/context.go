@@ -1,0 +1,119 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/trace"
+)
+
+// request is Echo's context with what this package keeps of a request. Like Echo's own it serves later requests too, so
+// nobody may hold on to it, or to the bytes in it, when the handler has returned.
+type request struct {
+	echo.Context
+	notes
+}
+
+// notes are what is known of a request besides what Echo knows.
+type notes struct {
+	id        string // the request's
+	principal *Principal
+	command   decide.ID // that the request became
+	forwarded decide.ID // that another node gave to the command
+	body      []byte    // as it was read, for a request that is passed on
+	room      []byte    // for the body
+	answer    []byte    // room for the answer
+	traced    trace.Request
+}
+
+// maxRoom bounds what is kept of a buffer for later requests.
+const maxRoom = 16 << 10
+
+// reset forgets the request and keeps the room.
+func (r *request) reset() {
+	r.Context = nil
+	r.notes = notes{room: r.room, answer: r.answer}
+	if cap(r.room) > maxRoom {
+		r.room = nil
+	}
+	if cap(r.answer) > maxRoom {
+		r.answer = nil
+	}
+}
+
+const notesKey = "web.notes"
+
+// notesOf returns what is kept of a request. A context that did not come through New's middleware gets notes of its own.
+func notesOf(c echo.Context) *notes {
+	if r, ok := c.(*request); ok {
+		return &r.notes
+	}
+	n, ok := c.Get(notesKey).(*notes)
+	if !ok {
+		n = new(notes)
+		c.Set(notesKey, n)
+	}
+	return n
+}
+
+// Error answers with the error.
+func (r *request) Error(err error) { r.Echo().HTTPErrorHandler(err, r) }
+
+// JSON answers with what the generic encoder makes of a value, in one piece of a known length.
+func (r *request) JSON(status int, v any) error {
+	b, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("encode an answer: %w", err)
+	}
+	return r.JSONBlob(status, b)
+}
+
+// net/http finds the length of a shorter answer by itself, and would send a longer one in chunks.
+const shortAnswer = 2048
+
+// JSONBlob answers with JSON.
+func (r *request) JSONBlob(status int, b []byte) error {
+	if len(b) >= shortAnswer {
+		r.Response().Header()[echo.HeaderContentLength] = []string{strconv.Itoa(len(b))}
+	}
+	return r.Context.JSONBlob(status, b)
+}
+
+// An Appender writes its JSON form by hand.
+type Appender interface {
+	AppendJSON(b []byte) ([]byte, error)
+}
+
+// AnswerWith answers with a value that writes itself.
+func AnswerWith(c echo.Context, status int, v Appender) error {
+	n := notesOf(c)
+	b, err := v.AppendJSON(n.answer[:0])
+	if err != nil {
+		return fmt.Errorf("encode an answer: %w", err)
+	}
+	n.answer = b
+	return c.JSONBlob(status, b)
+}
+
+// serializer writes answers with the same codec as the log, whose maps are sorted and whose slices are never null.
+type serializer struct{}
+
+// Serialize writes an answer.
+func (serializer) Serialize(c echo.Context, v any, _ string) error {
+	b, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("encode an answer: %w", err)
+	}
+	_, err = c.Response().Write(b)
+	return err
+}
+
+// Deserialize is not used: bodies are read by Body.
+func (serializer) Deserialize(echo.Context, any) error {
+	return NewProblem(http.StatusInternalServerError, "INTERNAL", "Bodies are read by web.Body.")
+}

@@ -1,0 +1,200 @@
+package wire
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// Order is an order as REST shows it. Nullable members are always there; cash_amount and trigger_price_type are left
+// out where they do not apply.
+type Order struct {
+	OrderHead
+	Type order.Type `json:"type"`
+	OrderRest
+	Updated decide.Time `json:"updated"`
+}
+
+// OrderMessage is an order on the channel orders.
+type OrderMessage struct {
+	Channel string `json:"channel"`
+	Kind    string `json:"type"` // of the message
+	OrderHead
+	Type order.Type `json:"order_type"` // what the order does, not what was submitted
+	OrderRest
+	Timestamp decide.Time `json:"timestamp"`
+}
+
+// OrderHead is what both forms of an order begin with.
+type OrderHead struct {
+	Code         decide.ID    `json:"code"`
+	CustomerCode string       `json:"customer_code"`
+	Symbol       string       `json:"symbol"`
+	Action       order.Action `json:"action"`
+}
+
+// OrderRest is what both forms of an order hold after its type.
+type OrderRest struct {
+	Status           order.Status           `json:"status"`
+	Amount           fixed.Decimal          `json:"amount"`
+	FilledAmount     fixed.Decimal          `json:"filled_amount"`
+	CashAmount       fixed.Money            `json:"cash_amount,omitzero"`
+	FilledQuote      fixed.Money            `json:"filled_quote"`
+	LimitPrice       Price                  `json:"limit_price"`
+	TriggerPrice     Price                  `json:"trigger_price"`
+	StopLossPrice    Price                  `json:"stop_loss_price"`
+	TakeProfitPrice  Price                  `json:"take_profit_price"`
+	TriggerPriceType order.TriggerPriceType `json:"trigger_price_type,omitzero"`
+	AverageFillPrice Price                  `json:"average_fill_price"`
+	TimeInForce      order.TimeInForce      `json:"time_in_force"`
+	ExpireTime       Nullable[decide.Time]  `json:"expire_time"`
+	PostOnly         bool                   `json:"post_only"`
+	ReduceOnly       bool                   `json:"reduce_only"`
+	ReferenceID      string                 `json:"reference_id"`
+	Reason           Nullable[order.Reason] `json:"reason"`
+	Created          decide.Time            `json:"created"`
+}
+
+// NewOrder shows an order.
+func NewOrder(o *order.Order) Order { return Order{headOf(o), o.Type, restOf(o), o.Updated} }
+
+// NewOrderMessage shows an order on a channel.
+func NewOrderMessage(channel string, o *order.Order) *OrderMessage {
+	return &OrderMessage{channel, Update, headOf(o), o.Type.Mechanical(), restOf(o), o.Updated}
+}
+
+func headOf(o *order.Order) OrderHead { return OrderHead{o.Code, o.CustomerCode, o.Symbol, o.Action} }
+
+func restOf(o *order.Order) OrderRest {
+	return OrderRest{
+		Status: o.Status, Amount: o.Amount, FilledAmount: o.FilledAmount, CashAmount: o.CashAmount, FilledQuote: o.FilledQuote,
+		LimitPrice: Price(o.LimitPrice), TriggerPrice: Price(o.TriggerPrice), StopLossPrice: Price(o.StopLossPrice),
+		TakeProfitPrice: Price(o.TakeProfitPrice), TriggerPriceType: o.TriggerPriceType,
+		AverageFillPrice: Price(o.AverageFillPrice), TimeInForce: o.TimeInForce, ExpireTime: NullIfZero(o.ExpireTime),
+		PostOnly: o.PostOnly, ReduceOnly: o.ReduceOnly, ReferenceID: o.ReferenceID, Reason: NullIfZero(o.Reason),
+		Created: o.Created,
+	}
+}
+
+// OrderSize is room for nearly every order.
+const OrderSize = 768
+
+// AppendJSON appends the order as the generic encoder writes it.
+func (o *Order) AppendJSON(b []byte) ([]byte, error) {
+	w := codec.Writer{Bytes: b}
+	w.Raw(`{`)
+	o.OrderHead.write(&w)
+	w.Raw(`,"type":`)
+	w.String(string(o.Type))
+	o.OrderRest.write(&w)
+	w.Raw(`,"updated":`)
+	codec.Text(&w, o.Updated)
+	w.Raw(`}`)
+	return w.Bytes, w.Err
+}
+
+// AppendJSON appends the message as the generic encoder writes it.
+func (m *OrderMessage) AppendJSON(b []byte) ([]byte, error) {
+	w := codec.Writer{Bytes: b}
+	envelope(&w, m.Channel, m.Kind)
+	m.OrderHead.write(&w)
+	w.Raw(`,"order_type":`)
+	w.String(string(m.Type))
+	m.OrderRest.write(&w)
+	w.Raw(`,"timestamp":`)
+	codec.Text(&w, m.Timestamp)
+	w.Raw(`}`)
+	return w.Bytes, w.Err
+}
+
+// Orders is a list of orders as REST shows it.
+type Orders []Order
+
+// AppendJSON appends the list as the generic encoder writes it.
+func (list Orders) AppendJSON(b []byte) (_ []byte, err error) {
+	b = append(b, '[')
+	for i := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = list[i].AppendJSON(b); err != nil {
+			return b, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+func envelope(w *codec.Writer, channel, kind string) {
+	w.Raw(`{"channel":`)
+	w.String(channel)
+	w.Raw(`,"type":`)
+	w.String(kind)
+	w.Raw(`,`)
+}
+
+func (h *OrderHead) write(w *codec.Writer) {
+	w.Raw(`"code":`)
+	codec.Text(w, h.Code)
+	w.Raw(`,"customer_code":`)
+	w.String(h.CustomerCode)
+	w.Raw(`,"symbol":`)
+	w.String(h.Symbol)
+	w.Raw(`,"action":`)
+	w.String(string(h.Action))
+}
+
+func (r *OrderRest) write(w *codec.Writer) {
+	w.Raw(`,"status":`)
+	w.String(string(r.Status))
+	w.Raw(`,"amount":`)
+	codec.Text(w, r.Amount)
+	w.Raw(`,"filled_amount":`)
+	codec.Text(w, r.FilledAmount)
+	if r.CashAmount != 0 {
+		w.Raw(`,"cash_amount":`)
+		codec.Text(w, r.CashAmount)
+	}
+	w.Raw(`,"filled_quote":`)
+	codec.Text(w, r.FilledQuote)
+	r.LimitPrice.write(w, `,"limit_price":`)
+	r.TriggerPrice.write(w, `,"trigger_price":`)
+	r.StopLossPrice.write(w, `,"stop_loss_price":`)
+	r.TakeProfitPrice.write(w, `,"take_profit_price":`)
+	if r.TriggerPriceType != "" {
+		w.Raw(`,"trigger_price_type":`)
+		w.String(string(r.TriggerPriceType))
+	}
+	r.AverageFillPrice.write(w, `,"average_fill_price":`)
+	w.Raw(`,"time_in_force":`)
+	w.String(string(r.TimeInForce))
+	w.Raw(`,"expire_time":`)
+	if r.ExpireTime.Value == 0 {
+		w.Raw("null")
+	} else {
+		codec.Text(w, r.ExpireTime.Value)
+	}
+	w.Raw(`,"post_only":`)
+	w.Bool(r.PostOnly)
+	w.Raw(`,"reduce_only":`)
+	w.Bool(r.ReduceOnly)
+	w.Raw(`,"reference_id":`)
+	w.String(r.ReferenceID)
+	w.Raw(`,"reason":`)
+	if r.Reason.Value == "" {
+		w.Raw("null")
+	} else {
+		w.String(string(r.Reason.Value))
+	}
+	w.Raw(`,"created":`)
+	codec.Text(w, r.Created)
+}
+
+func (p Price) write(w *codec.Writer, name string) {
+	w.Raw(name)
+	if d := fixed.Decimal(p); d.IsZero() {
+		w.Raw("null")
+	} else {
+		codec.Text(w, d)
+	}
+}

@@ -1,0 +1,142 @@
+package wire
+
+import (
+	"strconv"
+
+	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+)
+
+// Trade is a customer's side of a trade as REST shows it.
+type Trade struct {
+	TradeHead
+	Type trading.TradeKind `json:"type"`
+	TradeRest
+}
+
+// TradeMessage is a customer's side of a trade on the channel trades.
+type TradeMessage struct {
+	Channel string `json:"channel"`
+	Kind    string `json:"type"` // of the message
+	TradeHead
+	Type trading.TradeKind `json:"trade_type"`
+	TradeRest
+}
+
+// TradeHead is what both forms of a trade begin with.
+type TradeHead struct {
+	Code         decide.ID     `json:"code"`
+	OrderCode    decide.ID     `json:"order_code"`
+	CustomerCode string        `json:"customer_code"`
+	Symbol       string        `json:"symbol"`
+	Action       order.Action  `json:"action"`
+	Price        fixed.Decimal `json:"price"`
+	Amount       fixed.Decimal `json:"amount"`
+	Notional     fixed.Money   `json:"notional"`
+	Fee          fixed.Money   `json:"fee"`
+	FeeCurrency  string        `json:"fee_currency"`
+	Role         string        `json:"role"` // taker or maker
+}
+
+// TradeRest is what both forms of a trade hold after its type.
+type TradeRest struct {
+	ReferenceID string      `json:"reference_id"`
+	Timestamp   decide.Time `json:"timestamp"`
+}
+
+// AppendJSON appends the message as the generic encoder writes it.
+func (m *TradeMessage) AppendJSON(b []byte) ([]byte, error) {
+	w := codec.Writer{Bytes: b}
+	envelope(&w, m.Channel, m.Kind)
+	m.TradeHead.write(&w)
+	w.Raw(`,"trade_type":`)
+	w.String(string(m.Type))
+	m.TradeRest.write(&w)
+	return w.Bytes, w.Err
+}
+
+func (h *TradeHead) write(w *codec.Writer) {
+	w.Raw(`"code":`)
+	codec.Text(w, h.Code)
+	w.Raw(`,"order_code":`)
+	codec.Text(w, h.OrderCode)
+	w.Raw(`,"customer_code":`)
+	w.String(h.CustomerCode)
+	w.Raw(`,"symbol":`)
+	w.String(h.Symbol)
+	w.Raw(`,"action":`)
+	w.String(string(h.Action))
+	w.Raw(`,"price":`)
+	codec.Text(w, h.Price)
+	w.Raw(`,"amount":`)
+	codec.Text(w, h.Amount)
+	w.Raw(`,"notional":`)
+	codec.Text(w, h.Notional)
+	w.Raw(`,"fee":`)
+	codec.Text(w, h.Fee)
+	w.Raw(`,"fee_currency":`)
+	w.String(h.FeeCurrency)
+	w.Raw(`,"role":`)
+	w.String(h.Role)
+}
+
+func (r *TradeRest) write(w *codec.Writer) {
+	w.Raw(`,"reference_id":`)
+	w.String(r.ReferenceID)
+	w.Raw(`,"timestamp":`)
+	codec.Text(w, r.Timestamp)
+	w.Raw(`}`)
+}
+
+// MarketTrade is a trade as everybody may see it, in REST.
+type MarketTrade struct {
+	Code   decide.ID `json:"code"`
+	Symbol string    `json:"symbol"`
+	MarketTradeRest
+}
+
+// MarketTradeMessage is a trade on the channel market-trades.
+type MarketTradeMessage struct {
+	Channel string    `json:"channel"`
+	Symbol  string    `json:"symbol"`
+	Code    decide.ID `json:"code"`
+	MarketTradeRest
+}
+
+// MarketTradeRest is what both forms of a public trade hold after its code and symbol.
+type MarketTradeRest struct {
+	Price     fixed.Decimal     `json:"price"`
+	Amount    fixed.Decimal     `json:"amount"`
+	Action    order.Action      `json:"action"` // of the taker
+	Type      trading.TradeKind `json:"type"`
+	Timestamp decide.Time       `json:"timestamp"`
+	Sequence  int64             `json:"sequence"`
+}
+
+// AppendJSON appends the message as the generic encoder writes it.
+func (m *MarketTradeMessage) AppendJSON(b []byte) ([]byte, error) {
+	w := codec.Writer{Bytes: b}
+	w.Raw(`{"channel":`)
+	w.String(m.Channel)
+	w.Raw(`,"symbol":`)
+	w.String(m.Symbol)
+	w.Raw(`,"code":`)
+	codec.Text(&w, m.Code)
+	w.Raw(`,"price":`)
+	codec.Text(&w, m.Price)
+	w.Raw(`,"amount":`)
+	codec.Text(&w, m.Amount)
+	w.Raw(`,"action":`)
+	w.String(string(m.Action))
+	w.Raw(`,"type":`)
+	w.String(string(m.Type))
+	w.Raw(`,"timestamp":`)
+	codec.Text(&w, m.Timestamp)
+	w.Raw(`,"sequence":`)
+	w.Bytes = strconv.AppendInt(w.Bytes, m.Sequence, 10)
+	w.Raw(`}`)
+	return w.Bytes, w.Err
+}

@@ -1,0 +1,183 @@
+package wire
+
+import (
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"pgregory.net/rapid"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+)
+
+var (
+	decimal = rapid.Custom(func(t *rapid.T) fixed.Decimal {
+		return fixed.Decimal{Coef: rapid.Int64Range(-1e17, 1e17).Draw(t, "coef"), Scale: uint8(rapid.IntRange(0, 8).Draw(t, "scale"))}
+	})
+	absent = rapid.OneOf(rapid.Just(fixed.Decimal{}), rapid.Just(fixed.Decimal{Scale: 1}), decimal)
+	money  = rapid.Custom(func(t *rapid.T) fixed.Money { return fixed.Money(rapid.Int64().Draw(t, "money")) })
+	moment = rapid.Custom(func(t *rapid.T) decide.Time { return decide.Time(rapid.Int64Range(0, 4e15).Draw(t, "time")) })
+	text   = rapid.OneOf(rapid.Just(""), rapid.String())
+	code   = rapid.Custom(func(t *rapid.T) (id decide.ID) {
+		copy(id[:], rapid.SliceOfN(rapid.Byte(), len(id), len(id)).Draw(t, "code"))
+		return id
+	})
+)
+
+func drawOrder(t *rapid.T) *order.Order {
+	text := func(name string) string { return text.Draw(t, name) }
+	return &order.Order{Code: code.Draw(t, "code"), CustomerCode: text("customer"), Symbol: text("symbol"),
+		Action: order.Action(text("action")), Type: order.Type(text("type")), Status: order.Status(text("status")),
+		Amount: decimal.Draw(t, "amount"), FilledAmount: decimal.Draw(t, "filled"), CashAmount: money.Draw(t, "cash"),
+		FilledQuote: money.Draw(t, "quote"), LimitPrice: absent.Draw(t, "limit"), TriggerPrice: absent.Draw(t, "trigger"),
+		StopLossPrice: absent.Draw(t, "stop"), TakeProfitPrice: absent.Draw(t, "take"),
+		TriggerPriceType: order.TriggerPriceType(text("by")), AverageFillPrice: absent.Draw(t, "average"),
+		TimeInForce: order.TimeInForce(text("tif")), ExpireTime: rapid.OneOf(rapid.Just(decide.Time(0)), moment).Draw(t, "expires"),
+		PostOnly: rapid.Bool().Draw(t, "post"), ReduceOnly: rapid.Bool().Draw(t, "reduce"), ReferenceID: text("reference"),
+		Reason: order.Reason(text("reason")), Created: moment.Draw(t, "created"), Updated: moment.Draw(t, "updated")}
+}
+
+func drawTrade(t *rapid.T) *TradeMessage {
+	text := func(name string) string { return text.Draw(t, name) }
+	return &TradeMessage{Channel: text("channel"), Kind: text("kind"),
+		TradeHead: TradeHead{Code: code.Draw(t, "code"), OrderCode: code.Draw(t, "order"), CustomerCode: text("customer"),
+			Symbol: text("symbol"), Action: order.Action(text("action")), Price: decimal.Draw(t, "price"),
+			Amount: decimal.Draw(t, "amount"), Notional: money.Draw(t, "notional"), Fee: money.Draw(t, "fee"),
+			FeeCurrency: text("currency"), Role: text("role")},
+		Type: trading.TradeKind(text("type")), TradeRest: TradeRest{ReferenceID: text("reference"), Timestamp: moment.Draw(t, "at")}}
+}
+
+func drawMarketTrade(t *rapid.T) *MarketTradeMessage {
+	text := func(name string) string { return text.Draw(t, name) }
+	return &MarketTradeMessage{Channel: text("channel"), Symbol: text("symbol"), Code: code.Draw(t, "code"),
+		MarketTradeRest: MarketTradeRest{Price: decimal.Draw(t, "price"), Amount: decimal.Draw(t, "amount"),
+			Action: order.Action(text("action")), Type: trading.TradeKind(text("type")), Timestamp: moment.Draw(t, "at"),
+			Sequence: rapid.Int64().Draw(t, "sequence")}}
+}
+
+// TestByHand holds what is written by hand against the generic encoder.
+func TestByHand(t *testing.T) {
+	type appender interface {
+		AppendJSON(b []byte) ([]byte, error)
+	}
+	for name, draw := range map[string]func(t *rapid.T) appender{
+		"order":         func(t *rapid.T) appender { o := NewOrder(drawOrder(t)); return &o },
+		"order message": func(t *rapid.T) appender { return NewOrderMessage(text.Draw(t, "channel"), drawOrder(t)) },
+		"orders": func(t *rapid.T) appender {
+			list := Orders{}
+			for range rapid.IntRange(0, 3).Draw(t, "orders") {
+				list = append(list, NewOrder(drawOrder(t)))
+			}
+			return list
+		},
+		"trade message":        func(t *rapid.T) appender { return drawTrade(t) },
+		"market trade message": func(t *rapid.T) appender { return drawMarketTrade(t) },
+	} {
+		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
+			v := draw(t)
+			want, err := json.Marshal(v, json.Deterministic(true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := v.AppendJSON([]byte("before"))
+			if err != nil || string(got) != "before"+string(want) {
+				t.Fatalf("%s, %v, want %s", got, err, want)
+			}
+		}))
+	}
+}
+
+// TestShapes spells every shape out once: the order of members is what clients saw from the beginning.
+func TestShapes(t *testing.T) {
+	id, err := decide.ParseID("019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const at decide.Time = 1_774_944_000_000_000
+	one, tenth := fixed.Decimal{Coef: 1000, Scale: 3}, fixed.Decimal{Coef: 650001, Scale: 1}
+	o := &order.Order{Code: id, CustomerCode: "A-1", Broker: "alpha", Symbol: "B", Action: order.Buy, Type: order.StopLossLimit,
+		Status: order.Canceled, Amount: one, FilledAmount: one, CashAmount: 5e8, LimitPrice: tenth, TriggerPrice: tenth,
+		TriggerPriceType: order.TradePrice, AverageFillPrice: tenth, TimeInForce: order.GTD, ExpireTime: at, ReferenceID: "r",
+		Reason: order.NoLiquidity, Created: at, Updated: at}
+	head := `"code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","customer_code":"A-1",`
+	const orderRest = `"status":"canceled","amount":"1.000","filled_amount":"1.000","cash_amount":"5","filled_quote":"0",` +
+		`"limit_price":"65000.1","trigger_price":"65000.1","stop_loss_price":null,"take_profit_price":null,` +
+		`"trigger_price_type":"trade_price","average_fill_price":"65000.1","time_in_force":"GTD",` +
+		`"expire_time":"2026-03-31T08:00:00.000000Z","post_only":false,"reduce_only":false,"reference_id":"r",` +
+		`"reason":"no_liquidity","created":"2026-03-31T08:00:00.000000Z",`
+	trade := Trade{TradeHead{id, id, "A-1", "B", order.Sell, tenth, one, 5e8, 1, "USDC", "taker"}, trading.Liquidation, TradeRest{"r", at}}
+	tradeHead := `"code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","order_code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","customer_code":"A-1",` +
+		`"symbol":"B","action":"sell","price":"65000.1","amount":"1.000","notional":"5","fee":"0.00000001","fee_currency":"USDC","role":"taker",`
+	const tradeRest = `"reference_id":"r","timestamp":"2026-03-31T08:00:00.000000Z"}`
+	public := MarketTradeRest{tenth, one, order.Sell, trading.Trade, at, 7}
+	const publicRest = `"price":"65000.1","amount":"1.000","action":"sell","type":"trade","timestamp":"2026-03-31T08:00:00.000000Z","sequence":7}`
+	moved := NewPosting(&ledger.Posting{Code: id, CustomerCode: "A-1", Type: ledger.TradeFee, Currency: "USDC", Amount: -1, Balance: 5e8,
+		Symbol: "B", OrderCode: id}, decide.Stamp{Time: at, Sequence: 7})
+	const movedRest = `"currency":"USDC","amount":"-0.00000001","status":"completed","balance":"5","balance_as_of":"2026-03-31T08:00:00.000000Z",` +
+		`"symbol":"B","order_code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","timestamp":"2026-03-31T08:00:00.000000Z","sequence":7}`
+	asked := NewTransaction(&ledger.Transaction{Code: id, CustomerCode: "A-1", Type: ledger.Withdrawal, Currency: "USDC", Amount: -5e8,
+		Status: ledger.Pending, Updated: at}, 7)
+	instrument := &market.Instrument{Symbol: "B", Underlying: "U", QuoteCurrency: "Q", SettlementCurrency: "S", Status: market.Open,
+		PriceTick: tenth, AmountStep: one, MinAmount: one, MaxAmount: one, ContractSize: one, InitMarginReq: fixed.Decimal{Coef: 76923, Scale: 4},
+		MaintMarginReq: fixed.Decimal{Coef: 5}, MaxLeverage: 13, FundingIntervalSeconds: 3600, PriceBand: one, LimitBand: one, MakerFee: one,
+		TakerFee: one, IndexStaleSeconds: 9, Tiers: []market.Tier{{UpTo: 5e8, InitMarginReq: one, MaintMarginReq: one}, {InitMarginReq: one, MaintMarginReq: one}}}
+	const instrumentText = `{"symbol":"B","underlying":"U","quote_currency":"Q","settlement_currency":"S","status":"open","price_tick":"65000.1",` +
+		`"amount_step":"1.000","min_amount":"1.000","max_amount":"1.000","contract_size":"1.000","init_margin_req":"7.70","maint_margin_req":"5.00",` +
+		`"max_leverage":13,"funding_interval_seconds":3600`
+	for _, tt := range []struct {
+		shown any
+		want  string
+	}{
+		{NewOrder(o), `{` + head + `"symbol":"B","action":"buy","type":"stop_loss_limit",` + orderRest + `"updated":"2026-03-31T08:00:00.000000Z"}`},
+		{NewOrderMessage("orders", o), `{"channel":"orders","type":"update",` + head + `"symbol":"B","action":"buy","order_type":"stop_limit",` +
+			orderRest + `"timestamp":"2026-03-31T08:00:00.000000Z"}`},
+		{trade, `{` + tradeHead + `"type":"liquidation",` + tradeRest},
+		{&TradeMessage{"trades", Update, trade.TradeHead, trade.Type, trade.TradeRest},
+			`{"channel":"trades","type":"update",` + tradeHead + `"trade_type":"liquidation",` + tradeRest},
+		{MarketTrade{id, "B", public}, `{"code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","symbol":"B",` + publicRest},
+		{&MarketTradeMessage{"market-trades:B", "B", id, public},
+			`{"channel":"market-trades:B","symbol":"B","code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e",` + publicRest},
+		{moved, `{` + head + `"type":"trade_fee",` + movedRest},
+		{moved.Message("balance-changes"), `{"channel":"balance-changes","type":"update",` + head + `"transaction_type":"trade_fee",` + movedRest},
+		{asked, `{` + head + `"type":"withdrawal","currency":"USDC","amount":"-5","status":"pending","symbol":null,"order_code":null,` +
+			`"timestamp":"2026-03-31T08:00:00.000000Z","sequence":7}`},
+		{NewInstrument(instrument, market.Open), instrumentText + `}`},
+		{NewOperatedInstrument(instrument), instrumentText + `,"price_band":"1.000","limit_band":"1.000","maker_fee":"1.000","taker_fee":"1.000",` +
+			`"index_stale_seconds":9,"tiers":[{"up_to":"5","init_margin_req":"1.000","maint_margin_req":"1.000"},` +
+			`{"up_to":null,"init_margin_req":"1.000","maint_margin_req":"1.000"}]}`},
+	} {
+		if got, err := json.Marshal(tt.shown); err != nil || string(got) != tt.want {
+			t.Errorf("%T is\n%s (%v), want\n%s", tt.shown, got, err, tt.want)
+		}
+	}
+}
+
+func TestPercentRoundsUp(t *testing.T) {
+	for in, want := range map[string]string{"7.6923": "7.70", "5": "5.00", "5.00": "5.00", "5.0001": "5.01", "3.85": "3.85", "0.0100": "0.01", "12.5": "12.50"} {
+		d, err := fixed.ParseDecimal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Percent(d).String(); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
+func BenchmarkOrderByHand(b *testing.B) {
+	o := &order.Order{CustomerCode: "A-1", Symbol: "BTCUSDC_PERP", Action: order.Buy, Type: order.Limit, Status: order.Open,
+		Amount: fixed.Decimal{Coef: 1000, Scale: 3}, FilledAmount: fixed.Decimal{Scale: 3}, LimitPrice: fixed.Decimal{Coef: 650001, Scale: 1},
+		TimeInForce: order.GTC, Created: 1_774_944_000_000_000, Updated: 1_774_944_000_000_000}
+	buffer := make([]byte, 0, OrderSize)
+	b.ReportAllocs()
+	for b.Loop() {
+		shown := NewOrder(o)
+		if _, err := shown.AppendJSON(buffer); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

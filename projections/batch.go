@@ -1,0 +1,108 @@
+package projections
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perpetua-exchange/perpetua/projections/column"
+)
+
+// Batch is what a transaction writes: rows that are new, which go in by COPY, and then statements, all of them in one
+// round trip. So a statement finds every new row of its transaction.
+//
+// COPY is what makes a row cheap: it is encoded once, in the form that the server stores; there is nothing to plan,
+// and rows reach a table and its write-ahead log by the page.
+type Batch struct {
+	copies     []*copied
+	statements pgx.Batch
+	changes    []change // of each statement
+	family     string   // whose Project is running
+}
+
+// copied are new rows of one table.
+type copied struct {
+	sql, family string
+	rows        column.Rows
+}
+
+// change is what is to become of a statement.
+type change struct {
+	family string
+	rows   int64 // that it must change, or -1 for any number
+}
+
+// Copy returns where the rows of a COPY … FROM STDIN (FORMAT binary) are added, the same for the same statement.
+func (b *Batch) Copy(sql string) *column.Rows {
+	for _, c := range b.copies {
+		if c.sql == sql {
+			c.family = b.family
+			return &c.rows
+		}
+	}
+	c := &copied{sql: sql, family: b.family}
+	b.copies = append(b.copies, c)
+	return &c.rows
+}
+
+// Queue adds a statement.
+func (b *Batch) Queue(sql string, args ...any) { b.queue(-1, sql, args) }
+
+// Change adds a statement that must change so many rows. If it does not, the rows are not what the journal says they
+// are, and nothing of the batch is kept.
+func (b *Batch) Change(rows int, sql string, args ...any) { b.queue(int64(rows), sql, args) }
+
+func (b *Batch) queue(rows int64, sql string, args []any) {
+	b.statements.Queue(sql, args...)
+	b.changes = append(b.changes, change{b.family, rows})
+}
+
+// reset empties the batch for the next entries. The buffers of the copies stay.
+func (b *Batch) reset() {
+	for _, c := range b.copies {
+		c.rows.Reset()
+	}
+	b.statements, b.changes, b.family = pgx.Batch{}, nil, ""
+}
+
+// copy sends the new rows, a round trip for each table that has any.
+func (b *Batch) copy(ctx context.Context, conn *pgx.Conn) error {
+	for _, c := range b.copies {
+		if c.rows.Len() == 0 {
+			continue
+		}
+		tag, err := conn.PgConn().CopyFrom(ctx, bytes.NewReader(c.rows.Data()), c.sql)
+		if err == nil && tag.RowsAffected() != int64(c.rows.Len()) {
+			err = fmt.Errorf("%d of %d rows were copied", tag.RowsAffected(), c.rows.Len())
+		}
+		if err != nil {
+			return fmt.Errorf("projection %s: %w", c.family, err)
+		}
+	}
+	return nil
+}
+
+// run runs the statements, in one round trip.
+func (b *Batch) run(ctx context.Context, conn *pgx.Conn) (err error) {
+	if len(b.changes) == 0 {
+		return nil
+	}
+	results := conn.SendBatch(ctx, &b.statements)
+	defer func() {
+		if closed := results.Close(); err == nil {
+			err = closed
+		}
+	}()
+	for _, c := range b.changes {
+		tag, err := results.Exec()
+		if err != nil {
+			return fmt.Errorf("projection %s: %w", c.family, err)
+		}
+		if n := tag.RowsAffected(); c.rows >= 0 && n != c.rows {
+			return fmt.Errorf("projection %s: %d rows changed, %d should", c.family, n, c.rows)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package projections_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// cut projects the entries in transactions that end exactly where each says: the next entries appear once the last
+// ones are applied. Where crash says so the runner's connection is cut in the middle of a transaction, or the runner
+// is stopped after it, and another one goes on.
+func cut(t *testing.T, entries []journal.Entry, size func() int, crash func() string) *pgxpool.Pool {
+	t.Helper()
+	pool := projectiontest.Database(t)
+	log := projectiontest.NewLog()
+	killer := &saboteur{statement: "SELECT pg_terminate_backend(pg_backend_pid())"}
+	r, stop := start(t, pool, log, killer)
+	for from := 0; from < len(entries); {
+		to := min(from+size(), len(entries))
+		how := crash()
+		if how == "within" {
+			killer.sequence = int64(from)
+			killer.times.Store(1)
+		}
+		log.Append(entries[from:to]...)
+		wait(t, r, int64(to-1))
+		if how == "after" {
+			stop()
+			r, stop = start(t, pool, log, killer)
+		}
+		from = to
+	}
+	stop()
+	return pool
+}
+
+func never() string { return "" }
+
+// Whatever a transaction gathers, and wherever one is cut off, the rows are those of one record at a time.
+func TestAnyCutsGiveTheRowsOfSingleRecords(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	owner := projectiontest.NewOwner(t, seed) // the real rules: sweeps, mass cancels, expiries
+	owner.Play(150)
+	for name, entries := range map[string][]journal.Entry{"made up": projectiontest.NewVenue(seed).Entries(400), "decided": owner.Entries} {
+		t.Run(name, func(t *testing.T) {
+			want := digests(t, cut(t, entries, func() int { return 1 }, never))
+			for range 2 {
+				random := rand.New(rand.NewPCG(seed, uint64(len(entries))))
+				size := func() int { return 1 + random.IntN(1+random.IntN(80)) }
+				crash := func() string { return []string{"", "", "", "within", "after"}[random.IntN(5)] }
+				same(t, digests(t, cut(t, entries, size, crash)), want)
+				seed++
+			}
+		})
+	}
+}
+
+// A change of a row that is not there is none that the journal knows of: the transaction is given up and tried again.
+func TestAChangeOfNothingIsNotCommitted(t *testing.T) {
+	entries := projectiontest.NewVenue(21).Entries(300)
+	pool := project(t, entries[:200], 0)
+	if _, err := pool.Exec(t.Context(), "DELETE FROM orders"); err != nil {
+		t.Fatal(err)
+	}
+	tries := make(attempts, 2)
+	_, stop := start(t, pool, projectiontest.NewLog(entries...), tries)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range 2 { // the second comes when the first has failed
+		select {
+		case <-tries:
+		case <-ctx.Done():
+			t.Fatal("it is not tried again")
+		}
+	}
+	if c, err := projections.ReadCheckpoint(t.Context(), pool, "trading", 0); err != nil || c.Position != entries[199].Position {
+		t.Errorf("the checkpoint is at %v, %v", c.Position, err)
+	}
+	stop()
+}
+
+// attempts tells of the first batches that are made.
+type attempts chan struct{}
+
+func (attempts) Name() string     { return "attempts" }
+func (attempts) Tables() []string { return nil }
+
+func (a attempts) Project([]journal.Entry, *projections.Batch) {
+	select {
+	case a <- struct{}{}:
+	default: // the test is over
+	}
+}

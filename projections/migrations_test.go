@@ -1,0 +1,50 @@
+package projections_test
+
+import (
+	"io/fs"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
+	"github.com/perpetua-exchange/perpetua/schemas"
+)
+
+// A database with rows is taken back to an earlier schema and brought up again: the rows are those that the
+// projections write into the new one.
+func TestMigrationsKeepTheRows(t *testing.T) {
+	ctx := t.Context()
+	entries := projectiontest.NewVenue(22).Entries(1500)
+	want := digests(t, project(t, entries, 0))
+	pool := project(t, entries[:1200], 0)
+	before := digests(t, pool)
+	versions := migrations(t, pool)
+	if _, err := versions.DownTo(ctx, 8); err != nil { // the first schema that had rows in use
+		t.Fatal(err)
+	}
+	if _, err := versions.Up(ctx); err != nil {
+		t.Fatal(err)
+	}
+	same(t, digests(t, pool), before)
+	r, stop := start(t, pool, projectiontest.NewLog(entries...))
+	wait(t, r, 1499)
+	stop()
+	same(t, digests(t, pool), want)
+}
+
+func migrations(t *testing.T, pool *pgxpool.Pool) *goose.Provider {
+	t.Helper()
+	files, err := fs.Sub(schemas.SQL, "sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { _ = db.Close() })
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName("schema_versions"), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

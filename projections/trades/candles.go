@@ -1,0 +1,99 @@
+package trades
+
+import (
+	"math/big"
+	"strconv"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/projections"
+	c "github.com/perpetua-exchange/perpetua/projections/column"
+)
+
+// candleKey names a candle: what was traded of a symbol in so many seconds from a time on.
+type candleKey struct {
+	seconds int
+	start   decide.Time
+	symbol  string
+}
+
+// candle is what some trades add to a candle.
+type candle struct {
+	candleKey
+	open, high, low, close fixed.Decimal
+	volume                 sum // contracts, at the most precise step that they were traded in
+	turnover               sum // notional
+	trades                 int64
+}
+
+// sum is an exact sum of decimals, which may become larger than any of them. It has as many decimals as the one that
+// has most.
+type sum struct {
+	coef  big.Int
+	scale uint8
+}
+
+func (s *sum) add(d fixed.Decimal) {
+	var term big.Int
+	term.SetInt64(d.Coef)
+	if d.Scale > s.scale {
+		s.coef.Mul(&s.coef, big.NewInt(fixed.Pow10(int(d.Scale-s.scale))))
+		s.scale = d.Scale
+	} else if d.Scale < s.scale {
+		term.Mul(&term, big.NewInt(fixed.Pow10(int(s.scale-d.Scale))))
+	}
+	s.coef.Add(&s.coef, &term)
+}
+
+// String returns coefficient and exponent, a form that Postgres reads as the number with its decimals.
+func (s *sum) String() string { return s.coef.String() + "e-" + strconv.Itoa(int(s.scale)) }
+
+// candles are those that the trades of some entries change.
+type candles struct {
+	projections.Latest[candleKey, candle]
+}
+
+// add adds a trade. Deleveraging moves no price and is left out.
+func (l *candles) add(at decide.Time, t *trading.TradeExecuted) {
+	if t.Kind == trading.AutoDeleveraging {
+		return
+	}
+	for _, seconds := range [2]int{60, 3600} {
+		span := decide.Time(seconds) * decide.Second
+		row, known := l.Slot(candleKey{seconds, at - at%span, t.Symbol})
+		if !known {
+			row.candleKey = candleKey{seconds, at - at%span, t.Symbol}
+			row.open, row.high, row.low = t.Price, t.Price, t.Price
+		}
+		if t.Price.Cmp(row.high) > 0 {
+			row.high = t.Price
+		}
+		if t.Price.Cmp(row.low) < 0 {
+			row.low = t.Price
+		}
+		row.close = t.Price
+		row.volume.add(t.Amount)
+		row.turnover.add(t.Notional.Decimal())
+		row.trades++
+	}
+}
+
+// queue queues what the trades make of their candles.
+func (l *candles) queue(batch *projections.Batch) {
+	rows := l.Rows()
+	if len(rows) == 0 {
+		return
+	}
+	batch.Queue(upsertCandles, c.Args(rows,
+		c.Small(func(r *candle) int { return r.seconds }),
+		c.Time(func(r *candle) decide.Time { return r.start }),
+		c.Text(func(r *candle) string { return r.symbol }),
+		c.Decimal(func(r *candle) fixed.Decimal { return r.open }),
+		c.Decimal(func(r *candle) fixed.Decimal { return r.high }),
+		c.Decimal(func(r *candle) fixed.Decimal { return r.low }),
+		c.Decimal(func(r *candle) fixed.Decimal { return r.close }),
+		c.Text(func(r *candle) string { return r.volume.String() }),
+		c.Text(func(r *candle) string { return r.turnover.String() }),
+		c.Int(func(r *candle) int64 { return r.trades }))...)
+}

@@ -1,0 +1,95 @@
+package projections
+
+import (
+	"context"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// prepared are entries and what their transaction writes.
+type prepared struct {
+	entries []journal.Entry
+	batch   Batch
+}
+
+// work cuts what a feed reads into transactions. Far behind the tip these are as large as can be, and the next one is
+// made ready while Postgres works on the last. At the tip each takes what there is.
+type work struct {
+	entries *feed
+	ready   func(*prepared) // makes the batch of the entries
+
+	slots [2]prepared
+	turn  int           // which slot is the last transaction's
+	ahead chan struct{} // closed when the other slot is ready; nil if it is empty
+
+	taken time.Time // when the last entries were, …
+	rate  float64   // … and how many there were to a second
+}
+
+// Under load a transaction waits until there is something to gather: what it costs beside its rows is then paid a few
+// tens of times a second. Where records are rare each is applied at once.
+const (
+	gather = 40 * time.Millisecond
+	rare   = 400 // records a second
+)
+
+// next returns what the next transaction writes, at most limit entries of it. It may be used until next is called
+// again. Whatever comes through wanted cuts the gathering short.
+func (w *work) next(ctx context.Context, limit int, wanted <-chan struct{}) (*prepared, error) {
+	last, other := &w.slots[w.turn], &w.slots[1-w.turn]
+	if w.ahead != nil {
+		<-w.ahead
+		w.ahead = nil
+	} else {
+		if err := w.pace(ctx, limit, wanted); err != nil {
+			return nil, err
+		}
+		entries, err := w.entries.take(ctx, limit)
+		if err != nil {
+			return nil, err
+		}
+		w.take(other, entries)
+		w.ready(other)
+	}
+	w.turn = 1 - w.turn
+	if more := w.entries.takeFull(limit); more != nil {
+		w.take(last, more)
+		done := make(chan struct{})
+		w.ahead = done
+		go func() {
+			defer close(done)
+			w.ready(last)
+		}()
+	}
+	return other, nil
+}
+
+func (w *work) take(p *prepared, entries []journal.Entry) {
+	now := time.Now()
+	p.entries, w.rate, w.taken = entries, float64(len(entries))/now.Sub(w.taken).Seconds(), now
+}
+
+// pace waits, if the last records came fast, until a while after they were taken or a whole transaction is there.
+func (w *work) pace(ctx context.Context, limit int, wanted <-chan struct{}) error {
+	left := gather - time.Since(w.taken)
+	if w.rate < rare || left <= 0 || w.entries.has(limit) {
+		return nil
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-wanted:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// wait waits for what is being made ready.
+func (w *work) wait() {
+	if w.ahead != nil {
+		<-w.ahead
+	}
+}

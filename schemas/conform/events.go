@@ -1,0 +1,130 @@
+package conform
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// Events is a folder with the JSON Schemas of what a journal's records hold, and below it, in golden, an example of
+// each. A golden file is written once, for a new type or version. An old one never changes: that would change history.
+type Events struct {
+	Folder string
+	Update bool // writes the golden files that are missing
+}
+
+// Schema compiles a schema of the folder.
+func (e Events) Schema(t testing.TB, file string) *jsonschema.Schema {
+	t.Helper()
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertFormat()
+	s, err := c.Compile(filepath.Join(e.Folder, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Validate holds a JSON text against a schema.
+func Validate(t testing.TB, s *jsonschema.Schema, text []byte) error {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Validate(v)
+}
+
+// Strict fails where a schema refuses a text, or allows it with one more member, or allows nothing at all.
+func Strict(t testing.TB, name string, s *jsonschema.Schema, text []byte) {
+	t.Helper()
+	if err := Validate(t, s, text); err != nil {
+		t.Errorf("%s: %v\n%s", name, err, text)
+	}
+	if Validate(t, s, append(bytes.TrimSuffix(bytes.Clone(text), []byte("}")), `,"more":1}`...)) == nil {
+		t.Errorf("%s: the schema allows an unknown member", name)
+	}
+	if Validate(t, s, []byte("{}")) == nil {
+		t.Errorf("%s: the schema requires nothing", name)
+	}
+}
+
+// Golden holds a text against a golden file, and returns what that holds.
+func (e Events) Golden(t testing.TB, name string, made []byte) []byte {
+	t.Helper()
+	path := filepath.Join(e.Folder, "golden", name)
+	want, err := os.ReadFile(path)
+	if os.IsNotExist(err) && e.Update {
+		want = append(bytes.Clone(made), '\n')
+		err = os.WriteFile(path, want, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want = bytes.TrimSuffix(want, []byte("\n")); !bytes.Equal(made, want) {
+		t.Errorf("%s: the rules now make\n%s, the golden file holds\n%s", name, made, want)
+	}
+	return want
+}
+
+// Event holds an event against its golden file, byte for byte in both directions, and that against its schema.
+func (e Events) Event(t testing.TB, registry *decide.Registry, event decide.Event) {
+	t.Helper()
+	name := event.EventType() + ".v1"
+	made, err := json.Marshal(event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := e.Golden(t, name+".json", made)
+	read, err := registry.Decode(event.EventType(), event.EventVersion(), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(read)
+	if err != nil || !bytes.Equal(again, want) {
+		t.Errorf("%s: decoded and encoded again it is %s (%v)", name, again, err)
+	}
+	Strict(t, name, e.Schema(t, name+".schema.json"), want)
+}
+
+// Command holds what records keep of a command against its schema: the good and the bad.
+func (e Events) Command(t testing.TB, name string, good, bad []string) {
+	t.Helper()
+	s := e.Schema(t, name+".command.schema.json")
+	for _, text := range good {
+		if err := Validate(t, s, []byte(text)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, text := range bad {
+		if Validate(t, s, []byte(text)) == nil {
+			t.Errorf("%s: the schema allows %s", name, text)
+		}
+	}
+}
+
+// NothingElse fails for a file that belongs to none of the types. The pattern's last star stands for the type.
+func (e Events) NothingElse(t testing.TB, pattern string, types map[string]bool) {
+	t.Helper()
+	before, after, _ := strings.Cut(filepath.Base(pattern), "*")
+	files, err := filepath.Glob(filepath.Join(e.Folder, pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !types[strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), before), after)] {
+			t.Errorf("%s belongs to nothing", f)
+		}
+	}
+	if len(files) == 0 {
+		t.Errorf("there is nothing at %s", pattern)
+	}
+}

@@ -1,0 +1,88 @@
+// Package blob opens the bucket: the store of what is too large, or of the wrong kind, for the log. Snapshots live in it,
+// which can be deleted and come back from the log; uploaded files and encryption keys, which can't, are to live there too.
+//
+// A bucket is named by a URL. The scheme file is a folder, mem is memory that ends with the process; s3, gs and azblob
+// are in binaries built with the tag cloud. With prefix=venue/ in the URL's query, several venues share one bucket.
+//
+// A blob is written whole or not at all: in a folder under another name that is renamed, elsewhere by the store. It is
+// not synced to disk, so that a power cut may leave one of the latest cut off or empty: whoever reads a blob checks it.
+package blob
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/fileblob"
+	_ "gocloud.dev/blob/memblob" // the scheme mem
+)
+
+// Folder is where the bucket is inside a data folder, where no URL names another.
+const Folder = "blob"
+
+// URLOf returns the URL of the bucket that is a folder.
+func URLOf(folder string) string {
+	return (&url.URL{Scheme: fileblob.Scheme, Path: filepath.ToSlash(folder)}).String()
+}
+
+// Open returns the bucket at a URL. It makes a folder that is not there yet, for its owner only, unless the query says
+// create_dir=false: then a folder that is missing, perhaps because nothing is mounted there, is an error. The caller
+// closes the bucket.
+func Open(ctx context.Context, at string) (*blob.Bucket, error) {
+	u, err := url.Parse(at)
+	if err != nil {
+		return nil, fmt.Errorf("blob store: %w", err)
+	}
+	if u.Scheme == fileblob.Scheme {
+		return openFolder(u)
+	}
+	bucket, err := blob.OpenBucket(ctx, at)
+	if err != nil {
+		return nil, fmt.Errorf("blob store at %s: %w", u.Redacted(), err)
+	}
+	return bucket, nil
+}
+
+// openFolder opens a bucket in a folder: gocloud's own way would leave temporary files on another disk, where they
+// can't be renamed, and a file of attributes beside each blob.
+func openFolder(u *url.URL) (*blob.Bucket, error) {
+	query := u.Query()
+	prefix, create := query.Get("prefix"), query.Get("create_dir") != "false"
+	query.Del("prefix")
+	query.Del("create_dir")
+	switch {
+	case len(query) > 0:
+		return nil, fmt.Errorf("blob store: a folder takes prefix and create_dir, not %q", query.Encode())
+	case u.Host != "" && u.Host != "localhost" && u.Host != ".":
+		return nil, fmt.Errorf("blob store: the folder of %q must be absolute, as in file:///var/lib/blobs", u.String())
+	}
+	path := filepath.FromSlash(u.Path)
+	if u.Host == "." {
+		path = strings.TrimPrefix(path, string(filepath.Separator))
+	}
+	bucket, err := fileblob.OpenBucket(path, &fileblob.Options{CreateDir: create, DirFileMode: 0o700, NoTempDir: true,
+		Metadata: fileblob.MetadataDontWrite})
+	if err != nil {
+		return nil, fmt.Errorf("blob store: %w", err)
+	}
+	if prefix != "" {
+		bucket = blob.PrefixedBucket(bucket, prefix)
+	}
+	return bucket, nil
+}
+
+// Check says whether the bucket answers.
+func Check(ctx context.Context, b *blob.Bucket) error {
+	ok, err := b.IsAccessible(ctx)
+	if err != nil {
+		return fmt.Errorf("blob store: %w", err)
+	}
+	if !ok {
+		return fmt.Errorf("blob store: %w", os.ErrNotExist)
+	}
+	return nil
+}

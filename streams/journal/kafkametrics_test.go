@@ -1,0 +1,88 @@
+package journal
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// TestShortLivedKafkaClients makes and ends many clients: what they did is counted together, and none of them leaves a
+// series behind or gets in another's way.
+func TestShortLivedKafkaClients(t *testing.T) {
+	measured := NewMetrics()
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(measured); err != nil {
+		t.Fatal(err)
+	}
+	client, err := NewClient(Config{Brokers: []string{"127.0.0.1:1"}, Metrics: measured})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	count := func() (series int, refused float64) {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			series += len(f.GetMetric())
+			for _, m := range f.GetMetric() {
+				if f.GetName() == "perpetua_kafka_connect_errors_total" {
+					refused += m.GetCounter().GetValue()
+				}
+			}
+		}
+		return series, refused
+	}
+	use := func() {
+		kc, err := client.KafkaFor(ForWriting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer kc.Close()
+		if kc.Ping(t.Context()) == nil {
+			t.Fatal("somebody listens at port 1")
+		}
+	}
+	use()
+	series, before := count()
+	for range 5 {
+		use()
+	}
+	again, after := count()
+	if again != series {
+		t.Errorf("%d series have become %d", series, again)
+	}
+	if before == 0 || after < 6*before {
+		t.Errorf("%v refused connections have become %v after six clients", before, after)
+	}
+}
+
+func TestContact(t *testing.T) {
+	now := time.Now()
+	var c Contact
+	if _, lost := c.Lost(now); lost {
+		t.Error("lost before anybody has read")
+	}
+	c.answered()
+	if _, lost := c.Lost(now.Add(silence / 2)); lost {
+		t.Error("lost before the brokers have to answer")
+	}
+	if since, lost := c.Lost(now.Add(2 * silence)); !lost || since.Before(now.Add(-time.Millisecond)) || since.After(time.Now()) {
+		t.Errorf("silent since %v, %v", since, lost)
+	}
+	c.failed()
+	since, lost := c.Lost(time.Now())
+	if !lost || since.After(time.Now()) {
+		t.Errorf("failed since %v, %v", since, lost)
+	}
+	c.failed()
+	if again, _ := c.Lost(time.Now()); again != since {
+		t.Errorf("lost since %v, and with the next failure since %v", since, again)
+	}
+	c.answered()
+	if _, lost := c.Lost(time.Now()); lost {
+		t.Error("lost after an answer")
+	}
+}

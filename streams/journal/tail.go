@@ -1,0 +1,189 @@
+package journal
+
+import (
+	"context"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// Tail reads the valid records of one partition as a Reader does and promises the same, for those who stay at the tip:
+// there, all tails of a client's partition share one reader, so that a record is fetched, verified and decoded once in
+// a process, however many follow it. They must know the same rules.
+//
+// A tail begins with a reader of its own, which verifies the position that it starts from. It shares as soon as its
+// position, sequence and hash, is one that the shared reader has passed, or starts the sharing once it is at the tip.
+// One that falls behind what is held for it reads for itself until it has caught up. A final error of the shared reader
+// is the tail's, after the last record before it. A Tail is not safe for concurrent use, and its entries are shared:
+// nobody may change what they hold.
+type Tail struct {
+	client *Client
+	rules  decide.Rules
+	place  place
+
+	own   *Reader // nil while it shares
+	feed  *feed   // nil while it does not
+	apart bool    // the feed does not have the present position: the own reader waits for what comes after it
+
+	at   Position // of the last record returned
+	id   decide.ID
+	term int64
+	next int64 // the offset after the last record looked at
+	told int64 // what of it Next has returned
+	err  error
+}
+
+// NewTail returns a tail that goes on after from. It does not connect before it is polled.
+func NewTail(client *Client, rules decide.Rules, partition int32, from Position) *Tail {
+	return NewReader(client, rules, partition, from).tail()
+}
+
+// tail returns a tail that goes on where a reader stands, with that reader. The reader is the tail's from then on.
+func (r *Reader) tail() *Tail {
+	return &Tail{client: r.client, rules: r.rules, place: place{r.chain.journal, r.partition}, own: r, at: r.chain.at, id: r.chain.id,
+		term: r.chain.term, next: r.next, told: -1}
+}
+
+// Poll waits for valid records and returns at least one. What errors it returns are final, or the context's.
+func (t *Tail) Poll(ctx context.Context) ([]Entry, error) {
+	for {
+		entries, _, err := t.Next(ctx)
+		if err != nil || len(entries) > 0 {
+			return entries, err
+		}
+	}
+}
+
+// Next is Poll for those who also want to know how far the log has been looked at: it returns when that has changed,
+// and at first when the position is verified and nothing may have come after it. next is the offset after the last
+// record looked at.
+func (t *Tail) Next(ctx context.Context) (entries []Entry, next int64, err error) {
+	if t.err != nil {
+		return nil, t.next, t.err
+	}
+	for len(entries) == 0 && t.next <= t.told || t.told < 0 && len(entries) == 0 && !t.verified() {
+		if entries, err = t.read(ctx); err != nil {
+			if Final(err) {
+				t.err = err
+				t.Close()
+			}
+			return nil, t.next, err
+		}
+	}
+	t.told = t.next
+	return entries, t.next, nil
+}
+
+// verified reports whether the log was seen to hold the position.
+func (t *Tail) verified() bool { return t.feed != nil || t.own.verifiedPosition() }
+
+// read reads on, from wherever the records come at present.
+func (t *Tail) read(ctx context.Context) (entries []Entry, err error) {
+	var next int64
+	if t.feed != nil {
+		var held bool
+		entries, next, held, err = t.feed.take(ctx, t.at, max(t.told, t.next))
+		if err == nil && !held {
+			t.fallBack()
+			return nil, nil
+		}
+	} else {
+		entries, next, err = t.own.advance(ctx, !t.apart)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if taken, ok := e.Record.Events[0].(*Taken); ok {
+			t.term = taken.Term
+		}
+	}
+	if n := len(entries); n > 0 {
+		t.at, t.id = entries[n-1].Position, entries[n-1].Journal
+	}
+	t.next = max(t.next, next)
+	if t.own != nil && t.own.verifiedPosition() {
+		t.share()
+		t.apart = t.own != nil && t.own.atTip()
+	}
+	return entries, nil
+}
+
+// share goes on with the client's feed of the partition, if that has the tail's position or may come to it, or makes a
+// feed of the tail's own reader if there is none.
+func (t *Tail) share() {
+	own := t.own
+	if t.join(own) {
+		own.Close() // with nobody kept waiting meanwhile
+	}
+}
+
+// join is share, and says whether the tail's own reader is left over.
+func (t *Tail) join(own *Reader) (left bool) {
+	c, tip := t.client, own.atTip()
+	c.sharing.Lock()
+	defer c.sharing.Unlock()
+	f := c.feeds[t.place]
+	switch {
+	case f != nil && f.meets(t.at, tip):
+		left = true
+	case f == nil && tip:
+		f = newFeed(own, func(f *feed) { c.forget(t.place, f) })
+		c.feeds[t.place] = f
+	default:
+		return false
+	}
+	f.tails++
+	t.feed, t.own = f, nil
+	return left
+}
+
+// fallBack leaves the feed for a reader of the tail's own, which verifies its position first.
+func (t *Tail) fallBack() {
+	t.leave()
+	t.own = NewReader(t.client, t.rules, t.place.partition, t.at)
+	t.own.chain.id, t.own.chain.term = t.id, t.term
+	t.client.cfg.Metrics.Behind.WithLabelValues(t.place.journal).Inc()
+}
+
+// leave ends the sharing. The last to leave a feed ends it.
+func (t *Tail) leave() {
+	f := t.feed
+	if f == nil {
+		return
+	}
+	t.feed = nil
+	c := t.client
+	c.sharing.Lock()
+	f.tails--
+	last := f.tails == 0
+	if last && c.feeds[t.place] == f {
+		delete(c.feeds, t.place)
+	}
+	c.sharing.Unlock()
+	if last {
+		f.stop()
+		<-f.done
+	}
+}
+
+// forget has nobody join a feed that has ended.
+func (c *Client) forget(p place, f *feed) {
+	c.sharing.Lock()
+	defer c.sharing.Unlock()
+	if c.feeds[p] == f {
+		delete(c.feeds, p)
+	}
+}
+
+// Position returns the position of the last record that was returned.
+func (t *Tail) Position() Position { return t.at }
+
+// Close ends what the tail reads with. It may be polled again and then goes on after its position.
+func (t *Tail) Close() {
+	if t.feed != nil {
+		t.leave()
+		t.own = NewReader(t.client, t.rules, t.place.partition, t.at)
+		t.own.chain.id, t.own.chain.term = t.id, t.term
+	}
+	t.own.Close()
+}

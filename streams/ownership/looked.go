@@ -1,0 +1,31 @@
+package ownership
+
+import "time"
+
+// Stalled returns since when nothing has been acknowledged of what this node's owner of a partition has appended, if
+// that is so long ago that it takes nothing in.
+func (n *Node) Stalled(name string, partition int32) (since time.Time, stalled bool) {
+	n.mu.Lock()
+	o := n.owners[place{name, partition}]
+	n.mu.Unlock()
+	if o == nil {
+		return time.Time{}, false
+	}
+	return o.Stalled()
+}
+
+// Looked returns the offset after the last record that this node has met while it folds a partition that it does not
+// own, and false while it does not: it owns the partition, or nobody asked it to stand by.
+func (n *Node) Looked(name string, partition int32) (offset int64, standing bool) {
+	p := place{name, partition}
+	n.mu.Lock()
+	s := n.ready[p]
+	owning := n.runs[p] != nil
+	n.mu.Unlock()
+	if s == nil || owning {
+		return 0, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.looked, s.stop != nil
+}

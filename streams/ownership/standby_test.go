@@ -1,0 +1,85 @@
+package ownership
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// known is something that remembers positions.
+type known []journal.Position
+
+func (k known) Positions(context.Context, string, int32) ([]journal.Position, error) { return k, nil }
+
+// TestWhatAFailedStandbyHasMetIsStillLookedFor loses the log under a standby: its owner folds from elsewhere then, and
+// has to hold every known position against what is there.
+func TestWhatAFailedStandbyHasMetIsStillLookedFor(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	fake, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	c, err := journal.NewClient(journal.Config{Brokers: fake.ListenAddrs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if err := c.EnsureTopics(ctx, "trading"); err != nil {
+		t.Fatal(err)
+	}
+	o, err := journal.NewOwner(journal.OwnerConfig{Client: c, Rules: trading.Rules(), Node: "n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owning, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- o.Run(owning) }()
+	r := journal.NewReader(c, trading.Rules(), 0, journal.Before)
+	defer r.Close()
+	entries, err := r.Poll(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	genesis := entries[0].Position
+	s := &standby{client: c, rules: trading.Rules(), seeks: new(journal.Anchors)}
+	left := func() int {
+		positions, err := unpassed{known{genesis}, place{"trading", 0}, s}.Positions(ctx, "trading", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(positions)
+	}
+	s.begin(ctx)
+	if s.atTip(ctx); left() != 0 {
+		t.Error("what the standby has met is looked for again")
+	}
+	failed := s.done
+	if err := fake.DeleteTopic("trading"); err != nil {
+		t.Fatal(err)
+	}
+	if err := fake.CreateTopic("trading", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-failed:
+	case <-ctx.Done():
+		t.Fatal("the standby follows a log that is gone")
+	}
+	if left() != 1 {
+		t.Error("what only the failed standby has met is not looked for")
+	}
+	if seed := s.take(); seed != nil {
+		t.Errorf("it hands over %v", seed.Position)
+	}
+}

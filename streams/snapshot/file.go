@@ -1,0 +1,153 @@
+package snapshot
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// magic is the first line of a file. The second is its header.
+const magic = "perpetua snapshot 1\n"
+
+// Header says what is in a snapshot. It is a line of JSON, so that `head -2` shows it.
+type Header struct {
+	Journal   string           `json:"journal"`
+	Partition int32            `json:"partition"`
+	JournalID decide.ID        `json:"journal_id"`
+	Position  journal.Position `json:"position"`
+	Time      decide.Time      `json:"time"` // of the record at the position
+	Term      int64            `json:"term"`
+	URL       string           `json:"url"` // of the node that took the term
+	Rules     int              `json:"rules"`
+	Codec     int              `json:"codec"`
+	Made      time.Time        `json:"made"`
+	Node      string           `json:"node"`
+	Anchors   int              `json:"anchors"`
+	State     int              `json:"state_bytes"`
+}
+
+// anchorSize is what a position takes in a file.
+const anchorSize = 8 + 8 + 32
+
+// appendFile writes a file: the header, the anchors, the state, and over all of it an HMAC-SHA-256, so that only who
+// knows the key can make or change one.
+func appendFile(key []byte, h Header, anchors []journal.Position, state []byte) ([]byte, error) {
+	h.Anchors, h.State = len(anchors), len(state)
+	line, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	b := make([]byte, 0, len(magic)+len(line)+1+len(anchors)*anchorSize+len(state)+sha256.Size)
+	b = append(b, magic...)
+	b = append(b, line...)
+	b = append(b, '\n')
+	for _, p := range anchors {
+		b = binary.BigEndian.AppendUint64(b, uint64(p.Sequence))
+		b = binary.BigEndian.AppendUint64(b, uint64(p.Offset))
+		b = append(b, p.Hash[:]...)
+	}
+	b = append(b, state...)
+	return seal(key, b), nil
+}
+
+func seal(key, b []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(b)
+	return mac.Sum(b)
+}
+
+var (
+	errDamaged = errors.New("it is cut off, damaged or not made by this venue")
+	errForm    = errors.New("it is not in the form of a snapshot")
+)
+
+// parseFile reads what appendFile wrote. It trusts nothing before the HMAC was checked. The state is part of b.
+func parseFile(key, b []byte) (h Header, anchors []journal.Position, state []byte, err error) {
+	if len(b) < sha256.Size {
+		return h, nil, nil, errDamaged
+	}
+	b, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
+	mac := hmac.New(sha256.New, key)
+	mac.Write(b)
+	if !hmac.Equal(sum, mac.Sum(nil)) {
+		return h, nil, nil, errDamaged
+	}
+	rest, ok := bytes.CutPrefix(b, []byte(magic))
+	line, rest, more := bytes.Cut(rest, []byte("\n"))
+	if !ok || !more {
+		return h, nil, nil, errForm
+	}
+	if err := json.Unmarshal(line, &h, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(false)); err != nil {
+		return h, nil, nil, fmt.Errorf("%w: %w", errForm, err)
+	}
+	if h.Anchors < 0 || h.State < 0 || h.Anchors > len(rest)/anchorSize || len(rest) != h.Anchors*anchorSize+h.State {
+		return h, nil, nil, errForm
+	}
+	anchors = make([]journal.Position, h.Anchors)
+	for i := range anchors {
+		p := &anchors[i]
+		p.Sequence, p.Offset = int64(binary.BigEndian.Uint64(rest)), int64(binary.BigEndian.Uint64(rest[8:]))
+		copy(p.Hash[:], rest[16:])
+		rest = rest[anchorSize:]
+		if p.Sequence < 0 || p.Offset < p.Sequence || p.Sequence > h.Position.Sequence || i > 0 && p.Sequence <= anchors[i-1].Sequence {
+			return h, nil, nil, errForm
+		}
+	}
+	return h, anchors, rest, nil
+}
+
+// maxAnchors bounds how many anchors a file holds.
+const maxAnchors = 1 << 16
+
+// thin leaves so many anchors that they fit into a file: those whose sequences are the roundest.
+func thin(anchors []journal.Position) []journal.Position {
+	for every := int64(2048); len(anchors) > maxAnchors; every *= 2 {
+		kept := make([]journal.Position, 0, len(anchors)/2+1)
+		for _, p := range anchors {
+			if p.Sequence%every == 0 {
+				kept = append(kept, p)
+			}
+		}
+		anchors = kept
+	}
+	return anchors
+}
+
+// name is what a snapshot is called, below the folder of its partition. It says all that an owner needs to know of it
+// to hold the log against it.
+type name struct {
+	Position journal.Position
+	Codec    int
+}
+
+// String returns the name as it is in the bucket: in the order of names, sequences rise.
+func (n name) String() string {
+	return fmt.Sprintf("%020d-%d-%s.%d", n.Position.Sequence, n.Position.Offset, n.Position.Hash, n.Codec)
+}
+
+// parseName reads a name in its one form.
+func parseName(s string) (n name, ok bool) {
+	body, codec, dotted := strings.Cut(s, ".")
+	parts := strings.Split(body, "-")
+	if !dotted || len(parts) != 3 {
+		return n, false
+	}
+	var err [4]error
+	n.Position.Sequence, err[0] = strconv.ParseInt(parts[0], 10, 64)
+	n.Position.Offset, err[1] = strconv.ParseInt(parts[1], 10, 64)
+	n.Position.Hash, err[2] = journal.ParseHash(parts[2])
+	n.Codec, err[3] = strconv.Atoi(codec)
+	return n, errors.Join(err[:]...) == nil && n.String() == s && n.Position.Sequence >= 0 && n.Position.Offset >= n.Position.Sequence
+}

@@ -1,0 +1,266 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+const (
+	// holdable is the largest state, in bytes of its saved form, that is saved with the node's own fold held still: a few
+	// milliseconds, which its sockets and queries don't notice. A larger one is folded apart.
+	holdable = 512 << 10
+	// look is how often a maker looks whether a snapshot is due.
+	look = time.Second
+	// effort is how much longer than making the last one took the next one is put off, so that snapshots don't follow one
+	// another while the journal grows fast. But no longer than the interval: what is put off has to be folded all the
+	// same, and under a load that lasts, each one would take longer and have the next put off further. Unless making one
+	// takes most of an interval: then leastEffort is kept.
+	effort      = 20
+	leastEffort = 4
+	// atStop is the part of Records that makes a snapshot worth its while when the node stops, and atInterval when one is
+	// due for its age.
+	atStop     = 10
+	atInterval = 100
+)
+
+// MakerConfig says of what snapshots are made, and how often.
+type MakerConfig struct {
+	Store     *Store
+	Client    *journal.Client
+	Rules     decide.Rules
+	Codec     decide.Codec
+	Partition int32
+	Fold      *follow.Fold
+	Seed      *journal.Seed // that the fold started from, if it did
+	Node      string        // that makes them
+	Records   int64         // after so many a snapshot is due
+	Interval  time.Duration // or after so long, if it spares a hundredth of them
+}
+
+// Maker makes snapshots of what a node's fold of a journal stands at.
+//
+// Nobody waits for a snapshot: a small state is saved within a moment for which the fold is held still, and for a large
+// one the maker folds the records since the last snapshot by itself, beside the node's own fold, and lets that state go
+// again.
+type Maker struct {
+	cfg  MakerConfig
+	name string
+	log  *slog.Logger
+
+	mark    mark // of the fold; changed and read under its lock
+	anchors journal.Anchors
+
+	last journal.Position // of the newest snapshot known
+	made time.Time        // when it was, or when this maker began
+	took time.Duration    // to make it
+}
+
+// mark is what a snapshot says of the record that it stands at, beside the position.
+type mark struct {
+	id   decide.ID
+	time decide.Time
+	term int64
+	url  string
+}
+
+// NewMaker returns a maker that listens to the fold from then on, so it is made before the fold runs.
+func NewMaker(cfg MakerConfig) *Maker {
+	m := &Maker{cfg: cfg, name: cfg.Rules.Journal(), last: journal.Before, made: time.Now()}
+	m.log = cfg.Store.cfg.Logger.With("journal", m.name, "partition", cfg.Partition)
+	m.cfg.Store.metrics.begin(m.name)
+	if s := cfg.Seed; s != nil {
+		m.mark, m.last = markOf(s), s.Position
+		m.anchors.Fill(s.Anchors)
+	}
+	cfg.Fold.Listen(func(e journal.Entry, _ decide.State) {
+		m.mark.pass(e)
+		m.anchors.Note(e.Position)
+	})
+	return m
+}
+
+func markOf(s *journal.Seed) mark { return mark{s.Journal, s.Time, s.Term, s.URL} }
+
+// pass takes note of a record.
+func (m *mark) pass(e journal.Entry) {
+	m.id, m.time = e.Journal, e.Record.Time
+	if taken, ok := e.Record.Events[0].(*journal.Taken); ok {
+		m.term, m.url = taken.Term, taken.URL
+	}
+}
+
+// Run makes snapshots whenever they are due, from when the fold has reached the log's end until the context ends.
+func (m *Maker) Run(ctx context.Context) error {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for caughtUp := false; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if !caughtUp {
+			caughtUp = m.cfg.Fold.WaitTip(ctx) == nil
+			continue
+		}
+		if at := m.cfg.Fold.Position(); m.due(at.Sequence, time.Since(m.made)) {
+			if err := m.Make(ctx); err != nil && ctx.Err() == nil {
+				m.failed(err)
+			}
+		}
+	}
+}
+
+// due reports whether a snapshot is due at a sequence, so long after the last.
+func (m *Maker) due(sequence int64, since time.Duration) bool {
+	added := sequence - m.last.Sequence
+	putOff := min(effort*m.took, max(m.cfg.Interval, leastEffort*m.took))
+	return since >= putOff && (added >= m.cfg.Records || added >= max(1, m.cfg.Records/atInterval) && since >= m.cfg.Interval)
+}
+
+// failed tells of a snapshot that could not be made. The next one is tried when it would have been due after it.
+func (m *Maker) failed(err error) {
+	m.cfg.Store.metrics.failures.WithLabelValues(m.name).Inc()
+	m.log.Warn("no snapshot could be made", "error", err)
+	m.made, m.took = time.Now(), max(m.took, look)
+}
+
+// Stop makes a snapshot if enough has been added since the last for that to be worth it. It is called when the node has
+// stopped, after Run: then nobody minds that the fold is held still.
+func (m *Maker) Stop(ctx context.Context) {
+	if m.cfg.Fold.Position().Sequence-m.last.Sequence < max(1, m.cfg.Records/atStop) {
+		return
+	}
+	err := m.catchUpWithOthers(ctx)
+	if err == nil && m.cfg.Fold.Position().Sequence-m.last.Sequence >= max(1, m.cfg.Records/atStop) {
+		err = m.hold(ctx)
+	}
+	if err != nil {
+		m.failed(err)
+	}
+}
+
+// Make makes a snapshot, unless another node has just made one that is as good.
+func (m *Maker) Make(ctx context.Context) error {
+	if err := m.catchUpWithOthers(ctx); err != nil {
+		return err
+	}
+	if !m.due(m.cfg.Fold.Position().Sequence, time.Since(m.made)) {
+		return nil
+	}
+	size := 0
+	m.cfg.Fold.View(func(s decide.State, _ journal.Position) { size = m.cfg.Codec.Size(s) })
+	if size <= holdable {
+		return m.hold(ctx)
+	}
+	return m.apart(ctx)
+}
+
+// catchUpWithOthers takes note of a newer snapshot that another node has made.
+func (m *Maker) catchUpWithOthers(ctx context.Context) error {
+	names, err := m.cfg.Store.list(ctx, m.name, m.cfg.Partition)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if n.Codec != m.cfg.Codec.Version() {
+			continue
+		}
+		if n.Position.Sequence > m.last.Sequence {
+			m.last, m.made = n.Position, time.Now()
+			m.cfg.Store.metrics.sequence.WithLabelValues(m.name).Set(float64(n.Position.Sequence))
+		}
+		break
+	}
+	return nil
+}
+
+// hold saves what the node's fold stands at.
+func (m *Maker) hold(ctx context.Context) error {
+	start := time.Now()
+	var saved []byte
+	var h Header
+	var anchors []journal.Position
+	m.cfg.Fold.View(func(s decide.State, at journal.Position) {
+		start := time.Now()
+		saved = m.cfg.Codec.Append(nil, s)
+		h = m.header(s, at, m.mark)
+		anchors = m.anchors.All()
+		m.cfg.Store.metrics.held.WithLabelValues(m.name).Observe(time.Since(start).Seconds())
+	})
+	if err := m.cfg.Fold.Err(); journal.Final(err) {
+		return err // and the state may be void
+	}
+	return m.save(ctx, h, anchors, saved, start)
+}
+
+// apart folds from the last snapshot to where the node's fold stands now, and saves that.
+func (m *Maker) apart(ctx context.Context) error {
+	start := time.Now()
+	target := m.cfg.Fold.Position()
+	seed, err := m.cfg.Store.load(ctx, m.name, m.cfg.Partition, m.cfg.Codec)
+	if err != nil {
+		return err
+	}
+	if seed == nil {
+		seed = &journal.Seed{State: m.cfg.Rules.NewState(), Position: journal.Before}
+	}
+	mark, at := markOf(seed), seed.Position
+	r := journal.NewReader(m.cfg.Client, m.cfg.Rules, m.cfg.Partition, at)
+	defer r.Close()
+	for at.Sequence < target.Sequence {
+		entries, err := r.Poll(ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if at.Sequence >= target.Sequence {
+				break
+			}
+			if err := m.cfg.Client.Apply(m.name, m.cfg.Partition, seed.State, e); err != nil {
+				return err
+			}
+			mark.pass(e)
+			at = e.Position
+		}
+	}
+	if at != target {
+		return fmt.Errorf("folded apart, the log leads to %v and not to %v", at, target)
+	}
+	anchors := m.anchors.All()
+	for len(anchors) > 0 && anchors[len(anchors)-1].Sequence > at.Sequence {
+		anchors = anchors[:len(anchors)-1]
+	}
+	return m.save(ctx, m.header(seed.State, at, mark), anchors, m.cfg.Codec.Append(nil, seed.State), start)
+}
+
+func (m *Maker) header(s decide.State, at journal.Position, k mark) Header {
+	h := Header{Journal: m.name, Partition: m.cfg.Partition, JournalID: k.id, Position: at, Time: k.time, Term: k.term, URL: k.url,
+		Codec: m.cfg.Codec.Version(), Made: time.Now().UTC(), Node: m.cfg.Node}
+	if ruled, ok := s.(interface{ ActiveRules() int }); ok {
+		h.Rules = ruled.ActiveRules()
+	}
+	return h
+}
+
+// save writes the snapshot and takes note of it.
+func (m *Maker) save(ctx context.Context, h Header, anchors []journal.Position, saved []byte, start time.Time) error {
+	size, err := m.cfg.Store.save(ctx, h, anchors, saved)
+	if err != nil {
+		return err
+	}
+	m.last, m.made, m.took = h.Position, time.Now(), time.Since(start)
+	metrics := m.cfg.Store.metrics
+	metrics.sequence.WithLabelValues(m.name).Set(float64(h.Position.Sequence))
+	metrics.made.WithLabelValues(m.name).SetToCurrentTime()
+	metrics.bytes.WithLabelValues(m.name).Set(float64(size))
+	metrics.seconds.WithLabelValues(m.name).Observe(m.took.Seconds())
+	m.log.Info("made a snapshot", "sequence", h.Position.Sequence, "bytes", size, "took", m.took)
+	return nil
+}

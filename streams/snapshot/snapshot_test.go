@@ -1,0 +1,529 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/memblob"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// rules remember what is said.
+type rules struct{}
+
+type said struct {
+	Word string `json:"word"`
+}
+
+func (*said) EventType() string { return "test.said" }
+func (*said) EventVersion() int { return 1 }
+
+func (rules) Journal() string        { return "trading" }
+func (rules) NewState() decide.State { return new(state) }
+func (rules) Limit() int             { return 8 << 10 }
+func (rules) Registry() *decide.Registry {
+	r := decide.NewRegistry()
+	r.Add(func() decide.Event { return new(said) })
+	return r
+}
+
+type state struct{ words []string }
+
+func (*state) Decide(_ decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&said{c.Ask.(string)}}}, nil
+}
+
+func (s *state) Evolve(_ decide.Stamp, _ decide.Recorded, _ decide.Outcome, events []decide.Event) {
+	for _, e := range events {
+		if e, ok := e.(*said); ok {
+			s.words = append(s.words, e.Word)
+		}
+	}
+}
+func (*state) Due(decide.Time) decide.Urgency                { return decide.Nothing }
+func (*state) NextDue() (decide.Time, bool)                  { return 0, false }
+func (*state) Step(decide.Stamp, bool) decide.Decision       { return decide.Decision{} }
+func (*state) SetAside(decide.Stamp, string) decide.Decision { return decide.Decision{} }
+
+// codec writes words as JSON. size is what it says of any state.
+type codec struct{ version, size int }
+
+func (c codec) Version() int          { return c.version }
+func (c codec) Size(decide.State) int { return c.size }
+func (codec) Append(b []byte, s decide.State) []byte {
+	text, _ := json.Marshal(s.(*state).words)
+	return append(b, text...)
+}
+func (codec) Read(b []byte) (decide.State, error) {
+	s := new(state)
+	return s, json.Unmarshal(b, &s.words)
+}
+
+// venue is a journal with an owner, a fold and a bucket.
+type venue struct {
+	t      *testing.T
+	client *journal.Client
+	bucket *blob.Bucket
+	log    *bytes.Buffer
+	store  *Store
+	owner  *journal.Owner
+	stop   func()
+}
+
+var key = []byte("a key of the venue")
+
+func newVenue(t *testing.T) *venue {
+	t.Helper()
+	var brokers []string
+	if env := os.Getenv("KAFKA_BROKERS"); env != "" {
+		brokers = strings.Split(env, ",")
+	} else {
+		fake, err := kfake.NewCluster(kfake.NumBrokers(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(fake.Close)
+		brokers = fake.ListenAddrs()
+	}
+	c, err := journal.NewClient(journal.Config{Brokers: brokers, Prefix: fmt.Sprintf("s%d-", time.Now().UnixNano())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if err := c.EnsureTopics(t.Context(), "trading"); err != nil {
+		t.Fatal(err)
+	}
+	v := &venue{t: t, client: c, bucket: memblob.OpenBucket(nil), log: new(bytes.Buffer)}
+	t.Cleanup(func() { v.bucket.Close() })
+	v.store = NewStore(Config{Bucket: v.bucket, Key: key, Logger: slog.New(slog.NewTextHandler(v.log, nil))})
+	return v
+}
+
+// own runs an owner, which starts from the store.
+func (v *venue) own(versions codec) {
+	v.t.Helper()
+	o, err := journal.NewOwner(journal.OwnerConfig{Client: v.client, Rules: rules{}, Node: "n1", URL: "http://n1", Known: []journal.Known{v.store},
+		Seed: func(ctx context.Context) (*journal.Seed, error) { return v.store.Load(ctx, "trading", 0, versions) }})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.owner = o
+	v.stop = running(v.t, o.Run)
+	v.until(func() bool { _, ok := o.Serving(); return ok })
+}
+
+// running runs something until it is stopped, or the test ends.
+func running(t *testing.T, run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = run(ctx) }()
+	stop = sync.OnceFunc(func() { cancel(); <-done })
+	t.Cleanup(stop)
+	return stop
+}
+
+func (v *venue) until(is func() bool) {
+	v.t.Helper()
+	for range 30000 {
+		if is() {
+			return
+		}
+		<-time.After(time.Millisecond)
+	}
+	v.t.Fatal("it did not come to it")
+}
+
+func (v *venue) say(words ...string) (last journal.Position) {
+	v.t.Helper()
+	for _, word := range words {
+		r, err := v.owner.Submit(v.t.Context(), decide.Command{ID: journal.NewCommandID(time.Now()), Type: "test.say", Actor: decide.Actor{Sub: "u"}, Ask: word})
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		last = r.Entry.Position
+	}
+	return last
+}
+
+// follow runs a fold, from a seed if there is one, with a maker of snapshots that are due after every record.
+func (v *venue) follow(c codec, seed *journal.Seed, records int64) (*Maker, *follow.Fold) {
+	v.t.Helper()
+	var options []follow.Option
+	if seed != nil {
+		options = append(options, follow.FromSeed(*seed))
+	}
+	fold := follow.New(v.client, rules{}, 0, options...)
+	m := NewMaker(MakerConfig{Store: v.store, Client: v.client, Rules: rules{}, Codec: c, Fold: fold, Seed: seed, Node: "n1", Records: records, Interval: time.Hour})
+	running(v.t, fold.Run)
+	return m, fold
+}
+
+func (v *venue) wait(f *follow.Fold, p journal.Position) {
+	v.t.Helper()
+	ctx, cancel := context.WithTimeout(v.t.Context(), 30*time.Second)
+	defer cancel()
+	if err := f.Wait(ctx, p.Sequence); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+func (v *venue) load(c codec) *journal.Seed {
+	v.t.Helper()
+	seed, err := v.store.Load(v.t.Context(), "trading", 0, c)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return seed
+}
+
+func (v *venue) blobs() (keys []string) {
+	for it := v.bucket.List(nil); ; {
+		o, err := it.Next(context.Background())
+		if err != nil {
+			return keys
+		}
+		keys = append(keys, o.Key)
+	}
+}
+
+func words(f *follow.Fold) (list string) {
+	f.View(func(s decide.State, _ journal.Position) { list = strings.Join(s.(*state).words, " ") })
+	return list
+}
+
+func TestWhatAFoldStandsAtIsSavedAndStartedFrom(t *testing.T) {
+	for name, size := range map[string]int{"held": 0, "apart": holdable + 1} {
+		t.Run(name, func(t *testing.T) {
+			v, c := newVenue(t), codec{1, size}
+			v.own(c)
+			if v.load(c) != nil {
+				t.Error("there is a snapshot from the start")
+			}
+			m, fold := v.follow(c, nil, 1)
+			at := v.say("one", "two")
+			v.wait(fold, at)
+			if err := m.Make(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			three := v.say("three") // which the second one folded apart begins before
+			v.wait(fold, three)
+			m.took = 0
+			if err := m.Make(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			seed := v.load(c)
+			if seed.Position != three || seed.Term != 1 || seed.URL != "http://n1" || seed.Journal.IsZero() || seed.Time == 0 ||
+				!reflect.DeepEqual(seed.State, &state{[]string{"one", "two", "three"}}) {
+				t.Errorf("%+v %v", seed, seed.State)
+			}
+			if len(seed.Anchors) != 1 || seed.Anchors[0].Sequence != 0 {
+				t.Errorf("anchors %v", seed.Anchors)
+			}
+			if got, err := v.store.Positions(t.Context(), "trading", 0); err != nil || !slices.Equal(got, []journal.Position{three, at}) {
+				t.Errorf("known are %v: %v", got, err)
+			}
+			_, second := v.follow(c, seed, 1)
+			if err := second.WaitTip(t.Context()); err != nil || words(second) != "one two three" {
+				t.Errorf("%q at the tip: %v", words(second), err)
+			}
+			v.wait(second, v.say("four"))
+			if got := words(second); got != "one two three four" {
+				t.Error(got)
+			}
+			v.stop()
+			v.own(c) // a new owner, from the snapshot
+			if below := v.owner.Anchors().Below(at.Sequence); below.Sequence != 0 {
+				t.Errorf("the owner seeks from %v", below)
+			}
+			v.wait(second, v.say("five"))
+			if got := words(second); got != "one two three four five" {
+				t.Error(got)
+			}
+			if n := testutil.ToFloat64(v.store.metrics.loaded.WithLabelValues("trading")); n != float64(three.Sequence) {
+				t.Errorf("the owner started from %v", n)
+			}
+		})
+	}
+}
+
+func TestSnapshotsThatCantBeUsedAreIgnored(t *testing.T) {
+	v, c := newVenue(t), codec{version: 1}
+	v.own(c)
+	m, fold := v.follow(c, nil, 1)
+	at := v.say("one")
+	v.wait(fold, at)
+	if err := m.hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	v.wait(fold, v.say("two"))
+	if err := m.hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	blobs := v.blobs()
+	newest, content := blobs[len(blobs)-1], []byte(nil)
+	content, err := v.bucket.ReadAll(t.Context(), newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(key string, content []byte) {
+		if err := v.bucket.WriteAll(t.Context(), key, content, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit := bytes.Replace(content, []byte("two"), []byte("TWO"), 1)
+	forged := seal([]byte("another key"), edit[:len(edit)-32])
+	older := bytes.Replace(content[:len(content)-32], []byte(`"codec":1`), []byte(`"codec":7`), 1)
+	for name, bad := range map[string][]byte{"empty": {}, "cut off": content[:len(content)-9], "edited": edit, "forged": forged,
+		"of the venue, but not what its name says": seal(key, older), "without a header": seal(key, []byte(magic))} {
+		put(newest, bad)
+		if seed := v.load(c); seed == nil || seed.Position != at {
+			t.Errorf("%s: started from %+v", name, seed)
+		}
+	}
+	if n := testutil.ToFloat64(v.store.metrics.ignored.WithLabelValues("trading", "damaged")); n != 6 {
+		t.Errorf("%v were told to be damaged\n%s", n, v.log)
+	}
+	put(newest, content)
+	if seed := v.load(codec{version: 2}); seed != nil {
+		t.Errorf("one of another version was used: %+v", seed)
+	}
+	if n := testutil.ToFloat64(v.store.metrics.ignored.WithLabelValues("trading", "version")); n != 2 {
+		t.Errorf("%v were told to be of another version", n)
+	}
+	renamed := name{journal.Position{Offset: 99, Sequence: 99}, 1}.String()
+	put("snapshots/trading/0/"+renamed, content)
+	if seed := v.load(c); seed == nil || seed.Position.Sequence != at.Sequence+1 || testutil.ToFloat64(v.store.metrics.ignored.WithLabelValues("trading", "damaged")) != 7 {
+		t.Errorf("one of another name was used: %+v", seed)
+	}
+	if err := v.bucket.Delete(t.Context(), "snapshots/trading/0/"+renamed); err != nil {
+		t.Fatal(err)
+	}
+	put("snapshots/trading/0/notes.txt", nil)
+	put("snapshots/identity/0/"+strings.TrimPrefix(newest, "snapshots/trading/0/"), content)
+	if seed := v.load(c); seed == nil || seed.Position.Sequence != at.Sequence+1 {
+		t.Errorf("beside other files: %+v", seed)
+	}
+	if seed, err := v.store.Load(t.Context(), "identity", 0, c); seed != nil || err != nil {
+		t.Errorf("another journal's was used: %+v %v", seed, err)
+	}
+}
+
+func TestTheLastFewAreKept(t *testing.T) {
+	v, c := newVenue(t), codec{version: 2}
+	v.own(c)
+	m, fold := v.follow(c, nil, 1)
+	other, _ := v.follow(codec{version: 1}, nil, 1)
+	v.wait(other.cfg.Fold, v.say("zero"))
+	if err := other.hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for n := range keep + 2 {
+		v.wait(fold, v.say(fmt.Sprint(n)))
+		if err := m.hold(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.hold(t.Context()); err != nil { // two nodes at once: the same name
+			t.Fatal(err)
+		}
+	}
+	if n := len(v.blobs()); n != keep+1 {
+		t.Errorf("%d snapshots: %v", n, v.blobs())
+	}
+	if n, err := v.store.Forget(t.Context(), "trading", 0); n != keep+1 || err != nil || len(v.blobs()) != 0 {
+		t.Errorf("forgot %d of them: %v", n, err)
+	}
+}
+
+func TestASnapshotThatTheLogDoesNotHold(t *testing.T) {
+	v, c := newVenue(t), codec{version: 1}
+	v.own(c)
+	m, fold := v.follow(c, nil, 1)
+	v.wait(fold, v.say("one"))
+	v.stop()
+	at, state := fold.Position(), []byte(`["other"]`)
+	for name, wrong := range map[string]journal.Position{
+		"another hash":   {Offset: at.Offset, Sequence: at.Sequence, Hash: journal.Hash{1}},
+		"beyond the end": {Offset: at.Offset + 9, Sequence: at.Sequence + 9, Hash: journal.Hash{2}},
+	} {
+		h := m.header(new(struct{ decide.State }), wrong, m.mark)
+		if _, err := v.store.save(t.Context(), h, nil, state); err != nil {
+			t.Fatal(err)
+		}
+		var diverged *journal.DivergedError
+		_, second := v.follow(c, v.load(c), 1)
+		if err := second.WaitTip(t.Context()); !errors.As(err, &diverged) {
+			t.Errorf("%s: a fold went on: %v", name, err)
+		}
+		for _, seeded := range []bool{true, false} {
+			cfg := journal.OwnerConfig{Client: v.client, Rules: rules{}, Node: "n2", Known: []journal.Known{v.store}}
+			if seeded {
+				cfg.Known, cfg.Seed = nil, func(ctx context.Context) (*journal.Seed, error) { return v.store.Load(ctx, "trading", 0, c) }
+			}
+			o, err := journal.NewOwner(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := o.Run(t.Context()); !errors.As(err, &diverged) {
+				t.Errorf("%s: an owner went on: %v", name, err)
+			}
+		}
+		if _, err := v.store.Forget(t.Context(), "trading", 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v.own(c)
+}
+
+func TestAnEmptyLogBesideASnapshotIsNotFoundedAnew(t *testing.T) {
+	v := newVenue(t)
+	h := Header{Journal: "trading", Position: journal.Position{Offset: 5, Sequence: 5}, Codec: 9}
+	if _, err := v.store.save(t.Context(), h, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	o, err := journal.NewOwner(journal.OwnerConfig{Client: v.client, Rules: rules{}, Node: "n1", Known: []journal.Known{v.store}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var diverged *journal.DivergedError
+	if err := o.Run(t.Context()); !errors.As(err, &diverged) {
+		t.Errorf("%v", err)
+	}
+	if end, err := v.client.Tip(t.Context(), "trading", 0); end != 0 || err != nil {
+		t.Errorf("the log ends at %d: %v", end, err)
+	}
+}
+
+func TestWhenASnapshotIsDue(t *testing.T) {
+	v, c := newVenue(t), codec{version: 1}
+	m, _ := v.follow(c, nil, 1000)
+	m.last.Sequence = 5000
+	const quick, slow, slower = time.Second, 10 * time.Minute, 30 * time.Minute // of an interval of an hour
+	for _, x := range []struct {
+		took     time.Duration
+		sequence int64
+		since    time.Duration
+		due      bool
+	}{{quick, 5999, time.Minute, false}, {quick, 6000, time.Minute, true}, {quick, 6000, 19 * time.Second, false},
+		{quick, 5010, 59 * time.Minute, false}, {quick, 5010, time.Hour, true}, {quick, 5009, time.Hour, false},
+		{quick, 5000, 100 * time.Hour, false}, {slow, 6000, 59 * time.Minute, false}, {slow, 6000, time.Hour, true},
+		{slower, 6000, 119 * time.Minute, false}, {slower, 6000, 2 * time.Hour, true}} {
+		if m.took = x.took; m.due(x.sequence, x.since) != x.due {
+			t.Errorf("%+v", x)
+		}
+	}
+	m.Stop(t.Context()) // nothing is folded
+	if len(v.blobs()) != 0 {
+		t.Errorf("%v", v.blobs())
+	}
+}
+
+func TestSnapshotsOfOtherNodesCount(t *testing.T) {
+	v, c := newVenue(t), codec{version: 1}
+	v.own(c)
+	m, fold := v.follow(c, nil, 2)
+	other, _ := v.follow(c, nil, 1)
+	at := v.say("one", "two", "three")
+	v.wait(fold, at)
+	v.wait(other.cfg.Fold, at)
+	if err := other.hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Make(t.Context()); err != nil || m.last != at || m.took != 0 || len(v.blobs()) != 1 {
+		t.Errorf("beside another node's snapshot at %v, one was made in %v at %v: %v", at, m.took, m.last, err)
+	}
+	v.wait(fold, v.say("four", "five"))
+	m.Stop(t.Context())
+	if len(v.blobs()) != 2 {
+		t.Errorf("at a stop: %v", v.blobs())
+	}
+}
+
+func TestABlobStoreThatDoesNotAnswer(t *testing.T) {
+	v, c := newVenue(t), codec{version: 1}
+	v.bucket.Close()
+	if seed := v.load(c); seed != nil {
+		t.Errorf("%+v", seed)
+	}
+	if _, err := v.store.Positions(t.Context(), "trading", 0); err == nil {
+		t.Error("it is told to know nothing")
+	}
+	m, _ := v.follow(c, nil, 1)
+	if err := m.Make(t.Context()); err == nil {
+		t.Error("a snapshot was made")
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := v.store.Load(ended, "trading", 0, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestNamesHaveOneForm(t *testing.T) {
+	n := name{journal.Position{Offset: 12, Sequence: 10, Hash: journal.Hash{0xab}}, 3}
+	if got, ok := parseName(n.String()); !ok || got != n {
+		t.Errorf("%v %t", got, ok)
+	}
+	for _, s := range []string{"", "x", n.String() + "0x", strings.Replace(n.String(), "-12-", "-012-", 1), strings.Replace(n.String(), "-12-", "-9-", 1),
+		n.String()[1:], strings.ToUpper(n.String()), strings.TrimSuffix(n.String(), ".3")} {
+		if got, ok := parseName(s); ok {
+			t.Errorf("%q is %v", s, got)
+		}
+	}
+}
+
+func TestAnchorsAreThinnedToTheRoundest(t *testing.T) {
+	var all []journal.Position
+	for i := range int64(3 * maxAnchors) {
+		all = append(all, journal.Position{Sequence: i * 1024, Offset: i * 1024})
+	}
+	thinned := thin(all)
+	if len(thinned) > maxAnchors || len(thinned) < maxAnchors/2 || thinned[1].Sequence != 4096 {
+		t.Errorf("%d are left: %v", len(thinned), thinned[:3])
+	}
+	if len(thin(all[:9])) != 9 {
+		t.Error("a few were thinned")
+	}
+}
+
+func FuzzParseFile(f *testing.F) {
+	whole, err := appendFile(key, Header{Journal: "trading", Position: journal.Position{Offset: 3000, Sequence: 2048}},
+		[]journal.Position{{Offset: 0}, {Offset: 1030, Sequence: 1024}}, []byte("state"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole[:len(whole)-32])
+	f.Add([]byte(magic + "{}\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if _, _, _, err := parseFile(key, content); err == nil {
+			t.Error("without an HMAC it was read")
+		}
+		h, anchors, saved, err := parseFile(key, seal(key, content))
+		if err != nil {
+			return
+		}
+		again, err := appendFile(key, h, anchors, saved)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h2, anchors2, saved2, err := parseFile(key, again); err != nil || h2.Position != h.Position || h2.Journal != h.Journal || !slices.Equal(anchors, anchors2) || !bytes.Equal(saved, saved2) {
+			t.Errorf("%+v is written as %+v: %v", h, h2, err)
+		}
+	})
+}
