@@ -80,7 +80,8 @@ const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 5 * time.Second
 	lookEvery  = 40 * time.Millisecond
-	longest    = 2 * time.Minute // of a transaction; beyond that the connection is taken for dead
+	answers    = 10 * time.Second // within which Postgres answers a runner that has nothing to do
+	longest    = 2 * time.Minute  // of a transaction; beyond that the connection is taken for dead
 )
 
 // Run applies entries until the context ends, whose error it then returns, or the log turns out to be at fault.
@@ -142,7 +143,7 @@ func (r *Runner) session(ctx context.Context, limit *int) (applied bool, err err
 	entries, wait := startFeed(reading, r.log.From(at))
 	defer wait()
 	defer stop()
-	work := &work{entries: entries, ready: r.prepare}
+	work := &work{entries: entries, ready: r.prepare, idle: func() error { return alive(ctx, conn) }}
 	defer work.wait()
 	for {
 		next, err := work.next(ctx, *limit, r.wanted)
@@ -157,6 +158,17 @@ func (r *Runner) session(ctx context.Context, limit *int) (applied bool, err err
 		}
 		applied, *limit = true, min(2**limit, maxBatch)
 	}
+}
+
+// alive asks whether the server still answers. A crash may take the last transactions along, and nothing would tell a
+// runner that waits for the next record that what it applied is gone.
+func alive(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, answers)
+	defer cancel()
+	if err := conn.Ping(ctx); err != nil {
+		return fmt.Errorf("while there was nothing to apply: %w", err)
+	}
+	return nil
 }
 
 // lock waits until this session holds the partition's lock, following the checkpoint meanwhile, and returns where the

@@ -3,6 +3,7 @@ package projections_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -239,6 +241,50 @@ func TestPostgresAway(t *testing.T) {
 	}
 	proxy.Away(false)
 	wait(t, r, 599)
+	stop()
+	same(t, digests(t, pool), want)
+}
+
+// TestACrashWhileNothingComes loses what was applied, as a crash of Postgres may, while no record follows that would
+// have the runner look: it notices that its session is gone, and the rows come back.
+func TestACrashWhileNothingComes(t *testing.T) {
+	entries := projectiontest.NewVenue(23).Entries(200)
+	want := digests(t, project(t, entries, 0))
+	pool := projectiontest.Database(t)
+	log := projectiontest.NewLog(entries...)
+	r, stop := start(t, pool, log)
+	wait(t, r, 199)
+	if err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		var truncate string
+		if err := tx.QueryRow(t.Context(), `SELECT 'TRUNCATE ' || string_agg(format('%I', tablename), ', ') FROM pg_tables
+			WHERE schemaname = current_schema() AND tablename <> 'schema_versions'`).Scan(&truncate); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(t.Context(), truncate); err != nil { // nobody reads the checkpoint before this is committed
+			return err
+		}
+		var ended int
+		err := tx.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_locks
+			WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&ended)
+		if err == nil && ended != 1 {
+			err = fmt.Errorf("%d sessions hold the lock", ended)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for limit := time.Now().Add(time.Minute); ; {
+		c, err := projections.ReadCheckpoint(t.Context(), pool, "trading", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Position == entries[199].Position {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("the rows stay at %v", c.Position)
+		}
+	}
 	stop()
 	same(t, digests(t, pool), want)
 }

@@ -18,6 +18,7 @@ type prepared struct {
 type work struct {
 	entries *feed
 	ready   func(*prepared) // makes the batch of the entries
+	idle    func() error    // called every now and then while there are no entries; its error ends the waiting
 
 	slots [2]prepared
 	turn  int           // which slot is the last transaction's
@@ -34,6 +35,9 @@ const (
 	rare   = 400 // records a second
 )
 
+// idleFor is how long entries are waited for before idle is called.
+const idleFor = 250 * time.Millisecond
+
 // next returns what the next transaction writes, at most limit entries of it. It may be used until next is called
 // again. Whatever comes through wanted cuts the gathering short.
 func (w *work) next(ctx context.Context, limit int, wanted <-chan struct{}) (*prepared, error) {
@@ -45,7 +49,7 @@ func (w *work) next(ctx context.Context, limit int, wanted <-chan struct{}) (*pr
 		if err := w.pace(ctx, limit, wanted); err != nil {
 			return nil, err
 		}
-		entries, err := w.entries.take(ctx, limit)
+		entries, err := w.await(ctx, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -63,6 +67,22 @@ func (w *work) next(ctx context.Context, limit int, wanted <-chan struct{}) (*pr
 		}()
 	}
 	return other, nil
+}
+
+// await waits for entries and takes at most limit of them.
+func (w *work) await(ctx context.Context, limit int) ([]journal.Entry, error) {
+	for {
+		waiting, cancel := context.WithTimeout(ctx, idleFor)
+		entries, err := w.entries.take(waiting, limit)
+		idle := err != nil && waiting.Err() != nil && ctx.Err() == nil
+		cancel()
+		if !idle {
+			return entries, err
+		}
+		if err := w.idle(); err != nil {
+			return nil, err
+		}
+	}
 }
 
 func (w *work) take(p *prepared, entries []journal.Entry) {

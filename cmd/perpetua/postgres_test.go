@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,8 +33,16 @@ func TestPostgresDies(t *testing.T) {
 	placed := v.must(201, "broker-a", http.MethodPost, "/v1/customers/ANNA/orders",
 		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.100","limit_price":"65000.0"}`)
 	code := placed.get("code")
+	var last answer
+	t.Cleanup(func() {
+		if t.Failed() {
+			text, _ := os.ReadFile(filepath.Join(v.dir, "postgres", "postgres.log"))
+			t.Logf("the last answer: %d %s\nPostgres:\n%s\nthe venue:\n%s", last.Status, last.Body, text, v.output)
+		}
+	})
 	waitFor(t, "the order in the rows", func() bool {
 		a := v.do("broker-a", http.MethodGet, "/v1/customers/ANNA/orders", nil)
+		last = a
 		if a.Status != http.StatusOK && a.Status != http.StatusServiceUnavailable {
 			t.Fatalf("while Postgres is away: %d %s", a.Status, a.Body)
 		}

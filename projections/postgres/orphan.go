@@ -28,6 +28,12 @@ func (c *cluster) stopOrphan(ctx context.Context) error {
 	first, _, _ := strings.Cut(string(text), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(first))
 	if err != nil || pid <= 1 || !c.isServer(ctx, pid) {
+		if !hasProc() && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return nil // Postgres looks for what the dead one left, and refuses to start beside it
+		}
+		if err := c.stopChildren(ctx); err != nil {
+			return err
+		}
 		// The process is gone, or its number belongs to another by now. In
 		// the second case Postgres would refuse to start because of this file.
 		return removeFile(lockFile)
@@ -53,12 +59,52 @@ func (c *cluster) stopOrphan(ctx context.Context) error {
 	return fmt.Errorf("process %d, a Postgres on %s, does not end", pid, c.data)
 }
 
+// stopChildren ends what a postmaster left behind that was killed itself. Its children end when they notice, which one
+// in the middle of its work does late; until then they write to the same files as the next server would.
+func (c *cluster) stopChildren(ctx context.Context) error {
+	pause := time.NewTicker(10 * time.Millisecond)
+	defer pause.Stop()
+	for start := time.Now(); ; {
+		children := c.children(ctx)
+		if len(children) == 0 {
+			return nil
+		}
+		signal := immediateShutdown
+		if waited := time.Since(start); waited > 2*stopLimit {
+			return fmt.Errorf("processes %v, of a Postgres on %s that was killed, do not end", children, c.data)
+		} else if waited > stopLimit {
+			signal = syscall.SIGKILL
+		}
+		for _, pid := range children {
+			if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("stop process %d: %w", pid, err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("stop processes %v: %w", children, ctx.Err())
+		case <-pause.C:
+		}
+	}
+}
+
+// children returns the processes of Postgres in our data directory; none where there is no /proc.
+func (c *cluster) children(ctx context.Context) (pids []int) {
+	folders, _ := filepath.Glob("/proc/[0-9]*") // the pattern is good
+	for _, folder := range folders {
+		if pid, err := strconv.Atoi(filepath.Base(folder)); err == nil && c.isServer(ctx, pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
 // isServer says whether the process is a Postgres whose data directory is ours.
 func (c *cluster) isServer(ctx context.Context, pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
 	}
-	if _, err := os.Stat("/proc/self/cwd"); err != nil {
+	if !hasProc() {
 		// Without /proc: the name alone. The pid file is in our directory.
 		out, err := exec.CommandContext(ctx, "ps", "-o", "comm=", "-p", strconv.Itoa(pid)).Output()
 		return err == nil && strings.Contains(string(out), "postgres")
@@ -75,6 +121,11 @@ func (c *cluster) isServer(ctx context.Context, pid int) bool {
 	}
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	return err == nil && strings.HasPrefix(string(name), "postgres")
+}
+
+func hasProc() bool {
+	_, err := os.Stat("/proc/self/cwd")
+	return err == nil
 }
 
 func removeFile(path string) error {

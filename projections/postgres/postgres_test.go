@@ -242,6 +242,41 @@ func TestOrphanIsStopped(t *testing.T) {
 	}
 }
 
+// A session in the middle of its work outlives a postmaster that is killed. It must be gone before another server
+// writes to the same files.
+func TestChildrenOfAKilledPostmaster(t *testing.T) {
+	dir := folder(t)
+	s := start(t, dir)
+	c := connect(t, s.URL())
+	data := ask[string](t, c, "select current_setting('data_directory')")
+	busy := ask[int](t, c, "select pg_backend_pid()")
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d/cwd", busy)); err != nil {
+		t.Skip("no /proc")
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Exec(context.Background(), "do $$ declare i bigint := 0; begin loop i := i + 1; end loop; end $$")
+		ended <- err
+	}()
+	watch := connect(t, s.URL())
+	await(t, "the session to be busy", func() bool {
+		return ask[string](t, watch, "select state from pg_stat_activity where pid = $1", busy) == "active"
+	})
+	if err := syscall.Kill(postmaster(t, data), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	s.Close()
+	again := start(t, dir)
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Second): // to tell a failure; the process ended before Start returned
+		syscall.Kill(busy, syscall.SIGKILL)
+		t.Fatal("a session of the killed server works beside the new one")
+	}
+	ask[int](t, connect(t, again.URL()), "select 1")
+}
+
 // A pid file that names a living process which is no Postgres.
 func TestStalePIDFileOfAnotherProcess(t *testing.T) {
 	dir := folder(t)
