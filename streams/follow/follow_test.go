@@ -4,84 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kfake"
-
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 )
-
-// rules count what is said.
-type rules struct{}
-
-type said struct {
-	Word string `json:"word"`
-}
-
-func (*said) EventType() string { return "test.said" }
-func (*said) EventVersion() int { return 1 }
-
-func (rules) Journal() string        { return "trading" }
-func (rules) NewState() decide.State { return new(state) }
-func (rules) Limit() int             { return 8 << 10 }
-func (rules) Registry() *decide.Registry {
-	r := decide.NewRegistry()
-	r.Add(func() decide.Event { return new(said) })
-	return r
-}
-
-type state struct{ words []string }
-
-func (*state) Decide(_ decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&said{c.Ask.(string)}}}, nil
-}
-
-func (s *state) Evolve(_ decide.Stamp, _ decide.Recorded, _ decide.Outcome, events []decide.Event) {
-	for _, e := range events {
-		if e, ok := e.(*said); ok {
-			s.words = append(s.words, e.Word)
-		}
-	}
-}
-func (*state) Due(decide.Time) decide.Urgency                { return decide.Nothing }
-func (*state) NextDue() (decide.Time, bool)                  { return 0, false }
-func (*state) Step(decide.Stamp, bool) decide.Decision       { return decide.Decision{} }
-func (*state) SetAside(decide.Stamp, string) decide.Decision { return decide.Decision{} }
-
-func newClient(t *testing.T) *journal.Client {
-	t.Helper()
-	var brokers []string
-	if env := os.Getenv("KAFKA_BROKERS"); env != "" {
-		brokers = strings.Split(env, ",")
-	} else {
-		fake, err := kfake.NewCluster(kfake.NumBrokers(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(fake.Close)
-		brokers = fake.ListenAddrs()
-	}
-	c, err := journal.NewClient(journal.Config{Brokers: brokers, Prefix: fmt.Sprintf("f%d-", time.Now().UnixNano())})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	if err := c.EnsureTopics(context.Background(), "trading"); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 // serve runs an owner and returns a function that has words said, and one that stops it.
 func serve(t *testing.T, c *journal.Client) (say func(string) journal.Entry, stop func()) {
 	t.Helper()
-	o, err := journal.NewOwner(journal.OwnerConfig{Client: c, Rules: rules{}, Node: "n1"})
+	o, err := journal.NewOwner(journal.OwnerConfig{Client: c, Rules: journaltest.Words{Name: "trading"}, Node: "n1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,8 +34,7 @@ func serve(t *testing.T, c *journal.Client) (say func(string) journal.Entry, sto
 		<-time.After(time.Millisecond)
 	}
 	return func(word string) journal.Entry {
-		result, err := o.Submit(context.Background(), decide.Command{ID: journal.NewCommandID(time.Now()), Type: "test.say",
-			Actor: decide.Actor{Sub: "u"}, Ask: word})
+		result, err := o.Submit(context.Background(), journaltest.Say(word))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,18 +58,20 @@ func within(t *testing.T) context.Context {
 }
 
 func words(f *follow.Fold) (list string, at journal.Position) {
-	f.View(func(s decide.State, p journal.Position) { list, at = strings.Join(s.(*state).words, " "), p })
+	f.View(func(s decide.State, p journal.Position) {
+		list, at = strings.Join(s.(*journaltest.Heard).Words, " "), p
+	})
 	return list, at
 }
 
 func TestAFoldFollowsTheJournal(t *testing.T) {
-	c := newClient(t)
+	c := journaltest.NewClient(t, "trading")
 	say, _ := serve(t, c)
 	say("one")
-	f := follow.New(c, rules{}, 0)
+	f := follow.New(c, journaltest.Words{Name: "trading"}, 0)
 	var heard []string
 	f.Listen(func(e journal.Entry, s decide.State) {
-		heard = append(heard, fmt.Sprint(e.Position.Sequence, ":", len(s.(*state).words)))
+		heard = append(heard, fmt.Sprint(e.Position.Sequence, ":", len(s.(*journaltest.Heard).Words)))
 	})
 	if f.Position() != journal.Before || f.Err() != nil {
 		t.Errorf("before it runs it is at %v", f.Position())
@@ -149,8 +87,10 @@ func TestAFoldFollowsTheJournal(t *testing.T) {
 	var started string
 	var later []string
 	stop := f.ListenFrom(func(s decide.State, at journal.Position) {
-		started = fmt.Sprint(strings.Join(s.(*state).words, " "), " at ", at.Sequence)
-	}, func(e journal.Entry, _ decide.State) { later = append(later, e.Record.Events[0].(*said).Word) })
+		started = fmt.Sprint(strings.Join(s.(*journaltest.Heard).Words, " "), " at ", at.Sequence)
+	}, func(e journal.Entry, _ decide.State) {
+		later = append(later, e.Record.Events[0].(*journaltest.Said).Word)
+	})
 	three := say("three")
 	if err := f.Wait(within(t), three.Position.Sequence); err != nil {
 		t.Fatal(err)
@@ -185,11 +125,11 @@ func TestAFoldFollowsTheJournal(t *testing.T) {
 }
 
 func TestAFoldGoesOnFromASeed(t *testing.T) {
-	c := newClient(t)
+	c := journaltest.NewClient(t, "trading")
 	say, _ := serve(t, c)
-	seed := journal.Seed{State: &state{words: []string{"saved"}}, Position: say("one").Position}
+	seed := journal.Seed{State: &journaltest.Heard{Words: []string{"saved"}}, Position: say("one").Position}
 	two := say("two")
-	f := follow.New(c, rules{}, 0, follow.FromSeed(seed))
+	f := follow.New(c, journaltest.Words{Name: "trading"}, 0, follow.FromSeed(seed))
 	run(t, f)
 	if err := f.Wait(within(t), two.Position.Sequence); err != nil {
 		t.Fatal(err)
@@ -200,12 +140,12 @@ func TestAFoldGoesOnFromASeed(t *testing.T) {
 }
 
 func TestAFoldStopsAtADivergedLog(t *testing.T) {
-	c := newClient(t)
+	c := journaltest.NewClient(t, "trading")
 	say, stop := serve(t, c)
 	at := say("one").Position
 	stop()
 	at.Hash[0]++
-	f := follow.New(c, rules{}, 0, follow.FromSeed(journal.Seed{State: new(state), Position: at}))
+	f := follow.New(c, journaltest.Words{Name: "trading"}, 0, follow.FromSeed(journal.Seed{State: new(journaltest.Heard), Position: at}))
 	ended := run(t, f)
 	err := f.Wait(within(t), at.Sequence+1)
 	var diverged *journal.DivergedError

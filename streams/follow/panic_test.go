@@ -2,33 +2,16 @@ package follow_test
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 )
-
-// squeamish rules panic on applying a word that rules can stomach.
-type squeamish struct{ rules }
-
-func (squeamish) NewState() decide.State { return new(faint) }
-
-type faint struct{ state }
-
-func (s *faint) Evolve(at decide.Stamp, c decide.Recorded, o decide.Outcome, events []decide.Event) {
-	for _, e := range events {
-		if e, ok := e.(*said); ok && e.Word == "poison" {
-			panic("no " + e.Word)
-		}
-	}
-	s.state.Evolve(at, c, o, events)
-}
 
 // alarms returns how many alarms of a kind were raised.
 func alarms(t *testing.T, m *journal.Metrics, kind string) (n float64) {
@@ -52,28 +35,13 @@ func alarms(t *testing.T, m *journal.Metrics, kind string) (n float64) {
 }
 
 func TestAPanicOfTheRulesEndsTheFoldByName(t *testing.T) {
-	if os.Getenv("KAFKA_BROKERS") != "" {
-		t.Skip("nothing here depends on the brokers")
-	}
-	fake, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(fake.Close)
 	measured := journal.NewMetrics()
-	c, err := journal.NewClient(journal.Config{Brokers: fake.ListenAddrs(), Metrics: measured})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	if err := c.EnsureTopics(within(t), "trading"); err != nil {
-		t.Fatal(err)
-	}
+	c := journaltest.Connect(t, journal.Config{Metrics: measured}, "trading")
 	say, _ := serve(t, c)
-	f := follow.New(c, squeamish{}, 0)
+	f := follow.New(c, journaltest.Squeamish{Words: journaltest.Words{Name: "trading"}}, 0)
 	var heard []string
 	f.Listen(func(e journal.Entry, _ decide.State) {
-		if e, ok := e.Record.Events[0].(*said); ok {
+		if e, ok := e.Record.Events[0].(*journaltest.Said); ok {
 			heard = append(heard, e.Word)
 		}
 	})
@@ -81,7 +49,7 @@ func TestAPanicOfTheRulesEndsTheFoldByName(t *testing.T) {
 	good := say("one").Position
 	at := say("poison").Position
 	say("three")
-	err = f.Wait(within(t), at.Sequence)
+	err := f.Wait(within(t), at.Sequence)
 	var broken *journal.BrokenRecordError
 	if !errors.As(err, &broken) || broken.Sequence != at.Sequence || broken.Offset != at.Offset || !strings.Contains(broken.Error(), "no poison") {
 		t.Fatalf("the fold waits with %v", err)

@@ -3,82 +3,14 @@ package ownership_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kfake"
-
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 )
-
-// rules accept every command with one event.
-type rules struct{ name string }
-
-type said struct {
-	Word string `json:"word"`
-}
-
-func (*said) EventType() string { return "test.said" }
-func (*said) EventVersion() int { return 1 }
-
-func (r rules) Journal() string        { return r.name }
-func (r rules) NewState() decide.State { return new(state) }
-func (rules) Limit() int               { return 8 << 10 }
-func (rules) Registry() *decide.Registry {
-	r := decide.NewRegistry()
-	r.Add(func() decide.Event { return new(said) })
-	return r
-}
-
-type state struct{}
-
-func (*state) Decide(_ decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&said{c.Ask.(string)}}}, nil
-}
-func (*state) Evolve(decide.Stamp, decide.Recorded, decide.Outcome, []decide.Event) {}
-func (*state) Due(decide.Time) decide.Urgency                                       { return decide.Nothing }
-func (*state) NextDue() (decide.Time, bool)                                         { return 0, false }
-func (*state) Step(decide.Stamp, bool) decide.Decision                              { return decide.Decision{} }
-func (*state) SetAside(decide.Stamp, string) decide.Decision                        { return decide.Decision{} }
-
-func say(word string) decide.Command {
-	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: "test.say", Actor: decide.Actor{Sub: "u"}, Ask: word}
-}
-
-func newClient(t *testing.T) *journal.Client {
-	t.Helper()
-	var brokers []string
-	if env := os.Getenv("KAFKA_BROKERS"); env != "" {
-		brokers = strings.Split(env, ",")
-	} else {
-		fake, err := kfake.NewCluster(kfake.NumBrokers(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(fake.Close)
-		brokers = fake.ListenAddrs()
-	}
-	level := slog.LevelError + 4
-	if os.Getenv("TEST_LOG") != "" {
-		level = slog.LevelDebug
-	}
-	c, err := journal.NewClient(journal.Config{Brokers: brokers, Prefix: fmt.Sprintf("o%d-", time.Now().UnixNano()),
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	if err := c.EnsureTopics(context.Background(), "trading", "identity"); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 type node struct {
 	*ownership.Node
@@ -89,7 +21,7 @@ type node struct {
 func start(t *testing.T, c *journal.Client, id string) *node {
 	t.Helper()
 	n, err := ownership.New(ownership.Config{Client: c, NodeID: id, URL: "http://" + id + ":8080", Build: "test",
-		Rules: []decide.Rules{rules{"trading"}, rules{"identity"}}})
+		Rules: []decide.Rules{journaltest.Words{Name: "trading"}, journaltest.Words{Name: "identity"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,11 +53,11 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestOneNodeOwnsEveryJournal(t *testing.T) {
-	c := newClient(t)
+	c := journaltest.NewClient(t, "trading", "identity")
 	n := start(t, c, "n1")
 	eventually(t, "the node serves both", func() bool { return n.serves("trading") && n.serves("identity") })
 	for _, name := range []string{"trading", "identity"} {
-		result, err := n.Submit(context.Background(), name, say("hello"))
+		result, err := n.Submit(context.Background(), name, journaltest.Say("hello"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +68,7 @@ func TestOneNodeOwnsEveryJournal(t *testing.T) {
 	if err := n.end(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := n.Submit(context.Background(), "trading", say("too late"))
+	_, err := n.Submit(context.Background(), "trading", journaltest.Say("too late"))
 	var refused *journal.NotAcceptedError
 	if !errors.As(err, &refused) {
 		t.Errorf("after its end a node says %v", err)
@@ -144,7 +76,7 @@ func TestOneNodeOwnsEveryJournal(t *testing.T) {
 }
 
 func TestTwoNodesShareAndFindEachOther(t *testing.T) {
-	c := newClient(t)
+	c := journaltest.NewClient(t, "trading", "identity")
 	n1 := start(t, c, "n1")
 	eventually(t, "the first node serves both", func() bool { return n1.serves("trading") && n1.serves("identity") })
 	n2 := start(t, c, "n2")
@@ -158,11 +90,11 @@ func TestTwoNodesShareAndFindEachOther(t *testing.T) {
 	}
 	// n2 owns name, and n1 knows.
 	eventually(t, "the first node names the second", func() bool {
-		_, err := n1.Submit(context.Background(), name, say("hello"))
+		_, err := n1.Submit(context.Background(), name, journaltest.Say("hello"))
 		var elsewhere *journal.ElsewhereError
 		return errors.As(err, &elsewhere) && elsewhere.URL == "http://n2:8080"
 	})
-	if _, err := n2.Submit(context.Background(), name, say("hello")); err != nil {
+	if _, err := n2.Submit(context.Background(), name, journaltest.Say("hello")); err != nil {
 		t.Error(err)
 	}
 	if err := n2.end(); err != nil {
@@ -172,7 +104,7 @@ func TestTwoNodesShareAndFindEachOther(t *testing.T) {
 }
 
 func TestAFinderSendsEverythingElsewhere(t *testing.T) {
-	c := newClient(t)
+	c := journaltest.NewClient(t, "trading", "identity")
 	f, err := ownership.NewFinder(c, "trading", "identity")
 	if err != nil {
 		t.Fatal(err)
@@ -182,23 +114,23 @@ func TestAFinderSendsEverythingElsewhere(t *testing.T) {
 		t.Errorf("before anybody joined the owner is %q, %v", owner, err)
 	}
 	var busy *journal.NotAcceptedError
-	if _, err := f.Submit(context.Background(), "trading", say("hello")); !errors.As(err, &busy) {
+	if _, err := f.Submit(context.Background(), "trading", journaltest.Say("hello")); !errors.As(err, &busy) {
 		t.Errorf("before anybody joined a command gets %v", err)
 	}
 	n := start(t, c, "n1")
 	eventually(t, "the node serves", func() bool { return n.serves("trading") })
 	eventually(t, "the finder names it", func() bool {
-		_, err := f.Submit(context.Background(), "trading", say("hello"))
+		_, err := f.Submit(context.Background(), "trading", journaltest.Say("hello"))
 		var elsewhere *journal.ElsewhereError
 		return errors.As(err, &elsewhere) && elsewhere.URL == "http://n1:8080"
 	})
-	if _, err := f.Submit(context.Background(), "onboarding", say("hello")); err == nil || errors.As(err, &busy) {
+	if _, err := f.Submit(context.Background(), "onboarding", journaltest.Say("hello")); err == nil || errors.As(err, &busy) {
 		t.Errorf("a command for a journal that is not there gets %v", err)
 	}
 }
 
 func TestARestartedNodeComesBack(t *testing.T) {
-	c := newClient(t)
+	c := journaltest.NewClient(t, "trading", "identity")
 	n := start(t, c, "n1")
 	eventually(t, "the node serves", func() bool { return n.serves("trading") })
 	if err := n.end(); err != nil {
@@ -212,10 +144,10 @@ func TestARestartedNodeComesBack(t *testing.T) {
 }
 
 func TestAForeignTermMakesANodeLeaveAndJoinAgain(t *testing.T) {
-	c := newClient(t)
+	c := journaltest.NewClient(t, "trading", "identity")
 	n := start(t, c, "n1")
 	eventually(t, "the node serves", func() bool { return n.serves("trading") })
-	intruder, err := journal.NewOwner(journal.OwnerConfig{Client: c, Rules: rules{"trading"}, Node: "intruder"})
+	intruder, err := journal.NewOwner(journal.OwnerConfig{Client: c, Rules: journaltest.Words{Name: "trading"}, Node: "intruder"})
 	if err != nil {
 		t.Fatal(err)
 	}

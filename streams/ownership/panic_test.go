@@ -7,26 +7,14 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 )
 
-// squeamish rules panic on applying a word that rules can stomach.
-type squeamish struct{ rules }
-
-func (squeamish) NewState() decide.State { return new(faint) }
-
-type faint struct{ state }
-
-func (*faint) Evolve(_ decide.Stamp, _ decide.Recorded, _ decide.Outcome, events []decide.Event) {
-	if e, ok := events[0].(*said); ok && e.Word == "poison" {
-		panic("no " + e.Word)
-	}
-}
-
 // A standby that the rules fail goes away without taking the process along; the owner finds the same and says so.
 func TestAPanicOfTheRulesEndsTheNodeByName(t *testing.T) {
-	c := newClient(t)
-	o, err := journal.NewOwner(journal.OwnerConfig{Client: c, Rules: rules{"trading"}, Node: "hardy"})
+	c := journaltest.NewClient(t, "trading", "identity")
+	o, err := journal.NewOwner(journal.OwnerConfig{Client: c, Rules: journaltest.Words{Name: "trading"}, Node: "hardy"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +22,7 @@ func TestAPanicOfTheRulesEndsTheNodeByName(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- o.Run(ctx) }()
 	eventually(t, "the hardy one serves", func() bool { _, ok := o.Serving(); return ok })
-	if _, err := o.Submit(ctx, say("poison")); err != nil {
+	if _, err := o.Submit(ctx, journaltest.Say("poison")); err != nil {
 		t.Fatal(err)
 	}
 	stop()
@@ -42,7 +30,7 @@ func TestAPanicOfTheRulesEndsTheNodeByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, err := ownership.New(ownership.Config{Client: c, NodeID: "n1", URL: "http://n1:8080", Build: "test",
-		Rules: []decide.Rules{squeamish{rules{"trading"}}, rules{"identity"}}})
+		Rules: []decide.Rules{journaltest.Squeamish{Words: journaltest.Words{Name: "trading"}}, journaltest.Words{Name: "identity"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

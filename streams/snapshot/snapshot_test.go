@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,51 +15,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 )
 
-// rules remember what is said.
-type rules struct{}
-
-type said struct {
-	Word string `json:"word"`
-}
-
-func (*said) EventType() string { return "test.said" }
-func (*said) EventVersion() int { return 1 }
-
-func (rules) Journal() string        { return "trading" }
-func (rules) NewState() decide.State { return new(state) }
-func (rules) Limit() int             { return 8 << 10 }
-func (rules) Registry() *decide.Registry {
-	r := decide.NewRegistry()
-	r.Add(func() decide.Event { return new(said) })
-	return r
-}
-
-type state struct{ words []string }
-
-func (*state) Decide(_ decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&said{c.Ask.(string)}}}, nil
-}
-
-func (s *state) Evolve(_ decide.Stamp, _ decide.Recorded, _ decide.Outcome, events []decide.Event) {
-	for _, e := range events {
-		if e, ok := e.(*said); ok {
-			s.words = append(s.words, e.Word)
-		}
-	}
-}
-func (*state) Due(decide.Time) decide.Urgency                { return decide.Nothing }
-func (*state) NextDue() (decide.Time, bool)                  { return 0, false }
-func (*state) Step(decide.Stamp, bool) decide.Decision       { return decide.Decision{} }
-func (*state) SetAside(decide.Stamp, string) decide.Decision { return decide.Decision{} }
+var rules = journaltest.Words{Name: "trading"}
 
 // codec writes words as JSON. size is what it says of any state.
 type codec struct{ version, size int }
@@ -68,12 +32,12 @@ type codec struct{ version, size int }
 func (c codec) Version() int          { return c.version }
 func (c codec) Size(decide.State) int { return c.size }
 func (codec) Append(b []byte, s decide.State) []byte {
-	text, _ := json.Marshal(s.(*state).words)
+	text, _ := json.Marshal(s.(*journaltest.Heard).Words)
 	return append(b, text...)
 }
 func (codec) Read(b []byte) (decide.State, error) {
-	s := new(state)
-	return s, json.Unmarshal(b, &s.words)
+	s := new(journaltest.Heard)
+	return s, json.Unmarshal(b, &s.Words)
 }
 
 // venue is a journal with an owner, a fold and a bucket.
@@ -91,25 +55,7 @@ var key = []byte("a key of the venue")
 
 func newVenue(t *testing.T) *venue {
 	t.Helper()
-	var brokers []string
-	if env := os.Getenv("KAFKA_BROKERS"); env != "" {
-		brokers = strings.Split(env, ",")
-	} else {
-		fake, err := kfake.NewCluster(kfake.NumBrokers(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(fake.Close)
-		brokers = fake.ListenAddrs()
-	}
-	c, err := journal.NewClient(journal.Config{Brokers: brokers, Prefix: fmt.Sprintf("s%d-", time.Now().UnixNano())})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	if err := c.EnsureTopics(t.Context(), "trading"); err != nil {
-		t.Fatal(err)
-	}
+	c := journaltest.NewClient(t, "trading")
 	v := &venue{t: t, client: c, bucket: memblob.OpenBucket(nil), log: new(bytes.Buffer)}
 	t.Cleanup(func() { v.bucket.Close() })
 	v.store = NewStore(Config{Bucket: v.bucket, Key: key, Logger: slog.New(slog.NewTextHandler(v.log, nil))})
@@ -119,7 +65,7 @@ func newVenue(t *testing.T) *venue {
 // own runs an owner, which starts from the store.
 func (v *venue) own(versions codec) {
 	v.t.Helper()
-	o, err := journal.NewOwner(journal.OwnerConfig{Client: v.client, Rules: rules{}, Node: "n1", URL: "http://n1", Known: []journal.Known{v.store},
+	o, err := journal.NewOwner(journal.OwnerConfig{Client: v.client, Rules: rules, Node: "n1", URL: "http://n1", Known: []journal.Known{v.store},
 		Seed: func(ctx context.Context) (*journal.Seed, error) { return v.store.Load(ctx, "trading", 0, versions) }})
 	if err != nil {
 		v.t.Fatal(err)
@@ -153,7 +99,7 @@ func (v *venue) until(is func() bool) {
 func (v *venue) say(words ...string) (last journal.Position) {
 	v.t.Helper()
 	for _, word := range words {
-		r, err := v.owner.Submit(v.t.Context(), decide.Command{ID: journal.NewCommandID(time.Now()), Type: "test.say", Actor: decide.Actor{Sub: "u"}, Ask: word})
+		r, err := v.owner.Submit(v.t.Context(), journaltest.Say(word))
 		if err != nil {
 			v.t.Fatal(err)
 		}
@@ -169,8 +115,8 @@ func (v *venue) follow(c codec, seed *journal.Seed, records int64) (*Maker, *fol
 	if seed != nil {
 		options = append(options, follow.FromSeed(*seed))
 	}
-	fold := follow.New(v.client, rules{}, 0, options...)
-	m := NewMaker(MakerConfig{Store: v.store, Client: v.client, Rules: rules{}, Codec: c, Fold: fold, Seed: seed, Node: "n1", Records: records, Interval: time.Hour})
+	fold := follow.New(v.client, rules, 0, options...)
+	m := NewMaker(MakerConfig{Store: v.store, Client: v.client, Rules: rules, Codec: c, Fold: fold, Seed: seed, Node: "n1", Records: records, Interval: time.Hour})
 	running(v.t, fold.Run)
 	return m, fold
 }
@@ -204,7 +150,7 @@ func (v *venue) blobs() (keys []string) {
 }
 
 func words(f *follow.Fold) (list string) {
-	f.View(func(s decide.State, _ journal.Position) { list = strings.Join(s.(*state).words, " ") })
+	f.View(func(s decide.State, _ journal.Position) { list = strings.Join(s.(*journaltest.Heard).Words, " ") })
 	return list
 }
 
@@ -230,7 +176,7 @@ func TestWhatAFoldStandsAtIsSavedAndStartedFrom(t *testing.T) {
 			}
 			seed := v.load(c)
 			if seed.Position != three || seed.Term != 1 || seed.URL != "http://n1" || seed.Journal.IsZero() || seed.Time == 0 ||
-				!reflect.DeepEqual(seed.State, &state{[]string{"one", "two", "three"}}) {
+				!reflect.DeepEqual(seed.State, &journaltest.Heard{Words: []string{"one", "two", "three"}}) {
 				t.Errorf("%+v %v", seed, seed.State)
 			}
 			if len(seed.Anchors) != 1 || seed.Anchors[0].Sequence != 0 {
@@ -372,7 +318,7 @@ func TestASnapshotThatTheLogDoesNotHold(t *testing.T) {
 			t.Errorf("%s: a fold went on: %v", name, err)
 		}
 		for _, seeded := range []bool{true, false} {
-			cfg := journal.OwnerConfig{Client: v.client, Rules: rules{}, Node: "n2", Known: []journal.Known{v.store}}
+			cfg := journal.OwnerConfig{Client: v.client, Rules: rules, Node: "n2", Known: []journal.Known{v.store}}
 			if seeded {
 				cfg.Known, cfg.Seed = nil, func(ctx context.Context) (*journal.Seed, error) { return v.store.Load(ctx, "trading", 0, c) }
 			}
@@ -397,7 +343,7 @@ func TestAnEmptyLogBesideASnapshotIsNotFoundedAnew(t *testing.T) {
 	if _, err := v.store.save(t.Context(), h, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	o, err := journal.NewOwner(journal.OwnerConfig{Client: v.client, Rules: rules{}, Node: "n1", Known: []journal.Known{v.store}})
+	o, err := journal.NewOwner(journal.OwnerConfig{Client: v.client, Rules: rules, Node: "n1", Known: []journal.Known{v.store}})
 	if err != nil {
 		t.Fatal(err)
 	}

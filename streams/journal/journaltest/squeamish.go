@@ -1,0 +1,21 @@
+package journaltest
+
+import "github.com/perpetua-exchange/perpetua/domain/decide"
+
+// Squeamish are Words that panic on applying the word "poison", which Words can stomach.
+type Squeamish struct{ Words }
+
+// NewState implements decide.Rules.
+func (Squeamish) NewState() decide.State { return new(faint) }
+
+type faint struct{ Heard }
+
+// Evolve implements decide.State.
+func (f *faint) Evolve(at decide.Stamp, c decide.Recorded, o decide.Outcome, events []decide.Event) {
+	for _, e := range events {
+		if e, ok := e.(*Said); ok && e.Word == "poison" {
+			panic("no " + e.Word)
+		}
+	}
+	f.Heard.Evolve(at, c, o, events)
+}

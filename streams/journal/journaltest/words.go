@@ -1,0 +1,74 @@
+// Package journaltest is what the tests of packages on top of the journal share: rules of the simplest kind, and a
+// client on a broker of the test's own.
+package journaltest
+
+import (
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Words are rules under which every command is a word that is accepted and remembered.
+type Words struct{ Name string } // of the journal
+
+// Said is their event.
+type Said struct {
+	Word string `json:"word"`
+}
+
+// EventType implements decide.Event.
+func (*Said) EventType() string { return "test.said" }
+
+// EventVersion implements decide.Event.
+func (*Said) EventVersion() int { return 1 }
+
+// Journal implements decide.Rules.
+func (w Words) Journal() string { return w.Name }
+
+// NewState implements decide.Rules.
+func (Words) NewState() decide.State { return new(Heard) }
+
+// Limit implements decide.Rules.
+func (Words) Limit() int { return 8 << 10 }
+
+// Registry implements decide.Rules.
+func (Words) Registry() *decide.Registry {
+	r := decide.NewRegistry()
+	r.Add(func() decide.Event { return new(Said) })
+	return r
+}
+
+// Heard is their state: all words, in order.
+type Heard struct{ Words []string }
+
+// Decide implements decide.State.
+func (*Heard) Decide(_ decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&Said{c.Ask.(string)}}}, nil
+}
+
+// Evolve implements decide.State.
+func (h *Heard) Evolve(_ decide.Stamp, _ decide.Recorded, _ decide.Outcome, events []decide.Event) {
+	for _, e := range events {
+		if e, ok := e.(*Said); ok {
+			h.Words = append(h.Words, e.Word)
+		}
+	}
+}
+
+// Due implements decide.State.
+func (*Heard) Due(decide.Time) decide.Urgency { return decide.Nothing }
+
+// NextDue implements decide.State.
+func (*Heard) NextDue() (decide.Time, bool) { return 0, false }
+
+// Step implements decide.State.
+func (*Heard) Step(decide.Stamp, bool) decide.Decision { return decide.Decision{} }
+
+// SetAside implements decide.State.
+func (*Heard) SetAside(decide.Stamp, string) decide.Decision { return decide.Decision{} }
+
+// Say is the command to say a word.
+func Say(word string) decide.Command {
+	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: "test.say", Actor: decide.Actor{Sub: "u"}, Ask: word}
+}
