@@ -83,7 +83,18 @@ func forgetSnapshots(ctx context.Context, s *settings, name string) (int, error)
 	return snapshot.NewStore(snapshot.Config{Bucket: bucket, TopicPrefix: s.TopicPrefix}).Forget(ctx, name, 0)
 }
 
-func (s *snapshots) close() { s.bucket.Close() }
+// close closes the bucket. It leaves one that hangs behind.
+func (s *snapshots) close() {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.bucket.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(time.Second):
+	}
+}
 
 // seed returns the newest snapshot of a journal, or nil.
 func (s *snapshots) seed(ctx context.Context, name string, partition int32) (*journal.Seed, error) {

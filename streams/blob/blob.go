@@ -4,8 +4,8 @@
 // A bucket is named by a URL. The scheme file is a folder, mem is memory that ends with the process; s3, gs and azblob
 // are in binaries built with the tag cloud. With prefix=venue/ in the URL's query, several venues share one bucket.
 //
-// A blob is written whole or not at all: in a folder under another name that is renamed, elsewhere by the store. It is
-// not synced to disk, so that a power cut may leave one of the latest cut off or empty: whoever reads a blob checks it.
+// A blob is written whole or not at all, by Write: in a folder under another name that is synced and renamed, elsewhere by
+// the store. Who is killed while he writes leaves a file under the other name, for others to clear up.
 package blob
 
 import (
@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/fileblob"
@@ -38,13 +39,37 @@ func Open(ctx context.Context, at string) (*blob.Bucket, error) {
 		return nil, fmt.Errorf("blob store: %w", err)
 	}
 	if u.Scheme == fileblob.Scheme {
-		return openFolder(u)
+		return openInTime(ctx, u, openFolder)
 	}
 	bucket, err := blob.OpenBucket(ctx, at)
 	if err != nil {
 		return nil, fmt.Errorf("blob store at %s: %w", u.Redacted(), err)
 	}
 	return bucket, nil
+}
+
+// openWithin is how long a folder may take to be there: one that is mounted from elsewhere may hang for ever.
+const openWithin = 10 * time.Second
+
+// openInTime opens a folder, which knows of no context, and gives up on one that hangs.
+func openInTime(ctx context.Context, u *url.URL, open func(*url.URL) (*blob.Bucket, error)) (*blob.Bucket, error) {
+	type opened struct {
+		bucket *blob.Bucket
+		err    error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		b, err := open(u)
+		done <- opened{b, err}
+	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, fmt.Errorf("blob store: the folder of %s did not answer within %v", u.Redacted(), openWithin))
+	defer cancel()
+	select {
+	case o := <-done:
+		return o.bucket, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // openFolder opens a bucket in a folder: gocloud's own way would leave temporary files on another disk, where they

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -23,6 +24,12 @@ const (
 	// takes most of an interval: then leastEffort is kept.
 	effort      = 20
 	leastEffort = 4
+	// The nodes of a venue find at the same moment that a snapshot is due, so each waits a time of its own before it makes
+	// it: then the others see it before they begin. It is drawn from so many times what making one takes, but at least
+	// from leastSpread and at most from this part of the interval.
+	spread       = 10
+	leastSpread  = 3 * look
+	spreadPartOf = 4
 	// atStop is the part of Records that makes a snapshot worth its while when the node stops, and atInterval when one is
 	// due for its age.
 	atStop     = 10
@@ -59,6 +66,7 @@ type Maker struct {
 	last journal.Position // of the newest snapshot known
 	made time.Time        // when it was, or when this maker began
 	took time.Duration    // to make it
+	turn time.Time        // when to make the next one; zero while none is due
 }
 
 // mark is what a snapshot says of the record that it stands at, beside the position.
@@ -109,12 +117,31 @@ func (m *Maker) Run(ctx context.Context) error {
 			caughtUp = m.cfg.Fold.WaitTip(ctx) == nil
 			continue
 		}
-		if at := m.cfg.Fold.Position(); m.due(at.Sequence, time.Since(m.made)) {
+		if m.itsTurn(m.cfg.Fold.Position().Sequence, time.Now()) {
 			if err := m.Make(ctx); err != nil && ctx.Err() == nil {
 				m.failed(err)
 			}
 		}
 	}
+}
+
+// itsTurn reports whether a snapshot is due at a sequence and this node has waited for the others before it makes it.
+func (m *Maker) itsTurn(sequence int64, now time.Time) bool {
+	switch {
+	case !m.due(sequence, now.Sub(m.made)):
+		m.turn = time.Time{}
+	case m.turn.IsZero():
+		m.turn = now.Add(rand.N(m.spread()))
+	case !now.Before(m.turn):
+		m.turn = time.Time{}
+		return true
+	}
+	return false
+}
+
+// spread returns what the time is drawn from that this node waits when a snapshot is due.
+func (m *Maker) spread() time.Duration {
+	return max(1, min(max(spread*m.took, leastSpread), m.cfg.Interval/spreadPartOf))
 }
 
 // due reports whether a snapshot is due at a sequence, so long after the last.
@@ -232,6 +259,10 @@ func (m *Maker) apart(ctx context.Context) error {
 	}
 	if at != target {
 		return fmt.Errorf("folded apart, the log leads to %v and not to %v", at, target)
+	}
+	before := m.last
+	if err := m.catchUpWithOthers(ctx); err != nil || m.last != before {
+		return err // another node was faster, and one is enough
 	}
 	anchors := m.anchors.All()
 	for len(anchors) > 0 && anchors[len(anchors)-1].Sequence > at.Sequence {

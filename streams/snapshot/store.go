@@ -10,6 +10,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,23 +19,25 @@ import (
 	"slices"
 	"time"
 
-	"gocloud.dev/blob"
+	gocloud "gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
 const (
 	folder = "snapshots/" // in the bucket, which holds other things too
 	keep   = 3            // snapshots of a partition and codec version; older ones are deleted
-	// loadWithin is how long the blob store may take to give a snapshot before the log is folded instead.
-	loadWithin = time.Minute
+	// abandoned is how long ago somebody last wrote to a temporary file before it is deleted: he was killed, or what he
+	// writes will fail, which costs a snapshot.
+	abandoned = time.Hour
 )
 
 // Config says where snapshots are.
 type Config struct {
-	Bucket      *blob.Bucket
+	Bucket      *gocloud.Bucket
 	Key         []byte // of the HMAC over each snapshot
 	TopicPrefix string // of the journals, so that the venues of one Kafka may share a bucket
 	Logger      *slog.Logger
@@ -44,6 +47,7 @@ type Config struct {
 type Store struct {
 	cfg     Config
 	metrics *metrics
+	line    *line
 }
 
 // NewStore returns a store in a bucket, which stays its user's to close.
@@ -51,7 +55,7 @@ func NewStore(cfg Config) *Store {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Store{cfg, newMetrics()}
+	return &Store{cfg, newMetrics(), newLine()}
 }
 
 var _ journal.Known = (*Store)(nil)
@@ -62,23 +66,44 @@ func (s *Store) folder(name string, partition int32) string {
 
 // list returns the snapshots of a partition by falling sequence.
 func (s *Store) list(ctx context.Context, journalName string, partition int32) ([]name, error) {
-	var names []name
+	l, err := s.look(ctx, journalName, partition)
+	return l.names, err
+}
+
+// listing is what lies in the folder of a partition.
+type listing struct {
+	names     []name   // of the snapshots, by falling sequence
+	abandoned []string // keys of temporary files that nobody writes any more
+}
+
+// look lists the folder of a partition.
+func (s *Store) look(ctx context.Context, journalName string, partition int32) (listing, error) {
 	at := s.folder(journalName, partition)
-	for it := s.cfg.Bucket.List(&blob.ListOptions{Prefix: at}); ; {
-		o, err := it.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			slices.SortFunc(names, func(a, b name) int { return -compare(a, b) })
-			return names, nil
+	l, err := ask(ctx, s.line, s.line.patience, func(ctx context.Context, heard func()) (l listing, err error) {
+		for it := s.cfg.Bucket.List(&gocloud.ListOptions{Prefix: at}); ; heard() {
+			o, err := it.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				return l, nil
+			}
+			if err != nil {
+				return l, err
+			}
+			n, ok := parseName(o.Key[len(at):])
+			switch {
+			case ok:
+				l.names = append(l.names, n)
+			case !blob.Temporary(o.Key):
+				s.cfg.Logger.Warn("what is no snapshot lies among the snapshots", "blob", o.Key)
+			case time.Since(o.ModTime) > abandoned:
+				l.abandoned = append(l.abandoned, o.Key)
+			}
 		}
-		if err != nil {
-			return nil, fmt.Errorf("snapshots of %s/%d: %w", journalName, partition, err)
-		}
-		if n, ok := parseName(o.Key[len(at):]); ok {
-			names = append(names, n)
-		} else {
-			s.cfg.Logger.Warn("what is no snapshot lies among the snapshots", "blob", o.Key)
-		}
+	})
+	if err != nil {
+		return l, fmt.Errorf("snapshots of %s/%d: %w", journalName, partition, err)
 	}
+	slices.SortFunc(l.names, func(a, b name) int { return -compare(a, b) })
+	return l, nil
 }
 
 func compare(a, b name) int {
@@ -108,47 +133,61 @@ func (s *Store) Positions(ctx context.Context, journalName string, partition int
 // answer: then the log is folded. Its only error is the context's. Each call makes a state of its own.
 func (s *Store) Load(ctx context.Context, journalName string, partition int32, codec decide.Codec) (*journal.Seed, error) {
 	start := time.Now()
-	seed, err := s.load(ctx, journalName, partition, codec)
-	if seed != nil {
+	err := s.line.resting()
+	var seed *journal.Seed
+	if err == nil {
+		seed, err = s.load(ctx, journalName, partition, codec)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		s.ignored(journalName, partition, "unreachable", "no snapshot is used, since the blob store does not answer: the log is folded from its beginning",
+			"waited", time.Since(start).Round(time.Millisecond), "error", err)
+	case seed != nil:
 		s.metrics.loads.WithLabelValues(journalName).Observe(time.Since(start).Seconds())
 		s.metrics.loaded.WithLabelValues(journalName).Set(float64(seed.Position.Sequence))
 		s.cfg.Logger.Info("starting from a snapshot", "journal", journalName, "partition", partition, "sequence", seed.Position.Sequence, "took", time.Since(start))
 	}
-	return seed, err
+	return seed, nil
 }
 
+// ignored tells of a snapshot, or of all, that is not used.
+func (s *Store) ignored(journalName string, partition int32, reason, message string, args ...any) {
+	s.metrics.ignored.WithLabelValues(journalName, reason).Inc()
+	s.cfg.Logger.Warn(message, append([]any{"journal", journalName, "partition", partition}, args...)...)
+}
+
+// load returns the newest snapshot that can be read, nil if there is none, and an error if the store does not answer.
 func (s *Store) load(ctx context.Context, journalName string, partition int32, codec decide.Codec) (*journal.Seed, error) {
-	within, cancel := context.WithTimeout(ctx, loadWithin)
+	ctx, cancel := context.WithTimeout(ctx, loadWithin)
 	defer cancel()
-	ignored := func(reason, message string, args ...any) {
-		if ctx.Err() == nil {
-			s.metrics.ignored.WithLabelValues(journalName, reason).Inc()
-			s.cfg.Logger.Warn(message, append([]any{"journal", journalName, "partition", partition}, args...)...)
-		}
-	}
-	names, err := s.list(within, journalName, partition)
+	names, err := s.list(ctx, journalName, partition)
 	if err != nil {
-		ignored("unreachable", "no snapshot is used, since the blob store does not answer", "error", err)
+		return nil, err
 	}
 	for _, n := range names {
 		if n.Codec != codec.Version() {
-			ignored("version", "a snapshot is ignored: its codec has another version", "snapshot", n, "ours", codec.Version())
+			s.ignored(journalName, partition, "version", "a snapshot is ignored: its codec has another version", "snapshot", n, "ours", codec.Version())
 			continue
 		}
-		seed, err := s.read(within, journalName, partition, n, codec)
-		if err == nil {
+		seed, err := s.read(ctx, journalName, partition, n, codec)
+		switch {
+		case err == nil:
 			return seed, nil
-		}
-		if gcerrors.Code(err) != gcerrors.NotFound { // else it was the oldest, and another node has made a newer one
-			ignored("damaged", "a snapshot is ignored", "snapshot", n, "error", err)
+		case errors.Is(err, errSilent) || ctx.Err() != nil:
+			return nil, err
+		case gcerrors.Code(err) == gcerrors.NotFound: // it was the oldest, and another node has made a newer one
+		default:
+			s.ignored(journalName, partition, "damaged", "a snapshot is ignored", "snapshot", n, "error", err)
 		}
 	}
-	return nil, ctx.Err()
+	return nil, nil
 }
 
 // read reads one snapshot.
 func (s *Store) read(ctx context.Context, journalName string, partition int32, n name, codec decide.Codec) (*journal.Seed, error) {
-	content, err := s.cfg.Bucket.ReadAll(ctx, s.folder(journalName, partition)+n.String())
+	content, err := s.fetch(ctx, s.folder(journalName, partition)+n.String())
 	if err != nil {
 		return nil, err
 	}
@@ -167,6 +206,29 @@ func (s *Store) read(ctx context.Context, journalName string, partition int32, n
 		Anchors: anchors}, nil
 }
 
+// fetch returns the content of a blob. It waits for as long as pieces of it keep coming.
+func (s *Store) fetch(ctx context.Context, key string) ([]byte, error) {
+	return ask(ctx, s.line, s.line.patience, func(ctx context.Context, heard func()) ([]byte, error) {
+		r, err := s.cfg.Bucket.NewReader(ctx, key, nil)
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		heard()
+		content := bytes.NewBuffer(make([]byte, 0, max(r.Size(), 0)+bytes.MinRead))
+		for {
+			_, err := io.CopyN(content, r, piece)
+			if errors.Is(err, io.EOF) {
+				return content.Bytes(), nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			heard()
+		}
+	})
+}
+
 // save writes a snapshot and deletes what is too old. It returns how many bytes it took.
 func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, state []byte) (bytes int, err error) {
 	content, err := appendFile(s.cfg.Key, h, thin(anchors), state)
@@ -175,15 +237,24 @@ func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, 
 	}
 	at := s.folder(h.Journal, h.Partition)
 	key := at + name{h.Position, h.Codec}.String()
-	if err := s.cfg.Bucket.WriteAll(ctx, key, content, &blob.WriterOptions{ContentType: "application/octet-stream"}); err != nil {
+	_, err = ask(ctx, s.line, saveWithin, func(ctx context.Context, _ func()) (struct{}, error) {
+		return struct{}{}, blob.Write(ctx, s.cfg.Bucket, key, content)
+	})
+	if err != nil {
 		return 0, fmt.Errorf("snapshot: %w", err)
 	}
-	names, err := s.list(ctx, h.Journal, h.Partition)
+	l, err := s.look(ctx, h.Journal, h.Partition)
 	if err != nil {
 		return 0, err
 	}
+	for _, key := range l.abandoned {
+		s.cfg.Logger.Info("deleting what somebody left who was killed while he wrote a snapshot", "blob", key)
+		if err := s.delete(ctx, key); err != nil {
+			return 0, err
+		}
+	}
 	of := make(map[int]int) // by codec
-	for _, n := range names {
+	for _, n := range l.names {
 		if of[n.Codec]++; of[n.Codec] <= keep {
 			continue
 		}
@@ -196,7 +267,10 @@ func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, 
 
 // delete deletes a blob, unless another node has.
 func (s *Store) delete(ctx context.Context, key string) error {
-	if err := s.cfg.Bucket.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+	_, err := ask(ctx, s.line, s.line.patience, func(ctx context.Context, _ func()) (struct{}, error) {
+		return struct{}{}, s.cfg.Bucket.Delete(ctx, key)
+	})
+	if err != nil && gcerrors.Code(err) != gcerrors.NotFound {
 		return fmt.Errorf("snapshot: deleting an old one: %w", err)
 	}
 	return nil
