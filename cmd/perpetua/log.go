@@ -38,15 +38,17 @@ type logFilter struct {
 }
 
 // logCommand prints the valid records of a journal, byte for byte as they stand in the log, one a line. It checks the
-// chain as it goes and fails at the first record that breaks it.
+// chain as it goes and fails at the first record that breaks it. It begins with genesis, but where only later records
+// are wanted, with the last position before them that anything at hand remembers, which the log has to hold.
 func logCommand(ctx context.Context, args []string, std stdio) error {
 	var name string
-	var follow bool
+	var follow, all bool
 	filter := logFilter{}
 	s, err := parseSettings("log", args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&name, "journal", "trading", "journal to read")
-		fs.Int64Var(&filter.from, "from", 0, "first sequence")
+		fs.Int64Var(&filter.from, "from", 0, "first sequence; the chain is checked from the last position before it that the read models or a snapshot remember, else from genesis")
 		fs.Int64Var(&filter.to, "to", math.MaxInt64, "last sequence")
+		fs.BoolVar(&all, "check-all", false, "check the chain from genesis on, whatever is printed")
 		fs.StringVar(&filter.kind, "type", "", "only records whose command or an event has this type")
 		fs.StringVar(&filter.customer, "customer", "", "only records that concern this customer")
 		fs.BoolVar(&follow, "follow", false, "go on with what is appended, until interrupted")
@@ -63,8 +65,12 @@ func logCommand(ctx context.Context, args []string, std stdio) error {
 		return err
 	}
 	defer stop()
+	start := journal.Before
+	if filter.from > 0 && !all {
+		start = logStart(ctx, s, name, filter.from, std.err)
+	}
 	out := bufio.NewWriterSize(std.out, 1<<16)
-	err = printLog(ctx, client, rules, filter, follow, out)
+	err = printLog(ctx, client, rules, start, filter, follow, out)
 	if flushed := out.Flush(); err == nil {
 		err = flushed
 	}
@@ -106,8 +112,8 @@ func openLog(ctx context.Context, s *settings) (*journal.Client, func(), error) 
 	return client, func() { client.Close(); stop() }, nil
 }
 
-// printLog writes the records that the filter lets through, up to the end that the log has now, or for ever.
-func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, filter logFilter, follow bool, out *bufio.Writer) error {
+// printLog writes the records after a position that the filter lets through, up to the end that the log has now, or for ever.
+func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, start journal.Position, filter logFilter, follow bool, out *bufio.Writer) error {
 	end, err := client.Tip(ctx, rules.Journal(), 0)
 	if err != nil {
 		return err
@@ -115,7 +121,7 @@ func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, f
 	if end == 0 && !follow {
 		return fmt.Errorf("the journal %s is empty", rules.Journal())
 	}
-	r := journal.NewReader(client, rules, 0, journal.Before)
+	r := journal.NewReader(client, rules, 0, start)
 	r.Audit()
 	defer r.Close()
 	for next := int64(0); follow || next < end; {

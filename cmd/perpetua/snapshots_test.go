@@ -161,12 +161,14 @@ func TestSnapshots(t *testing.T) {
 	}
 	v.checkTail()
 	v.checkResume(heard)
+	v.checkLogFrom(saved)
 	if out, err := v.command("audit").CombinedOutput(); err != nil {
 		t.Errorf("perpetua audit: %v\n%s", err, out)
 	}
 
 	v.stop() // which makes another
 	v.checkSnapshot()
+	v.checkLogFromForged()
 	files := v.snapshotFiles()
 	v.spoil(files[len(files)-1:], func(content []byte) []byte { content[len(content)/2] ^= 1; return content })
 	v.start()
