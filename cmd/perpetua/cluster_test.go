@@ -130,10 +130,15 @@ func (c *cluster) again(i int) {
 
 // owner returns which node owns a journal by the word of the group, or -1.
 func (c *cluster) owner(name string) int {
-	url, err := c.finder.Owner(context.Background(), name, 0)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	c.t.Helper()
+	var url string
+	waitForWord(c.t, "the group's word on who owns "+name, func() string { // brokers that are busy may not say it at once
+		var err error
+		if url, err = c.finder.Owner(context.Background(), name, 0); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	return slices.IndexFunc(c.nodes, func(n *atomic.Pointer[venue]) bool { return url != "" && n.Load().REST == url })
 }
 

@@ -20,12 +20,12 @@ import (
 // ended waits until a launched process has ended, and returns its exit code.
 func (v *venue) ended() int {
 	v.t.Helper()
-	waitFor(v.t, "perpetua to end", func() bool {
+	waitForWord(v.t, "perpetua to end", func() string {
 		select {
 		case <-v.exited:
-			return true
+			return ""
 		default:
-			return false
+			return v.output.String()
 		}
 	})
 	return v.cmd.ProcessState.ExitCode()

@@ -316,10 +316,25 @@ func (v *venue) database() *pgx.Conn {
 // waitFor waits until a condition holds.
 func waitFor(t testing.TB, what string, holds func() bool) {
 	t.Helper()
+	waitForWord(t, what, func() string {
+		if holds() {
+			return ""
+		}
+		return "not yet"
+	})
+}
+
+// waitForWord waits until nothing is missing any more, and otherwise says what was in the end.
+func waitForWord(t testing.TB, what string, missing func() string) {
+	t.Helper()
 	deadline := time.Now().Add(patience)
-	for !holds() {
+	for {
+		lack := missing()
+		if lack == "" {
+			return
+		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v for %s", patience, what)
+			t.Fatalf("waited %v for %s: %s", patience, what, lack)
 		}
 		<-time.After(5 * time.Millisecond)
 	}

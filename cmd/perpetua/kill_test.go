@@ -279,10 +279,13 @@ func compareWithFold(t *testing.T, v *venue) {
 	log := foldLog(t, v)
 	db := v.database()
 	defer db.Close(context.Background())
-	waitFor(t, "the read models to reach the log's tip", func() bool {
+	waitForWord(t, "the read models to reach the log's tip", func() string {
 		var at int64
 		err := db.QueryRow(context.Background(), `SELECT sequence FROM checkpoints WHERE journal = 'trading'`).Scan(&at)
-		return err == nil && at >= log.tip
+		if err == nil && at >= log.tip {
+			return ""
+		}
+		return fmt.Sprintf("%d of %d, %v\n%s", at, log.tip, err, v.output)
 	})
 	want := make(map[string]string)
 	for code, o := range log.orders {

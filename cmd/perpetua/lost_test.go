@@ -69,8 +69,7 @@ func TestLostLog(t *testing.T) {
 	v.loseLog()
 
 	v.launch()
-	<-v.exited
-	if code := v.cmd.ProcessState.ExitCode(); code != exitFailed {
+	if code := v.ended(); code != exitFailed {
 		t.Errorf("without its log, perpetua exits with %d, want %d:\n%s", code, exitFailed, v.output)
 	}
 	for _, want := range []string{"LOG_DIVERGED: journal ", " does not hold sequence "} { // of whichever is found lost first

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"net/http"
@@ -105,14 +106,8 @@ func TestMetricsAnswerQuestions(t *testing.T) {
 	v := startVenue(t)
 	v.trades()
 	records := float64(len(v.records("trading")))
-	var s scrape
-	waitFor(t, "the readers to be at the tip", func() bool {
-		s = v.scrape()
-		return s.value("perpetua_reader_sequence", "journal", "trading", "reader", "projections") == records-1 &&
-			s.value("perpetua_journal_window_records", "journal", "trading") == 0 && s.value("perpetua_live_queued_messages") == 0
-	})
 	now := float64(time.Now().Unix() + 1)
-	for _, c := range []struct {
+	table := []struct {
 		name      string
 		labels    string // in pairs, separated by commas
 		low, high float64
@@ -169,18 +164,25 @@ func TestMetricsAnswerQuestions(t *testing.T) {
 		{"perpetua_kafka_connects_total", "client,admin", 1, 100},
 		{"perpetua_ready", "", 1, 1},
 		{"perpetua_node_info", "roles,engine,api,projector,live", 1, 1},
-	} {
-		pairs := strings.Split(c.labels, ",")
-		switch {
-		case c.labels == "":
-			pairs = nil
-		case pairs[0] == "roles":
-			pairs = []string{"roles", strings.TrimPrefix(c.labels, "roles,")}
-		}
-		if got := s.value(c.name, pairs...); !(got >= c.low && got <= c.high) {
-			t.Errorf("%s %s is %v, want %v to %v", c.name, c.labels, got, c.low, c.high)
-		}
 	}
+	var s scrape
+	waitForWord(t, "what is measured to settle", func() string {
+		s = v.scrape()
+		var wrong []string
+		for _, c := range table {
+			pairs := strings.Split(c.labels, ",")
+			switch {
+			case c.labels == "":
+				pairs = nil
+			case pairs[0] == "roles":
+				pairs = []string{"roles", strings.TrimPrefix(c.labels, "roles,")}
+			}
+			if got := s.value(c.name, pairs...); !(got >= c.low && got <= c.high) {
+				wrong = append(wrong, fmt.Sprintf("%s %s is %v, want %v to %v", c.name, c.labels, got, c.low, c.high))
+			}
+		}
+		return strings.Join(wrong, "\n")
+	})
 	s.wellNamed(t)
 }
 
@@ -221,9 +223,6 @@ var (
 // TestDashboardAndAlertsNameWhatThereIs finds every metric and label that the dashboard, the alerts and the README name
 // in what a venue says, so that none of them drifts away from the code.
 func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
-	v := startVenue(t)
-	v.trades()
-	there := v.scrape().samples()
 	queries := dashboardQueries(t)
 	if len(queries) < 50 {
 		t.Errorf("only %d queries in the dashboard", len(queries))
@@ -232,39 +231,54 @@ func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
 	if len(alerts) < 8 {
 		t.Errorf("only %d alerts", len(alerts))
 	}
-	used := make(map[string]bool)
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, q := range slices.Concat(queries, alerts) {
 		if open, closed := strings.Count(q, "("), strings.Count(q, ")"); open != closed {
 			t.Errorf("%d brackets open and %d close in %s", open, closed, q)
 		}
-		names := metricName.FindAllString(quoted.ReplaceAllString(q, `""`), -1)
-		if len(names) == 0 {
+		if len(metricName.FindAllString(quoted.ReplaceAllString(q, `""`), -1)) == 0 {
 			t.Errorf("no metric in %s", q)
 		}
-		for _, name := range names {
-			used[name] = true
+	}
+	v := startVenue(t)
+	v.trades()
+	waitForWord(t, "everything that is named", func() string { // some of it is there once it was measured
+		there := v.scrape().samples()
+		return strings.Join(append(missingFrom(there, slices.Concat(queries, alerts)), missingOf(there, string(readme))...), "\n")
+	})
+}
+
+// missingFrom says which metrics and labels that queries name are not there.
+func missingFrom(there map[string]map[string]bool, queries []string) (missing []string) {
+	for _, q := range queries {
+		for _, name := range metricName.FindAllString(quoted.ReplaceAllString(q, `""`), -1) {
 			if there[name] == nil {
-				t.Errorf("there is no %s, named in %s", name, q)
+				missing = append(missing, fmt.Sprintf("there is no %s, named in %s", name, q))
 			}
 		}
 		for _, m := range matchers.FindAllStringSubmatch(q, -1) {
 			for _, label := range matcher.FindAllStringSubmatch(quoted.ReplaceAllString(m[2], `""`), -1) {
 				if !there[m[1]][label[1]] {
-					t.Errorf("%s has no label %s, named in %s", m[1], label[1], q)
+					missing = append(missing, fmt.Sprintf("%s has no label %s, named in %s", m[1], label[1], q))
 				}
 			}
 		}
 	}
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range inCode.FindAllStringSubmatch(string(readme), -1) {
+	return missing
+}
+
+// missingOf says which metrics, and beginnings of metrics' names, that a text names as code are not there.
+func missingOf(there map[string]map[string]bool, text string) (missing []string) {
+	for _, m := range inCode.FindAllStringSubmatch(text, -1) {
 		family := func(name string) bool { return strings.HasSuffix(m[1], "_") && strings.HasPrefix(name, m[1]) }
 		if there[m[1]] == nil && there[m[1]+"_count"] == nil && !slices.ContainsFunc(slices.Collect(maps.Keys(there)), family) {
-			t.Errorf("there is no %s, named in the README", m[1])
+			missing = append(missing, fmt.Sprintf("there is no %s, named in the README", m[1]))
 		}
 	}
+	return missing
 }
 
 // dashboardQueries returns every PromQL expression of the dashboard.

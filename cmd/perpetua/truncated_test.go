@@ -95,8 +95,7 @@ func TestTruncatedLog(t *testing.T) {
 		if !running {
 			v.launch()
 		}
-		<-v.exited
-		if code := v.cmd.ProcessState.ExitCode(); code != exitFailed {
+		if code := v.ended(); code != exitFailed {
 			t.Errorf("running %v: with a truncated log, perpetua exits with %d, want %d:\n%s", running, code, exitFailed, v.output)
 		}
 		for _, want := range []string{"LOG_DIVERGED", "trading"} {

@@ -189,10 +189,7 @@ func (c *Client) checkTopic(ctx context.Context, journal string, brokers int) (d
 // bounds returns the first offset of a partition and the one after its last committed record.
 func (c *Client) bounds(ctx context.Context, journal string, partition int32) (start, end int64, err error) {
 	topic := c.Topic(journal)
-	starts, err := c.admin.ListStartOffsets(ctx, topic)
-	if err == nil {
-		start, err = listed(starts, topic, partition)
-	}
+	start, err = ask(ctx, c.admin.ListStartOffsets, topic, partition)
 	if err != nil {
 		return 0, 0, fmt.Errorf("journal: asking where %s/%d begins: %w", topic, partition, err)
 	}
@@ -200,18 +197,33 @@ func (c *Client) bounds(ctx context.Context, journal string, partition int32) (s
 	return start, end, err
 }
 
-// Tip returns the end offset of a partition: the offset after its last committed record.
+// Tip returns the end offset of a partition: the offset after its last committed record. While the brokers elect a
+// leader of the partition it waits for one, for electing at most.
 func (c *Client) Tip(ctx context.Context, journal string, partition int32) (int64, error) {
 	topic := c.Topic(journal)
-	ends, err := c.admin.ListEndOffsets(ctx, topic)
-	var end int64
-	if err == nil {
-		end, err = listed(ends, topic, partition)
-	}
+	end, err := ask(ctx, c.admin.ListEndOffsets, topic, partition)
 	if err != nil {
 		return 0, fmt.Errorf("journal: asking where %s/%d ends: %w", topic, partition, err)
 	}
 	return end, nil
+}
+
+// electing is for how long a partition may have no leader before that is an error.
+const electing = 15 * time.Second
+
+// ask asks for an offset until the partition has a leader that tells it.
+func ask(ctx context.Context, list func(context.Context, ...string) (kadm.ListedOffsets, error), topic string, partition int32) (offset int64, err error) {
+	since := time.Now()
+	for attempt := 0; ; attempt++ {
+		offsets, err := list(ctx, topic)
+		if err == nil {
+			offset, err = listed(offsets, topic, partition)
+		}
+		leaderless := errors.Is(err, kerr.LeaderNotAvailable) || errors.Is(err, kerr.NotLeaderForPartition)
+		if !leaderless || time.Since(since) > electing || pause(ctx, attempt) != nil {
+			return offset, err
+		}
+	}
 }
 
 func listed(offsets kadm.ListedOffsets, topic string, partition int32) (int64, error) {

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -44,6 +46,22 @@ func TestAClusterKeepsThreeReplicasOfWhichTwoMustAgree(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}
+	}
+}
+
+func TestTheTipIsAskedForUntilThereIsALeader(t *testing.T) {
+	r := newFake(t)
+	n := int64(len(r.written(2)))
+	for _, without := range []*kerr.Error{kerr.LeaderNotAvailable, kerr.NotLeaderForPartition} {
+		r.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: r.topic(), Err: without, Count: 4})
+		if end, err := r.client.Tip(r.context(), "trading", 0); end != n || err != nil {
+			t.Errorf("the tip is %d, want %d: %v", end, n, err)
+		}
+	}
+	unauthorized := r.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: r.topic(), Err: kerr.TopicAuthorizationFailed, Count: -1})
+	defer unauthorized.Remove()
+	if _, err := r.client.Tip(r.context(), "trading", 0); !errors.Is(err, kerr.TopicAuthorizationFailed) {
+		t.Errorf("without the right to ask: %v", err)
 	}
 }
 

@@ -134,9 +134,9 @@ func properties(bind, advertised, controller, dir string) string {
 		"auto.create.topics.enable=false",
 		// Its default needs a heap above 160 MB.
 		"log.cleaner.dedupe.buffer.size=8388608",
-		// A broker that was killed may come back at once.
-		"broker.session.timeout.ms=2000",
-		"broker.heartbeat.interval.ms=300",
+		// There is no other broker to take over, so a machine that is too busy for a heartbeat must not fence this one.
+		"broker.session.timeout.ms=120000",
+		"broker.heartbeat.interval.ms=5000",
 		"log.dirs=" + dir,
 		"",
 	}, "\n")
