@@ -137,7 +137,7 @@ func tellStory(t *testing.T, d *desk, a *audience) {
 	d.answered(t, 200, "broker-a", http.MethodDelete, bensOrders, nil, "canceled", "0")
 
 	// One order expires, one is canceled by the dead man's switch.
-	soon := time.Now().Add(1500 * time.Millisecond).UTC().Format("2006-01-02T15:04:05.000000Z")
+	soon := time.Now().Add(3 * time.Second).UTC().Format("2006-01-02T15:04:05.000000Z")
 	gtd := d.order(t, 201, annasOrders, fmt.Sprintf(`{"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amount":"0.020","limit_price":"60000","time_in_force":"GTD","expire_time":%q}`, soon), "expire_time", soon)
 	dead := d.order(t, 201, bensOrders, `{"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amount":"0.030","limit_price":"60000.0"}`)
 	d.answered(t, 200, "broker-a", http.MethodPost, "/v1/customers/BEN/cancel-all-after", `{"timeout_seconds":1}`, "timeout_seconds", "1")
