@@ -135,6 +135,7 @@ func TestDescribedLimits(t *testing.T) {
 		"| connections of a node | 16,384 |", fmt.Sprintf("for %v seconds and is then answered 503", readyWait.Seconds()),
 		"(2,048 messages, 8 MiB)", "| 1,000,000 |", fmt.Sprintf("at most %d bytes", maxID),
 		fmt.Sprintf("pings every %v seconds", l.PingEvery.Seconds()), fmt.Sprintf("came for %v.", l.PongWait.Seconds()),
+		fmt.Sprintf("not longer than %v seconds for three quarters", l.ResumeWait.Seconds()),
 	} {
 		if !strings.Contains(text.(string), want) {
 			t.Errorf("the description does not say %q", want)

@@ -63,6 +63,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	if isTooBig(p) {
 		c.linger.Store(true)
 		c.unread.Store(true)
+		c.session.tooBig()
 	}
 	if err := c.session.control(p, time.Unix(0, c.deadline.Load())); err != nil {
 		return 0, err

@@ -114,6 +114,7 @@ func New(cfg Config) *Hub {
 	m.HandleDisconnect(h.disconnected)
 	m.HandleMessage(func(socket *melody.Session, raw []byte) { h.handle(sessionOf(socket), raw) })
 	m.HandleMessageBinary(func(socket *melody.Session, _ []byte) { h.handleBinary(sessionOf(socket)) })
+	m.HandleClose(func(socket *melody.Session, code int, _ string) error { sessionOf(socket).echo(code); return nil })
 	m.HandleError(h.socketError)
 	h.follower.View(func(s decide.State, _ journal.Position) { s.(*trading.State).TrackBook() })
 	h.follower.Listen(h.onRecord)

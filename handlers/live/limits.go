@@ -25,6 +25,8 @@ type Limits struct {
 	WriteWait time.Duration
 	// VerifyEvery is how often a connection's token is verified again, beside at its expiry.
 	VerifyEvery time.Duration
+	// ResumeWait is how long a subscription that resumes waits until its client has read most of what is queued.
+	ResumeWait time.Duration
 	// ResumeRecords is how far back a subscription may resume.
 	ResumeRecords int64
 }
@@ -43,6 +45,7 @@ func (l Limits) withDefaults() Limits {
 	l.PongWait = orElse(l.PongWait, 30*time.Second)
 	l.WriteWait = orElse(l.WriteWait, 10*time.Second)
 	l.VerifyEvery = orElse(l.VerifyEvery, 30*time.Second)
+	l.ResumeWait = orElse(l.ResumeWait, 30*time.Second)
 	l.ResumeRecords = orElse(l.ResumeRecords, 1_000_000)
 	return l
 }

@@ -54,6 +54,8 @@ const (
 	// among them, whatever the number of connections; others wait for their turn.
 	maxResuming       = 16
 	maxResumingOfUser = 4
+	// turnWait is how long one that reads the log waits for its client before it gives its turn back.
+	turnWait = time.Second
 	// aheadWait is how long a position that this node has not reached yet is waited for.
 	aheadWait = 2 * time.Second
 )
@@ -141,15 +143,32 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic string) *refusal 
 	return refused
 }
 
-// catchUp serves a subscription from the log until it has caught up, and then lets the live messages through.
+// catchUp serves a subscription from the log until it has caught up, and then lets the live messages through. It waits
+// for a client that reads slowly without keeping others from reading the log, and ends one that reads too slowly.
 func (h *Hub) catchUp(sub *subscription, user string) {
 	ctx := sub.session.ctx
-	done, ok := h.turns.take(ctx, user) // each reads the log for itself
-	if !ok {
-		return
-	}
-	defer done()
 	from := h.anchors.Below(sub.catching.after + 1)
+	for {
+		done, ok := h.turns.take(ctx, user) // each reads the log for itself
+		if !ok {
+			return
+		}
+		full := h.readFrom(ctx, sub, &from)
+		done()
+		if !full {
+			return
+		}
+		if !sub.session.waitForRoom(h.limits.ResumeWait - turnWait) {
+			sub.session.slow() // unless it has ended
+			return
+		}
+	}
+}
+
+// readFrom serves a subscription from the log until it is done with that, and full is false, or its client does not
+// read what there is. from moves on.
+func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *journal.Position) (full bool) {
+	after := sub.catching.after
 	for {
 		var target int64
 		var joining bool
@@ -157,20 +176,29 @@ func (h *Hub) catchUp(sub *subscription, user string) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			target = at.Sequence
-			joining = target-max(from.Sequence, sub.catching.after) <= nearTip
+			joining = target-max(from.Sequence, after) <= nearTip
 			sub.catching.holding = joining
 		})
 		if from.Sequence < target {
-			err := h.log.Read(ctx, from, func(e journal.Entry) bool {
-				from = e.Position
+			err := h.log.Read(ctx, *from, func(e journal.Entry) bool {
+				if e.Position.Sequence > after && !sub.session.waitForRoom(turnWait) {
+					full = !sub.session.isEnded()
+					return false
+				}
+				*from = e.Position
 				return h.serve(sub, e) && e.Position.Sequence < target
 			})
 			if err != nil {
 				h.lost(sub, err)
-				return
+				return false
 			}
 		}
 		h.mu.Lock()
+		if full {
+			sub.catching.holding, sub.catching.held = false, nil
+			h.mu.Unlock()
+			return true
+		}
 		over := !h.holds(sub) || sub.session.isEnded()
 		if !over && joining && from.Sequence >= target {
 			held := sub.catching.held
@@ -182,19 +210,16 @@ func (h *Hub) catchUp(sub *subscription, user string) {
 		}
 		h.mu.Unlock()
 		if over {
-			return
+			return false
 		}
 	}
 }
 
-// serve sends what a record of the log has for a subscription, once there is room. It reports whether to go on.
+// serve sends what a record of the log has for a subscription. It reports whether to go on.
 func (h *Hub) serve(sub *subscription, e journal.Entry) bool {
 	c := sub.catching
 	if e.Position.Sequence <= c.after {
 		return true
-	}
-	if !sub.session.waitForRoom() {
-		return false
 	}
 	var drafts []draft
 	h.follower.View(func(s decide.State, _ journal.Position) {

@@ -35,6 +35,7 @@ type session struct {
 	empty    chan struct{} // closed when nothing is left to be written, if somebody waits for that
 	broken   bool          // the connection can't be written any more
 	ended    bool          // nothing more is sent
+	closed   bool          // a close frame is queued, which is the last
 	over     bool          // the connection is gone
 	cutter   *time.Timer
 	who      *web.Principal
@@ -185,8 +186,10 @@ func (s *session) roomy() bool {
 	return s.messages <= s.hub.limits.QueueMessages/4 && s.bytes <= s.hub.limits.QueueBytes/4
 }
 
-// waitForRoom waits until most of the queue is free, and reports false if the connection ends first.
-func (s *session) waitForRoom() bool {
+// waitForRoom waits until most of the queue is free, and reports false if the connection ends first or it takes longer
+// than so long.
+func (s *session) waitForRoom(patience time.Duration) bool {
+	var late <-chan time.Time
 	for {
 		s.mu.Lock()
 		if s.ended || s.roomy() {
@@ -198,8 +201,15 @@ func (s *session) waitForRoom() bool {
 		}
 		room := s.room
 		s.mu.Unlock()
+		if late == nil {
+			timer := time.NewTimer(patience)
+			defer timer.Stop()
+			late = timer.C
+		}
 		select {
 		case <-room:
+		case <-late:
+			return false
 		case <-s.ctx.Done():
 			return false
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,7 @@ type venue struct {
 	err       error
 	broken    error  // of Read
 	reading   func() // called by Read before it passes anything, if set
+	reads     atomic.Int64
 	clock     decide.Time
 	tip       chan struct{} // closed once the fold has caught up
 
@@ -270,6 +272,7 @@ func (v *venue) Read(ctx context.Context, after journal.Position, each func(jour
 	v.mu.RLock()
 	entries, broken, reading := slices.Clone(v.entries[after.Sequence+1:]), v.broken, v.reading
 	v.mu.RUnlock()
+	v.reads.Add(1)
 	if reading != nil {
 		reading()
 	}

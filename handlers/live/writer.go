@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/olahol/melody"
 )
 
 // gatherBytes is how much is written at once at the most, but for a single frame that is longer.
@@ -154,9 +156,30 @@ func isText(frame []byte) bool { return frame[0] == 0x81 }
 // isClose reports whether a frame is a close frame.
 func isClose(frame []byte) bool { return frame[0] == 0x88 }
 
-// isTooBig reports whether a frame is a close frame with the code 1009.
+// isTooBig reports whether a frame is a close frame with the code 1009, which the WebSocket library writes about a message
+// that exceeds its limit.
 func isTooBig(frame []byte) bool {
 	return isClose(frame) && len(frame) >= 4 && frame[2] == 1009>>8 && frame[3] == 1009&0xff
+}
+
+// tooBig tells the client that it has sent too large a message.
+func (s *session) tooBig() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hub.metrics.errors.WithLabelValues(string(InvalidMessage)).Inc()
+	if !s.ended && !s.over {
+		s.queue(textFrame(errorMessage(InvalidMessage, "the message is larger than "+sizeText(s.hub.limits.MessageBytes))))
+	}
+}
+
+// echoWait is how long the answer to a client's close frame may take to be written.
+const echoWait = time.Second
+
+// echo answers a client's close frame with the client's own code. The library would write the same, but a code of 1009
+// could then not be told from the library's own.
+func (s *session) echo(code int) {
+	payload := melody.FormatCloseMessage(code, "")
+	_ = s.control(append([]byte{0x88, byte(len(payload))}, payload...), time.Now().Add(echoWait))
 }
 
 // maxControls bounds the control frames that wait to be written: a client may ask for a pong with each ping that it
@@ -168,14 +191,9 @@ const maxControls = 16
 func (s *session) control(frame []byte, deadline time.Time) error {
 	s.mu.Lock()
 	switch {
-	case s.over || s.broken:
+	case s.over || s.broken || s.closed:
 		s.mu.Unlock()
 		return net.ErrClosed
-	case isTooBig(frame):
-		s.hub.metrics.errors.WithLabelValues(string(InvalidMessage)).Inc()
-		if !s.ended {
-			s.queue(textFrame(errorMessage(InvalidMessage, "the message is larger than "+sizeText(s.hub.limits.MessageBytes))))
-		}
 	case !isClose(frame) && s.controls >= maxControls:
 		s.mu.Unlock()
 		return nil
@@ -186,7 +204,7 @@ func (s *session) control(frame []byte, deadline time.Time) error {
 		s.mu.Unlock()
 		return nil
 	}
-	s.ended = true
+	s.ended, s.closed = true, true
 	if s.empty == nil {
 		s.empty = make(chan struct{})
 	}
