@@ -83,6 +83,27 @@ func (c *chain) admit(offset int64, value []byte) (entry Entry, ok bool, err err
 	return Entry{Record: r, Position: c.at, Journal: c.id, Value: value}, true, nil
 }
 
+// admitSeen is admit for a value that was looked at before. What it may be without a doubt is checked against the chain
+// here; everything else has admit to judge it.
+func (c *chain) admitSeen(offset int64, value []byte, s seen) (entry Entry, ok bool, err error) {
+	r, n := s.record, c.at.Sequence+1
+	if r == nil || r.Prev != c.at.Hash || r.Sequence != n || n < c.decodeFrom || c.opening(r) != nil {
+		return c.admit(offset, value)
+	}
+	c.at = Position{Offset: offset, Sequence: n, Hash: s.hash}
+	return Entry{Record: r, Position: c.at, Journal: c.id, Value: value}, true, nil
+}
+
+// plain reports whether the next value needs no decoding, in all likelihood.
+func (c *chain) plain() bool {
+	n := c.at.Sequence + 1
+	if n < c.decodeFrom {
+		return true
+	}
+	_, ok := c.built.find(n)
+	return ok
+}
+
 // known is admit for what this process has built itself, which the hash tells without a look at the rest. What is kept
 // of it is what was built, and not the bytes that were fetched together with others.
 func (c *chain) known(offset int64, value []byte) (entry Entry, ok bool) {

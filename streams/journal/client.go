@@ -30,9 +30,10 @@ type Client struct {
 	cfg   Config
 	admin *kadm.Client
 
-	sharing sync.Mutex
-	feeds   map[place]*feed  // those that tails share
-	own     map[place]*built // the records of its owners
+	sharing  sync.Mutex
+	feeds    map[place]*feed  // those that tails share at the tip
+	catching map[place]*feed  // and on the way there
+	own      map[place]*built // the records of its owners
 }
 
 // NewClient returns a client. It does not connect before it is used.
@@ -49,7 +50,7 @@ func NewClient(cfg Config) (*Client, error) {
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics()
 	}
-	c := &Client{cfg: cfg, feeds: make(map[place]*feed), own: make(map[place]*built)}
+	c := &Client{cfg: cfg, feeds: make(map[place]*feed), catching: make(map[place]*feed), own: make(map[place]*built)}
 	kc, err := c.KafkaFor(ForAdmin)
 	if err != nil {
 		return nil, err

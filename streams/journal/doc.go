@@ -8,9 +8,10 @@
 // opens its term with a record too, so that nothing older can become valid after it.
 //
 // Those who read go on from a position of their own, verified whenever a session with the brokers begins (Reader). Those
-// who follow a partition at its tip are Tails: all tails of a client's partition share one reader there, and what an
-// owner of the process has built is not decoded again when it comes back from the log, since its hash says what it is.
-// What is shared is never changed.
+// who follow a partition at its tip are Tails: all tails of a client's partition share one reader there, and on their way
+// there if they begin together. What an owner of the process has built is not decoded again when it comes back from the
+// log, since its hash says what it is. What is shared is never changed. Where much is to be read, the records are hashed
+// and decoded by several goroutines; which of them are valid is found out by one, in their order.
 //
 // Conventions: a sequence counts valid records from 0, the genesis. An offset is Kafka's and is never below the
 // sequence of the record that it holds. A Position is that of the last valid record applied, so reading goes on at

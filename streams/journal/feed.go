@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // The bounds of what a feed holds for the tails that have not got to it yet.
@@ -13,14 +14,21 @@ const (
 	maxTaken    = 2048     // that a tail gets at once
 )
 
+// courtesy is how long a feed on its way to the tip lets its other tails starve for one that does not keep up, beside
+// half of the time that it has been on its way: what takes twice as long as others is waited for.
+const courtesy = 100 * time.Millisecond
+
 // place is one partition of one journal.
 type place struct {
 	journal   string
 	partition int32
 }
 
-// feed is the one reader at the tip of a partition that the tails of a client share, with the latest records that it
-// has read. It waits for nobody: a tail that does not keep up finds that its place is gone, and reads for itself.
+// feed is the one reader of a partition that the tails of a client share, with the latest records that it has read.
+//
+// At the tip it waits for nobody: a tail that does not keep up finds that its place is gone, and reads for itself. On
+// its way there (catching up), where everybody has a lot to do, it waits for the slowest, unless others have nothing to
+// do meanwhile: then its place is gone as well.
 //
 // What the reader promises holds for each tail: the records stand in one chain, and a tail is given what comes after
 // its own position only where the feed has that very position, or none before it. So what verifies the reader's
@@ -30,19 +38,36 @@ type feed struct {
 	stop  context.CancelFunc
 	done  chan struct{}
 
-	mu      sync.Mutex
-	base    Position // of the record before the first entry
-	entries []Entry  // never overwritten, since tails hold parts of it
-	bytes   int
-	next    int64         // the offset after the last record looked at
-	err     error         // final, after the last entry
-	changed chan struct{} // closed at the next change; nil if nobody waits
+	mu       sync.Mutex
+	catching bool               // it has not been at the tip yet
+	seats    map[*seat]struct{} // of the tails that it may wait for
+	hunger   hunger             // and how long they may
+	base     Position           // of the record before the first entry
+	entries  []Entry            // never overwritten, since tails hold parts of it
+	bytes    int
+	next     int64         // the offset after the last record looked at
+	err      error         // final, after the last entry
+	over     bool          // nothing comes after the last entry, since there is another feed at the tip
+	changed  chan struct{} // closed at the next change; nil if nobody waits
+	moved    chan struct{} // holds something once a tail has gone on, or away
 }
 
-// newFeed makes a feed of a reader and everything that it reads from now on.
-func newFeed(r *Reader, ended func(*feed)) *feed {
+// seat is how far a tail of a feed has come.
+type seat struct{ sequence int64 }
+
+// hunger is how long a feed has let tails starve for others.
+type hunger struct {
+	since   time.Time // it is counted
+	starved time.Duration
+	checked time.Time
+}
+
+// newFeed makes a feed of a reader and everything that it reads from now on. arrived is called when a feed that is
+// catching up gets to the tip, and says whether it is to go on.
+func newFeed(r *Reader, catching bool, arrived func(*feed) bool, ended func(*feed)) *feed {
 	ctx, stop := context.WithCancel(context.Background())
-	f := &feed{stop: stop, done: make(chan struct{}), base: r.Position(), next: r.next}
+	f := &feed{stop: stop, done: make(chan struct{}), base: r.Position(), next: r.next, catching: catching,
+		seats: make(map[*seat]struct{}), moved: make(chan struct{}, 1), hunger: hunger{since: time.Now()}}
 	go func() {
 		defer close(f.done)
 		defer r.Close()
@@ -52,6 +77,14 @@ func newFeed(r *Reader, ended func(*feed)) *feed {
 			if err != nil {
 				ended(f)
 				return
+			}
+			if catching && r.atTip() {
+				if catching = false; !arrived(f) {
+					return
+				}
+			}
+			if catching {
+				f.makeRoom(ctx)
 			}
 		}
 	}()
@@ -69,15 +102,123 @@ func (f *feed) put(entries []Entry, next int64, err error) {
 	for _, e := range entries {
 		f.bytes += len(e.Value)
 	}
-	for len(f.entries) > feedRecords || f.bytes > feedBytes && len(f.entries) > 1 {
+	f.shed(!f.catching)
+	f.next, f.err = next, err
+	f.wake()
+}
+
+// shed lets go of the oldest entries, of more than there is room for; by force even of those that a tail still needs.
+func (f *feed) shed(force bool) {
+	for f.full() && (force || !f.needed()) {
 		f.base = f.entries[0].Position
 		f.bytes -= len(f.entries[0].Value)
 		f.entries = f.entries[1:]
 	}
-	f.next, f.err = next, err
+}
+
+func (f *feed) full() bool {
+	return len(f.entries) > feedRecords || f.bytes > feedBytes && len(f.entries) > 1
+}
+
+// needed reports whether a tail, whose place is not gone already, still has to get the oldest entry.
+func (f *feed) needed() bool { return f.sits(f.base.Sequence) }
+
+// starving reports whether a tail has had everything.
+func (f *feed) starving() bool { return f.sits(f.base.Sequence + int64(len(f.entries))) }
+
+func (f *feed) sits(sequence int64) bool {
+	for s := range f.seats {
+		if s.sequence == sequence {
+			return true
+		}
+	}
+	return false
+}
+
+// makeRoom waits until the tails have got to the oldest entries of a feed that holds too many, or until some of them
+// have waited long enough for others.
+func (f *feed) makeRoom(ctx context.Context) {
+	f.hunger.checked = time.Now()
+	if !f.keepsTooMuch() {
+		return
+	}
+	look := time.NewTicker(courtesy / 5)
+	defer look.Stop()
+	for f.keepsTooMuch() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.moved:
+		case <-look.C:
+		}
+	}
+}
+
+// keepsTooMuch lets go of what it may, and reports whether that was not enough.
+func (f *feed) keepsTooMuch() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.shed(false)
+	if !f.full() {
+		return false
+	}
+	w, now := &f.hunger, time.Now()
+	if f.starving() {
+		w.starved += now.Sub(w.checked)
+	}
+	w.checked = now
+	if w.starved < courtesy+now.Sub(w.since)/2 {
+		return true
+	}
+	*w = hunger{since: now, checked: now}
+	f.shed(true)
+	return false
+}
+
+// arrive ends the waiting for tails, and the feed as well if it is over.
+func (f *feed) arrive(over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.catching, f.over = false, over
+	f.wake()
+}
+
+func (f *feed) isOver() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over
+}
+
+// wake wakes those who wait for something. The lock must be held.
+func (f *feed) wake() {
 	if f.changed != nil {
 		close(f.changed)
 		f.changed = nil
+	}
+}
+
+// sit has the feed wait for a tail that is at a position, where it waits for any.
+func (f *feed) sit(at Position) *seat {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := &seat{at.Sequence}
+	f.seats[s] = struct{}{}
+	return s
+}
+
+// rise has it wait for the tail no more.
+func (f *feed) rise(s *seat) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.seats, s)
+	f.moveOn()
+}
+
+// moveOn says that a tail has.
+func (f *feed) moveOn() {
+	select {
+	case f.moved <- struct{}{}:
+	default:
 	}
 }
 
@@ -95,7 +236,7 @@ func (f *feed) after(at Position) (i int, held bool) {
 
 // behind reports whether the feed has not come to a position yet, and may still.
 func (f *feed) behind(at Position) bool {
-	return f.err == nil && at.Sequence > f.base.Sequence+int64(len(f.entries))
+	return f.err == nil && !f.over && at.Sequence > f.base.Sequence+int64(len(f.entries))
 }
 
 // meets reports whether a tail at a position can go on with the feed: at once or, where it need not be the one that
@@ -104,15 +245,20 @@ func (f *feed) meets(at Position, wait bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, held := f.after(at)
-	return held && f.err == nil || wait && f.behind(at)
+	return held && f.err == nil && !f.over || wait && f.behind(at)
 }
 
-// take waits for something that follows a position, and returns it with the offset after the last record looked at;
-// without an entry if only that is beyond what the caller knows of. held is false if the feed does not hold the
-// position, or no more. The error comes after the last entry: the context's, or the one that ended the feed.
-func (f *feed) take(ctx context.Context, at Position, known int64) (entries []Entry, next int64, held bool, err error) {
+// take waits for something that follows the position of a tail, and returns it with the offset after the last record
+// looked at; without an entry if only that is beyond what the caller knows of. held is false if the feed does not hold
+// the position, or no more, or is over. The error comes after the last entry: the context's, or the one that ended the
+// feed.
+func (f *feed) take(ctx context.Context, s *seat, at Position, known int64) (entries []Entry, next int64, held bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.catching {
+		s.sequence = at.Sequence
+		f.moveOn()
+	}
 	for {
 		i, held := f.after(at)
 		switch {
@@ -127,6 +273,8 @@ func (f *feed) take(ctx context.Context, at Position, known int64) (entries []En
 			return entries, next, true, nil
 		case held && f.err != nil:
 			return nil, f.next, true, f.err
+		case held && f.over:
+			return nil, known, false, nil
 		case held && f.next > known:
 			return nil, f.next, true, nil
 		}

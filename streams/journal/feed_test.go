@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 )
 
 // chained returns entries that a feed may be given: n of them after a position, with values of a size.
@@ -28,7 +29,7 @@ func TestAFeedKnowsItsPositions(t *testing.T) {
 			if _, held := f.after(other); held || f.meets(other, true) {
 				t.Errorf("it holds %v, which has another %s", other, what)
 			}
-			if _, _, held, err := f.take(context.Background(), other, 0); held || err != nil {
+			if _, _, held, err := f.take(context.Background(), nil, other, 0); held || err != nil {
 				t.Errorf("it goes on after %v: %v", other, err)
 			}
 		}
@@ -37,22 +38,22 @@ func TestAFeedKnowsItsPositions(t *testing.T) {
 	if f.meets(old, true) || f.meets(new, false) || !f.meets(new, true) {
 		t.Error("who may join is another")
 	}
-	entries, next, held, err := f.take(context.Background(), list[0].Position, 12)
+	entries, next, held, err := f.take(context.Background(), nil, list[0].Position, 12)
 	if len(entries) != 2 || entries[0].Position != list[1].Position || next != 17 || !held || err != nil {
 		t.Errorf("%v %d %v %v", entries, next, held, err)
 	}
-	if entries, next, _, _ := f.take(context.Background(), list[2].Position, 15); len(entries) != 0 || next != 17 {
+	if entries, next, _, _ := f.take(context.Background(), nil, list[2].Position, 15); len(entries) != 0 || next != 17 {
 		t.Errorf("%v %d", entries, next)
 	}
 	ended := errors.New("ended")
 	f.put(nil, 17, ended)
-	if entries, _, _, err := f.take(context.Background(), list[1].Position, 17); len(entries) != 1 || err != nil {
+	if entries, _, _, err := f.take(context.Background(), nil, list[1].Position, 17); len(entries) != 1 || err != nil {
 		t.Errorf("%v %v", entries, err)
 	}
-	if _, _, _, err := f.take(context.Background(), list[2].Position, 17); !errors.Is(err, ended) {
+	if _, _, _, err := f.take(context.Background(), nil, list[2].Position, 17); !errors.Is(err, ended) {
 		t.Errorf("%v", err)
 	}
-	if _, _, held, err := f.take(context.Background(), new, 17); held || err != nil || f.meets(new, true) || f.meets(list[2].Position, true) {
+	if _, _, held, err := f.take(context.Background(), nil, new, 17); held || err != nil || f.meets(new, true) || f.meets(list[2].Position, true) {
 		t.Errorf("an ended feed is waited for: %v %v", held, err)
 	}
 }
@@ -61,7 +62,7 @@ func TestAFeedIsBounded(t *testing.T) {
 	f := &feed{base: Before}
 	first := chained(Before, 3, 100)
 	f.put(first, 6, nil)
-	held, _, _, _ := f.take(context.Background(), Before, 0)
+	held, _, _, _ := f.take(context.Background(), nil, Before, 0)
 	at := first[2].Position
 	for range 3 * feedRecords / 64 {
 		list := chained(at, 64, 10)
@@ -87,4 +88,60 @@ func TestAFeedIsBounded(t *testing.T) {
 func (f *feed) after1(at Position) int {
 	i, _ := f.after(at)
 	return i
+}
+
+// TestAFeedOnItsWayWaitsForItsTails is about a feed that is catching up: it lets go of nothing that a tail still needs,
+// until another has starved for long enough.
+func TestAFeedOnItsWayWaitsForItsTails(t *testing.T) {
+	f := &feed{base: Before, catching: true, seats: make(map[*seat]struct{}), moved: make(chan struct{}, 1), hunger: hunger{since: time.Now()}}
+	slow, fast := f.sit(Before), f.sit(Before)
+	list := chained(Before, 2*feedRecords, 10)
+	f.put(list, 4*feedRecords, nil)
+	if len(f.entries) != 2*feedRecords || !f.keepsTooMuch() {
+		t.Fatalf("it holds %d records", len(f.entries))
+	}
+	take := func(s *seat, at Position) (n int, held bool) {
+		t.Helper()
+		entries, _, held, err := f.take(t.Context(), s, at, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries), held
+	}
+	take(slow, list[0].Position)
+	if !f.keepsTooMuch() || len(f.entries) != 2*feedRecords {
+		t.Fatalf("it holds %d records, though a tail needs them all", len(f.entries))
+	}
+	take(fast, list[0].Position)
+	if !f.keepsTooMuch() || len(f.entries) != 2*feedRecords-1 || len(f.moved) != 1 {
+		t.Fatalf("it holds %d records, of which one is not needed", len(f.entries))
+	}
+	f.hunger.starved = 24 * time.Hour // but nobody is starving now
+	take(fast, list[feedRecords].Position)
+	f.hunger.starved = 0
+	if f.starving() || !f.keepsTooMuch() {
+		t.Fatal("a tail is let go of, though all have something to do")
+	}
+	last := list[len(list)-1].Position
+	fast.sequence = last.Sequence
+	f.hunger.starved = 24 * time.Hour
+	if !f.starving() || f.keepsTooMuch() || len(f.entries) != feedRecords || f.hunger.starved != 0 {
+		t.Fatalf("it holds %d records, though a tail has starved", len(f.entries))
+	}
+	if _, held := take(slow, list[0].Position); held {
+		t.Error("what the slow one needs is still there")
+	}
+	more := chained(last, 5, 10)
+	f.put(more, f.next+10, nil)
+	if f.keepsTooMuch() || len(f.entries) != feedRecords || f.needed() {
+		t.Error("it waits for a tail whose place is gone")
+	}
+	f.rise(slow)
+	f.arrive(true)
+	if n, held := take(fast, last); n != 5 || !held {
+		t.Errorf("%d records are left of a feed that is over, %v", n, held)
+	}
+	if n, held := take(fast, more[4].Position); n != 0 || held || f.meets(more[4].Position, true) || f.meets(Position{Sequence: 1 << 40}, true) {
+		t.Error("it goes on though it is over")
+	}
 }

@@ -28,6 +28,7 @@ type Reader struct {
 	chain     *chain
 	next      int64 // the offset after the last record looked at
 	end       int64 // of the log, as far as the session has heard
+	backlog   *backlog
 
 	session   *session
 	verifying bool // the next record must be the one at the position
@@ -42,7 +43,7 @@ type Reader struct {
 // NewReader returns a reader that goes on after from. It does not connect before the first Poll.
 func NewReader(client *Client, rules decide.Rules, partition int32, from Position) *Reader {
 	r := &Reader{client: client, rules: rules, partition: partition, contact: client.Contact(rules.Journal()),
-		chain: newChain(rules, partition, from), next: from.Offset + 1}
+		chain: newChain(rules, partition, from), next: from.Offset + 1, backlog: newBacklog(rules.Registry())}
 	r.chain.built = client.built(place{rules.Journal(), partition})
 	return r
 }
@@ -76,6 +77,9 @@ func (r *Reader) verifiedPosition() bool {
 // atTip reports whether the reader stands, verified, at the end that the log had when it was last heard of.
 func (r *Reader) atTip() bool { return r.verifiedPosition() && r.next >= r.end }
 
+// farBehind reports whether more is left to read, in a log that was seen to hold the position, than a feed holds.
+func (r *Reader) farBehind() bool { return r.verifiedPosition() && r.end-r.next > feedRecords }
+
 // advance is Next, and returns without anything new if it is at the tip and shall not wait there.
 func (r *Reader) advance(ctx context.Context, tip bool) (entries []Entry, next int64, err error) {
 	if r.err != nil {
@@ -101,38 +105,54 @@ func (r *Reader) advance(ctx context.Context, tip bool) (entries []Entry, next i
 		if tip && r.atTip() {
 			return nil, r.next, nil
 		}
-		if err := r.gather(ctx); err != nil {
-			return nil, r.next, err
-		}
-		fetches := r.session.kafka.PollFetches(ctx)
-		r.polled = time.Now()
-		if ctx.Err() != nil {
-			return nil, r.next, ctx.Err()
-		}
-		if err := fetches.Err(); err != nil {
-			r.contact.failed()
-			r.client.cfg.Logger.Info("the journal's reader lost its place with the brokers and goes back to its position",
-				"journal", r.chain.journal, "partition", r.partition, "error", err)
-			r.closeSession()
-			if err := r.backOff(ctx); err != nil {
+		if r.backlog.empty() {
+			if fetched, err := r.fetch(ctx); err != nil {
 				return nil, r.next, err
+			} else if !fetched {
+				continue
 			}
-			continue
 		}
-		if r.session.broken.Load() {
-			continue
-		}
-		r.attempts = 0
-		fetches.EachPartition(func(p kgo.FetchTopicPartition) {
-			r.end = max(r.end, p.HighWatermark)
-			r.contact.end.Store(p.HighWatermark)
-		})
-		entries, err = r.read(fetches)
+		entries, err = r.read()
 		if err = r.settle(err); err != nil && len(entries) == 0 {
 			return nil, r.next, err
 		}
 	}
 	return entries, r.next, nil
+}
+
+// fetch waits for records. It returns false if it lost its place with the brokers instead.
+func (r *Reader) fetch(ctx context.Context) (ok bool, err error) {
+	if err := r.gather(ctx); err != nil {
+		return false, err
+	}
+	fetches := r.session.kafka.PollFetches(ctx)
+	r.polled = time.Now()
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if err := fetches.Err(); err != nil {
+		r.contact.failed()
+		r.client.cfg.Logger.Info("the journal's reader lost its place with the brokers and goes back to its position",
+			"journal", r.chain.journal, "partition", r.partition, "error", err)
+		r.closeSession()
+		return false, r.backOff(ctx)
+	}
+	if r.session.broken.Load() {
+		return false, nil
+	}
+	r.attempts = 0
+	var records []*kgo.Record
+	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+		r.end = max(r.end, p.HighWatermark)
+		r.contact.end.Store(p.HighWatermark)
+		if records == nil {
+			records = p.Records
+		} else {
+			records = append(records, p.Records...)
+		}
+	})
+	r.backlog.put(records)
+	return true, nil
 }
 
 // settle remembers a final error, so that the records before it can be returned first and it comes back on every
@@ -161,21 +181,26 @@ func (r *Reader) backOff(ctx context.Context) error {
 	return pause(ctx, r.attempts)
 }
 
-// read applies the rule of validity to what was fetched.
-func (r *Reader) read(fetches kgo.Fetches) (entries []Entry, err error) {
-	entries = make([]Entry, 0, fetches.NumRecords())
-	for it := fetches.RecordIter(); !it.Done(); {
-		record := it.Next()
-		if r.verifying {
-			if err := r.verify(record); err != nil {
-				return entries, err
-			}
-			continue
+// read applies the rule of validity to the next piece of what was fetched.
+func (r *Reader) read() (entries []Entry, err error) {
+	for r.verifying && !r.backlog.empty() {
+		if err := r.verify(r.backlog.first()); err != nil {
+			return nil, err
 		}
+	}
+	records, seen := r.backlog.next(r.chain.plain())
+	entries = make([]Entry, 0, len(records))
+	for i, record := range records {
 		if record.Offset < r.chain.at.Offset+1 {
 			continue
 		}
-		entry, ok, err := r.chain.admit(record.Offset, record.Value)
+		var entry Entry
+		var ok bool
+		if seen != nil {
+			entry, ok, err = r.chain.admitSeen(record.Offset, record.Value, seen[i])
+		} else {
+			entry, ok, err = r.chain.admit(record.Offset, record.Value)
+		}
 		if err != nil {
 			return entries, err
 		}
@@ -321,6 +346,7 @@ func (r *Reader) Term() int64 { return r.chain.term }
 func (r *Reader) Close() { r.closeSession() }
 
 func (r *Reader) closeSession() {
+	r.backlog.drop() // it is the session's
 	if r.session != nil {
 		r.session.closed.Store(true)
 		r.session.kafka.Close()

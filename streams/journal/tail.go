@@ -12,7 +12,8 @@ import (
 //
 // A tail begins with a reader of its own, which verifies the position that it starts from. It shares as soon as its
 // position, sequence and hash, is one that the shared reader has passed, or starts the sharing once it is at the tip.
-// One that falls behind what is held for it reads for itself until it has caught up. A final error of the shared reader
+// Those that begin far behind at about the same time, as at the start of a process, share one reader on their way to the
+// tip as well. One that falls behind what is held for it reads for itself until it has caught up. A final error of the shared reader
 // is the tail's, after the last record before it. A Tail is not safe for concurrent use, and its entries are shared:
 // nobody may change what they hold.
 type Tail struct {
@@ -22,6 +23,7 @@ type Tail struct {
 
 	own   *Reader // nil while it shares
 	feed  *feed   // nil while it does not
+	seat  *seat   // there
 	apart bool    // the feed does not have the present position: the own reader waits for what comes after it
 
 	at   Position // of the last record returned
@@ -81,7 +83,7 @@ func (t *Tail) read(ctx context.Context) (entries []Entry, err error) {
 	var next int64
 	if t.feed != nil {
 		var held bool
-		entries, next, held, err = t.feed.take(ctx, t.at, max(t.told, t.next))
+		entries, next, held, err = t.feed.take(ctx, t.seat, t.at, max(t.told, t.next))
 		if err == nil && !held {
 			t.fallBack()
 			return nil, nil
@@ -122,27 +124,57 @@ func (t *Tail) join(own *Reader) (left bool) {
 	c, tip := t.client, own.atTip()
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
-	f := c.feeds[t.place]
+	f, g := c.feeds[t.place], c.catching[t.place]
 	switch {
 	case f != nil && f.meets(t.at, tip):
 		left = true
 	case f == nil && tip:
-		f = newFeed(own, func(f *feed) { c.forget(t.place, f) })
+		f = newFeed(own, false, nil, func(f *feed) { c.forget(t.place, f) })
 		c.feeds[t.place] = f
+	case g != nil && g.meets(t.at, false):
+		f, left = g, true
+	case g == nil && own.farBehind():
+		f = newFeed(own, true, func(f *feed) bool { return c.arrived(t.place, f) }, func(f *feed) { c.forget(t.place, f) })
+		c.catching[t.place] = f
 	default:
 		return false
 	}
-	f.tails++
-	t.feed, t.own = f, nil
+	t.sit(f)
+	t.own = nil
 	return left
 }
 
-// fallBack leaves the feed for a reader of the tail's own, which verifies its position first.
+// sit has the tail read from a feed. The client's lock must be held.
+func (t *Tail) sit(f *feed) {
+	f.tails++
+	t.feed, t.seat = f, f.sit(t.at)
+}
+
+// fallBack leaves the feed: for the one at the tip if that has the position, or else for a reader of the tail's own,
+// which verifies its position first.
 func (t *Tail) fallBack() {
+	over := t.feed.isOver()
 	t.leave()
+	if over && t.goOver() {
+		return
+	}
 	t.own = NewReader(t.client, t.rules, t.place.partition, t.at)
 	t.own.chain.id, t.own.chain.term = t.id, t.term
-	t.client.cfg.Metrics.Behind.WithLabelValues(t.place.journal).Inc()
+	if !over {
+		t.client.cfg.Metrics.Behind.WithLabelValues(t.place.journal).Inc()
+	}
+}
+
+// goOver takes a seat at the feed at the tip, if that has the tail's position.
+func (t *Tail) goOver() bool {
+	t.client.sharing.Lock()
+	defer t.client.sharing.Unlock()
+	f := t.client.feeds[t.place]
+	if f == nil || !f.meets(t.at, false) {
+		return false
+	}
+	t.sit(f)
+	return true
 }
 
 // leave ends the sharing. The last to leave a feed ends it.
@@ -151,13 +183,14 @@ func (t *Tail) leave() {
 	if f == nil {
 		return
 	}
-	t.feed = nil
+	f.rise(t.seat)
+	t.feed, t.seat = nil, nil
 	c := t.client
 	c.sharing.Lock()
 	f.tails--
 	last := f.tails == 0
-	if last && c.feeds[t.place] == f {
-		delete(c.feeds, t.place)
+	if last {
+		c.drop(t.place, f)
 	}
 	c.sharing.Unlock()
 	if last {
@@ -170,9 +203,30 @@ func (t *Tail) leave() {
 func (c *Client) forget(p place, f *feed) {
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
-	if c.feeds[p] == f {
-		delete(c.feeds, p)
+	c.drop(p, f)
+}
+
+// drop is forget with the lock held.
+func (c *Client) drop(p place, f *feed) {
+	for _, feeds := range []map[place]*feed{c.feeds, c.catching} {
+		if feeds[p] == f {
+			delete(feeds, p)
+		}
 	}
+}
+
+// arrived makes a feed that has caught up the one at the tip, and returns whether it is: if there is one already, the
+// feed is over.
+func (c *Client) arrived(p place, f *feed) bool {
+	c.sharing.Lock()
+	defer c.sharing.Unlock()
+	c.drop(p, f)
+	first := c.feeds[p] == nil && f.tails > 0
+	if first {
+		c.feeds[p] = f
+	}
+	f.arrive(!first)
+	return first
 }
 
 // Position returns the position of the last record that was returned.
