@@ -93,7 +93,7 @@ func (x *running) many(n int) {
 	for w := range 100 {
 		group.Go(func() {
 			for i := w; i < n; i += 100 {
-				if _, err := x.Submit(context.Background(), command(&add{"a", 1})); err != nil {
+				if _, err := x.insist(command(&add{"a", 1})); err != nil {
 					failed.Store(&err)
 				}
 			}
@@ -342,13 +342,19 @@ func TestTailsInATempest(t *testing.T) {
 	t.Logf("seed %d", seed)
 	const n = 20000
 	var group sync.WaitGroup
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
 	group.Go(func() {
-		defer close(stop)
+		written := false
+		defer func() {
+			if !written { // nobody is to wait for the rest
+				stop()
+			}
+		}()
 		for range n / 2000 {
 			o.many(2000)
 			g.cut()
 		}
+		written = true
 	})
 	positions := make(chan journal.Position, 8)
 	for i := range 8 {
@@ -357,7 +363,7 @@ func TestTailsInATempest(t *testing.T) {
 			x := journal.NewTail(c, r.rules, 0, journal.Before)
 			defer func() { x.Close(); positions <- x.Position() }()
 			for at := journal.Before; at.Sequence < n+1; {
-				entries, err := x.Poll(context.Background())
+				entries, err := x.Poll(ctx)
 				if err != nil {
 					t.Errorf("tail %d at %v: %v", i, at, err)
 					return
@@ -376,15 +382,19 @@ func TestTailsInATempest(t *testing.T) {
 					x.Close()
 					x = journal.NewTail(c, r.rules, 0, at)
 				case 2: // for as long as it takes the journal to grow by some
-					for tip, err := c.Tip(context.Background(), "trading", 0); err == nil && tip < min(at.Offset+9000, n); {
-						tip, err = c.Tip(context.Background(), "trading", 0)
+					for tip, err := c.Tip(ctx, "trading", 0); err == nil && tip < min(at.Offset+9000, n); {
+						tip, err = c.Tip(ctx, "trading", 0)
 					}
 				}
 			}
 		})
 	}
 	group.Wait()
+	stop()
 	close(positions)
+	if t.Failed() {
+		return
+	}
 	want := r.all()[n+1].Position
 	for p := range positions {
 		if p != want {
