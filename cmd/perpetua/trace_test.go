@@ -196,6 +196,21 @@ func TestTracesAreOff(t *testing.T) {
 	}
 }
 
+// TestTheSenderDoesNotHaveItselfTraced sends nothing anywhere where nothing is to be traced, whatever a sender records.
+func TestTheSenderDoesNotHaveItselfTraced(t *testing.T) {
+	c := startCollector(t)
+	v := newVenue(t, "--trace-endpoint", c.URL, "--trace-ratio", "0")
+	v.start()
+	v.fund("10000", "ANNA")
+	v.must(201, "broker-a", http.MethodPost, annasOrders, anOrder, "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	v.stop() // which sends what is left
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.all) != 0 {
+		t.Errorf("%d spans were sent", len(c.all))
+	}
+}
+
 // TestTracesPassOn places an order at a node that owns nothing: the owner tells of it in the same trace.
 func TestTracesPassOn(t *testing.T) {
 	t.Setenv("KAFKA_BROKERS", "")

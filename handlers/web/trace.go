@@ -1,5 +1,7 @@
 package web
 
+import "github.com/perpetua-exchange/perpetua/streams/trace"
+
 const (
 	headerTraceParent = "Traceparent"
 	headerTraceState  = "Tracestate"
@@ -16,7 +18,11 @@ func (s *server) trace(r *request) {
 		return
 	}
 	in := r.Request()
-	r.traced = s.options.Tracer.StartRequest(in.Context(), in.Header.Get(headerTraceParent), in.Header.Get(headerTraceState), NewID())
+	from := trace.Sender{Parent: in.Header.Get(headerTraceParent), State: in.Header.Get(headerTraceState)}
+	if mark := in.Header.Get(headerForwarded); mark != "" {
+		from.Peer = !provenCommand(s.options.ForwardKey, mark, in).IsZero()
+	}
+	r.traced = s.options.Tracer.StartRequest(in.Context(), from, NewID())
 	in.Header.Set(headerTraceParent, r.traced.Parent)
 	r.SetRequest(in.WithContext(r.traced.Context))
 }

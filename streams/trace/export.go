@@ -50,28 +50,62 @@ func Open(ctx context.Context, c Config) (*Tracer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
-	told := &told{SpanExporter: exporter, log: c.Logger, spans: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "perpetua_trace_spans_total", Help: "Spans handed to the collector, by whether it took them."}, []string{"result"})}
-	told.spans.WithLabelValues("taken")
-	told.spans.WithLabelValues("lost")
+	told := newTold(exporter, c.Logger)
 	if c.Metrics != nil {
 		if err := c.Metrics.Register(told.spans); err != nil {
 			return nil, fmt.Errorf("trace: %w", err)
 		}
 	}
-	return New(c.Ratio, sdk.WithBatcher(told), sdk.WithResource(from)), nil
+	return New(c.Ratio, sdk.WithSpanProcessor(newQueue(told)), sdk.WithResource(from)), nil
+}
+
+// queue hands spans to the SDK's own queue, and counts those that it would drop silently because it is full: the
+// collector does not take spans as fast as they come.
+type queue struct {
+	sdk.SpanProcessor
+	told *told
+	most int64
+}
+
+func newQueue(told *told) *queue {
+	q := &queue{told: told}
+	q.SpanProcessor = sdk.NewBatchSpanProcessor(told, func(o *sdk.BatchSpanProcessorOptions) { q.most = int64(o.MaxQueueSize) }) // as its variable says
+	return q
+}
+
+// OnEnd implements the SDK's SpanProcessor.
+func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
+	if q.told.waiting.Add(1) > q.most {
+		q.told.waiting.Add(-1)
+		q.told.spans.WithLabelValues("dropped").Inc()
+		return
+	}
+	q.SpanProcessor.OnEnd(s)
 }
 
 // told is an exporter that tells the log, once, when the collector is away and when it is back.
 type told struct {
 	sdk.SpanExporter
-	log   *slog.Logger
-	spans *prometheus.CounterVec
-	away  atomic.Bool
+	log     *slog.Logger
+	spans   *prometheus.CounterVec
+	away    atomic.Bool
+	waiting atomic.Int64 // spans that were not handed to it yet
+}
+
+func newTold(exporter sdk.SpanExporter, log *slog.Logger) *told {
+	t := &told{SpanExporter: exporter, log: log, spans: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "perpetua_trace_spans_total",
+		Help: "Spans by what became of them: the collector took them, or they were lost on the way to it, or dropped before that, since too many waited."},
+		[]string{"result"})}
+	for _, result := range []string{"taken", "lost", "dropped"} {
+		t.spans.WithLabelValues(result)
+	}
+	return t
 }
 
 // ExportSpans implements the SDK's SpanExporter.
 func (e *told) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	e.waiting.Add(-int64(len(spans)))
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	result := "taken"
 	if err != nil {

@@ -15,7 +15,8 @@
 //
 // Whether a command is traced follows from its id as well: from its last 7 bytes, which W3C Trace Context 2 calls the
 // random ones, in the way of OpenTelemetry's consistent probability sampling. So all processes agree without asking,
-// if they are given the same ratio.
+// if they are given the same ratio. Who sends a request has no say in that but to be left out: the interface is public,
+// and whoever sets the flag that he records his trace must not decide how much is recorded here.
 //
 // A nil *Tracer is tracing turned off. All that it then costs is the comparison with nil.
 package trace
@@ -108,20 +109,29 @@ type Request struct {
 	Parent string
 }
 
-// StartRequest begins the span of a request. parent and state are its traceparent and tracestate headers, or "", and
-// fresh an id for its command. A request of a trace that its sender does not record has no span, nor has one without a
-// trace whose command is not traced; they have all the rest.
-func (t *Tracer) StartRequest(ctx context.Context, parent, state string, fresh decide.ID) Request {
-	carrier := propagation.MapCarrier{"traceparent": parent, "tracestate": state}
-	ctx = propagation.TraceContext{}.Extract(ctx, carrier)
+// Sender is what a request says of the trace that it comes from.
+type Sender struct {
+	Parent, State string // its traceparent and tracestate headers, or ""
+	// Peer says that another node of the venue sent it, which has decided already whether it is traced.
+	Peer bool
+}
+
+// StartRequest begins the span of a request. fresh is an id for its command. The request has a span if that command is
+// traced and its sender, if it is in a trace, records that; one from a peer has a span if the peer's request has one.
+// It has all the rest in any case.
+func (t *Tracer) StartRequest(ctx context.Context, from Sender, fresh decide.ID) Request {
+	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": from.Parent, "tracestate": from.State})
 	given := trace.SpanContextFromContext(ctx)
-	r := Request{Command: fresh, span: trace.SpanFromContext(context.Background()), Context: ctx, Parent: parent}
+	r := Request{Command: fresh, span: trace.SpanFromContext(context.Background()), Context: ctx, Parent: from.Parent}
+	traced := t.traces(fresh)
 	switch {
-	case given.IsValid() && given.IsSampled():
+	case given.IsValid() && !given.IsSampled():
+		return r
+	case given.IsValid() && (traced || from.Peer):
 		r.Context, r.span = t.tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
 	case given.IsValid():
-		return r
-	case t.traces(fresh):
+		r.Context = trace.ContextWithRemoteSpanContext(ctx, given.WithTraceFlags(given.TraceFlags()&^trace.FlagsSampled))
+	case traced:
 		r.Context, r.span = t.tracer.Start(root(ctx, wanted{trace: trace.TraceID(fresh)}), "request", trace.WithSpanKind(trace.SpanKindServer))
 	default:
 		own := ofRecord(fresh)

@@ -49,8 +49,8 @@ func byName(t *testing.T, r *tracetest.SpanRecorder) map[string]sdk.ReadOnlySpan
 // tell makes the spans of a request and what follows from it, as three processes would: the node that took the request,
 // the owner that it was passed on to, and a projector that knows only the record.
 func tell(front, owner, projector *Tracer, parent string, id decide.ID) {
-	r := front.StartRequest(context.Background(), parent, "", id)
-	passed := owner.StartRequest(context.Background(), r.Parent, "", decide.ID{1})
+	r := front.StartRequest(context.Background(), Sender{Parent: parent}, id)
+	passed := owner.StartRequest(context.Background(), Sender{Parent: r.Parent, Peer: true}, decide.ID{1})
 	c := owner.StartCommand(passed.Context, id, "order.place", "trading")
 	now := time.Now()
 	record := Record{Command: id, Type: "order.place", Journal: "trading", Sequence: 7, Time: decide.TimeOf(now)}
@@ -162,6 +162,34 @@ func TestTheSenderSaysNo(t *testing.T) {
 	}
 }
 
+// TestTheSenderDoesNotDecideHowMuch has senders record all their traces: of their requests as many are traced as of any,
+// and each of those whole, at every node.
+func TestTheSenderDoesNotDecideHowMuch(t *testing.T) {
+	const n, theirs = 400, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	r := seeded()
+	for _, ratio := range []float64{0, 0.25, 1} {
+		front, a := recorded(ratio)
+		owner, b := recorded(ratio)
+		projector, _ := recorded(ratio)
+		traced := 0
+		for range n {
+			id := newID(r)
+			if front.Traces(id) {
+				traced++
+			}
+			tell(front, owner, projector, theirs, id)
+		}
+		if len(a.Ended()) != traced || len(b.Ended()) != 5*traced || ratio == 0 && traced != 0 || ratio == 1 && traced != n {
+			t.Errorf("ratio %v: of %d commands %d are traced, with %d requests, and %d spans at the owner", ratio, n, traced, len(a.Ended()), len(b.Ended()))
+		}
+	}
+	none, spans := recorded(0)
+	left := none.StartRequest(context.Background(), Sender{Parent: theirs, State: "a=b"}, newID(r))
+	if left.Parent != strings.TrimSuffix(theirs, "1")+"0" || len(spans.Started()) != 0 {
+		t.Errorf("one that is not traced is passed on with the parent %s", left.Parent)
+	}
+}
+
 func TestReadersDoNotTellOfThePast(t *testing.T) {
 	tracer, spans := recorded(1)
 	r := seeded()
@@ -192,7 +220,7 @@ func TestBadTraceparent(t *testing.T) {
 	tracer, spans := recorded(1)
 	id := newID(seeded())
 	for _, bad := range []string{"nonsense", "00-00000000000000000000000000000000-b7ad6b7169203331-01", strings.Repeat("0", 1000)} {
-		r := tracer.StartRequest(context.Background(), bad, "", id)
+		r := tracer.StartRequest(context.Background(), Sender{Parent: bad}, id)
 		r.End("GET", "/", 200, "")
 	}
 	for _, s := range spans.Ended() {
