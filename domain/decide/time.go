@@ -55,16 +55,19 @@ func (t Time) AppendText(b []byte) ([]byte, error) {
 		return t.Std().AppendFormat(b, TimeLayout), nil
 	}
 	year, month, day := civil(int64(t / Day))
-	hour, minute := int64(t/Hour%24), int64(t/Minute%60)
-	second, fraction := int64(t/Second%60), int64(t%Second)
-	b = digits(b, year, 4)
-	b = digits(append(b, '-'), month, 2)
-	b = digits(append(b, '-'), day, 2)
-	b = digits(append(b, 'T'), hour, 2)
-	b = digits(append(b, ':'), minute, 2)
-	b = digits(append(b, ':'), second, 2)
-	b = digits(append(b, '.'), fraction, 6)
-	return append(b, 'Z'), nil
+	second, fraction := int64(t/Second%(24*60*60)), int64(t%Second)
+	text := [len(TimeLayout)]byte{4: '-', 7: '-', 10: 'T', 13: ':', 16: ':', 19: '.', 26: 'Z'}
+	twoDigits(&text, 0, year/100)
+	twoDigits(&text, 2, year%100)
+	twoDigits(&text, 5, month)
+	twoDigits(&text, 8, day)
+	twoDigits(&text, 11, second/3600)
+	twoDigits(&text, 14, second/60%60)
+	twoDigits(&text, 17, second%60)
+	twoDigits(&text, 20, fraction/10_000)
+	twoDigits(&text, 22, fraction/100%100)
+	twoDigits(&text, 24, fraction%100)
+	return append(b, text[:]...), nil
 }
 
 const year10000 = Time(253_402_300_800) * Second
@@ -86,14 +89,9 @@ func civil(days int64) (year, month, day int64) {
 	return year, month, day
 }
 
-// digits appends a number with leading zeros.
-func digits(b []byte, n int64, width int) []byte {
-	var text [6]byte
-	for i := width - 1; i >= 0; i-- {
-		text[i] = byte('0' + n%10)
-		n /= 10
-	}
-	return append(b, text[:width]...)
+// twoDigits writes a number below 100.
+func twoDigits(text *[len(TimeLayout)]byte, at int, n int64) {
+	text[at], text[at+1] = byte('0'+n/10), byte('0'+n%10)
 }
 
 // MarshalText implements encoding.TextMarshaler.
