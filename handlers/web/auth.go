@@ -120,7 +120,7 @@ func (a *Auth) Require(scopes ...string) echo.MiddlewareFunc {
 
 // Authenticate reads the request's bearer token, applies the user's rate limit and sets the principal.
 func (a *Auth) Authenticate(c echo.Context) (*Principal, error) {
-	headers := c.Request().Header.Values(echo.HeaderAuthorization)
+	headers := c.Request().Header[echo.HeaderAuthorization]
 	if len(headers) != 1 {
 		return nil, Unauthorized("A bearer token is required.")
 	}

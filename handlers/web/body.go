@@ -56,7 +56,7 @@ const jsonType = "application/json"
 // is a *Problem. The bytes must not be kept when the handler returns.
 func BodyBytes(c echo.Context) ([]byte, error) {
 	r := c.Request()
-	if t := r.Header.Get(echo.HeaderContentType); t != jsonType {
+	if t := header(r, echo.HeaderContentType); t != jsonType {
 		media, params, err := mime.ParseMediaType(t)
 		charset := params["charset"]
 		if err != nil || media != jsonType || charset != "" && !strings.EqualFold(charset, "utf-8") {
@@ -64,7 +64,7 @@ func BodyBytes(c echo.Context) ([]byte, error) {
 				"The body must be sent as application/json.")
 		}
 	}
-	if e := r.Header.Get(echo.HeaderContentEncoding); e != "" && !strings.EqualFold(e, "identity") {
+	if e := header(r, echo.HeaderContentEncoding); e != "" && !strings.EqualFold(e, "identity") {
 		return nil, NewProblem(http.StatusUnsupportedMediaType, "UNSUPPORTED_CONTENT_ENCODING", "The body must not be compressed.")
 	}
 	if r.ContentLength > MaxBody {

@@ -40,7 +40,7 @@ func newTransport() http.RoundTripper {
 // hereOrThere has the request answered here. One whose journal another node owns is sent to that node, once: the
 // handler has failed with an ElsewhereError before it wrote anything, and the body is kept.
 func (s *server) hereOrThere(r *request, next echo.HandlerFunc) error {
-	mark := r.Request().Header.Get(headerForwarded)
+	mark := header(r.Request(), headerForwarded)
 	if mark != "" {
 		r.forwarded = provenCommand(s.options.ForwardKey, mark, r.Request())
 	}

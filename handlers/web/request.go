@@ -23,12 +23,21 @@ const (
 // waitLimit is how long a read waits for its source to reach the position that the client names.
 const waitLimit = 2 * time.Second
 
+// header returns what a request says under a name, which must be in the canonical form: http.Header's own methods look
+// through the name each time to find out that it is.
+func header(r *http.Request, name string) string {
+	if values := r.Header[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
 // RequestID returns the id of the request: the client's own X-Request-Id if it is a plain one, else a new one.
 func RequestID(c echo.Context) string { return notesOf(c).id }
 
 // identify gives the request an id and the answer the same one.
 func (r *request) identify() {
-	r.id = r.Request().Header.Get(HeaderRequestID)
+	r.id = header(r.Request(), HeaderRequestID)
 	if !isReference(r.id) {
 		r.id = NewID().String()
 	}
@@ -37,7 +46,7 @@ func (r *request) identify() {
 
 // IdempotencyKey reads the header. No header is an empty key; a bad one is a problem.
 func IdempotencyKey(c echo.Context) (string, error) {
-	keys := c.Request().Header.Values(HeaderIdempotencyKey)
+	keys := c.Request().Header[HeaderIdempotencyKey]
 	if len(keys) == 0 {
 		return "", nil
 	}
@@ -98,7 +107,7 @@ type Waiter interface {
 // Await makes a read wait for the position in X-Min-Log-Position, if there is one: up to two seconds, else 412. A
 // position in another journal than the source's is never reached by it.
 func Await(c echo.Context, name string, source Waiter) error {
-	text := c.Request().Header.Get(HeaderMinLogPosition)
+	text := header(c.Request(), HeaderMinLogPosition)
 	if text == "" {
 		return nil
 	}

@@ -327,6 +327,9 @@ func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journ
 		return journal.Result{}, n.find.elsewhere(ctx, name, n.cfg.URL)
 	}
 	result, err := o.Submit(ctx, c)
+	if err == nil {
+		return result, nil
+	}
 	var refused *journal.RefusedError
 	if errors.As(err, &refused) && !n.lease.holds() {
 		return journal.Result{}, &journal.NotAcceptedError{RetryAfter: time.Second,
