@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -104,12 +105,12 @@ func (c *chain) plain() bool {
 	return ok
 }
 
-// known is admit for what this process has built itself, which the hash tells without a look at the rest. What is kept
-// of it is what was built, and not the bytes that were fetched together with others.
+// known is admit for what this process has built itself: the same bytes, which have the same hash. What is kept of it is
+// what was built, and not the bytes that were fetched together with others.
 func (c *chain) known(offset int64, value []byte) (entry Entry, ok bool) {
 	n := c.at.Sequence + 1
 	b, ok := c.built.find(n)
-	if !ok || n == 0 || b.record.Command.Type == TypeTaken || n < c.decodeFrom || b.record.Prev != c.at.Hash || len(b.value) != len(value) || sha256.Sum256(value) != b.hash {
+	if !ok || n == 0 || b.record.Command.Type == TypeTaken || n < c.decodeFrom || b.record.Prev != c.at.Hash || !bytes.Equal(b.value, value) {
 		return Entry{}, false
 	}
 	c.at = Position{Offset: offset, Sequence: n, Hash: b.hash}

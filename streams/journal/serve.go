@@ -60,7 +60,7 @@ func (t *term) serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if t.outbox.ripe(decided) {
+		if t.outbox.ripe(decided && (urgency != decide.Nothing || t.again.len() > 0 || len(t.o.queue) > 0)) {
 			t.ship()
 		}
 		if decided {
@@ -97,12 +97,14 @@ func (t *term) serve(ctx context.Context) error {
 
 // hear takes one acknowledgement or batch of the reader, if one is there, and watches how long they take.
 func (t *term) hear() (more bool, err error) {
-	select {
-	case <-t.acks.some:
-		return true, t.acknowledgeAll()
-	case b := <-t.tail:
-		return true, t.look(b)
-	default:
+	if len(t.acks.some) > 0 || len(t.tail) > 0 { // which costs less to find out than to select
+		select {
+		case <-t.acks.some:
+			return true, t.acknowledgeAll()
+		case b := <-t.tail:
+			return true, t.look(b)
+		default:
+		}
 	}
 	since, waiting := t.flight.waitingSince()
 	stalled := waiting && time.Since(since) > stallAfter

@@ -62,7 +62,7 @@ type batch struct {
 var errRules = errors.New("the rules failed")
 
 func newTerm(o *Owner, reads *sync.WaitGroup) *term {
-	return &term{o: o, reads: reads, pending: make(map[decide.ID]pending), tail: make(chan batch), acks: newAcks()}
+	return &term{o: o, reads: reads, pending: make(map[decide.ID]pending), tail: make(chan batch, 1), acks: newAcks()}
 }
 
 // run opens the term and serves it. opened says that its taken record was valid.
