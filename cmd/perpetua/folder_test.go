@@ -25,7 +25,7 @@ func (v *venue) ended() int {
 		case <-v.exited:
 			return ""
 		default:
-			return v.output.String()
+			return "it goes on:\n" + v.output.String()
 		}
 	})
 	return v.cmd.ProcessState.ExitCode()

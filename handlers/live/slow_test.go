@@ -202,7 +202,7 @@ func inOrder(c *websocket.Conn, orders int) error {
 // TestStalledForEver does not read again: the connection is cut, and whatever the hub held for it is given up.
 func TestStalledForEver(t *testing.T) {
 	var s stalling
-	v := newVenue(t, live.Limits{QueueMessages: 5, WriteWait: 100 * time.Millisecond}, s.wrap)
+	v := newVenue(t, live.Limits{QueueMessages: 5, WriteWait: time.Second}, s.wrap)
 	c := v.dial("")
 	c.Subscribe("orderbook-stream:" + btc)
 	s.conn(0).stall()

@@ -21,7 +21,7 @@ func TestAnIdleJournalGetsARecordOnlyWhenSomethingIsDue(t *testing.T) {
 	o := r.owner("n1").ready()
 	at := in(300 * time.Millisecond)
 	o.do(command(&later{"a", 5, at, ""}))
-	if n := len(r.all()); n != 3 {
+	if n := len(r.all()); n != 3 && in(0) < at { // a busy machine may need longer to look
 		t.Errorf("%d records before", n)
 	}
 	eventually(t, "the due work is done", func() bool { return len(r.all()) == 4 })
@@ -55,9 +55,21 @@ func TestTakenComesFirstThenStepsThenCommands(t *testing.T) {
 }
 
 func TestAlternateStepsTakeTurnsWithCommands(t *testing.T) {
+	inTime := false
+	for soon := 200 * time.Millisecond; !inTime && soon < time.Minute; soon *= 4 {
+		inTime = takeTurns(t, soon)
+	}
+	if !inTime {
+		t.Error("the steps are always done before the owner is busy")
+	}
+}
+
+// takeTurns has steps become due while the owner is busy, unless it is not before they are.
+func takeTurns(t *testing.T, soon time.Duration) (inTime bool) {
+	t.Helper()
 	r := newRig(t)
 	o := r.owner("n1").ready()
-	at := in(200 * time.Millisecond)
+	at := in(soon)
 	for range 5 {
 		o.do(command(&later{"due", 1, at, ""}))
 	}
@@ -65,6 +77,11 @@ func TestAlternateStepsTakeTurnsWithCommands(t *testing.T) {
 	busy := &hold{make(chan struct{}), make(chan struct{})}
 	waiting := []<-chan outcome{o.start(command(busy))}
 	<-busy.entered
+	if in(0) >= at {
+		close(busy.leave)
+		<-waiting[0]
+		return false
+	}
 	for range 5 {
 		waiting = append(waiting, o.start(command(&add{"a", 1})))
 	}
@@ -81,6 +98,7 @@ func TestAlternateStepsTakeTurnsWithCommands(t *testing.T) {
 		want = append(want, "engine.step", "counter.change")
 	}
 	equal(t, "records", types(r.all(), 7), want)
+	return true
 }
 
 func TestABlockingSweepComesBeforeCommandsAndItsReplyAfterItsLastStep(t *testing.T) {

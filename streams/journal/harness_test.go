@@ -445,7 +445,7 @@ type outcome struct {
 // total reads a counter through a refusal.
 func (x *running) total(name string) (string, int64) {
 	x.t.Helper()
-	_, err := x.Submit(context.Background(), command(&read{name}))
+	_, err := x.insist(command(&read{name}))
 	var refused *journal.RefusedError
 	if !errors.As(err, &refused) {
 		x.t.Fatalf("reading %s: %v", name, err)

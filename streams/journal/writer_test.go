@@ -173,7 +173,7 @@ func TestAFullWindowIsNotAccepted(t *testing.T) {
 
 func TestAnUnacknowledgedCommandIsUnknownAndItsRepetitionHasOneOutcome(t *testing.T) {
 	r := newRig(t)
-	o, g := r.gatedOwner("n1", 300*time.Millisecond)
+	o, g := r.gatedOwner("n1", time.Second)
 	o.ready()
 	g.stall()
 	c := keyed("k", &add{"a", 5})
