@@ -240,23 +240,25 @@ func (v *venue) do(user, method, path string, body any, headers ...string) answe
 }
 
 // must is do for a request that has to be answered with the status. What a busy machine makes the venue refuse for the
-// time being is sent again, as a client would: a position that is not reached, and what was not accepted because the
-// broker took longer to acknowledge than the venue allows.
+// time being is sent again, as a client would: a position that is not reached, and what was not accepted because a
+// decision or an acknowledgement took longer than the venue allows.
 func (v *venue) must(status int, user, method, path string, body any, headers ...string) answer {
 	v.t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(busyFor); ; {
 		a := v.do(user, method, path, body, headers...)
 		if a.Status == status {
 			return a
 		}
 		code := a.get("code")
-		busy := code == "LOG_POSITION_NOT_REACHED" || code == "NOT_ACCEPTED" && strings.Contains(v.output.String(), "nothing is being acknowledged")
-		if !busy || time.Now().After(deadline) {
-			v.t.Fatalf("%s %s as %s: %d, want %d: %s", method, path, user, a.Status, status, a.Body)
+		if code != "LOG_POSITION_NOT_REACHED" && code != "NOT_ACCEPTED" || time.Now().After(deadline) {
+			v.t.Fatalf("%s %s as %s: %d, want %d: %s\n%s", method, path, user, a.Status, status, a.Body, v.output)
 		}
 		v.t.Logf("%s %s as %s: %d %s, sent again", method, path, user, a.Status, code)
 	}
 }
+
+// busyFor bounds for how long must sends a request again.
+const busyFor = 10 * time.Second
 
 // try is do for requests that may fail, because the process may be gone.
 func (v *venue) try(user, method, path string, body any, headers ...string) (answer, error) {
