@@ -23,6 +23,7 @@ type request struct {
 type notes struct {
 	id        string // the request's
 	principal *Principal
+	spare     decide.ID // made together with the request's, for a command; zero once it is used
 	command   decide.ID // that the request became
 	forwarded decide.ID // that another node gave to the command
 	body      []byte    // as it was read, for a request that is passed on

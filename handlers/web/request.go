@@ -39,7 +39,8 @@ func RequestID(c echo.Context) string { return notesOf(c).id }
 func (r *request) identify() {
 	r.id = header(r.Request(), HeaderRequestID)
 	if !isReference(r.id) {
-		r.id = NewID().String()
+		id, spare := newIDs()
+		r.id, r.spare = id.String(), spare
 	}
 	r.Response().Header()[HeaderRequestID] = []string{r.id}
 }
@@ -88,6 +89,9 @@ func BareCommand(c echo.Context, commandType string, ask any) (decide.Command, e
 	cmd := decide.Command{ID: n.forwarded, Type: commandType, Ask: ask, Kept: decide.Kept{Key: key}}
 	if cmd.ID.IsZero() {
 		cmd.ID, n.traced.Command = n.traced.Command, decide.ID{} // for one command
+	}
+	if cmd.ID.IsZero() {
+		cmd.ID, n.spare = n.spare, decide.ID{}
 	}
 	if cmd.ID.IsZero() {
 		cmd.ID = NewID()
