@@ -41,7 +41,13 @@ func TestNothingIsLeftOfARequest(t *testing.T) {
 			}
 		}
 	}
+	spares := make(map[decide.ID]bool)
 	for _, n := range found {
+		if n.spare.IsZero() || spares[n.spare] {
+			t.Fatalf("a request finds the id %s for its command", n.spare)
+		}
+		spares[n.spare] = true
+		n.spare = decide.ID{}
 		if !reflect.DeepEqual(n, notes{}) {
 			t.Fatalf("a request finds %+v", n)
 		}
