@@ -43,6 +43,7 @@ type Order[T any] struct {
 	next      *Order[T]
 	level     *Level[T]
 	handle    uint32 // in Orders
+	place     uint8  // in the bucket where its code belongs, if that is where it is
 	Side      Side
 	Value     T
 }
@@ -223,7 +224,8 @@ type levels[T any] struct {
 	free   *Level[T] // linked by worse
 }
 
-const levelBlock = 128
+// So large that the allocator puts no word of its own before the block, and every level is in one line of the cache.
+const levelBlock = 512
 
 func (p *levels[T]) get(handle uint32) *Level[T] {
 	if handle == 0 {

@@ -134,7 +134,24 @@ func TestNothingIsAllocated(t *testing.T) {
 	if n := testing.AllocsPerRun(10, work); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+// TestLines checks that what an operation looks at is in as few lines of the processor's cache as can be.
+func TestLines(t *testing.T) {
 	if size := unsafe.Sizeof(Order[[0]byte]{}); size != 64 {
 		t.Errorf("the book's own part of an order has %d bytes", size)
+	}
+	if size := unsafe.Sizeof(bucket{}); size != 64 {
+		t.Errorf("a bucket has %d bytes", size)
+	}
+	var b Book[payload]
+	b.Add(&Order[payload]{Price: 1, Remaining: 1})
+	level := b.Best(Bid)
+	if size, at := unsafe.Sizeof(*level), uintptr(unsafe.Pointer(level)); size != 64 || at%64 != 0 {
+		t.Errorf("a level has %d bytes and begins at byte %d of a line", size, at%64)
+	}
+	var orders Orders[[0]byte]
+	if at := uintptr(unsafe.Pointer(orders.New(code(1, 1)))); at%64 != 0 {
+		t.Errorf("an order begins at byte %d of a line", at%64)
 	}
 }

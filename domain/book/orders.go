@@ -21,13 +21,14 @@ func (s *Orders[T]) Len() int { return s.codes.Len() }
 
 // Get returns the order with a code, or nil.
 func (s *Orders[T]) Get(code decide.ID) *Order[T] {
-	t, hash := s.codes.shard(&code)
+	h := hashOf(&code)
+	t := s.codes.shard(h)
 	if t.used == 0 {
 		return nil
 	}
-	b := &t.buckets[t.home(hash)]
-	if i := b.find(hash); i < bucketSize {
-		if o := s.at(b.number[i]); o.Code == code {
+	b := &t.buckets[t.home(h)]
+	if p := b.with(h.tag()); p != 0 {
+		if o := s.at(b.number[p.first()]); o.Code == code {
 			return o
 		}
 	} else if b.passed == 0 {
@@ -46,17 +47,17 @@ func (s *Orders[T]) search(code decide.ID) *Order[T] {
 
 // New returns a new order with a code that no other order has.
 func (s *Orders[T]) New(code decide.ID) *Order[T] {
-	t, hash := s.codes.shard(&code)
+	h := hashOf(&code)
+	t := s.codes.shard(h)
 	if t.full() {
-		t.grow()
+		s.grow(t)
 	}
-	b := &t.buckets[t.home(hash)]
-	i := b.find(empty)
-	if b.find(hash) < bucketSize || i == bucketSize || b.passed != 0 {
-		if s.search(code) != nil {
-			panic("book: a second order has the code " + code.String())
-		}
-		b, i = t.vacant(hash)
+	b := &t.buckets[t.home(h)]
+	i := 0
+	if free := b.with(vacancy); free != 0 && uint64(b.with(h.tag()))|uint64(b.passed) == 0 {
+		i = free.first()
+	} else {
+		b, i = s.crowded(code)
 	}
 	o := s.free
 	if o != nil {
@@ -69,18 +70,56 @@ func (s *Orders[T]) New(code decide.ID) *Order[T] {
 		o = s.at(s.used)
 		o.handle = s.used
 	}
-	o.Code = code
-	s.codes.place(t, b, i, hash, o.handle)
+	o.Code, o.place = code, uint8(i)
+	s.codes.place(t, b, i, h, o.handle)
 	return o
+}
+
+// crowded finds a place for a new code where there are similar ones or many.
+func (s *Orders[T]) crowded(code decide.ID) (*bucket, int) {
+	if s.search(code) != nil {
+		panic("book: a second order has the code " + code.String())
+	}
+	h := hashOf(&code)
+	return s.codes.shard(h).vacant(h)
+}
+
+// grow makes a table larger, and tells the orders in it where they are found now.
+func (s *Orders[T]) grow(t *shard) {
+	t.grow(func(handle uint32) decide.ID { return s.at(handle).Code })
+	for at := range t.buckets {
+		for i, handle := range t.buckets[at].number {
+			if handle != 0 {
+				s.at(handle).place = uint8(i)
+			}
+		}
+	}
 }
 
 // Delete forgets an order that does not rest. It is not to be looked at any more: it may become another order.
 func (s *Orders[T]) Delete(o *Order[T]) {
-	if o.level != nil || o.handle == 0 || !s.codes.Remove(o.Code, o.handle) {
+	if o.level != nil || o.handle == 0 || !s.forget(o) {
 		panic("book: an order was deleted that rests, or is not there")
 	}
 	*o = Order[T]{handle: o.handle, next: s.free}
 	s.free = o
+}
+
+// forget takes an order's code out of where it is found. It reports whether it was there.
+func (s *Orders[T]) forget(o *Order[T]) bool {
+	h := hashOf(&o.Code)
+	t := s.codes.shard(h)
+	if t.used == 0 {
+		return false
+	}
+	b, i := &t.buckets[t.home(h)], int(o.place)
+	if i >= bucketSize || b.number[i] != o.handle {
+		return s.codes.Remove(o.Code, o.handle)
+	}
+	b.tags[i], b.number[i] = vacancy, 0
+	t.used--
+	s.codes.used--
+	return true
 }
 
 func (s *Orders[T]) at(handle uint32) *Order[T] {

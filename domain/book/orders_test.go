@@ -10,9 +10,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
 
-// code makes a code whose hash has few values, so that many codes want the same place.
+// code makes a code whose hash has few values, so that many codes want the same place. Unless they are very few, their
+// tags differ.
 func code(number uint64, hashes uint32) (c decide.ID) {
 	binary.LittleEndian.PutUint32(c[:], uint32(number)%hashes<<1)
+	if hashes > 2 {
+		c[5] = byte(number)
+	}
 	binary.BigEndian.PutUint64(c[8:], number)
 	return c
 }
@@ -63,6 +67,35 @@ func TestOrdersAgreeWithMap(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOrdersKnowTheirPlaces checks that an order is forgotten without a search, also after its table has grown.
+func TestOrdersKnowTheirPlaces(t *testing.T) {
+	var s Orders[payload]
+	for number := range uint64(20_000) {
+		c := decide.Stamp{Journal: decide.ID{1}, Sequence: int64(number)}.Derive(0)
+		s.New(c)
+	}
+	elsewhere := 0
+	for at := range s.codes.shards {
+		table := &s.codes.shards[at]
+		for home := range table.buckets {
+			for place, handle := range table.buckets[home].number {
+				if handle == 0 {
+					continue
+				}
+				switch o := s.at(handle); {
+				case table.home(hashOf(&o.Code)) != home:
+					elsewhere++
+				case int(o.place) != place:
+					t.Fatalf("order %d is at place %d, not %d", handle, place, o.place)
+				}
+			}
+		}
+	}
+	if elsewhere > 20 {
+		t.Errorf("%d of 20,000 orders are not where they belong", elsewhere)
+	}
 }
 
 func TestMisuseOfOrdersPanics(t *testing.T) {

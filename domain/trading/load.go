@@ -395,7 +395,7 @@ func (v *loader) loadRest() {
 			v.Fail(errContradiction)
 			return
 		}
-		v.recent.codes.Put(o.code, uint32(i+1))
+		v.recent.codes.Put(o.code, uint32(i+1), v.recent.code)
 	}
 	for range v.Len(27) {
 		n := v.Index(len(v.registered))

@@ -23,7 +23,7 @@ type finalOrder struct {
 
 // has reports whether the order became final lately and was the account's.
 func (r *recent) has(code decide.ID, a *account) bool {
-	place := r.codes.Find(code, func(place uint32) bool { return r.ring[place-1].code == code })
+	place := r.codes.Find(code, func(place uint32) bool { return r.code(place) == code })
 	return place != 0 && r.ring[place-1].owner == a
 }
 
@@ -31,12 +31,15 @@ func (r *recent) has(code decide.ID, a *account) bool {
 func (r *recent) add(code decide.ID, a *account) {
 	if len(r.ring) < recentOrders {
 		r.ring = append(r.ring, finalOrder{code, a})
-		r.codes.Put(code, uint32(len(r.ring)))
+		r.codes.Put(code, uint32(len(r.ring)), r.code)
 		return
 	}
 	oldest, place := &r.ring[r.next], uint32(r.next+1)
 	r.next = (r.next + 1) % recentOrders
 	r.codes.Remove(oldest.code, place)
 	*oldest = finalOrder{code, a}
-	r.codes.Put(code, place)
+	r.codes.Put(code, place, r.code)
 }
+
+// code returns the code at a place.
+func (r *recent) code(place uint32) decide.ID { return r.ring[place-1].code }
