@@ -5,8 +5,14 @@ import "hash/maphash"
 // Words are the strings that were read of late: symbols, codes of customers and the like come again and again, and need
 // not be made anew each time. A new one takes the place of another. The zero Words is empty; it is for one goroutine.
 type Words struct {
-	table []string
+	table []word
 	seed  maphash.Seed
+}
+
+// word is kept with its hash, so that nobody looks at a text elsewhere in memory to find that it is another.
+type word struct {
+	hash uint64
+	text string
 }
 
 const (
@@ -20,11 +26,12 @@ func (w *Words) of(b []byte) string {
 		return string(b)
 	}
 	if w.table == nil {
-		w.table, w.seed = make([]string, wordsKept), maphash.MakeSeed()
+		w.table, w.seed = make([]word, wordsKept), maphash.MakeSeed()
 	}
-	place := &w.table[maphash.Bytes(w.seed, b)%wordsKept]
-	if *place != string(b) {
-		*place = string(b)
+	hash := maphash.Bytes(w.seed, b)
+	place := &w.table[hash%wordsKept]
+	if place.hash != hash || place.text != string(b) {
+		*place = word{hash, string(b)}
 	}
-	return *place
+	return place.text
 }
