@@ -152,8 +152,11 @@ func (d *desk) sound(t *testing.T) {
 	if code, said := d.outcome(nil, "audit"); code != exitDone {
 		t.Errorf("audit: %d\n%s", code, said)
 	}
-	if said := d.output.String(); strings.Contains(said, "part=demo") {
-		t.Errorf("the demo complains:\n%s", said)
+	for line := range strings.Lines(d.output.String()) {
+		busy := strings.Contains(line, "NOT_ACCEPTED") || strings.Contains(line, "LOG_POSITION_NOT_REACHED") // a machine may be
+		if strings.Contains(line, "part=demo") && !busy {
+			t.Errorf("the demo complains: %s", line)
+		}
 	}
 	for _, r := range d.records("trading", "--type", "order.rejected") {
 		if r != "" && !strings.Contains(r, "cash_amount_too_small") && !strings.Contains(r, "no_liquidity") {

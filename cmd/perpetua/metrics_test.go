@@ -243,7 +243,10 @@ func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
 			t.Errorf("no metric in %s", q)
 		}
 	}
-	v := startVenue(t)
+	v := newVenue(t, "--trace-endpoint", startCollector(t).URL)
+	v.env = []string{"OTEL_BSP_SCHEDULE_DELAY=100"}
+	v.start()
+	t.Cleanup(v.stop)
 	v.trades()
 	waitForWord(t, "everything that is named", func() string { // some of it is there once it was measured
 		there := v.scrape().samples()

@@ -75,7 +75,9 @@ func TestLoad(t *testing.T) {
 	exchange(t, tell, hear, loadConfig{URL: ready.URL, Token: "t"}, new(struct{}))
 	for _, connections := range []int{1, 4} {
 		var r loadReply
-		exchange(t, tell, hear, loadRequest{connections, 50 * time.Millisecond}, &r)
+		for lasts := 50 * time.Millisecond; r.Count == 0 && lasts < time.Minute; lasts *= 4 { // a busy machine may answer nothing in a moment
+			exchange(t, tell, hear, loadRequest{connections, lasts}, &r)
+		}
 		if r.Count == 0 || r.PerSecond <= 0 || r.P50 <= 0 || r.P99 < r.P50 || string(r.Sample) != `{"code":"x"}` {
 			t.Errorf("%d connections: %+v", connections, r)
 		}
