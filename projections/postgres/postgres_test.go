@@ -377,10 +377,10 @@ func postmaster(t *testing.T, data string) int {
 	return pid
 }
 
-// await polls a condition that nothing announces, for at most 30 s.
+// await polls a condition that nothing announces, for at most 90 s.
 func await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(90 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !condition() {

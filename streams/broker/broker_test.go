@@ -67,7 +67,7 @@ func produce(t *testing.T, c *kgo.Client, name string, values ...string) int64 {
 // values reads a topic from its start to its end as of now.
 func values(t *testing.T, addrs []string, name string) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c := client(t, addrs, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{name: {0: kgo.NewOffset().At(0)}}))
 	defer c.Close() // while the broker is there: a consumer takes leave of it

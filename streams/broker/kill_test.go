@@ -45,6 +45,7 @@ func serve(dir string, sync bool) int {
 type child struct {
 	command *exec.Cmd
 	addrs   []string
+	killed  sync.Once
 }
 
 func startChild(t *testing.T, dir, sync string) *child {
@@ -73,9 +74,12 @@ func startChild(t *testing.T, dir, sync string) *child {
 	return c
 }
 
+// kill ends the broker and returns when it is gone, also to those who come meanwhile.
 func (c *child) kill() {
-	c.command.Process.Kill()
-	c.command.Wait()
+	c.killed.Do(func() {
+		c.command.Process.Kill()
+		c.command.Wait()
+	})
 }
 
 // load produces without pause until the broker is killed, which happens when
@@ -167,7 +171,7 @@ func TestGroupAfterKill(t *testing.T) {
 	}
 	poll := func(c *kgo.Client) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		for {
 			fetches := c.PollFetches(ctx)

@@ -427,13 +427,15 @@ func (x *running) stalls(refused *journal.NotAcceptedError) bool {
 	return serving && strings.Contains(refused.Reason, "accepts no commands")
 }
 
-// start submits in the background.
+// start submits in the background, and returns when that has begun: who submits after it comes later.
 func (x *running) start(c decide.Command) <-chan outcome {
-	ch := make(chan outcome, 1)
+	ch, begun := make(chan outcome, 1), make(chan struct{})
 	go func() {
+		close(begun)
 		r, err := x.Submit(context.Background(), c)
 		ch <- outcome{r, err}
 	}()
+	<-begun
 	return ch
 }
 
