@@ -39,7 +39,7 @@ func measures() []measure {
 		{"journal", "commands into a journal, beside bare produces of the same bytes", measureJournal},
 		{"book", "operations on a book, beside a conventional book", measureBook},
 		{"depth", "a million resting orders: acknowledgement, memory, start", measureDepth},
-		{"fold", "records folded on one core, beside decoding alone", measureFold},
+		{"fold", "records folded on one core, beside decoding alone, and from a log on all cores", measureFold},
 		{"projection", "rows projected, beside COPY of the same rows", measureProjection},
 		{"sockets", "messages to a thousand sockets, beside melody's own broadcast", measureSockets},
 	}

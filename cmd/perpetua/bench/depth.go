@@ -33,7 +33,7 @@ func measureDepth(ctx context.Context, b *bench) error {
 		return err
 	}
 	b.add(Row{Measure: fmt.Sprintf("start at %d records, no snapshot", b.scale), Unit: "s", Ours: Sample{Rounds: []float64{started.Seconds()}},
-		Note: "until ready with the roles engine and api: the owner and the follower each fold the whole journal"})
+		Note: "until ready with the roles engine and api: the owner and the follower each fold the whole journal, of which they share the reading"})
 	if deep, err = b.startFromSnapshot(ctx, deep, args...); err != nil {
 		return err
 	}

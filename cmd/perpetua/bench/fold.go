@@ -14,17 +14,25 @@ import (
 // foldedRecords is the length of the journal that is folded.
 const foldedRecords = 100_000
 
-// measureFold measures what a replay costs beside reading the bytes: hash, decode and evolve on one core.
-func measureFold(_ context.Context, b *bench) error {
+// measureFold measures what a replay costs: hash, decode and evolve on one core, and then with reading the log on all.
+func measureFold(ctx context.Context, b *bench) error {
 	entries, err := flow(foldedRecords)
 	if err != nil {
 		return err
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	events := 0
 	for _, e := range entries {
 		events += len(e.Record.Events)
 	}
+	if err := measureFolding(b, entries, events); err != nil {
+		return err
+	}
+	return measureReplay(ctx, b, entries, events)
+}
+
+// measureFolding measures what a replay costs beside reading the bytes.
+func measureFolding(b *bench, entries []journal.Entry, events int) error {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	decoder := journal.NewDecoder(trading.Rules().Registry())
 	rate := func(each func(journal.Entry) error) func() (float64, error) {
 		return func() (float64, error) {
@@ -37,7 +45,7 @@ func measureFold(_ context.Context, b *bench) error {
 			return float64(len(entries)-1) / (processorTime() - start).Seconds(), nil
 		}
 	}
-	err = b.pair(Row{Measure: "fold of records, one core", Unit: "records/s", Against: "decoding alone"},
+	err := b.pair(Row{Measure: "fold of records, one core", Unit: "records/s", Against: "decoding alone"},
 		func() (float64, error) {
 			state := trading.NewState()
 			return rate(func(e journal.Entry) error {
@@ -58,8 +66,7 @@ func measureFold(_ context.Context, b *bench) error {
 		}))
 	if err == nil {
 		last := &b.rows[len(b.rows)-1]
-		last.Note = fmt.Sprintf("%.2f events to a record, so %s events/s", float64(events)/float64(len(entries)),
-			number(last.Ours.Median*float64(events)/float64(len(entries))))
+		last.Note = eventsNote(last, events, len(entries))
 	}
 	return err
 }
