@@ -153,6 +153,14 @@ var damages = []struct {
 	{"a bit of its hash", func(v [][]byte, at int) [][]byte {
 		return replaced(v, at, bytes.Replace(v[at], []byte(`"prev":"`), []byte(`"prev":"0`), 1))
 	}},
+	{"another prev", func(v [][]byte, at int) [][]byte {
+		value := bytes.Clone(v[at])
+		value[bytes.Index(value, []byte(`"prev":"`))+12] ^= 1
+		return replaced(v, at, value)
+	}},
+	{"another content", func(v [][]byte, at int) [][]byte {
+		return replaced(v, at, bytes.Replace(v[at], []byte(`"alpha"`), []byte(`"alphb"`), 1))
+	}},
 	{"another sequence", func(v [][]byte, at int) [][]byte {
 		return replaced(v, at, bytes.Replace(v[at], []byte(`{"sequence":`), []byte(`{"sequence":1`), 1))
 	}},
