@@ -15,8 +15,11 @@ const (
 )
 
 // courtesy is how long a feed on its way to the tip lets its other tails starve for one that does not keep up, beside
-// half of the time that it has been on its way: what takes twice as long as others is waited for.
-const courtesy = 100 * time.Millisecond
+// half of the time for which it is counted: what takes twice as long as others is waited for.
+const (
+	courtesy = 100 * time.Millisecond
+	counted  = 5 * time.Second
+)
 
 // place is one partition of one journal.
 type place struct {
@@ -163,6 +166,9 @@ func (f *feed) keepsTooMuch() bool {
 		return false
 	}
 	w, now := &f.hunger, time.Now()
+	if now.Sub(w.since) > counted {
+		w.since, w.starved = w.checked, 0
+	}
 	if f.starving() {
 		w.starved += now.Sub(w.checked)
 	}

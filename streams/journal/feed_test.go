@@ -116,15 +116,18 @@ func TestAFeedOnItsWayWaitsForItsTails(t *testing.T) {
 	if !f.keepsTooMuch() || len(f.entries) != 2*feedRecords-1 || len(f.moved) != 1 {
 		t.Fatalf("it holds %d records, of which one is not needed", len(f.entries))
 	}
-	f.hunger.starved = 24 * time.Hour // but nobody is starving now
 	take(fast, list[feedRecords].Position)
-	f.hunger.starved = 0
-	if f.starving() || !f.keepsTooMuch() {
-		t.Fatal("a tail is let go of, though all have something to do")
+	if f.starving() || !f.keepsTooMuch() || f.hunger.starved != 0 {
+		t.Fatal("all have something to do, and one is said to starve")
 	}
 	last := list[len(list)-1].Position
 	fast.sequence = last.Sequence
-	f.hunger.starved = 24 * time.Hour
+	soon := time.Now().Add(time.Minute) // however long this test is kept waiting
+	f.hunger = hunger{since: soon.Add(-time.Hour), starved: 24 * time.Hour, checked: soon}
+	if !f.keepsTooMuch() || f.hunger.starved > time.Hour {
+		t.Fatal("what was long ago is counted")
+	}
+	f.hunger = hunger{since: soon, starved: 24 * time.Hour, checked: soon}
 	if !f.starving() || f.keepsTooMuch() || len(f.entries) != feedRecords || f.hunger.starved != 0 {
 		t.Fatalf("it holds %d records, though a tail has starved", len(f.entries))
 	}
