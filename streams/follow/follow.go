@@ -19,6 +19,7 @@ type Fold struct {
 	mu        sync.RWMutex
 	state     decide.State
 	at        journal.Position
+	term      int64 // of the seed; 0 if there was none
 	looked    int64 // the offset after the last record looked at, valid or not
 	err       error
 	applied   chan struct{} // closed and replaced when at moves on or err is set
@@ -34,7 +35,7 @@ type Option func(*Fold)
 
 // FromSeed starts the fold from a state that was saved, instead of from genesis.
 func FromSeed(seed journal.Seed) Option {
-	return func(f *Fold) { f.state, f.at = seed.State, seed.Position }
+	return func(f *Fold) { f.state, f.at, f.term = seed.State, seed.Position, seed.Term }
 }
 
 // New returns a fold that stands before genesis until Run moves it.
@@ -51,6 +52,9 @@ func New(client *journal.Client, rules decide.Rules, partition int32, options ..
 func (f *Fold) Run(ctx context.Context) error {
 	r := journal.NewTail(f.client, f.rules, f.partition, f.Position())
 	defer r.Close()
+	if f.term > 0 {
+		r.InTerm(f.term)
+	}
 	for {
 		entries, next, err := r.Next(ctx)
 		if err == nil {

@@ -94,16 +94,14 @@ func (t *Tail) read(ctx context.Context) (entries []Entry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		if taken, ok := e.Record.Events[0].(*Taken); ok {
-			t.term = taken.Term
-		}
+	if entries, next = t.followTerms(entries, next); len(entries) == 0 && t.err != nil {
+		return nil, t.err
 	}
 	if n := len(entries); n > 0 {
 		t.at, t.id = entries[n-1].Position, entries[n-1].Journal
 	}
 	t.next = max(t.next, next)
-	if t.own != nil && t.own.verifiedPosition() {
+	if t.err == nil && t.own != nil && t.own.verifiedPosition() {
 		t.share()
 		t.apart = t.own != nil && t.own.atTip()
 	}

@@ -65,6 +65,9 @@ func (s *standby) fold(ctx context.Context, anchors *journal.Anchors) *journal.S
 	}
 	r := journal.NewTail(s.client, s.rules, s.partition, seed.Position)
 	defer r.Close()
+	if seed.Term > 0 {
+		r.InTerm(seed.Term)
+	}
 	for {
 		entries, next, err := r.Next(ctx)
 		if err != nil {

@@ -1,0 +1,34 @@
+package follow_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+)
+
+// TestAFoldFromASeedKnowsItsTerm starts folds from seeds that say which term they are in, and then has another term begin:
+// it follows one of them only.
+func TestAFoldFromASeedKnowsItsTerm(t *testing.T) {
+	c := journaltest.NewClient(t, "trading")
+	say, stop := serve(t, c)
+	at := say("one").Position
+	from := func(term int64) *follow.Fold {
+		f := follow.New(c, journaltest.Words{Name: "trading"}, 0, follow.FromSeed(journal.Seed{State: new(journaltest.Heard), Position: at, Term: term}))
+		run(t, f)
+		return f
+	}
+	right, wrong := from(1), from(4)
+	stop()
+	say, _ = serve(t, c)
+	last := say("two").Position
+	if err := right.Wait(within(t), last.Sequence); err != nil {
+		t.Error(err)
+	}
+	var broken *journal.BrokenRecordError
+	if err := wrong.Wait(within(t), last.Sequence); !errors.As(err, &broken) || wrong.Position() != at {
+		t.Errorf("from a seed in term 4, term 2 was followed to %v: %v", wrong.Position(), err)
+	}
+}
