@@ -98,6 +98,7 @@ func (t *term) resume() {
 }
 
 func (t *term) anew(k kept) {
+	k.request.kept.Store(true)
 	if k.request.move(queued) {
 		t.again.push(k.request)
 	}

@@ -32,6 +32,9 @@ type request struct {
 	reply   chan answer    // takes one answer without blocking
 	traced  *trace.Command // nil if it is not
 
+	// kept says that it outlived the term that decided it, so that it is decided anew whenever that is within its time.
+	kept atomic.Bool
+
 	// alone says that the brokers refused a batch with the request's record in it for its size, so that the record has
 	// to be appended by itself to know whether it is the one to blame. Only the owner's goroutine looks at it.
 	alone bool
@@ -145,7 +148,7 @@ func (o *Owner) submit(ctx context.Context, c decide.Command, traced *trace.Comm
 		case <-wait.C:
 		}
 		left := o.cfg.Deadline - time.Since(r.since)
-		if left <= 0 || r.fate.CompareAndSwap(queued, abandoned) {
+		if left <= 0 || !r.kept.Load() && r.fate.CompareAndSwap(queued, abandoned) {
 			return r.giveUp("the command was not decided in time")
 		}
 		wait.Reset(left)
