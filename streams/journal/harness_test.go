@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -427,16 +428,22 @@ func (x *running) stalls(refused *journal.NotAcceptedError) bool {
 	return serving && strings.Contains(refused.Reason, "accepts no commands")
 }
 
-// start submits in the background, and returns when that has begun: who submits after it comes later.
+// start submits in the background.
 func (x *running) start(c decide.Command) <-chan outcome {
-	ch, begun := make(chan outcome, 1), make(chan struct{})
+	ch := make(chan outcome, 1)
 	go func() {
-		close(begun)
 		r, err := x.Submit(context.Background(), c)
 		ch <- outcome{r, err}
 	}()
-	<-begun
 	return ch
+}
+
+// holds waits until the owner that was made last holds n replies: so many have been decided.
+func (r *rig) holds(n int) {
+	r.t.Helper()
+	eventually(r.t, fmt.Sprintf("the owner holds %d replies", n), func() bool {
+		return testutil.ToFloat64(r.metrics.Held.WithLabelValues("trading")) == float64(n)
+	})
 }
 
 type outcome struct {

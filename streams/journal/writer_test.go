@@ -42,10 +42,7 @@ func TestEveryReplyIsHeldUntilItsTipIsAcknowledged(t *testing.T) {
 	old := o.start(keyed("k0", &add{"a", 1}))
 	conflict := o.start(keyed("k1", &add{"a", 11}))
 	refusal := o.start(command(&read{"a"}))
-	// A command that is decided after all of these, and whose failure is told at once, shows that they were decided.
-	if _, err := o.Submit(context.Background(), command(&bad{"panic"})); err == nil || notAccepted(err) {
-		t.Fatalf("a panic is answered with %v", err)
-	}
+	r.holds(5)
 	for what, ch := range map[string]<-chan outcome{"a success": success, "a repetition": repeated, "an old repetition": old,
 		"a conflict": conflict, "a refusal": refusal} {
 		pending(t, what, ch)
@@ -309,15 +306,9 @@ func TestARecordThatTheBrokerRefusesForItsSizeInMidPipeline(t *testing.T) {
 		random[i] = "0123456789abcdefghijklmnopqrstuv"[int(journal.NewCommandID(time.Now())[15])%32]
 	}
 	large := o.start(command(&add{string(random), 1}))
-	decided := func() {
-		t.Helper() // what fails at once does so after everything before it was decided
-		if _, err := o.Submit(context.Background(), command(&bad{"panic"})); err == nil || notAccepted(err) {
-			t.Fatalf("a panic is answered with %v", err)
-		}
-	}
-	decided()
+	r.holds(2)
 	after := o.start(command(&add{"a", 1}))
-	decided() // and waits to be sent in one batch with the large one
+	r.holds(3) // and it waits to be sent in one batch with the large one
 	g.release()
 	var refused *journal.RefusedError
 	if a := <-large; !errors.As(a.err, &refused) || refused.Refusal.Code != "RECORD_TOO_LARGE" {
