@@ -27,11 +27,13 @@ func serve(t *testing.T, c *journal.Client) (say func(string) journal.Entry, sto
 	go func() { done <- o.Run(ctx) }()
 	stop = sync.OnceFunc(func() { cancel(); <-done })
 	t.Cleanup(stop)
-	for range 10000 {
+	for limit := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
 		if _, ok := o.Serving(); ok {
 			break
 		}
-		<-time.After(time.Millisecond)
+		if time.Now().After(limit) {
+			t.Fatal("the owner does not come to serve")
+		}
 	}
 	return func(word string) journal.Entry {
 		result, err := o.Submit(context.Background(), journaltest.Say(word))
