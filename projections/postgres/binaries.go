@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	embedded "github.com/fergusstrange/embedded-postgres"
 
@@ -108,19 +109,48 @@ func downloadTo(ctx context.Context, cache string, logger *slog.Logger) (string,
 	if _, err := os.Stat(done); err == nil {
 		return binaries, nil // by another process meanwhile
 	}
-	if err := os.RemoveAll(target); err != nil {
-		return "", err
+	logger.Info("no Postgres is installed; downloading one, once", "version", version, "to", target)
+	if err := insist(ctx, embedded.DefaultConfig(), target, logger, time.Second, 5*time.Second); err != nil {
+		return "", fmt.Errorf("no Postgres is installed, and downloading one failed (install Postgres %d or newer, or give --database-url): %w",
+			oldestVersion, err)
+	}
+	return binaries, os.WriteFile(done, nil, 0o644)
+}
+
+// insist fetches again after each of the pauses, as long as it fails.
+func insist(ctx context.Context, from embedded.Config, target string, logger *slog.Logger, pauses ...time.Duration) error {
+	err := fetch(from, target)
+	for _, pause := range pauses {
+		if err == nil {
+			return nil
+		}
+		logger.Warn("downloading a Postgres failed and is tried again", "error", err)
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return errors.Join(err, ctx.Err())
+		case <-timer.C:
+		}
+		err = fetch(from, target)
+	}
+	return err
+}
+
+// fetch downloads what the configuration says, version and repository, to the target folder.
+func fetch(from embedded.Config, target string) error {
+	if err := os.RemoveAll(target); err != nil { // what an earlier attempt has left
+		return err
 	}
 	scratch, err := os.MkdirTemp("", "perpetua-postgres-")
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
-	logger.Info("no Postgres is installed; downloading one, once", "version", version, "to", target)
 	// The library can only fetch as the first half of starting a server. Its
 	// second half begins with emptying the data directory; below a device
 	// there can be none, so it ends there.
-	err = embedded.NewDatabase(embedded.DefaultConfig().
+	err = embedded.NewDatabase(from.
 		Version(embedded.V17).
 		Port(0).
 		CachePath(scratch).
@@ -128,11 +158,10 @@ func downloadTo(ctx context.Context, cache string, logger *slog.Logger) (string,
 		DataPath(filepath.Join(os.DevNull, "none")).
 		BinariesPath(target).
 		Logger(io.Discard)).Start()
-	if _, missing := os.Stat(filepath.Join(binaries, "initdb")); missing != nil {
-		return "", fmt.Errorf("no Postgres is installed, and downloading one failed (install Postgres %d or newer, or give --database-url): %w",
-			oldestVersion, errors.Join(err, missing))
+	if _, missing := os.Stat(filepath.Join(target, "bin", "initdb")); missing != nil {
+		return errors.Join(err, missing)
 	}
-	return binaries, os.WriteFile(done, nil, 0o644)
+	return nil
 }
 
 // cacheFolder returns a folder that this process can write and the account read.

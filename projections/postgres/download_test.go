@@ -1,13 +1,42 @@
 package postgres
 
 import (
+	"context"
+	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	embedded "github.com/fergusstrange/embedded-postgres"
 )
+
+// TestADownloadThatFailsIsTriedAgain downloads from a server that has nothing.
+func TestADownloadThatFailsIsTriedAgain(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	from, target := embedded.DefaultConfig().BinaryRepositoryURL(server.URL), filepath.Join(t.TempDir(), "postgres")
+	logger := slog.New(slog.DiscardHandler)
+	if err := insist(t.Context(), from, target, logger, 0, 0); err == nil || asked.Load() != 3 {
+		t.Errorf("asked %d times: %v", asked.Load(), err)
+	}
+	asked.Store(0)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := insist(ended, from, target, logger, time.Hour); !errors.Is(err, context.Canceled) || asked.Load() != 1 {
+		t.Errorf("asked %d times: %v", asked.Load(), err)
+	}
+}
 
 // The download needs the network, so it is tried on demand only:
 // PERPETUA_TEST_DOWNLOAD=1 go test -run Download ./projections/postgres
