@@ -104,10 +104,7 @@ func (w *sweep) take(n int) (orders []*resting, more bool) {
 	if w.kind == SweepWithdrawal {
 		return takeBook(&w.symbol.book, n)
 	}
-	for o := w.account.first; o != nil; o = o.Value.next {
-		if w.symbol != nil && o.Value.holding.instrument != w.symbol {
-			continue
-		}
+	for o := range w.account.orders(w.symbol) {
 		if len(orders) == n {
 			return orders, true
 		}

@@ -76,7 +76,7 @@ func (a *account) dump(w io.Writer) {
 		}
 		fmt.Fprintln(w)
 	}
-	for o := a.first; o != nil; o = o.Value.next {
+	for o := range a.orders(nil) {
 		fmt.Fprintf(w, "order %+v resting %t\n", picture(o), o.Resting())
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.references.names)) {

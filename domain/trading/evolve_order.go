@@ -75,15 +75,7 @@ func (f *fold) enter(h *holding, after *order.Order) *resting {
 	o.Side = sideOf(after.Action)
 	o.Value = live{holding: h, cash: after.CashAmount, created: after.Created, kind: intern(after.Type), tif: intern(after.TimeInForce),
 		postOnly: after.PostOnly, reduceOnly: after.ReduceOnly}
-	a := h.account
-	o.Value.prev = a.last
-	if a.last == nil {
-		a.first = o
-	} else {
-		a.last.Value.next = o
-	}
-	a.last = o
-	a.liveOrders++
+	h.enlist(o)
 	return o
 }
 
@@ -91,18 +83,7 @@ func (f *fold) enter(h *holding, after *order.Order) *resting {
 func (f *fold) drop(o *resting) {
 	f.unrest(o)
 	v := &o.Value
-	a := v.holding.account
-	if v.prev == nil {
-		a.first = v.next
-	} else {
-		v.prev.Value.next = v.next
-	}
-	if v.next == nil {
-		a.last = v.prev
-	} else {
-		v.next.Value.prev = v.prev
-	}
-	a.liveOrders--
+	v.holding.delist(o)
 	f.cancelEntry(v.due)
 	for n, r := range v.holding.reduceOnly {
 		if r == o {

@@ -343,7 +343,7 @@ func checkState(t fataler, s *State) {
 	for _, a := range s.registered {
 		money += a.balance
 		live += a.liveOrders
-		for o := a.first; o != nil; o = o.Value.next {
+		for o := range a.orders(nil) {
 			if s.orders.Get(o.Code) != o {
 				t.Fatalf("%s has an order that is not among the live ones", a.code)
 			}
@@ -404,7 +404,7 @@ func checkReserves(t fataler, h *holding) {
 	t.Helper()
 	var bids, asks fixed.Money
 	reducing := 0
-	for o := h.account.first; o != nil; o = o.Value.next {
+	for o := range h.account.orders(nil) {
 		if o.Value.holding == h {
 			b, a := reserve(o)
 			bids, asks = bids+b, asks+a
@@ -427,7 +427,7 @@ func checkOverdue(t fataler, s *State, h *holding, now decide.Time) {
 	t.Helper()
 	var bids, asks fixed.Money
 	if first, ok := s.due.next(); ok && first <= now {
-		for o := h.account.first; o != nil; o = o.Value.next {
+		for o := range h.account.orders(nil) {
 			if o.Value.holding == h && isOverdue(o, now) {
 				b, a := reserve(o)
 				bids, asks = bids+b, asks+a

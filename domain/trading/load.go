@@ -267,11 +267,11 @@ func (v *loader) loadLists() {
 		last := int64(0)
 		for range v.Len(1) {
 			o := v.number(&last)
-			if o == nil || o.Value.holding.account != a || o.Value.prev != nil || o == a.first {
+			if o == nil || o.Value.holding.account != a || o.Value.prev != nil || o == o.Value.holding.first {
 				v.Fail(errContradiction)
 				return
 			}
-			a.append(o)
+			o.Value.holding.enlist(o)
 			listed++
 		}
 		for _, h := range a.holdings {
@@ -292,18 +292,6 @@ func (v *loader) loadLists() {
 	if listed != v.orders.Len() {
 		v.Fail(errContradiction)
 	}
-}
-
-// append puts a live order behind those of the account that came before it.
-func (a *account) append(o *resting) {
-	o.Value.prev = a.last
-	if a.last == nil {
-		a.first = o
-	} else {
-		a.last.Value.next = o
-	}
-	a.last = o
-	a.liveOrders++
 }
 
 func (v *loader) loadDue() {

@@ -38,7 +38,7 @@ func (s *State) standing(a *account, now decide.Time, replaced *margin.Exposure)
 }
 
 // overdue returns what orders past their time, which the due list has not come to yet, still reserve. It looks through
-// what is due or through the account's orders, whichever is less: either may be very many.
+// what is due or through the holding's orders, whichever is less: either may be very many.
 func (s *State) overdue(h *holding, now decide.Time) (bids, asks fixed.Money) {
 	if first, ok := s.due.next(); !ok || first > now {
 		return 0, 0
@@ -54,14 +54,14 @@ func (s *State) overdue(h *holding, now decide.Time) (bids, asks fixed.Money) {
 			add(e.order)
 		}
 	}
-	if s.due.each(now, h.account.liveOrders, look) {
+	if s.due.each(now, h.liveOrders, look) {
 		for _, e := range s.aside {
 			look(e)
 		}
 		return bids, asks
 	}
 	bids, asks = 0, 0
-	for o := h.account.first; o != nil; o = o.Value.next {
+	for o := h.first; o != nil; o = o.Value.next {
 		add(o)
 	}
 	return bids, asks

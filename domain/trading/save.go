@@ -15,7 +15,7 @@ import (
 // codecVersion is the number of the form that this file writes and load.go reads. It is raised with every change of
 // either, and of what a State holds or means: TestTheFormIsThatOfItsVersion says when. A snapshot of another version is
 // not read, but made anew from the log, so there is nothing to migrate.
-const codecVersion = 1
+const codecVersion = 2
 
 // Codec writes and reads states of the trading journal.
 func Codec() decide.Codec { return stateCodec{} }
@@ -200,7 +200,7 @@ func (v *saver) saveOrders() {
 		}
 	}
 	for _, a := range v.registered {
-		for o := a.first; o != nil; o = o.Value.next {
+		for o := range a.orders(nil) {
 			if v.orderNumbers[o.Number()] == 0 {
 				v.Bool(true)
 				v.Byte(byte(o.Side))
@@ -288,7 +288,7 @@ func (v *saver) saveLists() {
 	for _, a := range v.registered {
 		v.Len(a.liveOrders)
 		last, held := uint32(0), 0
-		for o := a.first; o != nil; o = o.Value.next {
+		for o := range a.orders(nil) {
 			last = v.saveNumber(o, last)
 			if o.Value.remembered() != nil {
 				held++
@@ -311,7 +311,7 @@ func (v *saver) saveOtherNames(a *account, held int) {
 	var other []string
 	if a.references.final+held != len(a.references.names) {
 		known := make(map[string]bool)
-		for o := a.first; o != nil; o = o.Value.next {
+		for o := range a.orders(nil) {
 			known[o.Value.reference] = true
 		}
 		for name, r := range a.references.names {

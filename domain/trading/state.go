@@ -108,7 +108,7 @@ type resting = book.Order[live]
 // live is what is kept of a live order beside price, side and what remains of it.
 type live struct {
 	holding     *holding
-	prev, next  *resting // of the account, in order of arrival
+	prev, next  *resting // of the holding, in order of arrival
 	amount      int64    // steps
 	filledQuote fixed.Money
 	cash        fixed.Money // of a cash order that sweeps
@@ -137,7 +137,6 @@ type account struct {
 	initial            fixed.Rate
 	maintenance        fixed.Rate
 	holdings           []*holding // by instrument, in the order of listing
-	first, last        *resting   // live orders in order of arrival
 	liveOrders         int
 	references         references
 	transfers          map[string]transfer // deposits and withdrawals by reference
@@ -147,17 +146,19 @@ type account struct {
 
 // holding is what an account has on one instrument.
 type holding struct {
-	account    *account
-	instrument *instrument
-	size       int64       // steps, signed
-	cost       fixed.Money // signed
-	bids, asks fixed.Money // what rests, at its limit prices, without reduce-only orders
-	leverage   int         // override; 0 for none
-	ownFees    bool
-	maker      int64 // fees as parts of 10⁸, where ownFees is set
-	taker      int64
-	reduceOnly []*resting // in order of arrival
-	updated    decide.Time
+	account     *account
+	instrument  *instrument
+	size        int64       // steps, signed
+	cost        fixed.Money // signed
+	bids, asks  fixed.Money // what rests, at its limit prices, without reduce-only orders
+	leverage    int         // override; 0 for none
+	ownFees     bool
+	maker       int64 // fees as parts of 10⁸, where ownFees is set
+	taker       int64
+	first, last *resting // live orders in order of arrival
+	liveOrders  int
+	reduceOnly  []*resting // in order of arrival
+	updated     decide.Time
 }
 
 // fees returns the maker and taker fees in force, as parts of 10⁸.

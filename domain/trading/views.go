@@ -99,7 +99,7 @@ func (s *State) Order(code decide.ID) (order.Order, bool) {
 func (s *State) OpenOrders(customer string) []order.Order {
 	out := []order.Order{}
 	if a := s.accounts[customer]; a != nil {
-		for o := a.first; o != nil; o = o.Value.next {
+		for o := range a.orders(nil) {
 			out = append(out, picture(o))
 		}
 	}
