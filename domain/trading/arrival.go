@@ -38,8 +38,8 @@ func (h *holding) delist(o *resting) {
 // on different instruments, in the order of listing.
 func (a *account) orders(on *instrument) func(yield func(*resting) bool) {
 	return func(yield func(*resting) bool) {
-		var few [8]*resting
-		heads := few[:0] // of the lists that have not ended
+		var room [8]*resting
+		heads := room[:0] // of the lists that have not ended
 		for _, h := range a.holdings {
 			if h.first != nil && (on == nil || h.instrument == on) {
 				heads = append(heads, h.first)
