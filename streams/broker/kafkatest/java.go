@@ -84,12 +84,20 @@ func artifacts(ctx context.Context, log io.Writer) (string, error) {
 	if err := os.WriteFile(file, []byte(pom), 0o644); err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, maven, "-B", "-q", "-f", file, "dependency:copy-dependencies",
-		"-DincludeScope=runtime", "-DoutputDirectory="+libraries).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("fetch Kafka %s with Maven: %w\n%s", kafkaVersion, err, out)
+	for attempt := 1; ; attempt++ {
+		arguments := []string{"-B", "-q", "-f", file, "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=" + libraries}
+		if attempt > 1 {
+			arguments = append(arguments, "-U") // also what it remembers not to have found
+		}
+		out, err := exec.CommandContext(ctx, maven, arguments...).CombinedOutput()
+		if err == nil {
+			return libraries, os.WriteFile(done, nil, 0o644)
+		}
+		if attempt == 3 || ctx.Err() != nil {
+			return "", fmt.Errorf("fetch Kafka %s with Maven: %w\n%s", kafkaVersion, err, out)
+		}
+		fmt.Fprintf(log, "kafkatest: fetching again what is missing: %v\n", err) // what is there, Maven does not fetch again
 	}
-	return libraries, os.WriteFile(done, nil, 0o644)
 }
 
 func runJava(ctx context.Context, java, libraries string) (_ *Kafka, err error) {
