@@ -121,6 +121,9 @@ func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, s
 	if end == 0 && !follow {
 		return fmt.Errorf("the journal %s is empty", rules.Journal())
 	}
+	if !follow && start.Offset+1 >= end { // nothing comes after it, so there is nothing to wait for
+		return client.Holds(ctx, rules, 0, start)
+	}
 	r := journal.NewReader(client, rules, 0, start)
 	r.Audit()
 	defer r.Close()
