@@ -115,3 +115,27 @@ func TestASweepWhoseBeginningIsKnownGoesOn(t *testing.T) {
 		t.Errorf("%d go on and %d are decided anew", len(term.pending), term.again.len())
 	}
 }
+
+// TestAWindowIsReservedBeforeDecide fills each of a term's bounds up to the last record that has room.
+func TestAWindowIsReservedBeforeDecide(t *testing.T) {
+	limit := noteRules{}.Limit()
+	for _, c := range []struct {
+		what string
+		fill func(f *flight)
+		room bool
+	}{
+		{"nothing in flight", func(*flight) {}, true},
+		{"room for one record", func(f *flight) { f.unsettled.items = make([]*slot, 4095) }, true},
+		{"as many records as may be", func(f *flight) { f.unsettled.items = make([]*slot, 4096) }, false},
+		{"room for one of the largest", func(f *flight) { f.bytes = 16<<20 - limit }, true},
+		{"a byte less", func(f *flight) { f.bytes = 16<<20 - limit + 1 }, false},
+		{"as many as the reader may be behind", func(f *flight) { f.unseen.items = make([]*slot, maxUnseen) }, false},
+		{"as many bytes as the reader may be behind", func(f *flight) { f.unseenBytes = maxUnseenBytes }, false},
+	} {
+		term := bare(t)
+		c.fill(&term.flight)
+		if term.roomy() != c.room {
+			t.Errorf("%s: room for another: %v", c.what, !c.room)
+		}
+	}
+}

@@ -164,7 +164,7 @@ func TestAFullWindowIsNotAccepted(t *testing.T) {
 		}
 	}
 	if !full {
-		t.Skip("this machine is too slow to fill the window before intake stops")
+		t.Skip("this machine is too slow to fill the window before intake stops: TestAWindowIsReservedBeforeDecide says how large it is")
 	}
 }
 
