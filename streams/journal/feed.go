@@ -48,6 +48,7 @@ type feed struct {
 	base     Position           // of the record before the first entry
 	entries  []Entry            // never overwritten, since tails hold parts of it
 	bytes    int
+	gone     int           // bytes of those that were let go of, and that the array of the entries still holds
 	next     int64         // the offset after the last record looked at
 	err      error         // final, after the last entry
 	over     bool          // nothing comes after the last entry, since there is another feed at the tip
@@ -99,7 +100,7 @@ func (f *feed) put(entries []Entry, next int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if cap(f.entries)-len(f.entries) < len(entries) {
-		f.entries = slices.Grow(f.entries, len(f.entries)+len(entries)) // so that it is seldom, and the old array goes
+		f.entries, f.gone = slices.Grow(f.entries, len(f.entries)+len(entries)), 0 // so that it is seldom, and the old array goes
 	}
 	f.entries = append(f.entries, entries...)
 	for _, e := range entries {
@@ -115,7 +116,11 @@ func (f *feed) shed(force bool) {
 	for f.full() && (force || !f.needed()) {
 		f.base = f.entries[0].Position
 		f.bytes -= len(f.entries[0].Value)
+		f.gone += len(f.entries[0].Value)
 		f.entries = f.entries[1:]
+	}
+	if f.gone > feedBytes { // where large records follow on small ones, the array has room for very many of them
+		f.entries, f.gone = slices.Clone(f.entries), 0
 	}
 }
 

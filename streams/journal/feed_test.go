@@ -3,8 +3,10 @@ package journal
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"time"
+	"weak"
 )
 
 // chained returns entries that a feed may be given: n of them after a position, with values of a size.
@@ -83,6 +85,34 @@ func TestAFeedIsBounded(t *testing.T) {
 	if len(f.entries) != 1 {
 		t.Errorf("%d records, of which the last is larger than everything", len(f.entries))
 	}
+}
+
+// TestAFeedLetsGoOfLargeRecords has large records follow on as many small ones as a feed holds, and counts those that are
+// still in memory.
+func TestAFeedLetsGoOfLargeRecords(t *testing.T) {
+	const size = 256 << 10
+	f := &feed{base: Before}
+	small := chained(Before, feedRecords, 10)
+	f.put(small, 2*feedRecords, nil)
+	at := small[len(small)-1].Position
+	var large []weak.Pointer[byte]
+	for range 5 * feedBytes / size {
+		list := chained(at, 1, size)
+		f.put(list, 0, nil)
+		at = list[0].Position
+		large = append(large, weak.Make(&list[0].Value[0]))
+	}
+	runtime.GC()
+	kept := 0
+	for _, p := range large {
+		if p.Value() != nil {
+			kept++
+		}
+	}
+	if held := feedBytes / size; len(f.entries) != held || kept < held || kept > 2*held+2 {
+		t.Errorf("it holds %d large records, and %d are in memory", len(f.entries), kept)
+	}
+	runtime.KeepAlive(f)
 }
 
 func (f *feed) after1(at Position) int {
