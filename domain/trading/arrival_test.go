@@ -88,6 +88,40 @@ func TestOrdersStandInOrderOfArrival(t *testing.T) {
 	}
 }
 
+// TestOrdersOfOneTime rests orders on two instruments at one time: they stand in the order of listing, and among those on
+// one instrument in order of arrival. A state that was saved and read lists and cancels them in the same order.
+func TestOrdersOfOneTime(t *testing.T) {
+	e := newEngine(t, 1)
+	e.list("ETHUSDC_PERP")
+	var codes []decide.ID
+	for _, symbol := range []string{"ETHUSDC_PERP", "BTCUSDC_PERP", "ETHUSDC_PERP", "BTCUSDC_PERP"} {
+		codes = append(codes, e.rest("c0", symbol, 640_000))
+		e.at.Time--
+	}
+	want := []decide.ID{codes[1], codes[3], codes[0], codes[2]}
+	read, err := Codec().Read(Codec().Append(nil, e.state))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.at.Sequence++
+	for name, s := range map[string]*State{"made": e.state, "read": read.(*State)} {
+		for n, o := range s.OpenOrders("c0") {
+			if o.Code != want[n] {
+				t.Errorf("order %d of the state that was %s is %s, not %s", n, name, o.Code, want[n])
+			}
+		}
+		d, err := s.Decide(e.at, decide.Command{Actor: trader("alpha"), Ask: &CancelAll{CustomerCode: "c0"}})
+		if err != nil || len(d.Events) != len(want)+1 {
+			t.Fatalf("the state that was %s decides %+v %v", name, d, err)
+		}
+		for n, code := range want {
+			if got := d.Events[n].(OrderEvent).After().Code; got != code {
+				t.Errorf("order %d that the state that was %s cancels is %s, not %s", n, name, got, code)
+			}
+		}
+	}
+}
+
 // TestMassCancelLeavesOthersAlone cancels the orders on one instrument of an account whose orders on another one cannot
 // be looked at: whoever has many there must not keep the venue waiting.
 func TestMassCancelLeavesOthersAlone(t *testing.T) {

@@ -349,6 +349,7 @@ func checkState(t fataler, s *State) {
 			}
 		}
 		for _, h := range a.holdings {
+			checkList(t, h)
 			checkReserves(t, h)
 			for _, ahead := range []decide.Time{0, decide.Second, 10 * decide.Second} {
 				checkOverdue(t, s, h, s.time+ahead)
@@ -396,6 +397,22 @@ func checkBook(t fataler, s *State, i *instrument) {
 				t.Fatalf("levels %d and %d are in the wrong order", l.Price, w.Price)
 			}
 		}
+	}
+}
+
+// checkList checks that the holding's orders hang together in both directions, are its own and in order of arrival, and
+// are as many as are counted.
+func checkList(t fataler, h *holding) {
+	t.Helper()
+	orders, before := 0, (*resting)(nil)
+	for o := h.first; o != nil; o = o.Value.next {
+		if o.Value.holding != h || o.Value.prev != before || before != nil && before.Value.created > o.Value.created {
+			t.Fatalf("%s on %s: an order hangs wrongly in the list: %+v", h.account.code, h.instrument.contract.Symbol, o)
+		}
+		orders, before = orders+1, o
+	}
+	if before != h.last || orders != h.liveOrders {
+		t.Fatalf("%s on %s: %d orders hang in the list, %d are counted", h.account.code, h.instrument.contract.Symbol, orders, h.liveOrders)
 	}
 }
 

@@ -95,7 +95,7 @@ func (s *State) Order(code decide.ID) (order.Order, bool) {
 	return order.Order{}, false
 }
 
-// OpenOrders returns a customer's live orders in the order of their arrival.
+// OpenOrders returns a customer's live orders in the order of their arrival, as account.orders has it.
 func (s *State) OpenOrders(customer string) []order.Order {
 	out := []order.Order{}
 	if a := s.accounts[customer]; a != nil {
