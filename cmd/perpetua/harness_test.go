@@ -254,6 +254,7 @@ func (v *venue) must(status int, user, method, path string, body any, headers ..
 			v.t.Fatalf("%s %s as %s: %d, want %d: %s\n%s", method, path, user, a.Status, status, a.Body, v.output)
 		}
 		v.t.Logf("%s %s as %s: %d %s, sent again", method, path, user, a.Status, code)
+		<-time.After(50 * time.Millisecond) // or the requests would be what it is busy with
 	}
 }
 

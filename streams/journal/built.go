@@ -14,7 +14,8 @@ const (
 
 // built are the latest records that an owner of this process has made of a partition: what its readers would make of
 // the same bytes when they come back from the log. They are recognized by all of their bytes, which say it all: whether
-// such a record is valid is none of their business. It is safe for concurrent use, and so are the records, which never change.
+// such a record is valid is none of their business. It is safe for concurrent use, and so are the records, which never
+// change.
 type built struct {
 	records [builtRecords]atomic.Pointer[builtRecord]
 }

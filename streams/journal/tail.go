@@ -13,9 +13,9 @@ import (
 // A tail begins with a reader of its own, which verifies the position that it starts from. It shares as soon as its
 // position, sequence and hash, is one that the shared reader has passed, or starts the sharing once it is at the tip.
 // Those that begin far behind at about the same time, as at the start of a process, share one reader on their way to the
-// tip as well. One that falls behind what is held for it reads for itself until it has caught up. A final error of the shared reader
-// is the tail's, after the last record before it. A Tail is not safe for concurrent use, and its entries are shared:
-// nobody may change what they hold.
+// tip as well. One that falls behind what is held for it reads for itself until it has caught up. A final error of the
+// shared reader is the tail's, after the last record before it. A Tail is not safe for concurrent use, and its entries
+// are shared: nobody may change what they hold.
 type Tail struct {
 	client *Client
 	rules  decide.Rules
