@@ -159,9 +159,18 @@ func (h *Hub) catchUp(sub *subscription, user string) {
 			return
 		}
 		if !sub.session.waitForRoom(h.limits.ResumeWait - turnWait) {
-			sub.session.slow() // unless it has ended
+			h.tooSlow(sub)
 			return
 		}
+	}
+}
+
+// tooSlow ends the session of a subscription that has waited too long for its client, unless either has ended.
+func (h *Hub) tooSlow(sub *subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.holds(sub) {
+		sub.session.slow()
 	}
 }
 

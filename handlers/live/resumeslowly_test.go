@@ -81,6 +81,45 @@ func TestASlowReaderLetsOthersResume(t *testing.T) {
 	}
 }
 
+// TestWhoNoLongerResumesIsNotTooSlow has clients give up the subscriptions that resume while much else is queued for them,
+// but less than the queue holds. Nobody waits for them to read any more, so they stay.
+func TestWhoNoLongerResumesIsNotTooSlow(t *testing.T) {
+	const several, others = 4, 15
+	var s stalling
+	v := newVenue(t, live.Limits{QueueMessages: 40, ResumeWait: time.Millisecond, WriteWait: patience}, s.wrap)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(v.hub.Collectors()...)
+	begin := v.stamp().Sequence - 1
+	v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+	givenUp := make(chan struct{})
+	v.reading = func() { <-givenUp }
+	request := livetest.Request{Op: "subscribe", Args: []string{"orders"}, ResumeFrom: fmt.Sprintf("trading/0@%d", begin)}
+	var slow []*livetest.Client
+	var releases []func()
+	for i := range several {
+		c := v.dial(v.reader("alpha"))
+		slow, releases = append(slow, c), append(releases, s.conn(i).stall())
+		for range others {
+			c.Send(livetest.Request{Op: "ping"})
+		}
+		c.Send(request)
+		c.Send(livetest.Request{Op: "unsubscribe", Args: []string{"orders"}})
+	}
+	eventually(t, "all have given up", func() bool {
+		return v.reads.Load() == several && gather(t, registry)["perpetua_live_subscriptions"] == 0
+	})
+	close(givenUp)
+	quick := v.dial(v.reader("alpha")) // its turn comes when another's wait is over
+	quick.Send(request)
+	quick.Until("all orders", func(all []livetest.Message) bool { return len(all) == 2 })
+	for i, c := range slow {
+		releases[i]()
+		c.Until("all answers", func(all []livetest.Message) bool { return len(all) == others+2 })
+		c.Send(livetest.Request{Op: "ping"})
+		c.Until("one more", func(all []livetest.Message) bool { return len(all) == others+3 })
+	}
+}
+
 // eventually waits until something is so.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
