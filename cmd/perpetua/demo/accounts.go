@@ -104,6 +104,7 @@ func (d *demo) deposit(ctx context.Context, customer, reference string) error {
 	if err != nil {
 		return err
 	}
+	d.last = max(d.last, r.sequence)
 	return r.err("deposit for " + customer)
 }
 

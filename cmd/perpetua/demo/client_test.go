@@ -114,6 +114,9 @@ func TestFeedBeginsAgain(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /auth/jwt/login", status(200, `{"access_token":"x"}`))
 	mux.HandleFunc("GET /v1/orders", func(w http.ResponseWriter, r *http.Request) {
+		if wants := r.Header.Get("X-Min-Log-Position"); wants != position(5) {
+			t.Errorf("orders are read as of %q", wants)
+		}
 		reads++
 		filled := `0.001"}`
 		if reads > 1 {
@@ -157,7 +160,7 @@ func TestFeedBeginsAgain(t *testing.T) {
 	defer server.Close()
 	c := newClient(server.URL, "test", slog.New(slog.DiscardHandler))
 	defer c.close()
-	f := newFeed(c, &user{name: "u"}, []string{"c"}, []*market{m})
+	f := newFeed(c, &user{name: "u"}, []string{"c"}, []*market{m}, 5)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { f.run(ctx) })

@@ -92,7 +92,7 @@ func (d *demo) trade(ctx context.Context) error {
 		return err
 	}
 	following, stop := context.WithCancel(ctx)
-	d.feed = newFeed(d.rest, d.user, customers(), d.markets)
+	d.feed = newFeed(d.rest, d.user, customers(), d.markets, d.last)
 	var followers sync.WaitGroup
 	followers.Go(func() { d.feed.run(following) })
 	defer followers.Wait()
@@ -117,7 +117,7 @@ func (d *demo) trade(ctx context.Context) error {
 func (d *demo) survey(ctx context.Context) error {
 	known := make(map[string]listed)
 	for _, path := range []string{"/v1/tickers", "/v1/instruments"} {
-		r, err := d.rest.do(ctx, nil, http.MethodGet, path, nil, 0)
+		r, err := d.rest.do(ctx, nil, http.MethodGet, path, nil, d.last)
 		if err == nil {
 			err = r.err(path)
 		}

@@ -30,6 +30,7 @@ type feed struct {
 	user      *user
 	customers []string
 	markets   []*market
+	after     int64 // the record by which the customers are known
 
 	mu     sync.Mutex
 	mirror *mirror // nil while there is no connection
@@ -39,8 +40,8 @@ type feed struct {
 	conn   *websocket.Conn
 }
 
-func newFeed(rest *client, u *user, customers []string, markets []*market) *feed {
-	return &feed{rest: rest, user: u, customers: customers, markets: markets, news: make(chan struct{})}
+func newFeed(rest *client, u *user, customers []string, markets []*market, after int64) *feed {
+	return &feed{rest: rest, user: u, customers: customers, markets: markets, after: after, news: make(chan struct{})}
 }
 
 // run follows until the context ends.
@@ -136,7 +137,7 @@ func (f *feed) dial(ctx context.Context) (*websocket.Conn, error) {
 // snapshot reads live orders and positions, and the record from which on the socket has to tell.
 func (f *feed) snapshot(ctx context.Context) (*mirror, int64, error) {
 	m := newMirror(f.markets)
-	r, err := f.rest.do(ctx, f.user, http.MethodGet, "/v1/orders", nil, 0)
+	r, err := f.rest.do(ctx, f.user, http.MethodGet, "/v1/orders", nil, f.after)
 	if err == nil {
 		err = r.err("open orders")
 	}
