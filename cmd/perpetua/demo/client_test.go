@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 )
@@ -190,5 +193,60 @@ func TestFeedBeginsAgain(t *testing.T) {
 	}
 	if err := f.await(ctx, 21); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFeedAuthenticatesAgain gives the user a new token while the socket stands: the socket hears of it.
+func TestFeedAuthenticatesAgain(t *testing.T) {
+	logins, told := atomic.Int32{}, make(chan string, 1)
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /auth/jwt/login", func(w http.ResponseWriter, r *http.Request) {
+		status(200, fmt.Sprintf(`{"access_token":"token-%d"}`, logins.Add(1)))(w, r)
+	})
+	mux.HandleFunc("GET /v1/orders", status(200, `[]`, "X-Log-Position", position(10)))
+	u := &user{name: "u"}
+	mux.HandleFunc("/v1/ws", func(w http.ResponseWriter, r *http.Request) {
+		upgrader := websocket.Upgrader{}
+		conn, err := upgrader.Upgrade(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		var request struct {
+			Op   string `json:"op"`
+			Data struct {
+				Token string `json:"token"`
+			} `json:"data"`
+		}
+		if conn.ReadJSON(&request) != nil || conn.WriteJSON(map[string]string{"op": "subscribed", "channel": "orders"}) != nil {
+			return
+		}
+		if request.Op != "subscribe" || r.Header.Get("Authorization") != "Bearer token-1" {
+			t.Errorf("%s with %s", request.Op, r.Header.Get("Authorization"))
+		}
+		u.forget()
+		for conn.ReadJSON(&request) == nil { // until the feed ends
+			told <- request.Op + " " + request.Data.Token
+		}
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	c := newClient(server.URL, "test", slog.New(slog.DiscardHandler))
+	defer c.close()
+	f := newFeed(c, u, nil, []*market{bitcoin(t, 1)}, 0)
+	f.renewal = time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { f.run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	select {
+	case got := <-told:
+		if got != "authenticate token-2" {
+			t.Errorf("the socket is told %s", got)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the socket is told nothing")
 	}
 }

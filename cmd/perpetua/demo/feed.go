@@ -30,7 +30,8 @@ type feed struct {
 	user      *user
 	customers []string
 	markets   []*market
-	after     int64 // the record by which the customers are known
+	after     int64         // the record by which the customers are known
+	renewal   time.Duration // how often a session looks for a new token
 
 	mu     sync.Mutex
 	mirror *mirror // nil while there is no connection
@@ -41,7 +42,7 @@ type feed struct {
 }
 
 func newFeed(rest *client, u *user, customers []string, markets []*market, after int64) *feed {
-	return &feed{rest: rest, user: u, customers: customers, markets: markets, after: after, news: make(chan struct{})}
+	return &feed{rest: rest, user: u, customers: customers, markets: markets, after: after, renewal: tokenAge / 2, news: make(chan struct{})}
 }
 
 // run follows until the context ends.
@@ -71,7 +72,7 @@ func (f *feed) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := f.dial(ctx)
+	conn, token, err := f.dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,6 +87,7 @@ func (f *feed) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer f.renew(ctx, conn, token)()
 	for {
 		var message struct {
 			told
@@ -117,10 +119,32 @@ func (f *feed) session(ctx context.Context) error {
 	}
 }
 
-func (f *feed) dial(ctx context.Context) (*websocket.Conn, error) {
-	token, err := f.rest.login(ctx, f.user)
+// renew authenticates the connection, which used the token, with each new one before the old one expires and takes the
+// subscription along. It is the connection's only writer until the function that it returns has been called.
+func (f *feed) renew(ctx context.Context, conn *websocket.Conn, used string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		for wait(ctx, f.renewal) == nil {
+			token, err := f.rest.login(ctx, f.user)
+			if err != nil || token == used {
+				continue
+			}
+			used = token
+			_ = conn.SetWriteDeadline(time.Now().Add(requestTime))
+			if conn.WriteJSON(map[string]any{"op": "authenticate", "data": map[string]string{"token": token}}) != nil {
+				return // the reader finds that the connection is gone
+			}
+		}
+	})
+	return func() { cancel(); renewing.Wait() }
+}
+
+// dial connects with the user's token, and returns both.
+func (f *feed) dial(ctx context.Context) (conn *websocket.Conn, token string, err error) {
+	token, err = f.rest.login(ctx, f.user)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	dialer := websocket.Dialer{HandshakeTimeout: requestTime}
 	conn, response, err := dialer.DialContext(ctx, "ws"+strings.TrimPrefix(f.rest.base, "http")+"/v1/ws",
@@ -131,7 +155,7 @@ func (f *feed) dial(ctx context.Context) (*websocket.Conn, error) {
 		}
 		response.Body.Close()
 	}
-	return conn, err
+	return conn, token, err
 }
 
 // snapshot reads live orders and positions, and the record from which on the socket has to tell.
