@@ -56,6 +56,11 @@ const jsonType = "application/json"
 // is a *Problem. The bytes must not be kept when the handler returns.
 func BodyBytes(c echo.Context) ([]byte, error) {
 	r := c.Request()
+	for _, name := range [...]string{echo.HeaderContentType, echo.HeaderContentEncoding} {
+		if len(r.Header[name]) > 1 {
+			return nil, givenTwice(name)
+		}
+	}
 	if t := header(r, echo.HeaderContentType); t != jsonType {
 		media, params, err := mime.ParseMediaType(t)
 		charset := params["charset"]

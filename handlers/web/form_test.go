@@ -246,6 +246,19 @@ func TestCompressedBody(t *testing.T) {
 	}
 }
 
+// Two headers that contradict each other must not depend on which of them comes first.
+func TestBodyHeadersGivenTwice(t *testing.T) {
+	for name, values := range map[string][]string{
+		"Content-Type": {"application/json", "text/plain"}, "Content-Encoding": {"identity", "gzip"},
+	} {
+		c := post(`{}`)
+		c.Request().Header[name] = values
+		if got := strings.Join(found(t, Body(c).Done()), ", "); got != name+" DUPLICATE_FIELD" {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
+
 func TestQuery(t *testing.T) {
 	tests := []struct{ query, want string }{
 		{"", ""},

@@ -51,14 +51,18 @@ func IdempotencyKey(c echo.Context) (string, error) {
 	if len(keys) == 0 {
 		return "", nil
 	}
-	code, message := Reference(keys[0])
 	if len(keys) > 1 {
-		code, message = DuplicateField, "the header is given more than once"
+		return "", givenTwice(HeaderIdempotencyKey)
 	}
-	if code != "" {
+	if code, message := Reference(keys[0]); code != "" {
 		return "", Invalid(Fault{Field: HeaderIdempotencyKey, Code: code, Message: message, path: []any{HeaderIdempotencyKey}})
 	}
 	return keys[0], nil
+}
+
+// givenTwice is the problem of a header that says two things, of which none is better than the other.
+func givenTwice(name string) *Problem {
+	return Invalid(Fault{Field: name, Code: DuplicateField, Message: "the header is given more than once", path: []any{name}})
 }
 
 // NewCommand makes a command on behalf of the request's principal. It carries the Idempotency-Key if there is one,
@@ -111,6 +115,9 @@ type Waiter interface {
 // Await makes a read wait for the position in X-Min-Log-Position, if there is one: up to two seconds, else 412. A
 // position in another journal than the source's is never reached by it.
 func Await(c echo.Context, name string, source Waiter) error {
+	if len(c.Request().Header[HeaderMinLogPosition]) > 1 {
+		return givenTwice(HeaderMinLogPosition)
+	}
 	text := header(c.Request(), HeaderMinLogPosition)
 	if text == "" {
 		return nil

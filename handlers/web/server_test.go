@@ -295,6 +295,18 @@ func TestAwait(t *testing.T) {
 	}
 }
 
+// A read must not be served as of the lower of two positions, nor of none since the first one is empty.
+func TestAwaitWithTwoPositions(t *testing.T) {
+	for _, first := range []string{"trading/0@1", ""} {
+		c := get("")
+		c.Request().Header[HeaderMinLogPosition] = []string{first, "trading/0@9"}
+		err := Await(c, "trading", waiter{at: 5})
+		if got := strings.Join(found(t, err), ", "); got != "X-Min-Log-Position DUPLICATE_FIELD" {
+			t.Errorf("after %q: got %q", first, got)
+		}
+	}
+}
+
 func TestAwaitIsBounded(t *testing.T) {
 	c := get("")
 	c.Request().Header.Set(HeaderMinLogPosition, "trading/0@5")
