@@ -65,6 +65,9 @@ type Node struct {
 	owners map[place]*journal.Owner // made when first assigned, kept for what outlives a term
 	ready  map[place]*standby       // one for each owner
 	runs   map[place]*run           // assigned at present
+
+	joined     sync.Mutex
+	membership *kgo.Client // nil while there is none
 }
 
 // run is an owner at work.
@@ -141,8 +144,11 @@ func (n *Node) owner(p place) (*journal.Owner, error) {
 // stop, with everything drained and the group left, and an error when a log is at fault.
 func (n *Node) Run(ctx context.Context) error {
 	following, stop := context.WithCancel(ctx)
-	defer stop()
 	defer n.standDown()
+	var watching sync.WaitGroup
+	watching.Go(func() { n.watch(following) })
+	defer watching.Wait()
+	defer stop()
 	for {
 		n.standBy(following)
 		// Its partitions are given to a node as soon as it joins, and nobody owns them until it has folded them.
@@ -210,18 +216,24 @@ func (n *Node) member(ctx context.Context) error {
 		return err
 	}
 	kc.PauseFetchTopics(topics...) // the group assigns; what is in the journals is read elsewhere
-	var watching sync.WaitGroup
-	watching.Go(func() { n.watch(working, kc) })
+	n.setMembership(kc)
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
 	stop()
-	watching.Wait()
+	n.setMembership(nil)
 	n.endAll()
 	n.leave(kc)
 	n.endAll() // what was assigned while leaving
 	return err
+}
+
+// setMembership says through which client the node is a member of the group.
+func (n *Node) setMembership(kc *kgo.Client) {
+	n.joined.Lock()
+	defer n.joined.Unlock()
+	n.membership = kc
 }
 
 // standBy has every place that the node does not own folded for the day that it does.

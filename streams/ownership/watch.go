@@ -10,7 +10,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -26,42 +25,47 @@ type peer struct {
 	refused int  // connections in a row since
 }
 
-// watch names the members that have died to the group, which otherwise would miss them only after their sessions.
-// Dead means that the member's host answers and nobody listens at the member's address any more: a stopping node
+// watch names the members that have died to the group, which otherwise would miss them only after their sessions. It
+// begins before the node joins: whoever dies right after that was reached already. Dead means that the member's host answers and nobody listens at the member's address any more: a stopping node
 // closes its port last. A member that is merely slow, stopped or cut off is left to the session. Where the watch
 // errs, nothing but the speed of a change of owner is lost.
-func (n *Node) watch(ctx context.Context, kc *kgo.Client) {
+func (n *Node) watch(ctx context.Context) {
 	peers := make(map[string]*peer) // by member id
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
+		members, err := n.find.members(ctx)
+		if err != nil {
+			n.log.Debug("looking at the other engines", "error", err)
+		} else {
+			peers = n.lookAt(ctx, members, peers)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		members, err := n.find.members(ctx)
-		if err != nil {
-			n.log.Debug("looking at the other engines", "error", err)
+	}
+}
+
+// lookAt tries to reach each of the other members once, and returns what is known of them now.
+func (n *Node) lookAt(ctx context.Context, members []kadm.DescribedGroupMember, before map[string]*peer) map[string]*peer {
+	now := make(map[string]*peer)
+	for _, m := range members {
+		if m.InstanceID == nil || *m.InstanceID == n.cfg.NodeID {
 			continue
 		}
-		seen := make(map[string]*peer)
-		for _, m := range members {
-			if m.InstanceID == nil || *m.InstanceID == n.cfg.NodeID {
-				continue
-			}
-			p := peers[m.MemberID]
-			if p == nil {
-				p = new(peer)
-			}
-			seen[m.MemberID] = p
-			if p.look(ctx, m.ClientID); p.dead() {
-				n.remove(ctx, kc, m)
-				delete(seen, m.MemberID)
-			}
+		p := before[m.MemberID]
+		if p == nil {
+			p = new(peer)
 		}
-		peers = seen
+		p.look(ctx, m.ClientID)
+		if p.dead() && n.remove(ctx, m) == nil {
+			continue
+		}
+		now[m.MemberID] = p
 	}
+	return now
 }
 
 func (p *peer) dead() bool { return p.reached && p.refused >= refusals }
@@ -86,7 +90,7 @@ func (p *peer) look(ctx context.Context, at string) {
 
 // remove ends the membership of a dead node and joins anew, so that its partitions are assigned at once. It names the
 // membership and not only the node, which may have been started again meanwhile.
-func (n *Node) remove(ctx context.Context, kc *kgo.Client, m kadm.DescribedGroupMember) {
+func (n *Node) remove(ctx context.Context, m kadm.DescribedGroupMember) error {
 	reason := "its port is closed"
 	request := kmsg.NewPtrLeaveGroupRequest()
 	request.Group = n.find.group()
@@ -101,5 +105,13 @@ func (n *Node) remove(ctx context.Context, kc *kgo.Client, m kadm.DescribedGroup
 		err = kerr.ErrorForCode(response.Members[i].ErrorCode)
 	}
 	n.log.Warn("another engine has died", "member", *m.InstanceID, "url", m.ClientID, "error", err)
-	kc.ForceRebalance()
+	if err != nil {
+		return err
+	}
+	n.joined.Lock()
+	defer n.joined.Unlock()
+	if n.membership != nil {
+		n.membership.ForceRebalance()
+	}
+	return nil
 }
