@@ -1,12 +1,14 @@
 package live_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/gorilla/websocket"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -265,6 +267,51 @@ func TestHandshake(t *testing.T) {
 	v.dial("")
 	if _, response, err := livetest.TryDial(t, v.url, ""); err == nil || response.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("one connection too many: %v %v", response, err)
+	}
+}
+
+// What the WebSocket library refuses in its own words is refused in ours before it sees it.
+func TestHandshakeFaults(t *testing.T) {
+	v := newVenue(t, live.Limits{}, nil)
+	good := base64.StdEncoding.EncodeToString(make([]byte, 16))
+	for _, test := range []struct {
+		query, version, key string
+		status              int
+		code                string
+	}{
+		{"", "8", good, http.StatusUpgradeRequired, "UPGRADE_REQUIRED"},
+		{"", "", good, http.StatusUpgradeRequired, "UPGRADE_REQUIRED"},
+		{"", "13", "", http.StatusBadRequest, "VALIDATION_FAILED"},
+		{"", "13", "abc", http.StatusBadRequest, "VALIDATION_FAILED"},
+		{"?token=x", "13", good, http.StatusBadRequest, "VALIDATION_FAILED"},
+		{"", "8, 13", good, http.StatusSwitchingProtocols, ""},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http"+strings.TrimPrefix(v.url, "ws")+test.query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{
+			"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": test.version, "Sec-WebSocket-Key": test.key,
+		} {
+			if value != "" {
+				request.Header.Set(name, value)
+			}
+		}
+		response, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var problem struct{ Code string }
+		if response.StatusCode != http.StatusSwitchingProtocols {
+			_ = json.UnmarshalRead(response.Body, &problem, json.MatchCaseInsensitiveNames(true))
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != test.status || problem.Code != test.code {
+			t.Errorf("%+v: got %d %q", test, response.StatusCode, problem.Code)
+		}
+		if test.status == http.StatusUpgradeRequired && response.Header.Get("Sec-WebSocket-Version") != "13" {
+			t.Errorf("%+v: the answer does not name the version", test)
+		}
 	}
 }
 

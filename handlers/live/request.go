@@ -75,7 +75,8 @@ func (r *request) read() error {
 	}
 	for _, err := range []error{
 		r.object.value("args", &r.args), r.object.value("resume_from", &r.resumeFrom),
-		r.data.value("customer_code", &r.customer), r.data.value("positions", &r.positions), r.data.value("token", &r.token),
+		r.data.within("data.", "customer_code", &r.customer), r.data.within("data.", "positions", &r.positions),
+		r.data.within("data.", "token", &r.token),
 	} {
 		if err != nil {
 			return err
@@ -119,7 +120,10 @@ func (m members) only(prefix, op string, allowed []string) error {
 }
 
 // value reads a member into v, whose type it must have. One that is absent leaves v alone.
-func (m members) value(name string, v any) error {
+func (m members) value(name string, v any) error { return m.within("", name, v) }
+
+// within is value for members of a member.
+func (m members) within(prefix, name string, v any) error {
 	raw, there := m[name]
 	if !there {
 		return nil
@@ -136,7 +140,7 @@ func (m members) value(name string, v any) error {
 	case *members:
 		kind = "an object"
 	}
-	return fmt.Errorf("%s must be %s", name, kind)
+	return fmt.Errorf("%s must be %s", prefix+name, kind)
 }
 
 // hasNull reports whether an array holds null, which would be read as an empty string.

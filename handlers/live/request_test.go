@@ -40,7 +40,7 @@ func TestParseRequest(t *testing.T) {
 		"long topic":           {`{"op":"subscribe","args":["` + strings.Repeat("x", 129) + `"]}`, "1 to 128 bytes", ""},
 		"data as an array":     {`{"op":"subscribe","args":["a"],"data":[]}`, "data must be an object", ""},
 		"data null":            {`{"op":"subscribe","args":["a"],"data":null}`, "data must be an object", ""},
-		"positions as text":    {`{"op":"subscribe","args":["a"],"data":{"positions":"true"}}`, "positions must be true or false", ""},
+		"positions as text":    {`{"op":"subscribe","args":["a"],"data":{"positions":"true"}}`, "data.positions must be true or false", ""},
 		"empty customer":       {`{"op":"subscribe","args":["a"],"data":{"customer_code":""}}`, "must not be empty", ""},
 		"empty resume":         {`{"op":"subscribe","args":["a"],"resume_from":""}`, "must not be empty", ""},
 		"no token":             {`{"op":"authenticate"}`, "data.token is required", ""},

@@ -2,8 +2,10 @@ package live
 
 import (
 	"context"
+	"encoding/base64"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,9 +26,8 @@ func (h *Hub) Register(e *echo.Echo) { e.GET(Path, h.Serve) }
 // Authorization header authenticates the connection; one that is not valid refuses it.
 func (h *Hub) Serve(c echo.Context) error {
 	r := c.Request()
-	if !websocket.IsWebSocketUpgrade(r) {
-		c.Response().Header().Set("Upgrade", "websocket")
-		return web.NewProblem(http.StatusUpgradeRequired, "UPGRADE_REQUIRED", "This address speaks WebSocket only.")
+	if err := handshake(c); err != nil {
+		return err
 	}
 	s := &session{
 		hub: h, subscriptions: make(map[string]*subscription),
@@ -57,6 +58,37 @@ func (h *Hub) Serve(c echo.Context) error {
 		h.logger.DebugContext(r.Context(), "a WebSocket handshake failed", "error", err) // and was answered
 	}
 	return nil
+}
+
+// handshake judges what the client asks for before the WebSocket library does, whose refusals are not problems.
+func handshake(c echo.Context) error {
+	r := c.Request()
+	if !websocket.IsWebSocketUpgrade(r) {
+		return upgradeRequired(c, "This address speaks WebSocket only.")
+	}
+	if !slices.ContainsFunc(r.Header.Values("Sec-WebSocket-Version"), speaks13) {
+		return upgradeRequired(c, "This address speaks version 13 of WebSocket only.")
+	}
+	if err := web.NoQuery(c); err != nil { // a token, perhaps, whose owner would take the connection for authenticated
+		return err
+	}
+	const name = "Sec-WebSocket-Key"
+	if key, err := base64.StdEncoding.DecodeString(r.Header.Get(name)); err != nil || len(key) != 16 {
+		return web.Invalid(web.Fault{Field: name, Code: web.InvalidValue, Message: "the header must hold 16 bytes in base64"})
+	}
+	return nil
+}
+
+// speaks13 reports whether a header's list of versions has ours.
+func speaks13(list string) bool {
+	return slices.ContainsFunc(strings.Split(list, ","), func(version string) bool { return strings.TrimSpace(version) == "13" })
+}
+
+func upgradeRequired(c echo.Context, detail string) error {
+	h := c.Response().Header()
+	h.Set("Upgrade", "websocket")
+	h.Set("Sec-WebSocket-Version", "13")
+	return web.NewProblem(http.StatusUpgradeRequired, "UPGRADE_REQUIRED", detail)
 }
 
 // readyWait is how long a handshake waits for a node that has just started.
