@@ -302,7 +302,7 @@ func TestRules(t *testing.T) {
 		bad  []string
 	}{
 		{Reference, []string{"a", "A.b_c:d-9", strings.Repeat("x", 64)}, []string{"", "a b", "ä", strings.Repeat("x", 65), "a/b"}},
-		{CustomerCode, []string{"C0123456789ab", "a.b_c-d"}, []string{"", "a:b", strings.Repeat("x", 33)}},
+		{CustomerCode, []string{"C0123456789ab", "a.b_c-d", "..."}, []string{"", ".", "..", "a:b", strings.Repeat("x", 33)}},
 		{Match(regexp.MustCompile(`^[A-Z]+_PERP$`)), []string{"BTCUSDC_PERP"}, []string{"BTC", "BTCUSDC_PERP\n"}},
 		{Positive, []string{"1", "0.001"}, []string{"0", "0.00", "-1"}},
 		{NotNegative, []string{"0", "1"}, []string{"-0.1"}},

@@ -69,8 +69,14 @@ func isReference(s string) bool {
 	return s != "" && len(s) <= maxReference && onlyOf(s, referenceExtra)
 }
 
-// CustomerCode is the shape of customer codes: [A-Za-z0-9._-]{1,32}.
-func CustomerCode(s string) (code, message string) { return Characters(32, "._-")(s) }
+// CustomerCode is the shape of customer codes: [A-Za-z0-9._-]{1,32}, but neither . nor .., which mean another address in
+// a path: most clients and proxies would never send them.
+func CustomerCode(s string) (code, message string) {
+	if s == "." || s == ".." {
+		return InvalidValue, "the value must not be . or .., which no path can hold"
+	}
+	return Characters(32, "._-")(s)
+}
 
 // Positive allows decimals above zero.
 func Positive(s string) (code, message string) {
