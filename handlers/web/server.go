@@ -177,7 +177,7 @@ func (s *server) observe(r *request, next echo.HandlerFunc) {
 func (s *server) log(r *request, level slog.Level, of series, code string, took time.Duration) {
 	attrs := []slog.Attr{
 		slog.String("request_id", r.id), slog.String("method", of.method), slog.String("route", of.route),
-		slog.String("path", r.Request().URL.Path), slog.Int("status", of.status),
+		slog.String("path", loggedPath(r.Request().URL.Path)), slog.Int("status", of.status),
 		slog.Duration("took", took), slog.Int64("bytes", r.Response().Size),
 	}
 	if code != "" {
@@ -187,6 +187,16 @@ func (s *server) log(r *request, level slog.Level, of series, code string, took 
 		attrs = append(attrs, slog.String("user", p.Username), slog.String("broker", p.Broker))
 	}
 	s.options.Logger.LogAttrs(r.Request().Context(), level, "request", attrs...)
+}
+
+// maxLoggedPath bounds what a line of the log repeats of a path: anybody may send one of a megabyte.
+const maxLoggedPath = 1024
+
+func loggedPath(path string) string {
+	if len(path) > maxLoggedPath {
+		return path[:maxLoggedPath] + "…"
+	}
+	return path
 }
 
 func knownMethod(m string) bool {

@@ -256,6 +256,17 @@ func (w waiter) Wait(ctx context.Context, sequence int64) error {
 	return ctx.Err()
 }
 
+func TestLoggedPathIsBounded(t *testing.T) {
+	var logged bytes.Buffer
+	e := serve(t, Options{Logger: slog.New(slog.NewJSONHandler(&logged, nil))}, func(echo.Context) error { return nil })
+	if w := ask(e, "GET", "/v1/"+strings.Repeat("x", 100_000), ""); w.Code != 404 {
+		t.Fatalf("got %d", w.Code)
+	}
+	if n := logged.Len(); n < maxLoggedPath || n > 2*maxLoggedPath {
+		t.Errorf("the log has %d bytes: %.300s", n, logged.String())
+	}
+}
+
 func TestAwait(t *testing.T) {
 	tests := []struct {
 		header string
