@@ -311,6 +311,7 @@ func TestSnapshotBeyondTheLog(t *testing.T) {
 	w := &withheld{venue: v, fake: fake}
 	v.start()
 	v.fund("10000", "ANNA", "BEN")
+	v.must(200, "broker-a", http.MethodGet, bensOrders, nil, "X-Min-Log-Position", v.lastRecord()) // what makes snapshots is at the tip
 	v.stop()
 	v.checkSnapshot()
 	if n := len(v.snapshotFiles()); n == 0 {
