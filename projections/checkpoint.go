@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/column"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -27,7 +27,7 @@ type Checkpoint struct {
 	Journal   string
 	Partition int32
 	Position  journal.Position
-	Time      decide.Time // of the last record applied; zero before genesis
+	Time      scalar.Time // of the last record applied; zero before genesis
 }
 
 // ReadCheckpoint returns the checkpoint of a partition: journal.Before if nothing was applied.

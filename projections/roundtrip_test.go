@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/column"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 )
@@ -17,8 +17,8 @@ import (
 type values struct {
 	decimal, absent fixed.Decimal
 	money           fixed.Money
-	id              decide.ID
-	time            decide.Time
+	id              scalar.ID
+	time            scalar.Time
 	text            string
 }
 
@@ -38,7 +38,7 @@ func TestColumnsRoundTrip(t *testing.T) {
 		rows := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) values {
 			v := values{decimal: decimals.Draw(r, "decimal"), absent: decimals.Draw(r, "absent"),
 				money: fixed.Money(rapid.Int64Range(-1e18+1, 1e18-1).Draw(r, "money")), text: rapid.String().Draw(r, "text"),
-				time: decide.Time(rapid.Int64Range(-30_000_000_000_000_000, 200_000_000_000_000_000).Draw(r, "time"))}
+				time: scalar.Time(rapid.Int64Range(-30_000_000_000_000_000, 200_000_000_000_000_000).Draw(r, "time"))}
 			copy(v.id[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(r, "id"))
 			return v
 		}), 1, 20).Draw(r, "rows")
@@ -49,8 +49,8 @@ func TestColumnsRoundTrip(t *testing.T) {
 			column.Decimal(func(v *values) fixed.Decimal { return v.decimal }),
 			column.NullDecimal(func(v *values) fixed.Decimal { return v.absent }),
 			column.Money(func(v *values) fixed.Money { return v.money }),
-			column.ID(func(v *values) decide.ID { return v.id }),
-			column.Time(func(v *values) decide.Time { return v.time }),
+			column.ID(func(v *values) scalar.ID { return v.id }),
+			column.Time(func(v *values) scalar.Time { return v.time }),
 			column.NullText(func(v *values) string { return v.text }))
 		if _, err := pool.Exec(t.Context(), `WITH emptied AS (DELETE FROM kept)
 			INSERT INTO kept SELECT n, decimal::numeric, absent::numeric, money::numeric, id, time, text
@@ -89,13 +89,13 @@ func TestNothingStopsARunner(t *testing.T) {
 	pool := projectiontest.Database(t)
 	type hostile struct {
 		text   string
-		time   decide.Time
+		time   scalar.Time
 		number int64
 	}
 	rows := []hostile{{"\x00", math.MaxInt64, math.MaxInt64}, {"\xff\xfe", math.MinInt64, math.MinInt64}, {"a\x00\xc3(", -1, 1 << 40}, {"\"{},\\NULL", 1, -1}}
 	var n int
 	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM unnest($1::text[], $2::timestamptz[], $3::integer[]) AS v (a, b, c) WHERE a || b || c IS NOT NULL",
-		column.Args(rows, column.Text(func(h *hostile) string { return h.text }), column.Time(func(h *hostile) decide.Time { return h.time }),
+		column.Args(rows, column.Text(func(h *hostile) string { return h.text }), column.Time(func(h *hostile) scalar.Time { return h.time }),
 			column.Small(func(h *hostile) int64 { return h.number }))...).Scan(&n); err != nil || n != len(rows) {
 		t.Errorf("%d rows, %v", n, err)
 	}

@@ -1,12 +1,12 @@
 package projections
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/column"
 )
 
 // Span is a span of time: From inclusive, To exclusive. The zero Time leaves that end open.
-type Span struct{ From, To decide.Time }
+type Span struct{ From, To scalar.Time }
 
 // first is the sequence of a journal's first record at or after a time, or of its next record if there is none. Times
 // never go back along the sequence and no record is missing, so halving finds it by the records' key: below every low
@@ -22,7 +22,7 @@ const first = `(WITH RECURSIVE half (low, high) AS (
 // In confines rows to the records of the journal within the span. The span of time is turned into one of sequences,
 // which the index of every list is made of.
 func (s Span) In(w *Where, journal string) {
-	bound := func(operator string, t decide.Time) {
+	bound := func(operator string, t scalar.Time) {
 		at := column.Timestamp(t)
 		w.And("sequence "+operator+" "+first, journal, at, at, journal)
 	}

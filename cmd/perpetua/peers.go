@@ -17,6 +17,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -38,11 +39,11 @@ const (
 type peerCommand struct {
 	Sent    time.Time       `json:"sent"`
 	Journal string          `json:"journal"`
-	ID      decide.ID       `json:"id"`
+	ID      scalar.ID       `json:"id"`
 	Type    string          `json:"type"`
 	Actor   decide.Actor    `json:"actor"`
 	Kept    decide.Kept     `json:"kept"`
-	Ask     json.RawMessage `json:"ask"`
+	Payload json.RawMessage `json:"payload"`
 }
 
 // peerAnswer is its outcome.
@@ -54,8 +55,8 @@ type peerAnswer struct {
 	Error    string          `json:"error,omitempty"`
 }
 
-// askOf returns what a command of a type that peers take asks for.
-func askOf(kind string) (any, error) {
+// payloadOf returns what a command of a type that peers take asks for.
+func payloadOf(kind string) (any, error) {
 	switch kind {
 	case identity.CommandAddSigningKey:
 		return new(identity.AddSigningKey), nil
@@ -96,11 +97,11 @@ func (p *peers) Submit(ctx context.Context, name string, c decide.Command) (jour
 	if !errors.As(err, &elsewhere) {
 		return result, err
 	}
-	ask, err := json.Marshal(c.Ask)
+	payload, err := json.Marshal(c.Payload)
 	if err != nil {
 		return journal.Result{}, err
 	}
-	body, err := json.Marshal(peerCommand{time.Now(), name, c.ID, c.Type, c.Actor, c.Kept, ask})
+	body, err := json.Marshal(peerCommand{time.Now(), name, c.ID, c.Type, c.Actor, c.Kept, payload})
 	if err != nil {
 		return journal.Result{}, err
 	}
@@ -157,15 +158,15 @@ func (p *peers) serve(c echo.Context) error {
 	if !proven || json.Unmarshal(body, &command) != nil || time.Since(command.Sent).Abs() > peerOldest {
 		return web.Forbidden("This route is for the nodes of this venue.")
 	}
-	ask, err := askOf(command.Type)
+	payload, err := payloadOf(command.Type)
 	if err == nil {
-		err = json.Unmarshal(command.Ask, ask)
+		err = json.Unmarshal(command.Payload, payload)
 	}
 	if err != nil {
 		return c.JSON(http.StatusOK, peerAnswer{Error: err.Error()})
 	}
 	result, err := p.owners.Submit(c.Request().Context(), command.Journal,
-		decide.Command{ID: command.ID, Type: command.Type, Actor: command.Actor, Kept: command.Kept, Ask: ask})
+		decide.Command{ID: command.ID, Type: command.Type, Actor: command.Actor, Kept: command.Kept, Payload: payload})
 	return c.JSON(http.StatusOK, answerTo(result, err))
 }
 

@@ -111,7 +111,7 @@ func (s *seeder) user(ctx context.Context, u presetUser, fresh bool) error {
 	}
 	if there {
 		return s.send(ctx, "identity", decide.Command{ID: web.NewID(), Type: identity.CommandChangeUser, Actor: seedActor(),
-			Ask: &identity.ChangeUser{Username: u.Username, PasswordHash: hash}})
+			Payload: &identity.ChangeUser{Username: u.Username, PasswordHash: hash}})
 	}
 	return s.once(ctx, false, "identity", identity.CommandRegisterUser, u.Username, &identity.RegisterUser{
 		Username: u.Username, Broker: u.Broker, Scopes: u.Scopes, IsActive: true, IsVerified: true, PasswordHash: hash})
@@ -135,12 +135,12 @@ func (s *seeder) viewIdentity(look func(*identity.State)) {
 }
 
 // once sends a command with a fixed key, unless what it asks for is there. That somebody else was faster is as good.
-func (s *seeder) once(ctx context.Context, there bool, name, kind, key string, ask any) error {
+func (s *seeder) once(ctx context.Context, there bool, name, kind, key string, payload any) error {
 	if there {
 		return nil
 	}
 	print := sha256.Sum256([]byte(kind + " " + key))
-	err := s.send(ctx, name, decide.Command{ID: web.NewID(), Type: kind, Actor: seedActor(), Ask: ask,
+	err := s.send(ctx, name, decide.Command{ID: web.NewID(), Type: kind, Actor: seedActor(), Payload: payload,
 		Kept: decide.Kept{Key: "seed." + key, Fingerprint: hex.EncodeToString(print[:16])}})
 	var refused *journal.RefusedError
 	if errors.As(err, &refused) && refused.Refusal.Kind == decide.Conflict {

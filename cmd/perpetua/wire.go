@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/console"
@@ -116,12 +116,12 @@ type state struct {
 	Status   string            `json:"status"`
 	Journals map[string]string `json:"journals,omitempty"`
 	// LogAway says since when a journal's log can't be read, or not be written by this node, which owns it.
-	LogAway map[string]decide.Time `json:"log_away,omitempty"`
+	LogAway map[string]scalar.Time `json:"log_away,omitempty"`
 }
 
 // logAway returns since when the log of each journal is out of reach, nothing where all are there.
-func (n *node) logAway(now time.Time) map[string]decide.Time {
-	away := make(map[string]decide.Time)
+func (n *node) logAway(now time.Time) map[string]scalar.Time {
+	away := make(map[string]scalar.Time)
 	for _, name := range journalNames() {
 		since, lost := n.client.Contact(name).Lost(now)
 		if n.engine != nil {
@@ -130,7 +130,7 @@ func (n *node) logAway(now time.Time) map[string]decide.Time {
 			}
 		}
 		if lost {
-			away[name] = decide.TimeOf(since)
+			away[name] = scalar.TimeOf(since)
 		}
 	}
 	return away

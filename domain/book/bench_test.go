@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // BenchmarkFlow is the flow of `perpetua bench --only book`: 45 % new, 45 % canceled by code, 10 % that take up to five.
@@ -17,7 +17,7 @@ func BenchmarkFlow(b *testing.B) {
 }
 
 type step struct {
-	code          decide.ID
+	code          scalar.ID
 	price, amount int64
 	kind          uint8
 	side          Side
@@ -26,7 +26,7 @@ type step struct {
 type flow struct {
 	book   Book[struct{}]
 	orders Orders[struct{}]
-	live   []decide.ID
+	live   []scalar.ID
 	random *rand.Rand
 	spread int64
 	steps  []step

@@ -10,7 +10,7 @@
 // book takes is bounded by the most that rested in it, at whatever prices.
 package book
 
-import "github.com/perpetua-exchange/perpetua/domain/decide"
+import "github.com/perpetua-exchange/perpetua/domain/scalar"
 
 // Side is the side of the book that an order rests on.
 type Side uint8
@@ -36,7 +36,7 @@ func (s Side) Better(a, b int64) bool {
 // and Side are set before Add, and while it rests changed only through the book; Code is set by Orders. All that the
 // book itself looks at is in one line of the processor's cache.
 type Order[T any] struct {
-	Code      decide.ID
+	Code      scalar.ID
 	Price     int64
 	Remaining int64
 	prev      **Order[T] // what leads to this order: the link of the one before it, or its level's front

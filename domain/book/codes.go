@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Codes finds numbers by codes, for whoever keeps things with codes by number: hash tables of buckets that fill a line of
@@ -63,7 +63,7 @@ func (p places) others() places { return p & (p - 1) }
 // hash is what a code's place depends on.
 type hash uint64
 
-func hashOf(code *decide.ID) hash { return hash(binary.LittleEndian.Uint64(code[:])) }
+func hashOf(code *scalar.ID) hash { return hash(binary.LittleEndian.Uint64(code[:])) }
 
 func (h hash) tag() uint8 { return max(1, uint8(h>>40)) }
 
@@ -86,7 +86,7 @@ func (t *shard) vacant(h hash) (*bucket, int) {
 }
 
 // grow makes the table twice as large. It asks for the codes of the numbers, since a tag does not say where one belongs.
-func (t *shard) grow(code func(number uint32) decide.ID) {
+func (t *shard) grow(code func(number uint32) scalar.ID) {
 	old := t.buckets
 	t.buckets = make([]bucket, max(1, 2*len(old)))
 	for at := range old {
@@ -105,7 +105,7 @@ func (t *shard) grow(code func(number uint32) decide.ID) {
 func (c *Codes) Len() int { return c.used }
 
 // Find returns the number of a code, or zero. It asks of every number that it may be whether it is.
-func (c *Codes) Find(code decide.ID, is func(number uint32) bool) uint32 {
+func (c *Codes) Find(code scalar.ID, is func(number uint32) bool) uint32 {
 	h := hashOf(&code)
 	t := c.shard(h)
 	at := t.home(h)
@@ -125,7 +125,7 @@ func (c *Codes) Find(code decide.ID, is func(number uint32) bool) uint32 {
 }
 
 // Put adds a code that is not there yet. The codes of the numbers that are there are asked for when a table grows.
-func (c *Codes) Put(code decide.ID, number uint32, codeOf func(number uint32) decide.ID) {
+func (c *Codes) Put(code scalar.ID, number uint32, codeOf func(number uint32) scalar.ID) {
 	h := hashOf(&code)
 	t := c.shard(h)
 	if t.full() {
@@ -142,7 +142,7 @@ func (c *Codes) place(t *shard, b *bucket, i int, h hash, number uint32) {
 }
 
 // Remove takes a code out. It reports whether the code was there with the number.
-func (c *Codes) Remove(code decide.ID, number uint32) bool {
+func (c *Codes) Remove(code scalar.ID, number uint32) bool {
 	h := hashOf(&code)
 	t := c.shard(h)
 	if t.used == 0 || number == 0 {

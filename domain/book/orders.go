@@ -1,6 +1,6 @@
 package book
 
-import "github.com/perpetua-exchange/perpetua/domain/decide"
+import "github.com/perpetua-exchange/perpetua/domain/scalar"
 
 // Orders are the live orders of a venue, found by their codes. It gives orders out and takes them back, so that a venue
 // that has seen its busiest hour allocates nothing for an order any more: orders live in blocks that never move, and
@@ -20,7 +20,7 @@ const orderBlock = 1024
 func (s *Orders[T]) Len() int { return s.codes.Len() }
 
 // Get returns the order with a code, or nil.
-func (s *Orders[T]) Get(code decide.ID) *Order[T] {
+func (s *Orders[T]) Get(code scalar.ID) *Order[T] {
 	h := hashOf(&code)
 	t := s.codes.shard(h)
 	if t.used == 0 {
@@ -38,7 +38,7 @@ func (s *Orders[T]) Get(code decide.ID) *Order[T] {
 }
 
 // search is Get for a code that is not in the first place where it could be.
-func (s *Orders[T]) search(code decide.ID) *Order[T] {
+func (s *Orders[T]) search(code scalar.ID) *Order[T] {
 	if handle := s.codes.Find(code, func(handle uint32) bool { return s.at(handle).Code == code }); handle != 0 {
 		return s.at(handle)
 	}
@@ -46,7 +46,7 @@ func (s *Orders[T]) search(code decide.ID) *Order[T] {
 }
 
 // New returns a new order with a code that no other order has.
-func (s *Orders[T]) New(code decide.ID) *Order[T] {
+func (s *Orders[T]) New(code scalar.ID) *Order[T] {
 	h := hashOf(&code)
 	t := s.codes.shard(h)
 	if t.full() {
@@ -76,7 +76,7 @@ func (s *Orders[T]) New(code decide.ID) *Order[T] {
 }
 
 // crowded finds a place for a new code where there are similar ones or many.
-func (s *Orders[T]) crowded(code decide.ID) (*bucket, int) {
+func (s *Orders[T]) crowded(code scalar.ID) (*bucket, int) {
 	if s.search(code) != nil {
 		panic("book: a second order has the code " + code.String())
 	}
@@ -86,7 +86,7 @@ func (s *Orders[T]) crowded(code decide.ID) (*bucket, int) {
 
 // grow makes a table larger, and tells the orders in it where they are found now.
 func (s *Orders[T]) grow(t *shard) {
-	t.grow(func(handle uint32) decide.ID { return s.at(handle).Code })
+	t.grow(func(handle uint32) scalar.ID { return s.at(handle).Code })
 	for at := range t.buckets {
 		for i, handle := range t.buckets[at].number {
 			if handle != 0 {

@@ -8,11 +8,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // code makes a code whose hash has few values, so that many codes want the same place. Unless they are very few, their
 // tags differ.
-func code(number uint64, hashes uint32) (c decide.ID) {
+func code(number uint64, hashes uint32) (c scalar.ID) {
 	binary.LittleEndian.PutUint32(c[:], uint32(number)%hashes<<1)
 	if hashes > 2 {
 		c[5] = byte(number)
@@ -25,7 +26,7 @@ func code(number uint64, hashes uint32) (c decide.ID) {
 func TestOrdersAgreeWithMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s Orders[payload]
-		want := make(map[decide.ID]*Order[payload])
+		want := make(map[scalar.ID]*Order[payload])
 		hashes := rapid.SampledFrom([]uint32{1, 2, 5, 1 << 30}).Draw(t, "hashes")
 		most := rapid.SampledFrom([]uint64{10, 60, 400}).Draw(t, "most")
 		for id := range rapid.IntRange(1, 400).Draw(t, "operations") {
@@ -73,7 +74,7 @@ func TestOrdersAgreeWithMap(t *testing.T) {
 func TestOrdersKnowTheirPlaces(t *testing.T) {
 	var s Orders[payload]
 	for number := range uint64(20_000) {
-		c := decide.Stamp{Journal: decide.ID{1}, Sequence: int64(number)}.Derive(0)
+		c := decide.Stamp{Journal: scalar.ID{1}, Sequence: int64(number)}.Derive(0)
 		s.New(c)
 	}
 	elsewhere := 0

@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/perpetua-exchange/perpetua/domain/codec"
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // FuzzString holds the writer and the reader of strings against the generic ones. (Whole events are held against them in
@@ -84,9 +84,9 @@ func FuzzNumber(f *testing.F) {
 		check("decimal", d.ReadJSON, func() bool { return d == wantD }, func() error { return wantD.UnmarshalText([]byte(s)) })
 		var m, wantM fixed.Money
 		check("amount of money", m.ReadJSON, func() bool { return m == wantM }, func() error { return wantM.UnmarshalText([]byte(s)) })
-		var at, wantAt decide.Time
+		var at, wantAt scalar.Time
 		check("time", at.ReadJSON, func() bool { return at == wantAt }, func() error { return wantAt.UnmarshalText([]byte(s)) })
-		var id, wantID decide.ID
+		var id, wantID scalar.ID
 		check("id", id.ReadJSON, func() bool { return id == wantID }, func() error { return wantID.UnmarshalText([]byte(s)) })
 	})
 }
@@ -94,9 +94,9 @@ func FuzzNumber(f *testing.F) {
 func TestATimeIsReadOnce(t *testing.T) {
 	const one, two = `"2026-03-31T08:00:00.000001Z"`, `"2026-03-31T08:00:00.000002Z"`
 	nothing := `"` + string(make([]byte, 27)) + `"`
-	var a, b, c decide.Time
+	var a, b, c scalar.Time
 	r := codec.NewReader([]byte(one + one + two + nothing))
-	for _, to := range []*decide.Time{&a, &b, &c} {
+	for _, to := range []*scalar.Time{&a, &b, &c} {
 		to.ReadJSON(&r)
 	}
 	if r.Failed() || a != b || c != a+1 {

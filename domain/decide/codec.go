@@ -1,6 +1,9 @@
 package decide
 
-import "github.com/perpetua-exchange/perpetua/domain/pack"
+import (
+	"github.com/perpetua-exchange/perpetua/domain/pack"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
 
 // Codec writes the states of one journal as bytes and reads them back: what a snapshot is made of. What is read back
 // decides and evolves as the state that was written, and is written as the same bytes again.
@@ -57,7 +60,7 @@ func (m *Memory) Unpack(r *pack.Reader) {
 	var last remembered
 	for range n {
 		k := memoryKey{broker: r.Word(), command: r.Word(), key: r.String()}
-		last = remembered{fingerprint: r.String(), sequence: last.sequence + r.Int(), time: last.time + Time(r.Int())}
+		last = remembered{fingerprint: r.String(), sequence: last.sequence + r.Int(), time: last.time + scalar.Time(r.Int())}
 		m.keys[k] = last
 		m.queue = append(m.queue, expiring{k, last.time})
 	}

@@ -12,6 +12,8 @@ package decide
 import (
 	"crypto/sha256"
 	"encoding/binary"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Actor says on whose behalf a command is given: a user of a broker, possibly confined to one customer account, or
@@ -46,17 +48,17 @@ type Kept struct {
 
 // Command is a request to change something, as the handler made it.
 type Command struct {
-	ID    ID // UUIDv7, made by the handler
+	ID    scalar.ID // UUIDv7, made by the handler
 	Type  string
 	Actor Actor
 	Kept  Kept
-	// Ask holds what is wanted, in a type that the rules of the journal define, one for each command type.
-	Ask any
+	// Payload holds what is wanted, in a type that the rules of the journal define, one for each command type.
+	Payload any
 }
 
 // Recorded is the part of a command that its record holds, and all of it that Evolve may see.
 type Recorded struct {
-	ID    ID
+	ID    scalar.ID
 	Type  string
 	Actor Actor
 	Kept  Kept
@@ -78,20 +80,20 @@ type Event interface {
 
 // Stamp says where in the log a decision stands.
 type Stamp struct {
-	Journal  ID    // the journal's random identity, from its genesis record
-	Sequence int64 // of the record that the decision will become, or that is being folded
-	Time     Time  // of that record; never below the time of the record before
+	Journal  scalar.ID   // the journal's random identity, from its genesis record
+	Sequence int64       // of the record that the decision will become, or that is being folded
+	Time     scalar.Time // of that record; never below the time of the record before
 }
 
 // Derive returns the id that belongs to event number index of the record at s: the first 16 bytes of
 // SHA-256(journal id ‖ sequence as uint64 ‖ index as uint32, big-endian), as a UUID of version 8.
-func (s Stamp) Derive(index int) ID {
+func (s Stamp) Derive(index int) scalar.ID {
 	var b [28]byte
 	copy(b[:16], s.Journal[:])
 	binary.BigEndian.PutUint64(b[16:], uint64(s.Sequence))
 	binary.BigEndian.PutUint32(b[24:], uint32(index))
 	sum := sha256.Sum256(b[:])
-	var id ID
+	var id scalar.ID
 	copy(id[:], sum[:16])
 	id[6] = id[6]&0x0f | 0x80
 	id[8] = id[8]&0x3f | 0x80
@@ -119,7 +121,7 @@ type Decision struct {
 	// Pending says that the command's work goes on in steps and that its answer is the record that finishes it.
 	Pending bool
 	// Finishes is the command, if any, whose Pending answer this decision completes.
-	Finishes ID
+	Finishes scalar.ID
 }
 
 // Urgency says how due work stands against the commands that wait.
@@ -140,9 +142,9 @@ type State interface {
 	// Evolve applies one valid record. The journal's own events (genesis, taken) are passed too.
 	Evolve(at Stamp, c Recorded, o Outcome, events []Event)
 	// Due says whether something on the due list is due at now.
-	Due(now Time) Urgency
+	Due(now scalar.Time) Urgency
 	// NextDue returns the earliest time at which something becomes due, if anything ever does.
-	NextDue() (Time, bool)
+	NextDue() (scalar.Time, bool)
 	// Step decides the next piece of due work. With single set it takes one entry only, because a larger step
 	// did not fit or panicked.
 	Step(at Stamp, single bool) Decision

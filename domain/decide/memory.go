@@ -1,7 +1,9 @@
 package decide
 
+import "github.com/perpetua-exchange/perpetua/domain/scalar"
+
 // Remember is how long the outcome of a command with an Idempotency-Key is kept.
-const Remember = 24 * Hour
+const Remember = 24 * scalar.Hour
 
 // Memory remembers which Idempotency-Keys were used, with what request, and in which record they were decided. It
 // is part of a state and changes only in Evolve.
@@ -16,17 +18,17 @@ type memoryKey struct{ broker, command, key string }
 type remembered struct {
 	fingerprint string
 	sequence    int64
-	time        Time
+	time        scalar.Time
 }
 
 type expiring struct {
 	key  memoryKey
-	time Time
+	time scalar.Time
 }
 
 // Recall looks a command's key up. It returns a Repeated decision if the same request was decided within the last
 // 24 hours, a refusal if the key was used for another request, and ok false if the key is new or there is none.
-func (m *Memory) Recall(now Time, c Command) (d Decision, ok bool, err error) {
+func (m *Memory) Recall(now scalar.Time, c Command) (d Decision, ok bool, err error) {
 	if c.Kept.Key == "" {
 		return Decision{}, false, nil
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // codecVersion is the number of the form that this file writes and reads. It is raised with every change of it, and of
@@ -74,7 +75,7 @@ func (stateCodec) Append(b []byte, state decide.State) []byte {
 func (stateCodec) Read(b []byte) (decide.State, error) {
 	s, r := NewState(), pack.NewReader(b)
 	for range r.Len(3) {
-		k := &Broker{Broker: r.Word(), Name: r.String(), Created: decide.Time(r.Int())}
+		k := &Broker{Broker: r.Word(), Name: r.String(), Created: scalar.Time(r.Int())}
 		s.brokerOrder = append(s.brokerOrder, k.Broker)
 		s.brokers[k.Broker] = k
 	}
@@ -85,7 +86,7 @@ func (stateCodec) Read(b []byte) (decide.State, error) {
 	}
 	for range r.Len(5) {
 		s.keys = append(s.keys, &SigningKey{KID: r.String(), Public: []byte(r.String()), Private: Sealed(r.String()),
-			Created: decide.Time(r.Int()), Retired: decide.Time(r.Int())})
+			Created: scalar.Time(r.Int()), Retired: scalar.Time(r.Int())})
 	}
 	s.memory.Unpack(r)
 	if len(s.brokers) != len(s.brokerOrder) || len(s.users) != len(s.userOrder) {
@@ -110,6 +111,6 @@ func readUser(r *pack.Reader) *User {
 	if r.Bool() {
 		u.RateLimit = &RateLimit{PerSecond: r.Int(), Burst: r.Int()}
 	}
-	u.PasswordHash, u.Created, u.Updated = Sealed(r.String()), decide.Time(r.Int()), decide.Time(r.Int())
+	u.PasswordHash, u.Created, u.Updated = Sealed(r.String()), scalar.Time(r.Int()), scalar.Time(r.Int())
 	return u
 }

@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/pack/packtest"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // reread saves a state and reads it back.
@@ -36,11 +36,11 @@ func TestSavedStatesGoOn(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(r, "save") == 0 {
 				twin.state = reread(r, l.state)
 			}
-			l.now += decide.Time(rapid.Int64Range(0, int64(10*decide.Hour)).Draw(r, "passes"))
+			l.now += scalar.Time(rapid.Int64Range(0, int64(10*scalar.Hour)).Draw(r, "passes"))
 			twin.now = l.now
 			key := rapid.SampledFrom([]string{"", "x", "y"}).Draw(r, "key")
-			kind, ask := randomAsk(r, names.Draw(r, "user"), codes.Draw(r, "broker"), kids.Draw(r, "kid"))
-			if a, b := l.do(system, kind, key, ask), twin.do(system, kind, key, ask); a != b {
+			kind, payload := randomPayload(r, names.Draw(r, "user"), codes.Draw(r, "broker"), kids.Draw(r, "kid"))
+			if a, b := l.do(system, kind, key, payload), twin.do(system, kind, key, payload); a != b {
 				r.Fatalf("%s: %s, and by the state that was saved %s", kind, a, b)
 			}
 			if !reflect.DeepEqual(l.records, twin.records) {
@@ -53,7 +53,7 @@ func TestSavedStatesGoOn(t *testing.T) {
 	})
 }
 
-func randomAsk(r *rapid.T, name, code, kid string) (kind string, ask any) {
+func randomPayload(r *rapid.T, name, code, kid string) (kind string, payload any) {
 	switch rapid.IntRange(0, 4).Draw(r, "command") {
 	case 0:
 		return identity.CommandRegisterBroker, &identity.RegisterBroker{Broker: code, Name: "n"}
@@ -77,7 +77,7 @@ func golden(t testing.TB) *identity.State {
 	l := seeded(t)
 	u := user("limited", "alpha", identity.ScopeRead)
 	u.RateLimit, u.CustomerCode = &identity.RateLimit{PerSecond: 5, Burst: 10}, "c1"
-	l.now += decide.Hour
+	l.now += scalar.Hour
 	no := false
 	l.do(operator, identity.CommandRegisterUser, "a", u)
 	l.do(operator, identity.CommandChangeUser, "b", &identity.ChangeUser{Username: "limited", IsActive: &no})

@@ -35,17 +35,17 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 }
 
 func (s *State) decide(at decide.Stamp, c decide.Command) (decide.Event, error) {
-	switch ask := c.Ask.(type) {
+	switch payload := c.Payload.(type) {
 	case *RegisterBroker:
-		return s.registerBroker(at, ask)
+		return s.registerBroker(at, payload)
 	case *RegisterUser:
-		return s.registerUser(at, ask)
+		return s.registerUser(at, payload)
 	case *ChangeUser:
-		return s.changeUser(at, ask)
+		return s.changeUser(at, payload)
 	case *AddSigningKey:
-		return s.addSigningKey(at, ask)
+		return s.addSigningKey(at, payload)
 	case *RetireSigningKey:
-		return s.retireSigningKey(at, ask)
+		return s.retireSigningKey(at, payload)
 	}
 	return nil, decide.Refuse(decide.Invalid, "UNKNOWN_COMMAND", "the identity journal knows no command "+c.Type)
 }
@@ -59,23 +59,23 @@ func (s *State) mayChange(a decide.Actor) bool {
 	return ok && u.IsActive && u.Broker == a.Broker && u.Has(ScopeOperator)
 }
 
-func (s *State) registerBroker(at decide.Stamp, ask *RegisterBroker) (decide.Event, error) {
-	if !isCode(ask.Broker, maxCode, "._-") {
+func (s *State) registerBroker(at decide.Stamp, payload *RegisterBroker) (decide.Event, error) {
+	if !isCode(payload.Broker, maxCode, "._-") {
 		return nil, invalid("broker", "the broker's code must be 1 to 32 characters out of letters, digits and ._-")
 	}
-	if !isText(ask.Name, maxName) {
+	if !isText(payload.Name, maxName) {
 		return nil, invalid("name", "the name must be 1 to 64 characters without control characters")
 	}
-	if _, taken := s.brokers[ask.Broker]; taken {
+	if _, taken := s.brokers[payload.Broker]; taken {
 		return nil, &decide.Refusal{Kind: decide.Conflict, Code: "BROKER_TAKEN", Field: "broker", Message: "the broker exists already"}
 	}
-	return &BrokerRegistered{Broker{Broker: ask.Broker, Name: ask.Name, Created: at.Time}}, nil
+	return &BrokerRegistered{Broker{Broker: payload.Broker, Name: payload.Name, Created: at.Time}}, nil
 }
 
-func (s *State) registerUser(at decide.Stamp, ask *RegisterUser) (decide.Event, error) {
-	u := User{Username: ask.Username, Broker: ask.Broker, CustomerCode: ask.CustomerCode, Scopes: slices.Clone(ask.Scopes),
-		IsActive: ask.IsActive, IsVerified: ask.IsVerified, RateLimit: cloneLimit(ask.RateLimit),
-		PasswordHash: slices.Clone(ask.PasswordHash), Created: at.Time, Updated: at.Time}
+func (s *State) registerUser(at decide.Stamp, payload *RegisterUser) (decide.Event, error) {
+	u := User{Username: payload.Username, Broker: payload.Broker, CustomerCode: payload.CustomerCode, Scopes: slices.Clone(payload.Scopes),
+		IsActive: payload.IsActive, IsVerified: payload.IsVerified, RateLimit: cloneLimit(payload.RateLimit),
+		PasswordHash: slices.Clone(payload.PasswordHash), Created: at.Time, Updated: at.Time}
 	if err := check(&u); err != nil {
 		return nil, err
 	}
@@ -88,32 +88,32 @@ func (s *State) registerUser(at decide.Stamp, ask *RegisterUser) (decide.Event, 
 	return &UserRegistered{u}, nil
 }
 
-func (s *State) changeUser(at decide.Stamp, ask *ChangeUser) (decide.Event, error) {
-	old, known := s.users[ask.Username]
+func (s *State) changeUser(at decide.Stamp, payload *ChangeUser) (decide.Event, error) {
+	old, known := s.users[payload.Username]
 	if !known {
 		return nil, decide.Refuse(decide.NotFound, "USER_NOT_FOUND", "there is no such user")
 	}
 	u := *old
 	u.Updated = at.Time
-	if ask.CustomerCode != nil {
-		u.CustomerCode = *ask.CustomerCode
+	if payload.CustomerCode != nil {
+		u.CustomerCode = *payload.CustomerCode
 	}
-	if ask.Scopes != nil {
-		u.Scopes = slices.Clone(ask.Scopes)
+	if payload.Scopes != nil {
+		u.Scopes = slices.Clone(payload.Scopes)
 	}
-	if ask.IsActive != nil {
-		u.IsActive = *ask.IsActive
+	if payload.IsActive != nil {
+		u.IsActive = *payload.IsActive
 	}
-	if ask.IsVerified != nil {
-		u.IsVerified = *ask.IsVerified
+	if payload.IsVerified != nil {
+		u.IsVerified = *payload.IsVerified
 	}
-	if ask.RateLimit != nil {
-		u.RateLimit = cloneLimit(ask.RateLimit)
-	} else if ask.ClearRateLimit {
+	if payload.RateLimit != nil {
+		u.RateLimit = cloneLimit(payload.RateLimit)
+	} else if payload.ClearRateLimit {
 		u.RateLimit = nil
 	}
-	if ask.PasswordHash != nil {
-		u.PasswordHash = slices.Clone(ask.PasswordHash)
+	if payload.PasswordHash != nil {
+		u.PasswordHash = slices.Clone(payload.PasswordHash)
 	}
 	if err := check(&u); err != nil {
 		return nil, err
@@ -148,24 +148,24 @@ func check(u *User) error {
 	return nil
 }
 
-func (s *State) addSigningKey(at decide.Stamp, ask *AddSigningKey) (decide.Event, error) {
+func (s *State) addSigningKey(at decide.Stamp, payload *AddSigningKey) (decide.Event, error) {
 	switch {
-	case !isCode(ask.KID, maxUsername, "._-"):
+	case !isCode(payload.KID, maxUsername, "._-"):
 		return nil, invalid("kid", "the key id must be 1 to 64 characters out of letters, digits and ._-")
-	case len(ask.Public) != ed25519.PublicKeySize:
+	case len(payload.Public) != ed25519.PublicKeySize:
 		return nil, invalid("public", "the public key must have 32 bytes")
-	case len(ask.Private) == 0 || len(ask.Private) > maxSealed:
+	case len(payload.Private) == 0 || len(payload.Private) > maxSealed:
 		return nil, invalid("private", "the sealed private key is missing or too long")
 	}
-	if _, known := s.Key(ask.KID); known {
+	if _, known := s.Key(payload.KID); known {
 		return nil, decide.Refuse(decide.Conflict, "SIGNING_KEY_TAKEN", "there is a signing key with this id")
 	}
-	return &SigningKeyAdded{SigningKey{KID: ask.KID, Public: slices.Clone(ask.Public), Private: slices.Clone(ask.Private),
+	return &SigningKeyAdded{SigningKey{KID: payload.KID, Public: slices.Clone(payload.Public), Private: slices.Clone(payload.Private),
 		Created: at.Time}}, nil
 }
 
-func (s *State) retireSigningKey(at decide.Stamp, ask *RetireSigningKey) (decide.Event, error) {
-	k, known := s.Key(ask.KID)
+func (s *State) retireSigningKey(at decide.Stamp, payload *RetireSigningKey) (decide.Event, error) {
+	k, known := s.Key(payload.KID)
 	switch {
 	case !known:
 		return nil, decide.Refuse(decide.NotFound, "SIGNING_KEY_NOT_FOUND", "there is no such signing key")
@@ -174,7 +174,7 @@ func (s *State) retireSigningKey(at decide.Stamp, ask *RetireSigningKey) (decide
 	case len(s.Keys()) == 1:
 		return nil, decide.Refuse(decide.Conflict, "LAST_SIGNING_KEY", "the only signing key cannot be retired: add another one first")
 	}
-	return &SigningKeyRetired{KID: ask.KID, Retired: at.Time}, nil
+	return &SigningKeyRetired{KID: payload.KID, Retired: at.Time}, nil
 }
 
 func invalid(field, message string) error {

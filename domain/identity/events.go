@@ -1,6 +1,6 @@
 package identity
 
-import "github.com/perpetua-exchange/perpetua/domain/decide"
+import "github.com/perpetua-exchange/perpetua/domain/scalar"
 
 // The event types.
 const (
@@ -50,7 +50,7 @@ func (*SigningKeyAdded) EventVersion() int { return 1 }
 // SigningKeyRetired says that tokens signed with the key are refused from now on.
 type SigningKeyRetired struct {
 	KID     string      `json:"kid"`
-	Retired decide.Time `json:"retired"`
+	Retired scalar.Time `json:"retired"`
 }
 
 // EventType returns signing_key.retired.

@@ -12,9 +12,10 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-const start = decide.Time(1_700_000_000_000_000)
+const start = scalar.Time(1_700_000_000_000_000)
 
 var (
 	system   = decide.Actor{System: "bootstrap"}
@@ -26,7 +27,7 @@ var (
 type log struct {
 	t       testing.TB
 	state   *identity.State
-	now     decide.Time
+	now     scalar.Time
 	records []record
 }
 
@@ -46,11 +47,11 @@ type encoded struct {
 func newLog(t testing.TB) *log { return &log{t: t, state: identity.NewState(), now: start} }
 
 // do decides a command and folds its record. It returns the refusal's code, or "repeat N", or the event's type.
-func (l *log) do(actor decide.Actor, kind, key string, ask any) string {
+func (l *log) do(actor decide.Actor, kind, key string, payload any) string {
 	l.t.Helper()
 	at := decide.Stamp{Sequence: int64(len(l.records)) + 1, Time: l.now}
-	fingerprint, _ := json.Marshal(ask, json.Deterministic(true))
-	c := decide.Command{Type: kind, Actor: actor, Ask: ask, Kept: decide.Kept{Key: key}}
+	fingerprint, _ := json.Marshal(payload, json.Deterministic(true))
+	c := decide.Command{Type: kind, Actor: actor, Payload: payload, Kept: decide.Kept{Key: key}}
 	if key != "" {
 		c.Kept.Fingerprint = fmt.Sprintf("%x", fingerprint)
 	}
@@ -135,11 +136,11 @@ func TestDecide(t *testing.T) {
 	}
 	no, empty := false, ""
 	tests := []struct {
-		name  string
-		actor decide.Actor
-		kind  string
-		ask   any
-		want  string
+		name    string
+		actor   decide.Actor
+		kind    string
+		payload any
+		want    string
 	}{
 		{"a broker", operator, identity.CommandRegisterBroker, &identity.RegisterBroker{Broker: "beta", Name: "Beta"}, "broker.registered"},
 		{"a broker twice", operator, identity.CommandRegisterBroker, &identity.RegisterBroker{Broker: "alpha", Name: "Alpha"}, "BROKER_TAKEN"},
@@ -177,7 +178,7 @@ func TestDecide(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			l := seeded(t)
-			if got := l.do(test.actor, test.kind, "", test.ask); got != test.want {
+			if got := l.do(test.actor, test.kind, "", test.payload); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -196,7 +197,7 @@ func TestDeactivatedOperatorChangesNothing(t *testing.T) {
 func TestChangeKeepsTheRest(t *testing.T) {
 	l := seeded(t)
 	before, _ := l.state.User("broker-a")
-	l.now += decide.Hour
+	l.now += scalar.Hour
 	no := false
 	l.do(operator, identity.CommandChangeUser, "", &identity.ChangeUser{Username: "broker-a", IsVerified: &no})
 	after, _ := l.state.User("broker-a")
@@ -212,9 +213,9 @@ func TestChangeKeepsTheRest(t *testing.T) {
 
 func TestIdempotencyKey(t *testing.T) {
 	l := seeded(t)
-	ask := &identity.RegisterBroker{Broker: "beta", Name: "Beta"}
+	payload := &identity.RegisterBroker{Broker: "beta", Name: "Beta"}
 	for _, want := range []string{"broker.registered", "repeat 6"} {
-		if got := l.do(operator, identity.CommandRegisterBroker, "k", ask); got != want {
+		if got := l.do(operator, identity.CommandRegisterBroker, "k", payload); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -241,7 +242,7 @@ func TestKeyRotation(t *testing.T) {
 		t.Error("an empty state has a signing key")
 	}
 	signs("k1")
-	l.now += decide.Minute
+	l.now += scalar.Minute
 	l.do(operator, identity.CommandAddSigningKey, "", key("k2"))
 	signs("k1")
 	l.now += identity.Settling
@@ -269,7 +270,7 @@ func TestReplay(t *testing.T) {
 		codes := rapid.SampledFrom([]string{"venue", "alpha", "b1", "b2"})
 		kids := rapid.SampledFrom([]string{"k1", "k2", "k3"})
 		for range rapid.IntRange(1, 40).Draw(r, "commands") {
-			l.now += decide.Time(rapid.Int64Range(0, int64(10*decide.Hour)).Draw(r, "passes"))
+			l.now += scalar.Time(rapid.Int64Range(0, int64(10*scalar.Hour)).Draw(r, "passes"))
 			k := rapid.SampledFrom([]string{"", "x", "y"}).Draw(r, "key")
 			switch rapid.IntRange(0, 4).Draw(r, "command") {
 			case 0:

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // RecordLimit is the greatest size of a record's value in bytes.
@@ -87,10 +88,10 @@ func (s *State) setKey(k *SigningKey) {
 }
 
 // Due says that nothing is ever due in this journal.
-func (s *State) Due(decide.Time) decide.Urgency { return decide.Nothing }
+func (s *State) Due(scalar.Time) decide.Urgency { return decide.Nothing }
 
 // NextDue says the same.
-func (s *State) NextDue() (decide.Time, bool) { return 0, false }
+func (s *State) NextDue() (scalar.Time, bool) { return 0, false }
 
 // Step is never asked for, since nothing is due.
 func (s *State) Step(decide.Stamp, bool) decide.Decision { return decide.Decision{} }
@@ -151,10 +152,10 @@ func (s *State) Keys() []*SigningKey {
 
 // Settling is how long a new key is only published before it signs, so that a node whose fold is a little behind, or
 // a client with an older key set, knows it when it meets its first token.
-const Settling = 5 * decide.Second
+const Settling = 5 * scalar.Second
 
 // SigningKey returns the key to sign with: the newest that has settled, else, where none has, the oldest.
-func (s *State) SigningKey(now decide.Time) (*SigningKey, bool) {
+func (s *State) SigningKey(now scalar.Time) (*SigningKey, bool) {
 	keys := s.Keys()
 	for _, k := range slices.Backward(keys) {
 		if now-k.Created >= Settling {

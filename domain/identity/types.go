@@ -3,7 +3,7 @@ package identity
 import (
 	"slices"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // The scopes that a user's tokens may carry.
@@ -27,7 +27,7 @@ type Sealed []byte
 type Broker struct {
 	Broker  string      `json:"broker"`
 	Name    string      `json:"name"`
-	Created decide.Time `json:"created"`
+	Created scalar.Time `json:"created"`
 }
 
 // User is somebody who can log in.
@@ -42,8 +42,8 @@ type User struct {
 	RateLimit    *RateLimit `json:"rate_limit,omitempty"`
 	// PasswordHash is an argon2id hash in PHC form, sealed with the username as owner.
 	PasswordHash Sealed      `json:"password_hash"`
-	Created      decide.Time `json:"created"`
-	Updated      decide.Time `json:"updated"`
+	Created      scalar.Time `json:"created"`
+	Updated      scalar.Time `json:"updated"`
 }
 
 func (u *User) clone() *User {
@@ -73,8 +73,8 @@ type SigningKey struct {
 	KID     string      `json:"kid"` // its RFC 7638 thumbprint
 	Public  []byte      `json:"public"`
 	Private Sealed      `json:"private"` // the 32-byte seed, sealed with the kid as owner
-	Created decide.Time `json:"created"`
-	Retired decide.Time `json:"retired,omitzero"`
+	Created scalar.Time `json:"created"`
+	Retired scalar.Time `json:"retired,omitzero"`
 }
 
 func (k *SigningKey) clone() *SigningKey {

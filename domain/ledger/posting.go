@@ -7,8 +7,8 @@
 package ledger
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // USDC is the settlement currency, and the only one that accounts are kept in.
@@ -64,7 +64,7 @@ const (
 type Posting struct {
 	// Code is the transaction's code, on postings of customers only. With Type and CustomerCode it is the key of a
 	// transactions row: a trade's row, its fee row and the trade share the code.
-	Code decide.ID `json:"code,omitzero"`
+	Code scalar.ID `json:"code,omitzero"`
 	// Account is the venue's account, or "" on a posting of a customer.
 	Account Account `json:"account,omitzero"`
 	// CustomerCode is the customer, or "" on a posting of the venue.
@@ -75,7 +75,7 @@ type Posting struct {
 	// Balance is the account's balance after the posting.
 	Balance   fixed.Money `json:"balance"`
 	Symbol    string      `json:"symbol,omitzero"`
-	OrderCode decide.ID   `json:"order_code,omitzero"`
+	OrderCode scalar.ID   `json:"order_code,omitzero"`
 }
 
 // Posted is implemented by every event that moves money.
@@ -87,7 +87,7 @@ type Posted interface {
 // Transaction is a deposit or withdrawal in its full state. (The other rows of a customer's transactions are postings,
 // which are completed from the start.)
 type Transaction struct {
-	Code         decide.ID `json:"code"`
+	Code         scalar.ID `json:"code"`
 	CustomerCode string    `json:"customer_code"`
 	Broker       string    `json:"broker"`
 	Type         Type      `json:"type"`
@@ -100,6 +100,6 @@ type Transaction struct {
 	Balance fixed.Money `json:"balance"`
 	// ReferenceID is the name given by whoever asked, or the code.
 	ReferenceID string      `json:"reference_id"`
-	Created     decide.Time `json:"created"`
-	Updated     decide.Time `json:"updated"`
+	Created     scalar.Time `json:"created"`
+	Updated     scalar.Time `json:"updated"`
 }

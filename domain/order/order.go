@@ -6,14 +6,14 @@
 package order
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Order is the full state of an order. Its JSON form is what the journal holds: nullable fields that are absent are
 // left out there; the interfaces show them as null.
 type Order struct {
-	Code         decide.ID `json:"code"`
+	Code         scalar.ID `json:"code"`
 	CustomerCode string    `json:"customer_code"`
 	// Broker is the tenant that the customer belongs to. The interfaces do not show it.
 	Broker string `json:"broker"`
@@ -36,14 +36,14 @@ type Order struct {
 	// AverageFillPrice is rounded half to even at 8 decimals and trimmed to no less than tick precision.
 	AverageFillPrice fixed.Decimal `json:"average_fill_price,omitzero"`
 	TimeInForce      TimeInForce   `json:"time_in_force"`
-	ExpireTime       decide.Time   `json:"expire_time,omitzero"`
+	ExpireTime       scalar.Time   `json:"expire_time,omitzero"`
 	PostOnly         bool          `json:"post_only"`
 	ReduceOnly       bool          `json:"reduce_only"`
 	// ReferenceID is the client's own name for the order, or the order's code.
 	ReferenceID string      `json:"reference_id"`
 	Reason      Reason      `json:"reason,omitzero"`
-	Created     decide.Time `json:"created"`
-	Updated     decide.Time `json:"updated"`
+	Created     scalar.Time `json:"created"`
+	Updated     scalar.Time `json:"updated"`
 }
 
 // Named reports whether the client gave the order a name of its own.

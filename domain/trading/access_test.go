@@ -12,8 +12,8 @@ import (
 // broker: neither while the order is live nor when it is final.
 func TestOrdersOfOthers(t *testing.T) {
 	d := newDesk(t)
-	d.must(decide.Command{Type: CommandListInstrument, Ask: &ListInstrument{Instrument: btc()}})
-	d.must(decide.Command{Type: CommandSetIndexPrice, Ask: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: number("65000")}})
+	d.must(decide.Command{Type: CommandListInstrument, Payload: &ListInstrument{Instrument: btc()}})
+	d.must(decide.Command{Type: CommandSetIndexPrice, Payload: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: number("65000")}})
 	d.customer("alice", "alpha")
 	d.customer("bob", "alpha")
 	placed := d.place("alpha", limitOrder("alice", order.Buy, 640_000, 1))
@@ -21,10 +21,10 @@ func TestOrdersOfOthers(t *testing.T) {
 	amount := number("0.002")
 	refused := func(want string, customer string, actor decide.Actor) {
 		t.Helper()
-		for _, ask := range []any{&CancelOrder{CustomerCode: customer, OrderCode: code}, &AmendOrder{CustomerCode: customer, OrderCode: code, Amount: &amount}} {
-			_, err := d.do(decide.Command{Actor: actor, Ask: ask})
+		for _, payload := range []any{&CancelOrder{CustomerCode: customer, OrderCode: code}, &AmendOrder{CustomerCode: customer, OrderCode: code, Amount: &amount}} {
+			_, err := d.do(decide.Command{Actor: actor, Payload: payload})
 			if refusal := new(decide.Refusal); !errors.As(err, &refusal) || refusal.Code != want {
-				t.Errorf("%T for %s: %v, want %s", ask, customer, err, want)
+				t.Errorf("%T for %s: %v, want %s", payload, customer, err, want)
 			}
 		}
 	}
@@ -37,7 +37,7 @@ func TestOrdersOfOthers(t *testing.T) {
 		refused("UNKNOWN_CUSTOMER", "alice", decide.Actor{})
 	}
 	others()
-	d.must(decide.Command{Actor: trader("alpha"), Ask: &CancelOrder{CustomerCode: "alice", OrderCode: code}})
+	d.must(decide.Command{Actor: trader("alpha"), Payload: &CancelOrder{CustomerCode: "alice", OrderCode: code}})
 	others()
 	refused("ORDER_NOT_LIVE", "alice", trader("alpha"))
 }
@@ -45,10 +45,10 @@ func TestOrdersOfOthers(t *testing.T) {
 // TestTheSystemActsForAll checks that what the system asks for is about any broker's customer.
 func TestTheSystemActsForAll(t *testing.T) {
 	d := newDesk(t)
-	d.must(decide.Command{Type: CommandListInstrument, Ask: &ListInstrument{Instrument: btc()}})
-	d.must(decide.Command{Type: CommandSetIndexPrice, Ask: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: number("65000")}})
+	d.must(decide.Command{Type: CommandListInstrument, Payload: &ListInstrument{Instrument: btc()}})
+	d.must(decide.Command{Type: CommandSetIndexPrice, Payload: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: number("65000")}})
 	d.customer("alice", "alpha")
-	placed := d.must(decide.Command{Actor: decide.Actor{System: "demo"}, Ask: limitOrder("alice", order.Buy, 640_000, 1)})
+	placed := d.must(decide.Command{Actor: decide.Actor{System: "demo"}, Payload: limitOrder("alice", order.Buy, 640_000, 1)})
 	if o := placed.Events[0].(OrderEvent).After(); o.Status != order.Open || o.Broker != "alpha" {
 		t.Errorf("%+v", o)
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 // registerCustomer decides a new customer account.
-func (s *State) registerCustomer(at decide.Stamp, c decide.Command, ask *RegisterCustomer) (decide.Decision, error) {
+func (s *State) registerCustomer(at decide.Stamp, c decide.Command, payload *RegisterCustomer) (decide.Decision, error) {
 	var f faults
-	code, broker := ask.CustomerCode, ask.Broker
+	code, broker := payload.CustomerCode, payload.Broker
 	if code == "" {
 		id := at.Derive(0)
 		code = "C" + hex.EncodeToString(id[:6])
@@ -28,7 +28,7 @@ func (s *State) registerCustomer(at decide.Stamp, c decide.Command, ask *Registe
 	if !validCode(broker) {
 		f.add("broker", "INVALID_BROKER", "broker must be 1 to 32 of A-Z a-z 0-9 . _ -")
 	}
-	if !validName(ask.Name) {
+	if !validName(payload.Name) {
 		f.add("name", "INVALID_NAME", "name must be at most 64 characters without control characters")
 	}
 	if err := f.first(); err != nil {
@@ -37,7 +37,7 @@ func (s *State) registerCustomer(at decide.Stamp, c decide.Command, ask *Registe
 	if s.accounts[code] != nil {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "CUSTOMER_CODE_TAKEN", Field: "customer_code", Message: "the customer_code is taken"}
 	}
-	return accepted(&CustomerRegistered{CustomerCode: code, Broker: broker, Name: ask.Name, Created: at.Time})
+	return accepted(&CustomerRegistered{CustomerCode: code, Broker: broker, Name: payload.Name, Created: at.Time})
 }
 
 func validName(s string) bool {
@@ -45,8 +45,8 @@ func validName(s string) bool {
 }
 
 // listInstrument decides that an instrument is traded from now on.
-func (s *State) listInstrument(ask *ListInstrument) (decide.Decision, error) {
-	i := ask.Instrument.Normal()
+func (s *State) listInstrument(payload *ListInstrument) (decide.Decision, error) {
+	i := payload.Instrument.Normal()
 	if err := instrumentFaults(&i).first(); err != nil {
 		return decide.Decision{}, err
 	}
@@ -74,12 +74,12 @@ func instrumentFaults(i *market.Instrument) faults {
 }
 
 // changeInstrument decides new parameters.
-func (s *State) changeInstrument(ask *ChangeInstrument) (decide.Decision, error) {
-	i, err := s.instrumentToChange(ask.Symbol)
+func (s *State) changeInstrument(payload *ChangeInstrument) (decide.Decision, error) {
+	i, err := s.instrumentToChange(payload.Symbol)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	after := ask.applyTo(i.contract.Instrument)
+	after := payload.applyTo(i.contract.Instrument)
 	if err := instrumentFaults(&after).first(); err != nil {
 		return decide.Decision{}, err
 	}
@@ -87,29 +87,29 @@ func (s *State) changeInstrument(ask *ChangeInstrument) (decide.Decision, error)
 }
 
 // applyTo returns the instrument with what is asked for.
-func (ask *ChangeInstrument) applyTo(i market.Instrument) market.Instrument {
-	set(&i.Status, ask.Status)
-	set(&i.MinAmount, ask.MinAmount)
-	set(&i.MaxAmount, ask.MaxAmount)
-	set(&i.InitMarginReq, ask.InitMarginReq)
-	set(&i.MaintMarginReq, ask.MaintMarginReq)
-	set(&i.MaxLeverage, ask.MaxLeverage)
-	set(&i.FundingIntervalSeconds, ask.FundingIntervalSeconds)
-	set(&i.PriceBand, ask.PriceBand)
-	set(&i.LimitBand, ask.LimitBand)
-	set(&i.MakerFee, ask.MakerFee)
-	set(&i.TakerFee, ask.TakerFee)
-	set(&i.IndexStaleSeconds, ask.IndexStaleSeconds)
+func (payload *ChangeInstrument) applyTo(i market.Instrument) market.Instrument {
+	set(&i.Status, payload.Status)
+	set(&i.MinAmount, payload.MinAmount)
+	set(&i.MaxAmount, payload.MaxAmount)
+	set(&i.InitMarginReq, payload.InitMarginReq)
+	set(&i.MaintMarginReq, payload.MaintMarginReq)
+	set(&i.MaxLeverage, payload.MaxLeverage)
+	set(&i.FundingIntervalSeconds, payload.FundingIntervalSeconds)
+	set(&i.PriceBand, payload.PriceBand)
+	set(&i.LimitBand, payload.LimitBand)
+	set(&i.MakerFee, payload.MakerFee)
+	set(&i.TakerFee, payload.TakerFee)
+	set(&i.IndexStaleSeconds, payload.IndexStaleSeconds)
 	switch {
-	case len(ask.Tiers) > 0:
-		i.Tiers = ask.Tiers
-		if ask.InitMarginReq == nil {
-			i.InitMarginReq = ask.Tiers[0].InitMarginReq
+	case len(payload.Tiers) > 0:
+		i.Tiers = payload.Tiers
+		if payload.InitMarginReq == nil {
+			i.InitMarginReq = payload.Tiers[0].InitMarginReq
 		}
-		if ask.MaintMarginReq == nil {
-			i.MaintMarginReq = ask.Tiers[0].MaintMarginReq
+		if payload.MaintMarginReq == nil {
+			i.MaintMarginReq = payload.Tiers[0].MaintMarginReq
 		}
-	case ask.InitMarginReq != nil || ask.MaintMarginReq != nil:
+	case payload.InitMarginReq != nil || payload.MaintMarginReq != nil:
 		i.Tiers = nil
 	}
 	return i.Normal()
@@ -122,14 +122,14 @@ func set[T any](field, value *T) {
 }
 
 // setIndexPrice decides an index price and the mark price that follows from it.
-func (s *State) setIndexPrice(at decide.Stamp, ask *SetIndexPrice) (decide.Decision, error) {
-	i, err := s.instrumentToChange(ask.Symbol)
+func (s *State) setIndexPrice(at decide.Stamp, payload *SetIndexPrice) (decide.Decision, error) {
+	i, err := s.instrumentToChange(payload.Symbol)
 	if err != nil {
 		return decide.Decision{}, err
 	}
 	c := i.contract
-	marks, ok := c.Marks(ask.Price)
-	if !ok || ask.Price.Cmp(fixed.Decimal{Coef: maxPrice}) >= 0 {
+	marks, ok := c.Marks(payload.Price)
+	if !ok || payload.Price.Cmp(fixed.Decimal{Coef: maxPrice}) >= 0 {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_PRICE", Field: "price",
 			Message: "price must be positive, below 10000000000 and not finer than a ten-thousandth of a tick"}
 	}
@@ -142,55 +142,55 @@ func (s *State) setIndexPrice(at decide.Stamp, ask *SetIndexPrice) (decide.Decis
 }
 
 // setFeeProfile decides a customer's fees on an instrument.
-func (s *State) setFeeProfile(c decide.Command, ask *SetFeeProfile) (decide.Decision, error) {
-	a, err := s.customerOf(c.Actor, ask.CustomerCode)
-	if ask.Operator {
-		a, err = s.anyCustomer(ask.CustomerCode)
+func (s *State) setFeeProfile(c decide.Command, payload *SetFeeProfile) (decide.Decision, error) {
+	a, err := s.customerOf(c.Actor, payload.CustomerCode)
+	if payload.Operator {
+		a, err = s.anyCustomer(payload.CustomerCode)
 	}
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	i := s.instruments[ask.Symbol]
+	i := s.instruments[payload.Symbol]
 	if i == nil || i.contract.Status == market.Withdrawn {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.NotFound, Code: "UNKNOWN_SYMBOL", Field: "symbol", Message: "there is no such instrument"}
 	}
 	var f faults
-	if !market.FeeInRange(ask.MakerFee, ask.Operator) {
+	if !market.FeeInRange(payload.MakerFee, payload.Operator) {
 		f.add("maker_fee", "INVALID_FEE", "maker_fee must be from 0 to 100 basis points with at most 4 decimals; rebates are the operator's to give")
 	}
-	if !market.FeeInRange(ask.TakerFee, false) {
+	if !market.FeeInRange(payload.TakerFee, false) {
 		f.add("taker_fee", "INVALID_FEE", "taker_fee must be from 0 to 100 basis points with at most 4 decimals")
 	}
 	if err := f.first(); err != nil {
 		return decide.Decision{}, err
 	}
-	return accepted(&FeeProfileSet{CustomerCode: a.code, Broker: a.broker, Symbol: ask.Symbol, MakerFee: ask.MakerFee.Trim(), TakerFee: ask.TakerFee.Trim()})
+	return accepted(&FeeProfileSet{CustomerCode: a.code, Broker: a.broker, Symbol: payload.Symbol, MakerFee: payload.MakerFee.Trim(), TakerFee: payload.TakerFee.Trim()})
 }
 
 // maxDefaultLeverage is the highest leverage that an account's default margins may stand for.
 const maxDefaultLeverage = 100
 
 // setMarginProfile decides an account's default margins.
-func (s *State) setMarginProfile(ask *SetMarginProfile) (decide.Decision, error) {
-	a, err := s.anyCustomer(ask.CustomerCode)
+func (s *State) setMarginProfile(payload *SetMarginProfile) (decide.Decision, error) {
+	a, err := s.anyCustomer(payload.CustomerCode)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	e := &MarginProfileSet{CustomerCode: a.code, Broker: a.broker, Leverage: ask.Leverage,
-		InitialMargin: ask.InitialMargin.Trim().AtLeast(2), MaintenanceMargin: ask.MaintenanceMargin.Trim().AtLeast(2)}
-	if ask.Leverage != 0 {
-		if ask.Leverage < 0 || ask.Leverage > maxDefaultLeverage || !ask.InitialMargin.IsZero() || !ask.MaintenanceMargin.IsZero() {
+	e := &MarginProfileSet{CustomerCode: a.code, Broker: a.broker, Leverage: payload.Leverage,
+		InitialMargin: payload.InitialMargin.Trim().AtLeast(2), MaintenanceMargin: payload.MaintenanceMargin.Trim().AtLeast(2)}
+	if payload.Leverage != 0 {
+		if payload.Leverage < 0 || payload.Leverage > maxDefaultLeverage || !payload.InitialMargin.IsZero() || !payload.MaintenanceMargin.IsZero() {
 			return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_LEVERAGE", Field: "leverage", Message: "leverage must be from 1 to 100, and stands alone"}
 		}
-		rate := fixed.Leverage(ask.Leverage)
+		rate := fixed.Leverage(payload.Leverage)
 		e.InitialMargin, e.MaintenanceMargin = rate.Percent(), rate.Half().Percent()
 		return accepted(e)
 	}
 	var f faults
-	if !marginPercentage(ask.InitialMargin) {
+	if !marginPercentage(payload.InitialMargin) {
 		f.add("initial_margin", "INVALID_MARGIN", "initial_margin must be a percentage above 0 and at most 100, with at most 4 decimals")
 	}
-	if !marginPercentage(ask.MaintenanceMargin) || ask.MaintenanceMargin.Cmp(ask.InitialMargin) > 0 {
+	if !marginPercentage(payload.MaintenanceMargin) || payload.MaintenanceMargin.Cmp(payload.InitialMargin) > 0 {
 		f.add("maintenance_margin", "INVALID_MARGIN", "maintenance_margin must be a percentage above 0 and at most initial_margin, with at most 4 decimals")
 	}
 	if err := f.first(); err != nil {
@@ -205,12 +205,12 @@ func marginPercentage(d fixed.Decimal) bool {
 }
 
 // activateRules decides that the next rules are in force.
-func (s *State) activateRules(ask *ActivateRules) (decide.Decision, error) {
+func (s *State) activateRules(payload *ActivateRules) (decide.Decision, error) {
 	switch {
-	case ask.Rules > rulesSupported:
+	case payload.Rules > rulesSupported:
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Unacceptable, Code: "RULES_NOT_SUPPORTED", Field: "rules", Message: "this build does not know these rules"}
-	case ask.Rules != s.rules+1:
+	case payload.Rules != s.rules+1:
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "RULES_NOT_NEXT", Field: "rules", Message: "rules are activated one after the other"}
 	}
-	return accepted(&RulesActivated{ask.Rules})
+	return accepted(&RulesActivated{payload.Rules})
 }

@@ -6,12 +6,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // amendOrder decides new terms of a live order. What it reserved and what it will reserve are one decision; if that
 // fails, the order stays as it was.
-func (s *State) amendOrder(at decide.Stamp, c decide.Command, ask *AmendOrder) (decide.Decision, error) {
-	o, err := s.liveOrder(at, c.Actor, ask.CustomerCode, ask.OrderCode)
+func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrder) (decide.Decision, error) {
+	o, err := s.liveOrder(at, c.Actor, payload.CustomerCode, payload.OrderCode)
 	if err != nil {
 		return decide.Decision{}, err
 	}
@@ -19,11 +20,11 @@ func (s *State) amendOrder(at decide.Stamp, c decide.Command, ask *AmendOrder) (
 		return decide.Decision{}, decide.Refuse(decide.Conflict, "ORDER_NOT_AMENDABLE", "the order does not rest in the book")
 	}
 	i := o.Value.holding.instrument
-	if err := checkAmend(i.contract, o, ask, at.Time).first(); err != nil {
+	if err := checkAmend(i.contract, o, payload, at.Time).first(); err != nil {
 		return decide.Decision{}, err
 	}
 	d := s.newDraft(at, i)
-	t := d.amending(o, ask)
+	t := d.amending(o, payload)
 	moves := t.price != o.Price || t.remaining > o.Remaining
 	slot := d.reserveSlot()
 	if err := d.fits(t); err != nil {
@@ -41,20 +42,20 @@ func (s *State) amendOrder(at decide.Stamp, c decide.Command, ask *AmendOrder) (
 }
 
 // amending makes the taker that the order is with its new terms.
-func (d *draft) amending(o *resting, ask *AmendOrder) *taker {
+func (d *draft) amending(o *resting, payload *AmendOrder) *taker {
 	c := d.instrument.contract
 	t := &taker{order: o, party: d.party(o.Value.holding.account), terms: termsOf(o), price: o.Price}
 	t.updated = d.at.Time
-	if ask.Amount != nil {
-		amount, _ := c.Steps(*ask.Amount)
+	if payload.Amount != nil {
+		amount, _ := c.Steps(*payload.Amount)
 		t.remaining += amount - t.amount
 		t.amount = amount
 	}
-	if ask.LimitPrice != nil {
-		t.price, _ = c.Ticks(*ask.LimitPrice)
+	if payload.LimitPrice != nil {
+		t.price, _ = c.Ticks(*payload.LimitPrice)
 	}
-	if ask.ExpireTime != nil {
-		t.expires = *ask.ExpireTime
+	if payload.ExpireTime != nil {
+		t.expires = *payload.ExpireTime
 	}
 	return t
 }
@@ -80,40 +81,40 @@ func (d *draft) releaseOld(t *taker) {
 	t.party.bids, t.party.asks = t.party.bids.Sub(bids), t.party.asks.Sub(asks)
 }
 
-func checkAmend(c *market.Contract, o *resting, ask *AmendOrder, now decide.Time) faults {
+func checkAmend(c *market.Contract, o *resting, payload *AmendOrder, now scalar.Time) faults {
 	var f faults
-	if ask.Amount == nil && ask.LimitPrice == nil && ask.TriggerPrice == nil && ask.StopLossPrice == nil && ask.TakeProfitPrice == nil && ask.ExpireTime == nil {
+	if payload.Amount == nil && payload.LimitPrice == nil && payload.TriggerPrice == nil && payload.StopLossPrice == nil && payload.TakeProfitPrice == nil && payload.ExpireTime == nil {
 		f.add("", "NOTHING_TO_AMEND", "at least one field to amend must be given")
 	}
-	if ask.Amount != nil {
-		checkAmount(&f, c, *ask.Amount)
-		if steps, whole := c.Steps(*ask.Amount); whole && steps <= filled(o) {
+	if payload.Amount != nil {
+		checkAmount(&f, c, *payload.Amount)
+		if steps, whole := c.Steps(*payload.Amount); whole && steps <= filled(o) {
 			f.add("amount", "AMOUNT_NOT_ABOVE_FILLED", "amount must be above what is filled")
 		}
 	}
-	if ask.LimitPrice != nil {
-		checkPrice(&f, c, "limit_price", *ask.LimitPrice)
+	if payload.LimitPrice != nil {
+		checkPrice(&f, c, "limit_price", *payload.LimitPrice)
 	}
 	for _, p := range []struct {
 		field string
 		given bool
-	}{{"trigger_price", ask.TriggerPrice != nil}, {"stop_loss_price", ask.StopLossPrice != nil}, {"take_profit_price", ask.TakeProfitPrice != nil}} {
+	}{{"trigger_price", payload.TriggerPrice != nil}, {"stop_loss_price", payload.StopLossPrice != nil}, {"take_profit_price", payload.TakeProfitPrice != nil}} {
 		if p.given {
 			f.add(p.field, "FIELD_NOT_ALLOWED", "%s is not allowed for %s orders", p.field, o.Value.kind)
 		}
 	}
-	if ask.ExpireTime != nil {
+	if payload.ExpireTime != nil {
 		if o.Value.tif != order.GTD {
 			f.add("expire_time", "FIELD_NOT_ALLOWED", "expire_time is for GTD orders")
 		} else {
-			checkExpiry(&f, *ask.ExpireTime, now)
+			checkExpiry(&f, *payload.ExpireTime, now)
 		}
 	}
 	return f
 }
 
 // liveOrder returns a customer's order that may still trade.
-func (s *State) liveOrder(at decide.Stamp, actor decide.Actor, customer string, code decide.ID) (*resting, error) {
+func (s *State) liveOrder(at decide.Stamp, actor decide.Actor, customer string, code scalar.ID) (*resting, error) {
 	a, err := s.customerOf(actor, customer)
 	if err != nil {
 		return nil, err

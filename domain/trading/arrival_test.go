@@ -9,27 +9,28 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // list lists another instrument like the first.
 func (e *engine) list(symbol string) {
 	i := btc()
 	i.Symbol = symbol
-	e.do(decide.Command{Actor: operator, Ask: &ListInstrument{Instrument: i}})
-	e.do(decide.Command{Actor: operator, Ask: &SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 65000}}})
+	e.do(decide.Command{Actor: operator, Payload: &ListInstrument{Instrument: i}})
+	e.do(decide.Command{Actor: operator, Payload: &SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 65000}}})
 }
 
 // rest places an order that rests, and returns its code.
-func (e *engine) rest(customer, symbol string, ticks int64) decide.ID {
-	ask := limitOrder(customer, order.Buy, ticks, 1)
-	ask.Symbol = symbol
-	return e.do(decide.Command{Actor: trader("alpha"), Ask: ask}).Events[0].(OrderEvent).After().Code
+func (e *engine) rest(customer, symbol string, ticks int64) scalar.ID {
+	payload := limitOrder(customer, order.Buy, ticks, 1)
+	payload.Symbol = symbol
+	return e.do(decide.Command{Actor: trader("alpha"), Payload: payload}).Events[0].(OrderEvent).After().Code
 }
 
 // cancelAll cancels a customer's orders on an instrument, or all for "", and returns how many there were.
 func (e *engine) cancelAll(customer, symbol string) int {
 	before := e.state.orders.Len()
-	d := e.do(decide.Command{Actor: trader("alpha"), Ask: &CancelAll{CustomerCode: customer, Symbol: symbol}})
+	d := e.do(decide.Command{Actor: trader("alpha"), Payload: &CancelAll{CustomerCode: customer, Symbol: symbol}})
 	for d.Pending || e.state.running != nil {
 		e.at.Sequence++
 		e.at.Time++
@@ -49,11 +50,11 @@ func TestOrdersStandInOrderOfArrival(t *testing.T) {
 		e.list(symbol)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	var want []decide.ID
-	on := make(map[decide.ID]string)
+	var want []scalar.ID
+	on := make(map[scalar.ID]string)
 	compareWith := func(s *State) {
 		t.Helper()
-		var got []decide.ID
+		var got []scalar.ID
 		for _, o := range s.OpenOrders("c0") {
 			got = append(got, o.Code)
 		}
@@ -68,7 +69,7 @@ func TestOrdersStandInOrderOfArrival(t *testing.T) {
 			want, on[code] = append(want, code), symbol
 		} else {
 			at := random.IntN(len(want))
-			e.do(decide.Command{Actor: trader("alpha"), Ask: &CancelOrder{CustomerCode: "c0", OrderCode: want[at]}})
+			e.do(decide.Command{Actor: trader("alpha"), Payload: &CancelOrder{CustomerCode: "c0", OrderCode: want[at]}})
 			want = slices.Delete(want, at, at+1)
 		}
 		compareWith(e.state)
@@ -79,7 +80,7 @@ func TestOrdersStandInOrderOfArrival(t *testing.T) {
 	}
 	compareWith(read.(*State))
 	for _, symbol := range symbols {
-		rest := slices.DeleteFunc(slices.Clone(want), func(code decide.ID) bool { return on[code] == symbol })
+		rest := slices.DeleteFunc(slices.Clone(want), func(code scalar.ID) bool { return on[code] == symbol })
 		if n := e.cancelAll("c0", symbol); n != len(want)-len(rest) {
 			t.Fatalf("%d orders on %s were canceled, not %d", n, symbol, len(want)-len(rest))
 		}
@@ -93,12 +94,12 @@ func TestOrdersStandInOrderOfArrival(t *testing.T) {
 func TestOrdersOfOneTime(t *testing.T) {
 	e := newEngine(t, 1)
 	e.list("ETHUSDC_PERP")
-	var codes []decide.ID
+	var codes []scalar.ID
 	for _, symbol := range []string{"ETHUSDC_PERP", "BTCUSDC_PERP", "ETHUSDC_PERP", "BTCUSDC_PERP"} {
 		codes = append(codes, e.rest("c0", symbol, 640_000))
 		e.at.Time--
 	}
-	want := []decide.ID{codes[1], codes[3], codes[0], codes[2]}
+	want := []scalar.ID{codes[1], codes[3], codes[0], codes[2]}
 	read, err := Codec().Read(Codec().Append(nil, e.state))
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +111,7 @@ func TestOrdersOfOneTime(t *testing.T) {
 				t.Errorf("order %d of the state that was %s is %s, not %s", n, name, o.Code, want[n])
 			}
 		}
-		d, err := s.Decide(e.at, decide.Command{Actor: trader("alpha"), Ask: &CancelAll{CustomerCode: "c0"}})
+		d, err := s.Decide(e.at, decide.Command{Actor: trader("alpha"), Payload: &CancelAll{CustomerCode: "c0"}})
 		if err != nil || len(d.Events) != len(want)+1 {
 			t.Fatalf("the state that was %s decides %+v %v", name, d, err)
 		}

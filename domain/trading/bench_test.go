@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // engine decides and folds without encoding, as fast as it can.
@@ -19,12 +20,12 @@ type engine struct {
 }
 
 func newEngine(b testing.TB, customers int) *engine {
-	e := &engine{b: b, state: NewState(), at: decide.Stamp{Journal: decide.ID{1}, Time: start}}
-	e.do(decide.Command{Actor: operator, Ask: &ListInstrument{Instrument: btc()}})
-	e.do(decide.Command{Actor: operator, Ask: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: fixed.Decimal{Coef: 65000}}})
+	e := &engine{b: b, state: NewState(), at: decide.Stamp{Journal: scalar.ID{1}, Time: start}}
+	e.do(decide.Command{Actor: operator, Payload: &ListInstrument{Instrument: btc()}})
+	e.do(decide.Command{Actor: operator, Payload: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: fixed.Decimal{Coef: 65000}}})
 	for n := range customers {
-		e.do(decide.Command{Actor: operator, Ask: &RegisterCustomer{CustomerCode: fmt.Sprint("c", n), Broker: "alpha"}})
-		e.do(decide.Command{Actor: operator, Ask: &MakeDeposit{CustomerCode: fmt.Sprint("c", n), Currency: currency, Amount: 10_000_000 * fixed.Unit}})
+		e.do(decide.Command{Actor: operator, Payload: &RegisterCustomer{CustomerCode: fmt.Sprint("c", n), Broker: "alpha"}})
+		e.do(decide.Command{Actor: operator, Payload: &MakeDeposit{CustomerCode: fmt.Sprint("c", n), Currency: currency, Amount: 10_000_000 * fixed.Unit}})
 	}
 	return e
 }
@@ -50,8 +51,8 @@ func BenchmarkRestAndCancel(b *testing.B) {
 	e := newEngine(b, 1)
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
-		d := e.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c0", order.Buy, 640_000+int64(n%1000), 1)})
-		e.do(decide.Command{Actor: trader("alpha"), Ask: &CancelOrder{CustomerCode: "c0", OrderCode: d.Events[0].(OrderEvent).After().Code}})
+		d := e.do(decide.Command{Actor: trader("alpha"), Payload: limitOrder("c0", order.Buy, 640_000+int64(n%1000), 1)})
+		e.do(decide.Command{Actor: trader("alpha"), Payload: &CancelOrder{CustomerCode: "c0", OrderCode: d.Events[0].(OrderEvent).After().Code}})
 	}
 }
 
@@ -64,8 +65,8 @@ func BenchmarkTrade(b *testing.B) {
 		if n%2 == 1 {
 			side = order.Sell
 		}
-		e.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c0", side, 650_000, 1)})
-		e.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c1", side.Opposite(), 650_000, 1)})
+		e.do(decide.Command{Actor: trader("alpha"), Payload: limitOrder("c0", side, 650_000, 1)})
+		e.do(decide.Command{Actor: trader("alpha"), Payload: limitOrder("c1", side.Opposite(), 650_000, 1)})
 	}
 }
 
@@ -74,15 +75,15 @@ func BenchmarkTrade(b *testing.B) {
 func BenchmarkOneOverdue(b *testing.B) {
 	e := newEngine(b, 2)
 	for n := range 100_000 {
-		e.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c0", order.Sell, 650_000+int64(n%1000), 1)})
+		e.do(decide.Command{Actor: trader("alpha"), Payload: limitOrder("c0", order.Sell, 650_000+int64(n%1000), 1)})
 	}
 	late := limitOrder("c1", order.Buy, 640_000, 1)
 	late.TimeInForce, late.ExpireTime = order.GTD, e.at.Time+2
-	e.do(decide.Command{Actor: trader("alpha"), Ask: late})
+	e.do(decide.Command{Actor: trader("alpha"), Payload: late})
 	e.at.Time += 2
 	b.ReportAllocs()
 	for b.Loop() {
-		e.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c0", order.Sell, 660_000, 1)})
+		e.do(decide.Command{Actor: trader("alpha"), Payload: limitOrder("c0", order.Sell, 660_000, 1)})
 	}
 }
 
@@ -98,7 +99,7 @@ func BenchmarkFlow(b *testing.B) {
 	}
 	type placed struct {
 		customer string
-		code     decide.ID
+		code     scalar.ID
 	}
 	var live []placed
 	rest := func() {
@@ -106,7 +107,7 @@ func BenchmarkFlow(b *testing.B) {
 		if random.IntN(2) == 0 {
 			side, ticks = order.Sell, 1_300_000-ticks
 		}
-		d := e.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder(customer, side, ticks, 1+random.Int64N(9))})
+		d := e.do(decide.Command{Actor: trader("alpha"), Payload: limitOrder(customer, side, ticks, 1+random.Int64N(9))})
 		live = append(live, placed{customer, d.Events[0].(OrderEvent).After().Code})
 	}
 	for range resting {
@@ -123,7 +124,7 @@ func BenchmarkFlow(b *testing.B) {
 			live[at] = live[len(live)-1]
 			live = live[:len(live)-1]
 			if e.state.orders.Get(o.code) != nil {
-				e.do(decide.Command{Actor: trader("alpha"), Ask: &CancelOrder{CustomerCode: o.customer, OrderCode: o.code}})
+				e.do(decide.Command{Actor: trader("alpha"), Payload: &CancelOrder{CustomerCode: o.customer, OrderCode: o.code}})
 			}
 		default:
 			o := limitOrder(names[random.IntN(customers)], order.Buy, 655_000, 1+random.Int64N(5))
@@ -131,7 +132,7 @@ func BenchmarkFlow(b *testing.B) {
 				o.Action, o.LimitPrice.Coef = order.Sell, 645_000
 			}
 			o.TimeInForce = order.IOC
-			e.do(decide.Command{Actor: trader("alpha"), Ask: o})
+			e.do(decide.Command{Actor: trader("alpha"), Payload: o})
 		}
 	}
 }
@@ -148,7 +149,7 @@ func TestMemoryOfRestingOrders(t *testing.T) {
 	}
 	before := heap()
 	for n := range int64(orders) {
-		e.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder(fmt.Sprint("c", n%10), order.Buy, 600_000+n%5000, 1)})
+		e.do(decide.Command{Actor: trader("alpha"), Payload: limitOrder(fmt.Sprint("c", n%10), order.Buy, 600_000+n%5000, 1)})
 	}
 	each := (heap() - before) / orders
 	t.Logf("%d bytes for each resting order", each)

@@ -5,11 +5,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // cancelOrder decides the end of one live order.
-func (s *State) cancelOrder(at decide.Stamp, c decide.Command, ask *CancelOrder) (decide.Decision, error) {
-	o, err := s.liveOrder(at, c.Actor, ask.CustomerCode, ask.OrderCode)
+func (s *State) cancelOrder(at decide.Stamp, c decide.Command, payload *CancelOrder) (decide.Decision, error) {
+	o, err := s.liveOrder(at, c.Actor, payload.CustomerCode, payload.OrderCode)
 	if err != nil {
 		return decide.Decision{}, err
 	}
@@ -24,14 +25,14 @@ func ended(o *resting, at decide.Stamp, status order.Status, reason order.Reason
 }
 
 // cancelAll decides the end of all of a customer's live orders, as many as fit the record.
-func (s *State) cancelAll(at decide.Stamp, c decide.Command, ask *CancelAll) (decide.Decision, error) {
-	a, err := s.customerOf(c.Actor, ask.CustomerCode)
+func (s *State) cancelAll(at decide.Stamp, c decide.Command, payload *CancelAll) (decide.Decision, error) {
+	a, err := s.customerOf(c.Actor, payload.CustomerCode)
 	if err != nil {
 		return decide.Decision{}, err
 	}
 	w := &sweep{kind: SweepMassCancel, command: c.Recorded(), account: a, reason: order.UserRequest}
-	if ask.Symbol != "" {
-		if w.symbol, err = s.listed(ask.Symbol); err != nil {
+	if payload.Symbol != "" {
+		if w.symbol, err = s.listed(payload.Symbol); err != nil {
 			return decide.Decision{}, err
 		}
 	}
@@ -39,8 +40,8 @@ func (s *State) cancelAll(at decide.Stamp, c decide.Command, ask *CancelAll) (de
 }
 
 // withdrawInstrument decides that an instrument is no longer listed, and the end of its orders.
-func (s *State) withdrawInstrument(at decide.Stamp, c decide.Command, ask *WithdrawInstrument) (decide.Decision, error) {
-	i, err := s.instrumentToChange(ask.Symbol)
+func (s *State) withdrawInstrument(at decide.Stamp, c decide.Command, payload *WithdrawInstrument) (decide.Decision, error) {
+	i, err := s.instrumentToChange(payload.Symbol)
 	if err != nil {
 		return decide.Decision{}, err
 	}
@@ -132,17 +133,17 @@ func takeBook(b *book.Book[live], n int) (orders []*resting, more bool) {
 const maxTimeout = 86_400
 
 // setCancelAllAfter arms, prolongs or disarms a dead-man switch.
-func (s *State) setCancelAllAfter(at decide.Stamp, c decide.Command, ask *SetCancelAllAfter) (decide.Decision, error) {
-	a, err := s.customerOf(c.Actor, ask.CustomerCode)
+func (s *State) setCancelAllAfter(at decide.Stamp, c decide.Command, payload *SetCancelAllAfter) (decide.Decision, error) {
+	a, err := s.customerOf(c.Actor, payload.CustomerCode)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	if ask.TimeoutSeconds < 0 || ask.TimeoutSeconds > maxTimeout {
+	if payload.TimeoutSeconds < 0 || payload.TimeoutSeconds > maxTimeout {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_TIMEOUT", Field: "timeout_seconds", Message: "timeout_seconds must be from 0 to 86400"}
 	}
-	e := &CancelAllAfterSet{CustomerCode: a.code, Broker: a.broker, TimeoutSeconds: ask.TimeoutSeconds}
-	if ask.TimeoutSeconds > 0 {
-		e.ExpiresAt = at.Time + decide.Time(ask.TimeoutSeconds)*decide.Second
+	e := &CancelAllAfterSet{CustomerCode: a.code, Broker: a.broker, TimeoutSeconds: payload.TimeoutSeconds}
+	if payload.TimeoutSeconds > 0 {
+		e.ExpiresAt = at.Time + scalar.Time(payload.TimeoutSeconds)*scalar.Second
 	}
 	if a.deadMan != nil && a.deadMan.time <= at.Time { // it comes too late: the switch has gone off, though nobody came to it
 		return accepted(append(fireDeadMan(at, nil, a, s.limit.others), e)...)

@@ -7,6 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Limits of what a request may say.
@@ -14,7 +15,7 @@ const (
 	maxLeverage   = 13
 	maxPrice      = 10_000_000_000                 // so that average prices have 8 decimals
 	maxNotional   = fixed.Money(4e18)              // 40 billion, of an instrument's open interest or an account's orders
-	latest        = decide.Time(4133980800_000000) // 2101-01-01
+	latest        = scalar.Time(4133980800_000000) // 2101-01-01
 	maxNameLength = 64
 )
 
@@ -35,72 +36,72 @@ func (f faults) first() error {
 
 // CheckOrder returns everything that is wrong with an order whatever the state of the market, nothing if it may be
 // placed on the instrument. Decide refuses with the first; a handler that knows the instrument can tell all at once.
-func CheckOrder(c *market.Contract, ask *PlaceOrder, now decide.Time) []*decide.Refusal {
+func CheckOrder(c *market.Contract, payload *PlaceOrder, now scalar.Time) []*decide.Refusal {
 	var f faults
-	cash := ask.CashAmount != 0
-	if !ask.Action.Valid() {
+	cash := payload.CashAmount != 0
+	if !payload.Action.Valid() {
 		f.add("action", "INVALID_ACTION", "action must be buy or sell")
 	}
-	if !ask.Type.Valid() {
+	if !payload.Type.Valid() {
 		f.add("type", "INVALID_ORDER_TYPE", "type must be market, limit, stop_loss, stop_loss_limit, take_profit, take_profit_limit or take_profit_stop_loss")
 		return f
 	}
-	checkAmounts(&f, c, ask, cash)
+	checkAmounts(&f, c, payload, cash)
 	for _, p := range []struct {
 		field    string
 		price    fixed.Decimal
 		required bool
 	}{
-		{"limit_price", ask.LimitPrice, ask.Type.Limited()},
-		{"trigger_price", ask.TriggerPrice, ask.Type.Conditional() && ask.Type != order.TakeProfitStopLoss},
-		{"stop_loss_price", ask.StopLossPrice, ask.Type == order.TakeProfitStopLoss},
-		{"take_profit_price", ask.TakeProfitPrice, ask.Type == order.TakeProfitStopLoss},
+		{"limit_price", payload.LimitPrice, payload.Type.Limited()},
+		{"trigger_price", payload.TriggerPrice, payload.Type.Conditional() && payload.Type != order.TakeProfitStopLoss},
+		{"stop_loss_price", payload.StopLossPrice, payload.Type == order.TakeProfitStopLoss},
+		{"take_profit_price", payload.TakeProfitPrice, payload.Type == order.TakeProfitStopLoss},
 	} {
 		switch {
 		case p.required && p.price.IsZero():
-			f.add(p.field, "MISSING_FIELD", "%s is required for %s orders", p.field, ask.Type)
+			f.add(p.field, "MISSING_FIELD", "%s is required for %s orders", p.field, payload.Type)
 		case !p.required && !p.price.IsZero():
-			f.add(p.field, "FIELD_NOT_ALLOWED", "%s is not allowed for %s orders", p.field, ask.Type)
+			f.add(p.field, "FIELD_NOT_ALLOWED", "%s is not allowed for %s orders", p.field, payload.Type)
 		case p.required:
 			checkPrice(&f, c, p.field, p.price)
 		}
 	}
-	if ask.TriggerPriceType != "" && ask.TriggerPriceType != ask.Type.Trigger() {
-		f.add("trigger_price_type", "INVALID_TRIGGER_PRICE_TYPE", "this trigger_price_type is not allowed for %s orders", ask.Type)
+	if payload.TriggerPriceType != "" && payload.TriggerPriceType != payload.Type.Trigger() {
+		f.add("trigger_price_type", "INVALID_TRIGGER_PRICE_TYPE", "this trigger_price_type is not allowed for %s orders", payload.Type)
 	}
-	checkTime(&f, ask, cash, now)
-	if ask.PostOnly && (!ask.Type.Limited() || cash || !ask.timeInForce().Rests()) {
+	checkTime(&f, payload, cash, now)
+	if payload.PostOnly && (!payload.Type.Limited() || cash || !payload.timeInForce().Rests()) {
 		f.add("post_only", "FIELD_NOT_ALLOWED", "post_only is for limit orders that may rest")
 	}
-	if ask.ReferenceID != "" && !validReference(ask.ReferenceID) {
+	if payload.ReferenceID != "" && !validReference(payload.ReferenceID) {
 		f.add("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
 	}
 	switch {
-	case ask.Leverage < 0 || ask.Leverage > maxLeverage:
+	case payload.Leverage < 0 || payload.Leverage > maxLeverage:
 		f.add("leverage", "INVALID_LEVERAGE", "leverage must be a whole number from 1 to %d", maxLeverage)
-	case ask.Leverage > c.MaxLeverage:
+	case payload.Leverage > c.MaxLeverage:
 		f.add("leverage", "LEVERAGE_ABOVE_MAXIMUM", "leverage must not be above %d on %s", c.MaxLeverage, c.Symbol)
 	}
 	return f
 }
 
-func checkAmounts(f *faults, c *market.Contract, ask *PlaceOrder, cash bool) {
+func checkAmounts(f *faults, c *market.Contract, payload *PlaceOrder, cash bool) {
 	switch {
-	case cash && ask.Type.Conditional():
+	case cash && payload.Type.Conditional():
 		f.add("cash_amount", "FIELD_NOT_ALLOWED", "cash_amount is for market and limit orders")
-	case cash && !ask.Amount.IsZero():
+	case cash && !payload.Amount.IsZero():
 		f.add("cash_amount", "FIELD_NOT_ALLOWED", "exactly one of amount and cash_amount must be given")
-	case cash && ask.CashAmount < 0:
+	case cash && payload.CashAmount < 0:
 		f.add("cash_amount", "INVALID_CASH_AMOUNT", "cash_amount must be positive")
-	case cash && ask.CashAmount > maxNotional:
+	case cash && payload.CashAmount > maxNotional:
 		f.add("cash_amount", "INVALID_CASH_AMOUNT", "cash_amount must not be above %s", maxNotional)
 	case cash:
-	case ask.Amount.IsZero() && !ask.Type.Conditional():
+	case payload.Amount.IsZero() && !payload.Type.Conditional():
 		f.add("amount", "MISSING_FIELD", "exactly one of amount and cash_amount must be given")
-	case ask.Amount.IsZero():
-		f.add("amount", "MISSING_FIELD", "amount is required for %s orders", ask.Type)
+	case payload.Amount.IsZero():
+		f.add("amount", "MISSING_FIELD", "amount is required for %s orders", payload.Type)
 	default:
-		checkAmount(f, c, ask.Amount)
+		checkAmount(f, c, payload.Amount)
 	}
 }
 
@@ -130,27 +131,27 @@ func checkPrice(f *faults, c *market.Contract, field string, price fixed.Decimal
 	}
 }
 
-func checkTime(f *faults, ask *PlaceOrder, cash bool, now decide.Time) {
-	tif := ask.timeInForce()
+func checkTime(f *faults, payload *PlaceOrder, cash bool, now scalar.Time) {
+	tif := payload.timeInForce()
 	switch {
 	case !tif.Valid():
 		f.add("time_in_force", "INVALID_TIME_IN_FORCE", "time_in_force must be GTC, IOC, FOK or GTD")
 	case cash && tif != order.IOC:
 		f.add("time_in_force", "INVALID_TIME_IN_FORCE", "orders with cash_amount must be IOC")
-	case !ask.Type.Limited() && tif.Rests() && !ask.Type.Conditional():
+	case !payload.Type.Limited() && tif.Rests() && !payload.Type.Conditional():
 		f.add("time_in_force", "INVALID_TIME_IN_FORCE", "market orders must be IOC or FOK")
 	}
 	switch {
-	case tif == order.GTD && ask.ExpireTime == 0:
+	case tif == order.GTD && payload.ExpireTime == 0:
 		f.add("expire_time", "MISSING_FIELD", "expire_time is required for GTD orders")
-	case tif != order.GTD && ask.ExpireTime != 0:
+	case tif != order.GTD && payload.ExpireTime != 0:
 		f.add("expire_time", "FIELD_NOT_ALLOWED", "expire_time is for GTD orders")
 	case tif == order.GTD:
-		checkExpiry(f, ask.ExpireTime, now)
+		checkExpiry(f, payload.ExpireTime, now)
 	}
 }
 
-func checkExpiry(f *faults, expires, now decide.Time) {
+func checkExpiry(f *faults, expires, now scalar.Time) {
 	if expires <= now || expires >= latest {
 		f.add("expire_time", "INVALID_EXPIRE_TIME", "expire_time must lie in the future, before the year 2101")
 	}

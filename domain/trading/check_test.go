@@ -25,12 +25,12 @@ func TestCheckOrder(t *testing.T) {
 		order.TakeProfitStopLoss: {Amount: d("1"), StopLossPrice: d("60000"), TakeProfitPrice: d("70000"),
 			TriggerPriceType: order.MarkPrice},
 	}
-	for kind, ask := range good {
-		ask.Type, ask.Action = kind, order.Buy
-		if wrong := CheckOrder(c, &ask, start); len(wrong) > 0 {
+	for kind, payload := range good {
+		payload.Type, payload.Action = kind, order.Buy
+		if wrong := CheckOrder(c, &payload, start); len(wrong) > 0 {
 			t.Errorf("a good %s order: %v", kind, wrong)
 		}
-		good[kind] = ask
+		good[kind] = payload
 	}
 	for name, test := range map[string]struct {
 		kind   order.Type
@@ -70,10 +70,10 @@ func TestCheckOrder(t *testing.T) {
 		"an amount of too many digits": {order.Limit, func(p *PlaceOrder) { p.Amount = d("999999999999999999") }, "amount AMOUNT_ABOVE_MAXIMUM"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ask := good[test.kind]
-			test.change(&ask)
+			payload := good[test.kind]
+			test.change(&payload)
 			var got []string
-			for _, r := range CheckOrder(c, &ask, start) {
+			for _, r := range CheckOrder(c, &payload, start) {
 				if r.Kind != decide.Invalid || r.Message == "" {
 					t.Errorf("%+v", r)
 				}

@@ -22,45 +22,45 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	if d, ok, err := s.memory.Recall(at.Time, c); ok || err != nil {
 		return d, err
 	}
-	switch ask := c.Ask.(type) {
+	switch payload := c.Payload.(type) {
 	case *PlaceOrder:
-		return s.placeOrder(at, c, ask)
+		return s.placeOrder(at, c, payload)
 	case *CancelOrder:
-		return s.cancelOrder(at, c, ask)
+		return s.cancelOrder(at, c, payload)
 	case *AmendOrder:
-		return s.amendOrder(at, c, ask)
+		return s.amendOrder(at, c, payload)
 	case *CancelAll:
-		return s.cancelAll(at, c, ask)
+		return s.cancelAll(at, c, payload)
 	case *SetCancelAllAfter:
-		return s.setCancelAllAfter(at, c, ask)
+		return s.setCancelAllAfter(at, c, payload)
 	case *SetIndexPrice:
-		return s.setIndexPrice(at, ask)
+		return s.setIndexPrice(at, payload)
 	case *RegisterCustomer:
-		return s.registerCustomer(at, c, ask)
+		return s.registerCustomer(at, c, payload)
 	case *MakeDeposit:
-		return s.makeDeposit(at, c, ask)
+		return s.makeDeposit(at, c, payload)
 	case *RequestWithdrawal:
-		return s.requestWithdrawal(at, c, ask)
+		return s.requestWithdrawal(at, c, payload)
 	case *CompleteWithdrawal:
-		return s.completeWithdrawal(at, ask)
+		return s.completeWithdrawal(at, payload)
 	case *CancelWithdrawal:
-		return s.cancelWithdrawal(at, ask)
+		return s.cancelWithdrawal(at, payload)
 	case *SetFeeProfile:
-		return s.setFeeProfile(c, ask)
+		return s.setFeeProfile(c, payload)
 	case *SetMarginProfile:
-		return s.setMarginProfile(ask)
+		return s.setMarginProfile(payload)
 	case *ListInstrument:
-		return s.listInstrument(ask)
+		return s.listInstrument(payload)
 	case *ChangeInstrument:
-		return s.changeInstrument(ask)
+		return s.changeInstrument(payload)
 	case *WithdrawInstrument:
-		return s.withdrawInstrument(at, c, ask)
+		return s.withdrawInstrument(at, c, payload)
 	case *PutBackDue:
-		return s.putBackDue(ask)
+		return s.putBackDue(payload)
 	case *ActivateRules:
-		return s.activateRules(ask)
+		return s.activateRules(payload)
 	}
-	return decide.Decision{}, decide.Refuse(decide.Invalid, "UNKNOWN_COMMAND", fmt.Sprintf("the trading journal has no command %s with %T", c.Type, c.Ask))
+	return decide.Decision{}, decide.Refuse(decide.Invalid, "UNKNOWN_COMMAND", fmt.Sprintf("the trading journal has no command %s with %T", c.Type, c.Payload))
 }
 
 // accepted is a decision for one record of these events.
@@ -120,17 +120,17 @@ func confined(c decide.Command) error {
 		return nil
 	}
 	var customer string
-	switch ask := c.Ask.(type) {
+	switch payload := c.Payload.(type) {
 	case *PlaceOrder:
-		customer = ask.CustomerCode
+		customer = payload.CustomerCode
 	case *AmendOrder:
-		customer = ask.CustomerCode
+		customer = payload.CustomerCode
 	case *CancelOrder:
-		customer = ask.CustomerCode
+		customer = payload.CustomerCode
 	case *CancelAll:
-		customer = ask.CustomerCode
+		customer = payload.CustomerCode
 	case *SetCancelAllAfter:
-		customer = ask.CustomerCode
+		customer = payload.CustomerCode
 	default:
 		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "the token is confined to one account")
 	}

@@ -13,7 +13,7 @@ import (
 // of depth, or of others to trade with. Anybody may send them, one after another, so what a walk through the book costs
 // beyond the record that it fills must not grow with the book.
 func TestWhatIsRefusedTakesNoMemory(t *testing.T) {
-	ask := func(customer string, kind order.Type, tif order.TimeInForce) *PlaceOrder {
+	payload := func(customer string, kind order.Type, tif order.TimeInForce) *PlaceOrder {
 		o := &PlaceOrder{CustomerCode: customer, Symbol: "BTCUSDC_PERP", Action: order.Buy, Type: kind, TimeInForce: tif,
 			Amount: fixed.Decimal{Coef: 1000}}
 		if kind == order.Limit {
@@ -22,33 +22,33 @@ func TestWhatIsRefusedTakesNoMemory(t *testing.T) {
 		return o
 	}
 	for name, test := range map[string]struct {
-		ask  *PlaceOrder
-		want order.Reason
+		payload *PlaceOrder
+		want    order.Reason
 	}{
-		"no money":         {ask("poor", order.Market, order.IOC), order.InsufficientMargin},
-		"no money to rest": {ask("poor", order.Limit, order.GTC), order.InsufficientMargin},
-		"no depth":         {ask("c0", order.Limit, order.FOK), order.FOKNotFillable},
-		"one's own orders": {ask("owner", order.Limit, order.FOK), order.FOKNotFillable},
+		"no money":         {payload("poor", order.Market, order.IOC), order.InsufficientMargin},
+		"no money to rest": {payload("poor", order.Limit, order.GTC), order.InsufficientMargin},
+		"no depth":         {payload("c0", order.Limit, order.FOK), order.FOKNotFillable},
+		"one's own orders": {payload("owner", order.Limit, order.FOK), order.FOKNotFillable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			allocs := func(depth int) float64 {
 				e := newEngine(t, 3)
 				for _, code := range []string{"poor", "owner"} {
-					e.do(decide.Command{Actor: operator, Ask: &RegisterCustomer{CustomerCode: code, Broker: "alpha"}})
+					e.do(decide.Command{Actor: operator, Payload: &RegisterCustomer{CustomerCode: code, Broker: "alpha"}})
 				}
-				e.do(decide.Command{Actor: operator, Ask: &MakeDeposit{CustomerCode: "owner", Currency: currency, Amount: 10_000_000 * fixed.Unit}})
+				e.do(decide.Command{Actor: operator, Payload: &MakeDeposit{CustomerCode: "owner", Currency: currency, Amount: 10_000_000 * fixed.Unit}})
 				for n := range depth {
 					maker := fmt.Sprint("c", n%3)
 					if name == "one's own orders" {
 						maker = "owner"
 					}
-					e.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder(maker, order.Sell, 650_000+int64(n%500), 1)})
+					e.do(decide.Command{Actor: trader("alpha"), Payload: limitOrder(maker, order.Sell, 650_000+int64(n%500), 1)})
 				}
 				at := e.at
 				at.Sequence++
 				at.Time++
 				return testing.AllocsPerRun(1, func() {
-					d, err := e.state.Decide(at, decide.Command{Actor: trader("alpha"), Ask: test.ask})
+					d, err := e.state.Decide(at, decide.Command{Actor: trader("alpha"), Payload: test.payload})
 					if err != nil || len(d.Events) != 1 || d.Events[0].(OrderEvent).After().Reason != test.want {
 						t.Fatalf("%v, %v", d, err)
 					}

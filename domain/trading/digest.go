@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/book"
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Digest is a SHA-256 over everything that decisions depend on, in one order, so that two folds of the same records
@@ -91,4 +91,4 @@ func (a *account) dump(w io.Writer) {
 	}
 }
 
-func compareIDs(a, b decide.ID) int { return slices.Compare(a[:], b[:]) }
+func compareIDs(a, b scalar.ID) int { return slices.Compare(a[:], b[:]) }

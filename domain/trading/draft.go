@@ -6,6 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/margin"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // draft is a record in the making: its events so far, and what accounts and orders on one instrument look like after
@@ -13,7 +14,7 @@ import (
 type draft struct {
 	state      *State
 	at         decide.Stamp
-	now        decide.Time // by which orders are past their time: the record's, or when the sweep began
+	now        scalar.Time // by which orders are past their time: the record's, or when the sweep began
 	instrument *instrument
 	events     []decide.Event
 	parties    few[*account, *party]
@@ -149,7 +150,7 @@ func (d *draft) write() {
 
 // post appends a movement between a customer and one of the venue's accounts to a trade: a posting on each. Nothing
 // is posted for nothing.
-func (d *draft) post(e *TradeExecuted, p *party, code decide.ID, kind ledger.Type, amount fixed.Money, venue ledger.Account, balance *fixed.Money) {
+func (d *draft) post(e *TradeExecuted, p *party, code scalar.ID, kind ledger.Type, amount fixed.Money, venue ledger.Account, balance *fixed.Money) {
 	if amount == 0 {
 		return
 	}
@@ -165,7 +166,7 @@ func (d *draft) post(e *TradeExecuted, p *party, code decide.ID, kind ledger.Typ
 }
 
 // trade books one side of a trade: the position, the profit realised by what it closes, the fee.
-func (d *draft) trade(e *TradeExecuted, p *party, code decide.ID, price, steps int64, fee fixed.Money) {
+func (d *draft) trade(e *TradeExecuted, p *party, code scalar.ID, price, steps int64, fee fixed.Money) {
 	size, cost, realised := settle(d.instrument, p.size, p.cost, price, steps)
 	p.size, p.cost = size, cost
 	d.post(e, p, code, ledger.Trade, realised, ledger.Clearing, &d.clearing)

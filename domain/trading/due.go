@@ -5,6 +5,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // What a Step works off.
@@ -17,7 +18,7 @@ const (
 
 // Due says whether work is due. A sweep blocks clients; expiries and dead-man switches take turns with them. It
 // implements decide.State.
-func (s *State) Due(now decide.Time) decide.Urgency {
+func (s *State) Due(now scalar.Time) decide.Urgency {
 	if s.running != nil {
 		return decide.Blocking
 	}
@@ -28,7 +29,7 @@ func (s *State) Due(now decide.Time) decide.Urgency {
 }
 
 // NextDue returns when the next work is due. It implements decide.State.
-func (s *State) NextDue() (decide.Time, bool) {
+func (s *State) NextDue() (scalar.Time, bool) {
 	if s.running != nil {
 		return s.running.started, true
 	}
@@ -164,12 +165,12 @@ func (s *State) setAside(name string) {
 }
 
 // putBackDue decides that work that was set aside is tried again.
-func (s *State) putBackDue(ask *PutBackDue) (decide.Decision, error) {
-	e := s.asideEntry(ask.Entry)
+func (s *State) putBackDue(payload *PutBackDue) (decide.Decision, error) {
+	e := s.asideEntry(payload.Entry)
 	if e == nil {
 		return decide.Decision{}, decide.Refuse(decide.NotFound, "UNKNOWN_DUE_ENTRY", "no due work of this name was set aside")
 	}
-	return accepted(&DuePutBack{Entry: ask.Entry})
+	return accepted(&DuePutBack{Entry: payload.Entry})
 }
 
 func (s *State) asideEntry(name string) *dueEntry {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // dueKind is a kind of due work. At one time, kinds come in this order.
@@ -18,7 +18,7 @@ const (
 
 // dueEntry is work that becomes due at a time.
 type dueEntry struct {
-	time    decide.Time
+	time    scalar.Time
 	arrival int64 // orders entries of one time and kind
 	order   *resting
 	account *account
@@ -49,7 +49,7 @@ type dueList struct {
 }
 
 // next returns when the first entry is due.
-func (l *dueList) next() (decide.Time, bool) {
+func (l *dueList) next() (scalar.Time, bool) {
 	if len(l.heap) == 0 {
 		return 0, false
 	}
@@ -120,7 +120,7 @@ func (l *dueList) swap(i, j int) {
 
 // first returns, in order, the first n entries that are due at a time and of the kind of the first, without taking
 // them off the list.
-func (l *dueList) first(n int, now decide.Time) []*dueEntry {
+func (l *dueList) first(n int, now scalar.Time) []*dueEntry {
 	var out []*dueEntry
 	if len(l.heap) == 0 {
 		return nil
@@ -146,7 +146,7 @@ func (l *dueList) first(n int, now decide.Time) []*dueEntry {
 
 // each passes the entries that are due at a time, one before those below it in the heap, and reports whether these were
 // all: it ends when there are more than so many.
-func (l *dueList) each(now decide.Time, most int, take func(*dueEntry)) bool {
+func (l *dueList) each(now scalar.Time, most int, take func(*dueEntry)) bool {
 	for i := 0; ; {
 		if i < len(l.heap) && l.heap[i].time <= now {
 			if most--; most < 0 {

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // TestEachIsDue holds what a due list passes against a look at all of its entries.
@@ -15,10 +15,10 @@ func TestEachIsDue(t *testing.T) {
 		var l dueList
 		times := rapid.SliceOfN(rapid.Int64Range(1, 20), 0, 60).Draw(t, "times")
 		want := 0
-		now := decide.Time(rapid.Int64Range(0, 21).Draw(t, "now"))
+		now := scalar.Time(rapid.Int64Range(0, 21).Draw(t, "now"))
 		for _, at := range times {
-			l.push(&dueEntry{time: decide.Time(at)})
-			if decide.Time(at) <= now {
+			l.push(&dueEntry{time: scalar.Time(at)})
+			if scalar.Time(at) <= now {
 				want++
 			}
 		}

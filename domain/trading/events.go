@@ -6,6 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // CustomerRegistered says that a customer account was opened.
@@ -13,7 +14,7 @@ type CustomerRegistered struct {
 	CustomerCode string      `json:"customer_code"`
 	Broker       string      `json:"broker"`
 	Name         string      `json:"name"`
-	Created      decide.Time `json:"created"`
+	Created      scalar.Time `json:"created"`
 }
 
 // InstrumentListed says that an instrument was listed. Its data is the instrument.
@@ -115,7 +116,7 @@ const (
 
 // TradeExecuted says that two orders matched.
 type TradeExecuted struct {
-	Code     decide.ID     `json:"code"`
+	Code     scalar.ID     `json:"code"`
 	Symbol   string        `json:"symbol"`
 	Price    fixed.Decimal `json:"price"`
 	Amount   fixed.Decimal `json:"amount"`
@@ -131,7 +132,7 @@ type TradeExecuted struct {
 
 // TradeLeg is one party's part of a trade.
 type TradeLeg struct {
-	OrderCode    decide.ID `json:"order_code"`
+	OrderCode    scalar.ID `json:"order_code"`
 	CustomerCode string    `json:"customer_code"`
 	Broker       string    `json:"broker"`
 	// Fee is what the party paid; negative for a rebate.
@@ -164,12 +165,12 @@ const (
 type SweepOpened struct {
 	Kind SweepKind `json:"kind"`
 	// CommandID is the command that waits for the end; zero where none does.
-	CommandID    decide.ID    `json:"command_id,omitzero"`
+	CommandID    scalar.ID    `json:"command_id,omitzero"`
 	CustomerCode string       `json:"customer_code,omitzero"`
 	Symbol       string       `json:"symbol,omitzero"`
 	Reason       order.Reason `json:"reason,omitzero"`
 	// OrderCode is the active taker, of a sweep of kind order.
-	OrderCode decide.ID `json:"order_code,omitzero"`
+	OrderCode scalar.ID `json:"order_code,omitzero"`
 	// Bound is the last price at which the taker may trade.
 	Bound fixed.Decimal `json:"bound,omitzero"`
 	// Protected says that the bound is the price band, not the order's own limit.
@@ -181,10 +182,10 @@ type SweepOpened struct {
 // SweepFinished says that a mass cancel or sweep is done, in steps or at once.
 type SweepFinished struct {
 	Kind         SweepKind `json:"kind"`
-	CommandID    decide.ID `json:"command_id,omitzero"`
+	CommandID    scalar.ID `json:"command_id,omitzero"`
 	CustomerCode string    `json:"customer_code,omitzero"`
 	Symbol       string    `json:"symbol,omitzero"`
-	OrderCode    decide.ID `json:"order_code,omitzero"`
+	OrderCode    scalar.ID `json:"order_code,omitzero"`
 	// Canceled counts all orders that were canceled on the command, in all its records.
 	Canceled int `json:"canceled"`
 }
@@ -194,7 +195,7 @@ type CancelAllAfterSet struct {
 	CustomerCode   string      `json:"customer_code"`
 	Broker         string      `json:"broker"`
 	TimeoutSeconds int         `json:"timeout_seconds"`
-	ExpiresAt      decide.Time `json:"expires_at,omitzero"`
+	ExpiresAt      scalar.Time `json:"expires_at,omitzero"`
 }
 
 // CancelAllAfterFired says that the customer's dead-man switch went off and is disarmed.

@@ -5,6 +5,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Evolve applies one valid record. It implements decide.State.
@@ -31,8 +32,8 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 }
 
 // activeTaker returns the order that goes on taking after the record, rather than resting.
-func (s *State) activeTaker(events []decide.Event) decide.ID {
-	var active decide.ID
+func (s *State) activeTaker(events []decide.Event) scalar.ID {
+	var active scalar.ID
 	if s.running != nil {
 		active = s.running.order
 	}
@@ -41,7 +42,7 @@ func (s *State) activeTaker(events []decide.Event) decide.ID {
 		case *SweepOpened:
 			active = e.OrderCode
 		case *SweepFinished:
-			active = decide.ID{}
+			active = scalar.ID{}
 		}
 	}
 	return active
@@ -52,7 +53,7 @@ type fold struct {
 	*State
 	at       decide.Stamp
 	command  decide.Recorded
-	active   decide.ID // the order that goes on taking
+	active   scalar.ID // the order that goes on taking
 	canceled int
 }
 
@@ -243,7 +244,7 @@ func (f *fold) finish(*SweepFinished) {
 	f.running = nil
 }
 
-func (f *fold) arm(customer string, seconds int, expires decide.Time) {
+func (f *fold) arm(customer string, seconds int, expires scalar.Time) {
 	a := f.account(customer)
 	f.cancelEntry(a.deadMan)
 	a.deadMan, a.deadManSeconds = nil, seconds

@@ -1,8 +1,8 @@
 package trading
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // order takes over an order as it is after the record.
@@ -118,7 +118,7 @@ func (f *fold) reserve(o *resting) {
 }
 
 // expire puts the order's time on the due list, or changes it there.
-func (f *fold) expire(o *resting, at decide.Time) {
+func (f *fold) expire(o *resting, at scalar.Time) {
 	v := &o.Value
 	if v.due != nil && v.due.time == at || v.due == nil && at == 0 {
 		return

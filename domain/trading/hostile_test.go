@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // TestHostileEvents folds events that are well-formed and that nobody decided: about customers, orders and instruments
@@ -20,7 +21,7 @@ import (
 // the fold or in what reads the state afterwards.
 func TestHostileEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := &hostile{drawn: drawn{t}, at: decide.Stamp{Journal: decide.ID{1}, Time: start}, state: NewState()}
+		h := &hostile{drawn: drawn{t}, at: decide.Stamp{Journal: scalar.ID{1}, Time: start}, state: NewState()}
 		h.state.TrackBook()
 		list := btc()
 		for _, symbol := range []string{"BTCUSDC_PERP", "ETHUSDC_PERP"} {
@@ -49,9 +50,9 @@ type hostile struct {
 // evolve folds a record, and reports whether it did without telling of a broken invariant.
 func (h *hostile) evolve(events ...decide.Event) bool {
 	h.at.Sequence++
-	h.at.Time += decide.Time(rapid.Int64Range(0, 10_000_000).Draw(h.T, "pause"))
+	h.at.Time += scalar.Time(rapid.Int64Range(0, 10_000_000).Draw(h.T, "pause"))
 	return h.told(func() {
-		h.state.Evolve(h.at, decide.Recorded{ID: decide.ID{9}, Type: "hostile"}, decide.Accepted, events)
+		h.state.Evolve(h.at, decide.Recorded{ID: scalar.ID{9}, Type: "hostile"}, decide.Accepted, events)
 	})
 }
 
@@ -120,7 +121,7 @@ func (h *hostile) symbol() string {
 	return rapid.SampledFrom([]string{"BTCUSDC_PERP", "ETHUSDC_PERP"}).Draw(h.T, "symbol")
 }
 
-func (h *hostile) code() decide.ID { return decide.ID{byte(rapid.IntRange(1, 12).Draw(h.T, "code"))} }
+func (h *hostile) code() scalar.ID { return scalar.ID{byte(rapid.IntRange(1, 12).Draw(h.T, "code"))} }
 
 func (h *hostile) figure(scale uint8) fixed.Decimal {
 	if h.seldom() {
@@ -146,7 +147,7 @@ func (h *hostile) live() order.Order {
 		o.Action = []order.Action{order.Buy, order.Sell}[o.Code[0]/4%2]
 	}
 	if rapid.Bool().Draw(h.T, "gtd") {
-		o.TimeInForce, o.ExpireTime = order.GTD, h.at.Time+decide.Time(rapid.Int64Range(-5, 20_000_000).Draw(h.T, "expires"))
+		o.TimeInForce, o.ExpireTime = order.GTD, h.at.Time+scalar.Time(rapid.Int64Range(-5, 20_000_000).Draw(h.T, "expires"))
 	}
 	if rapid.Bool().Draw(h.T, "filled") {
 		o.FilledAmount, o.FilledQuote = h.figure(3), h.money()
@@ -207,7 +208,7 @@ func (h *hostile) event() decide.Event {
 	case 12:
 		return &SweepFinished{Kind: SweepOrder}
 	case 13:
-		return &CancelAllAfterSet{CustomerCode: h.customer(), TimeoutSeconds: 5, ExpiresAt: h.at.Time + decide.Time(rapid.Int64Range(-5, 20_000_000).Draw(h.T, "expires"))}
+		return &CancelAllAfterSet{CustomerCode: h.customer(), TimeoutSeconds: 5, ExpiresAt: h.at.Time + scalar.Time(rapid.Int64Range(-5, 20_000_000).Draw(h.T, "expires"))}
 	case 14:
 		return &CancelAllAfterFired{CustomerCode: h.customer()}
 	case 15:

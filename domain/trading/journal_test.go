@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // fataler is what the journal below needs of a test, be it of testing or of rapid.
@@ -24,14 +25,14 @@ type fataler interface {
 // record it checks what must always hold.
 type testJournal struct {
 	t       fataler
-	id      decide.ID
-	now     decide.Time
+	id      scalar.ID
+	now     scalar.Time
 	state   *State
 	records []testRecord
 	// The sums of all postings by account, to hold the balances in the postings against.
 	sums map[string]fixed.Money
 	// pause is how long each step of a pending command takes.
-	pause decide.Time
+	pause scalar.Time
 	// single makes every step take one entry only.
 	single bool
 	// twin, if there is one, is a state that was saved and read back, and must go on like the other (save_test.go).
@@ -58,10 +59,10 @@ type testEvent struct {
 }
 
 // start is the time at which the journals of the tests begin.
-const start = decide.Time(1_800_000_000_000_000)
+const start = scalar.Time(1_800_000_000_000_000)
 
 func newTestJournal(t fataler) *testJournal {
-	j := &testJournal{t: t, id: decide.ID{1, 2, 3}, now: start, state: NewState(), sums: make(map[string]fixed.Money)}
+	j := &testJournal{t: t, id: scalar.ID{1, 2, 3}, now: start, state: NewState(), sums: make(map[string]fixed.Money)}
 	j.state.TrackBook()
 	return j
 }
@@ -80,7 +81,7 @@ func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 	if look {
 		before = j.state.Digest()
 	}
-	c.ID = decide.ID{0xc, byte(len(j.records) >> 16), byte(len(j.records) >> 8), byte(len(j.records))}
+	c.ID = scalar.ID{0xc, byte(len(j.records) >> 16), byte(len(j.records) >> 8), byte(len(j.records))}
 	d, err := j.state.Decide(j.stamp(), c)
 	if look && j.state.Digest() != before {
 		j.t.Fatalf("Decide changed the state")
@@ -131,7 +132,7 @@ func (j *testJournal) step(single bool) decide.Decision {
 	if d.Events[0].EventType() != "engine.step" {
 		j.t.Fatalf("a step begins with %s", d.Events[0].EventType())
 	}
-	j.append(decide.Recorded{ID: decide.ID{0xe}, Type: "engine.step", Actor: decide.Engine}, d)
+	j.append(decide.Recorded{ID: scalar.ID{0xe}, Type: "engine.step", Actor: decide.Engine}, d)
 	return d
 }
 
@@ -142,8 +143,8 @@ func (j *testJournal) append(c decide.Recorded, d decide.Decision) {
 		j.t.Fatalf("a record without events")
 	}
 	r := testRecord{stamp: j.stamp(), command: c, outcome: d.Outcome, built: d.Events}
-	size, changed := 1000, make(map[decide.ID]bool)
-	traded, trades := make(map[decide.ID]bool), 0
+	size, changed := 1000, make(map[scalar.ID]bool)
+	traded, trades := make(map[scalar.ID]bool), 0
 	for _, e := range d.Events {
 		data, err := json.Marshal(e)
 		if err != nil {
@@ -351,7 +352,7 @@ func checkState(t fataler, s *State) {
 		for _, h := range a.holdings {
 			checkList(t, h)
 			checkReserves(t, h)
-			for _, ahead := range []decide.Time{0, decide.Second, 10 * decide.Second} {
+			for _, ahead := range []scalar.Time{0, scalar.Second, 10 * scalar.Second} {
 				checkOverdue(t, s, h, s.time+ahead)
 			}
 		}
@@ -440,7 +441,7 @@ func checkReserves(t fataler, h *holding) {
 }
 
 // checkOverdue computes anew what the holding's orders past their time reserve.
-func checkOverdue(t fataler, s *State, h *holding, now decide.Time) {
+func checkOverdue(t fataler, s *State, h *holding, now scalar.Time) {
 	t.Helper()
 	var bids, asks fixed.Money
 	if first, ok := s.due.next(); ok && first <= now {

@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // written is an event that is encoded and decoded by hand.
@@ -105,8 +106,8 @@ func TestCanonical(t *testing.T) {
 		"stop": func(o *order.Order) { o.StopLossPrice = zero }, "profit": func(o *order.Order) { o.TakeProfitPrice = zero },
 		"average": func(o *order.Order) { o.AverageFillPrice = zero }, "scale": func(o *order.Order) { o.LimitPrice = fixed.Decimal{Coef: 1, Scale: 19} },
 		"amount": func(o *order.Order) { o.Amount.Scale = 19 }, "filled": func(o *order.Order) { o.FilledAmount.Scale = 19 },
-		"expire": func(o *order.Order) { o.ExpireTime = 300_000_000_000 * decide.Second }, "created": func(o *order.Order) { o.Created = -1 },
-		"updated": func(o *order.Order) { o.Updated = 300_000_000_000 * decide.Second },
+		"expire": func(o *order.Order) { o.ExpireTime = 300_000_000_000 * scalar.Second }, "created": func(o *order.Order) { o.Created = -1 },
+		"updated": func(o *order.Order) { o.Updated = 300_000_000_000 * scalar.Second },
 	} {
 		o := good
 		change(&o)
@@ -152,11 +153,11 @@ func (d drawn) int64() int64 {
 	return rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(-1000, 1000), rapid.Int64()).Draw(d.T, "number")
 }
 
-func (d drawn) time() decide.Time {
-	return decide.Time(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(-60_000_000_000_000_000, 250_000_000_000_000_000)).Draw(d.T, "time"))
+func (d drawn) time() scalar.Time {
+	return scalar.Time(rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(-60_000_000_000_000_000, 250_000_000_000_000_000)).Draw(d.T, "time"))
 }
 
-func (d drawn) id() (id decide.ID) {
+func (d drawn) id() (id scalar.ID) {
 	if rapid.Bool().Draw(d.T, "some id") {
 		copy(id[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(d.T, "id"))
 	}
@@ -201,11 +202,11 @@ func FuzzParseJSON(f *testing.F) {
 			}
 		}
 	}
-	seed(d.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c0", order.Buy, 650_000, 2)}).Events)
+	seed(d.do(decide.Command{Actor: trader("alpha"), Payload: limitOrder("c0", order.Buy, 650_000, 2)}).Events)
 	gtd := limitOrder("c0", order.Buy, 640_000, 2)
-	gtd.TimeInForce, gtd.ExpireTime, gtd.ReferenceID = order.GTD, start+decide.Hour, "mine"
-	seed(d.do(decide.Command{Actor: trader("alpha"), Ask: gtd}).Events)
-	seed(d.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c1", order.Sell, 650_000, 1)}).Events)
+	gtd.TimeInForce, gtd.ExpireTime, gtd.ReferenceID = order.GTD, start+scalar.Hour, "mine"
+	seed(d.do(decide.Command{Actor: trader("alpha"), Payload: gtd}).Events)
+	seed(d.do(decide.Command{Actor: trader("alpha"), Payload: limitOrder("c1", order.Sell, 650_000, 1)}).Events)
 	f.Add([]byte(`{"code":"00000000-0000-0000-0000-000000000000"}`), true)
 	f.Fuzz(func(t *testing.T, data []byte, trade bool) {
 		var generic, fast written = new(OrderOpened), new(OrderOpened)
@@ -228,7 +229,7 @@ func FuzzParseJSON(f *testing.F) {
 }
 
 func BenchmarkWriteOrder(b *testing.B) {
-	e := newEngine(b, 1).do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c0", order.Buy, 650_000, 2)}).Events[0]
+	e := newEngine(b, 1).do(decide.Command{Actor: trader("alpha"), Payload: limitOrder("c0", order.Buy, 650_000, 2)}).Events[0]
 	b.Run("generic", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -249,7 +250,7 @@ func BenchmarkWriteOrder(b *testing.B) {
 }
 
 func BenchmarkReadOrder(b *testing.B) {
-	e := newEngine(b, 1).do(decide.Command{Actor: trader("alpha"), Ask: limitOrder("c0", order.Buy, 650_000, 2)}).Events[0]
+	e := newEngine(b, 1).do(decide.Command{Actor: trader("alpha"), Payload: limitOrder("c0", order.Buy, 650_000, 2)}).Events[0]
 	data, err := json.Marshal(e)
 	if err != nil {
 		b.Fatal(err)

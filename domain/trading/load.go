@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Read implements decide.Codec.
@@ -28,7 +29,7 @@ func (stateCodec) Read(b []byte) (_ decide.State, err error) {
 	if v.rules = v.Small(); v.rules > rulesSupported {
 		return nil, fmt.Errorf("trading: the saved state follows rules %d, of which this build knows %d", v.rules, rulesSupported)
 	}
-	v.time = decide.Time(v.Int())
+	v.time = scalar.Time(v.Int())
 	v.due.arrived = v.Int()
 	v.loadInstruments()
 	v.loadAccounts()
@@ -51,10 +52,10 @@ type loader struct {
 	*pack.Reader
 	holdings []*holding
 	byNumber []*resting // from 1
-	created  decide.Time
+	created  scalar.Time
 }
 
-func (v *loader) when() decide.Time  { return decide.Time(v.Int()) }
+func (v *loader) when() scalar.Time  { return scalar.Time(v.Int()) }
 func (v *loader) money() fixed.Money { return fixed.Money(v.Int()) }
 
 func (v *loader) decimal() fixed.Decimal {
@@ -213,7 +214,7 @@ func (v *loader) place(i *instrument, o *resting) {
 
 // loadOrder reads a live order and makes it findable by its code. It returns nil if the reader fails.
 func (v *loader) loadOrder(side book.Side, price int64) *resting {
-	var code decide.ID
+	var code scalar.ID
 	v.Raw(code[:])
 	flags, n := v.Byte(), v.Index(len(v.holdings))
 	if v.Err() != nil {

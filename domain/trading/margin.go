@@ -1,9 +1,9 @@
 package trading
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/margin"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // exposure is what margin is computed from on one instrument.
@@ -15,7 +15,7 @@ func (h *holding) exposure() margin.Exposure {
 
 // standing computes an account's margin as of a time, at which orders past their time reserve nothing any more. With
 // replaced set, that exposure stands for the account's own on its instrument.
-func (s *State) standing(a *account, now decide.Time, replaced *margin.Exposure) margin.Standing {
+func (s *State) standing(a *account, now scalar.Time, replaced *margin.Exposure) margin.Standing {
 	total := margin.Standing{Balance: a.balance, Pending: a.pending}
 	seen := false
 	for _, h := range a.holdings {
@@ -39,7 +39,7 @@ func (s *State) standing(a *account, now decide.Time, replaced *margin.Exposure)
 
 // overdue returns what orders past their time, which the due list has not come to yet, still reserve. It looks through
 // what is due or through the holding's orders, whichever is less: either may be very many.
-func (s *State) overdue(h *holding, now decide.Time) (bids, asks fixed.Money) {
+func (s *State) overdue(h *holding, now scalar.Time) (bids, asks fixed.Money) {
 	if first, ok := s.due.next(); !ok || first > now {
 		return 0, 0
 	}
@@ -68,7 +68,7 @@ func (s *State) overdue(h *holding, now decide.Time) (bids, asks fixed.Money) {
 }
 
 // isOverdue reports whether the order's time has passed.
-func isOverdue(o *resting, now decide.Time) bool {
+func isOverdue(o *resting, now scalar.Time) bool {
 	return o.Value.due != nil && o.Value.due.time <= now
 }
 
@@ -99,7 +99,7 @@ type Summary struct {
 	PendingWithdrawal fixed.Money
 	MarginRatio       fixed.Decimal // 4 decimals
 	RiskState         margin.RiskState
-	Updated           decide.Time
+	Updated           scalar.Time
 }
 
 // Summary returns a customer's state of margin in USDC.
@@ -131,7 +131,7 @@ type Position struct {
 	// maintenance margin if nothing else moved; zero if there is none.
 	LiquidationPrice fixed.Decimal
 	Cost             fixed.Money
-	Updated          decide.Time
+	Updated          scalar.Time
 }
 
 // Positions returns a customer's open positions, in the order in which their instruments were listed.

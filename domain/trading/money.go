@@ -4,20 +4,21 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // makeDeposit decides a deposit.
-func (s *State) makeDeposit(at decide.Stamp, c decide.Command, ask *MakeDeposit) (decide.Decision, error) {
-	a, repeated, err := s.transferOf(c, ask.CustomerCode, ask.Currency, ask.Amount, ask.ReferenceID)
+func (s *State) makeDeposit(at decide.Stamp, c decide.Command, payload *MakeDeposit) (decide.Decision, error) {
+	a, repeated, err := s.transferOf(c, payload.CustomerCode, payload.Currency, payload.Amount, payload.ReferenceID)
 	if err != nil || repeated.Repeated {
 		return repeated, err
 	}
-	external := s.venue[ledger.External].Sub(ask.Amount)
-	balance := a.balance.Add(ask.Amount)
+	external := s.venue[ledger.External].Sub(payload.Amount)
+	balance := a.balance.Add(payload.Amount)
 	if -external > maxNotional || balance > maxNotional {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "AMOUNT_ABOVE_MAXIMUM", Field: "amount", Message: "the venue cannot keep this much money"}
 	}
-	t := transaction(at, a, ledger.Deposit, ask.Amount, ask.ReferenceID)
+	t := transaction(at, a, ledger.Deposit, payload.Amount, payload.ReferenceID)
 	t.Status, t.Balance = ledger.Completed, balance
 	return accepted(&DepositCompleted{t, outside(t, external)})
 }
@@ -66,22 +67,22 @@ func outside(t ledger.Transaction, external fixed.Money) []ledger.Posting {
 }
 
 // requestWithdrawal decides a withdrawal, which reserves its amount until it is completed or canceled.
-func (s *State) requestWithdrawal(at decide.Stamp, c decide.Command, ask *RequestWithdrawal) (decide.Decision, error) {
-	a, repeated, err := s.transferOf(c, ask.CustomerCode, ask.Currency, ask.Amount, ask.ReferenceID)
+func (s *State) requestWithdrawal(at decide.Stamp, c decide.Command, payload *RequestWithdrawal) (decide.Decision, error) {
+	a, repeated, err := s.transferOf(c, payload.CustomerCode, payload.Currency, payload.Amount, payload.ReferenceID)
 	if err != nil || repeated.Repeated {
 		return repeated, err
 	}
-	if most := s.standing(a, at.Time, nil).Withdrawable(); ask.Amount > most {
+	if most := s.standing(a, at.Time, nil).Withdrawable(); payload.Amount > most {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Unacceptable, Code: "INSUFFICIENT_FUNDS", Field: "amount",
 			Message: "at most " + most.String() + " " + currency + " can be withdrawn"}
 	}
-	t := transaction(at, a, ledger.Withdrawal, -ask.Amount, ask.ReferenceID)
+	t := transaction(at, a, ledger.Withdrawal, -payload.Amount, payload.ReferenceID)
 	t.Status = ledger.Pending
 	return accepted(&WithdrawalRequested{t})
 }
 
 // pendingWithdrawal returns a withdrawal that waits for the operator.
-func (s *State) pendingWithdrawal(code decide.ID) (*withdrawal, error) {
+func (s *State) pendingWithdrawal(code scalar.ID) (*withdrawal, error) {
 	w := s.withdrawals[code]
 	switch {
 	case w == nil:
@@ -93,8 +94,8 @@ func (s *State) pendingWithdrawal(code decide.ID) (*withdrawal, error) {
 }
 
 // completeWithdrawal decides that a withdrawal is paid out.
-func (s *State) completeWithdrawal(at decide.Stamp, ask *CompleteWithdrawal) (decide.Decision, error) {
-	w, err := s.pendingWithdrawal(ask.Code)
+func (s *State) completeWithdrawal(at decide.Stamp, payload *CompleteWithdrawal) (decide.Decision, error) {
+	w, err := s.pendingWithdrawal(payload.Code)
 	if err != nil {
 		return decide.Decision{}, err
 	}
@@ -104,8 +105,8 @@ func (s *State) completeWithdrawal(at decide.Stamp, ask *CompleteWithdrawal) (de
 }
 
 // cancelWithdrawal decides that a withdrawal is not paid out.
-func (s *State) cancelWithdrawal(at decide.Stamp, ask *CancelWithdrawal) (decide.Decision, error) {
-	w, err := s.pendingWithdrawal(ask.Code)
+func (s *State) cancelWithdrawal(at decide.Stamp, payload *CancelWithdrawal) (decide.Decision, error) {
+	w, err := s.pendingWithdrawal(payload.Code)
 	if err != nil {
 		return decide.Decision{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // terms are the figures of an order that a record may change.
@@ -14,8 +15,8 @@ type terms struct {
 	quote     fixed.Money
 	status    order.Status
 	reason    order.Reason
-	expires   decide.Time
-	updated   decide.Time
+	expires   scalar.Time
+	updated   scalar.Time
 }
 
 // picture returns a live order as its last record left it.

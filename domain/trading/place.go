@@ -10,31 +10,31 @@ import (
 )
 
 // placeOrder decides a new order.
-func (s *State) placeOrder(at decide.Stamp, c decide.Command, ask *PlaceOrder) (decide.Decision, error) {
-	a, err := s.customerOf(c.Actor, ask.CustomerCode)
+func (s *State) placeOrder(at decide.Stamp, c decide.Command, payload *PlaceOrder) (decide.Decision, error) {
+	a, err := s.customerOf(c.Actor, payload.CustomerCode)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	if ref := a.references.find(ask.ReferenceID, at.Time); ref != nil && ask.ReferenceID != "" {
+	if ref := a.references.find(payload.ReferenceID, at.Time); ref != nil && payload.ReferenceID != "" {
 		return repeat(ref.fingerprint, c.Kept.Fingerprint, ref.sequence)
 	}
-	i, err := s.listed(ask.Symbol)
+	i, err := s.listed(payload.Symbol)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	wrong := faults(CheckOrder(i.contract, ask, at.Time))
+	wrong := faults(CheckOrder(i.contract, payload, at.Time))
 	if err := wrong.first(); err != nil {
 		return decide.Decision{}, err
 	}
-	if ask.Type.Conditional() {
+	if payload.Type.Conditional() {
 		return decide.Decision{}, decide.Refuse(decide.Unacceptable, "ORDER_TYPE_NOT_AVAILABLE", "stop and take-profit orders are not available yet")
 	}
 	d := s.newDraft(at, i)
-	t, err := d.entering(a, ask)
+	t, err := d.entering(a, payload)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	reason := d.overrideLeverage(t.party, ask.Leverage)
+	reason := d.overrideLeverage(t.party, payload.Leverage)
 	t.order.Code = at.Derive(len(d.events))
 	slot := d.reserveSlot()
 	if reason == "" {
@@ -47,7 +47,7 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, ask *PlaceOrder) (
 }
 
 // entering makes the taker that a new order is at first.
-func (d *draft) entering(a *account, ask *PlaceOrder) (*taker, error) {
+func (d *draft) entering(a *account, payload *PlaceOrder) (*taker, error) {
 	c := d.instrument.contract
 	p := d.party(a)
 	n := &struct {
@@ -55,16 +55,16 @@ func (d *draft) entering(a *account, ask *PlaceOrder) (*taker, error) {
 		order resting
 	}{}
 	t, o := &n.taker, &n.order
-	o.Side = sideOf(ask.Action)
-	o.Value = live{holding: p.holding, cash: ask.CashAmount, created: d.at.Time, updated: d.at.Time, reference: ask.ReferenceID,
-		kind: ask.Type, tif: ask.timeInForce(), postOnly: ask.PostOnly, reduceOnly: ask.ReduceOnly}
-	t.order, t.party, t.cashLeft = o, p, ask.CashAmount
-	t.expires = ask.ExpireTime
-	t.amount, _ = c.Steps(ask.Amount)
+	o.Side = sideOf(payload.Action)
+	o.Value = live{holding: p.holding, cash: payload.CashAmount, created: d.at.Time, updated: d.at.Time, reference: payload.ReferenceID,
+		kind: payload.Type, tif: payload.timeInForce(), postOnly: payload.PostOnly, reduceOnly: payload.ReduceOnly}
+	t.order, t.party, t.cashLeft = o, p, payload.CashAmount
+	t.expires = payload.ExpireTime
+	t.amount, _ = c.Steps(payload.Amount)
 	if o.Value.cash != 0 {
 		t.amount = c.MaxSteps
 	}
-	t.price, _ = c.Ticks(ask.LimitPrice)
+	t.price, _ = c.Ticks(payload.LimitPrice)
 	t.remaining, t.updated = t.amount, d.at.Time
 	o.Price, o.Value.amount, o.Remaining = t.price, t.amount, t.amount
 	return t, d.fits(t)

@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // TestRandomCommands drives the rules with random commands of three brokers' customers on two instruments, close
@@ -22,7 +23,7 @@ func TestRandomCommands(t *testing.T) {
 			r.state.limit.fills = rapid.IntRange(1, 4).Draw(t, "fills")
 			r.state.limit.others = rapid.IntRange(1, 4).Draw(t, "other changes")
 			r.single = rapid.Bool().Draw(t, "single steps")
-			r.pause = decide.Time(rapid.Int64Range(0, 1_000_000).Draw(t, "pause"))
+			r.pause = scalar.Time(rapid.Int64Range(0, 1_000_000).Draw(t, "pause"))
 		}
 		r.open()
 		for range rapid.IntRange(1, 120).Draw(t, "commands") {
@@ -53,11 +54,11 @@ func (r *randomVenue) give(c decide.Command) {
 	records := len(r.records)
 	customer, before := "", expected{}
 	if r.state.Due(r.now) == decide.Nothing { // else what is due still shows, and counts no more
-		switch ask := c.Ask.(type) {
+		switch payload := c.Payload.(type) {
 		case *PlaceOrder:
-			customer = ask.CustomerCode
+			customer = payload.CustomerCode
 		case *AmendOrder:
-			customer = ask.CustomerCode
+			customer = payload.CustomerCode
 		}
 	}
 	if customer != "" {
@@ -98,12 +99,12 @@ func (r *randomVenue) open() {
 				{UpTo: 20 * fixed.Unit, InitMarginReq: fixed.Decimal{Coef: 101234, Scale: 4}, MaintMarginReq: fixed.Decimal{Coef: 5, Scale: 0}},
 				{InitMarginReq: fixed.Decimal{Coef: 50}, MaintMarginReq: fixed.Decimal{Coef: 25}}}
 		}
-		r.give(decide.Command{Type: CommandListInstrument, Ask: &ListInstrument{Instrument: i}})
-		r.give(decide.Command{Type: CommandSetIndexPrice, Ask: &SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 100}}})
+		r.give(decide.Command{Type: CommandListInstrument, Payload: &ListInstrument{Instrument: i}})
+		r.give(decide.Command{Type: CommandSetIndexPrice, Payload: &SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 100}}})
 	}
 	for _, code := range randomCustomers {
-		r.give(decide.Command{Type: CommandRegisterCustomer, Ask: &RegisterCustomer{CustomerCode: code, Broker: code[:1]}})
-		r.give(decide.Command{Type: CommandMakeDeposit, Ask: &MakeDeposit{CustomerCode: code, Currency: currency, Amount: 1000 * fixed.Unit}})
+		r.give(decide.Command{Type: CommandRegisterCustomer, Payload: &RegisterCustomer{CustomerCode: code, Broker: code[:1]}})
+		r.give(decide.Command{Type: CommandMakeDeposit, Payload: &MakeDeposit{CustomerCode: code, Currency: currency, Amount: 1000 * fixed.Unit}})
 	}
 }
 
@@ -123,7 +124,7 @@ func (r *randomVenue) amount() fixed.Decimal {
 }
 
 func (r *randomVenue) command() {
-	r.now += decide.Time(rapid.Int64Range(0, 2_000_000).Draw(r.T, "pause"))
+	r.now += scalar.Time(rapid.Int64Range(0, 2_000_000).Draw(r.T, "pause"))
 	if rapid.Bool().Draw(r.T, "drain") {
 		r.drain()
 	}
@@ -136,20 +137,20 @@ func (r *randomVenue) command() {
 		r.cancel()
 	case n == 22:
 		code, actor := r.customer()
-		r.give(decide.Command{Type: CommandCancelAll, Actor: actor, Ask: &CancelAll{CustomerCode: code}})
+		r.give(decide.Command{Type: CommandCancelAll, Actor: actor, Payload: &CancelAll{CustomerCode: code}})
 	case n == 23:
 		code, actor := r.customer()
-		r.give(decide.Command{Type: CommandSetCancelAllAfter, Actor: actor, Ask: &SetCancelAllAfter{CustomerCode: code, TimeoutSeconds: rapid.IntRange(0, 5).Draw(r.T, "timeout")}})
+		r.give(decide.Command{Type: CommandSetCancelAllAfter, Actor: actor, Payload: &SetCancelAllAfter{CustomerCode: code, TimeoutSeconds: rapid.IntRange(0, 5).Draw(r.T, "timeout")}})
 	case n < 26:
-		r.give(decide.Command{Type: CommandSetIndexPrice, Ask: &SetIndexPrice{Symbol: r.symbol(), Price: fixed.Decimal{Coef: rapid.Int64Range(900_000, 1_100_000).Draw(r.T, "index"), Scale: 4}}})
+		r.give(decide.Command{Type: CommandSetIndexPrice, Payload: &SetIndexPrice{Symbol: r.symbol(), Price: fixed.Decimal{Coef: rapid.Int64Range(900_000, 1_100_000).Draw(r.T, "index"), Scale: 4}}})
 	case n == 26:
 		code, _ := r.customer()
 		fee := fixed.Decimal{Coef: rapid.Int64Range(-50_000, 50_000).Draw(r.T, "maker"), Scale: 4}
-		r.give(decide.Command{Type: CommandSetFeeProfile, Ask: &SetFeeProfile{CustomerCode: code, Symbol: r.symbol(), MakerFee: fee,
+		r.give(decide.Command{Type: CommandSetFeeProfile, Payload: &SetFeeProfile{CustomerCode: code, Symbol: r.symbol(), MakerFee: fee,
 			TakerFee: fixed.Decimal{Coef: rapid.Int64Range(0, 50_000).Draw(r.T, "taker"), Scale: 4}, Operator: true}})
 	case n == 27:
 		code, _ := r.customer()
-		r.give(decide.Command{Type: CommandSetMarginProfile, Ask: &SetMarginProfile{CustomerCode: code, Leverage: rapid.IntRange(1, 20).Draw(r.T, "leverage")}})
+		r.give(decide.Command{Type: CommandSetMarginProfile, Payload: &SetMarginProfile{CustomerCode: code, Leverage: rapid.IntRange(1, 20).Draw(r.T, "leverage")}})
 	default:
 		r.withdraw()
 	}
@@ -157,28 +158,28 @@ func (r *randomVenue) command() {
 
 func (r *randomVenue) place() {
 	code, actor := r.customer()
-	ask := &PlaceOrder{CustomerCode: code, Symbol: r.symbol(), Action: rapid.SampledFrom([]order.Action{order.Buy, order.Sell}).Draw(r.T, "action"),
+	payload := &PlaceOrder{CustomerCode: code, Symbol: r.symbol(), Action: rapid.SampledFrom([]order.Action{order.Buy, order.Sell}).Draw(r.T, "action"),
 		Type: order.Limit, Amount: r.amount(), LimitPrice: r.price(), ReduceOnly: rapid.IntRange(0, 3).Draw(r.T, "reduce only") == 0}
 	switch rapid.IntRange(0, 9).Draw(r.T, "kind") {
 	case 0, 1:
-		ask.Type, ask.LimitPrice = order.Market, fixed.Decimal{}
+		payload.Type, payload.LimitPrice = order.Market, fixed.Decimal{}
 	case 2:
-		ask.TimeInForce = order.IOC
+		payload.TimeInForce = order.IOC
 	case 3:
-		ask.TimeInForce = order.FOK
+		payload.TimeInForce = order.FOK
 	case 4, 5:
-		ask.TimeInForce, ask.ExpireTime = order.GTD, r.now+decide.Time(rapid.Int64Range(1, 10_000_000).Draw(r.T, "expires"))
+		payload.TimeInForce, payload.ExpireTime = order.GTD, r.now+scalar.Time(rapid.Int64Range(1, 10_000_000).Draw(r.T, "expires"))
 	case 6:
-		ask.PostOnly = true
+		payload.PostOnly = true
 	case 7:
-		ask.Amount, ask.CashAmount = fixed.Decimal{}, fixed.Money(rapid.Int64Range(1, 5_000).Draw(r.T, "cash"))*fixed.Unit/3
+		payload.Amount, payload.CashAmount = fixed.Decimal{}, fixed.Money(rapid.Int64Range(1, 5_000).Draw(r.T, "cash"))*fixed.Unit/3
 	}
 	if rapid.IntRange(0, 5).Draw(r.T, "with leverage") == 0 {
-		ask.Leverage = rapid.IntRange(1, 13).Draw(r.T, "leverage")
+		payload.Leverage = rapid.IntRange(1, 13).Draw(r.T, "leverage")
 	}
-	c := decide.Command{Type: CommandPlaceOrder, Actor: actor, Ask: ask}
+	c := decide.Command{Type: CommandPlaceOrder, Actor: actor, Payload: payload}
 	if rapid.IntRange(0, 3).Draw(r.T, "with reference") == 0 {
-		ask.ReferenceID = fmt.Sprint("r", rapid.IntRange(0, 9).Draw(r.T, "reference"))
+		payload.ReferenceID = fmt.Sprint("r", rapid.IntRange(0, 9).Draw(r.T, "reference"))
 		c.Kept.Fingerprint = rapid.SampledFrom([]string{"00", "01"}).Draw(r.T, "fingerprint")
 	}
 	if r.keyed && rapid.IntRange(0, 3).Draw(r.T, "with key") == 0 {
@@ -200,34 +201,34 @@ func (r *randomVenue) amend() {
 	if !ok {
 		return
 	}
-	ask := &AmendOrder{CustomerCode: o.CustomerCode, OrderCode: o.Code}
+	payload := &AmendOrder{CustomerCode: o.CustomerCode, OrderCode: o.Code}
 	if rapid.Bool().Draw(r.T, "amend price") {
-		ask.LimitPrice = some(r.price())
+		payload.LimitPrice = some(r.price())
 	}
 	if rapid.Bool().Draw(r.T, "amend amount") {
-		ask.Amount = some(r.amount())
+		payload.Amount = some(r.amount())
 	}
 	if o.TimeInForce == order.GTD && rapid.Bool().Draw(r.T, "amend expiry") {
-		ask.ExpireTime = some(r.now + decide.Time(rapid.Int64Range(1, 10_000_000).Draw(r.T, "expires")))
+		payload.ExpireTime = some(r.now + scalar.Time(rapid.Int64Range(1, 10_000_000).Draw(r.T, "expires")))
 	}
-	r.give(decide.Command{Type: CommandAmendOrder, Actor: decide.Actor{Sub: "s", Broker: o.Broker}, Ask: ask})
+	r.give(decide.Command{Type: CommandAmendOrder, Actor: decide.Actor{Sub: "s", Broker: o.Broker}, Payload: payload})
 }
 
 func (r *randomVenue) cancel() {
 	if o, ok := r.order(); ok {
-		r.give(decide.Command{Type: CommandCancelOrder, Actor: decide.Actor{Sub: "s", Broker: o.Broker}, Ask: &CancelOrder{CustomerCode: o.CustomerCode, OrderCode: o.Code}})
+		r.give(decide.Command{Type: CommandCancelOrder, Actor: decide.Actor{Sub: "s", Broker: o.Broker}, Payload: &CancelOrder{CustomerCode: o.CustomerCode, OrderCode: o.Code}})
 	}
 }
 
 func (r *randomVenue) withdraw() {
 	code, _ := r.customer()
-	r.give(decide.Command{Type: CommandRequestWithdrawal, Ask: &RequestWithdrawal{CustomerCode: code, Currency: currency, Amount: fixed.Money(rapid.Int64Range(1, 100e8).Draw(r.T, "amount"))}})
+	r.give(decide.Command{Type: CommandRequestWithdrawal, Payload: &RequestWithdrawal{CustomerCode: code, Currency: currency, Amount: fixed.Money(rapid.Int64Range(1, 100e8).Draw(r.T, "amount"))}})
 	last := r.records[len(r.records)-1].decode(r.t)
 	if e, ok := last[0].(*WithdrawalRequested); ok {
 		if rapid.Bool().Draw(r.T, "complete") {
-			r.give(decide.Command{Type: CommandCompleteWithdrawal, Ask: &CompleteWithdrawal{Code: e.Code}})
+			r.give(decide.Command{Type: CommandCompleteWithdrawal, Payload: &CompleteWithdrawal{Code: e.Code}})
 		} else {
-			r.give(decide.Command{Type: CommandCancelWithdrawal, Ask: &CancelWithdrawal{Code: e.Code}})
+			r.give(decide.Command{Type: CommandCancelWithdrawal, Payload: &CancelWithdrawal{Code: e.Code}})
 		}
 	}
 }
@@ -236,7 +237,7 @@ func (r *randomVenue) withdraw() {
 func (r *randomVenue) close() {
 	r.drain()
 	for _, code := range randomCustomers {
-		r.give(decide.Command{Type: CommandCancelAll, Actor: decide.Actor{Sub: "s", Broker: code[:1]}, Ask: &CancelAll{CustomerCode: code}})
+		r.give(decide.Command{Type: CommandCancelAll, Actor: decide.Actor{Sub: "s", Broker: code[:1]}, Payload: &CancelAll{CustomerCode: code}})
 		for _, h := range r.state.accounts[code].holdings {
 			if h.bids != 0 || h.asks != 0 || len(h.reduceOnly) != 0 {
 				r.t.Fatalf("%s has no orders, and %s and %s reserved", code, h.bids, h.asks)

@@ -2,7 +2,7 @@ package trading
 
 import (
 	"github.com/perpetua-exchange/perpetua/domain/book"
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // recentOrders is how many final orders the state knows by their codes.
@@ -17,18 +17,18 @@ type recent struct {
 }
 
 type finalOrder struct {
-	code  decide.ID
+	code  scalar.ID
 	owner *account
 }
 
 // has reports whether the order became final lately and was the account's.
-func (r *recent) has(code decide.ID, a *account) bool {
+func (r *recent) has(code scalar.ID, a *account) bool {
 	place := r.codes.Find(code, func(place uint32) bool { return r.code(place) == code })
 	return place != 0 && r.ring[place-1].owner == a
 }
 
 // add remembers a final order in place of the oldest.
-func (r *recent) add(code decide.ID, a *account) {
+func (r *recent) add(code scalar.ID, a *account) {
 	if len(r.ring) < recentOrders {
 		r.ring = append(r.ring, finalOrder{code, a})
 		r.codes.Put(code, uint32(len(r.ring)), r.code)
@@ -42,4 +42,4 @@ func (r *recent) add(code decide.ID, a *account) {
 }
 
 // code returns the code at a place.
-func (r *recent) code(place uint32) decide.ID { return r.ring[place-1].code }
+func (r *recent) code(place uint32) scalar.ID { return r.ring[place-1].code }

@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // TestRecentOrders remembers the latest final orders, each as its owner's, and no more of them.
 func TestRecentOrders(t *testing.T) {
 	var r recent
-	code := func(n int) decide.ID { return decide.Stamp{Sequence: int64(n)}.Derive(0) }
+	code := func(n int) scalar.ID { return decide.Stamp{Sequence: int64(n)}.Derive(0) }
 	owners := [2]*account{{code: "a"}, {code: "b"}}
 	const more = 5000
 	for n := range recentOrders + more {

@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // desk gives commands without a scenario's words.
@@ -34,13 +35,13 @@ func (d *desk) must(c decide.Command) decide.Decision {
 
 func (d *desk) customer(code, broker string) {
 	d.T.Helper()
-	d.must(decide.Command{Type: CommandRegisterCustomer, Ask: &RegisterCustomer{CustomerCode: code, Broker: broker}})
-	d.must(decide.Command{Type: CommandMakeDeposit, Ask: &MakeDeposit{CustomerCode: code, Currency: currency, Amount: 5_000_000_000 * fixed.Unit}})
+	d.must(decide.Command{Type: CommandRegisterCustomer, Payload: &RegisterCustomer{CustomerCode: code, Broker: broker}})
+	d.must(decide.Command{Type: CommandMakeDeposit, Payload: &MakeDeposit{CustomerCode: code, Currency: currency, Amount: 5_000_000_000 * fixed.Unit}})
 }
 
-func (d *desk) place(broker string, ask *PlaceOrder) decide.Decision {
+func (d *desk) place(broker string, payload *PlaceOrder) decide.Decision {
 	d.T.Helper()
-	return d.must(decide.Command{Type: CommandPlaceOrder, Actor: trader(broker), Ask: ask})
+	return d.must(decide.Command{Type: CommandPlaceOrder, Actor: trader(broker), Payload: payload})
 }
 
 func number(s string) fixed.Decimal {
@@ -58,8 +59,8 @@ func TestLargestRecords(t *testing.T) {
 	i := btc()
 	i.Symbol = strings.Repeat("S", 24) + "_" + strings.Repeat("P", 8)
 	i.MakerFee, i.TakerFee = number("1.2345"), number("5.4321")
-	d.must(decide.Command{Type: CommandListInstrument, Ask: &ListInstrument{Instrument: i}})
-	d.must(decide.Command{Type: CommandSetIndexPrice, Ask: &SetIndexPrice{Symbol: i.Symbol, Price: number("65432.1")}})
+	d.must(decide.Command{Type: CommandListInstrument, Payload: &ListInstrument{Instrument: i}})
+	d.must(decide.Command{Type: CommandSetIndexPrice, Payload: &SetIndexPrice{Symbol: i.Symbol, Price: number("65432.1")}})
 	long := func(prefix string, length int) string { return prefix + strings.Repeat("x", length-len(prefix)) }
 	maker, taker, broker := long("maker", 32), long("taker", 32), long("broker", 32)
 	d.customer(maker, broker)
@@ -69,7 +70,7 @@ func TestLargestRecords(t *testing.T) {
 		for range 230 {
 			orders++
 			d.place(broker, &PlaceOrder{CustomerCode: maker, Symbol: i.Symbol, Action: resting, Type: order.Limit, LimitPrice: number(price),
-				Amount: number("0.123"), TimeInForce: order.GTD, ExpireTime: d.now + decide.Hour, ReferenceID: long(fmt.Sprint("m", orders), 64)})
+				Amount: number("0.123"), TimeInForce: order.GTD, ExpireTime: d.now + scalar.Hour, ReferenceID: long(fmt.Sprint("m", orders), 64)})
 		}
 		before := len(d.records)
 		d.place(broker, &PlaceOrder{CustomerCode: taker, Symbol: i.Symbol, Action: resting.Opposite(), Type: order.Limit, LimitPrice: number(price),
@@ -77,7 +78,7 @@ func TestLargestRecords(t *testing.T) {
 		if len(d.records)-before < 3 {
 			t.Errorf("230 fills fit %d records", len(d.records)-before)
 		}
-		d.must(decide.Command{Type: CommandCancelAll, Actor: trader(broker), Ask: &CancelAll{CustomerCode: taker}})
+		d.must(decide.Command{Type: CommandCancelAll, Actor: trader(broker), Payload: &CancelAll{CustomerCode: taker}})
 	}
 	fill(order.Sell, "65432.1")
 	fill(order.Buy, "65431.9") // both sides close, with profit, loss and fees
@@ -124,7 +125,7 @@ func TestSourceIsAppliedOnce(t *testing.T) {
 	d := newDesk(t)
 	register := func(code string, sequence int64) (decide.Decision, error) {
 		return d.do(decide.Command{Type: CommandRegisterCustomer, Actor: decide.Actor{System: "onboarding"},
-			Kept: decide.Kept{Source: &decide.Source{Journal: "onboarding", Sequence: sequence}}, Ask: &RegisterCustomer{CustomerCode: code, Broker: "alpha"}})
+			Kept: decide.Kept{Source: &decide.Source{Journal: "onboarding", Sequence: sequence}}, Payload: &RegisterCustomer{CustomerCode: code, Broker: "alpha"}})
 	}
 	for _, c := range []struct {
 		code     string
@@ -146,16 +147,16 @@ func TestSourceIsAppliedOnce(t *testing.T) {
 func TestReferencesAreBounded(t *testing.T) {
 	var r references
 	for n := range int64(maxReferences + 10) {
-		r.note(decide.Stamp{Sequence: n, Time: start + decide.Time(n)}, fmt.Sprint(n), "00", true)
+		r.note(decide.Stamp{Sequence: n, Time: start + scalar.Time(n)}, fmt.Sprint(n), "00", true)
 	}
 	r.note(decide.Stamp{Sequence: 1, Time: start}, "live", "00", false)
 	if r.final != maxReferences || len(r.names) != maxReferences+1 {
 		t.Fatalf("%d names of final orders, %d in all", r.final, len(r.names))
 	}
-	if r.find("9", start) != nil || r.find("10", start) == nil || r.find("live", start+100*decide.Hour) == nil {
+	if r.find("9", start) != nil || r.find("10", start) == nil || r.find("live", start+100*scalar.Hour) == nil {
 		t.Error("the wrong ones were forgotten")
 	}
-	r.note(decide.Stamp{Sequence: 2, Time: start + decide.Remember + decide.Hour}, "live", "00", true)
+	r.note(decide.Stamp{Sequence: 2, Time: start + decide.Remember + scalar.Hour}, "live", "00", true)
 	if len(r.names) != 1 {
 		t.Errorf("%d names after a day", len(r.names))
 	}

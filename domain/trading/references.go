@@ -1,6 +1,9 @@
 package trading
 
-import "github.com/perpetua-exchange/perpetua/domain/decide"
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
 
 // references are the clients' own names for a customer's orders, each with the fingerprint of the request and the
 // record that changed the order last. A name is held while its order is live, and for 24 hours after its last
@@ -16,13 +19,13 @@ type reference struct {
 	name        string
 	fingerprint string
 	sequence    int64
-	time        decide.Time
+	time        scalar.Time
 	final       bool
 	prev, next  *reference
 }
 
 // find returns what is remembered of a name as of a time.
-func (r *references) find(name string, now decide.Time) *reference {
+func (r *references) find(name string, now scalar.Time) *reference {
 	ref := r.names[name]
 	if ref == nil || ref.final && now-ref.time >= decide.Remember {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/pack"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // codecVersion is the number of the form that this file writes and load.go reads. It is raised with every change of
@@ -71,7 +72,7 @@ type saver struct {
 	holdingNumbers map[*holding]uint64
 	orderNumbers   []uint32 // by book.Order.Number: the order's place among those written, from 1
 	orders         uint32
-	created        decide.Time // of the last order
+	created        scalar.Time // of the last order
 }
 
 func (v *saver) saveInstruments() {

@@ -17,6 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/pack/packtest"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // save makes a twin of the journal's state by way of the saved form. From then on it is held against the other.
@@ -92,7 +93,7 @@ func TestSavedStatesGoOn(t *testing.T) {
 			r.state.limit.fills = rapid.IntRange(1, 4).Draw(t, "fills")
 			r.state.limit.others = rapid.IntRange(1, 4).Draw(t, "other changes")
 			r.single = rapid.Bool().Draw(t, "single steps")
-			r.pause = decide.Time(rapid.Int64Range(0, 1_000_000).Draw(t, "pause"))
+			r.pause = scalar.Time(rapid.Int64Range(0, 1_000_000).Draw(t, "pause"))
 		}
 		r.open()
 		r.keyed = true
@@ -108,7 +109,7 @@ func TestSavedStatesGoOn(t *testing.T) {
 			case 1:
 				r.setSomethingAside()
 			case 2:
-				r.now += decide.Time(rapid.Int64Range(0, int64(30*decide.Hour)).Draw(t, "long pause"))
+				r.now += scalar.Time(rapid.Int64Range(0, int64(30*scalar.Hour)).Draw(t, "long pause"))
 			}
 			r.command()
 		}
@@ -123,11 +124,11 @@ func TestSavedStatesGoOn(t *testing.T) {
 // setSomethingAside sets the next due work aside, or puts back what was.
 func (r *randomVenue) setSomethingAside() {
 	if aside := r.state.AsideEntries(); len(aside) > 0 {
-		r.give(decide.Command{Type: CommandPutBackDue, Ask: &PutBackDue{Entry: aside[0]}})
+		r.give(decide.Command{Type: CommandPutBackDue, Payload: &PutBackDue{Entry: aside[0]}})
 		return
 	}
 	if d := r.state.SetAside(r.stamp(), "test"); len(d.Events) > 0 {
-		r.append(decide.Recorded{ID: decide.ID{0xe}, Type: "engine.step", Actor: decide.Engine}, d)
+		r.append(decide.Recorded{ID: scalar.ID{0xe}, Type: "engine.step", Actor: decide.Engine}, d)
 	}
 }
 
@@ -149,12 +150,12 @@ func TestSavedScenarios(t *testing.T) {
 // golden is a state with something of everything in it.
 func golden(t fataler) *State {
 	j := newTestJournal(t)
-	give := func(actor decide.Actor, kept decide.Kept, ask any) decide.Decision {
+	give := func(actor decide.Actor, kept decide.Kept, payload any) decide.Decision {
 		t.Helper()
 		j.now += 1_000_003
-		decision, err := j.do(decide.Command{Type: "golden", Actor: actor, Kept: kept, Ask: ask})
+		decision, err := j.do(decide.Command{Type: "golden", Actor: actor, Kept: kept, Payload: payload})
 		if err != nil {
-			t.Fatalf("%T: %v", ask, err)
+			t.Fatalf("%T: %v", payload, err)
 		}
 		return decision
 	}
@@ -168,7 +169,7 @@ func golden(t fataler) *State {
 		give(operator, decide.Kept{Source: &decide.Source{Journal: "onboarding", Sequence: int64(len(j.records))}}, &RegisterCustomer{CustomerCode: code, Broker: "alpha", Name: "Name of " + code})
 		give(operator, decide.Kept{Fingerprint: "0d"}, &MakeDeposit{CustomerCode: code, Currency: currency, Amount: 1_000_000 * fixed.Unit, ReferenceID: "deposit-" + code})
 	}
-	ask := func(customer string, a order.Action, ticks, steps int64, change func(*PlaceOrder)) *PlaceOrder {
+	payload := func(customer string, a order.Action, ticks, steps int64, change func(*PlaceOrder)) *PlaceOrder {
 		p := limitOrder(customer, a, ticks, steps)
 		if change != nil {
 			change(p)
@@ -176,25 +177,25 @@ func golden(t fataler) *State {
 		return p
 	}
 	alpha := trader("alpha")
-	give(alpha, key("k1"), ask("ann", order.Sell, 650_000, 30, func(p *PlaceOrder) { p.ReferenceID = "resting" }))
-	give(alpha, decide.Kept{Fingerprint: "0e"}, ask("ben", order.Buy, 650_000, 10, func(p *PlaceOrder) { p.ReferenceID = "filled" }))
-	give(alpha, decide.Kept{}, ask("ben", order.Buy, 640_000, 5, func(p *PlaceOrder) { p.PostOnly = true }))
-	give(alpha, decide.Kept{}, ask("ben", order.Buy, 640_000, 7, func(p *PlaceOrder) {
-		p.TimeInForce, p.ExpireTime = order.GTD, j.now+decide.Hour
+	give(alpha, key("k1"), payload("ann", order.Sell, 650_000, 30, func(p *PlaceOrder) { p.ReferenceID = "resting" }))
+	give(alpha, decide.Kept{Fingerprint: "0e"}, payload("ben", order.Buy, 650_000, 10, func(p *PlaceOrder) { p.ReferenceID = "filled" }))
+	give(alpha, decide.Kept{}, payload("ben", order.Buy, 640_000, 5, func(p *PlaceOrder) { p.PostOnly = true }))
+	give(alpha, decide.Kept{}, payload("ben", order.Buy, 640_000, 7, func(p *PlaceOrder) {
+		p.TimeInForce, p.ExpireTime = order.GTD, j.now+scalar.Hour
 	}))
-	give(alpha, decide.Kept{}, ask("ben", order.Sell, 660_000, 4, func(p *PlaceOrder) { p.ReduceOnly = true }))
+	give(alpha, decide.Kept{}, payload("ben", order.Sell, 660_000, 4, func(p *PlaceOrder) { p.ReduceOnly = true }))
 	give(alpha, decide.Kept{}, &SetCancelAllAfter{CustomerCode: "ann", TimeoutSeconds: 3000})
 	give(operator, decide.Kept{}, &SetFeeProfile{CustomerCode: "ben", Symbol: "ETHUSDC_PERP", MakerFee: number("1"), TakerFee: number("3"), Operator: true})
 	give(operator, decide.Kept{}, &SetMarginProfile{CustomerCode: "ann", Leverage: 5})
 	give(operator, decide.Kept{}, &RequestWithdrawal{CustomerCode: "ann", Currency: currency, Amount: 10 * fixed.Unit, ReferenceID: "out"})
-	j.now += 2 * decide.Hour // the order with a time and the switch are due
+	j.now += 2 * scalar.Hour // the order with a time and the switch are due
 	j.append(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, j.state.SetAside(j.stamp(), "a cause"))
 	j.state.limit.fills = 1
-	decision, err := j.state.Decide(j.stamp(), decide.Command{ID: decide.ID{7}, Type: CommandPlaceOrder, Actor: alpha, Kept: key("sweep"), Ask: ask("ben", order.Buy, 661_000, 25, nil)})
+	decision, err := j.state.Decide(j.stamp(), decide.Command{ID: scalar.ID{7}, Type: CommandPlaceOrder, Actor: alpha, Kept: key("sweep"), Payload: payload("ben", order.Buy, 661_000, 25, nil)})
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	j.append(decide.Recorded{ID: decide.ID{7}, Type: CommandPlaceOrder, Actor: alpha, Kept: key("sweep")}, decision)
+	j.append(decide.Recorded{ID: scalar.ID{7}, Type: CommandPlaceOrder, Actor: alpha, Kept: key("sweep")}, decision)
 	return j.state
 }
 
@@ -289,7 +290,7 @@ func BenchmarkLoad(b *testing.B) {
 func manyResting(b testing.TB, orders int64) *engine {
 	e := newEngine(b, 10)
 	for n := range orders {
-		e.do(decide.Command{Actor: trader("alpha"), Ask: limitOrder(fmt.Sprint("c", n%10), order.Buy, 600_000+(n*7919)%5000, 1)})
+		e.do(decide.Command{Actor: trader("alpha"), Payload: limitOrder(fmt.Sprint("c", n%10), order.Buy, 600_000+(n*7919)%5000, 1)})
 	}
 	return e
 }

@@ -18,7 +18,7 @@ var operator = decide.Actor{Sub: "operator", Broker: "venue"}
 func (s *scenario) parse(verb string) decide.Command {
 	sum := sha256.Sum256([]byte(verb + strings.Join(s.words, " ")))
 	c := decide.Command{Actor: operator, Kept: decide.Kept{Fingerprint: hex.EncodeToString(sum[:])}}
-	c.Type, c.Ask = s.ask(verb, &c)
+	c.Type, c.Payload = s.payload(verb, &c)
 	for len(s.words) > 0 {
 		switch s.words[0] {
 		case "by": // by BROKER: on behalf of another broker than the customer's
@@ -37,7 +37,7 @@ func (s *scenario) parse(verb string) decide.Command {
 	return c
 }
 
-func (s *scenario) ask(verb string, c *decide.Command) (string, any) {
+func (s *scenario) payload(verb string, c *decide.Command) (string, any) {
 	switch verb {
 	case "list":
 		return CommandListInstrument, s.listInstrument()
@@ -48,56 +48,56 @@ func (s *scenario) ask(verb string, c *decide.Command) (string, any) {
 	case "index":
 		return CommandSetIndexPrice, &SetIndexPrice{Symbol: s.word(), Price: s.decimal(s.word())}
 	case "customer":
-		ask := &RegisterCustomer{CustomerCode: s.word(), Broker: "alpha"}
+		payload := &RegisterCustomer{CustomerCode: s.word(), Broker: "alpha"}
 		if s.accept("of") {
-			ask.Broker = s.word()
+			payload.Broker = s.word()
 		}
-		return CommandRegisterCustomer, ask
+		return CommandRegisterCustomer, payload
 	case "deposit", "withdraw":
-		return s.transferAsk(verb)
+		return s.transferPayload(verb)
 	case "complete":
 		return CommandCompleteWithdrawal, &CompleteWithdrawal{Code: s.labels[s.word()]}
 	case "cancel-withdrawal":
 		return CommandCancelWithdrawal, &CancelWithdrawal{Code: s.labels[s.word()]}
 	case "fees":
-		ask := &SetFeeProfile{CustomerCode: s.word(), Symbol: s.word(), MakerFee: s.decimal(s.word()), TakerFee: s.decimal(s.word()), Operator: true}
+		payload := &SetFeeProfile{CustomerCode: s.word(), Symbol: s.word(), MakerFee: s.decimal(s.word()), TakerFee: s.decimal(s.word()), Operator: true}
 		if len(s.words) > 0 { // by BROKER
-			ask.Operator = false
+			payload.Operator = false
 		}
-		return CommandSetFeeProfile, ask
+		return CommandSetFeeProfile, payload
 	case "margins":
-		ask := &SetMarginProfile{CustomerCode: s.word()}
+		payload := &SetMarginProfile{CustomerCode: s.word()}
 		if s.accept("leverage") {
-			ask.Leverage = s.number(s.word())
+			payload.Leverage = s.number(s.word())
 		} else {
-			ask.InitialMargin, ask.MaintenanceMargin = s.decimal(s.word()), s.decimal(s.word())
+			payload.InitialMargin, payload.MaintenanceMargin = s.decimal(s.word()), s.decimal(s.word())
 		}
-		return CommandSetMarginProfile, ask
+		return CommandSetMarginProfile, payload
 	case "amend":
-		return CommandAmendOrder, s.amendAsk(c)
+		return CommandAmendOrder, s.amendPayload(c)
 	case "cancel":
 		s.label = s.word()
 		o := s.orders[s.labels[s.label]]
 		c.Actor = trader(o.Broker)
 		return CommandCancelOrder, &CancelOrder{CustomerCode: o.CustomerCode, OrderCode: o.Code}
 	case "cancel-all":
-		ask := &CancelAll{CustomerCode: s.word()}
-		c.Actor = trader(s.broker(ask.CustomerCode))
+		payload := &CancelAll{CustomerCode: s.word()}
+		c.Actor = trader(s.broker(payload.CustomerCode))
 		if len(s.words) > 0 && strings.HasSuffix(s.words[0], "_PERP") {
-			ask.Symbol = s.word()
+			payload.Symbol = s.word()
 		}
-		return CommandCancelAll, ask
+		return CommandCancelAll, payload
 	case "cancel-all-after":
-		ask := &SetCancelAllAfter{CustomerCode: s.word(), TimeoutSeconds: s.number(s.word())}
-		c.Actor = trader(s.broker(ask.CustomerCode))
-		return CommandSetCancelAllAfter, ask
+		payload := &SetCancelAllAfter{CustomerCode: s.word(), TimeoutSeconds: s.number(s.word())}
+		c.Actor = trader(s.broker(payload.CustomerCode))
+		return CommandSetCancelAllAfter, payload
 	case "put-back":
 		return CommandPutBackDue, &PutBackDue{Entry: s.word() + "/" + s.labels[s.word()].String()}
 	case "rules":
 		return CommandActivateRules, &ActivateRules{Rules: s.number(s.word())}
 	}
 	c.Actor = trader(s.broker(verb))
-	return CommandPlaceOrder, s.placeAsk(verb)
+	return CommandPlaceOrder, s.placePayload(verb)
 }
 
 func trader(broker string) decide.Actor { return decide.Actor{Sub: "trader", Broker: broker} }
@@ -107,7 +107,7 @@ func (s *scenario) broker(customer string) string {
 	return broker
 }
 
-func (s *scenario) transferAsk(verb string) (string, any) {
+func (s *scenario) transferPayload(verb string) (string, any) {
 	customer, amount, reference, in := s.word(), s.money(s.word()), "", currency
 	if s.accept("as") {
 		reference = s.word()
@@ -121,87 +121,87 @@ func (s *scenario) transferAsk(verb string) (string, any) {
 	return CommandRequestWithdrawal, &RequestWithdrawal{CustomerCode: customer, Currency: in, Amount: amount, ReferenceID: reference}
 }
 
-// placeAsk: CUSTOMER buys|sells AMOUNT [USDC of] SYMBOL at PRICE|market [GTC|IOC|FOK|GTD +SPAN] [post-only]
+// placePayload: CUSTOMER buys|sells AMOUNT [USDC of] SYMBOL at PRICE|market [GTC|IOC|FOK|GTD +SPAN] [post-only]
 // [reduce-only] [leverage N] [as REFERENCE]
-func (s *scenario) placeAsk(customer string) *PlaceOrder {
-	ask := &PlaceOrder{CustomerCode: customer}
+func (s *scenario) placePayload(customer string) *PlaceOrder {
+	payload := &PlaceOrder{CustomerCode: customer}
 	switch s.word() {
 	case "buys":
-		ask.Action = order.Buy
+		payload.Action = order.Buy
 	case "sells":
-		ask.Action = order.Sell
+		payload.Action = order.Sell
 	default:
 		s.t.Fatalf("a customer buys or sells")
 	}
 	amount := s.word()
 	if s.accept("USDC") {
-		ask.CashAmount = s.money(amount)
+		payload.CashAmount = s.money(amount)
 		s.accept("of")
 	} else {
-		ask.Amount = s.decimal(amount)
+		payload.Amount = s.decimal(amount)
 	}
-	ask.Symbol = s.word()
-	ask.Type = order.Market
+	payload.Symbol = s.word()
+	payload.Type = order.Market
 	if !s.accept("at") {
 		s.t.Fatalf("at what price?")
 	}
 	if price := s.word(); price != "market" {
-		ask.Type, ask.LimitPrice = order.Limit, s.decimal(price)
+		payload.Type, payload.LimitPrice = order.Limit, s.decimal(price)
 	}
 	for len(s.words) > 0 {
 		switch word := s.words[0]; word {
 		case "GTC", "IOC", "FOK", "GTD":
 			s.word()
-			ask.TimeInForce = order.TimeInForce(word)
+			payload.TimeInForce = order.TimeInForce(word)
 			if word == "GTD" {
-				ask.ExpireTime = s.now + s.span(s.word())
+				payload.ExpireTime = s.now + s.span(s.word())
 			}
 		case "post-only":
 			s.word()
-			ask.PostOnly = true
+			payload.PostOnly = true
 		case "reduce-only":
 			s.word()
-			ask.ReduceOnly = true
+			payload.ReduceOnly = true
 		case "leverage":
 			s.word()
-			ask.Leverage = s.number(s.word())
+			payload.Leverage = s.number(s.word())
 		case "as":
 			s.word()
-			ask.ReferenceID = s.word()
+			payload.ReferenceID = s.word()
 		case "stop":
 			s.word()
-			ask.Type, ask.TriggerPrice = order.StopLoss, s.decimal(s.word())
+			payload.Type, payload.TriggerPrice = order.StopLoss, s.decimal(s.word())
 		default:
-			return ask
+			return payload
 		}
 	}
-	return ask
+	return payload
 }
 
-func (s *scenario) amendAsk(c *decide.Command) *AmendOrder {
+func (s *scenario) amendPayload(c *decide.Command) *AmendOrder {
 	s.label = s.word()
 	o := s.orders[s.labels[s.label]]
 	c.Actor = trader(o.Broker)
-	ask := &AmendOrder{CustomerCode: o.CustomerCode, OrderCode: s.labels[s.label]}
+	payload := &AmendOrder{CustomerCode: o.CustomerCode, OrderCode: s.labels[s.label]}
 	for len(s.words) > 0 {
 		switch s.words[0] {
 		case "price":
 			s.word()
-			ask.LimitPrice = some(s.decimal(s.word()))
+			payload.LimitPrice = some(s.decimal(s.word()))
 		case "amount":
 			s.word()
-			ask.Amount = some(s.decimal(s.word()))
+			payload.Amount = some(s.decimal(s.word()))
 		case "trigger":
 			s.word()
-			ask.TriggerPrice = some(s.decimal(s.word()))
+			payload.TriggerPrice = some(s.decimal(s.word()))
 		case "expires":
 			s.word()
-			ask.ExpireTime = some(s.now + s.span(s.word()))
+			payload.ExpireTime = some(s.now + s.span(s.word()))
 		default:
-			return ask
+			return payload
 		}
 	}
-	return ask
+	return payload
 }
 
 func some[T any](v T) *T { return &v }
@@ -227,50 +227,50 @@ func (s *scenario) listInstrument() *ListInstrument {
 
 func (s *scenario) changeInstrument() *ChangeInstrument {
 	symbol := s.word()
-	ask := s.changes()
-	ask.Symbol = symbol
-	return ask
+	payload := s.changes()
+	payload.Symbol = symbol
+	return payload
 }
 
 // changes reads pairs of a parameter and its value.
 func (s *scenario) changes() *ChangeInstrument {
-	ask := &ChangeInstrument{}
+	payload := &ChangeInstrument{}
 	s.named = make(map[string]string)
 	for len(s.words) > 0 {
 		name, value := s.word(), s.word()
 		s.named[name] = value
 		switch name {
 		case "status":
-			ask.Status = some(market.Status(value))
+			payload.Status = some(market.Status(value))
 		case "min":
-			ask.MinAmount = some(s.decimal(value))
+			payload.MinAmount = some(s.decimal(value))
 		case "max":
-			ask.MaxAmount = some(s.decimal(value))
+			payload.MaxAmount = some(s.decimal(value))
 		case "initial":
-			ask.InitMarginReq = some(s.decimal(value))
+			payload.InitMarginReq = some(s.decimal(value))
 		case "maintenance":
-			ask.MaintMarginReq = some(s.decimal(value))
+			payload.MaintMarginReq = some(s.decimal(value))
 		case "leverage":
-			ask.MaxLeverage = some(s.number(value))
+			payload.MaxLeverage = some(s.number(value))
 		case "band":
-			ask.PriceBand = some(s.decimal(value))
+			payload.PriceBand = some(s.decimal(value))
 		case "limit-band":
-			ask.LimitBand = some(s.decimal(value))
+			payload.LimitBand = some(s.decimal(value))
 		case "maker":
-			ask.MakerFee = some(s.decimal(value))
+			payload.MakerFee = some(s.decimal(value))
 		case "taker":
-			ask.TakerFee = some(s.decimal(value))
+			payload.TakerFee = some(s.decimal(value))
 		case "tier": // UP_TO/INITIAL/MAINTENANCE; UP_TO is - for the last
 			part := strings.Split(value, "/")
 			tier := market.Tier{InitMarginReq: s.decimal(part[1]), MaintMarginReq: s.decimal(part[2])}
 			if part[0] != "-" {
 				tier.UpTo = s.money(part[0])
 			}
-			ask.Tiers = append(ask.Tiers, tier)
+			payload.Tiers = append(payload.Tiers, tier)
 		case "tick", "step", "size":
 		default:
 			s.t.Fatalf("what is %q of an instrument?", name)
 		}
 	}
-	return ask
+	return payload
 }

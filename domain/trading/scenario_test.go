@@ -15,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // TestScenarios runs every file of testdata/*.scenario. The files' language is told in testdata/README.md. After every
@@ -38,7 +39,7 @@ func TestScenarios(t *testing.T) {
 
 // runScenario runs a file's lines, with something done before each if need be.
 func runScenario(t *testing.T, file, text string, before ...func(*testJournal)) {
-	s := &scenario{labels: make(map[string]decide.ID), orders: make(map[decide.ID]order.Order)}
+	s := &scenario{labels: make(map[string]scalar.ID), orders: make(map[scalar.ID]order.Order)}
 	where := &located{T: t, file: file}
 	s.testJournal = newTestJournal(where)
 	for n, line := range strings.Split(text, "\n") {
@@ -71,8 +72,8 @@ func (l *located) Fatalf(format string, args ...any) {
 type scenario struct {
 	*testJournal
 	words   []string
-	labels  map[string]decide.ID // of orders and withdrawals
-	orders  map[decide.ID]order.Order
+	labels  map[string]scalar.ID // of orders and withdrawals
+	orders  map[scalar.ID]order.Order
 	seen    int // records whose orders were noted
 	last    decide.Decision
 	err     error
@@ -149,10 +150,10 @@ func (s *scenario) command(verb string) {
 	for _, e := range s.last.Events {
 		switch e := e.(type) {
 		case OrderEvent:
-			if ask, ok := c.Ask.(*PlaceOrder); ok && (e.After().CustomerCode != ask.CustomerCode || e.After().Reason == order.SelfTrade) {
+			if payload, ok := c.Payload.(*PlaceOrder); ok && (e.After().CustomerCode != payload.CustomerCode || e.After().Reason == order.SelfTrade) {
 				continue
 			}
-			if _, ok := c.Ask.(*PlaceOrder); ok {
+			if _, ok := c.Payload.(*PlaceOrder); ok {
 				s.labels[s.label] = e.After().Code
 				return
 			}
@@ -363,12 +364,12 @@ func (s *scenario) money(w string) fixed.Money {
 	return m
 }
 
-func (s *scenario) span(w string) decide.Time {
+func (s *scenario) span(w string) scalar.Time {
 	d, err := time.ParseDuration(w)
 	if err != nil {
 		s.t.Fatalf("%v", err)
 	}
-	return decide.Time(d.Microseconds())
+	return scalar.Time(d.Microseconds())
 }
 
 func (s *scenario) number(w string) int {

@@ -21,6 +21,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Bounds of a record, and of what is remembered.
@@ -46,14 +47,14 @@ func (rules) Limit() int                 { return maxRecord }
 // State is the fold of the trading journal.
 type State struct {
 	rules       int
-	time        decide.Time // of the last record
+	time        scalar.Time // of the last record
 	instruments map[string]*instrument
 	listing     []*instrument // in the order of listing, withdrawn ones included
 	accounts    map[string]*account
 	registered  []*account // in the order of registration
 	orders      book.Orders[live]
 	recent      recent
-	withdrawals map[decide.ID]*withdrawal
+	withdrawals map[scalar.ID]*withdrawal
 	venue       map[ledger.Account]fixed.Money
 	due         dueList
 	aside       []*dueEntry
@@ -75,7 +76,7 @@ func NewState() *State {
 		limit:       recordBounds(),
 		instruments: make(map[string]*instrument),
 		accounts:    make(map[string]*account),
-		withdrawals: make(map[decide.ID]*withdrawal),
+		withdrawals: make(map[scalar.ID]*withdrawal),
 		venue:       make(map[ledger.Account]fixed.Money),
 		sources:     make(map[string]applied),
 	}
@@ -88,7 +89,7 @@ type instrument struct {
 	book         book.Book[live]
 	mark         int64 // marks; 0 before the first index price
 	indexPrice   int64 // marks
-	indexTime    decide.Time
+	indexTime    scalar.Time
 	last         int64 // ticks; 0 before the first trade
 	openInterest int64 // steps, one side
 	clearing     fixed.Money
@@ -112,8 +113,8 @@ type live struct {
 	amount      int64    // steps
 	filledQuote fixed.Money
 	cash        fixed.Money // of a cash order that sweeps
-	created     decide.Time
-	updated     decide.Time
+	created     scalar.Time
+	updated     scalar.Time
 	reference   string // "" for the code
 	due         *dueEntry
 	kind        order.Type
@@ -128,7 +129,7 @@ func filled(o *resting) int64 { return o.Value.amount - o.Remaining }
 // account is a customer's account.
 type account struct {
 	code, broker, name string
-	created, updated   decide.Time
+	created, updated   scalar.Time
 	balance            fixed.Money
 	pending            fixed.Money // withdrawals requested and not yet paid out
 	leverage           int         // of the default margins; 0 where percentages were given
@@ -158,7 +159,7 @@ type holding struct {
 	first, last *resting // live orders in order of arrival
 	liveOrders  int
 	reduceOnly  []*resting // in order of arrival
-	updated     decide.Time
+	updated     scalar.Time
 }
 
 // fees returns the maker and taker fees in force, as parts of 10⁸.
@@ -222,12 +223,12 @@ type transfer struct {
 type sweep struct {
 	kind      SweepKind
 	command   decide.Recorded
-	started   decide.Time
+	started   scalar.Time
 	account   *account    // of an order or mass cancel
 	symbol    *instrument // nil for all
 	reason    order.Reason
 	canceled  int
-	order     decide.ID // the taker, which is not in the book; it may be gone if the sweep was set aside
+	order     scalar.ID // the taker, which is not in the book; it may be gone if the sweep was set aside
 	bound     int64
 	protected bool
 }

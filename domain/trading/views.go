@@ -2,11 +2,11 @@ package trading
 
 import (
 	"github.com/perpetua-exchange/perpetua/domain/book"
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Customer is a customer account as it was registered.
@@ -14,7 +14,7 @@ type Customer struct {
 	Code    string
 	Broker  string
 	Name    string
-	Created decide.Time
+	Created scalar.Time
 }
 
 // Level is all that rests at one price.
@@ -88,7 +88,7 @@ func (s *State) CustomersOf(broker string) []Customer {
 }
 
 // Order returns a live order.
-func (s *State) Order(code decide.ID) (order.Order, bool) {
+func (s *State) Order(code scalar.ID) (order.Order, bool) {
 	if o := s.orders.Get(code); o != nil {
 		return picture(o), true
 	}
@@ -145,7 +145,7 @@ func (s *State) MarkPrice(symbol string) fixed.Decimal {
 }
 
 // IndexPrice returns the last index price and when it came, zero before the first.
-func (s *State) IndexPrice(symbol string) (fixed.Decimal, decide.Time) {
+func (s *State) IndexPrice(symbol string) (fixed.Decimal, scalar.Time) {
 	if i := s.instruments[symbol]; i != nil && i.indexPrice != 0 {
 		return i.contract.MarkPrice(i.indexPrice), i.indexTime
 	}
@@ -180,7 +180,7 @@ func (s *State) Balance(customer string) (fixed.Money, bool) {
 func (s *State) VenueBalance(a ledger.Account) fixed.Money { return s.venue[a] }
 
 // Withdrawal returns a withdrawal as its last record left it.
-func (s *State) Withdrawal(code decide.ID) (ledger.Transaction, bool) {
+func (s *State) Withdrawal(code scalar.ID) (ledger.Transaction, bool) {
 	if w := s.withdrawals[code]; w != nil {
 		return w.transaction, true
 	}
@@ -188,7 +188,7 @@ func (s *State) Withdrawal(code decide.ID) (ledger.Transaction, bool) {
 }
 
 // CancelAllAfter returns when a customer's dead-man switch goes off; zero if it is not armed.
-func (s *State) CancelAllAfter(customer string) (timeoutSeconds int, expiresAt decide.Time) {
+func (s *State) CancelAllAfter(customer string) (timeoutSeconds int, expiresAt scalar.Time) {
 	if a := s.accounts[customer]; a != nil && a.deadMan != nil {
 		return a.deadManSeconds, a.deadMan.time
 	}
@@ -199,7 +199,7 @@ func (s *State) CancelAllAfter(customer string) (timeoutSeconds int, expiresAt d
 func (s *State) ActiveRules() int { return s.rules }
 
 // Time returns the time of the last record.
-func (s *State) Time() decide.Time { return s.time }
+func (s *State) Time() scalar.Time { return s.time }
 
 // AsideEntries returns the due work that failed and waits to be put back.
 func (s *State) AsideEntries() []string {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // quotes is what TestBookChanges keeps of a book, as a reader of the changes would.
@@ -15,8 +16,8 @@ type quotes map[string]string
 // book's depth.
 func TestBookChanges(t *testing.T) {
 	d := newDesk(t)
-	d.must(decide.Command{Type: CommandListInstrument, Ask: &ListInstrument{Instrument: btc()}})
-	d.must(decide.Command{Type: CommandSetIndexPrice, Ask: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: number("65000")}})
+	d.must(decide.Command{Type: CommandListInstrument, Payload: &ListInstrument{Instrument: btc()}})
+	d.must(decide.Command{Type: CommandSetIndexPrice, Payload: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: number("65000")}})
 	for _, code := range []string{"a", "b", "c"} {
 		d.customer(code, "alpha")
 	}
@@ -52,10 +53,10 @@ func TestBookChanges(t *testing.T) {
 		}
 		return decision
 	}
-	place := func(customer string, a order.Action, price, amount string) decide.ID {
+	place := func(customer string, a order.Action, price, amount string) scalar.ID {
 		t.Helper()
-		ask := &PlaceOrder{CustomerCode: customer, Symbol: "BTCUSDC_PERP", Action: a, Type: order.Limit, LimitPrice: number(price), Amount: number(amount)}
-		return step(decide.Command{Type: CommandPlaceOrder, Ask: ask}).Events[0].(OrderEvent).After().Code
+		payload := &PlaceOrder{CustomerCode: customer, Symbol: "BTCUSDC_PERP", Action: a, Type: order.Limit, LimitPrice: number(price), Amount: number(amount)}
+		return step(decide.Command{Type: CommandPlaceOrder, Payload: payload}).Events[0].(OrderEvent).After().Code
 	}
 	place("a", order.Buy, "64000", "1")
 	place("b", order.Buy, "64000", "1")
@@ -64,16 +65,16 @@ func TestBookChanges(t *testing.T) {
 	place("c", order.Sell, "64050", "3")    // takes, and the rest rests between
 	place("a", order.Sell, "63000", "1.1")  // cancels nothing of its own side, takes nothing of its own
 	place("b", order.Buy, "66000", "0.001") // takes a little
-	if mine == (decide.ID{}) {
+	if mine == (scalar.ID{}) {
 		t.Fatal("no code")
 	}
 	resting := place("b", order.Buy, "60000", "1")
-	for _, ask := range []*AmendOrder{{LimitPrice: some(number("61000"))}, {Amount: some(number("2"))}, {Amount: some(number("0.5")), LimitPrice: some(number("62000"))}} {
-		ask.CustomerCode, ask.OrderCode = "b", resting
-		step(decide.Command{Type: CommandAmendOrder, Ask: ask})
+	for _, payload := range []*AmendOrder{{LimitPrice: some(number("61000"))}, {Amount: some(number("2"))}, {Amount: some(number("0.5")), LimitPrice: some(number("62000"))}} {
+		payload.CustomerCode, payload.OrderCode = "b", resting
+		step(decide.Command{Type: CommandAmendOrder, Payload: payload})
 	}
 	for _, code := range []string{"a", "b", "c"} {
-		step(decide.Command{Type: CommandCancelAll, Ask: &CancelAll{CustomerCode: code}})
+		step(decide.Command{Type: CommandCancelAll, Payload: &CancelAll{CustomerCode: code}})
 	}
 	if len(book) != 0 {
 		t.Fatalf("%v is left", book)
@@ -86,14 +87,14 @@ func TestViews(t *testing.T) {
 	if _, ok := d.state.NextDue(); ok || len(d.state.Instruments()) != 0 {
 		t.Error("an empty state has something")
 	}
-	d.must(decide.Command{Type: CommandListInstrument, Ask: &ListInstrument{Instrument: btc()}})
+	d.must(decide.Command{Type: CommandListInstrument, Payload: &ListInstrument{Instrument: btc()}})
 	d.customer("a", "alpha")
 	d.customer("b", "beta")
 	if price := d.state.MarkPrice("BTCUSDC_PERP"); !price.IsZero() {
 		t.Errorf("mark %s before the first", price)
 	}
-	d.must(decide.Command{Type: CommandSetIndexPrice, Ask: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: number("65000.25")}})
-	buy := &PlaceOrder{CustomerCode: "a", Symbol: "BTCUSDC_PERP", Action: order.Buy, Type: order.Limit, LimitPrice: number("65000"), Amount: number("1"), TimeInForce: order.GTD, ExpireTime: d.now + decide.Minute}
+	d.must(decide.Command{Type: CommandSetIndexPrice, Payload: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: number("65000.25")}})
+	buy := &PlaceOrder{CustomerCode: "a", Symbol: "BTCUSDC_PERP", Action: order.Buy, Type: order.Limit, LimitPrice: number("65000"), Amount: number("1"), TimeInForce: order.GTD, ExpireTime: d.now + scalar.Minute}
 	code := d.place("alpha", buy).Events[0].(OrderEvent).After().Code
 	d.place("beta", &PlaceOrder{CustomerCode: "b", Symbol: "BTCUSDC_PERP", Action: order.Sell, Type: order.Market, Amount: number("0.25")})
 	s := d.state
@@ -127,9 +128,9 @@ func TestViews(t *testing.T) {
 	check("due", due, buy.ExpireTime)
 	check("rules", s.ActiveRules(), 1)
 	// What is not there.
-	for name, found := range map[string]bool{"order": is(s.Order(decide.ID{})), "customer": is(s.Customer("x")), "instrument": is(s.Instrument("x")),
+	for name, found := range map[string]bool{"order": is(s.Order(scalar.ID{})), "customer": is(s.Customer("x")), "instrument": is(s.Instrument("x")),
 		"balance": is(s.Balance("x")), "summary": is(s.Summary("x")), "position": is(s.Position("x", "x")), "margin profile": is(s.MarginProfile("x")),
-		"fee profile": is(s.FeeProfile("x")), "status": is(s.Status("x")), "withdrawal": is(s.Withdrawal(decide.ID{})), "broker": is(s.CustomerBroker("x"))} {
+		"fee profile": is(s.FeeProfile("x")), "status": is(s.Status("x")), "withdrawal": is(s.Withdrawal(scalar.ID{})), "broker": is(s.CustomerBroker("x"))} {
 		if found {
 			t.Errorf("there is a %s", name)
 		}

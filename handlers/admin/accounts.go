@@ -29,7 +29,7 @@ func (h *Handler) setMarginProfile(c echo.Context) error {
 		return err
 	}
 	body := web.Body(c)
-	ask := &venue.SetMarginProfile{
+	payload := &venue.SetMarginProfile{
 		CustomerCode:      web.Param(c, "customer_code"),
 		Leverage:          int(body.OptionalLeverage("leverage", maxAccountLeverage).Value),
 		InitialMargin:     body.OptionalDecimal("initial_margin", web.Positive, web.MaxDecimals(4)).Value,
@@ -51,7 +51,7 @@ func (h *Handler) setMarginProfile(c echo.Context) error {
 	if err := body.Done(); err != nil {
 		return err
 	}
-	result, cmd, err := h.submit(c, tradingJournal, venue.CommandSetMarginProfile, ask, body)
+	result, cmd, err := h.submit(c, tradingJournal, venue.CommandSetMarginProfile, payload, body)
 	if err != nil {
 		return err
 	}
@@ -71,11 +71,11 @@ func (h *Handler) setFees(c echo.Context) error {
 		return err
 	}
 	body := web.Body(c)
-	ask := trading.ReadFees(c, body, true)
+	payload := trading.ReadFees(c, body, true)
 	if err := body.Done(); err != nil {
 		return err
 	}
-	result, cmd, err := h.submit(c, tradingJournal, venue.CommandSetFeeProfile, ask, body)
+	result, cmd, err := h.submit(c, tradingJournal, venue.CommandSetFeeProfile, payload, body)
 	if err != nil {
 		return err
 	}

@@ -96,8 +96,8 @@ func (h *Handler) Register(e *echo.Echo) {
 }
 
 // submit makes a command of what is wanted, has it decided, and returns the record that answers it.
-func (h *Handler) submit(c echo.Context, name, command string, ask any, forms ...*web.Form) (journal.Result, decide.Command, error) {
-	cmd, err := web.NewCommand(c, command, ask, forms...)
+func (h *Handler) submit(c echo.Context, name, command string, payload any, forms ...*web.Form) (journal.Result, decide.Command, error) {
+	cmd, err := web.NewCommand(c, command, payload, forms...)
 	if err != nil {
 		return journal.Result{}, cmd, err
 	}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
@@ -100,7 +100,7 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 		return err
 	}
 	body := web.Body(c)
-	ask := &venue.ChangeInstrument{
+	payload := &venue.ChangeInstrument{
 		Symbol:                 web.Param(c, "symbol"),
 		MinAmount:              body.OptionalDecimal("min_amount", web.Positive).Pointer(),
 		MaxAmount:              body.OptionalDecimal("max_amount", web.Positive).Pointer(),
@@ -117,7 +117,7 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 	}
 	if status := body.OptionalEnum("status", statuses()...); status.Set {
 		s := market.Status(status.Value)
-		ask.Status = &s
+		payload.Status = &s
 	}
 	fields := []string{"status", "min_amount", "max_amount", "init_margin_req", "maint_margin_req", "max_leverage",
 		"funding_interval_seconds", "price_band", "limit_band", "maker_fee", "taker_fee", "index_stale_seconds", "tiers"}
@@ -127,7 +127,7 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 	if err := body.Done(); err != nil {
 		return err
 	}
-	result, cmd, err := h.submit(c, tradingJournal, venue.CommandChangeInstrument, ask, body)
+	result, cmd, err := h.submit(c, tradingJournal, venue.CommandChangeInstrument, payload, body)
 	if err != nil {
 		return err
 	}
@@ -157,8 +157,8 @@ func (h *Handler) withdrawInstrument(c echo.Context) error {
 	if err := web.NoBody(c); err != nil {
 		return err
 	}
-	ask := &venue.WithdrawInstrument{Symbol: web.Param(c, "symbol")}
-	result, cmd, err := h.submit(c, tradingJournal, venue.CommandWithdrawInstrument, ask)
+	payload := &venue.WithdrawInstrument{Symbol: web.Param(c, "symbol")}
+	result, cmd, err := h.submit(c, tradingJournal, venue.CommandWithdrawInstrument, payload)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ type indexPrice struct {
 	Symbol     string              `json:"symbol"`
 	IndexPrice fixed.Decimal       `json:"index_price"`
 	MarkPrice  fixed.Decimal       `json:"mark_price"`
-	Timestamp  decide.Time         `json:"timestamp"`
+	Timestamp  scalar.Time         `json:"timestamp"`
 	Position   journal.LogPosition `json:"position"`
 }
 
@@ -201,11 +201,11 @@ func (h *Handler) setIndexPrice(c echo.Context) error {
 		return err
 	}
 	body := web.Body(c)
-	ask := &venue.SetIndexPrice{Symbol: web.Param(c, "symbol"), Price: body.Decimal("price", web.Positive)}
+	payload := &venue.SetIndexPrice{Symbol: web.Param(c, "symbol"), Price: body.Decimal("price", web.Positive)}
 	if err := body.Done(); err != nil {
 		return err
 	}
-	result, cmd, err := h.submit(c, tradingJournal, venue.CommandSetIndexPrice, ask, body)
+	result, cmd, err := h.submit(c, tradingJournal, venue.CommandSetIndexPrice, payload, body)
 	if err != nil {
 		return err
 	}

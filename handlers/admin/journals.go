@@ -5,7 +5,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -23,11 +23,11 @@ type Reader struct {
 // journalShown is a journal's partition and who reads it.
 type journalShown struct {
 	Journal   string        `json:"journal"`
-	JournalID *decide.ID    `json:"journal_id"`
+	JournalID *scalar.ID    `json:"journal_id"`
 	Partition int32         `json:"partition"`
 	Sequence  int64         `json:"sequence"`
 	Hash      journal.Hash  `json:"hash"`
-	Time      *decide.Time  `json:"time"`
+	Time      *scalar.Time  `json:"time"`
 	Readers   []readerShown `json:"readers"`
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
@@ -16,8 +16,8 @@ import (
 // signingKey is a key that signs access tokens, as the operator sees it: never with its private part.
 type signingKey struct {
 	KID     string       `json:"kid"`
-	Created decide.Time  `json:"created"`
-	Retired *decide.Time `json:"retired"`
+	Created scalar.Time  `json:"created"`
+	Retired *scalar.Time `json:"retired"`
 }
 
 func newSigningKey(k *identity.SigningKey) signingKey {
@@ -52,11 +52,11 @@ func (h *Handler) addSigningKey(c echo.Context) error {
 	if err := web.NoBody(c); err != nil {
 		return err
 	}
-	ask, err := h.cfg.NewSigningKey()
+	payload, err := h.cfg.NewSigningKey()
 	if err != nil {
 		return fmt.Errorf("making a signing key: %w", err)
 	}
-	result, cmd, err := h.submit(c, identityJournal, identity.CommandAddSigningKey, ask)
+	result, cmd, err := h.submit(c, identityJournal, identity.CommandAddSigningKey, payload)
 	if err != nil {
 		return err
 	}
@@ -87,5 +87,5 @@ func (h *Handler) retireSigningKey(c echo.Context) error {
 // retiredKey is the answer to retiring a key.
 type retiredKey struct {
 	KID     string      `json:"kid"`
-	Retired decide.Time `json:"retired"`
+	Retired scalar.Time `json:"retired"`
 }

@@ -5,9 +5,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
@@ -43,8 +43,8 @@ func (h *Handler) makeDeposit(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ask := venue.MakeDeposit(t)
-	return h.transfer(c, venue.CommandMakeDeposit, &ask, http.StatusCreated, t, body)
+	payload := venue.MakeDeposit(t)
+	return h.transfer(c, venue.CommandMakeDeposit, &payload, http.StatusCreated, t, body)
 }
 
 func (h *Handler) requestWithdrawal(c echo.Context) error {
@@ -52,8 +52,8 @@ func (h *Handler) requestWithdrawal(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ask := venue.RequestWithdrawal(t)
-	return h.transfer(c, venue.CommandRequestWithdrawal, &ask, http.StatusCreated, t, body)
+	payload := venue.RequestWithdrawal(t)
+	return h.transfer(c, venue.CommandRequestWithdrawal, &payload, http.StatusCreated, t, body)
 }
 
 func (h *Handler) completeWithdrawal(c echo.Context) error {
@@ -73,11 +73,11 @@ func (h *Handler) cancelWithdrawal(c echo.Context) error {
 }
 
 // withdrawalCode reads the route's code. What is not a UUID names no withdrawal.
-func withdrawalCode(c echo.Context) (decide.ID, error) {
+func withdrawalCode(c echo.Context) (scalar.ID, error) {
 	if err := web.NoBody(c); err != nil {
-		return decide.ID{}, err
+		return scalar.ID{}, err
 	}
-	code, err := decide.ParseID(web.Param(c, "code"))
+	code, err := scalar.ParseID(web.Param(c, "code"))
 	if err != nil {
 		return code, web.NotFound("UNKNOWN_WITHDRAWAL", "There is no such withdrawal.")
 	}
@@ -86,8 +86,8 @@ func withdrawalCode(c echo.Context) (decide.ID, error) {
 
 // transfer submits what is about one deposit or withdrawal, and answers with it. A repeated reference_id is answered
 // 200, where the first answer was 201. The fingerprint is that of the normal form of the request.
-func (h *Handler) transfer(c echo.Context, command string, ask any, status int, normal any, forms ...*web.Form) error {
-	cmd, err := web.NewCommand(c, command, ask, forms...)
+func (h *Handler) transfer(c echo.Context, command string, payload any, status int, normal any, forms ...*web.Form) error {
+	cmd, err := web.NewCommand(c, command, payload, forms...)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -26,8 +27,8 @@ type Tail struct {
 
 	mu    sync.Mutex
 	at    journal.Position
-	id    decide.ID
-	time  decide.Time
+	id    scalar.ID
+	time  scalar.Time
 	kept  []keptRecord // in order, without a gap
 	bytes int
 }
@@ -107,7 +108,7 @@ type recordShown struct {
 
 type recordsShown struct {
 	Journal   string        `json:"journal"`
-	JournalID *decide.ID    `json:"journal_id"`
+	JournalID *scalar.ID    `json:"journal_id"`
 	Partition int32         `json:"partition"`
 	Records   []recordShown `json:"records"`
 }

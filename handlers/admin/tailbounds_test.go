@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -16,7 +16,7 @@ func TestTailIsBounded(t *testing.T) {
 		value := []byte(strings.Repeat("x", tt.size))
 		const all = 1200
 		for i := range int64(all) {
-			tail.Observe(journal.Entry{Record: &journal.Record{}, Journal: decide.ID{1}, Value: value,
+			tail.Observe(journal.Entry{Record: &journal.Record{}, Journal: scalar.ID{1}, Value: value,
 				Position: journal.Position{Sequence: i, Offset: i}}, nil)
 		}
 		first := int64(all - tt.held)

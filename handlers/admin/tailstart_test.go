@@ -3,14 +3,14 @@ package admin
 import (
 	"testing"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
 // TestATailOfAFoldThatStartedLater gives a tail the records before the snapshot that its fold started from.
 func TestATailOfAFoldThatStartedLater(t *testing.T) {
 	entry := func(n int64) journal.Entry {
-		return journal.Entry{Record: &journal.Record{Sequence: n}, Position: journal.Position{Offset: n, Sequence: n}, Journal: decide.ID{1}, Value: []byte("{}")}
+		return journal.Entry{Record: &journal.Record{Sequence: n}, Position: journal.Position{Offset: n, Sequence: n}, Journal: scalar.ID{1}, Value: []byte("{}")}
 	}
 	entries := func(from, to int64) (list []journal.Entry) {
 		for n := from; n <= to; n++ {
@@ -19,7 +19,7 @@ func TestATailOfAFoldThatStartedLater(t *testing.T) {
 		return list
 	}
 	tail := NewTail("trading", 0)
-	tail.Start(&journal.Seed{Position: entry(5000).Position, Journal: decide.ID{1}})
+	tail.Start(&journal.Seed{Position: entry(5000).Position, Journal: scalar.ID{1}})
 	if out, at, gone := tail.records(beforeAll, 10); len(out.Records) != 0 || at != 5000 || gone || out.JournalID == nil {
 		t.Errorf("at the start: %+v at %d, %t", out, at, gone)
 	}

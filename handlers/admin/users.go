@@ -9,6 +9,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
@@ -31,7 +32,7 @@ var (
 type broker struct {
 	Broker  string      `json:"broker"`
 	Name    string      `json:"name"`
-	Created decide.Time `json:"created"`
+	Created scalar.Time `json:"created"`
 }
 
 func (h *Handler) registerBroker(c echo.Context) error {
@@ -39,11 +40,11 @@ func (h *Handler) registerBroker(c echo.Context) error {
 		return err
 	}
 	body := web.Body(c)
-	ask := &identity.RegisterBroker{Broker: body.String("broker", brokerRule), Name: body.String("name", web.MaxLength(maxName))}
+	payload := &identity.RegisterBroker{Broker: body.String("broker", brokerRule), Name: body.String("name", web.MaxLength(maxName))}
 	if err := body.Done(); err != nil {
 		return err
 	}
-	result, cmd, err := h.submit(c, identityJournal, identity.CommandRegisterBroker, ask, body)
+	result, cmd, err := h.submit(c, identityJournal, identity.CommandRegisterBroker, payload, body)
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ type user struct {
 	IsActive     bool                `json:"is_active"`
 	IsVerified   bool                `json:"is_verified"`
 	RateLimit    *identity.RateLimit `json:"rate_limit"`
-	Created      decide.Time         `json:"created"`
+	Created      scalar.Time         `json:"created"`
 }
 
 func newUser(u *identity.User) user {
@@ -98,7 +99,7 @@ func (h *Handler) registerUser(c echo.Context) error {
 		return err
 	}
 	body := web.Body(c)
-	ask := &identity.RegisterUser{
+	payload := &identity.RegisterUser{
 		Username:     body.String("username", usernameRule),
 		Broker:       body.String("broker", brokerRule),
 		CustomerCode: body.OptionalString("customer_code", web.CustomerCode).Value,
@@ -114,14 +115,14 @@ func (h *Handler) registerUser(c echo.Context) error {
 	if err := body.Done(); err != nil {
 		return err
 	}
-	if err := h.accountOf(ask.Broker, ask.CustomerCode); err != nil {
+	if err := h.accountOf(payload.Broker, payload.CustomerCode); err != nil {
 		return err
 	}
 	var err error
-	if ask.PasswordHash, err = h.sealed(ask.Username, password); err != nil {
+	if payload.PasswordHash, err = h.sealed(payload.Username, password); err != nil {
 		return err
 	}
-	e, err := submitUser[*identity.UserRegistered](h, c, identity.CommandRegisterUser, ask, body)
+	e, err := submitUser[*identity.UserRegistered](h, c, identity.CommandRegisterUser, payload, body)
 	if err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (h *Handler) changeUser(c echo.Context) error {
 		return err
 	}
 	body := web.Body(c)
-	ask := &identity.ChangeUser{
+	payload := &identity.ChangeUser{
 		Username:       web.Param(c, "username"),
 		IsActive:       body.OptionalBool("is_active").Pointer(),
 		IsVerified:     body.OptionalBool("is_verified").Pointer(),
@@ -143,7 +144,7 @@ func (h *Handler) changeUser(c echo.Context) error {
 		Scopes:         scopes(body),
 	}
 	if body.Null("customer_code") {
-		ask.CustomerCode = new(string)
+		payload.CustomerCode = new(string)
 	}
 	password := body.OptionalString("password", passwordRule)
 	if !slices.ContainsFunc([]string{"is_active", "is_verified", "scopes", "password"}, body.Has) &&
@@ -153,18 +154,18 @@ func (h *Handler) changeUser(c echo.Context) error {
 	if err := body.Done(); err != nil {
 		return err
 	}
-	if ask.CustomerCode != nil && *ask.CustomerCode != "" {
-		if err := h.accountOf(h.brokerOf(ask.Username), *ask.CustomerCode); err != nil {
+	if payload.CustomerCode != nil && *payload.CustomerCode != "" {
+		if err := h.accountOf(h.brokerOf(payload.Username), *payload.CustomerCode); err != nil {
 			return err
 		}
 	}
 	if password.Set {
 		var err error
-		if ask.PasswordHash, err = h.sealed(ask.Username, password.Value); err != nil {
+		if payload.PasswordHash, err = h.sealed(payload.Username, password.Value); err != nil {
 			return err
 		}
 	}
-	e, err := submitUser[*identity.UserChanged](h, c, identity.CommandChangeUser, ask, body)
+	e, err := submitUser[*identity.UserChanged](h, c, identity.CommandChangeUser, payload, body)
 	if err != nil {
 		return err
 	}
@@ -173,8 +174,8 @@ func (h *Handler) changeUser(c echo.Context) error {
 
 // submitUser submits what may hold a password: its fingerprint is a keyed hash, so that nobody who reads the log can
 // try passwords until one matches.
-func submitUser[E decide.Event](h *Handler, c echo.Context, command string, ask any, body *web.Form) (e E, err error) {
-	cmd, err := web.NewCommand(c, command, ask, body)
+func submitUser[E decide.Event](h *Handler, c echo.Context, command string, payload any, body *web.Form) (e E, err error) {
+	cmd, err := web.NewCommand(c, command, payload, body)
 	if err != nil {
 		return e, err
 	}

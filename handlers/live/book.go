@@ -4,6 +4,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
@@ -12,7 +13,7 @@ import (
 // same message for all of them, and its prev_sequence is the sequence of whatever each of them got before.
 type bookStream struct {
 	sequence int64
-	time     decide.Time // of that record
+	time     scalar.Time // of that record
 	snapshot *message    // at the sequence; nil until somebody asks
 }
 
@@ -30,7 +31,7 @@ type snapshotMessage struct {
 	Sequence  int64       `json:"sequence"`
 	Bids      []level     `json:"bids"` // best first, as the asks
 	Asks      []level     `json:"asks"`
-	Timestamp decide.Time `json:"timestamp"`
+	Timestamp scalar.Time `json:"timestamp"`
 }
 
 // bookUpdate is what one record changed in a book.
@@ -41,7 +42,7 @@ type bookUpdate struct {
 	PrevSequence int64       `json:"prev_sequence"`
 	Sequence     int64       `json:"sequence"`
 	Changes      []change    `json:"changes"`
-	Timestamp    decide.Time `json:"timestamp"`
+	Timestamp    scalar.Time `json:"timestamp"`
 }
 
 // change is one level's change. The amount is the new one, "0" on delete.

@@ -80,11 +80,11 @@ func newExchange(t *testing.T, limits live.Limits, wrap live.Wrap) *exchange {
 }
 
 // submit gives a command to the owner until it serves, and returns the sequence of the record.
-func (x *exchange) submit(customer, command string, ask any) int64 {
+func (x *exchange) submit(customer, command string, payload any) int64 {
 	x.t.Helper()
 	ctx, cancel := context.WithTimeout(x.t.Context(), livetest.Patience)
 	defer cancel()
-	c := decide.Command{ID: journal.NewCommandID(time.Now()), Type: command, Ask: ask,
+	c := decide.Command{ID: journal.NewCommandID(time.Now()), Type: command, Payload: payload,
 		Actor: decide.Actor{Sub: "test", Broker: brokerOf(customer)}}
 	for {
 		result, err := x.owner.Submit(ctx, c)

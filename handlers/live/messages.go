@@ -4,6 +4,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
@@ -13,7 +14,7 @@ const update = wire.Update
 func orderUpdate(o *order.Order) *wire.OrderMessage { return wire.NewOrderMessage(orders.name, o) }
 
 // tradeUpdate shows one party's side of a trade.
-func tradeUpdate(e *trading.TradeExecuted, maker bool, at decide.Time) *wire.TradeMessage {
+func tradeUpdate(e *trading.TradeExecuted, maker bool, at scalar.Time) *wire.TradeMessage {
 	leg, action, role, kind := &e.Taker, e.Action, "taker", e.Kind
 	if maker {
 		leg, action, role = &e.Maker, e.Action.Opposite(), "maker"

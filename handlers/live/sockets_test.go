@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
@@ -188,7 +189,7 @@ type trader struct {
 }
 
 type one struct {
-	code decide.ID
+	code scalar.ID
 	side order.Action
 }
 
@@ -209,22 +210,22 @@ func (t *trader) act() {
 		price.Coef = 20_000 - price.Coef
 	}
 	amount := fixed.Decimal{Coef: 1 + t.rand.Int64N(2000), Scale: 3}
-	command, ask := trading.CommandPlaceOrder, any(&trading.PlaceOrder{CustomerCode: t.customer, Symbol: symbol, Action: mine.side,
+	command, payload := trading.CommandPlaceOrder, any(&trading.PlaceOrder{CustomerCode: t.customer, Symbol: symbol, Action: mine.side,
 		Type: order.Limit, Amount: amount, LimitPrice: price})
 	switch n := t.rand.IntN(100); {
 	case k < 0 && n < 15:
-		ask = &trading.PlaceOrder{CustomerCode: t.customer, Symbol: symbol, Action: mine.side, Type: order.Market, Amount: amount}
+		payload = &trading.PlaceOrder{CustomerCode: t.customer, Symbol: symbol, Action: mine.side, Type: order.Market, Amount: amount}
 	case k < 0:
 	case n < 45:
-		command, ask = trading.CommandCancelOrder, &trading.CancelOrder{CustomerCode: t.customer, OrderCode: mine.code}
+		command, payload = trading.CommandCancelOrder, &trading.CancelOrder{CustomerCode: t.customer, OrderCode: mine.code}
 		t.orders = append(t.orders[:k], t.orders[k+1:]...)
 	case n < 98:
-		command, ask = trading.CommandAmendOrder, &trading.AmendOrder{CustomerCode: t.customer, OrderCode: mine.code, LimitPrice: &price, Amount: &amount}
+		command, payload = trading.CommandAmendOrder, &trading.AmendOrder{CustomerCode: t.customer, OrderCode: mine.code, LimitPrice: &price, Amount: &amount}
 	default:
-		command, ask = trading.CommandCancelAll, &trading.CancelAll{CustomerCode: t.customer}
+		command, payload = trading.CommandCancelAll, &trading.CancelAll{CustomerCode: t.customer}
 		t.orders = nil
 	}
-	result, err := t.x.owner.Submit(t.x.t.Context(), decide.Command{ID: journal.NewCommandID(time.Now()), Type: command, Ask: ask,
+	result, err := t.x.owner.Submit(t.x.t.Context(), decide.Command{ID: journal.NewCommandID(time.Now()), Type: command, Payload: payload,
 		Actor: decide.Actor{Sub: "test", Broker: brokerOf(t.customer)}})
 	var refused *journal.RefusedError
 	if errors.As(err, &refused) {

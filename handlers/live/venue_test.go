@@ -15,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
@@ -43,7 +44,7 @@ type venue struct {
 	broken    error  // of Read
 	reading   func() // called by Read before it passes anything, if set
 	reads     atomic.Int64
-	clock     decide.Time
+	clock     scalar.Time
 	tip       chan struct{} // closed once the fold has caught up
 
 	tokens
@@ -89,7 +90,7 @@ func newVenue(t testing.TB, limits live.Limits, wrap live.Wrap) *venue {
 func emptyVenue(t testing.TB, limits live.Limits, wrap live.Wrap) *venue {
 	t.Helper()
 	v := &venue{t: t, state: trading.NewState(), applied: make(chan struct{}), tip: make(chan struct{}),
-		clock: decide.TimeOf(time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC))}
+		clock: scalar.TimeOf(time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC))}
 	v.hub = live.New(live.Config{Follower: v, Journal: "trading", Tokens: v, Log: v, Wrap: wrap, Limits: limits})
 	v.serve()
 	return v
@@ -160,27 +161,27 @@ func dec(s string) fixed.Decimal {
 }
 
 // do gives a command, which must be accepted or rejected with a record, and returns the record.
-func (v *venue) do(command string, ask any) journal.Entry {
+func (v *venue) do(command string, payload any) journal.Entry {
 	v.t.Helper()
-	e, err := v.try(command, ask)
+	e, err := v.try(command, payload)
 	if err != nil {
-		v.t.Fatalf("%s %+v: %v", command, ask, err)
+		v.t.Fatalf("%s %+v: %v", command, payload, err)
 	}
 	return e
 }
 
-func (v *venue) try(command string, ask any) (journal.Entry, error) {
+func (v *venue) try(command string, payload any) (journal.Entry, error) {
 	customer := "A1"
-	if place, ok := ask.(*trading.PlaceOrder); ok {
+	if place, ok := payload.(*trading.PlaceOrder); ok {
 		customer = place.CustomerCode
 	}
-	return v.as(customer, command, ask)
+	return v.as(customer, command, payload)
 }
 
 // as is try in the name of a customer's broker.
-func (v *venue) as(customer, command string, ask any) (journal.Entry, error) {
-	v.clock += decide.Millisecond
-	c := decide.Command{ID: decide.ID{15: byte(len(v.entries))}, Type: command, Ask: ask, Actor: decide.Actor{Sub: "test", Broker: brokerOf(customer)}}
+func (v *venue) as(customer, command string, payload any) (journal.Entry, error) {
+	v.clock += scalar.Millisecond
+	c := decide.Command{ID: scalar.ID{15: byte(len(v.entries))}, Type: command, Payload: payload, Actor: decide.Actor{Sub: "test", Broker: brokerOf(customer)}}
 	d, err := v.state.Decide(v.stamp(), c)
 	if err != nil {
 		return journal.Entry{}, err
@@ -196,7 +197,7 @@ func (v *venue) as(customer, command string, ask any) (journal.Entry, error) {
 }
 
 func (v *venue) stamp() decide.Stamp {
-	return decide.Stamp{Journal: decide.ID{1}, Sequence: int64(len(v.entries)), Time: v.clock}
+	return decide.Stamp{Journal: scalar.ID{1}, Sequence: int64(len(v.entries)), Time: v.clock}
 }
 
 // evolve appends a record and folds it as a follower does.
@@ -300,12 +301,12 @@ func limit(customer, symbol string, action order.Action, amount, price string) *
 }
 
 // place places an order and returns it as the record has it.
-func (v *venue) place(ask *trading.PlaceOrder) *order.Order {
+func (v *venue) place(payload *trading.PlaceOrder) *order.Order {
 	v.t.Helper()
 	before := len(v.entries)
-	e := v.do(trading.CommandPlaceOrder, ask)
+	e := v.do(trading.CommandPlaceOrder, payload)
 	for _, event := range e.Record.Events {
-		if o, ok := event.(trading.OrderEvent); ok && o.After().CustomerCode == ask.CustomerCode && o.After().Created == e.Record.Time {
+		if o, ok := event.(trading.OrderEvent); ok && o.After().CustomerCode == payload.CustomerCode && o.After().Created == e.Record.Time {
 			return o.After()
 		}
 	}

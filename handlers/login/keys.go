@@ -16,8 +16,8 @@ import (
 	"github.com/lestrrat-go/jwx/v2/jws"
 	"github.com/lestrrat-go/jwx/v2/jwt"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -64,7 +64,7 @@ type signer struct {
 func (s *signer) issue(u *identity.User) (string, error) {
 	now := s.now()
 	var key *identity.SigningKey
-	s.identity.View(func(state *identity.State) { key, _ = state.SigningKey(decide.TimeOf(now)) })
+	s.identity.View(func(state *identity.State) { key, _ = state.SigningKey(scalar.TimeOf(now)) })
 	if key == nil {
 		return "", errNoKey
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -69,13 +70,13 @@ func (d *desk) pass(t time.Duration) {
 }
 
 // do has a command decided and folds what it causes.
-func (d *desk) do(kind string, ask any) {
+func (d *desk) do(kind string, payload any) {
 	d.t.Helper()
 	d.memory.mu.Lock()
 	defer d.memory.mu.Unlock()
 	d.memory.sequence++
-	at := decide.Stamp{Sequence: d.memory.sequence, Time: decide.TimeOf(d.now())}
-	c := decide.Command{Type: kind, Actor: decide.Actor{System: "test"}, Ask: ask}
+	at := decide.Stamp{Sequence: d.memory.sequence, Time: scalar.TimeOf(d.now())}
+	c := decide.Command{Type: kind, Actor: decide.Actor{System: "test"}, Payload: payload}
 	decision, err := d.memory.state.Decide(at, c)
 	if err != nil {
 		d.t.Fatalf("%s: %v", kind, err)

@@ -22,7 +22,7 @@ func (h *Handler) registerCustomer(c echo.Context) error {
 		return err
 	}
 	body := web.Body(c)
-	ask := &domain.RegisterCustomer{
+	payload := &domain.RegisterCustomer{
 		CustomerCode: body.OptionalString("customer_code", web.CustomerCode).Value,
 		Name:         body.OptionalString("name", web.MaxLength(64)).Value,
 	}
@@ -32,7 +32,7 @@ func (h *Handler) registerCustomer(c echo.Context) error {
 	if err := wholeBroker(c); err != nil {
 		return err
 	}
-	cmd, err := web.NewCommand(c, domain.CommandRegisterCustomer, ask, body)
+	cmd, err := web.NewCommand(c, domain.CommandRegisterCustomer, payload, body)
 	if err != nil {
 		return err
 	}
@@ -187,14 +187,14 @@ func (h *Handler) setFees(c echo.Context) error {
 		return err
 	}
 	body := web.Body(c)
-	ask := ReadFees(c, body, false)
+	payload := ReadFees(c, body, false)
 	if err := body.Done(); err != nil {
 		return err
 	}
 	if err := wholeBroker(c); err != nil {
 		return err
 	}
-	cmd, err := web.NewCommand(c, domain.CommandSetFeeProfile, ask, body)
+	cmd, err := web.NewCommand(c, domain.CommandSetFeeProfile, payload, body)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
@@ -122,7 +122,7 @@ func TestCommands(t *testing.T) {
 	id2 := people[len(people)-1].Record.Command.ID.String()
 	at := broker.Header.Get(web.HeaderLogPosition)
 	want(t, v.Send("operator", "GET", "/v1/commands/"+id2, "", web.HeaderMinLogPosition, at).Want(200), "position", at)
-	v.Advance(decide.Day)
+	v.Advance(scalar.Day)
 	v.Send("broker-a", "GET", "/v1/commands/"+id, "").Code(404, "UNKNOWN_COMMAND")
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/projections/records"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -27,7 +28,7 @@ func (h *Handler) getCommand(c echo.Context) error {
 	if err := h.awaitCommands(c); err != nil {
 		return err
 	}
-	id, err := decide.ParseID(web.Param(c, "command_id"))
+	id, err := scalar.ParseID(web.Param(c, "command_id"))
 	known := err == nil
 	p := web.PrincipalOf(c)
 	broker := p.Broker
@@ -59,7 +60,7 @@ func (h *Handler) recent(p *web.Principal, r *records.Record) bool {
 	if p.Customer != "" && r.Actor.Customer != p.Customer {
 		return false
 	}
-	return decide.TimeOf(h.now())-r.Time < decide.Remember
+	return scalar.TimeOf(h.now())-r.Time < decide.Remember
 }
 
 // awaitCommands waits in the journal that the position names.

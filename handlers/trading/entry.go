@@ -27,7 +27,7 @@ func MoneyRules() []web.Rule { return []web.Rule{web.Positive, web.MaxDecimals(m
 // readOrder reads an order entry with all its faults: of each field, and of fields that do not go together. What
 // depends on the instrument (ticks, steps, sizes) is the engine's to judge.
 func readOrder(f *web.Form, customer string) *domain.PlaceOrder {
-	ask := &domain.PlaceOrder{
+	payload := &domain.PlaceOrder{
 		CustomerCode: customer,
 		Symbol:       f.String("symbol", symbolRule),
 		Action:       order.Action(f.Enum("action", string(order.Buy), string(order.Sell))),
@@ -47,15 +47,15 @@ func readOrder(f *web.Form, customer string) *domain.PlaceOrder {
 		Leverage:    int(f.OptionalLeverage("leverage", maxLeverage).Value),
 		ReferenceID: f.OptionalString("reference_id", web.Reference).Value,
 	}
-	ask.CashAmount = Money(f, "cash_amount", f.OptionalDecimal("cash_amount", MoneyRules()...))
-	if !ask.Type.Valid() {
-		return ask // nothing can be said of what goes with it
+	payload.CashAmount = Money(f, "cash_amount", f.OptionalDecimal("cash_amount", MoneyRules()...))
+	if !payload.Type.Valid() {
+		return payload // nothing can be said of what goes with it
 	}
-	check(f, ask, given{
+	check(f, payload, given{
 		amount: f.Has("amount"), cash: f.Has("cash_amount"), limit: f.Has("limit_price"), trigger: f.Has("trigger_price"),
 		stop: f.Has("stop_loss_price"), take: f.Has("take_profit_price"), inForce: f.Has("time_in_force"), expires: f.Has("expire_time"),
 	})
-	return ask
+	return payload
 }
 
 // given says which of the members that do not always go together an order entry has, good ones or not.
@@ -67,10 +67,10 @@ type complaints interface {
 }
 
 // check judges what goes with the order's type.
-func check(f complaints, ask *domain.PlaceOrder, has given) {
-	checkSize(f, ask.Type, has)
-	checkPrices(f, ask, has)
-	checkTime(f, ask, has)
+func check(f complaints, payload *domain.PlaceOrder, has given) {
+	checkSize(f, payload.Type, has)
+	checkPrices(f, payload, has)
+	checkTime(f, payload, has)
 }
 
 // Money returns the amount of money that a decimal stands for.
@@ -100,8 +100,8 @@ func checkSize(f complaints, t order.Type, has given) {
 }
 
 // checkPrices wants the prices that the type needs, and no others.
-func checkPrices(f complaints, ask *domain.PlaceOrder, has given) {
-	t := ask.Type
+func checkPrices(f complaints, payload *domain.PlaceOrder, has given) {
+	t := payload.Type
 	single, combo := t.Conditional() && t != order.TakeProfitStopLoss, t == order.TakeProfitStopLoss
 	for _, p := range [...]struct {
 		name          string
@@ -118,25 +118,25 @@ func checkPrices(f complaints, ask *domain.PlaceOrder, has given) {
 		}
 	}
 	switch {
-	case ask.TriggerPriceType == "":
+	case payload.TriggerPriceType == "":
 	case t.Trigger() == "":
 		f.Fault("trigger_price_type", notAllowed, "the field does not go with "+string(t)+" orders")
-	case ask.TriggerPriceType != t.Trigger():
+	case payload.TriggerPriceType != t.Trigger():
 		f.Fault("trigger_price_type", web.InvalidValue, string(t)+" orders are triggered by "+string(t.Trigger()))
 	}
 }
 
 // checkTime judges how long the order is to stay, and what may only rest.
-func checkTime(f complaints, ask *domain.PlaceOrder, has given) {
-	if has.inForce && ask.TimeInForce == "" {
+func checkTime(f complaints, payload *domain.PlaceOrder, has given) {
+	if has.inForce && payload.TimeInForce == "" {
 		return // it has its fault already
 	}
-	cash := has.cash && !ask.Type.Conditional()
-	tif := timeInForce(ask, cash)
+	cash := has.cash && !payload.Type.Conditional()
+	tif := timeInForce(payload, cash)
 	switch {
 	case cash && tif != order.IOC:
 		f.Fault("time_in_force", notAllowed, "orders sized by cash_amount must be IOC")
-	case ask.Type == order.Market && tif.Rests():
+	case payload.Type == order.Market && tif.Rests():
 		f.Fault("time_in_force", notAllowed, "market orders must be IOC or FOK")
 	}
 	switch {
@@ -146,24 +146,24 @@ func checkTime(f complaints, ask *domain.PlaceOrder, has given) {
 		f.Fault("expire_time", notAllowed, "the field goes with GTD only")
 	}
 	switch {
-	case !ask.PostOnly:
-	case !ask.Type.Limited() || cash:
+	case !payload.PostOnly:
+	case !payload.Type.Limited() || cash:
 		f.Fault("post_only", notAllowed, "only limit orders that may rest can be post_only")
 	case !tif.Rests():
 		f.Fault("post_only", notAllowed, "post_only orders must be GTC or GTD")
 	}
 }
 
-func timeInForce(ask *domain.PlaceOrder, cash bool) order.TimeInForce {
-	if ask.TimeInForce != "" {
-		return ask.TimeInForce
+func timeInForce(payload *domain.PlaceOrder, cash bool) order.TimeInForce {
+	if payload.TimeInForce != "" {
+		return payload.TimeInForce
 	}
-	return ask.Type.DefaultTimeInForce(cash)
+	return payload.Type.DefaultTimeInForce(cash)
 }
 
 // readAmendment reads the changes to an order.
 func readAmendment(f *web.Form) *domain.AmendOrder {
-	ask := &domain.AmendOrder{
+	payload := &domain.AmendOrder{
 		Amount:          f.OptionalDecimal("amount", web.Positive).Pointer(),
 		LimitPrice:      f.OptionalDecimal("limit_price", web.Positive).Pointer(),
 		TriggerPrice:    f.OptionalDecimal("trigger_price", web.Positive).Pointer(),
@@ -174,9 +174,9 @@ func readAmendment(f *web.Form) *domain.AmendOrder {
 	names := []string{"amount", "limit_price", "trigger_price", "stop_loss_price", "take_profit_price", "expire_time"}
 	for _, name := range names {
 		if f.Has(name) {
-			return ask
+			return payload
 		}
 	}
 	f.Fault("", web.Required, "at least one of "+strings.Join(names, ", ")+" is required")
-	return ask
+	return payload
 }

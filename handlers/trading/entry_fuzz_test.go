@@ -37,15 +37,15 @@ func TestPlainOrders(t *testing.T) {
 		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		form := web.Body(e.NewContext(r, httptest.NewRecorder()))
-		ask := readOrder(form, "A-1")
+		payload := readOrder(form, "A-1")
 		if err := form.Done(); err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
 		raw := []byte(body)
 		plain := plainOrder(raw, "A-1")
 		clear(raw) // the next request is read into the same place, while the command is still on its way
-		if plain == nil || *plain != *ask {
-			t.Errorf("%s is read as %+v, not as %+v", body, plain, ask)
+		if plain == nil || *plain != *payload {
+			t.Errorf("%s is read as %+v, not as %+v", body, plain, payload)
 		}
 	}
 }
@@ -107,11 +107,11 @@ func TestTwoReadersAgree(t *testing.T) {
 		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		form := web.Body(e.NewContext(r, httptest.NewRecorder()))
-		ask := readOrder(form, "A-1")
+		payload := readOrder(form, "A-1")
 		err := form.Done()
 		plain := plainOrder([]byte(body), "A-1")
-		if (plain != nil) != (err == nil) || plain != nil && *plain != *ask {
-			t.Fatalf("%s is read as %+v, not as %+v (%v)", body, plain, ask, err)
+		if (plain != nil) != (err == nil) || plain != nil && *plain != *payload {
+			t.Fatalf("%s is read as %+v, not as %+v (%v)", body, plain, payload, err)
 		}
 		if plain != nil {
 			read++
@@ -159,7 +159,7 @@ func FuzzOrderEntry(f *testing.F) {
 		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		form := web.Body(e.NewContext(r, httptest.NewRecorder()))
-		ask := readOrder(form, "A-1")
+		payload := readOrder(form, "A-1")
 		plain := plainOrder([]byte(body), "A-1")
 		if err := form.Done(); err != nil {
 			if plain != nil {
@@ -167,15 +167,15 @@ func FuzzOrderEntry(f *testing.F) {
 			}
 			return
 		}
-		if plain != nil && *plain != *ask {
-			t.Errorf("%s is read as %+v, not as %+v", body, plain, ask)
+		if plain != nil && *plain != *payload {
+			t.Errorf("%s is read as %+v, not as %+v", body, plain, payload)
 		}
-		for _, fault := range domain.CheckOrder(contract, ask, 0) {
+		for _, fault := range domain.CheckOrder(contract, payload, 0) {
 			if !slices.Contains(engine, fault.Code) {
 				t.Errorf("%s is let through with %v", body, fault)
 			}
 		}
-		if print := orderFingerprint(ask); len(print) != 32 || print != Fingerprint(normal(ask)) {
+		if print := orderFingerprint(payload); len(print) != 32 || print != Fingerprint(normal(payload)) {
 			t.Errorf("fingerprint %q", print)
 		}
 	})

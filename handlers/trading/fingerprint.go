@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/perpetua-exchange/perpetua/domain/codec"
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
@@ -29,18 +29,18 @@ type normalOrder struct {
 	TakeProfitPrice  fixed.Decimal `json:"take_profit_price"`
 	TriggerPriceType string        `json:"trigger_price_type"`
 	TimeInForce      string        `json:"time_in_force"`
-	ExpireTime       decide.Time   `json:"expire_time"`
+	ExpireTime       scalar.Time   `json:"expire_time"`
 	PostOnly         bool          `json:"post_only"`
 	ReduceOnly       bool          `json:"reduce_only"`
 	Leverage         int           `json:"leverage"`
 	ReferenceID      string        `json:"reference_id"`
 }
 
-func normal(ask *domain.PlaceOrder) normalOrder {
-	return normalOrder{ask.CustomerCode, ask.Symbol, string(ask.Action), string(ask.Type), ask.Amount.Trim(), ask.CashAmount,
-		ask.LimitPrice.Trim(), ask.TriggerPrice.Trim(), ask.StopLossPrice.Trim(), ask.TakeProfitPrice.Trim(),
-		string(ask.Type.Trigger()), string(timeInForce(ask, ask.CashAmount != 0)), ask.ExpireTime, ask.PostOnly, ask.ReduceOnly,
-		ask.Leverage, ask.ReferenceID}
+func normal(payload *domain.PlaceOrder) normalOrder {
+	return normalOrder{payload.CustomerCode, payload.Symbol, string(payload.Action), string(payload.Type), payload.Amount.Trim(), payload.CashAmount,
+		payload.LimitPrice.Trim(), payload.TriggerPrice.Trim(), payload.StopLossPrice.Trim(), payload.TakeProfitPrice.Trim(),
+		string(payload.Type.Trigger()), string(timeInForce(payload, payload.CashAmount != 0)), payload.ExpireTime, payload.PostOnly, payload.ReduceOnly,
+		payload.Leverage, payload.ReferenceID}
 }
 
 // Fingerprint is the hash of all that a request says, in a form of which two requests for the same thing have the same.
@@ -58,8 +58,8 @@ func fingerprint(text []byte) string {
 }
 
 // orderFingerprint is Fingerprint(normal(ask)), without the generic encoder.
-func orderFingerprint(ask *domain.PlaceOrder) string {
-	n := normal(ask)
+func orderFingerprint(payload *domain.PlaceOrder) string {
+	n := normal(payload)
 	var room [768]byte
 	w := codec.Writer{Bytes: room[:0]}
 	w.Raw(`{"customer_code":`)

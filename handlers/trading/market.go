@@ -7,9 +7,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
@@ -70,7 +70,7 @@ func instrumentStatuses(f *web.Form) map[market.Status]bool {
 }
 
 // day is the span of the tickers' figures.
-const day = 24 * decide.Hour
+const day = 24 * scalar.Hour
 
 // ticker is what is known of an instrument's market. What is not known is null: funding is not charged yet, so there
 // is neither a rate nor a time.
@@ -93,8 +93,8 @@ type ticker struct {
 	Turnover24h     string         `json:"turnover_24h"`
 	OpenInterest    fixed.Decimal  `json:"open_interest"`
 	FundingRate     *fixed.Decimal `json:"funding_rate"`
-	NextFundingTime *decide.Time   `json:"next_funding_time"`
-	Timestamp       decide.Time    `json:"timestamp"`
+	NextFundingTime *scalar.Time   `json:"next_funding_time"`
+	Timestamp       scalar.Time    `json:"timestamp"`
 }
 
 func newTicker(s *domain.State, i *market.Instrument) ticker {
@@ -124,7 +124,7 @@ func (h *Handler) listTickers(c echo.Context) error {
 	}
 	out := []ticker{}
 	err := h.viewThenQuery(c, func(ctx context.Context) (int64, error) {
-		figures, asOf, err := h.records.Traded(ctx, decide.TimeOf(h.now())-day)
+		figures, asOf, err := h.records.Traded(ctx, scalar.TimeOf(h.now())-day)
 		traded := make(map[string]*tickers.Figures, len(figures))
 		for i := range figures {
 			traded[figures[i].Symbol] = &figures[i]
@@ -201,7 +201,7 @@ type orderbook struct {
 	Sequence  int64       `json:"sequence"`
 	Bids      []level     `json:"bids"`
 	Asks      []level     `json:"asks"`
-	Timestamp decide.Time `json:"timestamp"`
+	Timestamp scalar.Time `json:"timestamp"`
 }
 
 // The number of price levels of each side.
@@ -243,5 +243,5 @@ func (h *Handler) getTime(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, map[string]decide.Time{"time": decide.TimeOf(h.now())})
+	return c.JSON(http.StatusOK, map[string]scalar.Time{"time": scalar.TimeOf(h.now())})
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 )
 
@@ -78,7 +78,7 @@ func TestTickers(t *testing.T) {
 		v.Send("broker-a", "POST", a1+"/orders", entry("buy", amount, price)).Want(201)
 	}
 	trade("60000", "0.1") // a day earlier
-	v.Advance(decide.Day + decide.Second)
+	v.Advance(scalar.Day + scalar.Second)
 	trade("65000", "0.1")
 	trade("65650", "0.2")
 	trade("64350", "0.1")
@@ -130,7 +130,7 @@ func TestTradesAndPaging(t *testing.T) {
 		price := fmt.Sprint(65000 + i)
 		v.Send("broker-b", "POST", b1+"/orders", entry("sell", "0.1", price)).Want(201)
 		v.Send("broker-a", "POST", a1+"/orders", entry("buy", "0.1", price)).Want(201)
-		v.Advance(decide.Second)
+		v.Advance(scalar.Second)
 	}
 	get := func(path string) (p page) {
 		t.Helper()

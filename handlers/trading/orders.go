@@ -8,6 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
@@ -21,22 +22,22 @@ func (h *Handler) placeOrder(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err
 	}
-	ask, err := orderEntry(c)
+	payload, err := orderEntry(c)
 	if err != nil {
 		return err
 	}
-	cmd, err := web.BareCommand(c, domain.CommandPlaceOrder, ask)
+	cmd, err := web.BareCommand(c, domain.CommandPlaceOrder, payload)
 	if err != nil {
 		return err
 	}
-	if cmd.Kept.Key != "" || ask.ReferenceID != "" {
-		cmd.Kept.Fingerprint = orderFingerprint(ask)
+	if cmd.Kept.Key != "" || payload.ReferenceID != "" {
+		cmd.Kept.Fingerprint = orderFingerprint(payload)
 	}
 	result, err := web.Submit(c, h.journals, journalName, cmd)
 	if err != nil {
-		return h.allFaults(err, ask)
+		return h.allFaults(err, payload)
 	}
-	o := placedOrder(result.Entry, ask.CustomerCode, ask.ReferenceID)
+	o := placedOrder(result.Entry, payload.CustomerCode, payload.ReferenceID)
 	switch {
 	case o == nil:
 		return Unanswered(result, cmd)
@@ -53,18 +54,18 @@ func orderEntry(c echo.Context) (*domain.PlaceOrder, error) {
 	customer := web.Param(c, "customer_code")
 	raw, err := web.BodyBytes(c)
 	if err == nil {
-		if ask := plainOrder(raw, customer); ask != nil {
-			return ask, nil
+		if payload := plainOrder(raw, customer); payload != nil {
+			return payload, nil
 		}
 	}
 	body := web.BodyForm(c, raw, err)
-	ask := readOrder(body, customer)
-	return ask, body.Done()
+	payload := readOrder(body, customer)
+	return payload, body.Done()
 }
 
 // allFaults adds to the fault that the engine named the others that the order has for its instrument. It is only asked
 // for once the engine has refused: an order that was accepted is never judged again when it is repeated.
-func (h *Handler) allFaults(err error, ask *domain.PlaceOrder) error {
+func (h *Handler) allFaults(err error, payload *domain.PlaceOrder) error {
 	var refusal *decide.Refusal
 	if !errors.As(err, &refusal) || refusal.Kind != decide.Invalid {
 		return err
@@ -72,11 +73,11 @@ func (h *Handler) allFaults(err error, ask *domain.PlaceOrder) error {
 	problem := web.Refused(refusal)
 	h.venue.View(func(s decide.State, _ journal.Position) {
 		state := s.(*domain.State)
-		contract := state.Contract(ask.Symbol)
+		contract := state.Contract(payload.Symbol)
 		if contract == nil {
 			return
 		}
-		for _, f := range domain.CheckOrder(contract, ask, state.Time()) {
+		for _, f := range domain.CheckOrder(contract, payload, state.Time()) {
 			if f.Field != refusal.Field {
 				problem = problem.With(web.Fault{Field: f.Field, Code: f.Code, Message: f.Message})
 			}
@@ -90,16 +91,16 @@ func (h *Handler) amendOrder(c echo.Context) error {
 		return err
 	}
 	body := web.Body(c)
-	ask := readAmendment(body)
+	payload := readAmendment(body)
 	if err := body.Done(); err != nil {
 		return err
 	}
 	var err error
-	if ask.OrderCode, err = orderCode(c); err != nil {
+	if payload.OrderCode, err = orderCode(c); err != nil {
 		return err
 	}
-	ask.CustomerCode = web.Param(c, "customer_code")
-	return h.changeOrder(c, domain.CommandAmendOrder, ask, ask.OrderCode, body)
+	payload.CustomerCode = web.Param(c, "customer_code")
+	return h.changeOrder(c, domain.CommandAmendOrder, payload, payload.OrderCode, body)
 }
 
 func (h *Handler) cancelOrder(c echo.Context) error {
@@ -110,13 +111,13 @@ func (h *Handler) cancelOrder(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ask := &domain.CancelOrder{CustomerCode: web.Param(c, "customer_code"), OrderCode: code}
-	return h.changeOrder(c, domain.CommandCancelOrder, ask, code)
+	payload := &domain.CancelOrder{CustomerCode: web.Param(c, "customer_code"), OrderCode: code}
+	return h.changeOrder(c, domain.CommandCancelOrder, payload, code)
 }
 
 // changeOrder submits what changes one order, and answers with the order.
-func (h *Handler) changeOrder(c echo.Context, command string, ask any, code decide.ID, forms ...*web.Form) error {
-	cmd, err := web.NewCommand(c, command, ask, forms...)
+func (h *Handler) changeOrder(c echo.Context, command string, payload any, code scalar.ID, forms ...*web.Form) error {
+	cmd, err := web.NewCommand(c, command, payload, forms...)
 	if err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (h *Handler) changeOrder(c echo.Context, command string, ask any, code deci
 
 // finishedLongAgo tells an order that never was from one that finished so long ago that the engine has forgotten it.
 // About the second the read models know.
-func (h *Handler) finishedLongAgo(c echo.Context, err error, code decide.ID) error {
+func (h *Handler) finishedLongAgo(c echo.Context, err error, code scalar.ID) error {
 	var refusal *decide.Refusal
 	if !errors.As(err, &refusal) || refusal.Code != "UNKNOWN_ORDER" {
 		return err
@@ -156,8 +157,8 @@ func (h *Handler) cancelOrders(c echo.Context) error {
 	if err := noBody(c); err != nil {
 		return err
 	}
-	ask := &domain.CancelAll{CustomerCode: web.Param(c, "customer_code"), Symbol: symbol.Value}
-	cmd, err := web.NewCommand(c, domain.CommandCancelAll, ask, query)
+	payload := &domain.CancelAll{CustomerCode: web.Param(c, "customer_code"), Symbol: symbol.Value}
+	cmd, err := web.NewCommand(c, domain.CommandCancelAll, payload, query)
 	if err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func noBody(c echo.Context) error {
 // cancelAllAfter is the state of the dead man's switch.
 type cancelAllAfter struct {
 	TimeoutSeconds int                        `json:"timeout_seconds"`
-	ExpiresAt      wire.Nullable[decide.Time] `json:"expires_at"`
+	ExpiresAt      wire.Nullable[scalar.Time] `json:"expires_at"`
 }
 
 // maxTimeout is the longest time that the dead man's switch can be set to, in seconds.
@@ -194,12 +195,12 @@ func (h *Handler) setCancelAllAfter(c echo.Context) error {
 		return err
 	}
 	body := web.Body(c)
-	ask := &domain.SetCancelAllAfter{CustomerCode: web.Param(c, "customer_code"),
+	payload := &domain.SetCancelAllAfter{CustomerCode: web.Param(c, "customer_code"),
 		TimeoutSeconds: int(body.Integer("timeout_seconds", 0, maxTimeout))}
 	if err := body.Done(); err != nil {
 		return err
 	}
-	cmd, err := web.NewCommand(c, domain.CommandSetCancelAllAfter, ask, body)
+	cmd, err := web.NewCommand(c, domain.CommandSetCancelAllAfter, payload, body)
 	if err != nil {
 		return err
 	}
@@ -215,8 +216,8 @@ func (h *Handler) setCancelAllAfter(c echo.Context) error {
 }
 
 // orderCode reads the route's order code. What is not a UUID names no order.
-func orderCode(c echo.Context) (decide.ID, error) {
-	code, err := decide.ParseID(web.Param(c, "order_code"))
+func orderCode(c echo.Context) (scalar.ID, error) {
+	code, err := scalar.ParseID(web.Param(c, "order_code"))
 	if err != nil {
 		return code, unknownOrder()
 	}

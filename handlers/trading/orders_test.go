@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -49,7 +50,7 @@ func TestOrderLifecycle(t *testing.T) {
 	if same.Body != now.Body {
 		t.Errorf("by reference %s, by code %s", same.Body, now.Body)
 	}
-	v.Advance(decide.Second)
+	v.Advance(scalar.Second)
 	amended := v.Send("broker-a", "PATCH", a1+"/orders/"+code, `{"amount":"0.4","limit_price":"65020"}`).Want(200)
 	want(t, amended, "status", "partially_filled", "amount", "0.400", "limit_price", "65020.0", "filled_amount", "0.200", "code", code)
 	if amended.Text("updated") <= now.Text("updated") || amended.Text("created") != resting.Text("created") {
@@ -203,10 +204,10 @@ func TestCancelAllAfter(t *testing.T) {
 	order := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "0.1", "64000")).Want(201).Text("code")
 	armed := v.Send("broker-a", "POST", a1+"/cancel-all-after", `{"timeout_seconds":30}`).Want(200)
 	want(t, armed, "timeout_seconds", "30", "expires_at", "2026-03-31T08:00:30.000000Z")
-	v.Advance(10 * decide.Second)
+	v.Advance(10 * scalar.Second)
 	want(t, v.Send("broker-a", "POST", a1+"/cancel-all-after", `{"timeout_seconds":0}`).Want(200), "timeout_seconds", "0", "expires_at", "")
 	v.Send("broker-a", "POST", a1+"/cancel-all-after", `{"timeout_seconds":5}`).Want(200)
-	v.Advance(6 * decide.Second)
+	v.Advance(6 * scalar.Second)
 	v.Send("broker-b", "POST", b1+"/cancel-all-after", `{"timeout_seconds":0}`).Want(200) // whatever comes next drains what is due
 	want(t, v.Send("broker-a", "GET", a1+"/orders/"+order, "").Want(200), "status", "canceled", "reason", "cancel_all_after")
 }
@@ -215,7 +216,7 @@ func TestCancelAllAfter(t *testing.T) {
 func TestNoAnswerFromTheJournal(t *testing.T) {
 	v := funded(t)
 	before := v.Trading.Tip()
-	var id decide.ID
+	var id scalar.ID
 	for _, tt := range []struct {
 		fault func(c decide.Command) error
 		code  string

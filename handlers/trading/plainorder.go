@@ -1,9 +1,9 @@
 package trading
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
@@ -13,7 +13,7 @@ import (
 // then reads. It takes nothing that readOrder refuses, and reads the same out of it: a fuzz test holds them together.
 func plainOrder(raw []byte, customer string) *domain.PlaceOrder {
 	r := plainReader{rest: raw}
-	ask := &domain.PlaceOrder{CustomerCode: customer}
+	payload := &domain.PlaceOrder{CustomerCode: customer}
 	var seen fields
 	r.take('{')
 	for first := true; !r.odd && !r.word("}"); first = false {
@@ -27,7 +27,7 @@ func plainOrder(raw []byte, customer string) *domain.PlaceOrder {
 		}
 		seen |= f
 		if !r.word("null") {
-			r.member(f, ask)
+			r.member(f, payload)
 		} else {
 			seen |= f << nulls
 		}
@@ -38,11 +38,11 @@ func plainOrder(raw []byte, customer string) *domain.PlaceOrder {
 		return nil
 	}
 	var found anyFault
-	check(&found, ask, given.given())
+	check(&found, payload, given.given())
 	if found {
 		return nil
 	}
-	return ask
+	return payload
 }
 
 // anyFault is whether there is one.
@@ -124,46 +124,46 @@ type plainReader struct {
 	odd  bool
 }
 
-func (r *plainReader) member(f fields, ask *domain.PlaceOrder) {
+func (r *plainReader) member(f fields, payload *domain.PlaceOrder) {
 	switch f {
 	case symbolField:
-		ask.Symbol = string(r.quoted())
-		r.judge(symbolRule(ask.Symbol))
+		payload.Symbol = string(r.quoted())
+		r.judge(symbolRule(payload.Symbol))
 	case actionField:
-		ask.Action = oneOf(r, order.Buy, order.Sell)
+		payload.Action = oneOf(r, order.Buy, order.Sell)
 	case typeField:
-		ask.Type = oneOf(r, order.Limit, order.Market, order.StopLoss, order.StopLossLimit, order.TakeProfit,
+		payload.Type = oneOf(r, order.Limit, order.Market, order.StopLoss, order.StopLossLimit, order.TakeProfit,
 			order.TakeProfitLimit, order.TakeProfitStopLoss)
 	case amountField:
-		ask.Amount = r.positive()
+		payload.Amount = r.positive()
 	case cashField:
 		d := r.positive()
 		cash, fits := fixed.MoneyOf(d)
-		ask.CashAmount = cash
+		payload.CashAmount = cash
 		r.odd = r.odd || !fits || d.Scale > moneyDecimals
 	case limitField:
-		ask.LimitPrice = r.positive()
+		payload.LimitPrice = r.positive()
 	case triggerField:
-		ask.TriggerPrice = r.positive()
+		payload.TriggerPrice = r.positive()
 	case stopField:
-		ask.StopLossPrice = r.positive()
+		payload.StopLossPrice = r.positive()
 	case takeField:
-		ask.TakeProfitPrice = r.positive()
+		payload.TakeProfitPrice = r.positive()
 	case triggerTypeField:
-		ask.TriggerPriceType = oneOf(r, order.TradePrice, order.MarkPrice)
+		payload.TriggerPriceType = oneOf(r, order.TradePrice, order.MarkPrice)
 	case inForceField:
-		ask.TimeInForce = oneOf(r, order.GTC, order.IOC, order.FOK, order.GTD)
+		payload.TimeInForce = oneOf(r, order.GTC, order.IOC, order.FOK, order.GTD)
 	case expireField:
-		ask.ExpireTime = r.time()
+		payload.ExpireTime = r.time()
 	case postOnlyField:
-		ask.PostOnly = r.bool()
+		payload.PostOnly = r.bool()
 	case reduceOnlyField:
-		ask.ReduceOnly = r.bool()
+		payload.ReduceOnly = r.bool()
 	case leverageField:
-		ask.Leverage = r.leverage()
+		payload.Leverage = r.leverage()
 	case referenceField:
-		ask.ReferenceID = string(r.quoted())
-		r.judge(web.Reference(ask.ReferenceID))
+		payload.ReferenceID = string(r.quoted())
+		r.judge(web.Reference(payload.ReferenceID))
 	}
 }
 
@@ -188,7 +188,7 @@ func (r *plainReader) positive() fixed.Decimal {
 	return d
 }
 
-func (r *plainReader) time() decide.Time {
+func (r *plainReader) time() scalar.Time {
 	t, code, _ := web.ParseTime(string(r.quoted()))
 	r.odd = r.odd || code != ""
 	return t

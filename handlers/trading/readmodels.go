@@ -3,7 +3,7 @@ package trading
 import (
 	"context"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/customers"
@@ -39,7 +39,7 @@ func (r *readModels) OrderHistory(ctx context.Context, f orders.Filter, p projec
 }
 
 // OrderByCode implements Records.
-func (r *readModels) OrderByCode(ctx context.Context, s orders.Scope, code decide.ID) (orders.Order, bool, int64, error) {
+func (r *readModels) OrderByCode(ctx context.Context, s orders.Scope, code scalar.ID) (orders.Order, bool, int64, error) {
 	return orders.ByCode(ctx, r.db, s, code)
 }
 
@@ -69,7 +69,7 @@ func (r *readModels) RecentMarketTrades(ctx context.Context, f trades.MarketFilt
 }
 
 // Traded implements Records.
-func (r *readModels) Traded(ctx context.Context, since decide.Time) ([]tickers.Figures, int64, error) {
+func (r *readModels) Traded(ctx context.Context, since scalar.Time) ([]tickers.Figures, int64, error) {
 	return tickers.Since(ctx, r.db, since)
 }
 
@@ -90,6 +90,6 @@ func NewCommandLog(db projections.DB, name string, rows web.Waiter) CommandLog {
 func (l *commandLog) Journal() string { return l.name }
 
 // Command implements CommandLog.
-func (l *commandLog) Command(ctx context.Context, broker string, id decide.ID) (records.Record, bool, int64, error) {
+func (l *commandLog) Command(ctx context.Context, broker string, id scalar.ID) (records.Record, bool, int64, error) {
 	return records.ByCommand(ctx, l.db, l.name, broker, id)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
@@ -17,7 +18,7 @@ import (
 // placedOrder returns the order of an order.place command: by its reference_id if the client gave one, else the one
 // whose code is derived from this very record, else the one whose long sweep the record finishes.
 func placedOrder(e *journal.Entry, customer, reference string) *order.Order {
-	var swept decide.ID
+	var swept scalar.ID
 	for _, event := range e.Record.Events {
 		if f, ok := event.(*domain.SweepFinished); ok && f.Kind == domain.SweepOrder {
 			swept = f.OrderCode
@@ -39,7 +40,7 @@ func placedOrder(e *journal.Entry, customer, reference string) *order.Order {
 }
 
 // changedOrder returns the order with the code as the record left it.
-func changedOrder(r *journal.Record, code decide.ID) *order.Order {
+func changedOrder(r *journal.Record, code scalar.ID) *order.Order {
 	for _, event := range r.Events {
 		if changed, ok := event.(domain.OrderEvent); ok && changed.After().Code == code {
 			return changed.After()

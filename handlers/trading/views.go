@@ -3,8 +3,8 @@ package trading
 import (
 	"strconv"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections/trades"
@@ -15,7 +15,7 @@ type Customer struct {
 	CustomerCode string                `json:"customer_code"`
 	Name         wire.Nullable[string] `json:"name"`
 	Broker       string                `json:"broker"`
-	Created      decide.Time           `json:"created"`
+	Created      scalar.Time           `json:"created"`
 }
 
 // FeeProfileItem is what a customer pays on an instrument, in basis points.
@@ -60,7 +60,7 @@ type position struct {
 	MaintenanceMargin fixed.Money   `json:"maintenance_margin"`
 	Leverage          string        `json:"leverage"`
 	LiquidationPrice  wire.Price    `json:"liquidation_price"`
-	Updated           decide.Time   `json:"updated"`
+	Updated           scalar.Time   `json:"updated"`
 }
 
 func newPosition(p *domain.Position) position {
@@ -81,7 +81,7 @@ type accountSummary struct {
 	AvailableMargin   fixed.Money   `json:"available_margin"`
 	MarginRatio       fixed.Decimal `json:"margin_ratio"`
 	RiskState         string        `json:"risk_state"`
-	UpdatedAt         decide.Time   `json:"updated_at"`
+	UpdatedAt         scalar.Time   `json:"updated_at"`
 }
 
 func newAccountSummary(s *domain.Summary) accountSummary {

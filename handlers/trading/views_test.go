@@ -6,9 +6,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/schemas"
@@ -30,7 +30,7 @@ func TestOrderTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const created = decide.Time(1_774_944_000_000_000)
+	const created = scalar.Time(1_774_944_000_000_000)
 	for _, tt := range []struct {
 		kind order.Type
 		set  func(o *order.Order)
@@ -41,7 +41,7 @@ func TestOrderTypes(t *testing.T) {
 		{order.Market, func(o *order.Order) { o.CashAmount, o.TimeInForce = 1000_00000000, order.IOC },
 			`"cash_amount":"1000","filled_quote":"0","limit_price":null`},
 		{order.Limit, func(o *order.Order) {
-			o.LimitPrice, o.TimeInForce, o.ExpireTime = number(t, "65000.0"), order.GTD, created+decide.Hour
+			o.LimitPrice, o.TimeInForce, o.ExpireTime = number(t, "65000.0"), order.GTD, created+scalar.Hour
 		}, `"limit_price":"65000.0","trigger_price":null,"stop_loss_price":null,"take_profit_price":null,"average_fill_price":null,"time_in_force":"GTD","expire_time":"2026-03-31T09:00:00.000000Z"`},
 		{order.StopLoss, func(o *order.Order) { o.TriggerPrice, o.TriggerPriceType = number(t, "64000.0"), order.TradePrice },
 			`"limit_price":null,"trigger_price":"64000.0","stop_loss_price":null,"take_profit_price":null,"trigger_price_type":"trade_price"`},
@@ -57,7 +57,7 @@ func TestOrderTypes(t *testing.T) {
 			o.StopLossPrice, o.TakeProfitPrice, o.TriggerPriceType = number(t, "64000.0"), number(t, "66000.0"), order.MarkPrice
 		}, `"limit_price":null,"trigger_price":null,"stop_loss_price":"64000.0","take_profit_price":"66000.0","trigger_price_type":"mark_price"`},
 	} {
-		o := order.Order{Code: decide.ID{4: 1}, CustomerCode: "A-1", Broker: "alpha", Symbol: "BTCUSDC_PERP", Action: order.Sell, Type: tt.kind,
+		o := order.Order{Code: scalar.ID{4: 1}, CustomerCode: "A-1", Broker: "alpha", Symbol: "BTCUSDC_PERP", Action: order.Sell, Type: tt.kind,
 			Status: order.Open, Amount: number(t, "0.500"), FilledAmount: number(t, "0.000"), TimeInForce: order.GTC, ReferenceID: "r",
 			Created: created, Updated: created}
 		tt.set(&o)
@@ -79,13 +79,13 @@ func TestOrderTypes(t *testing.T) {
 
 // TestFingerprintsStay what they are, since the log remembers them.
 func TestFingerprintsStay(t *testing.T) {
-	ask := domain.PlaceOrder{CustomerCode: "A-1", Symbol: "BTCUSDC_PERP", Action: order.Buy, Type: order.Limit, Amount: number(t, "1"),
+	payload := domain.PlaceOrder{CustomerCode: "A-1", Symbol: "BTCUSDC_PERP", Action: order.Buy, Type: order.Limit, Amount: number(t, "1"),
 		LimitPrice: number(t, "65000"), ReferenceID: "r-1", Leverage: 5}
 	const want = "f4029cdadfe7509ae0df0f0b00298c0b"
-	if got := orderFingerprint(&ask); got != want {
+	if got := orderFingerprint(&payload); got != want {
 		t.Errorf("fingerprint %s, want %s", got, want)
 	}
-	spelled := ask
+	spelled := payload
 	spelled.Amount, spelled.LimitPrice, spelled.TimeInForce = number(t, "1.000"), number(t, "65000.0"), order.GTC
 	if got := orderFingerprint(&spelled); got != want {
 		t.Errorf("in other words: %s, want %s", got, want)
@@ -100,7 +100,7 @@ func TestFingerprintsStay(t *testing.T) {
 		"post_only": func(a *domain.PlaceOrder) { a.PostOnly = true }, "reduce_only": func(a *domain.PlaceOrder) { a.ReduceOnly = true },
 		"leverage": func(a *domain.PlaceOrder) { a.Leverage++ }, "reference": func(a *domain.PlaceOrder) { a.ReferenceID = "r-2" },
 	} {
-		other := ask
+		other := payload
 		if change(&other); orderFingerprint(&other) == want || orderFingerprint(&other) != Fingerprint(normal(&other)) {
 			t.Errorf("another %s has the same fingerprint, or one that the generic encoder does not lead to", name)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -23,9 +23,9 @@ type request struct {
 type notes struct {
 	id        string // the request's
 	principal *Principal
-	spare     decide.ID // made together with the request's, for a command; zero once it is used
-	command   decide.ID // that the request became
-	forwarded decide.ID // that another node gave to the command
+	spare     scalar.ID // made together with the request's, for a command; zero once it is used
+	command   scalar.ID // that the request became
+	forwarded scalar.ID // that another node gave to the command
 	body      []byte    // as it was read, for a request that is passed on
 	room      []byte    // for the body
 	answer    []byte    // room for the answer

@@ -8,7 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // TestNothingIsLeftOfARequest has requests leave behind whatever a handler may note, whether they end well, with an
@@ -41,13 +41,13 @@ func TestNothingIsLeftOfARequest(t *testing.T) {
 			}
 		}
 	}
-	spares := make(map[decide.ID]bool)
+	spares := make(map[scalar.ID]bool)
 	for _, n := range found {
 		if n.spare.IsZero() || spares[n.spare] {
 			t.Fatalf("a request finds the id %s for its command", n.spare)
 		}
 		spares[n.spare] = true
-		n.spare = decide.ID{}
+		n.spare = scalar.ID{}
 		if !reflect.DeepEqual(n, notes{}) {
 			t.Fatalf("a request finds %+v", n)
 		}
@@ -56,7 +56,7 @@ func TestNothingIsLeftOfARequest(t *testing.T) {
 
 // TestRoomIsNotKeptForever answers with more than is usual.
 func TestRoomIsNotKeptForever(t *testing.T) {
-	r := &request{notes: notes{id: "x", command: decide.ID{1}, room: make([]byte, maxRoom), answer: make([]byte, maxRoom+1), body: []byte("x")}}
+	r := &request{notes: notes{id: "x", command: scalar.ID{1}, room: make([]byte, maxRoom), answer: make([]byte, maxRoom+1), body: []byte("x")}}
 	r.reset()
 	if len(r.room) != maxRoom || r.answer != nil || r.body != nil || r.id != "" || !r.command.IsZero() {
 		t.Errorf("what is left is %+v", r.notes)

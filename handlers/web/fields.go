@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // String reads a required string. It is never empty and never holds control characters.
@@ -179,32 +179,32 @@ func (f *Form) OptionalLeverage(name string, most int64) Optional[int64] {
 
 // The years that a timestamp may be in: from 2000 to the end of 2100, in microseconds.
 const (
-	earliest decide.Time = 946684800 * decide.Second
-	latest   decide.Time = 4133980800*decide.Second - 1
+	earliest scalar.Time = 946684800 * scalar.Second
+	latest   scalar.Time = 4133980800*scalar.Second - 1
 )
 
 // Time reads a required timestamp of the form 2006-01-02T15:04:05.000000Z.
-func (f *Form) Time(name string) decide.Time { return f.time(name, true).Value }
+func (f *Form) Time(name string) scalar.Time { return f.time(name, true).Value }
 
 // OptionalTime reads a timestamp that may be absent.
-func (f *Form) OptionalTime(name string) Optional[decide.Time] { return f.time(name, false) }
+func (f *Form) OptionalTime(name string) Optional[scalar.Time] { return f.time(name, false) }
 
-func (f *Form) time(name string, required bool) Optional[decide.Time] {
+func (f *Form) time(name string, required bool) Optional[scalar.Time] {
 	s := f.string(name, required, nil)
 	if !s.Set {
-		return Optional[decide.Time]{}
+		return Optional[scalar.Time]{}
 	}
 	t, code, message := ParseTime(s.Value)
 	if code != "" {
 		f.Fault(name, code, message)
-		return Optional[decide.Time]{}
+		return Optional[scalar.Time]{}
 	}
-	return Optional[decide.Time]{t, true}
+	return Optional[scalar.Time]{t, true}
 }
 
 // ParseTime reads the text of a timestamp. It returns an empty code if there is nothing wrong.
-func ParseTime(text string) (t decide.Time, code, message string) {
-	t, err := decide.ParseTime(text)
+func ParseTime(text string) (t scalar.Time, code, message string) {
+	t, err := scalar.ParseTime(text)
 	switch {
 	case err != nil:
 		return 0, InvalidValue, "the timestamp must have the form 2006-01-02T15:04:05.000000Z"
@@ -215,22 +215,22 @@ func ParseTime(text string) (t decide.Time, code, message string) {
 }
 
 // ID reads a required UUID.
-func (f *Form) ID(name string) decide.ID { return f.id(name, true).Value }
+func (f *Form) ID(name string) scalar.ID { return f.id(name, true).Value }
 
 // OptionalID reads a UUID that may be absent.
-func (f *Form) OptionalID(name string) Optional[decide.ID] { return f.id(name, false) }
+func (f *Form) OptionalID(name string) Optional[scalar.ID] { return f.id(name, false) }
 
-func (f *Form) id(name string, required bool) Optional[decide.ID] {
+func (f *Form) id(name string, required bool) Optional[scalar.ID] {
 	s := f.string(name, required, nil)
 	if !s.Set {
-		return Optional[decide.ID]{}
+		return Optional[scalar.ID]{}
 	}
-	id, err := decide.ParseID(s.Value)
+	id, err := scalar.ParseID(s.Value)
 	if err != nil {
 		f.Fault(name, InvalidValue, "the value must be a UUID")
-		return Optional[decide.ID]{}
+		return Optional[scalar.ID]{}
 	}
-	return Optional[decide.ID]{id, true}
+	return Optional[scalar.ID]{id, true}
 }
 
 // Object reads a required nested object.

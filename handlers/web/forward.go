@@ -17,7 +17,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -99,18 +99,18 @@ func (s *server) forward(c *request, target *url.URL) error {
 	return OutcomeUnknown(id).Because(failed)
 }
 
-func proof(key []byte, id decide.ID, r *http.Request) string {
+func proof(key []byte, id scalar.ID, r *http.Request) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(id[:])
 	mac.Write([]byte(r.Method + " " + r.URL.RequestURI()))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-func provenCommand(key []byte, mark string, r *http.Request) decide.ID {
+func provenCommand(key []byte, mark string, r *http.Request) scalar.ID {
 	text, given, _ := strings.Cut(mark, ".")
-	id, err := decide.ParseID(text)
+	id, err := scalar.ParseID(text)
 	if err != nil || len(key) == 0 || !hmac.Equal([]byte(given), []byte(proof(key, id, r))) {
-		return decide.ID{}
+		return scalar.ID{}
 	}
 	return id
 }

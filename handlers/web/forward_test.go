@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -134,7 +135,7 @@ func TestPassOnLosesTheConnection(t *testing.T) {
 	first := startNode(t, o, &owner.URL)
 	status, _, answer := send(t, first.URL+"/v1/things")
 	sent := <-arrived
-	if status != 503 || answer["code"] != "OUTCOME_UNKNOWN" || answer["command_id"] != sent || sent == (decide.ID{}).String() {
+	if status != 503 || answer["code"] != "OUTCOME_UNKNOWN" || answer["command_id"] != sent || sent == (scalar.ID{}).String() {
 		t.Errorf("got %d %v, the owner saw command %s", status, answer, sent)
 	}
 }

@@ -5,25 +5,25 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // NewID makes a UUIDv7: 48 bits of milliseconds, the rest random.
-func NewID() decide.ID {
+func NewID() scalar.ID {
 	var random [16]byte
 	rand.Read(random[:]) // never fails
 	return timed(random, time.Now())
 }
 
 // newIDs makes two at once, for less than two cost.
-func newIDs() (a, b decide.ID) {
+func newIDs() (a, b scalar.ID) {
 	var random [32]byte
 	rand.Read(random[:]) // never fails
 	now := time.Now()
 	return timed([16]byte(random[:16]), now), timed([16]byte(random[16:]), now)
 }
 
-func timed(id decide.ID, now time.Time) decide.ID {
+func timed(id scalar.ID, now time.Time) scalar.ID {
 	binary.BigEndian.PutUint64(id[:], uint64(now.UnixMilli())<<16|0x7000|binary.BigEndian.Uint64(id[:])&0x0fff)
 	id[8] = id[8]&0x3f | 0x80
 	return id

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Problem is an error as a client sees it, in the shape of RFC 9457. It implements error, so a handler returns it.
@@ -133,7 +134,7 @@ func Unavailable(code, detail string, retryAfter time.Duration) *Problem {
 }
 
 // OutcomeUnknown is the 503 of a command that may still take effect.
-func OutcomeUnknown(id decide.ID) *Problem {
+func OutcomeUnknown(id scalar.ID) *Problem {
 	p := NewProblem(http.StatusServiceUnavailable, "OUTCOME_UNKNOWN",
 		"The outcome is not known: the command may still take effect. Repeat it with the same key, or ask for it by its id.").
 		RetryAfter(time.Second)

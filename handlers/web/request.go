@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -68,8 +69,8 @@ func givenTwice(name string) *Problem {
 // NewCommand makes a command on behalf of the request's principal. It carries the Idempotency-Key if there is one,
 // and a fingerprint if there is a key or the body names a reference_id. Forms that hold a secret or personal data
 // need a SealedFingerprint in its place: set Kept.Fingerprint afterwards.
-func NewCommand(c echo.Context, commandType string, ask any, forms ...*Form) (decide.Command, error) {
-	cmd, err := BareCommand(c, commandType, ask)
+func NewCommand(c echo.Context, commandType string, payload any, forms ...*Form) (decide.Command, error) {
+	cmd, err := BareCommand(c, commandType, payload)
 	if err != nil {
 		return decide.Command{}, err
 	}
@@ -84,18 +85,18 @@ func NewCommand(c echo.Context, commandType string, ask any, forms ...*Form) (de
 }
 
 // BareCommand is NewCommand without a fingerprint, for handlers that make their own.
-func BareCommand(c echo.Context, commandType string, ask any) (decide.Command, error) {
+func BareCommand(c echo.Context, commandType string, payload any) (decide.Command, error) {
 	key, err := IdempotencyKey(c)
 	if err != nil {
 		return decide.Command{}, err
 	}
 	n := notesOf(c)
-	cmd := decide.Command{ID: n.forwarded, Type: commandType, Ask: ask, Kept: decide.Kept{Key: key}}
+	cmd := decide.Command{ID: n.forwarded, Type: commandType, Payload: payload, Kept: decide.Kept{Key: key}}
 	if cmd.ID.IsZero() {
-		cmd.ID, n.traced.Command = n.traced.Command, decide.ID{} // for one command
+		cmd.ID, n.traced.Command = n.traced.Command, scalar.ID{} // for one command
 	}
 	if cmd.ID.IsZero() {
-		cmd.ID, n.spare = n.spare, decide.ID{}
+		cmd.ID, n.spare = n.spare, scalar.ID{}
 	}
 	if cmd.ID.IsZero() {
 		cmd.ID = NewID()

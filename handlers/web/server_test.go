@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -69,7 +70,7 @@ func problemIn(t testing.TB, w *httptest.ResponseRecorder) map[string]any {
 }
 
 func TestErrorsBecomeProblems(t *testing.T) {
-	id := decide.ID{1}
+	id := scalar.ID{1}
 	refusal := func(k decide.Kind) error {
 		return &journal.RefusedError{Refusal: &decide.Refusal{Kind: k, Code: "SOME_CODE", Field: "amount", Message: "no"}}
 	}
@@ -343,7 +344,7 @@ func TestNewCommand(t *testing.T) {
 	notesOf(c).principal = &Principal{Username: "u", Broker: "b", Customer: "C1"}
 	b := Body(c)
 	cmd, err := NewCommand(c, "order.place", 7, b)
-	if err != nil || cmd.Type != "order.place" || cmd.Ask != 7 || cmd.Actor != (decide.Actor{Sub: "u", Broker: "b", Customer: "C1"}) {
+	if err != nil || cmd.Type != "order.place" || cmd.Payload != 7 || cmd.Actor != (decide.Actor{Sub: "u", Broker: "b", Customer: "C1"}) {
 		t.Errorf("the command is %+v, %v", cmd, err)
 	}
 	if len(cmd.Kept.Fingerprint) != 32 || cmd.Kept.Key != "" || cmd.ID[6]>>4 != 7 || cmd.ID[8]>>6 != 2 {

@@ -2,9 +2,9 @@ package wire
 
 import (
 	"github.com/perpetua-exchange/perpetua/domain/codec"
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Order is an order as REST shows it. Nullable members are always there; cash_amount and trigger_price_type are left
@@ -13,7 +13,7 @@ type Order struct {
 	OrderHead
 	Type order.Type `json:"type"`
 	OrderRest
-	Updated decide.Time `json:"updated"`
+	Updated scalar.Time `json:"updated"`
 }
 
 // OrderMessage is an order on the channel orders.
@@ -23,12 +23,12 @@ type OrderMessage struct {
 	OrderHead
 	Type order.Type `json:"order_type"` // what the order does, not what was submitted
 	OrderRest
-	Timestamp decide.Time `json:"timestamp"`
+	Timestamp scalar.Time `json:"timestamp"`
 }
 
 // OrderHead is what both forms of an order begin with.
 type OrderHead struct {
-	Code         decide.ID    `json:"code"`
+	Code         scalar.ID    `json:"code"`
 	CustomerCode string       `json:"customer_code"`
 	Symbol       string       `json:"symbol"`
 	Action       order.Action `json:"action"`
@@ -48,12 +48,12 @@ type OrderRest struct {
 	TriggerPriceType order.TriggerPriceType `json:"trigger_price_type,omitzero"`
 	AverageFillPrice Price                  `json:"average_fill_price"`
 	TimeInForce      order.TimeInForce      `json:"time_in_force"`
-	ExpireTime       Nullable[decide.Time]  `json:"expire_time"`
+	ExpireTime       Nullable[scalar.Time]  `json:"expire_time"`
 	PostOnly         bool                   `json:"post_only"`
 	ReduceOnly       bool                   `json:"reduce_only"`
 	ReferenceID      string                 `json:"reference_id"`
 	Reason           Nullable[order.Reason] `json:"reason"`
-	Created          decide.Time            `json:"created"`
+	Created          scalar.Time            `json:"created"`
 }
 
 // NewOrder shows an order.

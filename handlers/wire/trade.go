@@ -4,9 +4,9 @@ import (
 	"strconv"
 
 	"github.com/perpetua-exchange/perpetua/domain/codec"
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
@@ -28,8 +28,8 @@ type TradeMessage struct {
 
 // TradeHead is what both forms of a trade begin with.
 type TradeHead struct {
-	Code         decide.ID     `json:"code"`
-	OrderCode    decide.ID     `json:"order_code"`
+	Code         scalar.ID     `json:"code"`
+	OrderCode    scalar.ID     `json:"order_code"`
 	CustomerCode string        `json:"customer_code"`
 	Symbol       string        `json:"symbol"`
 	Action       order.Action  `json:"action"`
@@ -44,7 +44,7 @@ type TradeHead struct {
 // TradeRest is what both forms of a trade hold after its type.
 type TradeRest struct {
 	ReferenceID string      `json:"reference_id"`
-	Timestamp   decide.Time `json:"timestamp"`
+	Timestamp   scalar.Time `json:"timestamp"`
 }
 
 // AppendJSON appends the message as the generic encoder writes it.
@@ -93,7 +93,7 @@ func (r *TradeRest) write(w *codec.Writer) {
 
 // MarketTrade is a trade as everybody may see it, in REST.
 type MarketTrade struct {
-	Code   decide.ID `json:"code"`
+	Code   scalar.ID `json:"code"`
 	Symbol string    `json:"symbol"`
 	MarketTradeRest
 }
@@ -102,7 +102,7 @@ type MarketTrade struct {
 type MarketTradeMessage struct {
 	Channel string    `json:"channel"`
 	Symbol  string    `json:"symbol"`
-	Code    decide.ID `json:"code"`
+	Code    scalar.ID `json:"code"`
 	MarketTradeRest
 }
 
@@ -112,7 +112,7 @@ type MarketTradeRest struct {
 	Amount    fixed.Decimal     `json:"amount"`
 	Action    order.Action      `json:"action"` // of the taker
 	Type      trading.TradeKind `json:"type"`
-	Timestamp decide.Time       `json:"timestamp"`
+	Timestamp scalar.Time       `json:"timestamp"`
 	Sequence  int64             `json:"sequence"`
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Transaction is a row of a customer's ledger as REST shows it.
@@ -24,7 +25,7 @@ type BalanceMessage struct {
 
 // TransactionHead is what both forms of a row begin with.
 type TransactionHead struct {
-	Code         decide.ID `json:"code"`
+	Code         scalar.ID `json:"code"`
 	CustomerCode string    `json:"customer_code"`
 }
 
@@ -34,10 +35,10 @@ type TransactionRest struct {
 	Amount      fixed.Money         `json:"amount"`
 	Status      ledger.Status       `json:"status"`
 	Balance     *fixed.Money        `json:"balance,omitzero"` // of completed rows only, as is the next
-	BalanceAsOf decide.Time         `json:"balance_as_of,omitzero"`
+	BalanceAsOf scalar.Time         `json:"balance_as_of,omitzero"`
 	Symbol      Nullable[string]    `json:"symbol"`
-	OrderCode   Nullable[decide.ID] `json:"order_code"`
-	Timestamp   decide.Time         `json:"timestamp"`
+	OrderCode   Nullable[scalar.ID] `json:"order_code"`
+	Timestamp   scalar.Time         `json:"timestamp"`
 	Sequence    int64               `json:"sequence"`
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
@@ -20,9 +21,9 @@ var (
 	})
 	absent = rapid.OneOf(rapid.Just(fixed.Decimal{}), rapid.Just(fixed.Decimal{Scale: 1}), decimal)
 	money  = rapid.Custom(func(t *rapid.T) fixed.Money { return fixed.Money(rapid.Int64().Draw(t, "money")) })
-	moment = rapid.Custom(func(t *rapid.T) decide.Time { return decide.Time(rapid.Int64Range(0, 4e15).Draw(t, "time")) })
+	moment = rapid.Custom(func(t *rapid.T) scalar.Time { return scalar.Time(rapid.Int64Range(0, 4e15).Draw(t, "time")) })
 	text   = rapid.OneOf(rapid.Just(""), rapid.String())
-	code   = rapid.Custom(func(t *rapid.T) (id decide.ID) {
+	code   = rapid.Custom(func(t *rapid.T) (id scalar.ID) {
 		copy(id[:], rapid.SliceOfN(rapid.Byte(), len(id), len(id)).Draw(t, "code"))
 		return id
 	})
@@ -36,7 +37,7 @@ func drawOrder(t *rapid.T) *order.Order {
 		FilledQuote: money.Draw(t, "quote"), LimitPrice: absent.Draw(t, "limit"), TriggerPrice: absent.Draw(t, "trigger"),
 		StopLossPrice: absent.Draw(t, "stop"), TakeProfitPrice: absent.Draw(t, "take"),
 		TriggerPriceType: order.TriggerPriceType(text("by")), AverageFillPrice: absent.Draw(t, "average"),
-		TimeInForce: order.TimeInForce(text("tif")), ExpireTime: rapid.OneOf(rapid.Just(decide.Time(0)), moment).Draw(t, "expires"),
+		TimeInForce: order.TimeInForce(text("tif")), ExpireTime: rapid.OneOf(rapid.Just(scalar.Time(0)), moment).Draw(t, "expires"),
 		PostOnly: rapid.Bool().Draw(t, "post"), ReduceOnly: rapid.Bool().Draw(t, "reduce"), ReferenceID: text("reference"),
 		Reason: order.Reason(text("reason")), Created: moment.Draw(t, "created"), Updated: moment.Draw(t, "updated")}
 }
@@ -93,11 +94,11 @@ func TestByHand(t *testing.T) {
 
 // TestShapes spells every shape out once: the order of members is what clients saw from the beginning.
 func TestShapes(t *testing.T) {
-	id, err := decide.ParseID("019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e")
+	id, err := scalar.ParseID("019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const at decide.Time = 1_774_944_000_000_000
+	const at scalar.Time = 1_774_944_000_000_000
 	one, tenth := fixed.Decimal{Coef: 1000, Scale: 3}, fixed.Decimal{Coef: 650001, Scale: 1}
 	o := &order.Order{Code: id, CustomerCode: "A-1", Broker: "alpha", Symbol: "B", Action: order.Buy, Type: order.StopLossLimit,
 		Status: order.Canceled, Amount: one, FilledAmount: one, CashAmount: 5e8, LimitPrice: tenth, TriggerPrice: tenth,

@@ -14,8 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Of is one column of rows of type T: it makes the array parameter that holds the column's values.
@@ -64,7 +64,7 @@ func clean(s string) string {
 }
 
 // ID is a column of type uuid in which the zero ID is NULL.
-func ID[T any](get func(*T) decide.ID) Of[T] {
+func ID[T any](get func(*T) scalar.ID) Of[T] {
 	return of(func(r *T) pgtype.UUID {
 		id := get(r)
 		return pgtype.UUID{Bytes: id, Valid: !id.IsZero()}
@@ -72,18 +72,18 @@ func ID[T any](get func(*T) decide.ID) Of[T] {
 }
 
 // Time is a column of type timestamptz in which the zero Time is NULL.
-func Time[T any](get func(*T) decide.Time) Of[T] {
+func Time[T any](get func(*T) scalar.Time) Of[T] {
 	return of(func(r *T) pgtype.Timestamptz { return Timestamp(get(r)) })
 }
 
 // The span of years that a timestamptz and the text form of a Time both hold.
 var (
-	earliest = decide.TimeOf(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC))
-	latest   = decide.TimeOf(time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC))
+	earliest = scalar.TimeOf(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC))
+	latest   = scalar.TimeOf(time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC))
 )
 
 // Timestamp returns one parameter of type timestamptz; the zero Time is NULL.
-func Timestamp(t decide.Time) pgtype.Timestamptz {
+func Timestamp(t scalar.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: min(max(t, earliest), latest).Std(), Valid: !t.IsZero()}
 }
 
@@ -127,4 +127,4 @@ func Money[T any](get func(*T) fixed.Money) Of[T] {
 }
 
 // UUID returns one parameter of type uuid; the zero ID is NULL.
-func UUID(id decide.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: !id.IsZero()} }
+func UUID(id scalar.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: !id.IsZero()} }

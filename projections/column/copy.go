@@ -3,8 +3,8 @@ package column
 import (
 	"encoding/binary"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Rows encodes rows in the binary format of COPY, straight from the values: no text, no parameter arrays, no plan. A
@@ -60,7 +60,7 @@ func (r *Rows) NullText(s string) {
 }
 
 // ID adds a uuid, NULL for the zero ID.
-func (r *Rows) ID(id decide.ID) {
+func (r *Rows) ID(id scalar.ID) {
 	if id.IsZero() {
 		r.Null()
 		return
@@ -70,10 +70,10 @@ func (r *Rows) ID(id decide.ID) {
 }
 
 // epoch is where a timestamptz counts its microseconds from: the beginning of the year 2000.
-const epoch = decide.Time(946_684_800_000_000)
+const epoch = scalar.Time(946_684_800_000_000)
 
 // Time adds a timestamptz, NULL for the zero Time.
-func (r *Rows) Time(t decide.Time) {
+func (r *Rows) Time(t scalar.Time) {
 	if t.IsZero() {
 		r.Null()
 		return

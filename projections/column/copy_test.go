@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/column"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 )
@@ -88,7 +88,7 @@ func TestFieldsArrive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := decide.ParseTime("2026-03-31T08:00:00.123456Z")
+	at, err := scalar.ParseTime("2026-03-31T08:00:00.123456Z")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +98,8 @@ func TestFieldsArrive(t *testing.T) {
 		rows.Begin(12)
 		rows.Text("größe\x00\xff")
 		rows.NullText("")
-		rows.ID(decide.ID{1, 2})
-		rows.ID(decide.ID{})
+		rows.ID(scalar.ID{1, 2})
+		rows.ID(scalar.ID{})
 		rows.Time(at)
 		rows.Time(0)
 		rows.Int(math.MinInt64)

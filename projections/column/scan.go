@@ -5,8 +5,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // The types below are targets for Scan. Each reads into the Go value that it points to, NULL as its zero value:
@@ -15,17 +15,17 @@ import (
 //
 // Numerics must be selected as text.
 type (
-	idTarget      decide.ID
-	timeTarget    decide.Time
+	idTarget      scalar.ID
+	timeTarget    scalar.Time
 	decimalTarget fixed.Decimal
 	moneyTarget   fixed.Money
 )
 
 // IntoID reads a uuid.
-func IntoID(id *decide.ID) any { return (*idTarget)(id) }
+func IntoID(id *scalar.ID) any { return (*idTarget)(id) }
 
 // IntoTime reads a timestamptz.
-func IntoTime(t *decide.Time) any { return (*timeTarget)(t) }
+func IntoTime(t *scalar.Time) any { return (*timeTarget)(t) }
 
 // IntoDecimal reads a numeric selected as text, with the decimals that it was stored with.
 func IntoDecimal(d *fixed.Decimal) any { return (*decimalTarget)(d) }
@@ -54,7 +54,7 @@ func (t *idTarget) ScanUUID(v pgtype.UUID) error {
 func (t *timeTarget) ScanTimestamptz(v pgtype.Timestamptz) error {
 	*t = 0
 	if v.Valid {
-		*t = timeTarget(decide.TimeOf(v.Time))
+		*t = timeTarget(scalar.TimeOf(v.Time))
 	}
 	return nil
 }

@@ -5,8 +5,8 @@ package customers
 import (
 	_ "embed"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
@@ -41,7 +41,7 @@ type Customer struct {
 	CustomerCode string
 	Broker       string
 	Name         string
-	Created      decide.Time
+	Created      scalar.Time
 	Sequence     int64
 }
 
@@ -105,7 +105,7 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 			c.Text(func(r *projections.Row[Customer]) string { return r.Value.CustomerCode }),
 			c.Text(func(r *projections.Row[Customer]) string { return r.Value.Broker }),
 			c.Text(func(r *projections.Row[Customer]) string { return r.Value.Name }),
-			c.Time(func(r *projections.Row[Customer]) decide.Time { return r.Value.Created }),
+			c.Time(func(r *projections.Row[Customer]) scalar.Time { return r.Value.Created }),
 			c.Int(func(r *projections.Row[Customer]) int64 { return r.Key.Sequence }),
 			c.Small(func(r *projections.Row[Customer]) int64 { return r.Key.Ordinal }))...)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -70,7 +70,7 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 		batch.Queue(insertBrokers, c.Args(brokers,
 			c.Text(func(r *broker) string { return r.Broker.Broker }),
 			c.Text(func(r *broker) string { return r.Name }),
-			c.Time(func(r *broker) decide.Time { return r.Created }),
+			c.Time(func(r *broker) scalar.Time { return r.Created }),
 			c.Int(func(r *broker) int64 { return r.sequence }))...)
 	}
 	if rows := users.Rows(); len(rows) > 0 {
@@ -89,8 +89,8 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 			c.Bool(func(r *user) bool { return r.IsVerified }),
 			c.Int(func(r *user) int64 { return limit(r).PerSecond }),
 			c.Int(func(r *user) int64 { return limit(r).Burst }),
-			c.Time(func(r *user) decide.Time { return r.Created }),
-			c.Time(func(r *user) decide.Time { return r.Updated }),
+			c.Time(func(r *user) scalar.Time { return r.Created }),
+			c.Time(func(r *user) scalar.Time { return r.Updated }),
 			c.Int(func(r *user) int64 { return r.created }),
 			c.Int(func(r *user) int64 { return r.sequence }))...)
 	}

@@ -6,9 +6,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
@@ -47,9 +47,9 @@ type Prices struct {
 	Symbol    string
 	Index     fixed.Decimal
 	Mark      fixed.Decimal
-	IndexTime decide.Time
+	IndexTime scalar.Time
 	Last      fixed.Decimal
-	LastTime  decide.Time
+	LastTime  scalar.Time
 }
 
 // Project queues the last state of every instrument and price that the entries change.
@@ -88,12 +88,12 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 		batch.Queue(upsertIndex, c.Args(rows, symbol,
 			c.Decimal(func(r *Prices) fixed.Decimal { return r.Index }),
 			c.Decimal(func(r *Prices) fixed.Decimal { return r.Mark }),
-			c.Time(func(r *Prices) decide.Time { return r.IndexTime }))...)
+			c.Time(func(r *Prices) scalar.Time { return r.IndexTime }))...)
 	}
 	if rows := last.Rows(); len(rows) > 0 {
 		batch.Queue(upsertLast, c.Args(rows, symbol,
 			c.Decimal(func(r *Prices) fixed.Decimal { return r.Last }),
-			c.Time(func(r *Prices) decide.Time { return r.LastTime }))...)
+			c.Time(func(r *Prices) scalar.Time { return r.LastTime }))...)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
@@ -31,7 +32,7 @@ func (Projection) Tables() []string {
 
 // Transaction is a row of a customer's transactions.
 type Transaction struct {
-	Code         decide.ID
+	Code         scalar.ID
 	CustomerCode string
 	Broker       string
 	Type         ledger.Type
@@ -40,13 +41,13 @@ type Transaction struct {
 	Status       ledger.Status
 	// Balance is the account's after the transaction, if that is completed; BalanceAsOf is when, else zero.
 	Balance     fixed.Money
-	BalanceAsOf decide.Time
+	BalanceAsOf scalar.Time
 	Symbol      string
-	OrderCode   decide.ID
+	OrderCode   scalar.ID
 	// ReferenceID is set on deposits and withdrawals.
 	ReferenceID string
-	Created     decide.Time
-	Updated     decide.Time
+	Created     scalar.Time
+	Updated     scalar.Time
 	// Sequence is that of the record that changed the row last.
 	Sequence int64
 }
@@ -115,7 +116,7 @@ func brokerOf(event decide.Event, customer string) string {
 // place is where and when something changed.
 type place struct {
 	sequence int64
-	time     decide.Time
+	time     scalar.Time
 }
 
 type (
@@ -147,7 +148,7 @@ type rows struct {
 	transactions *c.Rows
 	venue        *c.Rows
 	unnamed      []transactionRow                              // whose broker must be looked up
-	transfers    projections.Latest[decide.ID, transactionRow] // deposits and withdrawals
+	transfers    projections.Latest[scalar.ID, transactionRow] // deposits and withdrawals
 	customers    projections.Latest[balanceKey, balanceRow]
 	accounts     projections.Latest[balanceKey, balanceRow]
 	positions    projections.Latest[positionKey, positionRow]

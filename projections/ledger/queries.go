@@ -6,9 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
@@ -40,7 +40,7 @@ func Transactions(ctx context.Context, db projections.DB, f Filter, p projection
 }
 
 // Transfer returns the deposit or withdrawal with the code.
-func Transfer(ctx context.Context, db projections.DB, broker string, code decide.ID) (t Transaction, found bool, asOf int64, err error) {
+func Transfer(ctx context.Context, db projections.DB, broker string, code scalar.ID) (t Transaction, found bool, asOf int64, err error) {
 	l := transactions(broker, "")
 	l.Where.And("reference_id IS NOT NULL")
 	l.Where.And("code = ?", c.UUID(code))
@@ -90,7 +90,7 @@ type Balance struct {
 	Broker       string
 	Currency     string
 	Balance      fixed.Money
-	Updated      decide.Time
+	Updated      scalar.Time
 	Sequence     int64
 }
 
@@ -120,7 +120,7 @@ func VenueBalances(ctx context.Context, db projections.DB) ([]Balance, int64, er
 type Position struct {
 	trading.PositionHeld
 	Broker   string
-	Updated  decide.Time
+	Updated  scalar.Time
 	Sequence int64
 }
 

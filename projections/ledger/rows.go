@@ -3,9 +3,9 @@ package ledger
 import (
 	_ "embed"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
@@ -65,7 +65,7 @@ func transactionColumns() []c.Of[transactionRow] {
 	return []c.Of[transactionRow]{
 		c.Int(func(r *transactionRow) int64 { return r.Key.Sequence }),
 		c.Small(func(r *transactionRow) int64 { return r.Key.Ordinal }),
-		c.ID(func(r *transactionRow) decide.ID { return r.Value.Code }),
+		c.ID(func(r *transactionRow) scalar.ID { return r.Value.Code }),
 		c.Text(func(r *transactionRow) string { return r.Value.CustomerCode }),
 		c.NullText(func(r *transactionRow) string { return r.Value.Broker }),
 		c.Text(func(r *transactionRow) string { return string(r.Value.Type) }),
@@ -74,10 +74,10 @@ func transactionColumns() []c.Of[transactionRow] {
 		c.Text(func(r *transactionRow) string { return string(r.Value.Status) }),
 		c.NullText(balanceAfter),
 		c.NullText(func(r *transactionRow) string { return r.Value.Symbol }),
-		c.ID(func(r *transactionRow) decide.ID { return r.Value.OrderCode }),
+		c.ID(func(r *transactionRow) scalar.ID { return r.Value.OrderCode }),
 		c.NullText(func(r *transactionRow) string { return r.Value.ReferenceID }),
-		c.Time(func(r *transactionRow) decide.Time { return r.Value.Created }),
-		c.Time(func(r *transactionRow) decide.Time { return r.Value.Updated }),
+		c.Time(func(r *transactionRow) scalar.Time { return r.Value.Created }),
+		c.Time(func(r *transactionRow) scalar.Time { return r.Value.Updated }),
 		c.Int(func(r *transactionRow) int64 { return r.Value.Sequence }),
 	}
 }
@@ -93,11 +93,11 @@ func balanceAfter(r *transactionRow) string {
 // changedColumns are those of update_transactions.sql: what changes of a withdrawal.
 func changedColumns() []c.Of[transactionRow] {
 	return []c.Of[transactionRow]{
-		c.ID(func(r *transactionRow) decide.ID { return r.Value.Code }),
+		c.ID(func(r *transactionRow) scalar.ID { return r.Value.Code }),
 		c.Money(func(r *transactionRow) fixed.Money { return r.Value.Amount }),
 		c.Text(func(r *transactionRow) string { return string(r.Value.Status) }),
 		c.NullText(balanceAfter),
-		c.Time(func(r *transactionRow) decide.Time { return r.Value.Updated }),
+		c.Time(func(r *transactionRow) scalar.Time { return r.Value.Updated }),
 		c.Int(func(r *transactionRow) int64 { return r.Value.Sequence }),
 	}
 }
@@ -129,7 +129,7 @@ func (r *transactionRow) encode(to *c.Rows) {
 }
 
 // encodePosting adds the columns of copy_venue_postings.sql.
-func encodePosting(to *c.Rows, key projections.Key, p *ledger.Posting, at decide.Time) {
+func encodePosting(to *c.Rows, key projections.Key, p *ledger.Posting, at scalar.Time) {
 	to.Begin(10)
 	to.Int(key.Sequence)
 	to.Small(key.Ordinal)
@@ -148,7 +148,7 @@ func balanceColumns() []c.Of[balanceRow] {
 		c.Text(func(r *balanceRow) string { return r.owner }),
 		c.Text(func(r *balanceRow) string { return r.currency }),
 		c.Money(func(r *balanceRow) fixed.Money { return r.balance }),
-		c.Time(func(r *balanceRow) decide.Time { return r.time }),
+		c.Time(func(r *balanceRow) scalar.Time { return r.time }),
 		c.Int(func(r *balanceRow) int64 { return r.sequence }),
 	}
 }
@@ -161,7 +161,7 @@ func positionColumns() []c.Of[positionRow] {
 		c.Decimal(func(r *positionRow) fixed.Decimal { return r.Amount }),
 		c.Money(func(r *positionRow) fixed.Money { return r.Cost }),
 		c.NullDecimal(func(r *positionRow) fixed.Decimal { return r.EntryPrice }),
-		c.Time(func(r *positionRow) decide.Time { return r.time }),
+		c.Time(func(r *positionRow) scalar.Time { return r.time }),
 		c.Int(func(r *positionRow) int64 { return r.sequence }),
 	}
 }

@@ -7,9 +7,9 @@ package orders
 import (
 	_ "embed"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
@@ -44,7 +44,7 @@ type row struct {
 // Project adds the last state of every order that the entries change: new rows of those that they make, changes of
 // the others. An order is made where its code is the one that the journal gives to that place.
 func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
-	var changed projections.Latest[decide.ID, row]
+	var changed projections.Latest[scalar.ID, row]
 	for _, e := range entries {
 		for i, event := range e.Record.Events {
 			o, ok := event.(trading.OrderEvent)
@@ -109,7 +109,7 @@ func (r *row) encode(to *c.Rows) {
 // columns are those of update.sql: what changes while an order lives.
 func columns() []c.Of[row] {
 	return []c.Of[row]{
-		c.ID(func(r *row) decide.ID { return r.Code }),
+		c.ID(func(r *row) scalar.ID { return r.Code }),
 		c.Text(func(r *row) string { return string(r.Status) }),
 		c.Bool(func(r *row) bool { return r.Status.Live() }),
 		c.Decimal(func(r *row) fixed.Decimal { return r.Amount }),
@@ -120,9 +120,9 @@ func columns() []c.Of[row] {
 		c.NullDecimal(func(r *row) fixed.Decimal { return r.StopLossPrice }),
 		c.NullDecimal(func(r *row) fixed.Decimal { return r.TakeProfitPrice }),
 		c.NullDecimal(func(r *row) fixed.Decimal { return r.AverageFillPrice }),
-		c.Time(func(r *row) decide.Time { return r.ExpireTime }),
+		c.Time(func(r *row) scalar.Time { return r.ExpireTime }),
 		c.NullText(func(r *row) string { return string(r.Reason) }),
-		c.Time(func(r *row) decide.Time { return r.Updated }),
+		c.Time(func(r *row) scalar.Time { return r.Updated }),
 		c.Int(func(r *row) int64 { return r.sequence }),
 	}
 }

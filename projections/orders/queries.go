@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
@@ -47,7 +47,7 @@ func History(ctx context.Context, db projections.DB, f Filter, p projections.Pag
 }
 
 // ByCode returns the order with the code, if it is in the scope.
-func ByCode(ctx context.Context, db projections.DB, s Scope, code decide.ID) (o Order, found bool, asOf int64, err error) {
+func ByCode(ctx context.Context, db projections.DB, s Scope, code scalar.ID) (o Order, found bool, asOf int64, err error) {
 	l := list(Filter{Scope: s})
 	l.Where.And("code = ?", c.UUID(code))
 	return l.One(ctx, db)
@@ -56,7 +56,7 @@ func ByCode(ctx context.Context, db projections.DB, s Scope, code decide.ID) (o 
 // ByReference returns the latest of a customer's orders with the reference_id.
 func ByReference(ctx context.Context, db projections.DB, s Scope, reference string) (o Order, found bool, asOf int64, err error) {
 	l := list(Filter{Scope: s})
-	if code, err := decide.ParseID(reference); err != nil {
+	if code, err := scalar.ParseID(reference); err != nil {
 		l.Where.And("reference_id = ? AND reference_id <> code::text", reference)
 	} else { // it may also be the code of an order that has no name
 		l.Where.And(`code = ANY (ARRAY(SELECT n.code FROM orders n WHERE n.customer_code = ? AND n.reference_id = ?

@@ -7,12 +7,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
 // move posts an amount to a customer and its opposite to an account of the venue.
-func (v *Venue) move(code decide.ID, customer string, account ledger.Account, kind ledger.Type, amount fixed.Money, symbol string, orderCode decide.ID) []ledger.Posting {
+func (v *Venue) move(code scalar.ID, customer string, account ledger.Account, kind ledger.Type, amount fixed.Money, symbol string, orderCode scalar.ID) []ledger.Posting {
 	if amount == 0 {
 		return nil
 	}
@@ -26,7 +27,7 @@ func (v *Venue) move(code decide.ID, customer string, account ledger.Account, ki
 
 func (v *Venue) deposit(customer string) journal.Entry {
 	code, amount := v.stamp().Derive(0), fixed.Money(1+v.random.Int64N(1e13))
-	postings := v.move(code, customer, ledger.External, ledger.Deposit, amount, "", decide.ID{})
+	postings := v.move(code, customer, ledger.External, ledger.Deposit, amount, "", scalar.ID{})
 	return v.Entry("deposit.make", actor(customer), decide.Accepted, &trading.DepositCompleted{Transaction: ledger.Transaction{Code: code,
 		CustomerCode: customer, Broker: BrokerOf(customer), Type: ledger.Deposit, Currency: ledger.USDC, Amount: amount,
 		Status: ledger.Completed, Balance: v.Balances[customer], ReferenceID: code.String(), Created: v.time, Updated: v.time}, Entries: postings})
@@ -53,7 +54,7 @@ func (v *Venue) settleWithdrawal() journal.Entry {
 		return v.Entry("withdrawal.cancel", operator, decide.Accepted, &trading.WithdrawalCanceled{Transaction: t})
 	}
 	t.Status = ledger.Completed
-	postings := v.move(t.Code, t.CustomerCode, ledger.External, ledger.Withdrawal, t.Amount, "", decide.ID{})
+	postings := v.move(t.Code, t.CustomerCode, ledger.External, ledger.Withdrawal, t.Amount, "", scalar.ID{})
 	t.Balance = v.Balances[t.CustomerCode]
 	v.Withdrawals[t.Code] = t
 	return v.Entry("withdrawal.complete", operator, decide.Accepted, &trading.WithdrawalCompleted{Transaction: t, Entries: postings})
@@ -72,7 +73,7 @@ func (v *Venue) order(customer string) *order.Order {
 	case 0:
 		o.Type, o.TriggerPrice, o.TriggerPriceType = order.StopLossLimit, o.LimitPrice, order.TradePrice
 	case 1:
-		o.TimeInForce, o.ExpireTime = order.GTD, v.time+decide.Hour
+		o.TimeInForce, o.ExpireTime = order.GTD, v.time+scalar.Hour
 	case 2:
 		o.ReferenceID = "ref-" + code.String()[:3]
 	case 3:
@@ -117,7 +118,7 @@ func (v *Venue) place(customer string) journal.Entry {
 	return v.Entry("order.place", actor(customer), decide.Accepted, events...)
 }
 
-func fill(o *order.Order, price, amount fixed.Decimal, at decide.Time) decide.Event {
+func fill(o *order.Order, price, amount fixed.Decimal, at scalar.Time) decide.Event {
 	o.FilledAmount.Coef += amount.Coef
 	o.FilledQuote += notional(price, amount)
 	o.AverageFillPrice, o.Updated = price, at

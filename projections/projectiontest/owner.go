@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -27,7 +28,7 @@ type Owner struct {
 	venue     *Venue // stamps, chains and wraps the records
 	rules     decide.Rules
 	customers []string
-	pending   []decide.ID
+	pending   []scalar.ID
 	refused   int
 }
 
@@ -52,9 +53,9 @@ func (o *Owner) keep(entries ...journal.Entry) {
 }
 
 // do decides a command and whatever work it leaves, and keeps the records. A refusal leaves none.
-func (o *Owner) do(actor decide.Actor, kind string, ask any) []decide.Event {
+func (o *Owner) do(actor decide.Actor, kind string, payload any) []decide.Event {
 	o.t.Helper()
-	d, err := o.State.Decide(o.venue.stamp(), decide.Command{ID: o.venue.id(), Type: kind, Actor: actor, Ask: ask})
+	d, err := o.State.Decide(o.venue.stamp(), decide.Command{ID: o.venue.id(), Type: kind, Actor: actor, Payload: payload})
 	if refusal := new(decide.Refusal); errors.As(err, &refusal) {
 		o.refused++
 		return nil
@@ -146,27 +147,27 @@ func (o *Owner) change(by decide.Actor, customer string, live order.Order) {
 }
 
 func (o *Owner) place(by decide.Actor, customer, symbol string) {
-	ask := &trading.PlaceOrder{CustomerCode: customer, Symbol: symbol, Action: order.Buy, Type: order.Limit,
+	payload := &trading.PlaceOrder{CustomerCode: customer, Symbol: symbol, Action: order.Buy, Type: order.Limit,
 		Amount:     fixed.Decimal{Coef: 1 + o.random.Int64N(900), Scale: 3},
 		LimitPrice: fixed.Decimal{Coef: 649000 + o.random.Int64N(2000), Scale: 1}}
 	if o.random.IntN(2) == 0 {
-		ask.Action = order.Sell
+		payload.Action = order.Sell
 	}
 	switch o.random.IntN(12) {
 	case 0:
-		ask.TimeInForce, ask.ExpireTime = order.GTD, o.venue.time+50*decide.Millisecond
+		payload.TimeInForce, payload.ExpireTime = order.GTD, o.venue.time+50*scalar.Millisecond
 	case 1:
-		ask.TimeInForce = order.FOK
+		payload.TimeInForce = order.FOK
 	case 2:
-		ask.PostOnly = true
+		payload.PostOnly = true
 	case 3:
-		ask.ReduceOnly = true
+		payload.ReduceOnly = true
 	case 4:
-		ask.Type, ask.LimitPrice = order.Market, fixed.Decimal{}
+		payload.Type, payload.LimitPrice = order.Market, fixed.Decimal{}
 	case 5:
-		ask.Type, ask.LimitPrice, ask.Amount, ask.CashAmount = order.Market, fixed.Decimal{}, fixed.Decimal{}, fixed.Money(1+o.random.Int64N(1e12))
+		payload.Type, payload.LimitPrice, payload.Amount, payload.CashAmount = order.Market, fixed.Decimal{}, fixed.Decimal{}, fixed.Money(1+o.random.Int64N(1e12))
 	case 6:
-		ask.Leverage = 1 + o.random.IntN(13)
+		payload.Leverage = 1 + o.random.IntN(13)
 	}
-	o.do(by, trading.CommandPlaceOrder, ask)
+	o.do(by, trading.CommandPlaceOrder, payload)
 }

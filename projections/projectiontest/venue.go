@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -20,14 +21,14 @@ import (
 // rows should say, so that tests can compare.
 type Venue struct {
 	random      *rand.Rand
-	journal     decide.ID
+	journal     scalar.ID
 	at          journal.Position
-	time        decide.Time
+	time        scalar.Time
 	Customers   []string
-	Orders      map[decide.ID]*order.Order
-	live        []decide.ID
-	Withdrawals map[decide.ID]ledger.Transaction
-	pending     []decide.ID
+	Orders      map[scalar.ID]*order.Order
+	live        []scalar.ID
+	Withdrawals map[scalar.ID]ledger.Transaction
+	pending     []scalar.ID
 	Balances    map[string]fixed.Money // of customers
 	Accounts    map[ledger.Account]fixed.Money
 	Positions   map[[2]string]fixed.Decimal // by customer and symbol, in steps of 0.001
@@ -36,10 +37,10 @@ type Venue struct {
 
 // NewVenue returns a venue whose entries are a function of the seed.
 func NewVenue(seed uint64) *Venue {
-	v := &Venue{random: rand.New(rand.NewPCG(seed, 1)), at: journal.Before, Orders: map[decide.ID]*order.Order{},
-		Withdrawals: map[decide.ID]ledger.Transaction{}, Balances: map[string]fixed.Money{},
+	v := &Venue{random: rand.New(rand.NewPCG(seed, 1)), at: journal.Before, Orders: map[scalar.ID]*order.Order{},
+		Withdrawals: map[scalar.ID]ledger.Transaction{}, Balances: map[string]fixed.Money{},
 		Accounts: map[ledger.Account]fixed.Money{}, Positions: map[[2]string]fixed.Decimal{}, Costs: map[[2]string]fixed.Money{}}
-	v.time = decide.TimeOf(time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC))
+	v.time = scalar.TimeOf(time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC))
 	binary.BigEndian.PutUint64(v.journal[:], seed+1)
 	return v
 }
@@ -64,12 +65,12 @@ func (v *Venue) Entry(command string, actor decide.Actor, outcome decide.Outcome
 	r := &journal.Record{Sequence: p.Sequence, Prev: v.at.Hash, Time: v.time, Outcome: outcome, Events: events,
 		Command: decide.Recorded{ID: v.id(), Type: command, Actor: actor}}
 	v.at = p
-	v.time += decide.Time(v.random.IntN(3)) * decide.Millisecond
+	v.time += scalar.Time(v.random.IntN(3)) * scalar.Millisecond
 	return journal.Entry{Record: r, Position: p, Journal: v.journal, Value: value}
 }
 
 // Pass lets time pass before the next entry, and returns the time then.
-func (v *Venue) Pass(d decide.Time) decide.Time {
+func (v *Venue) Pass(d scalar.Time) scalar.Time {
 	v.time += d
 	return v.time
 }
@@ -79,7 +80,7 @@ func (v *Venue) stamp() decide.Stamp {
 	return decide.Stamp{Journal: v.journal, Sequence: v.at.Sequence + 1, Time: v.time}
 }
 
-func (v *Venue) id() (id decide.ID) {
+func (v *Venue) id() (id scalar.ID) {
 	binary.BigEndian.PutUint64(id[:8], v.random.Uint64())
 	binary.BigEndian.PutUint64(id[8:], v.random.Uint64())
 	return id

@@ -8,10 +8,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	domainledger "github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/customers"
@@ -148,7 +148,7 @@ func (c *comparison) orders() error {
 	if rows, err = read(c, rows, asOf, err); err != nil {
 		return err
 	}
-	live := make(map[decide.ID]order.Order)
+	live := make(map[scalar.ID]order.Order)
 	for _, customer := range c.state.CustomersOf("") {
 		for _, o := range c.state.OpenOrders(customer.Code) {
 			live[o.Code] = o

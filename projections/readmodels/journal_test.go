@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	ledgerrows "github.com/perpetua-exchange/perpetua/projections/ledger"
@@ -53,10 +54,10 @@ func TestFollowAJournal(t *testing.T) {
 	must(t, runner.Wait(ctx, 1)) // genesis and taken
 
 	id := byte(0)
-	submit := func(actor decide.Actor, kind string, ask any) journal.Result {
+	submit := func(actor decide.Actor, kind string, payload any) journal.Result {
 		t.Helper()
 		id++
-		result, err := owner.Submit(ctx, decide.Command{ID: decide.ID{0xc0, id}, Type: kind, Actor: actor, Ask: ask})
+		result, err := owner.Submit(ctx, decide.Command{ID: scalar.ID{0xc0, id}, Type: kind, Actor: actor, Payload: payload})
 		must(t, err)
 		return result
 	}
@@ -87,7 +88,7 @@ func TestFollowAJournal(t *testing.T) {
 	if len(positions) != 1 || positions[0].Amount.String() != "0.200" || positions[0].Cost.String() != "13000" {
 		t.Errorf("positions %+v", positions)
 	}
-	if r, found, _, err := records.ByCommand(ctx, pool, "trading", "alpha", decide.ID{0xc0, id}); err != nil || !found || r.Position.Sequence != last {
+	if r, found, _, err := records.ByCommand(ctx, pool, "trading", "alpha", scalar.ID{0xc0, id}); err != nil || !found || r.Position.Sequence != last {
 		t.Errorf("the command's record: %+v, %v, %v", r, found, err)
 	}
 	fold.View(func(s decide.State, at journal.Position) {

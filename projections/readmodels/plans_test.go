@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domainledger "github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/customers"
 	"github.com/perpetua-exchange/perpetua/projections/ledger"
@@ -99,15 +99,15 @@ func TestListsStayNarrow(t *testing.T) {
 		t.Fatal(err)
 	}
 	db := &planned{Pool: pool, t: t}
-	at := func(sequence int64) decide.Time { return decide.Time(1_700_000_000+sequence) * decide.Second }
-	var code, command decide.ID
+	at := func(sequence int64) scalar.Time { return scalar.Time(1_700_000_000+sequence) * scalar.Second }
+	var code, command scalar.ID
 	var named string
 	row := pool.QueryRow(ctx, "SELECT md5('order54321')::uuid::text, md5('command54321')::uuid::text, md5('order54320')::uuid::text")
 	var a, b string
 	must(t, row.Scan(&a, &b, &named))
-	code, err := decide.ParseID(a)
+	code, err := scalar.ParseID(a)
 	must(t, err)
-	command, err = decide.ParseID(b)
+	command, err = scalar.ParseID(b)
 	must(t, err)
 
 	ask := func(what string, question func(p projections.Page) error) {
@@ -206,7 +206,7 @@ func TestListsStayNarrow(t *testing.T) {
 		return err
 	})
 	once("tickers", func() error {
-		_, _, err := tickers.Since(ctx, db, at(size)-decide.Day+12345)
+		_, _, err := tickers.Since(ctx, db, at(size)-scalar.Day+12345)
 		return err
 	})
 }

@@ -16,6 +16,7 @@ import (
 	domainledger "github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/customers"
@@ -76,8 +77,8 @@ func TestOrders(t *testing.T) {
 	v, entries, pool := venue(t, 1, 2000)
 	last := entries[len(entries)-1].Position.Sequence
 
-	changed, live := map[decide.ID]int64{}, map[string]int{}
-	var made []decide.ID
+	changed, live := map[scalar.ID]int64{}, map[string]int{}
+	var made []scalar.ID
 	for _, e := range entries {
 		for _, event := range e.Record.Events {
 			if o, ok := event.(trading.OrderEvent); ok {
@@ -118,7 +119,7 @@ func TestOrders(t *testing.T) {
 	}
 
 	// The latest order of a reference that several have.
-	latest := map[[2]string]decide.ID{}
+	latest := map[[2]string]scalar.ID{}
 	for _, code := range made {
 		latest[[2]string{v.Orders[code].CustomerCode, v.Orders[code].ReferenceID}] = code
 	}
@@ -129,11 +130,11 @@ func TestOrders(t *testing.T) {
 			t.Errorf("reference %v: %v %v, want %v", key, found, o.Code, code)
 		}
 	}
-	if _, found, asOf, err := orders.ByCode(ctx, pool, orders.Scope{}, decide.ID{1}); found || asOf != last || err != nil {
+	if _, found, asOf, err := orders.ByCode(ctx, pool, orders.Scope{}, scalar.ID{1}); found || asOf != last || err != nil {
 		t.Errorf("an unknown code: %v as of %d, %v", found, asOf, err)
 	}
 
-	var all []decide.ID // every page of the history, in the order in which the orders were made
+	var all []scalar.ID // every page of the history, in the order in which the orders were made
 	page := projections.Page{Size: 37}
 	for {
 		p, err := orders.History(ctx, pool, orders.Filter{}, page)
@@ -184,7 +185,7 @@ func TestTrades(t *testing.T) {
 	// Spans: from inclusive, to exclusive; several trades may have one time.
 	first, last := want[0].Time, want[len(want)-1].Time
 	for _, span := range []projections.Span{{From: first, To: last + 1}, {From: first + 1, To: last}, {From: last}, {To: first},
-		{From: last + 1}, {From: (first + last) / 2, To: (first+last)/2 + 20*decide.Millisecond}, {From: 1, To: 2}} {
+		{From: last + 1}, {From: (first + last) / 2, To: (first+last)/2 + 20*scalar.Millisecond}, {From: 1, To: 2}} {
 		var within []trades.MarketTrade
 		for _, x := range want {
 			if (span.From == 0 || x.Time >= span.From) && (span.To == 0 || x.Time < span.To) {
@@ -369,7 +370,7 @@ func TestRecords(t *testing.T) {
 			t.Fatalf("record %d: found %v as of %d: %+v, want %+v", e.Record.Sequence, found, asOf, r, want)
 		}
 	}
-	if _, found, asOf, err := records.ByCommand(ctx, pool, "trading", "", decide.ID{9}); found || asOf != 299 || err != nil {
+	if _, found, asOf, err := records.ByCommand(ctx, pool, "trading", "", scalar.ID{9}); found || asOf != 299 || err != nil {
 		t.Errorf("an unknown command: %v as of %d, %v", found, asOf, err)
 	}
 	if taken, _, err := records.LastTaken(ctx, pool, "trading"); taken != 1 || err != nil {
@@ -383,7 +384,7 @@ func TestRecords(t *testing.T) {
 func TestIdentity(t *testing.T) {
 	ctx := t.Context()
 	v, pool := projectiontest.NewVenue(6), projectiontest.Database(t)
-	operator, when := decide.Actor{Sub: "operator", Broker: "venue"}, decide.Time(1_800_000_000_000_000)
+	operator, when := decide.Actor{Sub: "operator", Broker: "venue"}, scalar.Time(1_800_000_000_000_000)
 	if rows, total, asOf, err := identity.Users(ctx, pool, "", 10, 0); len(rows) != 0 || total != 0 || asOf != -1 || err != nil {
 		t.Errorf("before genesis: %v %d %d %v", rows, total, asOf, err)
 	}

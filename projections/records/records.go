@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -31,9 +32,9 @@ func (Projection) Tables() []string {
 type Record struct {
 	Journal  string
 	Position journal.Position
-	Time     decide.Time
+	Time     scalar.Time
 	Outcome  decide.Outcome
-	Command  decide.ID
+	Command  scalar.ID
 	Type     string // of the command
 	Actor    decide.Actor
 }
@@ -61,7 +62,7 @@ func (p Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 
 // ByCommand returns the record of a command in a journal. A broker sees its own users' commands only; broker "" stands
 // for all. Not found means, as of the position, that the command has no record, or is another's.
-func ByCommand(ctx context.Context, db projections.DB, name, broker string, command decide.ID) (r Record, found bool, asOf int64, err error) {
+func ByCommand(ctx context.Context, db projections.DB, name, broker string, command scalar.ID) (r Record, found bool, asOf int64, err error) {
 	l := list(name)
 	l.Where.And("command_id = ?", c.UUID(command))
 	l.Where.AndText("broker", broker)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
@@ -29,9 +29,9 @@ type Figures struct {
 }
 
 // Since returns the figures of every instrument that traded at the time or later, and the sequence that they are as of.
-func Since(ctx context.Context, db projections.DB, from decide.Time) (figures []Figures, asOf int64, err error) {
-	minute := from + (decide.Minute-from%decide.Minute)%decide.Minute
-	hour := from + (decide.Hour-from%decide.Hour)%decide.Hour
+func Since(ctx context.Context, db projections.DB, from scalar.Time) (figures []Figures, asOf int64, err error) {
+	minute := from + (scalar.Minute-from%scalar.Minute)%scalar.Minute
+	hour := from + (scalar.Hour-from%scalar.Hour)%scalar.Hour
 	asOf, err = projections.Read(ctx, db, "trading", projections.Statement{SQL: since,
 		Args: []any{c.Timestamp(from), c.Timestamp(minute), c.Timestamp(hour)},
 		Collect: func(rows pgx.Rows) (err error) {

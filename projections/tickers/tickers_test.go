@@ -15,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
@@ -29,7 +30,7 @@ func TestSince(t *testing.T) {
 	entries := v.Entries(7) // genesis, a term, two instruments, three customers
 	trade := func(symbol string, ticks, steps int64, kind trading.TradeKind) {
 		price, amount := fixed.Decimal{Coef: ticks, Scale: 1}, fixed.Decimal{Coef: steps, Scale: 3}
-		id := decide.ID{byte(len(entries)), 1}
+		id := scalar.ID{byte(len(entries)), 1}
 		entries = append(entries, v.Entry("order.place", decide.Actor{Sub: "broker-a", Broker: "alpha"}, decide.Accepted,
 			&trading.TradeExecuted{Code: id, Symbol: symbol, Price: price, Amount: amount, Notional: fixed.Money(ticks * steps * 10_000),
 				Action: order.Buy, Kind: kind, Taker: trading.TradeLeg{OrderCode: id, CustomerCode: "C0", Broker: "alpha", ReferenceID: "r"},
@@ -67,7 +68,7 @@ func TestSince(t *testing.T) {
 	if len(text) != len(want) || text[btc] != want[btc] || text[eth] != want[eth] {
 		t.Errorf("%v, want %v", text, want)
 	}
-	later, _, err := tickers.Since(ctx, pool, entries[len(entries)-1].Record.Time+decide.Day)
+	later, _, err := tickers.Since(ctx, pool, entries[len(entries)-1].Record.Time+scalar.Day)
 	if err != nil || len(later) != 0 {
 		t.Errorf("after the last trade: %v, %v", later, err)
 	}
@@ -110,18 +111,18 @@ func TestSinceAgreesWithTheTrades(t *testing.T) {
 	v, pool := projectiontest.NewVenue(seed), projectiontest.Database(t)
 	entries := v.Entries(7)
 	first := v.Pass(0)
-	pauses := []decide.Time{0, 0, 1, decide.Millisecond, decide.Second, 20 * decide.Second, decide.Minute, 7 * decide.Minute, decide.Hour}
-	times := []decide.Time{first, first - decide.Day}
+	pauses := []scalar.Time{0, 0, 1, scalar.Millisecond, scalar.Second, 20 * scalar.Second, scalar.Minute, 7 * scalar.Minute, scalar.Hour}
+	times := []scalar.Time{first, first - scalar.Day}
 	for range 500 {
-		at := v.Pass(pauses[random.IntN(len(pauses))] * decide.Time(random.IntN(2)))
+		at := v.Pass(pauses[random.IntN(len(pauses))] * scalar.Time(random.IntN(2)))
 		if random.IntN(10) == 0 { // on the very minute
-			at = v.Pass(decide.Minute - at%decide.Minute)
+			at = v.Pass(scalar.Minute - at%scalar.Minute)
 		}
-		times = append(times, at, at+1, at-at%decide.Minute, at-at%decide.Hour)
+		times = append(times, at, at+1, at-at%scalar.Minute, at-at%scalar.Hour)
 		var events []decide.Event
 		for i := range 1 + random.IntN(2) {
 			ticks, steps := 640_000+random.Int64N(20_000), 1+random.Int64N(5000)
-			id := decide.ID{byte(len(entries) >> 8), byte(len(entries)), byte(i), 1}
+			id := scalar.ID{byte(len(entries) >> 8), byte(len(entries)), byte(i), 1}
 			kind := trading.Trade
 			if random.IntN(20) == 0 {
 				kind = trading.AutoDeleveraging

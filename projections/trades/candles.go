@@ -4,8 +4,8 @@ import (
 	"math/big"
 	"strconv"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
@@ -14,7 +14,7 @@ import (
 // candleKey names a candle: what was traded of a symbol in so many seconds from a time on.
 type candleKey struct {
 	seconds int
-	start   decide.Time
+	start   scalar.Time
 	symbol  string
 }
 
@@ -55,12 +55,12 @@ type candles struct {
 }
 
 // add adds a trade. Deleveraging moves no price and is left out.
-func (l *candles) add(at decide.Time, t *trading.TradeExecuted) {
+func (l *candles) add(at scalar.Time, t *trading.TradeExecuted) {
 	if t.Kind == trading.AutoDeleveraging {
 		return
 	}
 	for _, seconds := range [2]int{60, 3600} {
-		span := decide.Time(seconds) * decide.Second
+		span := scalar.Time(seconds) * scalar.Second
 		row, known := l.Slot(candleKey{seconds, at - at%span, t.Symbol})
 		if !known {
 			row.candleKey = candleKey{seconds, at - at%span, t.Symbol}
@@ -87,7 +87,7 @@ func (l *candles) queue(batch *projections.Batch) {
 	}
 	batch.Queue(upsertCandles, c.Args(rows,
 		c.Small(func(r *candle) int { return r.seconds }),
-		c.Time(func(r *candle) decide.Time { return r.start }),
+		c.Time(func(r *candle) scalar.Time { return r.start }),
 		c.Text(func(r *candle) string { return r.symbol }),
 		c.Decimal(func(r *candle) fixed.Decimal { return r.open }),
 		c.Decimal(func(r *candle) fixed.Decimal { return r.high }),

@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
@@ -15,7 +15,7 @@ type Filter struct {
 	Broker       string // confines the list to what the caller may see; an operator has none
 	CustomerCode string
 	Symbol       string
-	OrderCode    decide.ID
+	OrderCode    scalar.ID
 	projections.Span
 }
 

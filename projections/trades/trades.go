@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
@@ -46,8 +47,8 @@ const (
 
 // Trade is one customer's side of a trade.
 type Trade struct {
-	Code         decide.ID
-	OrderCode    decide.ID
+	Code         scalar.ID
+	OrderCode    scalar.ID
 	CustomerCode string
 	Broker       string
 	Symbol       string
@@ -60,19 +61,19 @@ type Trade struct {
 	Role         Role
 	Type         trading.TradeKind // what it was to this customer
 	ReferenceID  string            // of the order
-	Time         decide.Time
+	Time         scalar.Time
 	Sequence     int64
 }
 
 // MarketTrade is a trade as everybody may see it.
 type MarketTrade struct {
-	Code     decide.ID
+	Code     scalar.ID
 	Symbol   string
 	Price    fixed.Decimal
 	Amount   fixed.Decimal
 	Action   order.Action // the taker's
 	Type     trading.TradeKind
-	Time     decide.Time
+	Time     scalar.Time
 	Sequence int64
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // TestATailThatCanNotShareReadsOnByItself has a tail stand at the end of the log while the feed of its partition has
@@ -36,7 +37,7 @@ func TestATailThatCanNotShareReadsOnByItself(t *testing.T) {
 				came <- err
 			}()
 			value, err := AppendRecord(nil, &Record{Outcome: decide.Accepted, Command: decide.Recorded{Type: TypeGenesis, Actor: decide.Engine},
-				Events: []decide.Event{&Genesis{Journal: "trading", JournalID: decide.ID{1}, Partitions: 1}}})
+				Events: []decide.Event{&Genesis{Journal: "trading", JournalID: scalar.ID{1}, Partitions: 1}}})
 			if err != nil {
 				t.Fatal(err)
 			}

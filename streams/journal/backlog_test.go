@@ -15,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
@@ -29,14 +30,14 @@ func history(t testing.TB, n int) (values [][]byte) {
 	t.Helper()
 	var prev Hash
 	for i := range n {
-		r := &Record{Sequence: int64(i), Prev: prev, Time: decide.Time(1_800_000_000_000_000 + i), Outcome: decide.Accepted,
-			Command: decide.Recorded{ID: decide.ID{1, byte(i >> 8), byte(i)}, Type: "order.place", Actor: decide.Actor{Broker: "alpha"}}}
-		o := order.Order{Code: decide.ID{2, byte(i >> 8), byte(i)}, CustomerCode: "c1", Broker: "alpha", Symbol: "BTCUSDC_PERP", Action: order.Buy,
+		r := &Record{Sequence: int64(i), Prev: prev, Time: scalar.Time(1_800_000_000_000_000 + i), Outcome: decide.Accepted,
+			Command: decide.Recorded{ID: scalar.ID{1, byte(i >> 8), byte(i)}, Type: "order.place", Actor: decide.Actor{Broker: "alpha"}}}
+		o := order.Order{Code: scalar.ID{2, byte(i >> 8), byte(i)}, CustomerCode: "c1", Broker: "alpha", Symbol: "BTCUSDC_PERP", Action: order.Buy,
 			Type: order.Limit, Status: order.Open, Amount: fixed.Decimal{Coef: int64(1 + i), Scale: 3}, FilledAmount: fixed.Decimal{Scale: 3},
 			LimitPrice: fixed.Decimal{Coef: 650001, Scale: 1}, TimeInForce: order.GTC, Created: r.Time, Updated: r.Time}
 		switch {
 		case i == 0:
-			r.Events = []decide.Event{&Genesis{Journal: "trading", JournalID: decide.ID{5}, Partitions: 1}}
+			r.Events = []decide.Event{&Genesis{Journal: "trading", JournalID: scalar.ID{5}, Partitions: 1}}
 		case i%9 == 1:
 			r.Events = []decide.Event{&Taken{Term: int64(i/9 + 1), Node: "n"}}
 		case i%9 == 5:

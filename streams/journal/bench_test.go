@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -33,7 +34,7 @@ func benchClient(b *testing.B) *journal.Client {
 }
 
 func benchRecord() *journal.Record {
-	r := &journal.Record{Sequence: 123456, Time: decide.TimeOf(time.Now()), Outcome: decide.Accepted,
+	r := &journal.Record{Sequence: 123456, Time: scalar.TimeOf(time.Now()), Outcome: decide.Accepted,
 		Command: decide.Recorded{ID: journal.NewCommandID(time.Now()), Type: "counter.change",
 			Actor: decide.Actor{Sub: "broker-a", Broker: "alpha"}, Kept: decide.Kept{Key: "0123456789abcdef", Fingerprint: "0123456789abcdef0123456789abcdef"}}}
 	for i := range 5 {

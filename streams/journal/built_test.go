@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -18,7 +19,7 @@ func TestWhatAProcessHasBuiltIsNotDecodedAgain(t *testing.T) {
 	x := r.tail(r.client, journal.Before).rest()
 	made := make(map[int64]*journal.Entry)
 	for i := range 5 {
-		for _, c := range []decide.Command{keyed("k"+string(rune('a'+i)), &add{"a", i}), command(&later{Name: "b", N: 1, At: decide.Day}),
+		for _, c := range []decide.Command{keyed("k"+string(rune('a'+i)), &add{"a", i}), command(&later{Name: "b", N: 1, At: scalar.Day}),
 			command(&add{strings.Repeat("long", 1000), 1})} {
 			result := o.do(c)
 			made[result.Position.Sequence] = result.Entry

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // longLog is a client of a cluster whose log of trading holds more than a feed does, and what it holds.
@@ -25,7 +26,7 @@ func longLog(t *testing.T, change func(values [][]byte)) (*Client, [][]byte) {
 	for i := range values {
 		events := []decide.Event{&note{Text: "n"}}
 		if i == 0 {
-			events[0] = &Genesis{Journal: "trading", JournalID: decide.ID{5}, Partitions: 1}
+			events[0] = &Genesis{Journal: "trading", JournalID: scalar.ID{5}, Partitions: 1}
 		}
 		values[i] = link(int64(i), prev, events...)
 		prev = sha256.Sum256(values[i])

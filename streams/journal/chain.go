@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // unknownTerm is the term of a chain that was not followed from genesis.
@@ -20,7 +21,7 @@ type chain struct {
 	partition int32
 	decoder   *Decoder
 	built     *built // what need not be decoded again; nil for nothing
-	id        decide.ID
+	id        scalar.ID
 	at        Position
 	term      int64 // of the last valid taken record; 0 before the first, unknownTerm if not known
 

@@ -3,7 +3,7 @@ package journal
 import (
 	"time"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Clock is where an owner reads the time: the wall clock, which may be set, and a monotonic one, which may not.
@@ -40,13 +40,13 @@ func newSteady(c Clock) *steady {
 }
 
 // now returns the time, and by how much the wall clock is off if it is not being followed.
-func (s *steady) now() (t decide.Time, off time.Duration) {
+func (s *steady) now() (t scalar.Time, off time.Duration) {
 	wall, elapsed := s.clock.Wall(), s.clock.Elapsed()
 	due := s.wall.Add(elapsed - s.elapsed)
 	off = wall.Sub(due)
 	if off > maxJump || off < -maxJump {
-		return decide.TimeOf(due), off
+		return scalar.TimeOf(due), off
 	}
 	s.wall, s.elapsed = wall, elapsed
-	return decide.TimeOf(wall), 0
+	return scalar.TimeOf(wall), 0
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 type handClock struct {
@@ -26,7 +26,7 @@ func TestAJumpOfTheWallClockIsNotFollowed(t *testing.T) {
 	check := func(what string, want time.Duration, jumped bool) {
 		t.Helper()
 		now, off := s.now()
-		if now != decide.TimeOf(start.Add(want)) || (off != 0) != jumped {
+		if now != scalar.TimeOf(start.Add(want)) || (off != 0) != jumped {
 			t.Errorf("%s: %v, off by %v", what, now, off)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 type note struct {
@@ -49,8 +50,8 @@ func (noteRules) Registry() *decide.Registry {
 }
 
 func sample() *Record {
-	return &Record{Sequence: 12, Prev: Hash{0xab, 0x01}, Time: decide.TimeOf(time.Date(2026, 3, 4, 5, 6, 7, 89000, time.UTC)),
-		Command: decide.Recorded{ID: decide.ID{1, 2, 3}, Type: "test.say", Actor: decide.Actor{Sub: "alice", Broker: "alpha", Customer: "C1"},
+	return &Record{Sequence: 12, Prev: Hash{0xab, 0x01}, Time: scalar.TimeOf(time.Date(2026, 3, 4, 5, 6, 7, 89000, time.UTC)),
+		Command: decide.Recorded{ID: scalar.ID{1, 2, 3}, Type: "test.say", Actor: decide.Actor{Sub: "alice", Broker: "alpha", Customer: "C1"},
 			Kept: decide.Kept{Key: "k<1>", Fingerprint: "00ff", Source: &decide.Source{Journal: "onboarding", Sequence: 9}}},
 		Outcome: decide.Rejected, Events: []decide.Event{&note{Text: "a<b>&\u2028\"é\\", List: []string{"x"}}, &quick{7}}}
 }
@@ -146,7 +147,7 @@ func TestWhatIsNotExactlyARecordIsNotDecoded(t *testing.T) {
 }
 
 func TestKeyHeadersAndTimestampAreFunctionsOfTheValue(t *testing.T) {
-	r, id := sample(), decide.ID{9, 9}
+	r, id := sample(), scalar.ID{9, 9}
 	e := Entry{Record: r, Journal: id, Value: []byte(sampleValue)}
 	k := KafkaRecord("x-trading", "trading", 3, id, r, e.Value)
 	if string(k.Key) != "trading/3" || k.Topic != "x-trading" || k.Partition != 3 || k.Timestamp.UnixMicro() != 1772600767000000 {
@@ -194,7 +195,7 @@ func link(sequence int64, prev Hash, events ...decide.Event) []byte {
 }
 
 func TestTheRuleOfValidity(t *testing.T) {
-	genesis := &Genesis{Journal: "trading", JournalID: decide.ID{5}, Partition: 0, Partitions: 1}
+	genesis := &Genesis{Journal: "trading", JournalID: scalar.ID{5}, Partition: 0, Partitions: 1}
 	first := link(0, Hash{}, genesis)
 	h0 := Hash(sha256.Sum256(first))
 	second := link(1, h0, &Taken{Term: 1, Node: "n"})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // errTooLarge says that a decision does not fit into a record.
@@ -33,12 +34,12 @@ type pending struct {
 	sequence int64 // of the record
 }
 
-func (t *term) stamp(now decide.Time) decide.Stamp {
+func (t *term) stamp(now scalar.Time) decide.Stamp {
 	return decide.Stamp{Journal: t.id, Sequence: t.tip.Sequence + 1, Time: now}
 }
 
 // decide decides one command. Only a failure of the rules that leaves the state unusable is returned.
-func (t *term) decide(now decide.Time, r *request) error {
+func (t *term) decide(now scalar.Time, r *request) error {
 	if r.traced != nil {
 		defer func(began time.Time) { r.traced.Decided(r.since, began, time.Now()) }(time.Now())
 	}
@@ -150,7 +151,7 @@ func (t *term) evolve(e Entry) (err error) {
 
 // step decides the next piece of due work. One that fails is tried with a single entry, and if that fails too the
 // entry is set aside, on record, for an operator to look at.
-func (t *term) step(now decide.Time) error {
+func (t *term) step(now scalar.Time) error {
 	at := t.stamp(now)
 	s, d, err := t.tryStep(at, func() decide.Decision { return t.state.Step(at, false) })
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // envelope is a value that has been read as far as every journal's records are alike. The data of its events is not
@@ -162,7 +163,7 @@ func parseEnvelope(value []byte) (*envelope, error) {
 	}
 	s.literal(`","time":"`)
 	// time.Parse would take a comma for the point as well.
-	if t := s.take(len(decide.TimeLayout)); s.failed || t[19] != '.' || r.Time.UnmarshalText(t) != nil {
+	if t := s.take(len(scalar.TimeLayout)); s.failed || t[19] != '.' || r.Time.UnmarshalText(t) != nil {
 		return nil, errForm
 	}
 	s.literal(`","command":{"id":"`)

@@ -9,20 +9,21 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
 // written are values of the forms that are read in one pass, with one thing or another in each.
 func written(t testing.TB) [][]byte {
 	t.Helper()
-	at, err := decide.ParseTime("2026-03-31T08:00:00.000001Z")
+	at, err := scalar.ParseTime("2026-03-31T08:00:00.000001Z")
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := decide.ID{1, 2, 3, 0xab, 0xcd, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+	id := scalar.ID{1, 2, 3, 0xab, 0xcd, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 	limit := order.Order{Code: id, CustomerCode: "c1", Broker: "alpha", Symbol: "BTCUSDC_PERP", Action: order.Buy, Type: order.Limit, Status: order.Open,
 		Amount: fixed.Decimal{Coef: 1500, Scale: 3}, FilledAmount: fixed.Decimal{Scale: 3}, LimitPrice: fixed.Decimal{Coef: 650001, Scale: 1},
-		TimeInForce: order.GTD, ExpireTime: at + decide.Day, ReferenceID: "mine", Created: at, Updated: at}
+		TimeInForce: order.GTD, ExpireTime: at + scalar.Day, ReferenceID: "mine", Created: at, Updated: at}
 	cash := order.Order{Code: id, CustomerCode: "c2", Broker: "alpha", Symbol: "BTCUSDC_PERP", Action: order.Sell, Type: order.Market, Status: order.Rejected,
 		CashAmount: 5 * fixed.Unit, TimeInForce: order.IOC, ReduceOnly: true, ReferenceID: id.String(), Reason: order.NoLiquidity, Created: at, Updated: at}
 	trade := &trading.TradeExecuted{Code: id, Symbol: "BTCUSDC_PERP", Price: fixed.Decimal{Coef: 650001, Scale: 1}, Amount: fixed.Decimal{Coef: 1, Scale: 3},

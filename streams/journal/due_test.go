@@ -11,10 +11,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-func in(d time.Duration) decide.Time { return decide.TimeOf(time.Now().Add(d)) }
+func in(d time.Duration) scalar.Time { return scalar.TimeOf(time.Now().Add(d)) }
 
 func TestAnIdleJournalGetsARecordOnlyWhenSomethingIsDue(t *testing.T) {
 	r := newRig(t)
@@ -244,7 +245,7 @@ func (c *stoppedClock) Elapsed() time.Duration { return 0 }
 func TestTimeNeverGoesBack(t *testing.T) {
 	r := newRig(t)
 	now := time.Now()
-	times := func(wall time.Time) decide.Time {
+	times := func(wall time.Time) scalar.Time {
 		cfg := r.ownerConfig("n1")
 		cfg.Client = r.newClient(&stoppedClock{wall}, nil)
 		o := r.run(cfg).ready()
@@ -255,13 +256,13 @@ func TestTimeNeverGoesBack(t *testing.T) {
 		return result.Entry.Record.Time
 	}
 	ahead := times(now.Add(time.Hour)) // a broker would refuse it by default
-	if ahead != decide.TimeOf(now.Add(time.Hour)) {
+	if ahead != scalar.TimeOf(now.Add(time.Hour)) {
 		t.Errorf("time is %v", ahead)
 	}
 	if behind := times(now); behind != ahead {
 		t.Errorf("after %v comes %v", ahead, behind)
 	}
-	if further := times(now.Add(2 * time.Hour)); further != decide.TimeOf(now.Add(2*time.Hour)) {
+	if further := times(now.Add(2 * time.Hour)); further != scalar.TimeOf(now.Add(2*time.Hour)) {
 		t.Errorf("time is %v", further)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Appender is an event that writes its own JSON form, for the types that are worth it. What it appends must be what
@@ -35,7 +36,7 @@ func AppendRecord(b []byte, r *Record) ([]byte, error) {
 	b = hex.AppendEncode(b, r.Prev[:])
 	b = append(b, `","time":"`...)
 	at := len(b)
-	if b, _ = r.Time.AppendText(b); len(b)-at != len(decide.TimeLayout) {
+	if b, _ = r.Time.AppendText(b); len(b)-at != len(scalar.TimeLayout) {
 		return b, fmt.Errorf("journal: the time %s is outside of the years 0 to 9999", b[at:])
 	}
 	b = append(b, `","command":{"id":"`...)
@@ -157,7 +158,7 @@ func appendEvent(b []byte, e decide.Event) ([]byte, error) {
 
 // KafkaRecord returns the Kafka record for a value. Key, headers and timestamp say again what the value says, so that
 // tools which know nothing of its shape can route and filter; they are functions of it and carry nothing of their own.
-func KafkaRecord(topic, journal string, partition int32, id decide.ID, r *Record, value []byte) *kgo.Record {
+func KafkaRecord(topic, journal string, partition int32, id scalar.ID, r *Record, value []byte) *kgo.Record {
 	to := newAddress(topic, journal, partition, id)
 	return new(shipment).fill(&to, r, value)
 }
@@ -167,7 +168,7 @@ func KafkaRecord(topic, journal string, partition int32, id decide.ID, r *Record
 type address struct {
 	topic     string
 	partition int32
-	journal   decide.ID
+	journal   scalar.ID
 	key       []byte
 	source    []byte
 	id        []byte // what the id of each record begins with
@@ -175,7 +176,7 @@ type address struct {
 	content   []byte
 }
 
-func newAddress(topic, journal string, partition int32, id decide.ID) address {
+func newAddress(topic, journal string, partition int32, id scalar.ID) address {
 	key := journal + "/" + strconv.Itoa(int(partition))
 	return address{topic: topic, partition: partition, journal: id, key: []byte(key), source: []byte("/journals/" + key),
 		id: []byte(id.String() + "/"), version: []byte("1.0"), content: []byte("application/json")}
@@ -189,7 +190,7 @@ type shipment struct {
 
 // fill makes the Kafka record of a value.
 func (s *shipment) fill(to *address, r *Record, value []byte) *kgo.Record {
-	text := make([]byte, 0, len(to.id)+20+len(r.Command.Type)+len(decide.TimeLayout)) // 20 are the digits of a sequence
+	text := make([]byte, 0, len(to.id)+20+len(r.Command.Type)+len(scalar.TimeLayout)) // 20 are the digits of a sequence
 	text = append(text, to.id...)
 	text = strconv.AppendInt(text, r.Sequence, 10)
 	id := len(text)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // The codes that clients and operators see.
@@ -91,7 +92,7 @@ func (e *NotAcceptedError) Error() string { return CodeNotAccepted + ": " + e.Re
 
 // OutcomeUnknownError says that the command was, or may have been, put into a record whose fate isn't known. It may
 // still take effect; sending it again with the same key or reference gives its one outcome.
-type OutcomeUnknownError struct{ CommandID decide.ID }
+type OutcomeUnknownError struct{ CommandID scalar.ID }
 
 // Error returns the code and the command's id.
 func (e *OutcomeUnknownError) Error() string {
@@ -107,7 +108,7 @@ func (e *ElsewhereError) Error() string { return "the partition is owned by " + 
 // DecideError says that the rules failed on a command: they panicked, or returned something that is no decision.
 // Nothing was appended and nothing changed. It is a fault of the program, 500 to a client.
 type DecideError struct {
-	CommandID decide.ID
+	CommandID scalar.ID
 	Cause     error
 }
 

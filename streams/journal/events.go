@@ -2,6 +2,7 @@ package journal
 
 import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // The types of the journal's own records, each both the command's type and that of the record's first event.
@@ -13,7 +14,7 @@ const (
 // Genesis is the first event of a journal.
 type Genesis struct {
 	Journal    string    `json:"journal"`
-	JournalID  decide.ID `json:"journal_id"` // random; derived ids depend on it
+	JournalID  scalar.ID `json:"journal_id"` // random; derived ids depend on it
 	Partition  int32     `json:"partition"`
 	Partitions int32     `json:"partitions"`
 }

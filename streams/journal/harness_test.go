@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -28,7 +29,7 @@ type (
 	later struct {
 		Name  string
 		N     int
-		At    decide.Time
+		At    scalar.Time
 		Fault string // "panic" or "large": of the step; "panic!" and "garble!" even of a single one
 	}
 	sweep struct {
@@ -48,13 +49,13 @@ type (
 	planned struct {
 		Name  string      `json:"name"`
 		N     int         `json:"n"`
-		At    decide.Time `json:"at"`
+		At    scalar.Time `json:"at"`
 		Fault string      `json:"fault,omitempty"`
 	}
 	swept struct {
 		Name    string    `json:"name"`
 		Left    int       `json:"left"`
-		Command decide.ID `json:"command"`
+		Command scalar.ID `json:"command"`
 	}
 	stepped  struct{}
 	setAside struct {
@@ -119,23 +120,23 @@ func (s *counters) Decide(at decide.Stamp, c decide.Command) (decide.Decision, e
 	accept := func(events ...decide.Event) (decide.Decision, error) {
 		return decide.Decision{Outcome: decide.Accepted, Events: events}, nil
 	}
-	switch ask := c.Ask.(type) {
+	switch payload := c.Payload.(type) {
 	case *add:
-		return accept(&added{Name: ask.Name, N: ask.N, Total: s.totals[ask.Name] + ask.N})
+		return accept(&added{Name: payload.Name, N: payload.N, Total: s.totals[payload.Name] + payload.N})
 	case *later:
-		return accept(&planned{ask.Name, ask.N, ask.At, ask.Fault})
+		return accept(&planned{payload.Name, payload.N, payload.At, payload.Fault})
 	case *sweep:
-		d, err := accept(&swept{ask.Name, ask.Steps, c.ID})
+		d, err := accept(&swept{payload.Name, payload.Steps, c.ID})
 		d.Pending = true
 		return d, err
 	case *hold:
-		close(ask.entered)
-		<-ask.leave
+		close(payload.entered)
+		<-payload.leave
 		return accept(&added{Name: "hold", N: 1, Total: s.totals["hold"] + 1})
 	case *read:
-		return decide.Decision{}, decide.Refuse(decide.NotFound, "TOTAL", fmt.Sprint(s.totals[ask.Name]))
+		return decide.Decision{}, decide.Refuse(decide.NotFound, "TOTAL", fmt.Sprint(s.totals[payload.Name]))
 	case *bad:
-		switch ask.How {
+		switch payload.How {
 		case "panic":
 			panic("a fault of the rules")
 		case "large":
@@ -178,7 +179,7 @@ func (s *counters) Evolve(at decide.Stamp, c decide.Recorded, o decide.Outcome, 
 	}
 }
 
-func (s *counters) Due(now decide.Time) decide.Urgency {
+func (s *counters) Due(now scalar.Time) decide.Urgency {
 	if s.fault == "due" && len(s.due) > 0 {
 		panic("a fault of due")
 	}
@@ -191,7 +192,7 @@ func (s *counters) Due(now decide.Time) decide.Urgency {
 	return decide.Nothing
 }
 
-func (s *counters) NextDue() (decide.Time, bool) {
+func (s *counters) NextDue() (scalar.Time, bool) {
 	if s.fault == "next" && len(s.due) > 0 {
 		panic("a fault of due")
 	}
@@ -229,13 +230,13 @@ func (s *counters) SetAside(at decide.Stamp, cause string) decide.Decision {
 }
 
 // command makes a command of a test.
-func command(ask any) decide.Command {
-	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: "counter.change", Actor: decide.Actor{Sub: "u", Broker: "b"}, Ask: ask}
+func command(payload any) decide.Command {
+	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: "counter.change", Actor: decide.Actor{Sub: "u", Broker: "b"}, Payload: payload}
 }
 
-func keyed(key string, ask any) decide.Command {
-	c := command(ask)
-	c.Kept = decide.Kept{Key: key, Fingerprint: fmt.Sprintf("%x", fmt.Sprint(ask))}
+func keyed(key string, payload any) decide.Command {
+	c := command(payload)
+	c.Kept = decide.Kept{Key: key, Fingerprint: fmt.Sprintf("%x", fmt.Sprint(payload))}
 	return c
 }
 
@@ -401,7 +402,7 @@ func (x *running) do(c decide.Command) journal.Result {
 	x.t.Helper()
 	r, err := x.insist(c)
 	if err != nil {
-		x.t.Fatalf("submitting %v: %v", c.Ask, err)
+		x.t.Fatalf("submitting %v: %v", c.Payload, err)
 	}
 	return r
 }

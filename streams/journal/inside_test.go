@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // waits is a state with nothing but a time at which something becomes due.
 type waits struct {
 	decide.State
-	at decide.Time
+	at scalar.Time
 }
 
-func (w waits) NextDue() (decide.Time, bool) { return w.at, true }
+func (w waits) NextDue() (scalar.Time, bool) { return w.at, true }
 
-func (waits) Due(decide.Time) decide.Urgency { return decide.Nothing }
+func (waits) Due(scalar.Time) decide.Urgency { return decide.Nothing }
 
 // bare is a term of an owner that reaches no broker.
 func bare(t *testing.T) *term {
@@ -36,19 +37,19 @@ func bare(t *testing.T) *term {
 
 func TestHowLongATermSleeps(t *testing.T) {
 	term := bare(t)
-	now := decide.TimeOf(time.Now())
-	far, err := decide.ParseTime("9999-12-31T23:59:59.999999Z")
+	now := scalar.TimeOf(time.Now())
+	far, err := scalar.ParseTime("9999-12-31T23:59:59.999999Z")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		what          string
-		at            decide.Time
+		at            scalar.Time
 		atLeast, most time.Duration
 	}{
 		{"due in the farthest future", far, idle, idle},
-		{"due in a year", now + 365*decide.Day, idle, idle},
-		{"due soon", now + 5*decide.Second, time.Second, 5 * time.Second},
+		{"due in a year", now + 365*scalar.Day, idle, idle},
+		{"due soon", now + 5*scalar.Second, time.Second, 5 * time.Second},
 		{"due now, and held back by the rules", now, overdue, overdue},
 		{"due long ago, and held back by the rules", 1, overdue, overdue},
 	} {
@@ -66,14 +67,14 @@ func TestATermThatNeverServedKeepsWhatWasKept(t *testing.T) {
 	r := &request{reply: make(chan answer, 1)}
 	gone := &request{reply: make(chan answer, 1)}
 	gone.fate.Store(abandoned)
-	term.o.kept = []kept{{request: gone}, {request: r, record: decide.ID{1}}}
+	term.o.kept = []kept{{request: gone}, {request: r, record: scalar.ID{1}}}
 	term.number = 7
 	term.o.close(term)
-	if left := term.o.kept; len(left) != 1 || left[0].request != r || left[0].record != (decide.ID{1}) {
+	if left := term.o.kept; len(left) != 1 || left[0].request != r || left[0].record != (scalar.ID{1}) {
 		t.Errorf("kept %+v", left)
 	}
 	term = newTerm(term.o, term.reads)
-	term.number, term.fates = 8, map[decide.ID]*Entry{{1}: {Record: &Record{}}}
+	term.number, term.fates = 8, map[scalar.ID]*Entry{{1}: {Record: &Record{}}}
 	term.resume()
 	term.o.close(term)
 	if len(term.o.kept) != 0 || len(r.reply) != 1 {
@@ -99,13 +100,13 @@ func TestWhatIsPassedOverIsStillJSON(t *testing.T) {
 // it again: one that begins with a newer seed does not. To decide it anew would do it twice.
 func TestASweepWhoseBeginningIsKnownGoesOn(t *testing.T) {
 	term := bare(t)
-	id := decide.ID{3}
+	id := scalar.ID{3}
 	under := &request{command: decide.Command{ID: id}, reply: make(chan answer, 1)}
-	ended := &request{command: decide.Command{ID: decide.ID{4}}, reply: make(chan answer, 1)}
+	ended := &request{command: decide.Command{ID: scalar.ID{4}}, reply: make(chan answer, 1)}
 	term.resumed = true
 	term.flight.last = Position{Offset: 20, Sequence: 20}
 	term.pending[id] = pending{request: under, sequence: 20}
-	last := &slot{entry: Entry{Record: &Record{Command: decide.Recorded{ID: decide.ID{5}}}, Position: Position{Sequence: 21}}}
+	last := &slot{entry: Entry{Record: &Record{Command: decide.Recorded{ID: scalar.ID{5}}}, Position: Position{Sequence: 21}}}
 	term.held.push(heldReply{tip: 21, request: ended, slot: last, began: 19})
 	term.o.close(term)
 	term = newTerm(term.o, term.reads)

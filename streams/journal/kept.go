@@ -7,13 +7,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // kept is a request whose term ended before it could be answered. The next fold says what became of its records.
 type kept struct {
 	request *request
-	record  decide.ID // the command of the record that its answer needs to be valid; none if it left no record
-	finish  decide.ID // the step that completes it, where that was decided
+	record  scalar.ID // the command of the record that its answer needs to be valid; none if it left no record
+	finish  scalar.ID // the step that completes it, where that was decided
 	steps   bool      // it is complete only with a step
 	valid   bool      // the record is known to be valid, whatever the next fold meets
 	refused bool      // the brokers refused its record, or a batch with it, for the size
@@ -56,10 +57,10 @@ func (o *Owner) close(t *term) {
 }
 
 // fates returns a place for each record that a kept request waits for; the fold fills those that it meets.
-func (o *Owner) fates() map[decide.ID]*Entry {
-	m := make(map[decide.ID]*Entry)
+func (o *Owner) fates() map[scalar.ID]*Entry {
+	m := make(map[scalar.ID]*Entry)
 	for _, k := range o.kept {
-		for _, id := range []decide.ID{k.record, k.finish} {
+		for _, id := range []scalar.ID{k.record, k.finish} {
 			if !id.IsZero() {
 				m[id] = nil
 			}

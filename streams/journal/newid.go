@@ -4,12 +4,12 @@ import (
 	"crypto/rand"
 	"time"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // NewCommandID returns a random UUID of version 7 for a command made at t.
-func NewCommandID(t time.Time) decide.ID {
-	var id decide.ID
+func NewCommandID(t time.Time) scalar.ID {
+	var id scalar.ID
 	_, _ = rand.Read(id[6:]) // never fails: it ends the program instead
 	ms := t.UnixMilli()
 	for i := range 6 {
@@ -21,8 +21,8 @@ func NewCommandID(t time.Time) decide.ID {
 }
 
 // newJournalID returns a random UUID of version 4.
-func newJournalID() decide.ID {
-	var id decide.ID
+func newJournalID() scalar.ID {
+	var id scalar.ID
 	_, _ = rand.Read(id[:])
 	id[6] = id[6]&0x0f | 0x40
 	id[8] = id[8]&0x3f | 0x80

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -40,8 +41,8 @@ type Seed struct {
 	Position Position
 	Term     int64       // of the last taken record up to the position
 	URL      string      // of the node that took it; "" if that isn't known
-	Time     decide.Time // of the record at the position
-	Journal  decide.ID   // the journal's identity; zero if that isn't known
+	Time     scalar.Time // of the record at the position
+	Journal  scalar.ID   // the journal's identity; zero if that isn't known
 	Anchors  []Position  // positions before it, in order, that the fold which made the state has passed
 }
 
@@ -76,7 +77,7 @@ type Owner struct {
 	run       sync.Mutex   // held by Run; guards what follows
 
 	kept    []kept                 // requests that outlived their term
-	sent    map[decide.ID]struct{} // the taken records of this process
+	sent    map[scalar.ID]struct{} // the taken records of this process
 	met     int64                  // the highest term that this Run has folded; none before its first fold
 	settled Position               // the last position that this process knew to be acknowledged
 	anchors Anchors
@@ -124,7 +125,7 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 		tracer:  cfg.Client.cfg.Tracer,
 		clock:   newSteady(cfg.Client.cfg.Clock),
 		queue:   make(chan *request, queueCommands),
-		sent:    make(map[decide.ID]struct{}),
+		sent:    make(map[scalar.ID]struct{}),
 		settled: Before,
 		built:   cfg.Client.built(place{name, cfg.Partition}),
 		reading: make(chan struct{}, 8),

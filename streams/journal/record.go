@@ -2,13 +2,14 @@ package journal
 
 import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Record is what one command caused, and the unit of everything: it is appended, valid and applied as a whole.
 type Record struct {
 	Sequence int64
 	Prev     Hash // of the previous valid record's value
-	Time     decide.Time
+	Time     scalar.Time
 	Command  decide.Recorded
 	Outcome  decide.Outcome
 	Events   []decide.Event // never empty
@@ -18,7 +19,7 @@ type Record struct {
 type Entry struct {
 	Record   *Record
 	Position Position
-	Journal  decide.ID // the journal's random identity
+	Journal  scalar.ID // the journal's random identity
 	Value    []byte    // as it stands in the log
 }
 

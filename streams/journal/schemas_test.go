@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
 )
 
@@ -19,15 +20,15 @@ func schemas() conform.Events {
 }
 
 func TestTheJournalsOwnRecordsMatchSchemasAndGoldenFiles(t *testing.T) {
-	id, err := decide.ParseID("6f9619ff-8b86-4d01-b42d-00cf4fc964ff")
+	id, err := scalar.ParseID("6f9619ff-8b86-4d01-b42d-00cf4fc964ff")
 	if err != nil {
 		t.Fatal(err)
 	}
-	command, err := decide.ParseID("019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e")
+	command, err := scalar.ParseID("019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e")
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := decide.TimeOf(time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC))
+	at := scalar.TimeOf(time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC))
 	chain := newChain(noteRules{}, 0, Before)
 	seen := make(map[string]bool)
 	for i, e := range []decide.Event{

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -263,13 +264,13 @@ func (t *term) work() (decided bool, urgency decide.Urgency, err error) {
 }
 
 // due asks the rules for due work. Were they asked again after a panic, they would panic again, so it ends the owner.
-func (t *term) due(now decide.Time) (urgency decide.Urgency, err error) {
+func (t *term) due(now scalar.Time) (urgency decide.Urgency, err error) {
 	defer t.failed("saying what is due", &err)
 	return t.state.Due(now), nil
 }
 
 // nextDue asks the rules when something will be due.
-func (t *term) nextDue() (at decide.Time, ok bool, err error) {
+func (t *term) nextDue() (at scalar.Time, ok bool, err error) {
 	defer t.failed("saying when something is due", &err)
 	at, ok = t.state.NextDue()
 	return at, ok, nil
@@ -323,7 +324,7 @@ func (t *term) untilNext() (time.Duration, error) {
 		switch now := t.now(); {
 		case due <= now:
 			wait = min(wait, overdue)
-		case due-now < decide.Time(wait.Microseconds()):
+		case due-now < scalar.Time(wait.Microseconds()):
 			wait = time.Duration(due-now) * time.Microsecond
 		}
 	}

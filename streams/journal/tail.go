@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Tail reads the valid records of one partition as a Reader does and promises the same, for those who stay at the tip:
@@ -27,7 +28,7 @@ type Tail struct {
 	apart bool    // the feed does not have the present position: the own reader waits for what comes after it
 
 	at   Position // of the last record returned
-	id   decide.ID
+	id   scalar.ID
 	term int64
 	next int64 // the offset after the last record looked at
 	told int64 // what of it Next has returned

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // term is one time of owning a partition: a fold to the end, a taken record, and then decisions until something ends
@@ -21,9 +22,9 @@ type term struct {
 	number int64
 
 	state decide.State
-	id    decide.ID
+	id    scalar.ID
 	tip   Position    // of the last record decided; its offset is known only once it is settled
-	last  decide.Time // of that record
+	last  scalar.Time // of that record
 
 	writer *kgo.Client
 	acks   *acks
@@ -39,9 +40,9 @@ type term struct {
 	flight  flight
 	outbox  outbox
 	held    fifo[heldReply]
-	pending map[decide.ID]pending // whose work goes on in steps
+	pending map[scalar.ID]pending // whose work goes on in steps
 	again   fifo[*request]        // to be decided anew, before those in the queue
-	fates   map[decide.ID]*Entry  // the records that kept requests wait for, where the fold has met them
+	fates   map[scalar.ID]*Entry  // the records that kept requests wait for, where the fold has met them
 
 	folded  bool  // up to the end that the log had
 	alone   *slot // no other record may be in flight with it
@@ -62,7 +63,7 @@ type batch struct {
 var errRules = errors.New("the rules failed")
 
 func newTerm(o *Owner, reads *sync.WaitGroup) *term {
-	return &term{o: o, reads: reads, pending: make(map[decide.ID]pending), tail: make(chan batch, 1), acks: newAcks()}
+	return &term{o: o, reads: reads, pending: make(map[scalar.ID]pending), tail: make(chan batch, 1), acks: newAcks()}
 }
 
 // run opens the term and serves it. opened says that its taken record was valid.
@@ -76,7 +77,7 @@ func (t *term) run(ctx context.Context) (opened bool, err error) {
 }
 
 // now returns the time for the next decision: never before the last record's.
-func (t *term) now() decide.Time {
+func (t *term) now() scalar.Time {
 	now, off := t.o.clock.now()
 	if jumped := off != 0; jumped != t.jumped {
 		t.jumped = jumped
@@ -406,14 +407,14 @@ func (c *Client) writer() (*kgo.Client, error) {
 }
 
 // address returns what the Kafka records of the partition have in common.
-func (o *Owner) address(id decide.ID) *address {
+func (o *Owner) address(id scalar.ID) *address {
 	if o.to.journal != id {
 		o.to = newAddress(o.cfg.Client.Topic(o.journal), o.journal, o.cfg.Partition, id)
 	}
 	return &o.to
 }
 
-func (o *Owner) kafkaRecord(id decide.ID, r *Record, value []byte) *kgo.Record {
+func (o *Owner) kafkaRecord(id scalar.ID, r *Record, value []byte) *kgo.Record {
 	return new(shipment).fill(o.address(id), r, value)
 }
 

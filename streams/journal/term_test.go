@@ -10,7 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -379,7 +379,7 @@ func TestAReplayGivesTheSameBytes(t *testing.T) {
 	r := newRig(t)
 	o := r.owner("n1").ready()
 	o.do(keyed("a", &add{"<&> \u2028 \"quoted\" \\ \x01 é 😀", 1}))
-	o.do(command(&later{"b", 1, decide.TimeOf(time.Now()) - decide.Second, ""}))
+	o.do(command(&later{"b", 1, scalar.TimeOf(time.Now()) - scalar.Second, ""}))
 	o.do(command(&sweep{"c", 3}))
 	for _, e := range r.all() {
 		again, err := journal.AppendRecord(nil, e.Record)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -119,7 +119,7 @@ func TestEveryAcknowledgedCommandIsThereOnceUnderFaults(t *testing.T) {
 	running.Wait()
 
 	all := r.all()
-	applied := make(map[string]decide.ID)
+	applied := make(map[string]scalar.ID)
 	bySequence := make(map[int64]string)
 	terms := 0
 	for _, e := range all {

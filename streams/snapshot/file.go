@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -25,9 +25,9 @@ const magic = "perpetua snapshot 1\n"
 type Header struct {
 	Journal   string           `json:"journal"`
 	Partition int32            `json:"partition"`
-	JournalID decide.ID        `json:"journal_id"`
+	JournalID scalar.ID        `json:"journal_id"`
 	Position  journal.Position `json:"position"`
-	Time      decide.Time      `json:"time"` // of the record at the position
+	Time      scalar.Time      `json:"time"` // of the record at the position
 	Term      int64            `json:"term"`
 	URL       string           `json:"url"` // of the node that took the term
 	Rules     int              `json:"rules"`

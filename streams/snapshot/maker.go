@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -71,8 +72,8 @@ type Maker struct {
 
 // mark is what a snapshot says of the record that it stands at, beside the position.
 type mark struct {
-	id   decide.ID
-	time decide.Time
+	id   scalar.ID
+	time scalar.Time
 	term int64
 	url  string
 }

@@ -33,7 +33,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // late is how old a record may be for its readers to tell of it. Those that catch up, or rebuild, do not tell of the
@@ -72,14 +72,14 @@ func (t *Tracer) Close(ctx context.Context) error {
 }
 
 // Traces reports whether the command with an id is traced.
-func (t *Tracer) Traces(id decide.ID) bool { return t != nil && t.traces(id) }
+func (t *Tracer) Traces(id scalar.ID) bool { return t != nil && t.traces(id) }
 
-func (t *Tracer) traces(id decide.ID) bool {
+func (t *Tracer) traces(id scalar.ID) bool {
 	return binary.BigEndian.Uint64(id[8:])&(randomness-1) >= t.rejected && !id.IsZero()
 }
 
 // ofRecord returns the context of the span of the record that a command became: whose name everybody can derive.
-func ofRecord(id decide.ID) trace.SpanContext {
+func ofRecord(id scalar.ID) trace.SpanContext {
 	var span trace.SpanID
 	copy(span[:], id[8:])
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID(id), SpanID: span, TraceFlags: trace.FlagsSampled, Remote: true})
@@ -104,7 +104,7 @@ type Request struct {
 	// Context carries the span, for Command.
 	Context context.Context
 	// Command is the id that the request's command is to have, so that both are one trace.
-	Command decide.ID
+	Command scalar.ID
 	// Parent is the traceparent for requests that this one causes.
 	Parent string
 }
@@ -119,7 +119,7 @@ type Sender struct {
 // StartRequest begins the span of a request. fresh is an id for its command. The request has a span if that command is
 // traced and its sender, if it is in a trace, records that; one from a peer has a span if the peer's request has one.
 // It has all the rest in any case.
-func (t *Tracer) StartRequest(ctx context.Context, from Sender, fresh decide.ID) Request {
+func (t *Tracer) StartRequest(ctx context.Context, from Sender, fresh scalar.ID) Request {
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": from.Parent, "tracestate": from.State})
 	given := trace.SpanContextFromContext(ctx)
 	r := Request{Command: fresh, span: trace.SpanFromContext(context.Background()), Context: ctx, Parent: from.Parent}
@@ -171,7 +171,7 @@ type Command struct {
 
 // StartCommand begins the span of a command that is submitted to its owner. ctx is its request's: where that is in
 // another trace, the two are linked. A nil tracer returns a nil command.
-func (t *Tracer) StartCommand(ctx context.Context, id decide.ID, kind, journal string) *Command {
+func (t *Tracer) StartCommand(ctx context.Context, id scalar.ID, kind, journal string) *Command {
 	if t == nil || !t.traces(id) {
 		return nil
 	}
@@ -216,11 +216,11 @@ func (c *Command) End(result string) {
 
 // Record is what a reader or the owner knows of a record.
 type Record struct {
-	Command  decide.ID
+	Command  scalar.ID
 	Type     string
 	Journal  string
 	Sequence int64
-	Time     decide.Time
+	Time     scalar.Time
 }
 
 func (r Record) attributes() trace.SpanStartEventOption {

@@ -13,11 +13,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // newID returns a UUID of version 7 whose random bits follow from a seed.
-func newID(r *rand.Rand) (id decide.ID) {
+func newID(r *rand.Rand) (id scalar.ID) {
 	for i := range id {
 		id[i] = byte(r.Uint32())
 	}
@@ -48,12 +48,12 @@ func byName(t *testing.T, r *tracetest.SpanRecorder) map[string]sdk.ReadOnlySpan
 
 // tell makes the spans of a request and what follows from it, as three processes would: the node that took the request,
 // the owner that it was passed on to, and a projector that knows only the record.
-func tell(front, owner, projector *Tracer, parent string, id decide.ID) {
+func tell(front, owner, projector *Tracer, parent string, id scalar.ID) {
 	r := front.StartRequest(context.Background(), Sender{Parent: parent}, id)
-	passed := owner.StartRequest(context.Background(), Sender{Parent: r.Parent, Peer: true}, decide.ID{1})
+	passed := owner.StartRequest(context.Background(), Sender{Parent: r.Parent, Peer: true}, scalar.ID{1})
 	c := owner.StartCommand(passed.Context, id, "order.place", "trading")
 	now := time.Now()
-	record := Record{Command: id, Type: "order.place", Journal: "trading", Sequence: 7, Time: decide.TimeOf(now)}
+	record := Record{Command: id, Type: "order.place", Journal: "trading", Sequence: 7, Time: scalar.TimeOf(now)}
 	c.Decided(now, now, now)
 	owner.Appended(c, record, now, now)
 	c.End("answered")
@@ -199,7 +199,7 @@ func TestReadersDoNotTellOfThePast(t *testing.T) {
 		if i%2 == 0 {
 			at = at.Add(-2 * late)
 		}
-		record := Record{Command: newID(r), Journal: "trading", Sequence: int64(i), Time: decide.TimeOf(at)}
+		record := Record{Command: newID(r), Journal: "trading", Sequence: int64(i), Time: scalar.TimeOf(at)}
 		b.Add(record)
 		if i%2 == 0 {
 			tracer.Followed("deliver trading", record, at)
@@ -245,7 +245,7 @@ func TestOffCostsNothing(t *testing.T) {
 func off() *Tracer { return nil }
 
 // hotPath is what the order path and the readers call for one command.
-func hotPath(t *Tracer, id decide.ID) {
+func hotPath(t *Tracer, id scalar.ID) {
 	c := t.StartCommand(context.Background(), id, "order.place", "trading")
 	if c != nil {
 		c.Decided(time.Time{}, time.Time{}, time.Time{})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/book"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // A bookFlow is what both books are put through: orders that rest around the middle, by number and by code, cancels by
@@ -32,7 +33,7 @@ type bookOp struct {
 	kind   uint8
 	side   book.Side
 	number uint64    // what an order is called in a conventional book,
-	code   decide.ID // and in ours
+	code   scalar.ID // and in ours
 	price  int64
 	amount int64
 }
@@ -42,8 +43,8 @@ func newBookFlow(spread int64) *bookFlow {
 }
 
 // codeOf is the code of an order as the venue derives it.
-func codeOf(number uint64) decide.ID {
-	return decide.Stamp{Journal: decide.ID{1}, Sequence: int64(number)}.Derive(0)
+func codeOf(number uint64) scalar.ID {
+	return decide.Stamp{Journal: scalar.ID{1}, Sequence: int64(number)}.Derive(0)
 }
 
 func (f *bookFlow) resting() bookOp {

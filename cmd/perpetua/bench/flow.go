@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -17,9 +18,9 @@ import (
 // engine is the trading rules without a log: it decides, makes the records, and folds them, all in memory.
 type engine struct {
 	state *trading.State
-	id    decide.ID
+	id    scalar.ID
 	at    journal.Position
-	time  decide.Time
+	time  scalar.Time
 }
 
 func operator() decide.Actor { return decide.Actor{Sub: "operator", Broker: "venue"} }
@@ -27,9 +28,9 @@ func trader() decide.Actor   { return decide.Actor{Sub: "broker-a", Broker: "alp
 
 // newEngine returns an engine with the instrument and the customers of the bench, and the records that made them.
 func newEngine() (*engine, []journal.Entry, error) {
-	e := &engine{state: trading.NewState(), id: decide.ID{1}, at: journal.Before, time: decide.TimeOf(time.Now())}
+	e := &engine{state: trading.NewState(), id: scalar.ID{1}, at: journal.Before, time: scalar.TimeOf(time.Now())}
 	genesis := &journal.Genesis{Journal: "trading", JournalID: e.id, Partitions: 1}
-	first, err := e.append(decide.Recorded{ID: decide.ID{1}, Type: journal.TypeGenesis, Actor: decide.Engine},
+	first, err := e.append(decide.Recorded{ID: scalar.ID{1}, Type: journal.TypeGenesis, Actor: decide.Engine},
 		decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{genesis}})
 	if err != nil {
 		return nil, nil, err
@@ -60,7 +61,7 @@ func opening(list bool) (commands []decide.Command) {
 }
 
 func command(actor decide.Actor, kind string, ask any) decide.Command {
-	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: kind, Actor: actor, Ask: ask}
+	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: kind, Actor: actor, Payload: ask}
 }
 
 // contract is the instrument that `perpetua run` lists.

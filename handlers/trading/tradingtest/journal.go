@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -16,9 +17,9 @@ import (
 // codec, so that what followers see is what was read back from bytes.
 type Journal struct {
 	rules decide.Rules
-	id    decide.ID
+	id    scalar.ID
 	log   *projectiontest.Log
-	now   func() decide.Time
+	now   func() scalar.Time
 
 	mu       sync.RWMutex
 	state    decide.State // the owner's
@@ -28,13 +29,13 @@ type Journal struct {
 	listener func(journal.Entry, decide.State)
 }
 
-func newJournal(rules decide.Rules, now func() decide.Time) *Journal {
-	j := &Journal{rules: rules, id: decide.ID{0xa1, rules.Journal()[0]}, log: projectiontest.NewLog(), now: now,
+func newJournal(rules decide.Rules, now func() scalar.Time) *Journal {
+	j := &Journal{rules: rules, id: scalar.ID{0xa1, rules.Journal()[0]}, log: projectiontest.NewLog(), now: now,
 		state: rules.NewState(), followed: rules.NewState(), moved: make(chan struct{})}
-	engine := decide.Recorded{ID: decide.ID{1}, Actor: decide.Engine}
+	engine := decide.Recorded{ID: scalar.ID{1}, Actor: decide.Engine}
 	engine.Type = journal.TypeGenesis
 	j.append(engine, decide.Accepted, &journal.Genesis{Journal: rules.Journal(), JournalID: j.id, Partitions: 1})
-	engine.ID, engine.Type = decide.ID{2}, journal.TypeTaken
+	engine.ID, engine.Type = scalar.ID{2}, journal.TypeTaken
 	j.append(engine, decide.Accepted, &journal.Taken{Term: 1, Node: "test", URL: "http://127.0.0.1", Build: "test"})
 	return j
 }
@@ -75,7 +76,7 @@ func (j *Journal) append(c decide.Recorded, outcome decide.Outcome, events ...de
 func (j *Journal) Submit(_ context.Context, c decide.Command) (journal.Result, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.drain(decide.ID{})
+	j.drain(scalar.ID{})
 	d, err := j.state.Decide(j.stamp(), c)
 	if err != nil {
 		var refusal *decide.Refusal
@@ -95,13 +96,13 @@ func (j *Journal) Submit(_ context.Context, c decide.Command) (journal.Result, e
 }
 
 // drain works off what is due, and returns the record that finishes a command.
-func (j *Journal) drain(finishing decide.ID) (finished journal.Entry) {
+func (j *Journal) drain(finishing scalar.ID) (finished journal.Entry) {
 	for range 100_000 {
 		if j.state.Due(j.now()) == decide.Nothing {
 			return finished
 		}
 		d := j.state.Step(j.stamp(), false)
-		e := j.append(decide.Recorded{ID: decide.ID{3, byte(len(j.entries)), byte(len(j.entries) >> 8)}, Type: "engine.step", Actor: decide.Engine},
+		e := j.append(decide.Recorded{ID: scalar.ID{3, byte(len(j.entries)), byte(len(j.entries) >> 8)}, Type: "engine.step", Actor: decide.Engine},
 			d.Outcome, d.Events...)
 		if !finishing.IsZero() && d.Finishes == finishing {
 			finished = e

@@ -25,6 +25,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
@@ -53,7 +54,7 @@ type Venue struct {
 	key      ed25519.PrivateKey
 
 	mu    sync.Mutex
-	time  decide.Time
+	time  scalar.Time
 	fault func(decide.Command) error
 }
 
@@ -62,7 +63,7 @@ type Venue struct {
 // projectiontest.Main.
 func New(t testing.TB) *Venue {
 	t.Helper()
-	v := &Venue{t: t, time: decide.TimeOf(Start)}
+	v := &Venue{t: t, time: scalar.TimeOf(Start)}
 	v.Trading, v.Identity = newJournal(domain.Rules(), v.now), newJournal(identity.Rules(), v.now)
 	v.key = ed25519.NewKeyFromSeed([]byte("a seed for tests of 32 bytes.... "[:32]))
 	v.seed()
@@ -144,14 +145,14 @@ func (i identities) View(look func(*identity.State)) {
 }
 
 // now is the clock of the venue: it moves by itself only in Advance.
-func (v *Venue) now() decide.Time {
+func (v *Venue) now() scalar.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.time
 }
 
 // Advance moves the clock.
-func (v *Venue) Advance(d decide.Time) {
+func (v *Venue) Advance(d scalar.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.time += d
@@ -187,9 +188,9 @@ func (v *Venue) Submit(ctx context.Context, name string, c decide.Command) (jour
 }
 
 // do submits a command of the system, which must succeed.
-func (v *Venue) do(name, command string, ask any) {
+func (v *Venue) do(name, command string, payload any) {
 	v.t.Helper()
-	c := decide.Command{ID: web.NewID(), Type: command, Actor: decide.Actor{System: "seed"}, Ask: ask}
+	c := decide.Command{ID: web.NewID(), Type: command, Actor: decide.Actor{System: "seed"}, Payload: payload}
 	if _, err := v.Submit(context.Background(), name, c); err != nil {
 		v.t.Fatalf("%s: %v", command, err)
 	}

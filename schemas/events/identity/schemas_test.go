@@ -13,6 +13,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
 )
 
@@ -32,21 +33,21 @@ func decideAll(t *testing.T) []decided {
 	yes, no, account := true, false, "C1"
 	sealed := identity.Sealed("\x01\x00\x01\x02\x03 a ciphertext of a secret")
 	commands := []decide.Command{
-		{Type: identity.CommandRegisterBroker, Ask: &identity.RegisterBroker{Broker: "alpha", Name: "Alpha Brokers"}},
-		{Type: identity.CommandRegisterUser, Ask: &identity.RegisterUser{Username: "broker-a", Broker: "alpha", Scopes: []string{"trade", "read", "onboarding"},
+		{Type: identity.CommandRegisterBroker, Payload: &identity.RegisterBroker{Broker: "alpha", Name: "Alpha Brokers"}},
+		{Type: identity.CommandRegisterUser, Payload: &identity.RegisterUser{Username: "broker-a", Broker: "alpha", Scopes: []string{"trade", "read", "onboarding"},
 			IsActive: true, IsVerified: true, PasswordHash: sealed}},
-		{Type: identity.CommandChangeUser, Ask: &identity.ChangeUser{Username: "broker-a", CustomerCode: &account, IsActive: &no, IsVerified: &yes,
+		{Type: identity.CommandChangeUser, Payload: &identity.ChangeUser{Username: "broker-a", CustomerCode: &account, IsActive: &no, IsVerified: &yes,
 			RateLimit: &identity.RateLimit{PerSecond: 50, Burst: 100}}},
-		{Type: identity.CommandAddSigningKey, Ask: &identity.AddSigningKey{KID: "lmZg-K1_example", Public: bytes.Repeat([]byte{0x5a}, 32), Private: sealed}},
-		{Type: identity.CommandAddSigningKey, Ask: &identity.AddSigningKey{KID: "second", Public: bytes.Repeat([]byte{0xa5}, 32), Private: sealed}},
-		{Type: identity.CommandRetireSigningKey, Ask: &identity.RetireSigningKey{KID: "lmZg-K1_example"}},
+		{Type: identity.CommandAddSigningKey, Payload: &identity.AddSigningKey{KID: "lmZg-K1_example", Public: bytes.Repeat([]byte{0x5a}, 32), Private: sealed}},
+		{Type: identity.CommandAddSigningKey, Payload: &identity.AddSigningKey{KID: "second", Public: bytes.Repeat([]byte{0xa5}, 32), Private: sealed}},
+		{Type: identity.CommandRetireSigningKey, Payload: &identity.RetireSigningKey{KID: "lmZg-K1_example"}},
 	}
 	state := identity.NewState()
 	var out []decided
 	for i, c := range commands {
 		c.Actor = decide.Actor{System: "bootstrap"}
 		c.Kept = decide.Kept{Key: "seed:" + strings.Repeat("x", i+1), Fingerprint: "00ff"}
-		at := decide.Stamp{Sequence: int64(i + 1), Time: 1_767_225_600_000_000 + decide.Time(i)*decide.Second}
+		at := decide.Stamp{Sequence: int64(i + 1), Time: 1_767_225_600_000_000 + scalar.Time(i)*scalar.Second}
 		d, err := state.Decide(at, c)
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
@@ -19,7 +20,7 @@ type story struct {
 }
 
 func tell(t *testing.T) []decide.Event {
-	s := &story{t: t, state: trading.NewState(), at: decide.Stamp{Journal: decide.ID{7}, Time: 1_767_225_600_000_000}}
+	s := &story{t: t, state: trading.NewState(), at: decide.Stamp{Journal: scalar.ID{7}, Time: 1_767_225_600_000_000}}
 	s.accounts()
 	s.orders()
 	s.dueWork()
@@ -36,12 +37,12 @@ func (s *story) fold(c decide.Recorded, d decide.Decision) {
 	s.state.Evolve(s.at, c, d.Outcome, d.Events)
 	s.events = append(s.events, d.Events...)
 	s.at.Sequence++
-	s.at.Time += decide.Second
+	s.at.Time += scalar.Second
 }
 
-func (s *story) do(kind string, ask any) decide.Decision {
+func (s *story) do(kind string, payload any) decide.Decision {
 	s.t.Helper()
-	c := decide.Command{ID: decide.ID{1, byte(s.at.Sequence >> 8), byte(s.at.Sequence)}, Type: kind, Ask: ask,
+	c := decide.Command{ID: scalar.ID{1, byte(s.at.Sequence >> 8), byte(s.at.Sequence)}, Type: kind, Payload: payload,
 		Actor: decide.Actor{Sub: "broker-a", Broker: "alpha"}, Kept: decide.Kept{Fingerprint: "00ff"}}
 	d, err := s.state.Decide(s.at, c)
 	if err != nil {
@@ -97,19 +98,19 @@ func (s *story) accounts() {
 	s.do(trading.CommandSetMarginProfile, &trading.SetMarginProfile{CustomerCode: "bob", Leverage: 10})
 }
 
-func (s *story) place(customer string, a order.Action, price, amount, reference string, more func(*trading.PlaceOrder)) decide.ID {
+func (s *story) place(customer string, a order.Action, price, amount, reference string, more func(*trading.PlaceOrder)) scalar.ID {
 	s.t.Helper()
-	ask := &trading.PlaceOrder{CustomerCode: customer, Symbol: "BTCUSDC_PERP", Action: a, Type: order.Limit, LimitPrice: dec(price), Amount: dec(amount), ReferenceID: reference}
+	payload := &trading.PlaceOrder{CustomerCode: customer, Symbol: "BTCUSDC_PERP", Action: a, Type: order.Limit, LimitPrice: dec(price), Amount: dec(amount), ReferenceID: reference}
 	if more != nil {
-		more(ask)
+		more(payload)
 	}
-	for _, e := range s.do(trading.CommandPlaceOrder, ask).Events {
+	for _, e := range s.do(trading.CommandPlaceOrder, payload).Events {
 		if o, ok := e.(trading.OrderEvent); ok {
 			return o.After().Code
 		}
 	}
 	s.t.Fatal("no order")
-	return decide.ID{}
+	return scalar.ID{}
 }
 
 func (s *story) orders() {
@@ -137,12 +138,12 @@ func (s *story) dueWork() {
 	step := decide.Recorded{Type: "engine.step", Actor: decide.Engine}
 	s.do(trading.CommandSetCancelAllAfter, &trading.SetCancelAllAfter{CustomerCode: "bob", TimeoutSeconds: 30})
 	code := s.place("bob", order.Buy, "60000", "0.001", "bob-5", func(p *trading.PlaceOrder) {
-		p.TimeInForce, p.ExpireTime = order.GTD, s.at.Time+10*decide.Second
+		p.TimeInForce, p.ExpireTime = order.GTD, s.at.Time+10*scalar.Second
 	})
-	s.at.Time += 10 * decide.Second
+	s.at.Time += 10 * scalar.Second
 	s.fold(step, s.state.SetAside(s.at, "the step panicked"))
 	s.do(trading.CommandPutBackDue, &trading.PutBackDue{Entry: "expiry/" + code.String()})
 	s.fold(step, s.state.Step(s.at, false))
-	s.at.Time += decide.Minute
+	s.at.Time += scalar.Minute
 	s.fold(step, s.state.Step(s.at, false))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -44,7 +45,7 @@ type Heard struct{ Words []string }
 
 // Decide implements decide.State.
 func (*Heard) Decide(_ decide.Stamp, c decide.Command) (decide.Decision, error) {
-	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&Said{c.Ask.(string)}}}, nil
+	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&Said{c.Payload.(string)}}}, nil
 }
 
 // Evolve implements decide.State.
@@ -57,10 +58,10 @@ func (h *Heard) Evolve(_ decide.Stamp, _ decide.Recorded, _ decide.Outcome, even
 }
 
 // Due implements decide.State.
-func (*Heard) Due(decide.Time) decide.Urgency { return decide.Nothing }
+func (*Heard) Due(scalar.Time) decide.Urgency { return decide.Nothing }
 
 // NextDue implements decide.State.
-func (*Heard) NextDue() (decide.Time, bool) { return 0, false }
+func (*Heard) NextDue() (scalar.Time, bool) { return 0, false }
 
 // Step implements decide.State.
 func (*Heard) Step(decide.Stamp, bool) decide.Decision { return decide.Decision{} }
@@ -70,5 +71,5 @@ func (*Heard) SetAside(decide.Stamp, string) decide.Decision { return decide.Dec
 
 // Say is the command to say a word.
 func Say(word string) decide.Command {
-	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: "test.say", Actor: decide.Actor{Sub: "u"}, Ask: word}
+	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: "test.say", Actor: decide.Actor{Sub: "u"}, Payload: word}
 }

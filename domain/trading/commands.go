@@ -1,14 +1,14 @@
 package trading
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// The command types of the journal, each with the type that its decide.Command.Ask points to.
+// The command types of the journal, each with the type that its decide.Command.Payload points to.
 const (
 	CommandRegisterCustomer   = "customer.register"    // *RegisterCustomer
 	CommandListInstrument     = "instrument.list"      // *ListInstrument
@@ -114,10 +114,10 @@ type RequestWithdrawal struct {
 // CompleteWithdrawal pays a pending withdrawal out.
 //
 // Event: withdrawal.completed. Refusals: NotFound UNKNOWN_WITHDRAWAL; Conflict WITHDRAWAL_NOT_PENDING.
-type CompleteWithdrawal struct{ Code decide.ID }
+type CompleteWithdrawal struct{ Code scalar.ID }
 
 // CancelWithdrawal releases a pending withdrawal. Event and refusals: withdrawal.canceled, as CompleteWithdrawal.
-type CancelWithdrawal struct{ Code decide.ID }
+type CancelWithdrawal struct{ Code scalar.ID }
 
 // SetFeeProfile sets a customer's fees on one instrument.
 //
@@ -163,7 +163,7 @@ type PlaceOrder struct {
 	TakeProfitPrice  fixed.Decimal
 	TriggerPriceType order.TriggerPriceType // "" for the type's own
 	TimeInForce      order.TimeInForce      // "" for the type's default
-	ExpireTime       decide.Time            // GTD only
+	ExpireTime       scalar.Time            // GTD only
 	PostOnly         bool
 	ReduceOnly       bool
 	ReferenceID      string // "" for the order's code
@@ -179,13 +179,13 @@ type PlaceOrder struct {
 // INSTRUMENT_HALTED, REDUCE_ONLY_INVALID): the order stays as it was.
 type AmendOrder struct {
 	CustomerCode    string
-	OrderCode       decide.ID
+	OrderCode       scalar.ID
 	Amount          *fixed.Decimal // the new total
 	LimitPrice      *fixed.Decimal
 	TriggerPrice    *fixed.Decimal
 	StopLossPrice   *fixed.Decimal
 	TakeProfitPrice *fixed.Decimal
-	ExpireTime      *decide.Time
+	ExpireTime      *scalar.Time
 }
 
 // CancelOrder cancels a live order.
@@ -193,7 +193,7 @@ type AmendOrder struct {
 // Event: order.canceled. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE.
 type CancelOrder struct {
 	CustomerCode string
-	OrderCode    decide.ID
+	OrderCode    scalar.ID
 }
 
 // CancelAll cancels a customer's live orders, in steps if they are many (the decision is Pending then).

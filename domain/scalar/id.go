@@ -1,4 +1,6 @@
-package decide
+// Package scalar holds the two values that everything in a log is named and dated by: ID, a UUID, and Time, an instant in
+// microseconds. Each has exactly one text form, which the log and the interfaces share.
+package scalar
 
 import (
 	"encoding/hex"
