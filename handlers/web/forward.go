@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
 	"strings"
@@ -70,6 +71,9 @@ func (s *server) forward(c *request, target *url.URL) error {
 	if c.body != nil { // a copy, since the transport may go on reading after it has answered
 		in.Body = io.NopCloser(bytes.NewReader(bytes.Clone(c.body)))
 	}
+	// A connection is got before the first byte goes out, so without one nothing was written.
+	connected := false
+	in = in.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}))
 	var failed error
 	proxy := &httputil.ReverseProxy{
 		Transport: s.options.Transport,
@@ -79,6 +83,7 @@ func (s *server) forward(c *request, target *url.URL) error {
 			r.Out.Host = r.In.Host
 			r.Out.Header.Set(HeaderRequestID, c.id)
 			r.Out.Header.Set(headerForwarded, id.String()+"."+proof(key, id, r.In))
+			sendOnce(r.Out.Header)
 		},
 		ModifyResponse: func(r *http.Response) error {
 			for name := range c.Response().Header() { // set here already, by this node
@@ -93,10 +98,23 @@ func (s *server) forward(c *request, target *url.URL) error {
 		return nil
 	}
 	var op *net.OpError
-	if errors.As(failed, &op) && op.Op == "dial" {
-		return notAcceptedProblem(time.Second).Because(failed) // nothing was sent
+	if errors.As(failed, &op) && op.Op == "dial" && !connected {
+		return notAcceptedProblem(time.Second).Because(failed)
 	}
 	return OutcomeUnknown(id).Because(failed)
+}
+
+// sendOnce keeps net/http from sending a request again by itself. It does so when a connection that has served others
+// breaks in the middle of a request that has no body and one of these headers. But the owner may have decided the
+// command by then: a second try that nobody takes, or that is answered NOT_ACCEPTED by an owner that has just come back,
+// would tell the client that nothing happened. net/http looks for the canonical names only; to the owner, case means nothing.
+func sendOnce(h http.Header) {
+	for _, name := range [...]string{HeaderIdempotencyKey, "X-Idempotency-Key"} {
+		if values, ok := h[name]; ok {
+			delete(h, name)
+			h[strings.ToLower(name)] = values
+		}
+	}
 }
 
 func proof(key []byte, id scalar.ID, r *http.Request) string {
