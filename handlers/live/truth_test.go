@@ -13,8 +13,8 @@ import (
 
 // place is one price on one side of a book, in units of 10^-3.
 type place struct {
-	ask bool
-	price   int64
+	ask   bool
+	price int64
 }
 
 // levels are what rests in a book, in units of 10^-3, and a digest of it that costs the same to keep however deep the

@@ -24,10 +24,10 @@ type Finder struct {
 	kafka  *kgo.Client
 	admin  *kadm.Client
 
-	ask singleflight.Group
-	mu      sync.Mutex
-	urls    map[place]string // the URL of each owner as the group had it …
-	asked   time.Time        // … at this time
+	ask   singleflight.Group
+	mu    sync.Mutex
+	urls  map[place]string // the URL of each owner as the group had it …
+	asked time.Time        // … at this time
 }
 
 // NewFinder returns a finder of the owners of the named journals. It is closed by its user.
