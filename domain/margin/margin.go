@@ -10,6 +10,8 @@
 package margin
 
 import (
+	"math"
+
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 )
@@ -159,67 +161,65 @@ func (s Standing) Risk() RiskState {
 	return Normal
 }
 
-// LiquidationPrice returns the first price in ticks, from mark away in the position's bad direction, at which the
-// account's equity would be below its maintenance margin if only this instrument's mark moved; 0 if there is none.
+// LiquidationPrice returns the first price on the tick, from mark away in the position's bad direction, at which the
+// account's equity would be below its maintenance margin if only this instrument's mark moved. It is the mark for an
+// account that is below already, and zero if no price that an instrument can have would do that.
 //
 // Equity less maintenance falls without interruption as the price gets worse, whatever the brackets (no rate is above
 // 100 %), so that the price is found by halving.
-func LiquidationPrice(account Standing, e Exposure) int64 {
-	if e.Size == 0 || e.Mark == 0 {
-		return 0
-	}
-	now := e.Requirements()
-	below := func(ticks int64) bool {
-		e.Mark = e.Contract.TickMarks(ticks)
-		then := e.Requirements()
-		equity := account.Equity().Sub(now.Unrealised).Add(then.Unrealised)
-		return equity < account.Maintenance.Sub(now.Maintenance).Add(then.Maintenance)
-	}
-	if e.Size > 0 {
-		lo, hi := int64(1), max(1, e.Contract.MarkTicks(e.Mark, fixed.Ceiling))
-		switch {
-		case !below(lo):
-			return 0
-		case below(hi):
-			return hi
-		}
-		for hi-lo > 1 { // below(lo) and not below(hi)
-			if mid := lo + (hi-lo)/2; below(mid) {
-				lo = mid
-			} else {
-				hi = mid
-			}
-		}
-		return lo
-	}
-	lo := max(1, e.Contract.MarkTicks(e.Mark, fixed.Floor))
-	hi := highest(e, lo)
+func LiquidationPrice(account Standing, e Exposure) fixed.Decimal {
+	c := e.Contract
 	switch {
-	case below(lo):
-		return lo
-	case hi <= lo || !below(hi):
-		return 0
+	case e.Size == 0 || e.Mark == 0:
+		return fixed.Decimal{}
+	case account.Equity() < account.Maintenance:
+		return c.MarkPrice(e.Mark)
 	}
-	for hi-lo > 1 { // not below(lo), and below(hi)
-		if mid := lo + (hi-lo)/2; below(mid) {
-			hi = mid
-		} else {
-			lo = mid
+	// safe is the tick at the mark or just on its good side, where the account is not below; lost is the last price there is.
+	safe, lost := c.MarkTicks(e.Mark, fixed.Ceiling), int64(1)
+	if e.Size < 0 {
+		safe, lost = c.MarkTicks(e.Mark, fixed.Floor), dearest(e)
+	}
+	below := e.belowAt(account)
+	if !below(lost) {
+		return fixed.Decimal{}
+	}
+	for {
+		middle := safe + (lost-safe)/2
+		switch {
+		case middle == safe: // they are neighbours
+			return c.Price(lost)
+		case below(middle):
+			lost = middle
+		default:
+			safe = middle
 		}
 	}
-	return hi
 }
 
-// highest returns a price up to which the position's value certainly fits, at most 1,000 times the mark.
-func highest(e Exposure, ticks int64) int64 {
-	const most = int64(1) << 60
-	unit, ok := fixed.MulInt64(fixed.Abs(e.Size), e.Contract.Unit)
-	if !ok {
-		return ticks
+// belowAt returns whether the account's equity would be below its maintenance margin at a price in ticks.
+func (e Exposure) belowAt(account Standing) func(ticks int64) bool {
+	now := e.Requirements()
+	equity := account.Equity().Sub(now.Unrealised).Sub(e.Cost)
+	maintenance := account.Maintenance.Sub(now.Maintenance)
+	return func(ticks int64) bool {
+		value := e.Contract.Value(e.Size, e.Contract.TickMarks(ticks))
+		worth, countable := value.Div(e.Contract.MarkDen, fixed.Floor).Money()
+		if !countable { // a short that is worth more than any account can have
+			return true
+		}
+		left := fixed.WideOf(int64(equity)).Add(fixed.WideOf(int64(worth)))
+		needs := fixed.WideOf(int64(maintenance)).Add(fixed.WideOf(int64(e.Contract.Maintenance(value.Abs(), e.MaintenanceFloor))))
+		return left.Cmp(needs) < 0
 	}
-	bound, ok := fixed.MulInt64(max(ticks, 1), 1000)
+}
+
+// dearest returns the highest price in ticks that the instrument can have or, if that is lower, one at which the
+// position is worth more than can be counted.
+func dearest(e Exposure) int64 {
+	tick, ok := fixed.MulInt64(fixed.Abs(e.Size), e.Contract.Unit) // what the position changes by with each tick
 	if !ok {
-		bound = most
+		tick = math.MaxInt64
 	}
-	return min(bound, most/unit, most/1e12)
+	return min(e.Contract.HighestTicks(), math.MaxInt64/tick+1)
 }

@@ -108,18 +108,27 @@ func TestRequirementsAgreeWithFractions(t *testing.T) {
 	})
 }
 
-// TestLiquidationPrice checks that equity is below maintenance at the price that is found, and not one tick before.
+// TestLiquidationPrice checks that equity is below maintenance at the price that is found, and not one tick before; that
+// an account which is below already has the mark; and that none is found only where the last price there is would not do.
 func TestLiquidationPrice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := contract([]market.Tier{{UpTo: 100 * fixed.Unit, InitMarginReq: number("5"), MaintMarginReq: number("2.5")}, {InitMarginReq: number("20"), MaintMarginReq: number("10")}})
-		e := Exposure{Contract: c, Mark: rapid.Int64Range(1e6, 1e9).Draw(t, "mark"), Size: rapid.Int64Range(-1e6, 1e6).Draw(t, "size"),
+		e := Exposure{Contract: c, Mark: rapid.Int64Range(1e6, 1e15).Draw(t, "mark"), Size: rapid.Int64Range(-1e6, 1e6).Draw(t, "size"),
 			Floor: fixed.Leverage(13), MaintenanceFloor: fixed.Leverage(26)}
-		account := Standing{Balance: fixed.Money(rapid.Int64Range(0, 1e12).Draw(t, "balance"))}
+		e.Size /= max(1, e.Mark/1e9) // so that what it is worth can be counted
+		e.Cost = fixed.Money(rapid.Int64Range(-1e15, 1e15).Draw(t, "cost"))
+		account := Standing{Balance: fixed.Money(rapid.Int64Range(0, 4e18).Draw(t, "balance") >> rapid.IntRange(0, 40).Draw(t, "less"))}
 		account.Add(e)
-		ticks := LiquidationPrice(account, e)
+		price := LiquidationPrice(account, e)
 		if e.Size == 0 {
-			if ticks != 0 {
-				t.Fatalf("no position is liquidated at %d", ticks)
+			if !price.IsZero() {
+				t.Fatalf("no position is liquidated at %s", price)
+			}
+			return
+		}
+		if account.Risk() == Liquidation {
+			if price != c.MarkPrice(e.Mark) {
+				t.Fatalf("it is below at %s, and not only at %s", c.MarkPrice(e.Mark), price)
 			}
 			return
 		}
@@ -130,19 +139,58 @@ func TestLiquidationPrice(t *testing.T) {
 			then.Add(moved)
 			return then.Risk() == Liquidation
 		}
-		better := int64(1) // a tick towards mark
+		better, last := int64(1), int64(1) // a tick towards mark; the last price there is
 		if e.Size < 0 {
-			better = -1
+			better, last = -1, c.HighestTicks()
 		}
+		ticks, whole := c.Ticks(price)
 		switch {
-		case ticks == 0 && e.Size > 0 && liquidated(1):
-			t.Fatalf("there is a price, of 1 at least")
-		case ticks != 0 && !liquidated(ticks):
-			t.Fatalf("at %d it is not liquidated", ticks)
-		case ticks != 0 && account.Risk() != Liquidation && liquidated(ticks+better):
-			t.Fatalf("at %d it is liquidated already", ticks+better)
+		case price.IsZero() && liquidated(last):
+			t.Fatal("there is a price")
+		case price.IsZero():
+		case !whole || !liquidated(ticks):
+			t.Fatalf("at %s it is not liquidated", price)
+		case liquidated(ticks + better):
+			t.Fatalf("a tick before %s it is liquidated already", price)
 		}
 	})
+}
+
+// TestLiquidationPriceIsAsHighAsPricesAre checks shorts at prices of many ticks, up to the last price there is, and where
+// what a position would be worth cannot be counted.
+func TestLiquidationPriceIsAsHighAsPricesAre(t *testing.T) {
+	listed := func(tick, step, size string) *market.Contract {
+		i := market.Instrument{Symbol: "FINEUSDC_PERP", Underlying: "FINE", QuoteCurrency: "USDC", SettlementCurrency: "USDC",
+			PriceTick: number(tick), AmountStep: number(step), MinAmount: number(step), MaxAmount: number("1000"), ContractSize: number(size),
+			InitMarginReq: number("5"), MaintMarginReq: number("2.5"), MaxLeverage: 13, FundingIntervalSeconds: 3600,
+			PriceBand: number("5"), LimitBand: number("20"), MakerFee: number("0"), TakerFee: number("0")}.Normal()
+		if faults := i.Check(); len(faults) > 0 {
+			t.Fatal(faults)
+		}
+		return market.NewContract(i)
+	}
+	for _, a := range []struct{ tick, step, size, mark, amount, balance, want string }{
+		{"0.01", "0.001", "1", "65000", "1", "40000", "102439.03"}, // 10,243,903 ticks
+		{"0.1", "0.001", "1", "200000", "1", "100000", "292683"},
+		{"0.01", "0.001", "1", "65000", "0.001", "9000000", "8780551219.52"},
+		{"0.1", "0.001", "1", "65000", "0.001", "10249000", "9999087804.9"},
+		{"0.1", "0.001", "1", "65000", "0.001", "10250000", "0"}, // some 10¹⁰ would do, and no price is that high
+		{"0.000001", "0.01", "1", "2", "0.01", "39000000000", "0"},
+		{"1", "1", "1000", "2", "1000", "30000000000", "29271"}, // the position is worth some 3·10¹⁸ units then
+		{"1", "1", "1000000", "2", "1000", "39000000000", "41"},
+	} {
+		c := listed(a.tick, a.step, a.size)
+		size, _ := c.Steps(number(a.amount))
+		mark, _ := c.Marks(number(a.mark))
+		balance, _ := fixed.MoneyOf(number(a.balance))
+		e := Exposure{Contract: c, Mark: mark, Size: -size, Floor: fixed.Leverage(20), MaintenanceFloor: fixed.Leverage(40)}
+		e.Cost = e.Requirements().Unrealised // so that nothing is gained or lost yet
+		account := Standing{Balance: balance}
+		account.Add(e)
+		if got := LiquidationPrice(account, e); got.Cmp(number(a.want)) != 0 {
+			t.Errorf("%+v: %s", a, got)
+		}
+	}
 }
 
 func TestRisk(t *testing.T) {

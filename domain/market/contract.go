@@ -1,6 +1,7 @@
 package market
 
 import (
+	"math"
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -207,6 +208,19 @@ func (c *Contract) bound(buy bool, marks int64, away fixed.Rate) int64 {
 func (c *Contract) MarkTicks(marks int64, r fixed.Rounding) int64 {
 	ticks, _ := fixed.WideOf(marks).Div(c.tickMarks, r).Int64()
 	return ticks
+}
+
+// MaxPrice is what every price is below: average prices keep their 8 decimals then.
+const MaxPrice = 10_000_000_000
+
+// HighestTicks returns the highest price in ticks that the instrument can have: below MaxPrice, and countable in marks.
+func (c *Contract) HighestTicks() int64 {
+	countable := math.MaxInt64 / c.tickMarks
+	last, ok := fixed.Mul(MaxPrice, fixed.Pow10(int(c.PriceTick.Scale))).Sub(fixed.WideOf(1)).Div(c.PriceTick.Coef, fixed.Floor).Int64()
+	if !ok {
+		return countable
+	}
+	return min(last, countable)
 }
 
 // TickMarks returns a price in ticks counted in marks.

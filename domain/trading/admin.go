@@ -129,7 +129,7 @@ func (s *State) setIndexPrice(at decide.Stamp, payload *SetIndexPrice) (decide.D
 	}
 	c := i.contract
 	marks, ok := c.Marks(payload.Price)
-	if !ok || payload.Price.Cmp(fixed.Decimal{Coef: maxPrice}) >= 0 {
+	if !ok || payload.Price.Cmp(fixed.Decimal{Coef: market.MaxPrice}) >= 0 {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_PRICE", Field: "price",
 			Message: "price must be positive, below 10000000000 and not finer than a ten-thousandth of a tick"}
 	}

@@ -13,7 +13,6 @@ import (
 // Limits of what a request may say.
 const (
 	maxLeverage   = 13
-	maxPrice      = 10_000_000_000                 // so that average prices have 8 decimals
 	maxNotional   = fixed.Money(4e18)              // 40 billion, of an instrument's open interest or an account's orders
 	latest        = scalar.Time(4133980800_000000) // 2101-01-01
 	maxNameLength = 64
@@ -124,8 +123,8 @@ func checkPrice(f *faults, c *market.Contract, field string, price fixed.Decimal
 	switch {
 	case price.Sign() <= 0:
 		f.add(field, "INVALID_PRICE", "%s must be positive", field)
-	case price.Cmp(fixed.Decimal{Coef: maxPrice}) >= 0:
-		f.add(field, "INVALID_PRICE", "%s must be below %d", field, int64(maxPrice))
+	case price.Cmp(fixed.Decimal{Coef: market.MaxPrice}) >= 0:
+		f.add(field, "INVALID_PRICE", "%s must be below %d", field, int64(market.MaxPrice))
 	case !whole:
 		f.add(field, "INVALID_PRICE_TICK", "%s must be a whole multiple of %s", field, c.PriceTick)
 	}

@@ -126,9 +126,9 @@ type Position struct {
 	UnrealisedPnL     fixed.Money
 	InitialMargin     fixed.Money
 	MaintenanceMargin fixed.Money
-	Leverage          int
-	// LiquidationPrice is the first price in ticks, away from mark, at which the account's equity would be below its
-	// maintenance margin if nothing else moved; zero if there is none.
+	Leverage          int // that the requirement in force allows
+	// LiquidationPrice is the first price on the tick, away from mark, at which the account's equity would be below its
+	// maintenance margin if nothing else moved: the mark if it is already, zero if no price would do that.
 	LiquidationPrice fixed.Decimal
 	Cost             fixed.Money
 	Updated          scalar.Time
@@ -164,20 +164,16 @@ func (s *State) position(h *holding) Position {
 	r := e.Requirements()
 	p := Position{CustomerCode: h.account.code, Symbol: c.Symbol, Amount: c.Amount(h.size),
 		EntryPrice: c.AveragePrice(h.cost, h.size), Notional: r.Notional, UnrealisedPnL: r.Unrealised,
-		InitialMargin: r.Used, MaintenanceMargin: r.Maintenance, Leverage: h.leverageInForce(), Cost: h.cost, Updated: h.updated}
+		InitialMargin: r.Used, MaintenanceMargin: r.Maintenance, Leverage: leverageOf(h.rateInForce()), Cost: h.cost, Updated: h.updated}
 	if h.instrument.mark != 0 {
 		p.MarkPrice = c.MarkPrice(h.instrument.mark)
 	}
-	if ticks := margin.LiquidationPrice(s.standing(h.account, 0, nil), e); ticks != 0 {
-		p.LiquidationPrice = c.Price(ticks)
-	}
+	p.LiquidationPrice = margin.LiquidationPrice(s.standing(h.account, 0, nil), e)
 	return p
 }
 
-// leverageInForce is the override, or what the account's default comes to in whole numbers.
-func (h *holding) leverageInForce() int {
-	if h.leverage != 0 {
-		return h.leverage
-	}
-	return int(h.account.initial.Den / h.account.initial.Num)
-}
+// rateInForce is the initial margin rate: the override's or the account's default, and not below the instrument's own.
+func (h *holding) rateInForce() fixed.Rate { return h.instrument.contract.InitialRate(h.floor()) }
+
+// leverageOf returns how many times its margin a position may be worth, in whole numbers.
+func leverageOf(r fixed.Rate) int { return int(r.Den / r.Num) }

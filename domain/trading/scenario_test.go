@@ -239,8 +239,10 @@ func (s *scenario) expect(what string) {
 				s.same("maintenance margin", p.MaintenanceMargin.String(), s.word())
 			case "liquidation":
 				s.same("liquidation price", p.LiquidationPrice.String(), s.word())
+			case "leverage":
+				s.same("leverage", strconv.Itoa(p.Leverage), s.word())
 			default:
-				s.t.Fatalf("a position has an amount, cost, entry, unrealised, margin, maintenance, liquidation")
+				s.t.Fatalf("a position has an amount, cost, entry, unrealised, margin, maintenance, liquidation, leverage")
 			}
 		}
 	case "balance":

@@ -234,34 +234,47 @@ func (s *State) FeeProfile(customer string) ([]FeeProfile, bool) {
 	return out, true
 }
 
-// MarginProfile is an account's default margins and its overrides, in percent with 2 decimals, rounded up.
+// MarginProfile is what an account's positions and orders are margined by, in percent with 2 decimals, rounded up.
 type MarginProfile struct {
-	InitialMargin     fixed.Decimal
+	InitialMargin     fixed.Decimal // the account's default
 	MaintenanceMargin fixed.Decimal
-	Instruments       []InstrumentMargin
+	Leverage          int // that InitialMargin stands for, in whole numbers
+	// Instruments are those whose initial margin for this account differs from its default, by an override or because
+	// the instrument requires more, in the order of listing.
+	Instruments []InstrumentMargin
 }
 
-// InstrumentMargin is an account's override on one instrument.
+// InstrumentMargin is what is in force for an account on one instrument.
 type InstrumentMargin struct {
 	Symbol        string
 	Leverage      int
-	InitialMargin fixed.Decimal // what is in force: not below the instrument's own
+	InitialMargin fixed.Decimal
 }
 
-// MarginProfile returns an account's default margins and overrides.
+// MarginProfile returns an account's default margins, and where others are in force.
 func (s *State) MarginProfile(customer string) (MarginProfile, bool) {
 	a := s.accounts[customer]
 	if a == nil {
 		return MarginProfile{}, false
 	}
-	p := MarginProfile{a.initial.Percent(), a.maintenance.Percent(), []InstrumentMargin{}}
-	for _, h := range a.holdings {
-		if h.leverage != 0 && h.instrument.contract.Status != market.Withdrawn {
-			p.Instruments = append(p.Instruments, InstrumentMargin{h.instrument.contract.Symbol, h.leverage,
-				h.instrument.contract.InitialRate(fixed.Leverage(h.leverage)).Percent()})
+	p := MarginProfile{a.initial.Percent(), a.maintenance.Percent(), leverageOf(a.initial), []InstrumentMargin{}}
+	for _, i := range s.listing {
+		if i.contract.Status == market.Withdrawn {
+			continue
+		}
+		if rate := a.on(i).rateInForce(); rate.Cmp(a.initial) != 0 {
+			p.Instruments = append(p.Instruments, InstrumentMargin{i.contract.Symbol, leverageOf(rate), rate.Percent()})
 		}
 	}
 	return p, true
+}
+
+// Leverage returns a customer's override on an instrument; 0 for none.
+func (s *State) Leverage(customer, symbol string) int {
+	if a, i := s.accounts[customer], s.instruments[symbol]; a != nil && i != nil {
+		return a.on(i).leverage
+	}
+	return 0
 }
 
 // action returns the action of the orders that rest on a side.

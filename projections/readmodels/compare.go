@@ -113,9 +113,10 @@ func (c *comparison) settings(customer string) error {
 			rows[l.Symbol] = l.Leverage
 		}
 	}
-	margins, _ := c.state.MarginProfile(customer)
-	for _, m := range margins.Instruments {
-		state[m.Symbol] = m.Leverage
+	for _, i := range c.state.Instruments() {
+		if leverage := c.state.Leverage(customer, i.Symbol); leverage != 0 {
+			state[i.Symbol] = leverage
+		}
 	}
 	c.same("the leverages of "+customer, rows, state)
 	return nil
