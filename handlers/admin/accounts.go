@@ -7,7 +7,6 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
@@ -25,10 +24,7 @@ type margins struct {
 
 // setMarginProfile sets an account's default margins: by a leverage, or by both percentages.
 func (h *Handler) setMarginProfile(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
-	body := web.Body(c)
+	body := web.BodyOnly(c)
 	payload := &venue.SetMarginProfile{
 		CustomerCode:      web.Param(c, "customer_code"),
 		Leverage:          int(body.OptionalLeverage("leverage", maxAccountLeverage).Value),
@@ -48,14 +44,7 @@ func (h *Handler) setMarginProfile(c echo.Context) error {
 			}
 		}
 	}
-	if err := body.Done(); err != nil {
-		return err
-	}
-	result, cmd, err := h.submit(c, tradingJournal, venue.CommandSetMarginProfile, payload, body)
-	if err != nil {
-		return err
-	}
-	e, err := trading.Answer[*venue.MarginProfileSet](result, cmd)
+	e, err := web.Execute[*venue.MarginProfileSet](c, h.trading, venue.CommandSetMarginProfile, payload, body)
 	if err != nil {
 		return err
 	}
@@ -67,21 +56,12 @@ func (h *Handler) setMarginProfile(c echo.Context) error {
 }
 
 func (h *Handler) setFees(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
-	body := web.Body(c)
-	payload := trading.ReadFees(c, body, true)
-	if err := body.Done(); err != nil {
-		return err
-	}
-	result, cmd, err := h.submit(c, tradingJournal, venue.CommandSetFeeProfile, payload, body)
+	body := web.BodyOnly(c)
+	payload := &venue.SetFeeProfile{CustomerCode: web.Param(c, "customer_code"), Symbol: web.Param(c, "symbol"),
+		MakerFee: body.Fee("maker_fee", true), TakerFee: body.Fee("taker_fee", false), Operator: true}
+	e, err := web.Execute[*venue.FeeProfileSet](c, h.trading, venue.CommandSetFeeProfile, payload, body)
 	if err != nil {
 		return err
 	}
-	e, err := trading.Answer[*venue.FeeProfileSet](result, cmd)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, trading.NewFeeProfileItem(e))
+	return c.JSON(http.StatusOK, wire.NewFeeProfileItem(e))
 }

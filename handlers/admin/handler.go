@@ -7,15 +7,12 @@
 package admin
 
 import (
-	"net/http"
 	"sync"
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -31,8 +28,8 @@ type Config struct {
 	Auth     *web.Auth
 	Journals journal.Submitter
 	// Venue follows the trading journal under trading.Rules, Identity the identity journal under identity.Rules.
-	Venue    trading.Follower
-	Identity trading.Follower
+	Venue    web.Follower
+	Identity web.Follower
 	// SealPassword hashes a password and seals the hash as that of the user: login.SealPassword with the box.
 	SealPassword func(username, password string) (identity.Sealed, error)
 	// NewSigningKey makes a key pair with its private part sealed: login.NewSigningKey with the box.
@@ -46,85 +43,61 @@ type Config struct {
 
 // Handler serves the routes under /admin/v1.
 type Handler struct {
-	cfg Config
+	cfg      Config
+	trading  web.Journal
+	identity web.Journal
 	// hashing lets one password be hashed at a time: each takes 64 MiB.
 	hashing sync.Mutex
 }
 
 // New makes the handler of the operator's interface.
-func New(c Config) *Handler { return &Handler{cfg: c} }
+func New(c Config) *Handler {
+	return &Handler{cfg: c, trading: web.Journal{To: c.Journals, Name: tradingJournal},
+		identity: web.Journal{To: c.Journals, Name: identityJournal}}
+}
 
 // Routes lists all routes of the interface.
-func (h *Handler) Routes() []trading.Route {
-	get, post, put, patch, remove := http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete
-	read, write := []string{web.ScopeOperator, web.ScopeAuditor}, []string{web.ScopeOperator}
+func (h *Handler) Routes() []web.Route {
+	read, write := []string{web.ScopeOperator, web.ScopeAuditor}, web.ScopeOperator
 	const base = "/admin/v1"
-	return []trading.Route{
-		{Method: get, Path: base + "/brokers", Scopes: read, Handler: h.listBrokers},
-		{Method: post, Path: base + "/brokers", Scopes: write, Handler: h.registerBroker},
-		{Method: get, Path: base + "/users", Scopes: read, Handler: h.listUsers},
-		{Method: post, Path: base + "/users", Scopes: write, Handler: h.registerUser},
-		{Method: patch, Path: base + "/users/:username", Scopes: write, Handler: h.changeUser},
+	return []web.Route{
+		web.Get(base+"/brokers", h.listBrokers, read...),
+		web.Post(base+"/brokers", h.registerBroker, write),
+		web.Get(base+"/users", h.listUsers, read...),
+		web.Post(base+"/users", h.registerUser, write),
+		web.Patch(base+"/users/:username", h.changeUser, write),
 
-		{Method: get, Path: base + "/signing-keys", Scopes: read, Handler: h.listSigningKeys},
-		{Method: post, Path: base + "/signing-keys", Scopes: write, Handler: h.addSigningKey},
-		{Method: remove, Path: base + "/signing-keys/:kid", Scopes: write, Handler: h.retireSigningKey},
+		web.Get(base+"/signing-keys", h.listSigningKeys, read...),
+		web.Post(base+"/signing-keys", h.addSigningKey, write),
+		web.Delete(base+"/signing-keys/:kid", h.retireSigningKey, write),
 
-		{Method: get, Path: base + "/instruments", Scopes: read, Handler: h.listInstruments},
-		{Method: post, Path: base + "/instruments", Scopes: write, Handler: h.listInstrument},
-		{Method: patch, Path: base + "/instruments/:symbol", Scopes: write, Handler: h.changeInstrument},
-		{Method: remove, Path: base + "/instruments/:symbol", Scopes: write, Handler: h.withdrawInstrument},
-		{Method: post, Path: base + "/index-prices/:symbol", Scopes: write, Handler: h.setIndexPrice},
+		web.Get(base+"/instruments", h.listInstruments, read...),
+		web.Post(base+"/instruments", h.listInstrument, write),
+		web.Patch(base+"/instruments/:symbol", h.changeInstrument, write),
+		web.Delete(base+"/instruments/:symbol", h.withdrawInstrument, write),
+		web.Post(base+"/index-prices/:symbol", h.setIndexPrice, write),
 
-		{Method: post, Path: base + "/customers/:customer_code/deposits", Scopes: write, Handler: h.makeDeposit},
-		{Method: post, Path: base + "/customers/:customer_code/withdrawals", Scopes: write, Handler: h.requestWithdrawal},
-		{Method: post, Path: base + "/withdrawals/:code/complete", Scopes: write, Handler: h.completeWithdrawal},
-		{Method: post, Path: base + "/withdrawals/:code/cancel", Scopes: write, Handler: h.cancelWithdrawal},
-		{Method: put, Path: base + "/customers/:customer_code/margin-profile", Scopes: write, Handler: h.setMarginProfile},
-		{Method: put, Path: base + "/customers/:customer_code/fee-profile/:symbol", Scopes: write, Handler: h.setFees},
+		web.Post(base+"/customers/:customer_code/deposits", h.makeDeposit, write),
+		web.Post(base+"/customers/:customer_code/withdrawals", h.requestWithdrawal, write),
+		web.Post(base+"/withdrawals/:code/complete", h.completeWithdrawal, write),
+		web.Post(base+"/withdrawals/:code/cancel", h.cancelWithdrawal, write),
+		web.Put(base+"/customers/:customer_code/margin-profile", h.setMarginProfile, write),
+		web.Put(base+"/customers/:customer_code/fee-profile/:symbol", h.setFees, write),
 
-		{Method: get, Path: base + "/journals", Scopes: read, Handler: h.listJournals},
-		{Method: get, Path: base + "/journals/:journal/records", Scopes: read, Handler: h.listRecords},
+		web.Get(base+"/journals", h.listJournals, read...),
+		web.Get(base+"/journals/:journal/records", h.listRecords, read...),
 	}
 }
 
 // Register adds the routes.
-func (h *Handler) Register(e *echo.Echo) {
-	for _, r := range h.Routes() {
-		e.Add(r.Method, r.Path, h.cfg.Auth.Require(r.Scopes...)(r.Handler))
-	}
-}
-
-// submit makes a command of what is wanted, has it decided, and returns the record that answers it.
-func (h *Handler) submit(c echo.Context, name, command string, payload any, forms ...*web.Form) (journal.Result, decide.Command, error) {
-	cmd, err := web.NewCommand(c, command, payload, forms...)
-	if err != nil {
-		return journal.Result{}, cmd, err
-	}
-	result, err := web.Submit(c, h.cfg.Journals, name, cmd)
-	return result, cmd, err
-}
+func (h *Handler) Register(e *echo.Echo) { h.cfg.Auth.Register(e, h.Routes()) }
 
 // viewVenue shows the venue's state, and makes the answer say how far it is.
 func (h *Handler) viewVenue(c echo.Context, look func(*venue.State)) error {
-	return view(c, tradingJournal, h.cfg.Venue, func(s decide.State) { look(s.(*venue.State)) })
+	return web.View(c, tradingJournal, h.cfg.Venue, func(s *venue.State, _ int64) error { look(s); return nil })
 }
 
 // viewIdentity shows the state of brokers and users, and makes the answer say how far it is.
 func (h *Handler) viewIdentity(c echo.Context, look func(*identity.State)) error {
-	return view(c, identityJournal, h.cfg.Identity, func(s decide.State) { look(s.(*identity.State)) })
-}
-
-func view(c echo.Context, name string, f trading.Follower, look func(decide.State)) error {
-	if err := web.Await(c, name, f); err != nil {
-		return err
-	}
-	if err := f.Err(); err != nil {
-		return err
-	}
-	f.View(func(s decide.State, at journal.Position) {
-		web.SetReadPosition(c, name, at.Sequence)
-		look(s)
-	})
-	return nil
+	return web.View(c, identityJournal, h.cfg.Identity, func(s *identity.State, _ int64) error { look(s); return nil })
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -25,10 +24,7 @@ func decimal(coef int64, scale uint8) fixed.Decimal { return fixed.Decimal{Coef:
 // listInstrument lists a new instrument. Which parameters go together is a matter of package market, asked here so
 // that all faults come at once; the engine asks again.
 func (h *Handler) listInstrument(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
-	body := web.Body(c)
+	body := web.BodyOnly(c)
 	i := market.Instrument{
 		Symbol:                 body.String("symbol"),
 		Underlying:             body.String("underlying"),
@@ -53,14 +49,7 @@ func (h *Handler) listInstrument(c echo.Context) error {
 	i.MinAmount = body.OptionalDecimal("min_amount", web.Positive).Or(i.AmountStep)
 	i = i.Normal()
 	addFaults(body, i.Check())
-	if err := body.Done(); err != nil {
-		return err
-	}
-	result, cmd, err := h.submit(c, tradingJournal, venue.CommandListInstrument, &venue.ListInstrument{Instrument: i}, body)
-	if err != nil {
-		return err
-	}
-	e, err := trading.Answer[*venue.InstrumentListed](result, cmd)
+	e, err := web.Execute[*venue.InstrumentListed](c, h.trading, venue.CommandListInstrument, &venue.ListInstrument{Instrument: i}, body)
 	if err != nil {
 		return err
 	}
@@ -89,17 +78,14 @@ func tiers(f *web.Form) []market.Tier {
 	var out []market.Tier
 	f.OptionalObjects("tiers", 1, maxTiers, func(_ int, item *web.Form) {
 		t := market.Tier{InitMarginReq: item.Decimal("init_margin_req", web.Positive), MaintMarginReq: item.Decimal("maint_margin_req", web.Positive)}
-		t.UpTo = trading.Money(item, "up_to", item.OptionalDecimal("up_to", trading.MoneyRules()...))
+		t.UpTo = item.OptionalMoney("up_to").Value
 		out = append(out, t)
 	})
 	return out
 }
 
 func (h *Handler) changeInstrument(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
-	body := web.Body(c)
+	body := web.BodyOnly(c)
 	payload := &venue.ChangeInstrument{
 		Symbol:                 web.Param(c, "symbol"),
 		MinAmount:              body.OptionalDecimal("min_amount", web.Positive).Pointer(),
@@ -124,14 +110,7 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 	if !slices.ContainsFunc(fields, body.Has) {
 		body.Fault("", web.Required, "at least one field is required")
 	}
-	if err := body.Done(); err != nil {
-		return err
-	}
-	result, cmd, err := h.submit(c, tradingJournal, venue.CommandChangeInstrument, payload, body)
-	if err != nil {
-		return err
-	}
-	e, err := trading.Answer[*venue.InstrumentChanged](result, cmd)
+	e, err := web.Execute[*venue.InstrumentChanged](c, h.trading, venue.CommandChangeInstrument, payload, body)
 	if err != nil {
 		return err
 	}
@@ -158,11 +137,7 @@ func (h *Handler) withdrawInstrument(c echo.Context) error {
 		return err
 	}
 	payload := &venue.WithdrawInstrument{Symbol: web.Param(c, "symbol")}
-	result, cmd, err := h.submit(c, tradingJournal, venue.CommandWithdrawInstrument, payload)
-	if err != nil {
-		return err
-	}
-	e, err := trading.Answer[*venue.SweepFinished](result, cmd)
+	e, err := web.Execute[*venue.SweepFinished](c, h.trading, venue.CommandWithdrawInstrument, payload)
 	if err != nil {
 		return err
 	}
@@ -197,22 +172,16 @@ type indexPrice struct {
 }
 
 func (h *Handler) setIndexPrice(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
-	body := web.Body(c)
+	body := web.BodyOnly(c)
 	payload := &venue.SetIndexPrice{Symbol: web.Param(c, "symbol"), Price: body.Decimal("price", web.Positive)}
-	if err := body.Done(); err != nil {
-		return err
-	}
-	result, cmd, err := h.submit(c, tradingJournal, venue.CommandSetIndexPrice, payload, body)
+	x, err := h.trading.Execute(c, venue.CommandSetIndexPrice, payload, body)
 	if err != nil {
 		return err
 	}
-	e, err := trading.Answer[*venue.IndexUpdated](result, cmd)
+	e, err := web.Answer[*venue.IndexUpdated](x)
 	if err != nil {
 		return err
 	}
-	r := result.Entry.Record
+	r := x.Entry.Record
 	return c.JSON(http.StatusOK, indexPrice{e.Symbol, e.Index, e.Mark, r.Time, journal.LogPosition{Journal: tradingJournal, Sequence: r.Sequence}})
 }

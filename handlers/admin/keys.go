@@ -9,7 +9,6 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
@@ -56,11 +55,7 @@ func (h *Handler) addSigningKey(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("making a signing key: %w", err)
 	}
-	result, cmd, err := h.submit(c, identityJournal, identity.CommandAddSigningKey, payload)
-	if err != nil {
-		return err
-	}
-	e, err := trading.Answer[*identity.SigningKeyAdded](result, cmd)
+	e, err := web.Execute[*identity.SigningKeyAdded](c, h.identity, identity.CommandAddSigningKey, payload)
 	if err != nil {
 		return err
 	}
@@ -73,11 +68,7 @@ func (h *Handler) retireSigningKey(c echo.Context) error {
 		return err
 	}
 	kid := web.Param(c, "kid")
-	result, cmd, err := h.submit(c, identityJournal, identity.CommandRetireSigningKey, &identity.RetireSigningKey{KID: kid})
-	if err != nil {
-		return err
-	}
-	e, err := trading.Answer[*identity.SigningKeyRetired](result, cmd)
+	e, err := web.Execute[*identity.SigningKeyRetired](c, h.identity, identity.CommandRetireSigningKey, &identity.RetireSigningKey{KID: kid})
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -24,36 +23,27 @@ type transfer struct {
 	ReferenceID  string      `json:"reference_id"`
 }
 
-func readTransfer(c echo.Context) (transfer, *web.Form, error) {
-	if err := web.NoQuery(c); err != nil {
-		return transfer{}, nil, err
-	}
-	body := web.Body(c)
+func readTransfer(c echo.Context) (transfer, *web.Form) {
+	body := web.BodyOnly(c)
 	t := transfer{
 		CustomerCode: web.Param(c, "customer_code"),
 		Currency:     body.Enum("currency", ledger.USDC),
-		Amount:       trading.Money(body, "amount", web.Optional[fixed.Decimal]{Value: body.Decimal("amount", trading.MoneyRules()...), Set: true}),
+		Amount:       body.Money("amount"),
 		ReferenceID:  body.String("reference_id", web.Reference),
 	}
-	return t, body, body.Done()
+	return t, body.Means(t)
 }
 
 func (h *Handler) makeDeposit(c echo.Context) error {
-	t, body, err := readTransfer(c)
-	if err != nil {
-		return err
-	}
+	t, body := readTransfer(c)
 	payload := venue.MakeDeposit(t)
-	return h.transfer(c, venue.CommandMakeDeposit, &payload, http.StatusCreated, t, body)
+	return h.transfer(c, venue.CommandMakeDeposit, &payload, http.StatusCreated, body)
 }
 
 func (h *Handler) requestWithdrawal(c echo.Context) error {
-	t, body, err := readTransfer(c)
-	if err != nil {
-		return err
-	}
+	t, body := readTransfer(c)
 	payload := venue.RequestWithdrawal(t)
-	return h.transfer(c, venue.CommandRequestWithdrawal, &payload, http.StatusCreated, t, body)
+	return h.transfer(c, venue.CommandRequestWithdrawal, &payload, http.StatusCreated, body)
 }
 
 func (h *Handler) completeWithdrawal(c echo.Context) error {
@@ -61,7 +51,7 @@ func (h *Handler) completeWithdrawal(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.transfer(c, venue.CommandCompleteWithdrawal, &venue.CompleteWithdrawal{Code: code}, http.StatusOK, code)
+	return h.transfer(c, venue.CommandCompleteWithdrawal, &venue.CompleteWithdrawal{Code: code}, http.StatusOK)
 }
 
 func (h *Handler) cancelWithdrawal(c echo.Context) error {
@@ -69,7 +59,7 @@ func (h *Handler) cancelWithdrawal(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.transfer(c, venue.CommandCancelWithdrawal, &venue.CancelWithdrawal{Code: code}, http.StatusOK, code)
+	return h.transfer(c, venue.CommandCancelWithdrawal, &venue.CancelWithdrawal{Code: code}, http.StatusOK)
 }
 
 // withdrawalCode reads the route's code. What is not a UUID names no withdrawal.
@@ -85,27 +75,20 @@ func withdrawalCode(c echo.Context) (scalar.ID, error) {
 }
 
 // transfer submits what is about one deposit or withdrawal, and answers with it. A repeated reference_id is answered
-// 200, where the first answer was 201. The fingerprint is that of the normal form of the request.
-func (h *Handler) transfer(c echo.Context, command string, payload any, status int, normal any, forms ...*web.Form) error {
-	cmd, err := web.NewCommand(c, command, payload, forms...)
+// 200, where the first answer was 201.
+func (h *Handler) transfer(c echo.Context, command string, payload any, status int, forms ...*web.Form) error {
+	x, err := h.trading.Execute(c, command, payload, forms...)
 	if err != nil {
 		return err
 	}
-	if cmd.Kept.Fingerprint != "" {
-		cmd.Kept.Fingerprint = trading.Fingerprint(normal)
-	}
-	result, err := web.Submit(c, h.cfg.Journals, tradingJournal, cmd)
-	if err != nil {
-		return err
-	}
-	t := transaction(result.Entry.Record)
+	t := transaction(x.Entry.Record)
 	if t == nil {
-		return trading.Unanswered(result, cmd)
+		return x.Unanswered()
 	}
-	if !trading.First(result, cmd) {
+	if !x.First() {
 		status = http.StatusOK
 	}
-	return c.JSON(status, wire.NewTransaction(t, result.Entry.Record.Sequence))
+	return c.JSON(status, wire.NewTransaction(t, x.Entry.Record.Sequence))
 }
 
 // transaction returns the deposit or withdrawal that a record is about, or nil.

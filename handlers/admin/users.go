@@ -11,7 +11,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -36,19 +35,9 @@ type broker struct {
 }
 
 func (h *Handler) registerBroker(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
-	body := web.Body(c)
+	body := web.BodyOnly(c)
 	payload := &identity.RegisterBroker{Broker: body.String("broker", brokerRule), Name: body.String("name", web.MaxLength(maxName))}
-	if err := body.Done(); err != nil {
-		return err
-	}
-	result, cmd, err := h.submit(c, identityJournal, identity.CommandRegisterBroker, payload, body)
-	if err != nil {
-		return err
-	}
-	e, err := trading.Answer[*identity.BrokerRegistered](result, cmd)
+	e, err := web.Execute[*identity.BrokerRegistered](c, h.identity, identity.CommandRegisterBroker, payload, body)
 	if err != nil {
 		return err
 	}
@@ -95,10 +84,7 @@ func newUser(u *identity.User) user {
 }
 
 func (h *Handler) registerUser(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
-	body := web.Body(c)
+	body := web.BodyOnly(c)
 	payload := &identity.RegisterUser{
 		Username:     body.String("username", usernameRule),
 		Broker:       body.String("broker", brokerRule),
@@ -122,7 +108,7 @@ func (h *Handler) registerUser(c echo.Context) error {
 	if payload.PasswordHash, err = h.sealed(payload.Username, password); err != nil {
 		return err
 	}
-	e, err := submitUser[*identity.UserRegistered](h, c, identity.CommandRegisterUser, payload, body)
+	e, err := web.Execute[*identity.UserRegistered](c, h.identity, identity.CommandRegisterUser, payload, body.Seal(h.cfg.MAC))
 	if err != nil {
 		return err
 	}
@@ -130,10 +116,7 @@ func (h *Handler) registerUser(c echo.Context) error {
 }
 
 func (h *Handler) changeUser(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
-	body := web.Body(c)
+	body := web.BodyOnly(c)
 	payload := &identity.ChangeUser{
 		Username:       web.Param(c, "username"),
 		IsActive:       body.OptionalBool("is_active").Pointer(),
@@ -165,28 +148,11 @@ func (h *Handler) changeUser(c echo.Context) error {
 			return err
 		}
 	}
-	e, err := submitUser[*identity.UserChanged](h, c, identity.CommandChangeUser, payload, body)
+	e, err := web.Execute[*identity.UserChanged](c, h.identity, identity.CommandChangeUser, payload, body.Seal(h.cfg.MAC))
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, newUser(&e.User))
-}
-
-// submitUser submits what may hold a password: its fingerprint is a keyed hash, so that nobody who reads the log can
-// try passwords until one matches.
-func submitUser[E decide.Event](h *Handler, c echo.Context, command string, payload any, body *web.Form) (e E, err error) {
-	cmd, err := web.NewCommand(c, command, payload, body)
-	if err != nil {
-		return e, err
-	}
-	if cmd.Kept.Fingerprint != "" {
-		cmd.Kept.Fingerprint = web.SealedFingerprint(c, h.cfg.MAC, body)
-	}
-	result, err := web.Submit(c, h.cfg.Journals, identityJournal, cmd)
-	if err != nil {
-		return e, err
-	}
-	return trading.Answer[E](result, cmd)
 }
 
 func (h *Handler) sealed(username, password string) (identity.Sealed, error) {

@@ -18,29 +18,15 @@ import (
 
 // registerCustomer opens an account of the caller's broker. A token that is confined to one account cannot.
 func (h *Handler) registerCustomer(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
+	if err := wholeBroker(c); err != nil {
 		return err
 	}
-	body := web.Body(c)
+	body := web.BodyOnly(c)
 	payload := &domain.RegisterCustomer{
 		CustomerCode: body.OptionalString("customer_code", web.CustomerCode).Value,
 		Name:         body.OptionalString("name", web.MaxLength(64)).Value,
 	}
-	if err := body.Done(); err != nil {
-		return err
-	}
-	if err := wholeBroker(c); err != nil {
-		return err
-	}
-	cmd, err := web.NewCommand(c, domain.CommandRegisterCustomer, payload, body)
-	if err != nil {
-		return err
-	}
-	result, err := web.Submit(c, h.journals, journalName, cmd)
-	if err != nil {
-		return err
-	}
-	e, err := Answer[*domain.CustomerRegistered](result, cmd)
+	e, err := web.Execute[*domain.CustomerRegistered](c, h.journal, domain.CommandRegisterCustomer, payload, body)
 	if err != nil {
 		return err
 	}
@@ -74,7 +60,7 @@ func (h *Handler) listCustomers(c echo.Context) error {
 	}
 	found, err := h.records.Customers(c.Request().Context(), broker, p)
 	if err != nil {
-		return unavailable(err)
+		return web.SourceFailed(err)
 	}
 	web.SetReadPosition(c, journalName, found.AsOf)
 	return c.JSON(http.StatusOK, shown(found, func(v *customers.Customer) Customer {
@@ -163,14 +149,14 @@ func (h *Handler) getFeeProfile(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err
 	}
-	out := []FeeProfileItem{}
+	out := []wire.FeeProfileItem{}
 	err := h.viewCustomer(c, func(s *domain.State, customer string) error {
 		profile, ok := s.FeeProfile(customer)
 		if !ok {
 			return unknownCustomer()
 		}
 		for _, f := range profile {
-			out = append(out, FeeProfileItem{f.Symbol, f.MakerFee.Trim(), f.TakerFee.Trim()})
+			out = append(out, wire.FeeProfileItem{Symbol: f.Symbol, MakerFee: f.MakerFee.Trim(), TakerFee: f.TakerFee.Trim()})
 		}
 		return nil
 	})
@@ -183,30 +169,17 @@ func (h *Handler) getFeeProfile(c echo.Context) error {
 // setFees sets a customer's fees on an instrument. What a customer pays is its broker's business, so a token that is
 // confined to one account cannot.
 func (h *Handler) setFees(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
-	body := web.Body(c)
-	payload := ReadFees(c, body, false)
-	if err := body.Done(); err != nil {
-		return err
-	}
 	if err := wholeBroker(c); err != nil {
 		return err
 	}
-	cmd, err := web.NewCommand(c, domain.CommandSetFeeProfile, payload, body)
+	body := web.BodyOnly(c)
+	payload := &domain.SetFeeProfile{CustomerCode: web.Param(c, "customer_code"), Symbol: web.Param(c, "symbol"),
+		MakerFee: body.Fee("maker_fee", false), TakerFee: body.Fee("taker_fee", false)}
+	e, err := web.Execute[*domain.FeeProfileSet](c, h.journal, domain.CommandSetFeeProfile, payload, body)
 	if err != nil {
 		return err
 	}
-	result, err := web.Submit(c, h.journals, journalName, cmd)
-	if err != nil {
-		return err
-	}
-	e, err := Answer[*domain.FeeProfileSet](result, cmd)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, NewFeeProfileItem(e))
+	return c.JSON(http.StatusOK, wire.NewFeeProfileItem(e))
 }
 
 func (h *Handler) listTransactions(c echo.Context) error {

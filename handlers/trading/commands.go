@@ -39,7 +39,7 @@ func (h *Handler) getCommand(c echo.Context) error {
 	for _, log := range h.commands {
 		r, found, asOf, err := log.Command(c.Request().Context(), broker, id)
 		if err != nil {
-			return unavailable(err)
+			return web.SourceFailed(err)
 		}
 		if known && found && h.recent(p, &r) {
 			at := journal.LogPosition{Journal: log.Journal(), Sequence: r.Position.Sequence}

@@ -3,7 +3,6 @@ package trading
 import (
 	"strings"
 
-	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
@@ -17,12 +16,6 @@ const maxLeverage = 13
 
 // symbolRule is the shape of a symbol in a request. Whether there is such an instrument is another question.
 var symbolRule = web.Characters(32, "_")
-
-// moneyDecimals is how many decimals an amount of money may have.
-const moneyDecimals = 8
-
-// MoneyRules are those of amounts of money: above zero, with at most 8 decimals.
-func MoneyRules() []web.Rule { return []web.Rule{web.Positive, web.MaxDecimals(moneyDecimals)} }
 
 // readOrder reads an order entry with all its faults: of each field, and of fields that do not go together. What
 // depends on the instrument (ticks, steps, sizes) is the engine's to judge.
@@ -46,8 +39,8 @@ func readOrder(f *web.Form, customer string) *domain.PlaceOrder {
 		ReduceOnly:  f.OptionalBool("reduce_only").Value,
 		Leverage:    int(f.OptionalLeverage("leverage", maxLeverage).Value),
 		ReferenceID: f.OptionalString("reference_id", web.Reference).Value,
+		CashAmount:  f.OptionalMoney("cash_amount").Value,
 	}
-	payload.CashAmount = Money(f, "cash_amount", f.OptionalDecimal("cash_amount", MoneyRules()...))
 	if !payload.Type.Valid() {
 		return payload // nothing can be said of what goes with it
 	}
@@ -71,15 +64,6 @@ func check(f complaints, payload *domain.PlaceOrder, has given) {
 	checkSize(f, payload.Type, has)
 	checkPrices(f, payload, has)
 	checkTime(f, payload, has)
-}
-
-// Money returns the amount of money that a decimal stands for.
-func Money(f *web.Form, name string, d web.Optional[fixed.Decimal]) fixed.Money {
-	m, ok := fixed.MoneyOf(d.Value)
-	if !ok {
-		f.Fault(name, web.TooManyDigits, "the value has too many digits")
-	}
-	return m
 }
 
 func checkSize(f complaints, t order.Type, has given) {

@@ -115,7 +115,7 @@ func TestTwoReadersAgree(t *testing.T) {
 		}
 		if plain != nil {
 			read++
-			if got, want := orderFingerprint(plain), Fingerprint(normal(plain)); got != want {
+			if got, want := orderFingerprint(plain), web.FingerprintOf(normal(plain)); got != want {
 				t.Fatalf("%s has the fingerprint %s, not %s", body, got, want)
 			}
 		}
@@ -175,7 +175,7 @@ func FuzzOrderEntry(f *testing.F) {
 				t.Errorf("%s is let through with %v", body, fault)
 			}
 		}
-		if print := orderFingerprint(payload); len(print) != 32 || print != Fingerprint(normal(payload)) {
+		if print := orderFingerprint(payload); len(print) != 32 || print != web.FingerprintOf(normal(payload)) {
 			t.Errorf("fingerprint %q", print)
 		}
 	})

@@ -1,16 +1,13 @@
 package trading
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strconv"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/perpetua-exchange/perpetua/domain/codec"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
 // normalOrder is an order entry with its defaults spelled out and its numbers trimmed: a client which writes "1" one
@@ -43,21 +40,7 @@ func normal(payload *domain.PlaceOrder) normalOrder {
 		payload.Leverage, payload.ReferenceID}
 }
 
-// Fingerprint is the hash of all that a request says, in a form of which two requests for the same thing have the same.
-func Fingerprint(normal any) string {
-	text, err := json.Marshal(normal)
-	if err != nil {
-		panic("trading: a command has no JSON form: " + err.Error()) // plain fields only
-	}
-	return fingerprint(text)
-}
-
-func fingerprint(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16])
-}
-
-// orderFingerprint is Fingerprint(normal(ask)), without the generic encoder.
+// orderFingerprint is web.FingerprintOf(normal(payload)), without the generic encoder.
 func orderFingerprint(payload *domain.PlaceOrder) string {
 	n := normal(payload)
 	var room [768]byte
@@ -98,7 +81,7 @@ func orderFingerprint(payload *domain.PlaceOrder) string {
 	w.String(n.ReferenceID)
 	w.Raw(`}`)
 	if w.Err != nil {
-		return Fingerprint(n)
+		return web.FingerprintOf(n)
 	}
-	return fingerprint(w.Bytes)
+	return web.FingerprintText(w.Bytes)
 }

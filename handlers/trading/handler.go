@@ -11,12 +11,10 @@ package trading
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -25,20 +23,12 @@ import (
 // journalName is the journal that the commands of this package go to.
 const journalName = "trading"
 
-// Follower is a fold of a journal. A *follow.Fold is one.
-type Follower interface {
-	web.Waiter
-	View(look func(s decide.State, at journal.Position))
-	// Err returns the error that ended the fold, or nil while it runs.
-	Err() error
-}
-
 // Config is what the interface is made of.
 type Config struct {
 	Auth     *web.Auth
 	Journals journal.Submitter
 	// Venue follows the trading journal under trading.Rules.
-	Venue Follower
+	Venue web.Follower
 	// Records are the read models.
 	Records Records
 	// Commands are the journals that GET /v1/commands looks into.
@@ -50,8 +40,8 @@ type Config struct {
 // Handler serves the routes under /v1, /orders, and the description of the REST interface.
 type Handler struct {
 	auth     *web.Auth
-	journals journal.Submitter
-	venue    Follower
+	journal  web.Journal
+	venue    web.Follower
 	records  Records
 	commands []CommandLog
 	now      func() time.Time
@@ -61,73 +51,54 @@ type Handler struct {
 
 // New makes the handler of the trading interface.
 func New(c Config) *Handler {
-	return &Handler{auth: c.Auth, journals: c.Journals, venue: c.Venue, records: c.Records,
+	return &Handler{auth: c.Auth, journal: web.Journal{To: c.Journals, Name: journalName}, venue: c.Venue, records: c.Records,
 		commands: c.Commands, now: c.Now, description: newDescription()}
 }
 
-// Route is one route: who may use it, and what serves it.
-type Route struct {
-	Method string
-	Path   string // parameters as :name
-	// Scopes are those of which a token must have one. A route without any is public.
-	Scopes  []string
-	Handler echo.HandlerFunc
-}
-
 // Routes lists all routes of the interface.
-func (h *Handler) Routes() []Route {
-	get, post, put, patch, remove := http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete
-	read, trade := []string{web.ScopeRead}, []string{web.ScopeTrade}
+func (h *Handler) Routes() []web.Route {
 	const customer = "/v1/customers/:customer_code"
-	return []Route{
-		{get, "/v1/customers", read, h.listCustomers},
-		{post, "/v1/customers", trade, h.registerCustomer},
+	return []web.Route{
+		web.Get("/v1/customers", h.listCustomers, web.ScopeRead),
+		web.Post("/v1/customers", h.registerCustomer, web.ScopeTrade),
 
-		{get, customer + "/orders", read, h.listCustomerOrders},
-		{post, customer + "/orders", trade, h.placeOrder},
-		{remove, customer + "/orders", trade, h.cancelOrders},
-		{get, customer + "/orders/history", read, h.listOrderHistory},
-		{get, customer + "/orders/by-reference/:reference_id", read, h.getOrderByReference},
-		{get, customer + "/orders/:order_code", read, h.getOrder},
-		{patch, customer + "/orders/:order_code", trade, h.amendOrder},
-		{remove, customer + "/orders/:order_code", trade, h.cancelOrder},
-		{post, customer + "/cancel-all-after", trade, h.setCancelAllAfter},
-		{get, "/v1/orders", read, h.listOrders},
-		{get, "/orders", read, h.listOrders},
+		web.Get(customer+"/orders", h.listCustomerOrders, web.ScopeRead),
+		web.Post(customer+"/orders", h.placeOrder, web.ScopeTrade),
+		web.Delete(customer+"/orders", h.cancelOrders, web.ScopeTrade),
+		web.Get(customer+"/orders/history", h.listOrderHistory, web.ScopeRead),
+		web.Get(customer+"/orders/by-reference/:reference_id", h.getOrderByReference, web.ScopeRead),
+		web.Get(customer+"/orders/:order_code", h.getOrder, web.ScopeRead),
+		web.Patch(customer+"/orders/:order_code", h.amendOrder, web.ScopeTrade),
+		web.Delete(customer+"/orders/:order_code", h.cancelOrder, web.ScopeTrade),
+		web.Post(customer+"/cancel-all-after", h.setCancelAllAfter, web.ScopeTrade),
+		web.Get("/v1/orders", h.listOrders, web.ScopeRead),
+		web.Get("/orders", h.listOrders, web.ScopeRead),
 
-		{get, customer + "/trades", read, h.listTrades},
-		{get, customer + "/trades/history", read, h.listTradeHistory},
-		{get, customer + "/positions", read, h.listPositions},
-		{get, customer + "/account-summary", read, h.getAccountSummary},
-		{get, customer + "/margin-profile", read, h.getMarginProfile},
-		{get, customer + "/transactions", read, h.listTransactions},
-		{get, customer + "/fee-profile", read, h.getFeeProfile},
-		{put, customer + "/fee-profile/:symbol", trade, h.setFees},
+		web.Get(customer+"/trades", h.listTrades, web.ScopeRead),
+		web.Get(customer+"/trades/history", h.listTradeHistory, web.ScopeRead),
+		web.Get(customer+"/positions", h.listPositions, web.ScopeRead),
+		web.Get(customer+"/account-summary", h.getAccountSummary, web.ScopeRead),
+		web.Get(customer+"/margin-profile", h.getMarginProfile, web.ScopeRead),
+		web.Get(customer+"/transactions", h.listTransactions, web.ScopeRead),
+		web.Get(customer+"/fee-profile", h.getFeeProfile, web.ScopeRead),
+		web.Put(customer+"/fee-profile/:symbol", h.setFees, web.ScopeTrade),
 
-		{get, "/v1/commands/:command_id", read, h.getCommand},
+		web.Get("/v1/commands/:command_id", h.getCommand, web.ScopeRead),
 
-		{get, "/v1/instruments", nil, h.listInstruments},
-		{get, "/v1/tickers", nil, h.listTickers},
-		{get, "/v1/market-trades", nil, h.listMarketTrades},
-		{get, "/v1/market-trades/history", nil, h.listMarketTradeHistory},
-		{get, "/v1/orderbook/:symbol", nil, h.getOrderbook},
-		{get, "/v1/time", nil, h.getTime},
+		web.Get("/v1/instruments", h.listInstruments),
+		web.Get("/v1/tickers", h.listTickers),
+		web.Get("/v1/market-trades", h.listMarketTrades),
+		web.Get("/v1/market-trades/history", h.listMarketTradeHistory),
+		web.Get("/v1/orderbook/:symbol", h.getOrderbook),
+		web.Get("/v1/time", h.getTime),
 
-		{get, "/openapi.yaml", nil, h.description.yaml},
-		{get, "/openapi.json", nil, h.description.json},
+		web.Get("/openapi.yaml", h.description.yaml),
+		web.Get("/openapi.json", h.description.json),
 	}
 }
 
 // Register adds the routes.
-func (h *Handler) Register(e *echo.Echo) {
-	for _, r := range h.Routes() {
-		if len(r.Scopes) == 0 {
-			e.Add(r.Method, r.Path, r.Handler)
-			continue
-		}
-		e.Add(r.Method, r.Path, h.auth.Require(r.Scopes...)(r.Handler)) // once; Echo would do so for each request
-	}
-}
+func (h *Handler) Register(e *echo.Echo) { h.auth.Register(e, h.Routes()) }
 
 // view shows the venue's state, once it has reached the position that the client wants, and makes the answer say how
 // far it is. What look finds wrong is returned.
@@ -137,18 +108,7 @@ func (h *Handler) view(c echo.Context, look func(s *domain.State) error) error {
 
 // viewAt is view for an answer that names the sequence it is as of.
 func (h *Handler) viewAt(c echo.Context, look func(s *domain.State, sequence int64) error) error {
-	if err := web.Await(c, journalName, h.venue); err != nil {
-		return err
-	}
-	if err := h.venue.Err(); err != nil {
-		return unavailable(err)
-	}
-	var err error
-	h.venue.View(func(s decide.State, at journal.Position) {
-		web.SetReadPosition(c, journalName, at.Sequence)
-		err = look(s.(*domain.State), at.Sequence)
-	})
-	return err
+	return web.View(c, journalName, h.venue, look)
 }
 
 // viewCustomer is view for what belongs to the customer that the route names.
@@ -200,16 +160,8 @@ func (h *Handler) viewThenQuery(c echo.Context, query func(context.Context) (int
 	}
 	asOf, err := query(c.Request().Context())
 	if err != nil {
-		return unavailable(err)
+		return web.SourceFailed(err)
 	}
 	web.SetReadPosition(c, journalName, min(viewed, asOf))
 	return nil
-}
-
-// unavailable is the answer where a source fails. Problems, and faults of the log, stay what they are.
-func unavailable(err error) error {
-	if p := web.ProblemOf(err); p.Code != "INTERNAL" {
-		return err
-	}
-	return web.Unavailable("SOURCE_UNAVAILABLE", "The source of this answer is not available.", time.Second).Because(err)
 }

@@ -161,7 +161,7 @@ func (h *Handler) listMarketTrades(c echo.Context) error {
 	}
 	found, asOf, err := h.records.RecentMarketTrades(c.Request().Context(), f, limit)
 	if err != nil {
-		return unavailable(err)
+		return web.SourceFailed(err)
 	}
 	out := make([]wire.MarketTrade, 0, len(found))
 	for i := range found {
@@ -183,7 +183,7 @@ func (h *Handler) listMarketTradeHistory(c echo.Context) error {
 	}
 	found, err := h.records.MarketTrades(c.Request().Context(), f, p)
 	if err != nil {
-		return unavailable(err)
+		return web.SourceFailed(err)
 	}
 	web.SetReadPosition(c, journalName, found.AsOf)
 	return c.JSON(http.StatusOK, shown(found, newMarketTrade))

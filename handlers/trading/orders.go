@@ -33,17 +33,17 @@ func (h *Handler) placeOrder(c echo.Context) error {
 	if cmd.Kept.Key != "" || payload.ReferenceID != "" {
 		cmd.Kept.Fingerprint = orderFingerprint(payload)
 	}
-	result, err := web.Submit(c, h.journals, journalName, cmd)
+	x, err := h.journal.Submit(c, cmd)
 	if err != nil {
 		return h.allFaults(err, payload)
 	}
-	o := placedOrder(result.Entry, payload.CustomerCode, payload.ReferenceID)
+	o := placedOrder(x.Entry, payload.CustomerCode, payload.ReferenceID)
 	switch {
 	case o == nil:
-		return Unanswered(result, cmd)
+		return x.Unanswered()
 	case o.Status == order.Rejected:
 		return rejected(o)
-	case First(result, cmd):
+	case firstAnswer(x):
 		return answerOrder(c, http.StatusCreated, o)
 	}
 	return answerOrder(c, http.StatusOK, o)
@@ -87,10 +87,7 @@ func (h *Handler) allFaults(err error, payload *domain.PlaceOrder) error {
 }
 
 func (h *Handler) amendOrder(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
-	body := web.Body(c)
+	body := web.BodyOnly(c)
 	payload := readAmendment(body)
 	if err := body.Done(); err != nil {
 		return err
@@ -117,17 +114,13 @@ func (h *Handler) cancelOrder(c echo.Context) error {
 
 // changeOrder submits what changes one order, and answers with the order.
 func (h *Handler) changeOrder(c echo.Context, command string, payload any, code scalar.ID, forms ...*web.Form) error {
-	cmd, err := web.NewCommand(c, command, payload, forms...)
-	if err != nil {
-		return err
-	}
-	result, err := web.Submit(c, h.journals, journalName, cmd)
+	x, err := h.journal.Execute(c, command, payload, forms...)
 	if err != nil {
 		return h.finishedLongAgo(c, err, code)
 	}
-	o := changedOrder(result.Entry.Record, code)
+	o := changedOrder(x.Entry.Record, code)
 	if o == nil {
-		return Unanswered(result, cmd)
+		return x.Unanswered()
 	}
 	return answerOrder(c, http.StatusOK, o)
 }
@@ -158,15 +151,7 @@ func (h *Handler) cancelOrders(c echo.Context) error {
 		return err
 	}
 	payload := &domain.CancelAll{CustomerCode: web.Param(c, "customer_code"), Symbol: symbol.Value}
-	cmd, err := web.NewCommand(c, domain.CommandCancelAll, payload, query)
-	if err != nil {
-		return err
-	}
-	result, err := web.Submit(c, h.journals, journalName, cmd)
-	if err != nil {
-		return err
-	}
-	finished, err := Answer[*domain.SweepFinished](result, cmd)
+	finished, err := web.Execute[*domain.SweepFinished](c, h.journal, domain.CommandCancelAll, payload, query)
 	if err != nil {
 		return err
 	}
@@ -191,24 +176,10 @@ type cancelAllAfter struct {
 const maxTimeout = 86400
 
 func (h *Handler) setCancelAllAfter(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
-	body := web.Body(c)
+	body := web.BodyOnly(c)
 	payload := &domain.SetCancelAllAfter{CustomerCode: web.Param(c, "customer_code"),
 		TimeoutSeconds: int(body.Integer("timeout_seconds", 0, maxTimeout))}
-	if err := body.Done(); err != nil {
-		return err
-	}
-	cmd, err := web.NewCommand(c, domain.CommandSetCancelAllAfter, payload, body)
-	if err != nil {
-		return err
-	}
-	result, err := web.Submit(c, h.journals, journalName, cmd)
-	if err != nil {
-		return err
-	}
-	set, err := Answer[*domain.CancelAllAfterSet](result, cmd)
+	set, err := web.Execute[*domain.CancelAllAfterSet](c, h.journal, domain.CommandSetCancelAllAfter, payload, body)
 	if err != nil {
 		return err
 	}

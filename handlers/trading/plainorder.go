@@ -140,7 +140,7 @@ func (r *plainReader) member(f fields, payload *domain.PlaceOrder) {
 		d := r.positive()
 		cash, fits := fixed.MoneyOf(d)
 		payload.CashAmount = cash
-		r.odd = r.odd || !fits || d.Scale > moneyDecimals
+		r.odd = r.odd || !fits || d.Scale > web.MoneyDecimals
 	case limitField:
 		payload.LimitPrice = r.positive()
 	case triggerField:

@@ -1,10 +1,8 @@
 package trading
 
 import (
-	"fmt"
 	"strings"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
@@ -49,38 +47,14 @@ func changedOrder(r *journal.Record, code scalar.ID) *order.Order {
 	return nil
 }
 
-// find returns the record's first event of a kind.
-func find[E decide.Event](r *journal.Record) (event E, ok bool) {
-	for _, e := range r.Events {
-		if event, ok = e.(E); ok {
-			return event, true
-		}
-	}
-	return event, false
-}
-
-// Answer returns the event that a command is answered with: the first of its kind in the record that answers it.
-func Answer[E decide.Event](result journal.Result, cmd decide.Command) (E, error) {
-	e, ok := find[E](result.Entry.Record)
-	if !ok {
-		return e, Unanswered(result, cmd)
-	}
-	return e, nil
-}
-
-// First reports whether the answer is the first one that the client's request had: it is the same status again for a
-// repeated Idempotency-Key, and another for a repeated reference_id. A record that ends a sweep is the engine's and
-// holds no key: with a key it counts as that of the command whose sweep it ends.
-func First(result journal.Result, cmd decide.Command) bool {
-	if !result.Repeated {
+// firstAnswer is Executed.First for orders, whose answer may be the record that ends a sweep: that is the engine's own and
+// holds no key. With a key it counts as that of the command whose sweep it ends.
+func firstAnswer(x web.Executed) bool {
+	if x.First() {
 		return true
 	}
-	if cmd.Kept.Key == "" {
-		return false
-	}
-	r := result.Entry.Record
-	_, ends := find[*domain.SweepFinished](r)
-	return r.Command.Kept.Key == cmd.Kept.Key || ends && r.Command.Actor.System != ""
+	_, ends := web.Find[*domain.SweepFinished](x.Entry.Record)
+	return x.Command.Kept.Key != "" && ends && x.Entry.Record.Command.Actor.System != ""
 }
 
 // rejected is the answer to an order that the engine rejected.
@@ -108,20 +82,4 @@ func reasonText(r order.Reason) string {
 		return "There is nothing to trade with, or no mark price yet."
 	}
 	return "The engine rejected the order: " + strings.ReplaceAll(string(r), "_", " ") + "."
-}
-
-// unanswered is a fault of the program.
-type unanswered struct {
-	command  string
-	sequence int64
-}
-
-// Error names the command and the record.
-func (e *unanswered) Error() string {
-	return fmt.Sprintf("record %d holds no answer to %s", e.sequence, e.command)
-}
-
-// Unanswered is the error of a record that does not hold what its command's answer is made of.
-func Unanswered(result journal.Result, cmd decide.Command) error {
-	return &unanswered{cmd.Type, result.Entry.Record.Sequence}
 }

@@ -18,18 +18,6 @@ type Customer struct {
 	Created      scalar.Time           `json:"created"`
 }
 
-// FeeProfileItem is what a customer pays on an instrument, in basis points.
-type FeeProfileItem struct {
-	Symbol   string        `json:"symbol"`
-	MakerFee fixed.Decimal `json:"maker_fee"`
-	TakerFee fixed.Decimal `json:"taker_fee"`
-}
-
-// NewFeeProfileItem shows the fees that were set.
-func NewFeeProfileItem(e *domain.FeeProfileSet) FeeProfileItem {
-	return FeeProfileItem{e.Symbol, e.MakerFee.Trim(), e.TakerFee.Trim()}
-}
-
 // newTrade shows a customer's side of a trade.
 func newTrade(t *trades.Trade) wire.Trade {
 	return wire.Trade{

@@ -36,6 +36,15 @@ func Body(c echo.Context) *Form {
 	return BodyForm(c, raw, err)
 }
 
+// BodyOnly is Body for a route that takes no query.
+func BodyOnly(c echo.Context) *Form {
+	f := Body(c)
+	if err := NoQuery(c); err != nil {
+		f.problem = ProblemOf(err)
+	}
+	return f
+}
+
 // BodyForm is Body where BodyBytes has been called.
 func BodyForm(c echo.Context, raw []byte, err error) *Form {
 	f := &Form{c: c, where: inBody}

@@ -4,26 +4,20 @@
 //
 // A handler reads its request, hands a command to the journal and renders the record that answers it:
 //
-//	func (h *Handler) setIndexPrice(c echo.Context) error {
-//		b := web.Body(c)
-//		price := b.Decimal("price", web.Positive)
-//		if err := b.Done(); err != nil {
+//	func (h *Handler) registerBroker(c echo.Context) error {
+//		b := web.BodyOnly(c)
+//		payload := &identity.RegisterBroker{Broker: b.String("broker", brokerRule), Name: b.String("name", nameRule)}
+//		e, err := web.Execute[*identity.BrokerRegistered](c, h.identity, identity.CommandRegisterBroker, payload, b)
+//		if err != nil { // a fault of the body, a refusal, or the journal's
 //			return err
 //		}
-//		cmd, err := web.NewCommand(c, "index.set", &trading.SetIndexPrice{…, Price: price}, b)
-//		if err != nil {
-//			return err
-//		}
-//		result, err := web.Submit(c, h.journals, "trading", cmd) // sets X-Log-Position
-//		if err != nil {
-//			return err
-//		}
-//		return c.JSON(http.StatusOK, indexPriceReply(result.Entry.Record))
+//		return c.JSON(http.StatusCreated, broker(e.Broker)) // with X-Log-Position
 //	}
 //
 // Errors are returned, never written by a handler: the error handler that New installs turns every error into one
 // shape, application/problem+json for the trading and operator interfaces, {"detail":…} under /api/v1 and /auth.
 //
-// Routes that need a token are registered with Auth.Require; a command whose body holds a secret takes a
-// SealedFingerprint in place of the plain one; a read calls Await before it looks at its source.
+// Routes are registered with Auth.Register, by which those that name scopes need a token. A command whose body holds a
+// secret seals its form (Form.Seal). A read of a journal's follower is a View; one of anything else calls Await before
+// it looks at its source.
 package web

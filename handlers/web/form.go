@@ -1,8 +1,6 @@
 package web
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,6 +26,8 @@ type Form struct {
 	asked   []string // few: a handler names them
 	nested  []*Form
 	checked bool // for unknown members
+	mac     func([]byte) []byte
+	normal  any
 }
 
 type place int
@@ -228,37 +228,4 @@ func (f *Form) Canonical() []byte {
 		return f.raw
 	}
 	return v
-}
-
-// Fingerprint tells requests apart: by method, route, route parameters and content. The query is part of the
-// content where the handler read it. Forms may be nil.
-func Fingerprint(c echo.Context, forms ...*Form) string {
-	sum := sha256.Sum256(content(c, forms))
-	return hex.EncodeToString(sum[:16])
-}
-
-// SealedFingerprint is Fingerprint for requests that hold something secret or personal: mac is a keyed hash, so that
-// nobody without the key can try values until the fingerprint matches.
-func SealedFingerprint(c echo.Context, mac func([]byte) []byte, forms ...*Form) string {
-	sum := mac(content(c, forms))
-	return hex.EncodeToString(sum[:min(16, len(sum))])
-}
-
-func content(c echo.Context, forms []*Form) []byte {
-	var b []byte
-	part := func(s []byte) {
-		b = strconv.AppendInt(b, int64(len(s)), 10)
-		b = append(append(b, ':'), s...)
-	}
-	part([]byte(c.Request().Method))
-	part([]byte(c.Path()))
-	for _, name := range c.ParamNames() {
-		part([]byte(Param(c, name)))
-	}
-	for _, f := range forms {
-		if f != nil {
-			part(f.Canonical())
-		}
-	}
-	return b
 }

@@ -67,8 +67,7 @@ func givenTwice(name string) *Problem {
 }
 
 // NewCommand makes a command on behalf of the request's principal. It carries the Idempotency-Key if there is one,
-// and a fingerprint if there is a key or the body names a reference_id. Forms that hold a secret or personal data
-// need a SealedFingerprint in its place: set Kept.Fingerprint afterwards.
+// and a fingerprint if there is a key or the body names a reference_id.
 func NewCommand(c echo.Context, commandType string, payload any, forms ...*Form) (decide.Command, error) {
 	cmd, err := BareCommand(c, commandType, payload)
 	if err != nil {
@@ -76,7 +75,7 @@ func NewCommand(c echo.Context, commandType string, payload any, forms ...*Form)
 	}
 	named := cmd.Kept.Key != ""
 	for _, f := range forms {
-		named = named || f != nil && f.Has("reference_id")
+		named = named || f.Has("reference_id")
 	}
 	if named {
 		cmd.Kept.Fingerprint = Fingerprint(c, forms...)

@@ -49,7 +49,7 @@ type Venue struct {
 	Trading  *Journal
 	Identity *Journal
 	Echo     *echo.Echo
-	routes   []trading.Route
+	routes   []web.Route
 	openapi  *conform.OpenAPI
 	key      ed25519.PrivateKey
 
@@ -159,7 +159,7 @@ func (v *Venue) Advance(d scalar.Time) {
 }
 
 // Routes lists the routes of both interfaces.
-func (v *Venue) Routes() []trading.Route { return v.routes }
+func (v *Venue) Routes() []web.Route { return v.routes }
 
 // OpenAPI is the description that answers are held against.
 func (v *Venue) OpenAPI() *conform.OpenAPI { return v.openapi }

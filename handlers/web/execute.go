@@ -1,0 +1,83 @@
+package web
+
+import (
+	"fmt"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Journal is where the commands of a handler go.
+type Journal struct {
+	To   journal.Submitter
+	Name string
+}
+
+// Executed is a command and what came of it.
+type Executed struct {
+	journal.Result
+	Command decide.Command
+}
+
+// Execute has a command decided and returns the event that answers it: the first of its kind in the record that does.
+// The forms are those that the payload was read from; their faults come first.
+func Execute[E decide.Event](c echo.Context, j Journal, commandType string, payload any, forms ...*Form) (E, error) {
+	x, err := j.Execute(c, commandType, payload, forms...)
+	if err != nil {
+		var none E
+		return none, err
+	}
+	return Answer[E](x)
+}
+
+// Execute is the function of that name for an answer that takes more than one event.
+func (j Journal) Execute(c echo.Context, commandType string, payload any, forms ...*Form) (Executed, error) {
+	for _, f := range forms {
+		if err := f.Done(); err != nil {
+			return Executed{}, err
+		}
+	}
+	cmd, err := NewCommand(c, commandType, payload, forms...)
+	if err != nil {
+		return Executed{}, err
+	}
+	return j.Submit(c, cmd)
+}
+
+// Submit has a command decided and sets the position of the answer, also where it is a refusal.
+func (j Journal) Submit(c echo.Context, cmd decide.Command) (Executed, error) {
+	result, err := Submit(c, j.To, j.Name, cmd)
+	return Executed{result, cmd}, err
+}
+
+// First reports whether the answer is the first one that the client's request had: it is the same status again for a
+// repeated Idempotency-Key, and another for a repeated reference_id.
+func (x Executed) First() bool {
+	return !x.Repeated || x.Command.Kept.Key != "" && x.Entry.Record.Command.Kept.Key == x.Command.Kept.Key
+}
+
+// Find returns a record's first event of a kind.
+func Find[E decide.Event](r *journal.Record) (event E, ok bool) {
+	for _, e := range r.Events {
+		if event, ok = e.(E); ok {
+			return event, true
+		}
+	}
+	return event, false
+}
+
+// Answer returns the event that a command is answered with: the first of its kind in the record that answers it.
+func Answer[E decide.Event](x Executed) (E, error) {
+	e, ok := Find[E](x.Entry.Record)
+	if !ok {
+		return e, x.Unanswered()
+	}
+	return e, nil
+}
+
+// Unanswered is the error of a record that does not hold what its command's answer is made of: a fault of the program.
+func (x Executed) Unanswered() error {
+	return fmt.Errorf("record %d holds no answer to %s", x.Entry.Record.Sequence, x.Command.Type)
+}

@@ -1,0 +1,43 @@
+package web
+
+import (
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Follower is a fold of a journal. A *follow.Fold is one.
+type Follower interface {
+	Waiter
+	View(look func(s decide.State, at journal.Position))
+	// Err returns the error that ended the fold, or nil while it runs.
+	Err() error
+}
+
+// View shows the state of a follower of a journal, once it has reached the position that the client wants, and makes
+// the answer say which sequence it is as of. What look finds wrong is returned.
+func View[S decide.State](c echo.Context, name string, f Follower, look func(s S, sequence int64) error) error {
+	if err := Await(c, name, f); err != nil {
+		return err
+	}
+	if err := f.Err(); err != nil {
+		return SourceFailed(err)
+	}
+	var err error
+	f.View(func(s decide.State, at journal.Position) {
+		SetReadPosition(c, name, at.Sequence)
+		err = look(s.(S), at.Sequence)
+	})
+	return err
+}
+
+// SourceFailed is the answer where the source of a read fails. Problems, and faults of the log, stay what they are.
+func SourceFailed(err error) error {
+	if p := ProblemOf(err); p.Code != "INTERNAL" {
+		return err
+	}
+	return Unavailable("SOURCE_UNAVAILABLE", "The source of this answer is not available.", time.Second).Because(err)
+}

@@ -1,0 +1,42 @@
+package web
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+)
+
+// MoneyDecimals is how many decimals an amount of money may have.
+const MoneyDecimals = 8
+
+// Money reads a required amount of money: above zero, with at most 8 decimals.
+func (f *Form) Money(name string) fixed.Money {
+	return f.money(name, f.decimal(name, true, moneyRules)).Value
+}
+
+// OptionalMoney reads an amount of money that may be absent.
+func (f *Form) OptionalMoney(name string) Optional[fixed.Money] {
+	return f.money(name, f.decimal(name, false, moneyRules))
+}
+
+var moneyRules = []Rule{Positive, MaxDecimals(MoneyDecimals)}
+
+func (f *Form) money(name string, d Optional[fixed.Decimal]) Optional[fixed.Money] {
+	m, fits := fixed.MoneyOf(d.Value)
+	if !fits {
+		f.Fault(name, TooManyDigits, "the value has too many digits")
+	}
+	return Optional[fixed.Money]{m, d.Set && fits}
+}
+
+// Fee reads a required fee in basis points, which may be negative where rebates are allowed.
+func (f *Form) Fee(name string, rebate bool) fixed.Decimal {
+	d := f.Decimal(name, MaxDecimals(4))
+	if !market.FeeInRange(d, rebate) {
+		least := "0"
+		if rebate {
+			least = "-100"
+		}
+		f.Fault(name, OutOfRange, "the fee must be between "+least+" and 100 basis points")
+	}
+	return d.Trim()
+}
