@@ -6,10 +6,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/olahol/melody"
 )
 
 // Wrap puts a net.Conn of the caller's under a socket, below the WebSocket library and below our own: tests do, to
@@ -35,6 +38,10 @@ type conn struct {
 	unread  atomic.Bool // the reader stopped in the middle of a message
 	closed  sync.Once
 
+	// Of the reader.
+	scan  frameScan
+	fault error
+
 	deadline atomic.Int64 // of the library's writes, in nanoseconds of the clock
 
 	// Of whoever writes.
@@ -54,15 +61,41 @@ func newConn(c net.Conn, s *session) *conn {
 	return out
 }
 
+// Read returns what the client sent before its first fault. After that the library, which would let the fault pass, is
+// told that the connection has failed, as it says itself of the faults that it knows: by a close frame with 1002.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.fault != nil {
+		return 0, c.fail()
+	}
+	n, err := c.Conn.Read(p)
+	good, fault := c.scan.next(p[:n])
+	if fault == nil {
+		return n, err
+	}
+	if c.fault = fault; good == 0 {
+		return 0, c.fail()
+	}
+	return good, nil
+}
+
+// fail has the client told of its fault.
+func (c *conn) fail() error {
+	_ = c.SetWriteDeadline(time.Now().Add(echoWait))
+	_, _ = c.Write(closeFrame(melody.FormatCloseMessage(melody.CloseProtocolError, c.fault.Error())))
+	return c.fault
+}
+
 // Write is called by the WebSocket library, which writes a whole frame at a time, and the answer to the handshake
 // before.
 func (c *conn) Write(p []byte) (int, error) {
 	if !c.framed.Load() {
 		return c.Conn.Write(p)
 	}
-	if isTooBig(p) {
+	if isClose(p) { // about a fault of the client's: other ends, and answers to the client's, don't come this way
 		c.linger.Store(true)
 		c.unread.Store(true)
+	}
+	if isTooBig(p) {
 		c.session.tooBig()
 	}
 	if err := c.session.control(p, time.Unix(0, c.deadline.Load())); err != nil {
@@ -108,16 +141,30 @@ func (c *conn) once(fd uintptr) bool {
 	}
 }
 
-// writeAll writes p, which may take so long.
-func (c *conn) writeAll(p []byte, patience time.Duration) error {
+// writeAll writes p, which may take so long, and returns what it did not come to.
+func (c *conn) writeAll(p []byte, patience time.Duration) (rest []byte, err error) {
 	if err := c.Conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
-		return err
+		return p, err
 	}
-	if _, err := c.Conn.Write(p); err != nil {
-		return err
+	if n, err := c.Conn.Write(p); err != nil {
+		return p[n:], err
 	}
-	return c.Conn.SetWriteDeadline(time.Time{})
+	return nil, c.Conn.SetWriteDeadline(time.Time{})
 }
+
+// resumable reports whether a write that ended with the error may go on where it stopped. One over TLS may not.
+func (c *conn) resumable(err error) bool {
+	return c.raw != nil && errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// part prepares for an end by the server: the client has so long to read what it is sent, and the reader stays for it.
+func (c *conn) part(patience time.Duration) {
+	c.linger.Store(true)
+	_ = c.Conn.SetReadDeadline(time.Now().Add(patience))
+}
+
+// discard reads until the connection ends, or its deadline passes.
+func (c *conn) discard() { _, _ = io.Copy(io.Discard, c.Conn) }
 
 // Close closes the connection. If the server ended it, only what the server sends is closed, and the reader goes on for
 // a while, so that the client has the time to read why; finish closes the rest.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/olahol/melody"
@@ -19,6 +20,10 @@ func sizeText(bytes int64) string { return strconv.FormatInt(bytes, 10) + " byte
 
 // handle serves one request. Melody calls it from the goroutine that reads the connection.
 func (h *Hub) handle(s *session, raw []byte) {
+	if !utf8.Valid(raw) {
+		h.notText(s)
+		return
+	}
 	if !h.mayAsk(s) {
 		return
 	}
@@ -44,6 +49,13 @@ func (h *Hub) handle(s *session, raw []byte) {
 			h.unsubscribe(s, r, topic)
 		}
 	}
+}
+
+// notText ends a session whose client calls text what is none (RFC 6455, 8.1). The WebSocket library does not look.
+func (h *Hub) notText(s *session) {
+	const message = "a text message is not valid UTF-8"
+	h.metrics.errors.WithLabelValues(string(InvalidMessage)).Inc()
+	s.close(errorMessage(InvalidMessage, message), melody.CloseInvalidFramePayloadData, message)
 }
 
 // handleBinary refuses a binary message, which costs as much of the rate as any other.
@@ -120,7 +132,7 @@ func (h *Hub) subscribe(s *session, r *request, topic string) *refusal {
 // enter puts a subscription into the index if the session may have it. It is called under the fold's lock and the
 // hub's.
 func (h *Hub) enter(s *session, r *request, c *channel, topic, symbol string, state *trading.State) (*subscription, *refusal) {
-	if _, there := h.sessions[s]; !there {
+	if _, there := h.sessions[s]; !there || s.isEnded() {
 		return nil, refuse(InvalidMessage, "the connection is closed")
 	}
 	if s.subscriptions[topic] != nil {

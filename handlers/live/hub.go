@@ -105,7 +105,7 @@ func New(cfg Config) *Hub {
 	}
 	m := h.melody
 	m.Config.MaxMessageSize = h.limits.MessageBytes
-	m.Config.MessageBufferSize = 1 // nothing goes that way but a close frame
+	m.Config.MessageBufferSize = 1 // nothing goes that way
 	m.Config.PingPeriod = h.limits.PingEvery
 	m.Config.PongWait = h.limits.PongWait
 	m.Config.WriteWait = h.limits.WriteWait
@@ -126,12 +126,11 @@ const sessionKey = "session"
 func sessionOf(socket *melody.Session) *session { return socket.MustGet(sessionKey).(*session) }
 
 func (h *Hub) socketError(socket *melody.Session, err error) {
-	if errors.Is(err, melody.ErrMessageBufferFull) { // it holds the one close frame that is ever put there: a broken invariant
-		h.logger.Error("a close frame was dropped; its connection is cut", "remote", socket.RemoteAddr())
-		sessionOf(socket).conn.cut()
-		return
-	}
 	h.logger.Debug("socket", "remote", socket.RemoteAddr(), "error", err)
+	var failed net.Error
+	if errors.As(err, &failed) && failed.Timeout() { // of the reader: a write through melody only queues
+		sessionOf(socket).unheard()
+	}
 }
 
 // Trace has the hub tell a tracer, which may be nil, of what it hands to sockets. It is called before the follower runs.
@@ -279,6 +278,7 @@ func (h *Hub) Close(ctx context.Context) error {
 	h.cancel()
 	for _, s := range open {
 		s.close(nil, melody.CloseGoingAway, "the server is stopping")
+		s.hasten()
 	}
 	done := make(chan struct{})
 	go func() {

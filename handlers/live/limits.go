@@ -20,9 +20,11 @@ type Limits struct {
 	QueueBytes    int64
 	// PingEvery and PongWait are the rhythm of keep-alive.
 	PingEvery, PongWait time.Duration
-	// WriteWait is how long one write may take, and how long a connection that is being closed may take to read
-	// what it was sent.
+	// WriteWait is how long one write may take before its client counts as slow, and how long a connection that is
+	// being closed may take to read what it was sent.
 	WriteWait time.Duration
+	// SlowWait is how long the connection of a client that does not read is kept, to tell it why when it reads again.
+	SlowWait time.Duration
 	// VerifyEvery is how often a connection's token is verified again, beside at its expiry.
 	VerifyEvery time.Duration
 	// ResumeWait is how long a subscription that resumes waits until its client has read most of what is queued.
@@ -44,6 +46,7 @@ func (l Limits) withDefaults() Limits {
 	l.PingEvery = orElse(l.PingEvery, 15*time.Second)
 	l.PongWait = orElse(l.PongWait, 30*time.Second)
 	l.WriteWait = orElse(l.WriteWait, 10*time.Second)
+	l.SlowWait = orElse(l.SlowWait, 5*time.Minute)
 	l.VerifyEvery = orElse(l.VerifyEvery, 30*time.Second)
 	l.ResumeWait = orElse(l.ResumeWait, 30*time.Second)
 	l.ResumeRecords = orElse(l.ResumeRecords, 1_000_000)

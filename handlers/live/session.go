@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,8 +37,11 @@ type session struct {
 	broken   bool          // the connection can't be written any more
 	ended    bool          // nothing more is sent
 	closed   bool          // a close frame is queued, which is the last
+	parting  bool          // it is the server's
+	shedding bool          // what is queued before the last message and the close frame is given up
 	over     bool          // the connection is gone
-	cutter   *time.Timer
+	cutter   *time.Timer   // cuts the connection
+	shedder  *time.Timer   // begins to shed
 	who      *web.Principal
 	token    string
 	check    *time.Timer // verifies the token again
@@ -61,7 +65,7 @@ func (s *session) deliver(frame []byte) bool {
 	}
 	limits := &s.hub.limits
 	if s.messages >= limits.QueueMessages || s.bytes >= limits.QueueBytes {
-		s.endSlow()
+		s.endSlow("messages come faster than they are read; the connection is closed")
 		return false
 	}
 	s.messages++
@@ -74,17 +78,62 @@ func (s *session) deliver(frame []byte) bool {
 func (s *session) slow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.endSlow()
+	s.endSlow("what was missed is not read; the connection is closed")
 }
 
-func (s *session) endSlow() {
+// late is called when a write has taken too long, which ends the session unless it was ended before.
+func (s *session) late() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endSlow("nothing was read for " + s.hub.limits.WriteWait.String() + "; the connection is closed")
+	s.shedding = true
+}
+
+// unheard is called by the reader when no pong came in time. Whoever does not read sends none: it may still read why it
+// was closed. The reader stays until then, since the connection is closed as soon as it ends.
+func (s *session) unheard() {
+	s.mu.Lock()
+	first := !s.ended
+	s.endSlow("no pong came for " + s.hub.limits.PongWait.String() + "; the connection is closed")
+	s.mu.Unlock()
+	if first {
+		s.conn.discard()
+	}
+}
+
+// endSlow ends the session of a client that does not read. What is queued is written if the client takes it soon, and
+// otherwise given up, so that a connection which is kept for long holds little. It is called under the session's lock.
+func (s *session) endSlow(message string) {
 	if s.ended {
 		return
 	}
 	s.hub.metrics.slow.Inc()
 	s.hub.metrics.errors.WithLabelValues(string(SlowConsumer)).Inc()
-	s.end(errorMessage(SlowConsumer, "messages come faster than they are read; the connection is closed"),
-		melody.ClosePolicyViolation, string(SlowConsumer))
+	s.end(errorMessage(SlowConsumer, message), melody.ClosePolicyViolation, string(SlowConsumer), s.hub.limits.SlowWait)
+	s.shedder = time.AfterFunc(s.hub.limits.WriteWait, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.shedding = true
+	})
+}
+
+// farewell is how many frames end a session whose client is slow: a message and a close frame.
+const farewell = 2
+
+// shed returns the frames that are left to be written of those that a writer has, and what is queued with them, if the
+// session sheds. Nothing can be queued behind the farewell, so that is what the last of them are.
+func (s *session) shed(frames [][]byte) [][]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.shedding || s.over {
+		return frames
+	}
+	all := slices.Concat(frames, s.frames)
+	clear(frames) // they are in the queue's spare room, too, and would be kept alive there
+	s.frames = nil
+	given := max(0, len(all)-farewell)
+	s.uncount(countFrames(all[:given]))
+	return slices.Clone(all[given:])
 }
 
 // queue queues a message's frame whatever else is queued. It is called under the session's lock.
@@ -113,51 +162,70 @@ func (s *session) taken() [][]byte {
 	return frames
 }
 
+// tally is what some frames count as in a queue.
+type tally struct{ messages, bytes, controls int }
+
+func countFrames(frames [][]byte) (t tally) {
+	for _, f := range frames {
+		if isText(f) {
+			t.messages++
+			t.bytes += len(f)
+		} else {
+			t.controls++
+		}
+	}
+	return t
+}
+
 // wrote is called when frames were written, which are not used any more.
 func (s *session) wrote(frames [][]byte) {
-	messages, size := 0, 0
-	for i, f := range frames {
-		if isText(f) {
-			messages++
-			size += len(f)
-		}
-		frames[i] = nil
-	}
-	s.hub.metrics.sent.Add(int64(messages))
+	t := countFrames(frames)
+	clear(frames)
+	s.hub.metrics.sent.Add(int64(t.messages))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
 		return
 	}
-	s.messages -= messages
-	s.bytes -= int64(size)
-	s.controls -= len(frames) - messages
-	s.hub.metrics.queued.Add(-int64(messages))
+	s.uncount(t)
 	if s.room != nil && s.roomy() {
 		close(s.room)
 		s.room = nil
 	}
 }
 
+// uncount takes frames out of the count of what is to be written. It is called under the session's lock.
+func (s *session) uncount(t tally) {
+	s.messages -= t.messages
+	s.bytes -= int64(t.bytes)
+	s.controls -= t.controls
+	s.hub.metrics.queued.Add(-int64(t.messages))
+}
+
 // written is called when all was written that was taken; what has come meanwhile waits for its turn.
 func (s *session) written() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if cap(s.free) > maxFree {
 		s.free = nil
 	}
-	if s.writing = len(s.frames) > 0 && !s.over; s.writing {
+	s.writing = len(s.frames) > 0 && !s.over
+	if s.writing {
 		s.hub.writers.add(s)
-		return
+	} else {
+		s.tellEmpty()
 	}
-	s.settle()
+	parted := s.parting && !s.writing
+	s.mu.Unlock()
+	if parted {
+		_ = s.conn.Close() // the close frame is out: the client is given the time to answer it
+	}
 }
 
 // maxFree is how many places of a queue are kept when they are not needed.
 const maxFree = 256
 
-// settle tells who waits for it that nothing is left to be written. It is called under the session's lock.
-func (s *session) settle() {
+// tellEmpty tells who waits for it that nothing is left to be written. It is called under the session's lock.
+func (s *session) tellEmpty() {
 	if s.empty != nil {
 		close(s.empty)
 		s.empty = nil
@@ -171,7 +239,7 @@ func (s *session) unwritable() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broken, s.ended = true, true
-	s.settle()
+	s.tellEmpty()
 }
 
 // isEnded reports whether nothing more is sent.
@@ -220,21 +288,41 @@ func (s *session) waitForRoom(patience time.Duration) bool {
 func (s *session) close(last []byte, code int, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.end(last, code, reason)
+	s.end(last, code, reason, s.hub.limits.WriteWait)
 }
 
-// end is close under the session's lock. A client that does not read is cut off after a while.
-func (s *session) end(last []byte, code int, reason string) {
+// end is close under the session's lock. A client that has not read for so long is cut off.
+func (s *session) end(last []byte, code int, reason string, patience time.Duration) {
 	if s.ended {
 		return
 	}
-	s.ended = true
-	s.conn.linger.Store(true)
+	s.ended, s.closed, s.parting = true, true, true
+	s.conn.part(patience)
 	if last != nil {
 		s.queue(textFrame(last))
 	}
-	_ = s.socket.CloseWithMsg(melody.FormatCloseMessage(code, reason))
-	s.cutter = time.AfterFunc(s.hub.limits.WriteWait, s.conn.cut)
+	s.controls++
+	s.push(closeFrame(melody.FormatCloseMessage(code, reason)))
+	s.cutter = time.AfterFunc(patience, s.conn.cut)
+	s.hub.serving.Go(s.unsubscribeAll) // elsewhere: the hub's lock is taken before a session's
+}
+
+// unsubscribeAll drops the subscriptions of a session that has ended, whose connection may stay for a while.
+func (s *session) unsubscribeAll() {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	for _, sub := range s.subscriptions {
+		s.hub.drop(sub)
+	}
+}
+
+// hasten has the connection of a session that has ended cut soon, since the server stops.
+func (s *session) hasten() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cutter != nil && !s.over {
+		s.cutter.Reset(s.hub.limits.WriteWait)
+	}
 }
 
 // gone is called when the connection is over.
@@ -244,9 +332,9 @@ func (s *session) gone() {
 	s.ended, s.over = true, true
 	s.hub.metrics.queued.Add(-int64(s.messages))
 	s.messages, s.bytes, s.frames = 0, 0, nil
-	s.settle()
+	s.tellEmpty()
 	s.cancel()
-	for _, t := range []*time.Timer{s.cutter, s.check} {
+	for _, t := range []*time.Timer{s.cutter, s.shedder, s.check} {
 		if t != nil {
 			t.Stop()
 		}

@@ -264,8 +264,8 @@ func TestPingAndPong(t *testing.T) {
 	}
 	silent.Socket().SetPingHandler(func(string) error { return nil })
 	silent.Read()
-	if code, _ := silent.Closed(); code != 0 {
-		t.Errorf("the silent client was closed with %d", code)
+	if code, reason := silent.Closed(); code != websocket.ClosePolicyViolation || reason != string(live.SlowConsumer) {
+		t.Errorf("the silent client was closed with %d %s", code, reason)
 	}
 	for range 30 {
 		<-pings

@@ -105,18 +105,28 @@ func (s *session) write(buffer []byte) {
 func (s *session) writeSlowly(frames [][]byte, n int, p []byte) {
 	buffer := s.hub.writers.buffer()
 	defer s.hub.writers.buffers.Put(buffer)
+	begun, left := frames[:n], frames[n:]
 	for {
-		if err := s.conn.writeAll(p, s.hub.limits.WriteWait); err != nil {
+		rest, err := s.conn.writeAll(p, s.hub.limits.WriteWait)
+		switch {
+		case err == nil:
+			s.wrote(begun)
+			if left = s.shed(left); len(left) == 0 {
+				s.written()
+				return
+			}
+			p, n = gather(left, *buffer)
+			begun, left = left[:n], left[n:]
+		case s.conn.resumable(err):
+			// The frame that was begun has to be ended before anything else, or the client could not read what
+			// says why it is closed. This goes on until the session's cutter cuts the connection.
+			s.late()
+			p, left = rest, s.shed(left)
+		default:
 			s.unwritable()
 			return
 		}
-		s.wrote(frames[:n])
-		if frames = frames[n:]; len(frames) == 0 {
-			break
-		}
-		p, n = gather(frames, *buffer)
 	}
-	s.written()
 }
 
 // gather returns the first n frames as one piece, in the buffer if they are several.
@@ -135,33 +145,6 @@ func gather(frames [][]byte, buffer []byte) (p []byte, n int) {
 	return p, n
 }
 
-// textFrame returns an unmasked text frame.
-func textFrame(payload []byte) []byte {
-	n := len(payload)
-	b := make([]byte, 0, n+10)
-	switch b = append(b, 0x81); {
-	case n < 126:
-		b = append(b, byte(n))
-	case n < 1<<16:
-		b = append(b, 126, byte(n>>8), byte(n))
-	default:
-		b = append(b, 127, 0, 0, 0, 0, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
-	}
-	return append(b, payload...)
-}
-
-// isText reports whether a frame is a text frame.
-func isText(frame []byte) bool { return frame[0] == 0x81 }
-
-// isClose reports whether a frame is a close frame.
-func isClose(frame []byte) bool { return frame[0] == 0x88 }
-
-// isTooBig reports whether a frame is a close frame with the code 1009, which the WebSocket library writes about a message
-// that exceeds its limit.
-func isTooBig(frame []byte) bool {
-	return isClose(frame) && len(frame) >= 4 && frame[2] == 1009>>8 && frame[3] == 1009&0xff
-}
-
 // tooBig tells the client that it has sent too large a message.
 func (s *session) tooBig() {
 	s.mu.Lock()
@@ -178,8 +161,7 @@ const echoWait = time.Second
 // echo answers a client's close frame with the client's own code. The library would write the same, but a code of 1009
 // could then not be told from the library's own.
 func (s *session) echo(code int) {
-	payload := melody.FormatCloseMessage(code, "")
-	_ = s.control(append([]byte{0x88, byte(len(payload))}, payload...), time.Now().Add(echoWait))
+	_ = s.control(closeFrame(melody.FormatCloseMessage(code, "")), time.Now().Add(echoWait))
 }
 
 // maxControls bounds the control frames that wait to be written: a client may ask for a pong with each ping that it

@@ -1,0 +1,236 @@
+package live_test
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/handlers/live"
+)
+
+// rawSocket is a client that sends and reads frames byte by byte.
+type rawSocket struct {
+	t testing.TB
+	net.Conn
+	r *bufio.Reader
+}
+
+// dialRaw shakes hands over a plain connection, whose receive buffer has so many bytes unless it is 0.
+func dialRaw(t testing.TB, address string, buffer int) *rawSocket {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if buffer > 0 {
+		err = c.(*net.TCPConn).SetReadBuffer(buffer)
+	}
+	if err := errors.Join(err, c.SetDeadline(time.Now().Add(4*patience))); err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+u.Host+u.Path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
+		"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
+	if err := request.Write(c); err != nil {
+		t.Fatal(err)
+	}
+	s := &rawSocket{t, c, bufio.NewReader(c)}
+	response, err := http.ReadResponse(s.r, request)
+	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("the handshake: %v %v", response, err)
+	}
+	_ = response.Body.Close()
+	return s
+}
+
+// send sends bytes one at a time, so that no header comes in one piece.
+func (s *rawSocket) send(frames string) {
+	s.t.Helper()
+	for i := range len(frames) {
+		if _, err := s.Write([]byte{frames[i]}); err != nil {
+			return // the server has had enough
+		}
+	}
+}
+
+// masked is a frame of a client, whose mask is zero.
+func masked(first byte, payload string) string {
+	return string([]byte{first, 0x80 | byte(len(payload)), 0, 0, 0, 0}) + payload
+}
+
+// frame reads a frame of the server's; io.EOF is the orderly end of the connection.
+func (s *rawSocket) frame() (opcode byte, payload string, err error) {
+	var head [2]byte
+	if _, err := io.ReadFull(s.r, head[:]); err != nil {
+		return 0, "", err
+	}
+	size, extended := uint64(head[1]), 0
+	switch head[1] {
+	case 126:
+		extended = 2
+	case 127:
+		extended = 8
+	}
+	if extended > 0 {
+		var b [8]byte
+		if _, err := io.ReadFull(s.r, b[8-extended:]); err != nil {
+			return 0, "", err
+		}
+		size = binary.BigEndian.Uint64(b[:])
+	}
+	text := make([]byte, size)
+	_, err = io.ReadFull(s.r, text)
+	return head[0] & 0xf, string(text), err
+}
+
+// rest reads to the end: the texts, and the code of the close frame, 0 without one, after which nothing may come.
+func (s *rawSocket) rest() (texts []string, code int) {
+	s.t.Helper()
+	for {
+		opcode, payload, err := s.frame()
+		switch {
+		case errors.Is(err, io.EOF):
+			return texts, code
+		case err != nil:
+			s.t.Fatalf("after %d texts and the close code %d: %v", len(texts), code, err)
+		case code != 0:
+			s.t.Fatalf("a frame after the close frame: %x %q", opcode, payload)
+		case opcode == 1:
+			texts = append(texts, payload)
+		case opcode == 8 && len(payload) >= 2:
+			code = int(payload[0])<<8 | int(payload[1])
+		case opcode == 8:
+			code = 1005
+		}
+	}
+}
+
+// TestFaultsOfFrames sends what RFC 6455 forbids, and what it allows at the edge. What came before is answered, then
+// the connection ends with the code that the RFC names, and in an orderly way: a reset might take the code from the client.
+func TestFaultsOfFrames(t *testing.T) {
+	const ping = `{"op":"ping","id":1}`
+	v := newVenue(t, live.Limits{}, nil)
+	for name, test := range map[string]struct {
+		frames string
+		code   int
+	}{
+		"a text that is not UTF-8":              {masked(0x81, "{\"op\":\"ping\",\"id\":\"\xff\"}"), 1007},
+		"a surrogate in UTF-8":                  {masked(0x81, "\xed\xa0\x80"), 1007},
+		"a fragmented text that is not UTF-8":   {masked(0x01, "\xf0\x9f") + masked(0x80, "\x98"), 1007},
+		"a character cut by fragments":          {masked(0x01, "{\"op\":\"ping\",\"id\":\"\xc3") + masked(0x80, "\xa9\"}") + masked(0x88, "\x03\xe8"), 1000},
+		"a close frame with one byte":           {masked(0x88, "\x03"), 1002},
+		"a close frame without a code":          {masked(0x88, ""), 1005},
+		"a close frame with a bad code":         {masked(0x88, "\x03\xed"), 1002},
+		"a length with its top bit set":         {"\x81\xff\x80\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00x", 1002},
+		"a binary of such a length":             {"\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00x", 1002},
+		"a length that is merely very large":    {"\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00x", 1009},
+		"a ping of one byte, and of 125":        {masked(0x89, "x") + masked(0x89, strings.Repeat("x", 125)) + masked(0x88, "\x03\xe8"), 1000},
+		"a frame without a mask":                {"\x81\x02{}", 1002},
+		"a length of 16 bits, then one byte":    {"\x81\xfe\x00\x14\x00\x00\x00\x00" + ping + masked(0x88, "\x03"), 1002},
+		"a length of 64 bits, then the top bit": {"\x81\xff\x00\x00\x00\x00\x00\x00\x00\x14\x00\x00\x00\x00" + ping + "\x89\xff\x80", 1002},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := dialRaw(t, v.url, 0)
+			s.send(masked(0x81, ping) + test.frames)
+			texts, code := s.rest()
+			if code != test.code || len(texts) == 0 || texts[0] != `{"op":"pong","id":1}` {
+				t.Errorf("closed with %d after %q, want %d", code, texts, test.code)
+			}
+		})
+	}
+}
+
+// TestWhoDoesNotReadIsTold lets a client over a real connection stop to read, in each of the ways in which the server can
+// notice. However long it does not read, it then finds a part of what was sent, without a hole, and why it was closed.
+func TestWhoDoesNotReadIsTold(t *testing.T) {
+	for name, limits := range map[string]live.Limits{
+		"its queue is full":            {QueueMessages: 100, WriteWait: patience},
+		"a write does not end":         {WriteWait: 50 * time.Millisecond},
+		"the queue is full, and kept":  {QueueMessages: 100, WriteWait: 50 * time.Millisecond},
+		"no pong comes":                {QueueMessages: 300, PingEvery: 20 * time.Millisecond, PongWait: 100 * time.Millisecond, WriteWait: patience},
+		"no pong, and no write either": {QueueMessages: 300, PingEvery: 20 * time.Millisecond, PongWait: 100 * time.Millisecond, WriteWait: 50 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVenue(t, limits, func(c net.Conn) net.Conn {
+				_ = c.(*net.TCPConn).SetWriteBuffer(4096)
+				return c
+			})
+			registry := prometheus.NewPedanticRegistry()
+			registry.MustRegister(v.hub.Collectors()...)
+			s := dialRaw(t, v.url, 4096)
+			s.send(masked(0x81, `{"op":"subscribe","args":["orderbook-stream:`+btc+`"],"data":{"positions":true}}`))
+			for range 2 { // the acknowledgement and the snapshot
+				if _, _, err := s.frame(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for n := 0; gather(t, registry)["perpetua_live_slow_consumers_total"] == 0; n++ {
+				if gather(t, registry)["perpetua_live_sessions"] == 0 {
+					t.Fatalf("cut after %d updates, and not a word", n)
+				}
+				v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+			}
+			for end := time.Now().Add(8 * 50 * time.Millisecond); time.Now().Before(end); { // longer than any wait but SlowWait
+				v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+			}
+			texts, code := s.rest()
+			if code != 1008 || len(texts) == 0 || !strings.Contains(texts[len(texts)-1], `"code":"SLOW_CONSUMER"`) {
+				t.Fatalf("closed with %d after %d texts", code, len(texts))
+			}
+			inTurn(t, texts[:len(texts)-1])
+			if n := gather(t, registry)["perpetua_live_queued_messages"]; n != 0 {
+				t.Errorf("%v messages count as queued", n)
+			}
+		})
+	}
+}
+
+// inTurn wants each update of the book to follow the one before it.
+func inTurn(t *testing.T, texts []string) {
+	t.Helper()
+	last := int64(-1)
+	for _, text := range texts {
+		m, err := hear([]byte(text))
+		if err != nil || last >= 0 && m.PrevSequence != last {
+			t.Fatalf("after %d: %s %v", last, text, err)
+		}
+		last = m.Sequence
+	}
+}
+
+// TestStoppingCutsWhoIsKept stops a server that keeps the connection of a slow client to tell it why.
+func TestStoppingCutsWhoIsKept(t *testing.T) {
+	v := newVenue(t, live.Limits{PingEvery: 20 * time.Millisecond, PongWait: 100 * time.Millisecond, WriteWait: 50 * time.Millisecond},
+		func(c net.Conn) net.Conn {
+			_ = c.(*net.TCPConn).SetWriteBuffer(4096)
+			return c
+		})
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(v.hub.Collectors()...)
+	s := dialRaw(t, v.url, 4096)
+	s.send(masked(0x81, `{"op":"subscribe","args":["orderbook-stream:`+btc+`"],"data":{"positions":true}}`))
+	for gather(t, registry)["perpetua_live_slow_consumers_total"] == 0 {
+		v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+	}
+	if err := v.hub.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
