@@ -78,10 +78,19 @@ type Posting struct {
 	OrderCode scalar.ID   `json:"order_code,omitzero"`
 }
 
-// Posted is implemented by every event that moves money.
+// Posted is implemented by every event that moves money. Whoever follows the journal finds postings by it, whatever the
+// event, and needs no list of events.
 type Posted interface {
 	// Postings returns the movement's entries, in the order in which they were made. They are not to be changed.
 	Postings() []Posting
+	// BrokerOf returns the broker of a customer that one of the postings names.
+	BrokerOf(customer string) string
+}
+
+// TransactionEvent is implemented by the events of deposits and withdrawals: whatever embeds a Transaction.
+type TransactionEvent interface {
+	// TransactionAfter returns the deposit or withdrawal after the record. It is not to be changed.
+	TransactionAfter() *Transaction
 }
 
 // Transaction is a deposit or withdrawal in its full state. (The other rows of a customer's transactions are postings,
@@ -103,3 +112,19 @@ type Transaction struct {
 	Created     scalar.Time `json:"created"`
 	Updated     scalar.Time `json:"updated"`
 }
+
+// TransactionAfter implements TransactionEvent.
+func (t *Transaction) TransactionAfter() *Transaction { return t }
+
+// Row returns the transaction as the record with the sequence left it.
+func (t *Transaction) Row(sequence int64) *Row {
+	row := &Row{Code: t.Code, CustomerCode: t.CustomerCode, Broker: t.Broker, Type: t.Type, Currency: t.Currency,
+		Amount: t.Amount, Status: t.Status, ReferenceID: t.ReferenceID, Created: t.Created, Updated: t.Updated, Sequence: sequence}
+	if t.Status == Completed {
+		row.Balance, row.BalanceAsOf = t.Balance, t.Updated
+	}
+	return row
+}
+
+// BrokerOf implements Posted: the postings of a deposit or withdrawal name its own customer, and no other.
+func (t *Transaction) BrokerOf(string) string { return t.Broker }

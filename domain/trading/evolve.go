@@ -24,7 +24,17 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 	}
 	f := fold{State: s, at: at, command: c, active: s.activeTaker(events)}
 	for _, e := range events {
+		if o, ok := e.(OrderEvent); ok {
+			f.order(o.After())
+			continue
+		}
 		f.apply(e)
+		if changed, ok := e.(PositionEvent); ok {
+			f.hold(changed.PositionsAfter())
+		}
+		if posted, ok := e.(ledger.Posted); ok {
+			f.post(posted.Postings())
+		}
 	}
 	if s.running != nil && f.canceled > 0 {
 		s.running.canceled += f.canceled
@@ -57,18 +67,20 @@ type fold struct {
 	canceled int
 }
 
+// apply takes over what is an event's own. What many kinds of events have in common, an order, positions and postings,
+// Evolve finds by their interfaces.
 func (f *fold) apply(e decide.Event) {
 	switch e := e.(type) {
-	case OrderEvent:
-		f.order(e.After())
 	case *TradeExecuted:
-		f.trade(e)
+		if e.MovesLastPrice() {
+			i := f.instrument(e.Symbol)
+			i.last, _ = i.contract.Ticks(e.Price)
+		}
 	case *IndexUpdated:
 		f.index(e)
 	case *CustomerRegistered:
 		f.customer(e)
 	case *DepositCompleted:
-		f.post(e.Entries)
 		f.transfer(&e.Transaction)
 	case *WithdrawalRequested:
 		a := f.account(e.CustomerCode)
@@ -76,7 +88,6 @@ func (f *fold) apply(e decide.Event) {
 		f.withdrawals[e.Code] = &withdrawal{e.Transaction, a}
 		f.transfer(&e.Transaction)
 	case *WithdrawalCompleted:
-		f.post(e.Entries)
 		f.endWithdrawal(&e.Transaction)
 	case *WithdrawalCanceled:
 		f.endWithdrawal(&e.Transaction)
@@ -200,21 +211,18 @@ func (f *fold) index(e *IndexUpdated) {
 	i.indexTime = f.at.Time
 }
 
-func (f *fold) trade(e *TradeExecuted) {
-	i := f.instrument(e.Symbol)
-	if e.Kind != AutoDeleveraging {
-		i.last, _ = i.contract.Ticks(e.Price)
-	}
-	for n := range e.Positions {
-		p := &e.Positions[n]
-		h := f.holding(p.CustomerCode, e.Symbol)
+// hold takes over positions.
+func (f *fold) hold(positions []PositionHeld) {
+	for n := range positions {
+		p := &positions[n]
+		h := f.holding(p.CustomerCode, p.Symbol)
+		i := h.instrument
 		i.openInterest -= max(h.size, 0)
 		h.size, _ = i.contract.Steps(p.Amount)
 		h.cost = p.Cost
 		h.updated = f.at.Time
 		i.openInterest += max(h.size, 0)
 	}
-	f.post(e.Entries)
 }
 
 func (f *fold) open(e *SweepOpened) {

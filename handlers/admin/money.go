@@ -88,21 +88,14 @@ func (h *Handler) transfer(c echo.Context, command string, payload any, status i
 	if !x.First() {
 		status = http.StatusOK
 	}
-	return c.JSON(status, wire.NewTransaction(t, x.Entry.Record.Sequence))
+	return c.JSON(status, wire.NewTransaction(t.Row(x.Entry.Record.Sequence)))
 }
 
 // transaction returns the deposit or withdrawal that a record is about, or nil.
 func transaction(r *journal.Record) *ledger.Transaction {
 	for _, event := range r.Events {
-		switch e := event.(type) {
-		case *venue.DepositCompleted:
-			return &e.Transaction
-		case *venue.WithdrawalRequested:
-			return &e.Transaction
-		case *venue.WithdrawalCompleted:
-			return &e.Transaction
-		case *venue.WithdrawalCanceled:
-			return &e.Transaction
+		if e, ok := event.(ledger.TransactionEvent); ok {
+			return e.TransactionAfter()
 		}
 	}
 	return nil

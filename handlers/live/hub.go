@@ -197,7 +197,7 @@ func (h *Hub) onRecord(e journal.Entry, s decide.State) {
 		defer h.tracer.Followed("deliver "+h.journal, e.Traced(h.journal), time.Now())
 	}
 	state := s.(*trading.State)
-	drafts := translate(e, state, func(c *channel) bool { return h.index.count[c] > 0 })
+	drafts := translate(e, func(c *channel) bool { return h.index.count[c] > 0 })
 	for i, position := range positions(h.logPosition(e.Record.Sequence), drafts) {
 		h.publish(&drafts[i], position)
 	}

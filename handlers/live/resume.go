@@ -230,10 +230,7 @@ func (h *Hub) serve(sub *subscription, e journal.Entry) bool {
 	if e.Position.Sequence <= c.after {
 		return true
 	}
-	var drafts []draft
-	h.follower.View(func(s decide.State, _ journal.Position) {
-		drafts = translate(e, s.(*trading.State), func(want *channel) bool { return want == sub.channel })
-	})
+	drafts := translate(e, func(want *channel) bool { return want == sub.channel })
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.holds(sub) {

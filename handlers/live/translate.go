@@ -5,6 +5,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -19,50 +20,33 @@ type draft struct {
 
 // translate makes the messages that a record causes on the wanted channels, order books apart, in the order of its
 // events.
-func translate(e journal.Entry, state *trading.State, want func(*channel) bool) []draft {
+func translate(e journal.Entry, want func(*channel) bool) []draft {
 	var out []draft
 	at := e.Stamp()
 	add := func(c *channel, symbol, broker, customer string, value any) {
 		out = append(out, draft{c, symbol, broker, customer, value})
 	}
-	row := func(t *ledger.Transaction) {
-		if want(balanceChanges) {
-			add(balanceChanges, "", t.Broker, t.CustomerCode, transactionRow(t, at))
-		}
-	}
 	for _, event := range e.Record.Events {
-		switch event := event.(type) {
-		case trading.OrderEvent:
-			if o := event.After(); want(orders) {
-				add(orders, "", o.Broker, o.CustomerCode, orderUpdate(o))
-			}
-		case *trading.TradeExecuted:
+		if o, ok := event.(trading.OrderEvent); ok && want(orders) {
+			after := o.After()
+			add(orders, "", after.Broker, after.CustomerCode, orderUpdate(after))
+		}
+		if trade, ok := event.(*trading.TradeExecuted); ok {
 			if want(marketTrades) {
-				add(marketTrades, event.Symbol, "", "", marketTrade(event, at))
+				public := trade.Public(at)
+				add(marketTrades, trade.Symbol, "", "", wire.NewMarketTrade(&public).Message(marketTrades.topic(trade.Symbol)))
 			}
 			if want(trades) {
-				add(trades, "", event.Taker.Broker, event.Taker.CustomerCode, tradeUpdate(event, false, at.Time))
-				add(trades, "", event.Maker.Broker, event.Maker.CustomerCode, tradeUpdate(event, true, at.Time))
-			}
-		case *trading.DepositCompleted:
-			row(&event.Transaction)
-			continue
-		case *trading.WithdrawalRequested:
-			row(&event.Transaction)
-		case *trading.WithdrawalCompleted:
-			row(&event.Transaction)
-			continue
-		case *trading.WithdrawalCanceled:
-			row(&event.Transaction)
-		}
-		if posted, ok := event.(ledger.Posted); ok && want(balanceChanges) {
-			entries := posted.Postings()
-			for i := range entries {
-				if p := &entries[i]; p.CustomerCode != "" {
-					broker, _ := state.CustomerBroker(p.CustomerCode)
-					add(balanceChanges, "", broker, p.CustomerCode, postingRow(p, at))
+				taker, maker := trade.Sides(at)
+				for _, side := range [...]*trading.CustomerTrade{&taker, &maker} {
+					add(trades, "", side.Broker, side.CustomerCode, wire.NewTrade(side).Message(trades.name))
 				}
 			}
+		}
+		if want(balanceChanges) {
+			ledger.Rows(at, event, func(r *ledger.Row) {
+				add(balanceChanges, "", r.Broker, r.CustomerCode, wire.NewTransaction(r).Message(balanceChanges.name))
+			})
 		}
 	}
 	return out

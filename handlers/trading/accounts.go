@@ -198,7 +198,7 @@ func (h *Handler) listTransactions(c echo.Context) error {
 	err := h.read(c, func(ctx context.Context, customer string) (int64, error) {
 		f.CustomerCode = customer
 		found, err := h.records.Transactions(ctx, f, p)
-		out = shown(found, showTransaction)
+		out = shown(found, wire.NewTransaction)
 		return found.AsOf, err
 	})
 	if err != nil {
@@ -223,16 +223,6 @@ func transactionTypes(f *web.Form) []ledger.Type {
 			return nil
 		}
 		out = append(out, ledger.Type(name))
-	}
-	return out
-}
-
-func showTransaction(t *rows.Transaction) wire.Transaction {
-	out := wire.Transaction{TransactionHead: wire.TransactionHead{Code: t.Code, CustomerCode: t.CustomerCode}, Type: t.Type,
-		TransactionRest: wire.TransactionRest{Currency: t.Currency, Amount: t.Amount, Status: t.Status,
-			Symbol: wire.NullIfZero(t.Symbol), OrderCode: wire.NullIfZero(t.OrderCode), Timestamp: t.Updated, Sequence: t.Sequence}}
-	if t.Status == ledger.Completed {
-		out.Balance, out.BalanceAsOf = &t.Balance, t.BalanceAsOf
 	}
 	return out
 }

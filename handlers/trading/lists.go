@@ -216,7 +216,7 @@ func (h *Handler) trades(c echo.Context, history bool) error {
 	err := h.read(c, func(ctx context.Context, customer string) (int64, error) {
 		f.CustomerCode = customer
 		rows, err := h.records.Trades(ctx, f, p)
-		out = shown(rows, newTrade)
+		out = shown(rows, wire.NewTrade)
 		return rows.AsOf, err
 	})
 	if err != nil {

@@ -165,7 +165,7 @@ func (h *Handler) listMarketTrades(c echo.Context) error {
 	}
 	out := make([]wire.MarketTrade, 0, len(found))
 	for i := range found {
-		out = append(out, newMarketTrade(&found[i]))
+		out = append(out, wire.NewMarketTrade(&found[i]))
 	}
 	web.SetReadPosition(c, journalName, asOf)
 	return c.JSON(http.StatusOK, out)
@@ -186,7 +186,7 @@ func (h *Handler) listMarketTradeHistory(c echo.Context) error {
 		return web.SourceFailed(err)
 	}
 	web.SetReadPosition(c, journalName, found.AsOf)
-	return c.JSON(http.StatusOK, shown(found, newMarketTrade))
+	return c.JSON(http.StatusOK, shown(found, wire.NewMarketTrade))
 }
 
 // level is all that rests at one price.

@@ -7,7 +7,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/projections/trades"
 )
 
 // Customer is a customer account.
@@ -16,23 +15,6 @@ type Customer struct {
 	Name         wire.Nullable[string] `json:"name"`
 	Broker       string                `json:"broker"`
 	Created      scalar.Time           `json:"created"`
-}
-
-// newTrade shows a customer's side of a trade.
-func newTrade(t *trades.Trade) wire.Trade {
-	return wire.Trade{
-		TradeHead: wire.TradeHead{Code: t.Code, OrderCode: t.OrderCode, CustomerCode: t.CustomerCode, Symbol: t.Symbol,
-			Action: t.Action, Price: t.Price, Amount: t.Amount, Notional: t.Notional, Fee: t.Fee, FeeCurrency: t.FeeCurrency,
-			Role: string(t.Role)},
-		Type:      t.Type,
-		TradeRest: wire.TradeRest{ReferenceID: t.ReferenceID, Timestamp: t.Time},
-	}
-}
-
-// newMarketTrade shows a trade as everybody may see it.
-func newMarketTrade(t *trades.MarketTrade) wire.MarketTrade {
-	return wire.MarketTrade{Code: t.Code, Symbol: t.Symbol, MarketTradeRest: wire.MarketTradeRest{Price: t.Price,
-		Amount: t.Amount, Action: t.Action, Type: t.Type, Timestamp: t.Time, Sequence: t.Sequence}}
 }
 
 // position is an open position.

@@ -17,6 +17,18 @@ type Trade struct {
 	TradeRest
 }
 
+// NewTrade shows a customer's side of a trade.
+func NewTrade(t *trading.CustomerTrade) Trade {
+	return Trade{TradeHead{Code: t.Code, OrderCode: t.OrderCode, CustomerCode: t.CustomerCode, Symbol: t.Symbol, Action: t.Action,
+		Price: t.Price, Amount: t.Amount, Notional: t.Notional, Fee: t.Fee, FeeCurrency: t.FeeCurrency, Role: t.Role},
+		t.Type, TradeRest{t.ReferenceID, t.Time}}
+}
+
+// Message shows the trade on a channel.
+func (t Trade) Message(channel string) *TradeMessage {
+	return &TradeMessage{channel, Update, t.TradeHead, t.Type, t.TradeRest}
+}
+
 // TradeMessage is a customer's side of a trade on the channel trades.
 type TradeMessage struct {
 	Channel string `json:"channel"`
@@ -38,7 +50,7 @@ type TradeHead struct {
 	Notional     fixed.Money   `json:"notional"`
 	Fee          fixed.Money   `json:"fee"`
 	FeeCurrency  string        `json:"fee_currency"`
-	Role         string        `json:"role"` // taker or maker
+	Role         trading.Role  `json:"role"`
 }
 
 // TradeRest is what both forms of a trade hold after its type.
@@ -80,7 +92,7 @@ func (h *TradeHead) write(w *codec.Writer) {
 	w.Raw(`,"fee_currency":`)
 	w.String(h.FeeCurrency)
 	w.Raw(`,"role":`)
-	w.String(h.Role)
+	w.String(string(h.Role))
 }
 
 func (r *TradeRest) write(w *codec.Writer) {
@@ -96,6 +108,17 @@ type MarketTrade struct {
 	Code   scalar.ID `json:"code"`
 	Symbol string    `json:"symbol"`
 	MarketTradeRest
+}
+
+// NewMarketTrade shows a trade as everybody may see it.
+func NewMarketTrade(t *trading.PublicTrade) MarketTrade {
+	return MarketTrade{t.Code, t.Symbol, MarketTradeRest{Price: t.Price, Amount: t.Amount, Action: t.Action, Type: t.Type,
+		Timestamp: t.Time, Sequence: t.Sequence}}
+}
+
+// Message shows the trade on a channel.
+func (t MarketTrade) Message(channel string) *MarketTradeMessage {
+	return &MarketTradeMessage{channel, t.Symbol, t.Code, t.MarketTradeRest}
 }
 
 // MarketTradeMessage is a trade on the channel market-trades.

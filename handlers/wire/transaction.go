@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -42,12 +41,12 @@ type TransactionRest struct {
 	Sequence    int64               `json:"sequence"`
 }
 
-// NewTransaction shows a deposit or withdrawal as the record with the sequence left it.
-func NewTransaction(t *ledger.Transaction, sequence int64) Transaction {
-	out := Transaction{TransactionHead{t.Code, t.CustomerCode}, t.Type, TransactionRest{Currency: t.Currency,
-		Amount: t.Amount, Status: t.Status, Timestamp: t.Updated, Sequence: sequence}}
-	if t.Status == ledger.Completed {
-		out.Balance, out.BalanceAsOf = &t.Balance, t.Updated
+// NewTransaction shows a row.
+func NewTransaction(r *ledger.Row) Transaction {
+	out := Transaction{TransactionHead{r.Code, r.CustomerCode}, r.Type, TransactionRest{Currency: r.Currency, Amount: r.Amount,
+		Status: r.Status, Symbol: NullIfZero(r.Symbol), OrderCode: NullIfZero(r.OrderCode), Timestamp: r.Updated, Sequence: r.Sequence}}
+	if r.Status == ledger.Completed {
+		out.Balance, out.BalanceAsOf = &r.Balance, r.BalanceAsOf
 	}
 	return out
 }
@@ -55,11 +54,4 @@ func NewTransaction(t *ledger.Transaction, sequence int64) Transaction {
 // Message shows the row on a channel.
 func (t Transaction) Message(channel string) *BalanceMessage {
 	return &BalanceMessage{channel, Update, t.TransactionHead, t.Type, t.TransactionRest}
-}
-
-// NewPosting shows a posting to a customer's account, which completes with the record that holds it.
-func NewPosting(p *ledger.Posting, at decide.Stamp) Transaction {
-	return Transaction{TransactionHead{p.Code, p.CustomerCode}, p.Type, TransactionRest{Currency: p.Currency,
-		Amount: p.Amount, Status: ledger.Completed, Balance: &p.Balance, BalanceAsOf: at.Time, Symbol: NullIfZero(p.Symbol),
-		OrderCode: NullIfZero(p.OrderCode), Timestamp: at.Time, Sequence: at.Sequence}}
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"pgregory.net/rapid"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
@@ -48,7 +47,7 @@ func drawTrade(t *rapid.T) *TradeMessage {
 		TradeHead: TradeHead{Code: code.Draw(t, "code"), OrderCode: code.Draw(t, "order"), CustomerCode: text("customer"),
 			Symbol: text("symbol"), Action: order.Action(text("action")), Price: decimal.Draw(t, "price"),
 			Amount: decimal.Draw(t, "amount"), Notional: money.Draw(t, "notional"), Fee: money.Draw(t, "fee"),
-			FeeCurrency: text("currency"), Role: text("role")},
+			FeeCurrency: text("currency"), Role: trading.Role(text("role"))},
 		Type: trading.TradeKind(text("type")), TradeRest: TradeRest{ReferenceID: text("reference"), Timestamp: moment.Draw(t, "at")}}
 }
 
@@ -116,12 +115,12 @@ func TestShapes(t *testing.T) {
 	const tradeRest = `"reference_id":"r","timestamp":"2026-03-31T08:00:00.000000Z"}`
 	public := MarketTradeRest{tenth, one, order.Sell, trading.Trade, at, 7}
 	const publicRest = `"price":"65000.1","amount":"1.000","action":"sell","type":"trade","timestamp":"2026-03-31T08:00:00.000000Z","sequence":7}`
-	moved := NewPosting(&ledger.Posting{Code: id, CustomerCode: "A-1", Type: ledger.TradeFee, Currency: "USDC", Amount: -1, Balance: 5e8,
-		Symbol: "B", OrderCode: id}, decide.Stamp{Time: at, Sequence: 7})
+	moved := NewTransaction(&ledger.Row{Code: id, CustomerCode: "A-1", Type: ledger.TradeFee, Currency: "USDC", Amount: -1,
+		Status: ledger.Completed, Balance: 5e8, BalanceAsOf: at, Symbol: "B", OrderCode: id, Updated: at, Sequence: 7})
 	const movedRest = `"currency":"USDC","amount":"-0.00000001","status":"completed","balance":"5","balance_as_of":"2026-03-31T08:00:00.000000Z",` +
 		`"symbol":"B","order_code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","timestamp":"2026-03-31T08:00:00.000000Z","sequence":7}`
-	asked := NewTransaction(&ledger.Transaction{Code: id, CustomerCode: "A-1", Type: ledger.Withdrawal, Currency: "USDC", Amount: -5e8,
-		Status: ledger.Pending, Updated: at}, 7)
+	asked := NewTransaction(&ledger.Row{Code: id, CustomerCode: "A-1", Type: ledger.Withdrawal, Currency: "USDC", Amount: -5e8,
+		Status: ledger.Pending, Updated: at, Sequence: 7})
 	instrument := &market.Instrument{Symbol: "B", Underlying: "U", QuoteCurrency: "Q", SettlementCurrency: "S", Status: market.Open,
 		PriceTick: tenth, AmountStep: one, MinAmount: one, MaxAmount: one, ContractSize: one, InitMarginReq: fixed.Decimal{Coef: 76923, Scale: 4},
 		MaintMarginReq: fixed.Decimal{Coef: 5}, MaxLeverage: 13, FundingIntervalSeconds: 3600, PriceBand: one, LimitBand: one, MakerFee: one,

@@ -74,7 +74,7 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 			case *trading.IndexUpdated:
 				index.Put(e.Symbol, Prices{Symbol: e.Symbol, Index: e.Index, Mark: e.Mark, IndexTime: entry.Record.Time})
 			case *trading.TradeExecuted:
-				if e.Kind != trading.AutoDeleveraging { // deleveraging does not move the last price
+				if e.MovesLastPrice() {
 					last.Put(e.Symbol, Prices{Symbol: e.Symbol, Last: e.Price, LastTime: entry.Record.Time})
 				}
 			}

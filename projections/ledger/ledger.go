@@ -31,87 +31,7 @@ func (Projection) Tables() []string {
 }
 
 // Transaction is a row of a customer's transactions.
-type Transaction struct {
-	Code         scalar.ID
-	CustomerCode string
-	Broker       string
-	Type         ledger.Type
-	Currency     string
-	Amount       fixed.Money // signed
-	Status       ledger.Status
-	// Balance is the account's after the transaction, if that is completed; BalanceAsOf is when, else zero.
-	Balance     fixed.Money
-	BalanceAsOf scalar.Time
-	Symbol      string
-	OrderCode   scalar.ID
-	// ReferenceID is set on deposits and withdrawals.
-	ReferenceID string
-	Created     scalar.Time
-	Updated     scalar.Time
-	// Sequence is that of the record that changed the row last.
-	Sequence int64
-}
-
-// Of returns the transactions that an event makes or changes, in the order of their postings.
-func Of(at decide.Stamp, event decide.Event) []Transaction {
-	if t := transfer(event); t != nil {
-		row := Transaction{Code: t.Code, CustomerCode: t.CustomerCode, Broker: t.Broker, Type: t.Type, Currency: t.Currency,
-			Amount: t.Amount, Status: t.Status, ReferenceID: t.ReferenceID, Created: t.Created, Updated: t.Updated,
-			Sequence: at.Sequence}
-		if t.Status == ledger.Completed {
-			row.Balance, row.BalanceAsOf = t.Balance, t.Updated
-		}
-		return []Transaction{row}
-	}
-	posted, ok := event.(ledger.Posted)
-	if !ok {
-		return nil
-	}
-	var rows []Transaction
-	for _, p := range posted.Postings() {
-		if p.CustomerCode == "" {
-			continue
-		}
-		rows = append(rows, Transaction{Code: p.Code, CustomerCode: p.CustomerCode, Broker: brokerOf(event, p.CustomerCode),
-			Type: p.Type, Currency: p.Currency, Amount: p.Amount, Status: ledger.Completed, Balance: p.Balance,
-			BalanceAsOf: at.Time, Symbol: p.Symbol, OrderCode: p.OrderCode, Created: at.Time, Updated: at.Time,
-			Sequence: at.Sequence})
-	}
-	return rows
-}
-
-// transfer returns the deposit or withdrawal that an event is about, or nil.
-func transfer(event decide.Event) *ledger.Transaction {
-	switch e := event.(type) {
-	case *trading.DepositCompleted:
-		return &e.Transaction
-	case *trading.WithdrawalRequested:
-		return &e.Transaction
-	case *trading.WithdrawalCompleted:
-		return &e.Transaction
-	case *trading.WithdrawalCanceled:
-		return &e.Transaction
-	}
-	return nil
-}
-
-// brokerOf returns a customer's broker if the event names it, or "": the statements then look it up.
-func brokerOf(event decide.Event, customer string) string {
-	switch e := event.(type) {
-	case *trading.TradeExecuted:
-		switch customer {
-		case e.Taker.CustomerCode:
-			return e.Taker.Broker
-		case e.Maker.CustomerCode:
-			return e.Maker.Broker
-		}
-	default:
-		if t := transfer(event); t != nil {
-			return t.Broker
-		}
-	}
-	return ""
-}
+type Transaction = ledger.Row
 
 // place is where and when something changed.
 type place struct {
@@ -147,7 +67,6 @@ type (
 type rows struct {
 	transactions *c.Rows
 	venue        *c.Rows
-	unnamed      []transactionRow                              // whose broker must be looked up
 	transfers    projections.Latest[scalar.ID, transactionRow] // deposits and withdrawals
 	customers    projections.Latest[balanceKey, balanceRow]
 	accounts     projections.Latest[balanceKey, balanceRow]
@@ -169,44 +88,42 @@ func (r *rows) add(e journal.Entry) {
 	key := projections.Key{Sequence: at.Sequence}
 	venue := key
 	for i, event := range e.Record.Events {
-		movable := transfer(event) != nil
-		for _, t := range Of(at, event) {
-			row := transactionRow{Row: projections.Row[Transaction]{Key: key, Value: t}}
+		_, transfer := event.(ledger.TransactionEvent)
+		ledger.Rows(at, event, func(t *Transaction) {
+			row := transactionRow{Row: projections.Row[Transaction]{Key: key, Value: *t}}
 			key.Ordinal++
-			switch {
-			case movable:
-				// It is made where its code is the one that the journal gives to that place.
-				known, again := r.transfers.Slot(t.Code)
-				if again {
-					row.Key, row.made = known.Key, known.made
-				} else {
-					row.made = t.Code == at.Derive(i)
-				}
-				*known = row
-			case t.Broker == "":
-				r.unnamed = append(r.unnamed, row)
-			default:
+			if !transfer {
 				row.encode(r.transactions)
+				return
 			}
-		}
+			// It is made where its code is the one that the journal gives to that place.
+			known, again := r.transfers.Slot(t.Code)
+			if again {
+				row.Key, row.made = known.Key, known.made
+			} else {
+				row.made = t.Code == at.Derive(i)
+			}
+			*known = row
+		})
 		if posted, ok := event.(ledger.Posted); ok {
-			r.post(at, event, posted.Postings(), &venue)
+			r.post(at, posted, &venue)
 		}
-		if trade, ok := event.(*trading.TradeExecuted); ok {
-			for _, p := range trade.Positions {
+		if changed, ok := event.(trading.PositionEvent); ok {
+			for _, p := range changed.PositionsAfter() {
 				r.positions.Put(positionKey{p.CustomerCode, p.Symbol},
-					positionRow{p, brokerOf(event, p.CustomerCode), place{at.Sequence, at.Time}})
+					positionRow{p, changed.BrokerOf(p.CustomerCode), place{at.Sequence, at.Time}})
 			}
 		}
 	}
 }
 
-func (r *rows) post(at decide.Stamp, event decide.Event, postings []ledger.Posting, venue *projections.Key) {
+func (r *rows) post(at decide.Stamp, posted ledger.Posted, venue *projections.Key) {
+	postings := posted.Postings()
 	for i := range postings {
 		p := &postings[i]
 		row := balanceRow{balance: p.Balance, place: place{at.Sequence, at.Time}}
 		if p.CustomerCode != "" {
-			row.balanceKey, row.broker = balanceKey{p.CustomerCode, p.Currency}, brokerOf(event, p.CustomerCode)
+			row.balanceKey, row.broker = balanceKey{p.CustomerCode, p.Currency}, posted.BrokerOf(p.CustomerCode)
 			r.customers.Put(row.balanceKey, row)
 			continue
 		}

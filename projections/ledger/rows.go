@@ -16,9 +16,6 @@ var copyTransactions string
 //go:embed copy_venue_postings.sql
 var copyVenuePostings string
 
-//go:embed insert_transactions.sql
-var insertTransactions string
-
 //go:embed update_transactions.sql
 var updateTransactions string
 
@@ -35,17 +32,11 @@ var upsertPositions string
 func (r *rows) queue(batch *projections.Batch) {
 	var changed []transactionRow
 	for _, t := range r.transfers.Rows() {
-		switch {
-		case !t.made:
-			changed = append(changed, t)
-		case t.Value.Broker == "":
-			r.unnamed = append(r.unnamed, t)
-		default:
+		if t.made {
 			t.encode(r.transactions)
+		} else {
+			changed = append(changed, t)
 		}
-	}
-	if len(r.unnamed) > 0 {
-		batch.Queue(insertTransactions, c.Args(r.unnamed, transactionColumns()...)...)
 	}
 	if len(changed) > 0 {
 		batch.Change(len(changed), updateTransactions, c.Args(changed, changedColumns()...)...)
@@ -58,27 +49,6 @@ func (r *rows) queue(batch *projections.Batch) {
 	}
 	if p := r.positions.Rows(); len(p) > 0 {
 		batch.Queue(upsertPositions, c.Args(p, positionColumns()...)...)
-	}
-}
-
-func transactionColumns() []c.Of[transactionRow] {
-	return []c.Of[transactionRow]{
-		c.Int(func(r *transactionRow) int64 { return r.Key.Sequence }),
-		c.Small(func(r *transactionRow) int64 { return r.Key.Ordinal }),
-		c.ID(func(r *transactionRow) scalar.ID { return r.Value.Code }),
-		c.Text(func(r *transactionRow) string { return r.Value.CustomerCode }),
-		c.NullText(func(r *transactionRow) string { return r.Value.Broker }),
-		c.Text(func(r *transactionRow) string { return string(r.Value.Type) }),
-		c.Text(func(r *transactionRow) string { return r.Value.Currency }),
-		c.Money(func(r *transactionRow) fixed.Money { return r.Value.Amount }),
-		c.Text(func(r *transactionRow) string { return string(r.Value.Status) }),
-		c.NullText(balanceAfter),
-		c.NullText(func(r *transactionRow) string { return r.Value.Symbol }),
-		c.ID(func(r *transactionRow) scalar.ID { return r.Value.OrderCode }),
-		c.NullText(func(r *transactionRow) string { return r.Value.ReferenceID }),
-		c.Time(func(r *transactionRow) scalar.Time { return r.Value.Created }),
-		c.Time(func(r *transactionRow) scalar.Time { return r.Value.Updated }),
-		c.Int(func(r *transactionRow) int64 { return r.Value.Sequence }),
 	}
 }
 

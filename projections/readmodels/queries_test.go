@@ -159,8 +159,8 @@ func TestTrades(t *testing.T) {
 	for _, e := range entries {
 		for _, event := range e.Record.Events {
 			if x, ok := event.(*trading.TradeExecuted); ok {
-				want = append(want, trades.OfMarket(e.Stamp(), x))
-				taker, maker := trades.Of(e.Stamp(), x)
+				want = append(want, x.Public(e.Stamp()))
+				taker, maker := x.Sides(e.Stamp())
 				sides[x.Taker.CustomerCode] = append(sides[x.Taker.CustomerCode], taker)
 				sides[x.Maker.CustomerCode] = append(sides[x.Maker.CustomerCode], maker)
 			}
@@ -200,7 +200,7 @@ func TestTrades(t *testing.T) {
 	}
 
 	liquidation := &trading.TradeExecuted{Kind: trading.Liquidation}
-	taker, maker := trades.Of(decide.Stamp{}, liquidation)
+	taker, maker := liquidation.Sides(decide.Stamp{})
 	check(t, "a liquidation's sides", []trading.TradeKind{taker.Type, maker.Type}, []trading.TradeKind{trading.Liquidation, trading.Trade})
 }
 

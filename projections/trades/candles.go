@@ -54,9 +54,9 @@ type candles struct {
 	projections.Latest[candleKey, candle]
 }
 
-// add adds a trade. Deleveraging moves no price and is left out.
+// add adds a trade that moves the last price, and leaves the others out.
 func (l *candles) add(at scalar.Time, t *trading.TradeExecuted) {
-	if t.Kind == trading.AutoDeleveraging {
+	if !t.MovesLastPrice() {
 		return
 	}
 	for _, seconds := range [2]int{60, 3600} {

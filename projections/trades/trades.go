@@ -8,11 +8,6 @@ package trades
 import (
 	_ "embed"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/domain/fixed"
-	"github.com/perpetua-exchange/perpetua/domain/ledger"
-	"github.com/perpetua-exchange/perpetua/domain/order"
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
@@ -36,67 +31,11 @@ func (Projection) Tables() []string {
 	return []string{"trades", "candles"}
 }
 
-// Role says which side of a trade a customer was.
-type Role string
-
-// The two roles.
-const (
-	Maker Role = "maker"
-	Taker Role = "taker"
-)
-
 // Trade is one customer's side of a trade.
-type Trade struct {
-	Code         scalar.ID
-	OrderCode    scalar.ID
-	CustomerCode string
-	Broker       string
-	Symbol       string
-	Action       order.Action
-	Price        fixed.Decimal
-	Amount       fixed.Decimal
-	Notional     fixed.Money
-	Fee          fixed.Money // negative: a rebate
-	FeeCurrency  string
-	Role         Role
-	Type         trading.TradeKind // what it was to this customer
-	ReferenceID  string            // of the order
-	Time         scalar.Time
-	Sequence     int64
-}
+type Trade = trading.CustomerTrade
 
 // MarketTrade is a trade as everybody may see it.
-type MarketTrade struct {
-	Code     scalar.ID
-	Symbol   string
-	Price    fixed.Decimal
-	Amount   fixed.Decimal
-	Action   order.Action // the taker's
-	Type     trading.TradeKind
-	Time     scalar.Time
-	Sequence int64
-}
-
-// Of returns the taker's and the maker's side of a trade. Of a liquidation only the taker was liquidated; to the maker
-// it was a trade like any other. Deleveraging is what it is for both.
-func Of(at decide.Stamp, e *trading.TradeExecuted) (taker, maker Trade) {
-	side := func(leg *trading.TradeLeg, role Role, action order.Action, kind trading.TradeKind) Trade {
-		return Trade{Code: e.Code, OrderCode: leg.OrderCode, CustomerCode: leg.CustomerCode, Broker: leg.Broker,
-			Symbol: e.Symbol, Action: action, Price: e.Price, Amount: e.Amount, Notional: e.Notional, Fee: leg.Fee,
-			FeeCurrency: ledger.USDC, Role: role, Type: kind, ReferenceID: leg.ReferenceID, Time: at.Time, Sequence: at.Sequence}
-	}
-	makers := e.Kind
-	if makers == trading.Liquidation {
-		makers = trading.Trade
-	}
-	return side(&e.Taker, Taker, e.Action, e.Kind), side(&e.Maker, Maker, e.Action.Opposite(), makers)
-}
-
-// OfMarket returns a trade as everybody may see it.
-func OfMarket(at decide.Stamp, e *trading.TradeExecuted) MarketTrade {
-	return MarketTrade{Code: e.Code, Symbol: e.Symbol, Price: e.Price, Amount: e.Amount, Action: e.Action, Type: e.Kind,
-		Time: at.Time, Sequence: at.Sequence}
-}
+type MarketTrade = trading.PublicTrade
 
 // Project adds the rows of every trade in the entries, and what the trades make of their candles.
 func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
@@ -109,9 +48,9 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 			if !ok {
 				continue
 			}
-			taker, maker := Of(at, t)
-			taker.encode(rows, 2*int64(i))
-			maker.encode(rows, 2*int64(i)+1)
+			taker, maker := t.Sides(at)
+			encode(rows, &taker, 2*int64(i))
+			encode(rows, &maker, 2*int64(i)+1)
 			changed.add(at.Time, t)
 		}
 	}
@@ -119,7 +58,7 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 }
 
 // encode adds the columns of copy.sql.
-func (t *Trade) encode(to *c.Rows, ordinal int64) {
+func encode(to *c.Rows, t *Trade, ordinal int64) {
 	to.Begin(17)
 	to.Int(t.Sequence)
 	to.Small(ordinal)

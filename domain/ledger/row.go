@@ -1,0 +1,51 @@
+package ledger
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// Row is a row of a customer's transactions, as an event leaves it.
+type Row struct {
+	Code         scalar.ID
+	CustomerCode string
+	Broker       string
+	Type         Type
+	Currency     string
+	Amount       fixed.Money // signed
+	Status       Status
+	// Balance is the account's after the row, if that is completed; BalanceAsOf is when, else zero.
+	Balance     fixed.Money
+	BalanceAsOf scalar.Time
+	Symbol      string
+	OrderCode   scalar.ID
+	// ReferenceID is set on deposits and withdrawals.
+	ReferenceID string
+	Created     scalar.Time
+	Updated     scalar.Time
+	// Sequence is that of the record that changed the row last.
+	Sequence int64
+}
+
+// Rows calls each with every row of customers' transactions that an event makes or changes, in the order of its
+// postings. A deposit or withdrawal is one row, whatever the event posts; of every other event each posting to a
+// customer's account is a row, completed from the start.
+func Rows(at decide.Stamp, e decide.Event, each func(*Row)) {
+	if about, ok := e.(TransactionEvent); ok {
+		each(about.TransactionAfter().Row(at.Sequence))
+		return
+	}
+	posted, ok := e.(Posted)
+	if !ok {
+		return
+	}
+	entries := posted.Postings()
+	for i := range entries {
+		if p := &entries[i]; p.CustomerCode != "" {
+			each(&Row{Code: p.Code, CustomerCode: p.CustomerCode, Broker: posted.BrokerOf(p.CustomerCode), Type: p.Type,
+				Currency: p.Currency, Amount: p.Amount, Status: Completed, Balance: p.Balance, BalanceAsOf: at.Time,
+				Symbol: p.Symbol, OrderCode: p.OrderCode, Created: at.Time, Updated: at.Time, Sequence: at.Sequence})
+		}
+	}
+}

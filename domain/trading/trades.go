@@ -1,0 +1,96 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// Role says which side of a trade a customer was.
+type Role string
+
+// The two roles.
+const (
+	Maker Role = "maker"
+	Taker Role = "taker"
+)
+
+// CustomerTrade is a trade as one of its customers sees it.
+type CustomerTrade struct {
+	Code         scalar.ID
+	OrderCode    scalar.ID
+	CustomerCode string
+	Broker       string
+	Symbol       string
+	Action       order.Action
+	Price        fixed.Decimal
+	Amount       fixed.Decimal
+	Notional     fixed.Money
+	Fee          fixed.Money // negative: a rebate
+	FeeCurrency  string
+	Role         Role
+	Type         TradeKind // what it was to this customer
+	ReferenceID  string    // of the order
+	Time         scalar.Time
+	Sequence     int64
+}
+
+// PublicTrade is a trade as everybody may see it.
+type PublicTrade struct {
+	Code     scalar.ID
+	Symbol   string
+	Price    fixed.Decimal
+	Amount   fixed.Decimal
+	Action   order.Action // the taker's
+	Type     TradeKind
+	Time     scalar.Time
+	Sequence int64
+}
+
+// Sides returns what the trade was to its taker and to its maker. Of a liquidation only the taker was liquidated; to the
+// maker it was a trade like any other. Deleveraging is what it is for both.
+func (e *TradeExecuted) Sides(at decide.Stamp) (taker, maker CustomerTrade) {
+	makers := e.Kind
+	if makers == Liquidation {
+		makers = Trade
+	}
+	return e.side(at, &e.Taker, Taker, e.Action, e.Kind), e.side(at, &e.Maker, Maker, e.Action.Opposite(), makers)
+}
+
+func (e *TradeExecuted) side(at decide.Stamp, l *TradeLeg, role Role, action order.Action, kind TradeKind) CustomerTrade {
+	return CustomerTrade{Code: e.Code, OrderCode: l.OrderCode, CustomerCode: l.CustomerCode, Broker: l.Broker, Symbol: e.Symbol,
+		Action: action, Price: e.Price, Amount: e.Amount, Notional: e.Notional, Fee: l.Fee, FeeCurrency: ledger.USDC, Role: role,
+		Type: kind, ReferenceID: l.ReferenceID, Time: at.Time, Sequence: at.Sequence}
+}
+
+// Public returns the trade as everybody may see it.
+func (e *TradeExecuted) Public(at decide.Stamp) PublicTrade {
+	return PublicTrade{Code: e.Code, Symbol: e.Symbol, Price: e.Price, Amount: e.Amount, Action: e.Action, Type: e.Kind,
+		Time: at.Time, Sequence: at.Sequence}
+}
+
+// MovesLastPrice reports whether the trade counts for the last price, for candles and for triggers. Deleveraging, which
+// has no order, does not.
+func (e *TradeExecuted) MovesLastPrice() bool { return e.Kind != AutoDeleveraging }
+
+// BrokerOf implements ledger.Posted and PositionEvent.
+func (e *TradeExecuted) BrokerOf(customer string) string {
+	if customer == e.Taker.CustomerCode {
+		return e.Taker.Broker
+	}
+	return e.Maker.Broker
+}
+
+// PositionEvent is implemented by the events that change positions.
+type PositionEvent interface {
+	decide.Event
+	// PositionsAfter returns the positions that changed, after the event. They are not to be changed.
+	PositionsAfter() []PositionHeld
+	// BrokerOf returns the broker of a customer whose position changed.
+	BrokerOf(customer string) string
+}
+
+// PositionsAfter implements PositionEvent.
+func (e *TradeExecuted) PositionsAfter() []PositionHeld { return e.Positions }
