@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -30,7 +32,7 @@ type cluster struct {
 	*venue // its folder is that of the commands; it is no node
 	finder *ownership.Finder
 	nodes  []*atomic.Pointer[venue] // replaced when they are started again
-	users  []presetUser
+	users  []local.User
 }
 
 // startCluster starts a broker, unless KAFKA_BROKERS names some, a Postgres, and a node for each of the roles.
@@ -60,7 +62,7 @@ func startCluster(t *testing.T, roles ...string) *cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	if c.finder, err = ownership.NewFinder(client, journalNames()...); err != nil {
+	if c.finder, err = ownership.NewFinder(client, journals.All().Names()...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.finder.Close)

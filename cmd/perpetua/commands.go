@@ -6,7 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/bench"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/launch"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/tools"
 )
 
 // Exit codes of every command.
@@ -16,51 +20,31 @@ const (
 	exitUsage  = 2
 )
 
-// stdio is where a command reads and writes; tests give their own.
-type stdio struct {
-	in       io.Reader
-	out, err io.Writer
-	env      func(string) (string, bool)
-}
-
-func standardIO() stdio {
-	return stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv}
-}
-
-// usageError is an error in the words of the command line: exit code 2.
-type usageError struct{ message string }
-
-func (e *usageError) Error() string { return e.message }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Sprintf(format, args...)}
-}
-
 // subcommand is one verb of the binary.
 type subcommand struct {
 	name, summary string
-	run           func(ctx context.Context, args []string, std stdio) error
+	run           func(ctx context.Context, args []string, std settings.IO) error
 }
 
 func subcommands() []subcommand {
 	return []subcommand{
-		{"run", "bring up everything on embedded defaults and serve", runCommand},
-		{"cluster", "two nodes of each role as processes of this machine, to try it out", clusterCommand},
-		{"serve", "serve on a given Kafka and Postgres", serveCommand},
-		{"migrate", "create the topics and the database tables", migrateCommand},
-		{"config", "print the settings in force, without secrets", configCommand},
-		{"log", "print the records of a journal as JSON lines, checking the chain", logCommand},
-		{"audit", "fold the trading journal and hold the read models against it", auditCommand},
+		{"run", "bring up everything on embedded defaults and serve", launch.Run},
+		{"cluster", "two nodes of each role as processes of this machine, to try it out", launch.Cluster},
+		{"serve", "serve on a given Kafka and Postgres", launch.Serve},
+		{"migrate", "create the topics and the database tables", launch.Migrate},
+		{"config", "print the settings in force, without secrets", settings.Config},
+		{"log", "print the records of a journal as JSON lines, checking the chain", tools.Log},
+		{"audit", "fold the trading journal and hold the read models against it", tools.Audit},
 		{"bench", "measure the system beside its raw limits and rivals", benchCommand},
-		{"rebuild", "make the read models anew beside the live ones, compare, switch", rebuildCommand},
+		{"rebuild", "make the read models anew beside the live ones, compare, switch", tools.Rebuild},
 		{"admin", "bootstrap users and instruments; forget a lost log", adminCommand},
 	}
 }
 
 // dispatch runs the command that args name and returns the exit code.
-func dispatch(ctx context.Context, args []string, std stdio) int {
+func dispatch(ctx context.Context, args []string, std settings.IO) int {
 	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
-		usage(std.err)
+		usage(std.Err)
 		if len(args) == 0 {
 			return exitUsage
 		}
@@ -71,20 +55,20 @@ func dispatch(ctx context.Context, args []string, std stdio) int {
 			continue
 		}
 		err := c.run(ctx, args[1:], std)
-		var wrong *usageError
+		var wrong *settings.UsageError
 		switch {
 		case err == nil, errors.Is(err, flag.ErrHelp):
 			return exitDone
 		case errors.As(err, &wrong):
-			fmt.Fprintf(std.err, "perpetua %s: %s\n", c.name, wrong.message)
+			fmt.Fprintf(std.Err, "perpetua %s: %s\n", c.name, wrong.Error())
 			return exitUsage
 		default:
-			fmt.Fprintf(std.err, "perpetua %s: %v\n", c.name, err)
+			fmt.Fprintf(std.Err, "perpetua %s: %v\n", c.name, err)
 			return exitFailed
 		}
 	}
-	fmt.Fprintf(std.err, "perpetua: unknown command %q\n\n", args[0])
-	usage(std.err)
+	fmt.Fprintf(std.Err, "perpetua: unknown command %q\n\n", args[0])
+	usage(std.Err)
 	return exitUsage
 }
 
@@ -94,4 +78,28 @@ func usage(w io.Writer) {
 	for _, c := range subcommands() {
 		fmt.Fprintf(w, "  %-9s %s\n", c.name, c.summary)
 	}
+}
+
+// adminCommand runs one of the operator's commands that do not go through the interface.
+func adminCommand(ctx context.Context, args []string, std settings.IO) error {
+	if len(args) == 0 {
+		return settings.Usagef("which? bootstrap or forget-log")
+	}
+	switch args[0] {
+	case "bootstrap":
+		return launch.Bootstrap(ctx, args[1:], std)
+	case "forget-log":
+		return tools.ForgetLog(ctx, args[1:], std)
+	}
+	return settings.Usagef("there is no admin command %q: bootstrap and forget-log are", args[0])
+}
+
+// benchCommand measures the system beside what bounds it.
+func benchCommand(ctx context.Context, args []string, std settings.IO) error {
+	err := bench.Command(ctx, args, std.In, std.Out, std.Err)
+	var wrong *bench.UsageError
+	if errors.As(err, &wrong) {
+		return settings.Usagef("%v", wrong)
+	}
+	return err
 }

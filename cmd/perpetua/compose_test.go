@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -46,8 +48,8 @@ func readDeployment(t *testing.T) *deployment {
 	var compose struct{ Services map[string]composeService }
 	readYAML(t, dockerDir+"compose.yaml", &compose)
 	d := &deployment{t: t, services: compose.Services, used: make(map[string]bool), settings: make(map[string]bool)}
-	for _, s := range settingTable() {
-		d.settings[s.variable()] = true
+	for _, s := range settings.Table() {
+		d.settings[s.Variable()] = true
 	}
 	d.secrets = assignments(t, "env.example", `(?m)^#?([A-Z_]+)=(.*)$`)
 	for name := range d.secrets {
@@ -151,24 +153,24 @@ func TestComposeFitsTheBinary(t *testing.T) {
 // checkSettings has the binary read the environment of one that runs it.
 func (d *deployment) checkSettings(name string, env map[string]string) {
 	t := d.t
-	s, err := parseSettings(name, nil, stdio{err: io.Discard, env: func(variable string) (string, bool) { v, ok := env[variable]; return v, ok }}, nil)
+	s, err := settings.Parse(name, nil, settings.IO{Err: io.Discard, Env: func(variable string) (string, bool) { v, ok := env[variable]; return v, ok }}, nil)
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 		return
 	}
-	_, role := parseRoles(s.Roles)
-	_, kafka := kafkaOptions(s)
-	_, logs := newLogger(s, io.Discard)
+	_, role := node.ParseRoles(s.Roles)
+	_, kafka := s.KafkaOptions()
+	_, logs := s.Logger(io.Discard)
 	_, key := seal.Open(seal.Options{Folder: t.TempDir(), Value: s.MasterKey})
 	_, records := strconv.ParseInt(s.SnapshotRecords, 10, 64)
 	_, interval := time.ParseDuration(s.SnapshotInterval)
 	_, ratio := strconv.ParseFloat(s.Trace.Ratio, 64)
-	for _, err := range []error{s.needCluster(), role, kafka, logs, key, records, interval, ratio} {
+	for _, err := range []error{s.NeedCluster(), role, kafka, logs, key, records, interval, ratio} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, broker := range s.brokers() {
+	for _, broker := range s.Brokers() {
 		host, port, _ := strings.Cut(broker, ":")
 		if d.services[host].Hostname != host || port != "9092" {
 			t.Errorf("%s: there is no broker %s", name, broker)

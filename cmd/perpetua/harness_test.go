@@ -19,6 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
 )
@@ -50,7 +51,7 @@ type venue struct {
 	env    []string
 	prefix string
 
-	runFile
+	local.RunFile
 	cmd    *exec.Cmd
 	exited chan struct{}
 	output *output
@@ -129,12 +130,12 @@ func (v *venue) await() {
 	v.t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
-		r, ok, err := readRunFile(filepath.Join(v.dir, "run.json"))
+		r, ok, err := local.ReadRunFile(filepath.Join(v.dir, "run.json"))
 		if err != nil {
 			v.t.Fatal(err)
 		}
 		if ok && r.PID == v.cmd.Process.Pid {
-			v.runFile, v.tokens = r, make(map[string]string)
+			v.RunFile, v.tokens = r, make(map[string]string)
 			return
 		}
 		select {

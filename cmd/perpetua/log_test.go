@@ -1,20 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
-	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 )
 
 // logFrom runs `perpetua log --from` and returns what it prints, and what it tells of where it begins to check.
@@ -81,67 +75,5 @@ func (v *venue) checkLogFromForged() {
 	}
 	if records, told, err := v.logFrom(sequence, "--check-all"); err != nil || len(records) == 0 {
 		v.t.Errorf("from genesis, beside a forged position: %d records, told is %q: %v", len(records), told, err)
-	}
-}
-
-func TestAFolderSaysNothingOfTheLogOfOtherBrokers(t *testing.T) {
-	folder := t.TempDir()
-	if err := writeRunFile(filepath.Join(folder, "run.json"), runFile{PID: os.Getpid(), REST: "http://x", Kafka: []string{"a:1", "b:2"}, DatabaseURL: "db"}); err != nil {
-		t.Fatal(err)
-	}
-	for brokers, is := range map[string]bool{"": true, "a:1, b:2": true, "a:1": false, "c:3": false} {
-		ours, running, err := folderOfLog(&settings{Data: folder, KafkaBrokers: brokers})
-		if err != nil || ours != is || (running.DatabaseURL == "db") != is {
-			t.Errorf("brokers %q: %v %v: %v", brokers, ours, running, err)
-		}
-	}
-	if ours, _, err := folderOfLog(&settings{Data: t.TempDir()}); !ours || err != nil {
-		t.Errorf("where nothing runs: %v", err)
-	}
-}
-
-// TestALogFromItsEndEnds asks for what comes after the last record, which is all that anything at hand remembers: there
-// is nothing to print and nothing to wait for, but the log still has to hold that position.
-func TestALogFromItsEndEnds(t *testing.T) {
-	rules := journaltest.Words{Name: "trading"}
-	client := journaltest.NewClient(t, rules.Name)
-	o, err := journal.NewOwner(journal.OwnerConfig{Client: client, Rules: rules, Node: "n1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithTimeout(t.Context(), patience)
-	defer stop()
-	owning, end := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- o.Run(owning) }()
-	waitFor(t, "the owner to serve", func() bool { _, ok := o.Serving(); return ok })
-	said, err := o.Submit(ctx, journaltest.Say("one"))
-	end()
-	if ended := <-done; err != nil || ended != nil {
-		t.Fatal(err, ended)
-	}
-	print := func(start journal.Position, from int64) (string, error) {
-		var out bytes.Buffer
-		b := bufio.NewWriter(&out)
-		err := printLog(ctx, client, rules, start, logFilter{from: from, to: math.MaxInt64}, false, b)
-		b.Flush()
-		return out.String(), err
-	}
-	last := said.Entry.Position
-	if text, err := print(journal.Before, last.Sequence); err != nil || text != string(said.Entry.Value)+"\n" {
-		t.Errorf("the last record is %q: %v", text, err)
-	}
-	if text, err := print(last, last.Sequence+1); err != nil || text != "" {
-		t.Errorf("after it comes %q: %v", text, err)
-	}
-	forged, beyond := last, last
-	forged.Hash[0]++
-	beyond.Offset++
-	beyond.Sequence++
-	var diverged *journal.DivergedError
-	for _, p := range []journal.Position{forged, beyond} {
-		if text, err := print(p, p.Sequence+1); !errors.As(err, &diverged) || text != "" {
-			t.Errorf("from %v, which the log does not hold, %q: %v", p, text, err)
-		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/tools"
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
@@ -42,11 +44,11 @@ func (v *venue) loseLog() {
 // digests returns what the tables of the stopped venue hold.
 func (v *venue) digests() map[string]projections.Digest {
 	v.t.Helper()
-	s, err := parseSettings("test", []string{"--data", v.dir}, stdio{env: func(string) (string, bool) { return "", false }}, nil)
+	s, err := settings.Parse("test", []string{"--data", v.dir}, settings.IO{Env: func(string) (string, bool) { return "", false }}, nil)
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	pool, stop, err := openReadModels(context.Background(), s)
+	pool, stop, err := tools.OpenReadModels(context.Background(), s)
 	if err != nil {
 		v.t.Fatal(err)
 	}

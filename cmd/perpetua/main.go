@@ -7,11 +7,13 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := dispatch(ctx, os.Args[1:], standardIO())
+	code := dispatch(ctx, os.Args[1:], settings.StandardIO())
 	stop()
 	os.Exit(code)
 }

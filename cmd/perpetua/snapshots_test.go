@@ -17,9 +17,12 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/tools"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -63,7 +66,7 @@ func (v *venue) checkSnapshot() {
 			return strings.TrimPrefix(v.env[i], name+"="), true
 		}
 	}
-	s, err := parseSettings("test", []string{"--data", v.dir, "--topic-prefix", v.prefix}, stdio{env: environment}, nil)
+	s, err := settings.Parse("test", []string{"--data", v.dir, "--topic-prefix", v.prefix}, settings.IO{Env: environment}, nil)
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -71,27 +74,27 @@ func (v *venue) checkSnapshot() {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	saved, err := openSnapshots(ctx, s, box, slog.New(slog.DiscardHandler))
+	saved, err := node.OpenSnapshots(ctx, s, journals.All(), box, slog.New(slog.DiscardHandler))
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	defer saved.close()
-	seed, err := saved.seed(ctx, "trading", 0)
+	defer saved.Close()
+	seed, err := saved.Seed(ctx, "trading", 0)
 	if err != nil || seed == nil {
 		v.t.Fatalf("there is no snapshot: %v", err)
 	}
-	client, stop, err := openLog(ctx, s)
+	client, stop, err := tools.OpenLog(ctx, s)
 	if err != nil {
 		v.t.Fatal(err)
 	}
 	defer stop()
-	fold := journalFold{reader: journal.NewReader(client, trading.Rules(), 0, journal.Before), state: trading.NewState()}
-	defer fold.reader.Close()
-	at, err := fold.to(ctx, seed.Position.Sequence)
+	fold := tools.NewFold(client, trading.Rules())
+	defer fold.Close()
+	at, err := fold.To(ctx, seed.Position.Sequence)
 	if err != nil || at != seed.Position {
 		v.t.Fatalf("the snapshot stands at %v, the log has %v: %v", seed.Position, at, err)
 	}
-	if !bytes.Equal(trading.Codec().Append(nil, seed.State), trading.Codec().Append(nil, fold.state)) {
+	if !bytes.Equal(trading.Codec().Append(nil, seed.State), trading.Codec().Append(nil, fold.State)) {
 		v.t.Errorf("the snapshot at %v is not what a fold from genesis comes to", at)
 	}
 }

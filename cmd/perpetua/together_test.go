@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 )
 
@@ -17,7 +18,14 @@ func TestClusterCommand(t *testing.T) {
 	v.verb = "cluster"
 	v.start()
 	t.Cleanup(v.stop)
-	var file clusterFile
+	var file struct {
+		REST  []string
+		Users []local.User
+		Nodes []struct {
+			Name, REST string
+			PID        int
+		}
+	}
 	content, err := os.ReadFile(filepath.Join(v.dir, "run.json"))
 	if err == nil {
 		err = json.Unmarshal(content, &file)

@@ -1,0 +1,101 @@
+// Package journals is the one table of the journals: everything that a node or a tool has to know of each, found by its
+// name. What else there is of a journal (an owner, a fold, rows, snapshots, tools) follows from its entry, so a new
+// journal is a new entry. The order of the entries means nothing.
+package journals
+
+import (
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"context"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/readmodels"
+)
+
+// The journals that handlers and seeds are written for. They have to be in a node's table.
+const (
+	Identity = "identity"
+	Trading  = "trading"
+)
+
+// Journal is the entry of one journal. All but the rules may be left out.
+type Journal struct {
+	Rules decide.Rules // which also say its name
+	// Codec is how its states are saved. Without one there are no snapshots, and every fold begins with genesis.
+	Codec decide.Codec
+	// Projections are what is kept of it in Postgres, in the order in which a runner must apply them.
+	Projections []projections.Projection
+	// Compare holds its rows against a fold of it at a sequence and returns what differs; readmodels.ErrMoved if the rows
+	// stand elsewhere.
+	Compare func(ctx context.Context, pool *pgxpool.Pool, state decide.State, sequence int64) ([]string, error)
+	// Seeds are its commands that other nodes may send to its owner, as empty payloads by type: those that make a venue
+	// before there is a user to make it.
+	Seeds map[string]func() any
+}
+
+// Name returns the name of the journal.
+func (j Journal) Name() string { return j.Rules.Journal() }
+
+// Table is the entries of all journals.
+type Table []Journal
+
+// All returns the journals of this build.
+func All() Table {
+	return Table{
+		{
+			Rules:       identity.Rules(),
+			Codec:       identity.Codec(),
+			Projections: readmodels.Identity(),
+			Seeds: map[string]func() any{
+				identity.CommandAddSigningKey:  func() any { return new(identity.AddSigningKey) },
+				identity.CommandRegisterBroker: func() any { return new(identity.RegisterBroker) },
+				identity.CommandRegisterUser:   func() any { return new(identity.RegisterUser) },
+				identity.CommandChangeUser:     func() any { return new(identity.ChangeUser) },
+			},
+		},
+		{
+			Rules:       trading.Rules(),
+			Codec:       trading.Codec(),
+			Projections: readmodels.Trading(),
+			Compare: func(ctx context.Context, pool *pgxpool.Pool, state decide.State, sequence int64) ([]string, error) {
+				return readmodels.Compare(ctx, pool, state.(*trading.State), sequence)
+			},
+			Seeds: map[string]func() any{
+				trading.CommandListInstrument: func() any { return new(trading.ListInstrument) },
+			},
+		},
+	}
+}
+
+// Of returns the entry of a journal. A name that is not in the table is an error in the words of the command line.
+func (t Table) Of(name string) (Journal, error) {
+	i := slices.IndexFunc(t, func(j Journal) bool { return j.Name() == name })
+	if i < 0 {
+		return Journal{}, settings.Usagef("there is no journal %q", name)
+	}
+	return t[i], nil
+}
+
+// Names returns the names of all journals.
+func (t Table) Names() []string {
+	names := make([]string, len(t))
+	for i, j := range t {
+		names[i] = j.Name()
+	}
+	return names
+}
+
+// Rules returns the rules of all journals.
+func (t Table) Rules() []decide.Rules {
+	rules := make([]decide.Rules, len(t))
+	for i, j := range t {
+		rules[i] = j.Rules
+	}
+	return rules
+}

@@ -1,0 +1,298 @@
+package launch
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// roleNames are the roles in the order in which nodes of them stop: those that others need last.
+func roleNames() []string { return []string{"live", "api", "projector", "engine"} }
+
+// Cluster starts two nodes of each role as plain processes on one broker and one Postgres, embedded unless
+// given, from the files that a deployment's nodes get their settings from. It is for trying a cluster out on one
+// machine: kill a node by its process id and see.
+func Cluster(ctx context.Context, args []string, std settings.IO) error {
+	t := &together{journals: journals.All(), out: std.Out, err: local.NewLines(std.Err)}
+	s, err := settings.Parse("cluster", args, std, func(fs *flag.FlagSet) {
+		fs.StringVar(&t.envDir, "env", "docker/env", "folder of the files node.env and ROLE.env")
+		fs.IntVar(&t.each, "each", 2, "nodes of each role")
+	})
+	if err != nil {
+		return err
+	}
+	if t.each < 1 || t.each > 9 {
+		return settings.Usagef("--each takes 1 to 9, not %d", t.each)
+	}
+	if t.log, err = s.Logger(std.Err); err != nil {
+		return err
+	}
+	t.settings = s
+	return t.run(ctx)
+}
+
+// together is a number of nodes and what they share.
+type together struct {
+	settings *settings.Settings
+	journals journals.Table
+	envDir   string
+	each     int
+	log      *slog.Logger
+	out      io.Writer
+	err      *local.Lines
+
+	nodes []*local.Process
+	files []nodeFile
+}
+
+// nodeFile tells of one node in run.json.
+type nodeFile struct {
+	Name      string `json:"name"`
+	PID       int    `json:"pid"`
+	REST      string `json:"rest"`
+	WebSocket string `json:"websocket,omitempty"`
+}
+
+// clusterFile is the run.json of a cluster: that of one node with a list of addresses for REST, and the nodes.
+type clusterFile struct {
+	local.RunFile
+	REST  []string   `json:"rest"`
+	Nodes []nodeFile `json:"nodes"`
+}
+
+func (t *together) run(ctx context.Context) (err error) {
+	folder, err := local.OpenFolder(t.settings.Data)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	runJSON := folder.Path("run.json")
+	if err := local.RemoveRunFile(runJSON); err != nil {
+		return err
+	}
+	services, err := local.StartServices(ctx, t.settings, folder, t.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, services.Close()) }()
+	t.settings.KafkaBrokers, t.settings.DatabaseURL = strings.Join(services.Brokers, ","), services.DatabaseURL()
+	if t.settings.BlobURL, err = t.settings.BucketURL(); err != nil { // one for all nodes, whose data folders are their own
+		return err
+	}
+	fresh, err := t.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.masterKey(folder, fresh); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.stop()) }()
+	if err := t.start(ctx, folder); err != nil {
+		return err
+	}
+	users, err := t.bootstrap(ctx, folder)
+	if err != nil {
+		return err
+	}
+	r := t.describe(services, users)
+	if err := local.WriteRunFile(runJSON, r); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, local.RemoveRunFile(runJSON)) }()
+	r.print(t.out, runJSON)
+	for _, p := range t.nodes {
+		go func() {
+			<-p.Done()
+			if ctx.Err() == nil {
+				t.log.Warn("a node has ended", "node", p.Name, "how", p.State())
+			}
+		}()
+	}
+	return services.Supervise(ctx, func() error {
+		if services.DatabaseURL() != t.settings.DatabaseURL { // which the nodes were started with
+			return errors.New("the embedded Postgres came back at another port: start the cluster again")
+		}
+		return nil
+	})
+}
+
+// prepare makes topics and tables, and reports whether the identity journal is yet to be founded.
+func (t *together) prepare(ctx context.Context) (fresh bool, err error) {
+	client, err := t.settings.NewClient(t.settings.Brokers(), t.log)
+	if err != nil {
+		return false, err
+	}
+	defer client.Close()
+	if err := migrate(ctx, client, t.journals, t.settings.DatabaseURL); err != nil {
+		return false, err
+	}
+	return emptyIdentity(ctx, client)
+}
+
+// masterKey finds the key that all nodes share: what was given, or the folder's, which is made for a new venue.
+func (t *together) masterKey(folder *local.Folder, fresh bool) error {
+	if _, err := seal.Open(seal.Options{Folder: folder.Dir, Value: t.settings.MasterKey, Create: fresh}); err != nil {
+		return err
+	}
+	if t.settings.MasterKey != "" {
+		return nil
+	}
+	kept, err := os.ReadFile(folder.Path(filepath.FromSlash(seal.File)))
+	t.settings.MasterKey = strings.TrimSpace(string(kept))
+	return err
+}
+
+// start starts the nodes and waits until all are ready.
+func (t *together) start(ctx context.Context, folder *local.Folder) error {
+	roles := roleNames()
+	slices.Reverse(roles) // engines first
+	for _, role := range roles {
+		files, err := readEnvFiles(filepath.Join(t.envDir, "node.env"), filepath.Join(t.envDir, role+".env"))
+		if err != nil {
+			return err
+		}
+		for i := range t.each {
+			name := fmt.Sprintf("%s-%d", role, i+1)
+			dir := folder.Path("nodes", name)
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return err
+			}
+			listen := "127.0.0.1:0"
+			if role == "api" && i == 0 {
+				listen = t.settings.Listen
+			}
+			env := t.environment(files, "PERPETUA_DATA="+dir, "PERPETUA_NODE_ID="+name, "PERPETUA_LISTEN="+listen)
+			p, err := local.StartProcess(name, dir, env, t.err)
+			if err != nil {
+				return err
+			}
+			t.nodes = append(t.nodes, p)
+		}
+	}
+	for _, p := range t.nodes {
+		r, err := p.Await(ctx)
+		if err != nil {
+			return err
+		}
+		n := nodeFile{Name: p.Name, PID: r.PID, REST: r.REST}
+		if strings.HasPrefix(p.Name, "live") {
+			n.WebSocket = r.WebSocket
+		}
+		t.files = append(t.files, n)
+	}
+	return nil
+}
+
+// environment is what a node is started with: the files, over them what this command was told, over that its own.
+func (t *together) environment(files []string, own ...string) []string {
+	var env []string
+	table := settings.Table()
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		if !slices.ContainsFunc(table, func(d settings.Setting) bool { return name == d.Variable() || slices.Contains(d.Aliases, name) }) {
+			env = append(env, v)
+		}
+	}
+	env = append(env, files...)
+	for _, d := range table {
+		switch d.Name {
+		case "data", "listen", "advertise", "node-id", "role":
+			continue
+		}
+		given := t.settings.Source(d.Name) != "default"
+		if given || d.Name == "kafka-brokers" || d.Name == "database-url" || d.Name == "blob-url" || d.Name == "master-key" {
+			env = append(env, d.Variable()+"="+d.Value(t.settings))
+		}
+	}
+	return append(env, own...)
+}
+
+// readEnvFiles reads lines of NAME=value. Empty ones and those that begin with # say nothing.
+func readEnvFiles(paths ...string) (pairs []string, err error) {
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("settings of a node: %w", err)
+		}
+		scanner := bufio.NewScanner(strings.NewReader(string(content)))
+		for n := 1; scanner.Scan(); n++ {
+			line := strings.TrimSpace(scanner.Text())
+			if line == "" || line[0] == '#' {
+				continue
+			}
+			if name, _, ok := strings.Cut(line, "="); !ok || name == "" {
+				return nil, fmt.Errorf("settings of a node: %s:%d is no NAME=value", path, n)
+			}
+			pairs = append(pairs, line)
+		}
+	}
+	return pairs, nil
+}
+
+// bootstrap makes the first users and instruments through the engines.
+func (t *together) bootstrap(ctx context.Context, folder *local.Folder) ([]local.User, error) {
+	s := *t.settings
+	s.Demo = t.settings.Demo && t.settings.Source("demo") != "default"
+	m := &member{settings: &s, journals: t.journals, log: t.log, folder: folder, id: "cluster"}
+	path := folder.Path("users.json")
+	if err := m.bootstrap(ctx, false, path); err != nil {
+		return nil, err
+	}
+	users, _, err := local.KeptUsers(path)
+	return users, err
+}
+
+func (t *together) describe(services *local.Services, users []local.User) clusterFile {
+	r := clusterFile{RunFile: local.RunFile{PID: os.Getpid(), Kafka: services.Brokers, DatabaseURL: services.DatabaseURL(), Users: users}, Nodes: t.files}
+	for _, n := range t.files {
+		if strings.HasPrefix(n.Name, "api") {
+			r.REST = append(r.REST, n.REST)
+		}
+		if n.WebSocket != "" && r.WebSocket == "" {
+			r.WebSocket = n.WebSocket
+		}
+	}
+	return r
+}
+
+// print shows a person what run.json tells a script.
+func (r clusterFile) print(w io.Writer, path string) {
+	fmt.Fprintf(w, "\nPerpetua is ready: %d nodes under process %d\n\n  %-12s %-8s %s\n", len(r.Nodes), r.PID, "node", "process", "address")
+	for _, n := range r.Nodes {
+		fmt.Fprintf(w, "  %-12s %-8d %s\n", n.Name, n.PID, cmp.Or(n.WebSocket, n.REST))
+	}
+	fmt.Fprintf(w, "\n  Kafka      %s\n  Postgres   %s\n\n", strings.Join(r.Kafka, ","), r.DatabaseURL)
+	local.PrintUsers(w, r.Users)
+	fmt.Fprintf(w, "\n  The same is in %s. Ctrl-C stops all.\n", path)
+}
+
+// stop ends the nodes, one role after the other.
+func (t *together) stop() error {
+	var errs []error
+	for _, role := range roleNames() {
+		var g errgroup.Group
+		for _, p := range t.nodes {
+			if strings.HasPrefix(p.Name, role+"-") {
+				g.Go(p.Stop)
+			}
+		}
+		errs = append(errs, g.Wait())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,71 @@
+package launch
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// member is a process that works on a Kafka and a Postgres which it was given: `perpetua serve`, `admin bootstrap`.
+type member struct {
+	settings *settings.Settings
+	journals journals.Table
+	log      *slog.Logger
+	folder   *local.Folder
+	id       string
+}
+
+// joinCluster reads the settings of such a command and takes its data folder. The caller closes the folder.
+func joinCluster(command string, args []string, std settings.IO) (*member, error) {
+	s, err := settings.Parse(command, args, std, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.NeedCluster(); err != nil {
+		return nil, err
+	}
+	log, err := s.Logger(std.Err)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := local.OpenFolder(s.Data)
+	if err != nil {
+		return nil, err
+	}
+	id, err := folder.NodeID(s.NodeID)
+	if err != nil {
+		folder.Close()
+		return nil, err
+	}
+	return &member{s, journals.All(), log, folder, id}, nil
+}
+
+// open makes the member's node after it has checked the topics. A master key may be made only by the one who founds
+// the identity journal.
+func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.Node, error) {
+	client, err := m.settings.NewClient(m.settings.Brokers(), m.log)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	if err := client.CheckTopics(ctx, m.journals.Names()...); err != nil {
+		return nil, err
+	}
+	fresh := false
+	if founds {
+		if fresh, err = emptyIdentity(ctx, client); err != nil {
+			return nil, err
+		}
+	}
+	box, err := seal.Open(seal.Options{Folder: m.folder.Dir, Value: m.settings.MasterKey, Create: fresh})
+	if err != nil {
+		return nil, err
+	}
+	return node.Open(ctx, node.Config{Settings: m.settings, Journals: m.journals, Logger: m.log, ID: m.id, Roles: does,
+		Brokers: m.settings.Brokers(), DatabaseURL: func() string { return m.settings.DatabaseURL }, Box: box})
+}

@@ -1,0 +1,171 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/demo"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// Run brings up everything on one data folder and serves until the context ends.
+func Run(ctx context.Context, args []string, std settings.IO) error {
+	s, err := settings.Parse("run", args, std, nil)
+	if err != nil {
+		return err
+	}
+	log, err := s.Logger(std.Err)
+	if err != nil {
+		return err
+	}
+	seed, err := strconv.ParseUint(s.DemoSeed, 10, 64)
+	if err != nil {
+		return settings.Usagef("--demo-seed takes a number from 0 to 2^64-1, not %q", s.DemoSeed)
+	}
+	return (&program{settings: s, journals: journals.All(), seed: seed, agent: "perpetua-demo/" + web.NewID().String(), log: log, out: std.Out}).run(ctx)
+}
+
+// program is `perpetua run`: the embedded services, the node on them, and the first users and instruments.
+type program struct {
+	settings *settings.Settings
+	journals journals.Table
+	seed     uint64 // of the demo
+	agent    string // by which this process knows the demo's requests, which would drown all others in the log
+	log      *slog.Logger
+	out      io.Writer
+	serving  func(local.RunFile) // called once ready; for tests
+}
+
+func (p *program) run(ctx context.Context) (err error) {
+	chosen, err := node.ParseRoles(p.settings.Roles)
+	if err != nil {
+		return err
+	}
+	folder, err := local.OpenFolder(p.settings.Data)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err := local.RemoveRunFile(folder.Path("run.json")); err != nil {
+		return err // left by a kill; nobody may take it for true
+	}
+	id, err := folder.NodeID(p.settings.NodeID)
+	if err != nil {
+		return err
+	}
+	services, err := local.StartServices(ctx, p.settings, folder, p.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, services.Close()) }()
+	client, err := p.settings.NewClient(services.Brokers, p.log)
+	if err != nil {
+		return err
+	}
+	err = migrate(ctx, client, p.journals, services.DatabaseURL())
+	fresh := false
+	if err == nil {
+		fresh, err = emptyIdentity(ctx, client)
+	}
+	client.Close()
+	if err != nil {
+		return err
+	}
+	box, err := seal.Open(seal.Options{Folder: folder.Dir, Value: p.settings.MasterKey, Create: fresh})
+	if err != nil {
+		return err
+	}
+	n, err := node.Open(ctx, node.Config{Settings: p.settings, Journals: p.journals, Logger: p.log, ID: id, Roles: chosen, Alone: true,
+		Brokers: services.Brokers, Dial: services.Dialer(), DatabaseURL: services.DatabaseURL, Box: box,
+		Quiet: func(r *http.Request) bool { return r.UserAgent() == p.agent }})
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+
+	err = n.RunUntil(ctx, func(ctx context.Context) error {
+		users, err := p.open(ctx, n, folder, services)
+		if err != nil {
+			return err
+		}
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error {
+			return services.Supervise(ctx, func() error { return local.WriteRunFile(folder.Path("run.json"), p.describe(n, services, users)) })
+		})
+		if p.demo(n) {
+			g.Go(func() error { p.trade(ctx, n, users); return nil })
+		}
+		return g.Wait()
+	})
+	return errors.Join(err, local.RemoveRunFile(folder.Path("run.json")))
+}
+
+// open waits until the node serves, seeds it, and tells scripts and people where everything is.
+func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, services *local.Services) ([]local.User, error) {
+	if err := n.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	seeds := seeder{n, p.settings.Demo}
+	users, err := seeds.sow(ctx, folder.Path("users.json"))
+	if err != nil {
+		return nil, err
+	}
+	if err := n.AwaitTip(ctx); err != nil {
+		return nil, err
+	}
+	n.Announce()
+	r := p.describe(n, services, users)
+	if err := local.WriteRunFile(folder.Path("run.json"), r); err != nil {
+		return nil, err
+	}
+	r.Print(p.out, folder.Path("run.json"))
+	if p.demo(n) {
+		fmt.Fprintf(p.out, "  The demo market is on (seed %d): the first instruments move by themselves. --demo=false turns it off.\n", p.seed)
+	}
+	if p.serving != nil {
+		p.serving(r)
+	}
+	return users, nil
+}
+
+// demo reports whether the demo market runs: it needs somebody to serve it.
+func (p *program) demo(n *node.Node) bool {
+	return p.settings.Demo && n.Roles.API && n.Roles.Live && n.Roles.Projector
+}
+
+// trade lets the demo's makers and takers trade until the context ends. They come in by the front door like everybody.
+func (p *program) trade(ctx context.Context, n *node.Node, users []local.User) {
+	for _, u := range users {
+		if u.Username == "operator" {
+			demo.Run(ctx, demo.Config{REST: n.LocalURL(), Operator: u.Username, Password: u.Password, Seed: p.seed,
+				UserAgent: p.agent, Logger: p.log.With("part", "demo")})
+		}
+	}
+}
+
+// describe returns what run.json says.
+func (p *program) describe(n *node.Node, services *local.Services, users []local.User) local.RunFile {
+	return local.RunFile{PID: os.Getpid(), REST: n.URL(), WebSocket: "ws" + strings.TrimPrefix(n.URL(), "http") + "/v1/ws",
+		Kafka: services.Brokers, DatabaseURL: services.DatabaseURL(), Debug: n.DebugURL(), Users: users}
+}
+
+// emptyIdentity reports whether the identity journal has no record yet, so that no master key can be missing.
+func emptyIdentity(ctx context.Context, client *journal.Client) (bool, error) {
+	end, err := client.Tip(ctx, journals.Identity, 0)
+	return end == 0, err
+}

@@ -1,0 +1,218 @@
+package launch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/login"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// seeder makes the first brokers, users, signing key and instruments. Its commands have fixed keys and ask for things
+// that can exist once only, so whichever node sends them, and however often, they apply once.
+type seeder struct {
+	node *node.Node
+	demo bool
+}
+
+// seedActor is on whose behalf the seeds are sown.
+func seedActor() decide.Actor { return decide.Actor{System: "seed"} }
+
+// sow makes what is missing and returns the users with their passwords, kept at usersPath.
+func (s *seeder) sow(ctx context.Context, usersPath string) ([]local.User, error) {
+	if err := s.signingKey(ctx); err != nil {
+		return nil, err
+	}
+	for _, b := range []identity.RegisterBroker{
+		{Broker: "venue", Name: "The venue"}, {Broker: "alpha", Name: "Alpha"}, {Broker: "beta", Name: "Beta"},
+	} {
+		var there bool
+		if err := s.viewIdentity(func(state *identity.State) { _, there = state.Broker(b.Broker) }); err != nil {
+			return nil, err
+		}
+		if err := s.once(ctx, there, journals.Identity, identity.CommandRegisterBroker, b.Broker, &b); err != nil {
+			return nil, err
+		}
+	}
+	users, err := s.users(ctx, usersPath)
+	if err != nil {
+		return nil, err
+	}
+	return users, s.instruments(ctx)
+}
+
+func (s *seeder) signingKey(ctx context.Context) error {
+	var there bool
+	err := s.viewIdentity(func(state *identity.State) { there = len(state.Keys()) > 0 })
+	if err != nil || there {
+		return err
+	}
+	key, err := login.NewSigningKey(s.node.Box)
+	if err != nil {
+		return fmt.Errorf("signing key: %w", err)
+	}
+	return s.once(ctx, false, journals.Identity, identity.CommandAddSigningKey, "first", key)
+}
+
+// users registers the preset users that the identity journal lacks. Passwords are written to the folder before they
+// are registered, so that a crash in between loses none; where the journal has the users and the folder does not,
+// they get new ones, which are written once they are in force.
+func (s *seeder) users(ctx context.Context, path string) ([]local.User, error) {
+	users, fresh, err := local.KeptUsers(path)
+	if err != nil {
+		return nil, err
+	}
+	known := 0
+	err = s.viewIdentity(func(state *identity.State) {
+		for _, u := range users {
+			if _, ok := state.User(u.Username); ok {
+				known++
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if fresh && known == 0 {
+		if err := local.WriteUsers(path, users); err != nil {
+			return nil, err
+		}
+	}
+	for _, u := range users {
+		if err := s.user(ctx, u, fresh); err != nil {
+			return nil, err
+		}
+	}
+	if fresh && known > 0 {
+		return users, local.WriteUsers(path, users)
+	}
+	return users, nil
+}
+
+func (s *seeder) user(ctx context.Context, u local.User, fresh bool) error {
+	var there bool
+	err := s.viewIdentity(func(state *identity.State) { _, there = state.User(u.Username) })
+	if err != nil || there && !fresh {
+		return err
+	}
+	hash, err := login.SealPassword(s.node.Box, u.Username, u.Password)
+	if err != nil {
+		return fmt.Errorf("password of %s: %w", u.Username, err)
+	}
+	if there {
+		return s.send(ctx, journals.Identity, decide.Command{ID: web.NewID(), Type: identity.CommandChangeUser, Actor: seedActor(),
+			Payload: &identity.ChangeUser{Username: u.Username, PasswordHash: hash}})
+	}
+	return s.once(ctx, false, journals.Identity, identity.CommandRegisterUser, u.Username, &identity.RegisterUser{
+		Username: u.Username, Broker: u.Broker, Scopes: u.Scopes, IsActive: true, IsVerified: true, PasswordHash: hash})
+}
+
+func (s *seeder) instruments(ctx context.Context) error {
+	venue, err := s.node.Fold(journals.Trading)
+	if err != nil {
+		return err
+	}
+	for _, i := range presetInstruments(s.demo) {
+		var there bool
+		venue.View(func(state decide.State, _ journal.Position) {
+			_, there = state.(*trading.State).Instrument(i.Symbol)
+		})
+		if err := s.once(ctx, there, journals.Trading, trading.CommandListInstrument, i.Symbol, &trading.ListInstrument{Instrument: i}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *seeder) viewIdentity(look func(*identity.State)) error {
+	fold, err := s.node.Fold(journals.Identity)
+	if err != nil {
+		return err
+	}
+	login.FromFold(fold).View(look)
+	return nil
+}
+
+// once sends a command with a fixed key, unless what it asks for is there. That somebody else was faster is as good.
+func (s *seeder) once(ctx context.Context, there bool, name, kind, key string, payload any) error {
+	if there {
+		return nil
+	}
+	print := sha256.Sum256([]byte(kind + " " + key))
+	err := s.send(ctx, name, decide.Command{ID: web.NewID(), Type: kind, Actor: seedActor(), Payload: payload,
+		Kept: decide.Kept{Key: "seed." + key, Fingerprint: hex.EncodeToString(print[:16])}})
+	var refused *journal.RefusedError
+	if errors.As(err, &refused) && refused.Refusal.Kind == decide.Conflict {
+		return nil
+	}
+	return err
+}
+
+// send submits a command until it is decided, and waits until the follower of the journal has seen the outcome.
+func (s *seeder) send(ctx context.Context, name string, c decide.Command) error {
+	fold, err := s.node.Fold(name)
+	if err != nil {
+		return err
+	}
+	for {
+		r, err := s.node.Submitter().Submit(ctx, name, c)
+		var busy *journal.NotAcceptedError
+		var unknown *journal.OutcomeUnknownError // its key, or what it asks for, makes a second one harmless
+		switch {
+		case errors.As(err, &busy), errors.As(err, &unknown):
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(100 * time.Millisecond):
+			}
+			continue
+		case err != nil:
+			return fmt.Errorf("%s: %w", c.Type, err)
+		}
+		return fold.Wait(ctx, r.Position.Sequence)
+	}
+}
+
+// presetInstruments are listed at the first start, in this order. Their index prices go stale only in the demo, where
+// somebody keeps them fresh.
+func presetInstruments(demo bool) []market.Instrument {
+	perpetual := func(underlying, tick, step, most string) market.Instrument {
+		i := market.Instrument{
+			Symbol: underlying + "USDC_PERP", Underlying: underlying, QuoteCurrency: "USDC", SettlementCurrency: "USDC",
+			Status: market.Open, PriceTick: exact(tick), AmountStep: exact(step), MinAmount: exact(step), MaxAmount: exact(most),
+			ContractSize: exact("1"), InitMarginReq: exact("5.00"), MaintMarginReq: exact("2.50"), MaxLeverage: 13,
+			FundingIntervalSeconds: 3600, PriceBand: exact("5.00"), LimitBand: exact("20.00"), MakerFee: exact("2"), TakerFee: exact("5"),
+		}
+		if demo {
+			i.IndexStaleSeconds = 10
+		}
+		return i
+	}
+	return []market.Instrument{
+		perpetual("BTC", "0.1", "0.001", "1000"),
+		perpetual("ETH", "0.01", "0.01", "10000"),
+		perpetual("SOL", "0.001", "0.1", "100000"),
+	}
+}
+
+// exact reads a decimal that stands in this program.
+func exact(s string) fixed.Decimal {
+	d, err := fixed.ParseDecimal(s)
+	if err != nil {
+		panic(fmt.Sprintf("perpetua: %q is no decimal: %v", s, err))
+	}
+	return d
+}

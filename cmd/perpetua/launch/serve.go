@@ -1,0 +1,51 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+)
+
+// Serve runs one node in chosen roles on a given Kafka and Postgres. It creates and seeds nothing: `perpetua
+// migrate` and `perpetua admin bootstrap` do. Once ready it says where it is in run.json, as `perpetua run` does, without
+// users and database.
+func Serve(ctx context.Context, args []string, std settings.IO) error {
+	m, err := joinCluster("serve", args, std)
+	if err != nil {
+		return err
+	}
+	defer m.folder.Close()
+	runJSON := m.folder.Path("run.json")
+	if err := local.RemoveRunFile(runJSON); err != nil {
+		return err // left by a kill; nobody may take it for true
+	}
+	chosen, err := node.ParseRoles(m.settings.Roles)
+	if err != nil {
+		return err
+	}
+	n, err := m.open(ctx, chosen, false)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	err = n.RunUntil(ctx, func(ctx context.Context) error {
+		if err := n.CatchUp(ctx); err != nil {
+			return err
+		}
+		n.Announce()
+		n.Logger.Info("ready", "url", n.URL(), "roles", m.settings.Roles)
+		return local.WriteRunFile(runJSON, runFileOf(n, m.settings))
+	})
+	return errors.Join(err, local.RemoveRunFile(runJSON))
+}
+
+// runFileOf says where a node is. The users and the database's password are no business of its folder.
+func runFileOf(n *node.Node, s *settings.Settings) local.RunFile {
+	return local.RunFile{PID: os.Getpid(), REST: n.URL(), WebSocket: "ws" + strings.TrimPrefix(n.URL(), "http") + "/v1/ws",
+		Kafka: s.Brokers(), Debug: n.DebugURL(), Users: []local.User{}}
+}

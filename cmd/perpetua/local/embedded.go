@@ -1,0 +1,137 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/projections/postgres"
+	"github.com/perpetua-exchange/perpetua/streams/broker"
+)
+
+// Services is what `perpetua run` brings up by itself because no address was given for it.
+type Services struct {
+	broker   *broker.Broker // nil if brokers were named
+	database postgres.Config
+	log      *slog.Logger
+
+	mu       sync.Mutex
+	postgres *postgres.Server // nil if a database was named
+	closed   bool
+
+	Brokers []string               // where they are to be found
+	url     atomic.Pointer[string] // of the database
+}
+
+// DatabaseURL returns where Postgres is at present.
+func (e *Services) DatabaseURL() string { return *e.url.Load() }
+
+// Dialer returns how clients in this process connect to the broker; nil for as anybody does.
+func (e *Services) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if e.broker == nil {
+		return nil
+	}
+	return e.broker.Dial
+}
+
+// StartServices starts the broker and Postgres side by side, each unless the settings name one, and returns where
+// both are to be found.
+func StartServices(ctx context.Context, s *settings.Settings, folder *Folder, log *slog.Logger) (*Services, error) {
+	e := &Services{Brokers: s.Brokers(), log: log,
+		database: postgres.Config{Dir: folder.Path("postgres"), Logger: log.With("part", "postgres")}}
+	e.url.Store(&s.DatabaseURL)
+	g, starting := errgroup.WithContext(ctx)
+	if len(e.Brokers) == 0 {
+		g.Go(func() (err error) {
+			e.broker, err = broker.Start(starting, broker.Config{Dir: folder.Path("kafka"), Sync: s.Sync, Logger: log.With("part", "broker")})
+			if err == nil {
+				e.Brokers = e.broker.Addrs()
+			}
+			return err
+		})
+	}
+	if s.DatabaseURL == "" {
+		g.Go(func() (err error) {
+			e.postgres, err = postgres.Start(starting, e.database)
+			if err == nil {
+				url := e.postgres.URL()
+				e.url.Store(&url)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// Supervise starts Postgres again whenever it dies by itself, until the context ends. Meanwhile reads that need it are
+// answered 503 and everything else goes on. Should another process have taken its port, it comes back at a new one,
+// and moved is called.
+func (e *Services) Supervise(ctx context.Context, moved func() error) error {
+	for e.postgres != nil {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-e.postgres.Done():
+		}
+		e.log.Error("the embedded Postgres died; starting it again")
+		if err := e.restart(ctx); err != nil {
+			e.log.Error("the embedded Postgres does not start", "error", err)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(time.Second):
+			}
+			continue
+		}
+		if err := moved(); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// restart replaces the dead server by a new one.
+func (e *Services) restart(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil
+	}
+	if err := e.postgres.Close(); err != nil {
+		e.log.Warn("clearing up after Postgres", "error", err)
+	}
+	server, err := postgres.Start(ctx, e.database)
+	if err != nil {
+		return err
+	}
+	e.postgres = server
+	url := server.URL()
+	e.url.Store(&url)
+	return nil
+}
+
+// Close stops what was started, the broker last: everything else follows it.
+func (e *Services) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	var errs []error
+	if e.postgres != nil {
+		errs = append(errs, e.postgres.Close())
+	}
+	if e.broker != nil {
+		errs = append(errs, e.broker.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,97 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/google/uuid"
+)
+
+// Folder is the data folder: of everything that a node keeps. OpenFolder holds it for this process alone.
+type Folder struct {
+	Dir  string
+	lock *os.File
+}
+
+// OpenFolder makes the folder if need be and takes its lock. A folder in use by a living process is an error
+// that names the process.
+func OpenFolder(dir string) (*Folder, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		holder, _ := os.ReadFile(lock.Name())
+		lock.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("the data folder %s is in use by process %s", dir, strings.TrimSpace(string(holder)))
+		}
+		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	if err := lock.Truncate(0); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	if _, err := fmt.Fprintf(lock, "%d\n", os.Getpid()); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	return &Folder{dir, lock}, nil
+}
+
+// Close gives the folder up. The kernel does the same when the process dies.
+func (d *Folder) Close() error { return d.lock.Close() }
+
+// Path returns a path inside the folder.
+func (d *Folder) Path(elem ...string) string {
+	return filepath.Join(append([]string{d.Dir}, elem...)...)
+}
+
+// NodeID returns the node's id: what was configured, or a UUID that is made once and kept in the folder.
+func (d *Folder) NodeID(configured string) (string, error) {
+	if configured != "" {
+		return configured, nil
+	}
+	kept, err := os.ReadFile(d.Path("node-id"))
+	if err == nil {
+		return strings.TrimSpace(string(kept)), nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("node id: %w", err)
+	}
+	id := uuid.NewString()
+	return id, writeWhole(d.Path("node-id"), []byte(id+"\n"), 0o644)
+}
+
+// writeWhole writes a file so that after a crash it is there whole or not at all.
+func writeWhole(path string, content []byte, mode os.FileMode) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	if err := tmp.Chmod(mode); err != nil {
+		return errors.Join(err, tmp.Close())
+	}
+	if _, err := tmp.Write(content); err != nil {
+		return errors.Join(err, tmp.Close())
+	}
+	if err := tmp.Sync(); err != nil {
+		return errors.Join(err, tmp.Close())
+	}
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}

@@ -1,0 +1,81 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// RunFile is what DIR/run.json tells scripts of the node that runs on the folder.
+type RunFile struct {
+	PID         int      `json:"pid"`
+	REST        string   `json:"rest"`
+	WebSocket   string   `json:"websocket"`
+	Kafka       []string `json:"kafka"`
+	DatabaseURL string   `json:"database_url"`
+	Debug       string   `json:"debug,omitempty"` // of the profiles; absent while they are off
+	Users       []User   `json:"users"`
+}
+
+// WriteRunFile writes it, or a cluster's, for the owner's eyes alone: it holds passwords.
+func WriteRunFile(path string, r any) error {
+	content, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeWhole(path, append(content, '\n'), 0o600)
+}
+
+// ReadRunFile returns the file of a node that is alive; ok is false where there is none. Of a cluster's several
+// addresses of REST it returns the first.
+func ReadRunFile(path string) (r RunFile, ok bool, err error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return RunFile{}, false, nil
+	}
+	if err != nil {
+		return RunFile{}, false, err
+	}
+	var f struct {
+		RunFile
+		REST json.RawMessage `json:"rest"`
+	}
+	if err := json.Unmarshal(content, &f); err != nil {
+		return RunFile{}, false, fmt.Errorf("%s: %w", path, err)
+	}
+	r = f.RunFile
+	var several []string
+	if json.Unmarshal(f.REST, &several) == nil && len(several) > 0 {
+		r.REST = several[0]
+	} else if err := json.Unmarshal(f.REST, &r.REST); err != nil {
+		return RunFile{}, false, fmt.Errorf("%s: %w", path, err)
+	}
+	if r.PID <= 0 || errors.Is(syscall.Kill(r.PID, 0), syscall.ESRCH) {
+		return RunFile{}, false, nil // left behind by a kill
+	}
+	return r, true, nil
+}
+
+// RemoveRunFile removes the file, if it is there.
+func RemoveRunFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Print shows a person what run.json at path tells a script.
+func (r RunFile) Print(w io.Writer, path string) {
+	fmt.Fprintf(w, "\nPerpetua is ready (process %d)\n\n", r.PID)
+	fmt.Fprintf(w, "  Console    %s/\n", r.REST)
+	fmt.Fprintf(w, "  REST       %s        (GET /openapi.yaml)\n", r.REST)
+	fmt.Fprintf(w, "  WebSocket  %s  (GET /asyncapi.yaml)\n", r.WebSocket)
+	fmt.Fprintf(w, "  Kafka      %s\n", strings.Join(r.Kafka, ","))
+	fmt.Fprintf(w, "  Postgres   %s\n\n", r.DatabaseURL)
+	PrintUsers(w, r.Users)
+	fmt.Fprintf(w, "\n  The same is in %s. Ctrl-C stops.\n", path)
+}

@@ -1,0 +1,177 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/handlers/admin"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/snapshot"
+)
+
+// follower is all that a node makes of one journal: the fold that its interfaces read, the rows in Postgres, and what
+// listens to the fold.
+type follower struct {
+	journals.Journal
+	client *journal.Client
+	fold   *follow.Fold
+	seed   *journal.Seed   // that the fold started from; nil: from genesis
+	maker  *snapshot.Maker // nil where this node saves nothing
+	runner *projections.Runner
+	rows   readModels // the runner, or a watch of what others write
+	tail   *admin.Tail
+	owner  lastOwner
+	time   atomic.Int64 // of the last record folded, in microseconds
+}
+
+// readModels tells where the rows of a journal stand: a runner of them in this process, or a watch of the database.
+type readModels interface {
+	Wait(ctx context.Context, sequence int64) error
+	Position() journal.Position
+	Err() error
+}
+
+// followers are a node's, one for each journal. Their order means nothing.
+type followers []*follower
+
+// openFollowers makes them. They stand still until their tasks run.
+func openFollowers(ctx context.Context, c Config, s *stores) (followers, error) {
+	var all followers
+	for _, j := range c.Journals {
+		f, err := openFollower(ctx, c, s, j)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func openFollower(ctx context.Context, c Config, s *stores, j journals.Journal) (*follower, error) {
+	seed, err := s.snapshots.Seed(ctx, j.Name(), 0)
+	if err != nil {
+		return nil, fmt.Errorf("loading a snapshot of %s: %w", j.Name(), err)
+	}
+	f := &follower{Journal: j, client: s.client, seed: seed, tail: admin.NewTail(j.Name(), 0)}
+	var options []follow.Option
+	if seed != nil {
+		options = append(options, follow.FromSeed(*seed))
+		f.tail.Start(seed)
+		f.owner.url = seed.URL
+	}
+	f.fold = follow.New(s.client, j.Rules, 0, options...)
+	// Whoever listens before the fold runs hears every record after the seed.
+	f.fold.Listen(f.tail.Observe)
+	f.fold.Listen(f.owner.observe)
+	f.fold.Listen(func(e journal.Entry, _ decide.State) { f.time.Store(int64(e.Record.Time)) })
+	f.maker = s.snapshots.maker(s.client, j, f.fold, seed, c.ID)
+	f.runner = projections.NewRunner(s.pool, s.client, j.Rules, j.Projections...)
+	f.rows = f.runner
+	if !c.Roles.Projector {
+		f.rows = projections.Watch{Pool: s.pool, Journal: j.Name()}
+	}
+	return f, nil
+}
+
+// of returns the follower of a journal.
+func (all followers) of(name string) (*follower, error) {
+	for _, f := range all {
+		if f.Name() == name {
+			return f, nil
+		}
+	}
+	return nil, fmt.Errorf("this node follows no journal %q", name)
+}
+
+// tasks are what keeps the follower at the tip.
+func (f *follower) tasks(does Roles, log *slog.Logger) []task {
+	tasks := []task{
+		{"follow " + f.Name(), f.fold.Run},
+		{"fill the tail of " + f.Name(), func(ctx context.Context) error { f.fillTail(ctx, log); return nil }},
+	}
+	if f.maker != nil {
+		tasks = append(tasks, task{"save " + f.Name(), f.maker.Run})
+	}
+	if does.Projector {
+		tasks = append(tasks, task{"project " + f.Name(), f.runner.Run})
+	}
+	return tasks
+}
+
+// save makes the snapshots that are worth it after the node has stopped.
+func (all followers) save(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	for _, f := range all {
+		if f.maker != nil {
+			f.maker.Stop(ctx)
+		}
+	}
+}
+
+// fillTail reads the last records before the fold's snapshot for the interface that shows the last records.
+func (f *follower) fillTail(ctx context.Context, log *slog.Logger) {
+	from, to := f.tail.Missing()
+	if f.seed == nil || from > to {
+		return
+	}
+	anchors := new(journal.Anchors)
+	anchors.Fill(f.seed.Anchors)
+	entries, err := readUpTo(ctx, journal.NewReader(f.client, f.Rules, 0, anchors.Below(from)), to)
+	if err == nil {
+		f.tail.Precede(entries)
+	} else if ctx.Err() == nil { // the fold of the same log says what is wrong with it
+		log.Warn("the last records before the snapshot can't be read", "journal", f.Name(), "error", err)
+	}
+}
+
+// readUpTo returns what a reader reads, up to a sequence that the log holds.
+func readUpTo(ctx context.Context, r *journal.Reader, to int64) (entries []journal.Entry, err error) {
+	defer r.Close()
+	for r.Position().Sequence < to {
+		more, err := r.Poll(ctx)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, more...)
+	}
+	return entries, nil
+}
+
+// lastOwner remembers who took a journal last, as the fold tells.
+type lastOwner struct {
+	mu  sync.Mutex
+	url string // of the node with the latest term; "" where the fold began after it
+}
+
+// nobody has taken a journal that has just been founded.
+const nobody = "nobody"
+
+// observe hears of every record.
+func (o *lastOwner) observe(e journal.Entry, _ decide.State) {
+	url := nobody
+	switch event := e.Record.Events[0].(type) {
+	case *journal.Genesis:
+	case *journal.Taken:
+		url = event.URL
+	default:
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.url = url
+}
+
+// node returns its URL.
+func (o *lastOwner) node() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.url
+}

@@ -1,0 +1,100 @@
+package node
+
+import (
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// gauges tell how a node stands when somebody asks: how far each of its readers is, what its connections to Postgres
+// do, whether it is ready. Nothing is counted while it works.
+type gauges struct {
+	n *Node
+
+	lag, sequence, time              *prometheus.Desc
+	info, ready                      *prometheus.Desc
+	connections, limit               *prometheus.Desc
+	acquired, waited, empty, aborted *prometheus.Desc
+}
+
+func newGauges(n *Node) *gauges {
+	reader := []string{"journal", "reader"}
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("perpetua_"+name, help, labels, nil)
+	}
+	g := &gauges{n: n,
+		lag:      desc("reader_lag_records", "Records of the log, valid or not, that a reader has not applied. Sockets follow the fold.", reader...),
+		sequence: desc("reader_sequence", "The sequence of the last record that a reader has applied.", reader...),
+		time:     desc("reader_record_timestamp_seconds", "The Unix time of the last record that a reader has applied.", reader...),
+		info:     desc("node_info", "1, with what this node is and does.", "node", "build", "roles"),
+		ready:    desc("ready", "1 while /readyz answers 200."),
+
+		connections: desc("postgres_connections", "Connections of the pool that queries use, by state; the projections have one more each.", "state"),
+		limit:       desc("postgres_connections_limit", "As many connections the pool may open."),
+		acquired:    desc("postgres_acquires_total", "Connections taken from the pool."),
+		waited:      desc("postgres_acquire_wait_seconds_total", "Time that queries waited for a connection while all were taken."),
+		empty:       desc("postgres_acquire_waits_total", "Times that a query found all connections taken."),
+		aborted:     desc("postgres_acquires_canceled_total", "Times that a query gave up waiting for a connection."),
+	}
+	return g
+}
+
+// Describe implements prometheus.Collector.
+func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{g.lag, g.sequence, g.time, g.info, g.ready, g.connections, g.limit, g.acquired, g.waited, g.empty, g.aborted} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (g *gauges) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	for _, f := range g.n.followers {
+		g.readers(f, gauge)
+	}
+	gauge(g.info, 1, g.n.ID, build, strings.Join(g.n.Roles.Names(), ","))
+	ready := 0.0
+	if g.n.ready.Load() {
+		ready = 1
+	}
+	gauge(g.ready, ready)
+	g.pool(ch, g.n.stores.pool.Stat())
+}
+
+// readers shows how far the readers of a journal are. Where the log ends is looked at last, so that no lag is too small.
+func (g *gauges) readers(f *follower, gauge func(*prometheus.Desc, float64, ...string)) {
+	name := f.Name()
+	at, looked := f.fold.Position(), f.fold.Looked()
+	rows := f.runner.Checkpoint()
+	var standby int64
+	standing := false
+	if g.n.owning.engine != nil {
+		standby, standing = g.n.owning.engine.Looked(name, 0)
+	}
+	end := f.client.Contact(name).End()
+	gauge(g.lag, float64(max(0, end-looked)), name, "fold")
+	gauge(g.sequence, float64(at.Sequence), name, "fold")
+	gauge(g.time, float64(f.time.Load())/1e6, name, "fold")
+	if g.n.Roles.Projector {
+		gauge(g.lag, float64(max(0, end-1-rows.Position.Offset)), name, "projections")
+		gauge(g.sequence, float64(rows.Position.Sequence), name, "projections")
+		gauge(g.time, float64(rows.Time)/1e6, name, "projections")
+	}
+	if standing {
+		gauge(g.lag, float64(max(0, end-standby)), name, "standby")
+	}
+}
+
+func (g *gauges) pool(ch chan<- prometheus.Metric, s *pgxpool.Stat) {
+	for state, n := range map[string]int32{"used": s.AcquiredConns(), "idle": s.IdleConns(), "opening": s.ConstructingConns()} {
+		ch <- prometheus.MustNewConstMetric(g.connections, prometheus.GaugeValue, float64(n), state)
+	}
+	ch <- prometheus.MustNewConstMetric(g.limit, prometheus.GaugeValue, float64(s.MaxConns()))
+	for d, v := range map[*prometheus.Desc]float64{g.acquired: float64(s.AcquireCount()), g.empty: float64(s.EmptyAcquireCount()),
+		g.waited: s.EmptyAcquireWaitTime().Seconds(), g.aborted: float64(s.CanceledAcquireCount())} {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v)
+	}
+}

@@ -1,0 +1,185 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// The seeds of a venue come before its first user and its first key for tokens, so they can't be sent through the
+// operator's interface. Where another node owns the journal that they are for, they go to that node on a route of its
+// own, which takes the seeds' types of commands only, and only with a proof by the key that all nodes derive from
+// their master key.
+const (
+	peerPath   = "/internal/v1/commands"
+	peerProof  = "X-Perpetua-Proof" // HMAC-SHA-256 of the body, in hex
+	peerBody   = 64 << 10
+	peerOldest = time.Minute // that a command may be on its way, so that nobody can send it again later
+)
+
+// peerCommand is a command on its way to another node.
+type peerCommand struct {
+	Sent    time.Time       `json:"sent"`
+	Journal string          `json:"journal"`
+	ID      scalar.ID       `json:"id"`
+	Type    string          `json:"type"`
+	Actor   decide.Actor    `json:"actor"`
+	Kept    decide.Kept     `json:"kept"`
+	Payload json.RawMessage `json:"payload"`
+}
+
+// peerAnswer is its outcome.
+type peerAnswer struct {
+	Position string          `json:"position,omitempty"` // of the record, or of the state that a refusal is as of
+	Repeated bool            `json:"repeated,omitempty"`
+	Refusal  *decide.Refusal `json:"refusal,omitempty"`
+	Code     string          `json:"code,omitempty"` // NOT_ACCEPTED, OUTCOME_UNKNOWN or empty
+	Error    string          `json:"error,omitempty"`
+}
+
+// peers submits commands to whoever owns their journals. It answers as a journal.Submitter does, but for the entry of
+// a result, which stays where it is.
+type peers struct {
+	owners   journal.Submitter
+	journals journals.Table
+	key      []byte
+	client   *http.Client
+}
+
+func newPeers(owners journal.Submitter, table journals.Table, box *seal.Box) *peers {
+	return &peers{owners, table, box.Derive("peers"), &http.Client{Timeout: 15 * time.Second}}
+}
+
+// payload reads what a command asks for, if it is one of those that are taken from other nodes.
+func (p *peers) payload(c peerCommand) (any, error) {
+	j, err := p.journals.Of(c.Journal)
+	if err != nil {
+		return nil, err
+	}
+	empty, ok := j.Seeds[c.Type]
+	if !ok {
+		return nil, fmt.Errorf("%q is not taken from other nodes", c.Type)
+	}
+	payload := empty()
+	return payload, json.Unmarshal(c.Payload, payload)
+}
+
+func (p *peers) proof(body []byte) string {
+	mac := hmac.New(sha256.New, p.key)
+	mac.Write(body)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// Submit has a command decided here or, where the journal's owner is elsewhere, there.
+func (p *peers) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
+	result, err := p.owners.Submit(ctx, name, c)
+	var elsewhere *journal.ElsewhereError
+	if !errors.As(err, &elsewhere) {
+		return result, err
+	}
+	payload, err := json.Marshal(c.Payload)
+	if err != nil {
+		return journal.Result{}, err
+	}
+	body, err := json.Marshal(peerCommand{time.Now(), name, c.ID, c.Type, c.Actor, c.Kept, payload})
+	if err != nil {
+		return journal.Result{}, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, elsewhere.URL+peerPath, bytes.NewReader(body))
+	if err != nil {
+		return journal.Result{}, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(peerProof, p.proof(body))
+	response, err := p.client.Do(r)
+	if err != nil {
+		return journal.Result{}, &journal.OutcomeUnknownError{CommandID: c.ID}
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, peerBody))
+	if err != nil {
+		return journal.Result{}, &journal.OutcomeUnknownError{CommandID: c.ID}
+	}
+	var a peerAnswer
+	if err := json.Unmarshal(text, &a); err != nil || response.StatusCode != http.StatusOK {
+		return journal.Result{}, fmt.Errorf("%s answered %s to %s: %.200s", elsewhere.URL, response.Status, c.Type, text)
+	}
+	return a.result(c)
+}
+
+// result turns the answer back into what the owner's Submit returned.
+func (a peerAnswer) result(c decide.Command) (journal.Result, error) {
+	switch {
+	case a.Code == journal.CodeNotAccepted:
+		return journal.Result{}, &journal.NotAcceptedError{RetryAfter: time.Second, Reason: a.Error}
+	case a.Code == journal.CodeOutcomeUnknown:
+		return journal.Result{}, &journal.OutcomeUnknownError{CommandID: c.ID}
+	case a.Error != "":
+		return journal.Result{}, fmt.Errorf("%s: %s", c.Type, a.Error)
+	}
+	at, err := journal.ParseLogPosition(a.Position)
+	if err != nil {
+		return journal.Result{}, err
+	}
+	if a.Refusal != nil {
+		return journal.Result{}, &journal.RefusedError{Refusal: a.Refusal, AsOf: at}
+	}
+	return journal.Result{Position: at, Repeated: a.Repeated}, nil
+}
+
+// serve takes a command of another node.
+func (p *peers) serve(c echo.Context) error {
+	body, err := io.ReadAll(io.LimitReader(c.Request().Body, peerBody))
+	if err != nil {
+		return err
+	}
+	var command peerCommand
+	proven := hmac.Equal([]byte(c.Request().Header.Get(peerProof)), []byte(p.proof(body)))
+	if !proven || json.Unmarshal(body, &command) != nil || time.Since(command.Sent).Abs() > peerOldest {
+		return web.Forbidden("This route is for the nodes of this venue.")
+	}
+	payload, err := p.payload(command)
+	if err != nil {
+		return c.JSON(http.StatusOK, peerAnswer{Error: err.Error()})
+	}
+	result, err := p.owners.Submit(c.Request().Context(), command.Journal,
+		decide.Command{ID: command.ID, Type: command.Type, Actor: command.Actor, Kept: command.Kept, Payload: payload})
+	return c.JSON(http.StatusOK, answerTo(result, err))
+}
+
+func answerTo(result journal.Result, err error) peerAnswer {
+	var (
+		refused   *journal.RefusedError
+		busy      *journal.NotAcceptedError
+		unknown   *journal.OutcomeUnknownError
+		elsewhere *journal.ElsewhereError // a request that was passed on once is not passed on again
+	)
+	switch {
+	case err == nil:
+		return peerAnswer{Position: result.Position.String(), Repeated: result.Repeated}
+	case errors.As(err, &refused):
+		return peerAnswer{Position: refused.AsOf.String(), Refusal: refused.Refusal}
+	case errors.As(err, &busy), errors.As(err, &elsewhere):
+		return peerAnswer{Code: journal.CodeNotAccepted, Error: err.Error()}
+	case errors.As(err, &unknown):
+		return peerAnswer{Code: journal.CodeOutcomeUnknown, Error: err.Error()}
+	}
+	return peerAnswer{Error: err.Error()}
+}

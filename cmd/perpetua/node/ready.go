@@ -1,0 +1,101 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/handlers/login"
+)
+
+// RunUntil runs the node, and open beside it, which is to make it ready. What open fails with counts only while the
+// node runs: after that, the node's own error is the reason.
+func (n *Node) RunUntil(ctx context.Context, open func(context.Context) error) error {
+	g, running := errgroup.WithContext(ctx)
+	g.Go(func() error { return n.Run(running) })
+	g.Go(func() error {
+		if err := open(running); running.Err() == nil {
+			return err
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// CatchUp waits until the journals have owners and this node's readers stand at their tips, and checks that the master
+// key opens what the identity journal holds.
+func (n *Node) CatchUp(ctx context.Context) error {
+	if err := n.awaitOwners(ctx); err != nil {
+		return err
+	}
+	if err := n.AwaitTip(ctx); err != nil {
+		return err
+	}
+	identities, err := n.Fold(journals.Identity)
+	if err != nil {
+		return err
+	}
+	if err := login.CheckSeal(login.FromFold(identities), n.Box); err != nil {
+		return fmt.Errorf("secrets of the identity journal: %w", err)
+	}
+	return nil
+}
+
+// Announce has /readyz say that the node serves.
+func (n *Node) Announce() { n.ready.Store(true) }
+
+// owned reports whether a journal has an owner with a valid term: this node, or the one that the group has assigned
+// it to and that was the last to take it.
+func (n *Node) owned(ctx context.Context, f *follower) bool {
+	if n.owning.engine != nil {
+		if _, here := n.owning.engine.Serving(f.Name(), 0); here {
+			return true
+		}
+	}
+	assigned, err := n.owning.owners.Owner(ctx, f.Name(), 0)
+	if err != nil {
+		n.Logger.Debug("asking who owns a journal", "journal", f.Name(), "error", err)
+	}
+	if assigned == "" || assigned == n.URL() {
+		return false
+	}
+	taken := f.owner.node()
+	return assigned == taken || taken == "" && !f.fold.Position().IsBefore()
+}
+
+// awaitOwners returns once each journal has an owner.
+func (n *Node) awaitOwners(ctx context.Context) error {
+	for _, f := range n.followers {
+		if err := f.fold.WaitTip(ctx); err != nil {
+			return fmt.Errorf("waiting for the follower of the journal %s: %w", f.Name(), err)
+		}
+		for !n.owned(ctx, f) {
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("waiting for an owner of the journal %s: %w", f.Name(), ctx.Err())
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
+
+// AwaitTip returns once this node's followers have looked at everything that the journals hold now, and the read
+// models, where the node writes or reads them, have applied what is valid of it.
+func (n *Node) AwaitTip(ctx context.Context) error {
+	for _, f := range n.followers {
+		if err := f.fold.WaitTip(ctx); err != nil {
+			return fmt.Errorf("waiting for the follower of the journal %s: %w", f.Name(), err)
+		}
+		if !n.Roles.Projector && (!n.Roles.API || n.Alone) { // alone, nobody writes what it would read
+			continue
+		}
+		if err := f.rows.Wait(ctx, f.fold.Position().Sequence); err != nil {
+			return fmt.Errorf("waiting for the read models of the journal %s: %w", f.Name(), err)
+		}
+	}
+	return nil
+}

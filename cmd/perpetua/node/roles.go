@@ -1,0 +1,46 @@
+package node
+
+import (
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+)
+
+// Roles are what a node does. One that lacks a role leaves it to its peers.
+type Roles struct{ Engine, API, Projector, Live bool }
+
+// ParseRoles reads a list like "engine,api".
+func ParseRoles(list string) (Roles, error) {
+	var r Roles
+	for _, name := range strings.Split(list, ",") {
+		switch strings.TrimSpace(name) {
+		case "engine":
+			r.Engine = true
+		case "api":
+			r.API = true
+		case "projector":
+			r.Projector = true
+		case "live":
+			r.Live = true
+		default:
+			return Roles{}, settings.Usagef("--role takes engine, api, projector and live, separated by commas, not %q", name)
+		}
+	}
+	return r, nil
+}
+
+// Names returns what ParseRoles reads.
+func (r Roles) Names() (out []string) {
+	for _, role := range []struct {
+		name string
+		does bool
+	}{{"engine", r.Engine}, {"api", r.API}, {"projector", r.Projector}, {"live", r.Live}} {
+		if role.does {
+			out = append(out, role.name)
+		}
+	}
+	return out
+}
+
+// AllRoles are those of `perpetua run`.
+func AllRoles() Roles { return Roles{Engine: true, API: true, Projector: true, Live: true} }

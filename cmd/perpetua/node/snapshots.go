@@ -1,0 +1,75 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"time"
+
+	gocloud "gocloud.dev/blob"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/snapshot"
+)
+
+// Snapshots are where a node's folds start, and how often it saves what they have come to.
+type Snapshots struct {
+	journals journals.Table
+	store    *snapshot.Store
+	bucket   *gocloud.Bucket
+	records  int64 // 0: this node makes none
+	interval time.Duration
+}
+
+// OpenSnapshots opens the bucket. Snapshots are signed with a key that all nodes derive from their master key.
+func OpenSnapshots(ctx context.Context, s *settings.Settings, table journals.Table, box *seal.Box, log *slog.Logger) (*Snapshots, error) {
+	records, err := strconv.ParseInt(s.SnapshotRecords, 10, 64)
+	if err != nil || records < 0 {
+		return nil, settings.Usagef("--snapshot-records takes a number of records, or 0, not %q", s.SnapshotRecords)
+	}
+	interval, err := time.ParseDuration(s.SnapshotInterval)
+	if err != nil || interval <= 0 {
+		return nil, settings.Usagef("--snapshot-interval takes a time like 10m, not %q", s.SnapshotInterval)
+	}
+	bucket, err := s.OpenBucket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Snapshots{journals: table, bucket: bucket, records: records, interval: interval,
+		store: snapshot.NewStore(snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.TopicPrefix, Logger: log})}, nil
+}
+
+// Close closes the bucket. It leaves one that hangs behind.
+func (s *Snapshots) Close() {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.bucket.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(time.Second):
+	}
+}
+
+// Seed returns the newest snapshot of a journal, or nil.
+func (s *Snapshots) Seed(ctx context.Context, name string, partition int32) (*journal.Seed, error) {
+	j, err := s.journals.Of(name)
+	if err != nil || j.Codec == nil {
+		return nil, err
+	}
+	return s.store.Load(ctx, name, partition, j.Codec)
+}
+
+// maker returns what saves the states of a fold that started from a seed; nil where nobody is to.
+func (s *Snapshots) maker(client *journal.Client, j journals.Journal, fold *follow.Fold, seed *journal.Seed, node string) *snapshot.Maker {
+	if s.records == 0 || j.Codec == nil {
+		return nil
+	}
+	return snapshot.NewMaker(snapshot.MakerConfig{Store: s.store, Client: client, Rules: j.Rules, Codec: j.Codec, Fold: fold, Seed: seed,
+		Node: node, Records: s.records, Interval: s.interval})
+}

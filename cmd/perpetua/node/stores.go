@@ -1,0 +1,69 @@
+package node
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// stores are a node's connections to what it keeps nothing of itself: the log, the rows and the bucket.
+type stores struct {
+	client    *journal.Client
+	pool      *pgxpool.Pool
+	snapshots *Snapshots
+}
+
+// openStores connects to nothing yet but the bucket.
+func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err error) {
+	options, err := c.Settings.KafkaOptions()
+	if err != nil {
+		return s, err
+	}
+	if c.Dial != nil && !c.Settings.KafkaTLS {
+		options = append(options, kgo.Dialer(c.Dial))
+	}
+	measured := journal.NewMetrics()
+	s.client, err = journal.NewClient(journal.Config{Brokers: c.Brokers, Prefix: c.Settings.TopicPrefix, Options: options,
+		Logger: c.Logger.With("part", "journal"), Metrics: measured, Tracer: t.tracer})
+	if err != nil {
+		return s, err
+	}
+	t.metrics.MustRegister(measured)
+	if s.pool, err = projections.OpenMoving(ctx, c.DatabaseURL); err != nil {
+		return s, err
+	}
+	if s.snapshots, err = OpenSnapshots(ctx, c.Settings, c.Journals, c.Box, c.Logger.With("part", "snapshot")); err != nil {
+		return s, err
+	}
+	t.metrics.MustRegister(s.snapshots.store)
+	return s, nil
+}
+
+// known is what remembers positions of the log outside of it: owners hold their fold against them before a term.
+func (s *stores) known() []journal.Known {
+	return []journal.Known{knownToPostgres{s.pool}, s.snapshots.store}
+}
+
+func (s *stores) close() {
+	if s.pool != nil {
+		s.pool.Close()
+	}
+	if s.snapshots != nil {
+		s.snapshots.Close()
+	}
+	if s.client != nil {
+		s.client.Close()
+	}
+}
+
+// knownToPostgres tells which positions the read models remember.
+type knownToPostgres struct{ pool *pgxpool.Pool }
+
+// Positions returns the checkpoints and anchors of a partition.
+func (k knownToPostgres) Positions(ctx context.Context, name string, partition int32) ([]journal.Position, error) {
+	return projections.Known(ctx, k.pool, name, partition)
+}

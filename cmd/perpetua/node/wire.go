@@ -1,0 +1,150 @@
+package node
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/admin"
+	"github.com/perpetua-exchange/perpetua/handlers/console"
+	"github.com/perpetua-exchange/perpetua/handlers/live"
+	"github.com/perpetua-exchange/perpetua/handlers/login"
+	trade "github.com/perpetua-exchange/perpetua/handlers/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/schemas"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// wire connects the handlers to what they serve from.
+func (n *Node) wire() error {
+	identities, err := n.followers.of(journals.Identity)
+	if err != nil {
+		return err
+	}
+	venue, err := n.followers.of(journals.Trading)
+	if err != nil {
+		return err
+	}
+	proxies, err := n.Settings.TrustedProxies()
+	if err != nil {
+		return err
+	}
+	e, err := web.New(web.Options{TrustedProxies: proxies, Logger: n.Logger.With("part", "http"), Metrics: n.telemetry.metrics,
+		ForwardKey: n.Box.Derive("forward"), Quiet: n.Quiet, Tracer: n.telemetry.tracer})
+	if err != nil {
+		return err
+	}
+	users := login.FromFold(identities.fold)
+	tokens := web.NewTokens(login.NewDirectory(users), login.DefaultIssuer, time.Now)
+	auth := web.NewAuth(tokens)
+
+	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens,
+		Log: live.NewLog(n.stores.client, venue.Rules, 0), Logger: n.Logger.With("part", "live"), Seed: venue.seed})
+	n.serving.hub.Trace(n.telemetry.tracer)
+	n.measure()
+
+	if n.Roles.API || n.Roles.Engine { // an owner answers what the others pass on to it
+		login.New(login.Options{Identity: users, Box: n.Box, Issuer: login.DefaultIssuer, Now: time.Now}).Register(e)
+		trade.New(n.tradingInterface(auth, venue)).Register(e)
+		admin.New(n.adminInterface(auth, venue, identities)).Register(e)
+		if err := console.Register(e); err != nil {
+			return err
+		}
+		e.GET("/asyncapi.yaml", func(c echo.Context) error {
+			return c.Blob(http.StatusOK, "application/yaml", schemas.AsyncAPI)
+		})
+	}
+	if n.Roles.Live {
+		n.serving.hub.Register(e)
+	}
+	if n.Roles.Engine {
+		e.POST(peerPath, n.owning.peers.serve)
+	}
+	e.GET("/healthz", n.healthz)
+	e.GET("/readyz", n.readyz)
+	e.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(n.telemetry.metrics, promhttp.HandlerOpts{})))
+	n.serving.handle(e)
+	return nil
+}
+
+// measure registers what the parts tell of themselves.
+func (n *Node) measure() {
+	n.telemetry.metrics.MustRegister(n.serving.hub.Collectors()...)
+	for _, f := range n.followers {
+		n.telemetry.metrics.MustRegister(f.runner)
+	}
+	n.telemetry.metrics.MustRegister(newGauges(n))
+}
+
+// tradingInterface says what the trading interface serves from.
+func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
+	c := trade.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Records: trade.NewRecords(n.stores.pool, venue.rows), Now: time.Now}
+	for _, f := range n.followers {
+		c.Commands = append(c.Commands, trade.NewCommandLog(n.stores.pool, f.Name(), f.rows))
+	}
+	return c
+}
+
+// adminInterface says what the operator's interface serves from.
+func (n *Node) adminInterface(auth *web.Auth, venue, identities *follower) admin.Config {
+	c := admin.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Identity: identities.fold, MAC: n.Box.MAC,
+		SealPassword: func(username, password string) (identity.Sealed, error) {
+			return login.SealPassword(n.Box, username, password)
+		},
+		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(n.Box) }}
+	for _, f := range n.followers {
+		c.Tails = append(c.Tails, f.tail)
+		c.Readers = append(c.Readers,
+			admin.Reader{Name: "fold", Journal: f.Name(), Position: f.fold.Position, Err: f.fold.Err},
+			admin.Reader{Name: "projections", Journal: f.Name(), Position: f.rows.Position, Err: f.rows.Err})
+	}
+	return c
+}
+
+// state is the body of /healthz and /readyz.
+type state struct {
+	Status   string            `json:"status"`
+	Journals map[string]string `json:"journals,omitempty"`
+	// LogAway says since when a journal's log can't be read, or not be written by this node, which owns it.
+	LogAway map[string]scalar.Time `json:"log_away,omitempty"`
+}
+
+// logAway returns since when the log of each journal is out of reach, nothing where all are there.
+func (n *Node) logAway(now time.Time) map[string]scalar.Time {
+	away := make(map[string]scalar.Time)
+	for _, f := range n.followers {
+		since, lost := f.client.Contact(f.Name()).Lost(now)
+		if n.owning.engine != nil {
+			if at, stalled := n.owning.engine.Stalled(f.Name(), 0); stalled && (!lost || at.Before(since)) {
+				since, lost = at, true
+			}
+		}
+		if lost {
+			away[f.Name()] = scalar.TimeOf(since)
+		}
+	}
+	return away
+}
+
+// healthz answers as long as the process lives.
+func (n *Node) healthz(c echo.Context) error {
+	return c.JSON(http.StatusOK, state{Status: "ok"})
+}
+
+// readyz answers 200 once the node serves, and where its follower of each journal stands.
+func (n *Node) readyz(c echo.Context) error {
+	s := state{Status: "starting", Journals: map[string]string{}, LogAway: n.logAway(time.Now())}
+	for _, f := range n.followers {
+		s.Journals[f.Name()] = journal.LogPosition{Journal: f.Name(), Sequence: f.fold.Position().Sequence}.String()
+	}
+	if !n.ready.Load() {
+		return c.JSON(http.StatusServiceUnavailable, s)
+	}
+	s.Status = "ready"
+	return c.JSON(http.StatusOK, s)
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package main
-
-import "syscall"
-
-// endWithParent does nothing here: children outlive a killed parent until somebody stops them.
-func endWithParent(*syscall.SysProcAttr) {}

@@ -1,0 +1,43 @@
+package settings
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+// KafkaOptions returns what the settings ask of every connection to Kafka: TLS and SASL.
+func (s *Settings) KafkaOptions() ([]kgo.Opt, error) {
+	var opts []kgo.Opt
+	if s.KafkaTLS {
+		c := &tls.Config{MinVersion: tls.VersionTLS12}
+		if s.KafkaCA != "" {
+			pem, err := os.ReadFile(s.KafkaCA)
+			if err != nil {
+				return nil, fmt.Errorf("kafka authorities: %w", err)
+			}
+			c.RootCAs = x509.NewCertPool()
+			if !c.RootCAs.AppendCertsFromPEM(pem) {
+				return nil, fmt.Errorf("kafka authorities: no certificate in %s", s.KafkaCA)
+			}
+		}
+		opts = append(opts, kgo.DialTLSConfig(c))
+	}
+	switch s.SASL {
+	case "":
+	case "plain":
+		opts = append(opts, kgo.SASL(plain.Auth{User: s.SASLUser, Pass: s.SASLPassword}.AsMechanism()))
+	case "scram-sha-256":
+		opts = append(opts, kgo.SASL(scram.Auth{User: s.SASLUser, Pass: s.SASLPassword}.AsSha256Mechanism()))
+	case "scram-sha-512":
+		opts = append(opts, kgo.SASL(scram.Auth{User: s.SASLUser, Pass: s.SASLPassword}.AsSha512Mechanism()))
+	default:
+		return nil, Usagef("--kafka-sasl takes plain, scram-sha-256 or scram-sha-512, not %q", s.SASL)
+	}
+	return opts, nil
+}

@@ -1,0 +1,22 @@
+package settings
+
+import (
+	"io"
+	"log/slog"
+)
+
+// Logger returns the logger that the settings ask for.
+func (s *Settings) Logger(w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
+		return nil, Usagef("--log-level takes debug, info, warn or error, not %q", s.LogLevel)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch s.LogFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	}
+	return nil, Usagef("--log-format takes text or json, not %q", s.LogFormat)
+}

@@ -1,0 +1,267 @@
+package settings
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+
+	gocloud "gocloud.dev/blob"
+
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Settings are what a node can be told. Each has one Name: the flag --kafka-brokers is the environment variable
+// PERPETUA_KAFKA_BROKERS. A flag wins over the environment, the environment over the default.
+type Settings struct {
+	Data             string
+	Listen           string
+	Advertise        string
+	Demo             bool
+	DemoSeed         string
+	Sync             bool
+	NodeID           string
+	Roles            string
+	KafkaBrokers     string
+	DatabaseURL      string
+	BlobURL          string
+	SnapshotRecords  string
+	SnapshotInterval string
+	TopicPrefix      string
+	KafkaTLS         bool
+	KafkaCA          string
+	SASL             string
+	SASLUser         string
+	SASLPassword     string
+	MasterKey        string
+	Proxies          string
+	LogLevel         string
+	LogFormat        string
+	DebugListen      string
+
+	sources map[string]string // setting → flag, the variable's name, or default
+
+	Trace struct{ Endpoint, Ratio string }
+}
+
+// Setting describes one of them.
+type Setting struct {
+	Name    string
+	Aliases []string // environment names accepted beside PERPETUA_…
+
+	usage  string
+	secret bool
+	text   func(*Settings) *string // one of the two
+	toggle func(*Settings) *bool
+	preset string
+}
+
+// Table lists every setting.
+func Table() []Setting {
+	return []Setting{
+		{Name: "data", usage: "folder of everything this node keeps", preset: "./data", text: func(s *Settings) *string { return &s.Data }},
+		{Name: "listen", usage: "address of REST and WebSocket", preset: "127.0.0.1:8080", text: func(s *Settings) *string { return &s.Listen }},
+		{Name: "advertise", usage: "URL under which other nodes reach this one (default: http:// and the listen address)", text: func(s *Settings) *string { return &s.Advertise }},
+		{Name: "demo", usage: "run: makers and takers of its own trade the first instruments, whose index prices go stale after ten seconds", preset: "true", toggle: func(s *Settings) *bool { return &s.Demo }},
+		{Name: "demo-seed", usage: "number that the demo's random choices follow from", preset: "1", text: func(s *Settings) *string { return &s.DemoSeed }},
+		{Name: "sync", usage: "sync each acknowledged batch of the embedded broker to disk", preset: "true", toggle: func(s *Settings) *bool { return &s.Sync }},
+		{Name: "node-id", usage: "name of this node among its peers (default: a UUID kept in the data folder)", text: func(s *Settings) *string { return &s.NodeID }},
+		{Name: "role", usage: "roles of this node: engine, api, projector, live", preset: "engine,api,projector,live", text: func(s *Settings) *string { return &s.Roles }},
+		{Name: "kafka-brokers", usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.KafkaBrokers }},
+		{Name: "database-url", usage: "Postgres URL, instead of the embedded one", Aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *Settings) *string { return &s.DatabaseURL }},
+		{Name: "blob-url", usage: "URL of the bucket for snapshots: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.BlobURL }},
+		{Name: "snapshot-records", usage: "records of a journal after which this node saves what it has folded; 0 for never", preset: "100000", text: func(s *Settings) *string { return &s.SnapshotRecords }},
+		{Name: "snapshot-interval", usage: "time after which it does so although there were fewer, but a hundredth of them", preset: "10m", text: func(s *Settings) *string { return &s.SnapshotInterval }},
+		{Name: "topic-prefix", usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.TopicPrefix }},
+		{Name: "kafka-tls", usage: "speak TLS to Kafka", preset: "false", toggle: func(s *Settings) *bool { return &s.KafkaTLS }},
+		{Name: "kafka-ca-file", usage: "PEM file of the authorities that vouch for the brokers", text: func(s *Settings) *string { return &s.KafkaCA }},
+		{Name: "kafka-sasl", usage: "SASL mechanism: plain, scram-sha-256, scram-sha-512", text: func(s *Settings) *string { return &s.SASL }},
+		{Name: "kafka-user", usage: "SASL user", text: func(s *Settings) *string { return &s.SASLUser }},
+		{Name: "kafka-password", usage: "SASL password", secret: true, text: func(s *Settings) *string { return &s.SASLPassword }},
+		{Name: "master-key", usage: "base64 key that seals secrets (default: a file in the data folder)", secret: true, text: func(s *Settings) *string { return &s.MasterKey }},
+		{Name: "trusted-proxies", usage: "networks, like 10.0.0.0/8, of the proxies whose X-Forwarded-For is believed", text: func(s *Settings) *string { return &s.Proxies }},
+		{Name: "log-level", usage: "debug, info, warn or error", preset: "info", text: func(s *Settings) *string { return &s.LogLevel }},
+		{Name: "log-format", usage: "text or json", preset: "text", text: func(s *Settings) *string { return &s.LogFormat }},
+		{Name: "trace-endpoint", usage: "URL of an OpenTelemetry collector (OTLP over HTTP) that gets traces, like http://localhost:4318 (default: none)", Aliases: []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"}, text: func(s *Settings) *string { return &s.Trace.Endpoint }},
+		{Name: "trace-ratio", usage: "which part of all commands is traced, from 0 to 1, the same on every node", preset: "1", Aliases: []string{"OTEL_TRACES_SAMPLER_ARG"}, text: func(s *Settings) *string { return &s.Trace.Ratio }},
+		{Name: "debug-listen", usage: "loopback address of Go's profiles, like 127.0.0.1:6060 (default: none)", text: func(s *Settings) *string { return &s.DebugListen }},
+	}
+}
+
+// Variable returns the environment variable that the setting is read from first.
+func (d Setting) Variable() string {
+	return "PERPETUA_" + strings.ToUpper(strings.ReplaceAll(d.Name, "-", "_"))
+}
+
+// Value returns the setting as text.
+func (d Setting) Value(s *Settings) string {
+	if d.toggle != nil {
+		return fmt.Sprint(*d.toggle(s))
+	}
+	return *d.text(s)
+}
+
+func (d Setting) set(s *Settings, v string) error {
+	if d.toggle == nil {
+		*d.text(s) = v
+		return nil
+	}
+	switch strings.ToLower(v) {
+	case "true", "1", "yes", "on":
+		*d.toggle(s) = true
+	case "false", "0", "no", "off":
+		*d.toggle(s) = false
+	default:
+		return fmt.Errorf("--%s takes true or false, not %q", d.Name, v)
+	}
+	return nil
+}
+
+// flagValue lets the flag package write into a setting.
+type flagValue struct {
+	d Setting
+	s *Settings
+}
+
+func (v flagValue) String() string {
+	if v.s == nil {
+		return ""
+	}
+	return v.d.Value(v.s)
+}
+func (v flagValue) IsBoolFlag() bool { return v.d.toggle != nil }
+func (v flagValue) Set(text string) error {
+	if err := v.d.set(v.s, text); err != nil {
+		return err
+	}
+	v.s.sources[v.d.Name] = "flag"
+	return nil
+}
+
+// Parse reads defaults, environment and flags, in rising order of weight. extra adds a command's own flags.
+// What is left on the line after the flags is a usage error.
+func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*Settings, error) {
+	s := &Settings{sources: make(map[string]string)}
+	fs := flag.NewFlagSet("perpetua "+command, flag.ContinueOnError)
+	fs.SetOutput(std.Err)
+	for _, d := range Table() {
+		s.sources[d.Name] = "default"
+		if d.preset != "" {
+			if err := d.set(s, d.preset); err != nil {
+				return nil, err
+			}
+		}
+		for _, name := range append([]string{d.Variable()}, d.Aliases...) {
+			if v, ok := std.Env(name); ok && v != "" {
+				if err := d.set(s, v); err != nil {
+					return nil, Usagef("%s: %v", name, err)
+				}
+				s.sources[d.Name] = name
+				break
+			}
+		}
+		fs.Var(flagValue{d, s}, d.Name, d.usage+" ($"+d.Variable()+")")
+	}
+	if extra != nil {
+		extra(fs)
+	}
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		}
+		return nil, Usagef("%v", err)
+	}
+	if fs.NArg() > 0 {
+		return nil, Usagef("unexpected argument %q", fs.Arg(0))
+	}
+	return s, nil
+}
+
+// Brokers returns the Kafka addresses, none if the embedded broker is to be used.
+func (s *Settings) Brokers() []string {
+	var out []string
+	for _, b := range strings.Split(s.KafkaBrokers, ",") {
+		if b = strings.TrimSpace(b); b != "" {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// Source returns where a setting comes from: "flag", the variable's name, or "default".
+func (s *Settings) Source(name string) string { return s.sources[name] }
+
+// NeedCluster says what is missing for a command that brings up nothing by itself.
+func (s *Settings) NeedCluster() error {
+	switch {
+	case len(s.Brokers()) == 0:
+		return Usagef("--kafka-brokers is needed (or $PERPETUA_KAFKA_BROKERS)")
+	case s.DatabaseURL == "":
+		return Usagef("--database-url is needed (or $PERPETUA_DATABASE_URL)")
+	}
+	return nil
+}
+
+// BucketURL returns where the bucket is: as told, or in the data folder.
+func (s *Settings) BucketURL() (string, error) {
+	if s.BlobURL != "" {
+		return s.BlobURL, nil
+	}
+	dir, err := filepath.Abs(s.Data)
+	return blob.URLOf(filepath.Join(dir, blob.Folder)), err
+}
+
+// OpenBucket opens the bucket. The caller closes it.
+func (s *Settings) OpenBucket(ctx context.Context) (*gocloud.Bucket, error) {
+	at, err := s.BucketURL()
+	if err != nil {
+		return nil, err
+	}
+	return blob.Open(ctx, at)
+}
+
+// NewClient returns a client of the journals on the brokers, which need not be those that the settings name.
+func (s *Settings) NewClient(brokers []string, log *slog.Logger) (*journal.Client, error) {
+	options, err := s.KafkaOptions()
+	if err != nil {
+		return nil, err
+	}
+	return journal.NewClient(journal.Config{Brokers: brokers, Prefix: s.TopicPrefix, Options: options, Logger: log.With("part", "journal")})
+}
+
+// TrustedProxies returns the networks whose word on a client's address is taken.
+func (s *Settings) TrustedProxies() ([]*net.IPNet, error) {
+	var out []*net.IPNet
+	for _, text := range strings.Split(s.Proxies, ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		_, network, err := net.ParseCIDR(text)
+		if err != nil {
+			return nil, Usagef("--trusted-proxies: %q is not a network like 10.0.0.0/8", text)
+		}
+		out = append(out, network)
+	}
+	return out, nil
+}
+
+// Config prints every setting, its value and where that came from. Secrets show only whether they are set.
+func Config(_ context.Context, args []string, std IO) error {
+	s, err := Parse("config", args, std, nil)
+	if err != nil {
+		return err
+	}
+	for _, d := range Table() {
+		v := d.Value(s)
+		if d.secret && v != "" {
+			v = "(set)"
+		}
+		fmt.Fprintf(std.Out, "%-18s %-40s # %s\n", d.Name, v, s.sources[d.Name])
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/postgres"
+	"github.com/perpetua-exchange/perpetua/projections/readmodels"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Audit folds the trading journal, checking its chain, keys, headers and timestamps, and holds every balance,
+// position, order and setting in Postgres against the fold. It prints what differs and fails if anything does.
+func Audit(ctx context.Context, args []string, std settings.IO) error {
+	s, err := settings.Parse("audit", args, std, nil)
+	if err != nil {
+		return err
+	}
+	client, stop, err := OpenLog(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	pool, close, err := OpenReadModels(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer close()
+	at, differences, err := audit(ctx, client, pool, journals.All())
+	if err != nil {
+		return err
+	}
+	for _, d := range differences {
+		fmt.Fprintln(std.Out, d)
+	}
+	if len(differences) > 0 {
+		return fmt.Errorf("%d differences between the read models and the log at %s", len(differences), strings.Join(at, ", "))
+	}
+	fmt.Fprintf(std.Out, "the read models equal the log at %s\n", strings.Join(at, ", "))
+	return nil
+}
+
+// OpenReadModels returns a pool on the database that the settings mean.
+func OpenReadModels(ctx context.Context, s *settings.Settings) (*pgxpool.Pool, func(), error) {
+	url, stop, err := findDatabase(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	pool, err := projections.Open(ctx, url)
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return pool, func() { pool.Close(); stop() }, nil
+}
+
+// findDatabase returns the URL of the database that the settings mean: the one they name, that of the node which runs
+// on the data folder, or else the folder's own, served until stop is called.
+func findDatabase(ctx context.Context, s *settings.Settings) (url string, stop func(), err error) {
+	if s.DatabaseURL != "" {
+		return s.DatabaseURL, func() {}, nil
+	}
+	folder := local.Folder{Dir: s.Data}
+	running, ok, err := local.ReadRunFile(folder.Path("run.json"))
+	if err != nil {
+		return "", nil, err
+	}
+	if ok {
+		return running.DatabaseURL, func() {}, nil
+	}
+	server, err := postgres.Start(ctx, postgres.Config{Dir: folder.Path("postgres"), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return "", nil, err
+	}
+	return server.URL(), func() { server.Close() }, nil
+}
+
+// auditTries bounds how often an audit goes on because the read models moved while it compared.
+const auditTries = 20
+
+// audit holds the rows of every journal that can be compared against a fold of the log, and the rows against one
+// another. It returns which positions the rows stand at, and what differs.
+func audit(ctx context.Context, client *journal.Client, pool *pgxpool.Pool, table journals.Table) (at []string, differences []string, err error) {
+	for _, j := range table {
+		if j.Compare == nil {
+			continue
+		}
+		sequence, found, err := auditJournal(ctx, client, pool, j)
+		if err != nil {
+			return nil, nil, err
+		}
+		at = append(at, journal.LogPosition{Journal: j.Name(), Sequence: sequence}.String())
+		differences = append(differences, found...)
+	}
+	broken, err := readmodels.Broken(ctx, pool)
+	return at, append(differences, broken...), err
+}
+
+// auditJournal folds a journal up to where its rows stand, and compares. While a venue trades they move on; then it
+// folds on and compares again.
+func auditJournal(ctx context.Context, client *journal.Client, pool *pgxpool.Pool, j journals.Journal) (sequence int64, differences []string, err error) {
+	fold := NewFold(client, j.Rules)
+	defer fold.Close()
+	for range auditTries {
+		at, err := projections.ReadCheckpoint(ctx, pool, j.Name(), 0)
+		if err != nil {
+			return 0, nil, err
+		}
+		if at.Position.IsBefore() {
+			return 0, nil, fmt.Errorf("the read models hold nothing of the journal %s", j.Name())
+		}
+		found, err := fold.To(ctx, at.Position.Sequence)
+		if err != nil {
+			return 0, nil, err
+		}
+		if found != at.Position {
+			return 0, nil, &journal.DivergedError{Journal: j.Name(), Have: at.Position, Found: found,
+				Reason: "the read models stand at a record that the log does not hold"}
+		}
+		differences, err := j.Compare(ctx, pool, fold.State, at.Position.Sequence)
+		if !errors.Is(err, readmodels.ErrMoved) {
+			return at.Position.Sequence, differences, err
+		}
+	}
+	return 0, nil, fmt.Errorf("%w: the venue trades faster than it is compared; audit it while it is quiet", readmodels.ErrMoved)
+}
+
+// Fold folds a journal from its genesis, record by record, up to wherever it is asked to. It checks the chain, the
+// keys, the headers and the timestamps as it goes.
+type Fold struct {
+	State   decide.State
+	reader  *journal.Reader
+	waiting []journal.Entry // read, not yet applied
+	at      journal.Position
+}
+
+// NewFold returns a fold that stands before genesis. The caller closes it.
+func NewFold(client *journal.Client, rules decide.Rules) *Fold {
+	f := &Fold{State: rules.NewState(), reader: journal.NewReader(client, rules, 0, journal.Before), at: journal.Before}
+	f.reader.Audit()
+	return f
+}
+
+// Close ends what the fold reads with.
+func (f *Fold) Close() { f.reader.Close() }
+
+// To applies records up to the sequence and returns the position of the last.
+func (f *Fold) To(ctx context.Context, sequence int64) (journal.Position, error) {
+	for f.at.Sequence < sequence {
+		if len(f.waiting) == 0 {
+			entries, err := f.reader.Poll(ctx)
+			if err != nil {
+				return f.at, err
+			}
+			f.waiting = entries
+		}
+		e := f.waiting[0]
+		f.waiting = f.waiting[1:]
+		f.State.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+		f.at = e.Position
+	}
+	return f.at, nil
+}

@@ -1,0 +1,79 @@
+package tools
+
+import (
+	"context"
+	"flag"
+	"fmt"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/postgres"
+	"github.com/perpetua-exchange/perpetua/streams/snapshot"
+)
+
+// ForgetLog forgets what was read of a journal: its read models, its snapshots and every position of it. It is the deliberate
+// answer to LOG_DIVERGED where a log was lost for good: the next start takes the log as it is, or begins a new one.
+func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
+	var name string
+	s, err := settings.Parse("admin forget-log", args, std, func(fs *flag.FlagSet) {
+		fs.StringVar(&name, "journal", "", "journal to forget")
+	})
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		return settings.Usagef("--journal is needed")
+	}
+	j, err := journals.All().Of(name)
+	if err != nil {
+		return err
+	}
+	folder, err := local.OpenFolder(s.Data)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	url := s.DatabaseURL
+	if url == "" {
+		log, err := s.Logger(std.Err)
+		if err != nil {
+			return err
+		}
+		server, err := postgres.Start(ctx, postgres.Config{Dir: folder.Path("postgres"), Logger: log})
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+		url = server.URL()
+	}
+	pool, err := projections.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	known, err := projections.Known(ctx, pool, name, 0)
+	if err != nil {
+		return err
+	}
+	snapshots, err := forgetSnapshots(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	if err := projections.Forget(ctx, pool, name, j.Projections...); err != nil {
+		return err
+	}
+	fmt.Fprintf(std.Out, "forgot the read models of the journal %s, %d positions and %d snapshots of it\n", name, len(known), snapshots)
+	return nil
+}
+
+// forgetSnapshots deletes the snapshots of a journal and returns how many there were.
+func forgetSnapshots(ctx context.Context, s *settings.Settings, name string) (int, error) {
+	bucket, err := s.OpenBucket(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer bucket.Close()
+	return snapshot.NewStore(snapshot.Config{Bucket: bucket, TopicPrefix: s.TopicPrefix}).Forget(ctx, name, 0)
+}

@@ -1,0 +1,195 @@
+package tools
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/broker"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// logFilter says which records `perpetua log` prints.
+type logFilter struct {
+	from, to       int64
+	kind, customer string
+}
+
+// Log prints the valid records of a journal, byte for byte as they stand in the log, one a line. It checks the
+// chain as it goes and fails at the first record that breaks it. It begins with genesis, but where only later records
+// are wanted, with the last position before them that anything at hand remembers, which the log has to hold.
+func Log(ctx context.Context, args []string, std settings.IO) error {
+	var name string
+	var follow, all bool
+	filter := logFilter{}
+	s, err := settings.Parse("log", args, std, func(fs *flag.FlagSet) {
+		fs.StringVar(&name, "journal", journals.Trading, "journal to read")
+		fs.Int64Var(&filter.from, "from", 0, "first sequence; the chain is checked from the last position before it that the read models or a snapshot remember, else from genesis")
+		fs.Int64Var(&filter.to, "to", math.MaxInt64, "last sequence")
+		fs.BoolVar(&all, "check-all", false, "check the chain from genesis on, whatever is printed")
+		fs.StringVar(&filter.kind, "type", "", "only records whose command or an event has this type")
+		fs.StringVar(&filter.customer, "customer", "", "only records that concern this customer")
+		fs.BoolVar(&follow, "follow", false, "go on with what is appended, until interrupted")
+	})
+	if err != nil {
+		return err
+	}
+	j, err := journals.All().Of(name)
+	if err != nil {
+		return err
+	}
+	client, stop, err := OpenLog(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	start := journal.Before
+	if filter.from > 0 && !all {
+		start = logStart(ctx, s, name, filter.from, std.Err)
+	}
+	out := bufio.NewWriterSize(std.Out, 1<<16)
+	err = printLog(ctx, client, j.Rules, start, filter, follow, out)
+	if flushed := out.Flush(); err == nil {
+		err = flushed
+	}
+	return err
+}
+
+// OpenLog returns a client of the log that the settings mean: the brokers they name, or those of the node that runs
+// on the data folder, or else the folder's own log, served for as long as it is read.
+func OpenLog(ctx context.Context, s *settings.Settings) (*journal.Client, func(), error) {
+	options, err := s.KafkaOptions()
+	if err != nil {
+		return nil, nil, err
+	}
+	brokers, stop := s.Brokers(), func() {}
+	if len(brokers) == 0 {
+		folder := local.Folder{Dir: s.Data}
+		running, ok, err := local.ReadRunFile(folder.Path("run.json"))
+		if err != nil {
+			return nil, nil, err
+		}
+		if ok {
+			brokers = running.Kafka
+		} else {
+			if _, err := os.Stat(folder.Path("kafka")); err != nil {
+				return nil, nil, fmt.Errorf("no log in %s: %w", s.Data, err)
+			}
+			b, err := broker.Start(ctx, broker.Config{Dir: folder.Path("kafka"), Sync: true, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				return nil, nil, err
+			}
+			brokers, stop = b.Addrs(), func() { b.Close() }
+		}
+	}
+	client, err := journal.NewClient(journal.Config{Brokers: brokers, Prefix: s.TopicPrefix, Options: options})
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return client, func() { client.Close(); stop() }, nil
+}
+
+// printLog writes the records after a position that the filter lets through, up to the end that the log has now, or for ever.
+func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, start journal.Position, filter logFilter, follow bool, out *bufio.Writer) error {
+	end, err := client.Tip(ctx, rules.Journal(), 0)
+	if err != nil {
+		return err
+	}
+	if end == 0 && !follow {
+		return fmt.Errorf("the journal %s is empty", rules.Journal())
+	}
+	if !follow && start.Offset+1 >= end { // nothing comes after it, so there is nothing to wait for
+		return client.Holds(ctx, rules, 0, start)
+	}
+	r := journal.NewReader(client, rules, 0, start)
+	r.Audit()
+	defer r.Close()
+	for next := int64(0); follow || next < end; {
+		var entries []journal.Entry
+		if entries, next, err = r.Next(ctx); err != nil {
+			if follow && errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		}
+		for _, e := range entries {
+			if e.Record.Sequence > filter.to {
+				return nil
+			}
+			if !filter.passes(e) {
+				continue
+			}
+			if _, err := fmt.Fprintf(out, "%s\n", e.Value); err != nil {
+				return err
+			}
+		}
+		if follow {
+			if err := out.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// passes reports whether a record is to be printed.
+func (f logFilter) passes(e journal.Entry) bool {
+	if e.Record.Sequence < f.from {
+		return false
+	}
+	return (f.kind == "" || f.hasType(e)) && (f.customer == "" || f.concerns(e))
+}
+
+func (f logFilter) hasType(e journal.Entry) bool {
+	if e.Record.Command.Type == f.kind {
+		return true
+	}
+	for _, event := range e.Record.Events {
+		if event.EventType() == f.kind {
+			return true
+		}
+	}
+	return false
+}
+
+// concerns reports whether any customer_code in the record is the filter's.
+func (f logFilter) concerns(e journal.Entry) bool {
+	if e.Record.Command.Actor.Customer == f.customer {
+		return true
+	}
+	var record any
+	if err := json.Unmarshal(e.Value, &record); err != nil {
+		return false
+	}
+	return names(record, f.customer)
+}
+
+func names(v any, customer string) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if s, ok := member.(string); ok && name == "customer_code" && s == customer || names(member, customer) {
+				return true
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if names(item, customer) {
+				return true
+			}
+		}
+	}
+	return false
+}
