@@ -12,6 +12,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 )
 
 // attempt is one order of a client that keeps track of what it knows.
@@ -224,14 +228,18 @@ type folded struct {
 	positions map[string]string // amount and cost by customer and symbol
 }
 
-// foldLog folds the trading journal as `perpetua log` prints it.
+// foldLog folds the trading journal as `perpetua log` prints it, the whole of it. No command may be in it twice: each is
+// sent once by those who serve, however often its client asks.
 func foldLog(t *testing.T, v *venue) *folded {
 	t.Helper()
 	f := &folded{orders: make(map[string]map[string]any), codes: make(map[string]map[string]bool),
 		balances: make(map[string]string), positions: make(map[string]string)}
+	var once journaltest.Once
 	for _, line := range v.records("trading") {
 		var record struct {
 			Sequence int64
+			Command  struct{ ID scalar.ID }
+			Outcome  decide.Outcome
 			Events   []struct {
 				Type string
 				Data map[string]any
@@ -239,6 +247,9 @@ func foldLog(t *testing.T, v *venue) *folded {
 		}
 		if err := json.Unmarshal([]byte(line), &record); err != nil {
 			t.Fatalf("record %s: %v", line, err)
+		}
+		if err := once.Add(record.Command.ID, record.Outcome, record.Sequence); err != nil {
+			t.Error(err)
 		}
 		f.tip = record.Sequence
 		for _, e := range record.Events {

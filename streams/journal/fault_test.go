@@ -14,6 +14,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 )
 
 // forge makes the record that would come after the last one, as some other program might.
@@ -258,6 +259,54 @@ func TestASeedHidesNoKeptCommand(t *testing.T) {
 	last := r.all()[3]
 	seed.Store(&journal.Seed{State: state, Position: last.Position, Term: 2, Time: last.Record.Time})
 	a.comesBack(t, late)
+	if got := state.totals["a"]; got != 100 {
+		t.Errorf("total %d", got)
+	}
+}
+
+// TestATermThatEndsBeforeItResumesHidesNoKeptCommand has the batch that shows an owner's own valid taken record show a
+// foreign one as well, so that this term ends before it has looked at what it kept. The next one begins with a seed.
+func TestATermThatEndsBeforeItResumesHidesNoKeptCommand(t *testing.T) {
+	r := newFake(t)
+	g := newGate()
+	cfg := r.ownerConfig("a")
+	cfg.Client, cfg.Deadline = r.newClient(nil, g), time.Minute
+	var seed atomic.Pointer[journal.Seed]
+	cfg.Seed = func(context.Context) (*journal.Seed, error) { return seed.Load(), nil }
+	a := r.run(cfg).ready()
+	g.withhold()
+	late := a.start(command(&add{"a", 100})) // nothing but its id protects it
+	eventually(t, "the record has landed", func() bool { return len(r.all()) == 3 })
+	if err := r.owner("b").ready().end(); err != nil {
+		t.Fatal(err)
+	}
+	<-a.done
+
+	g.stall()
+	again := make(chan error, 1)
+	go func() { again <- a.Run(context.Background()) }()
+	eventually(t, "its taken record is on its way", func() bool { return g.stalled() > 0 })
+	g.blind(true)
+	g.set(false, false)
+	eventually(t, "it is in the log", func() bool { return len(r.all()) == 5 })
+	if err := r.owner("c").ready().end(); err != nil {
+		t.Fatal(err)
+	}
+	g.cut() // so that both are in the first answer of another connection
+	g.blind(false)
+	var foreign *journal.ForeignTermError
+	if err := <-again; !errors.As(err, &foreign) || foreign.Node != "c" {
+		t.Fatalf("the term that was overtaken ended with %v", err)
+	}
+
+	state := newCounters()
+	state.totals["a"] = 100
+	last := r.all()[5]
+	seed.Store(&journal.Seed{State: state, Position: last.Position, Term: 4, Time: last.Record.Time})
+	a.comesBack(t, late)
+	if err := journaltest.CommandsOnce(r.all()); err != nil {
+		t.Error(err)
+	}
 	if got := state.totals["a"]; got != 100 {
 		t.Errorf("total %d", got)
 	}

@@ -128,6 +128,9 @@ func (c *gated) Read(b []byte) (int, error) {
 	for (c.unacked && g.acks || c.fetch && g.fetched) && !c.closed && err == nil {
 		g.open.Wait()
 	}
+	if c.closed && err == nil { // what was held back is lost with the connection
+		n, err = 0, net.ErrClosed
+	}
 	g.mu.Unlock()
 	return n, err
 }

@@ -294,7 +294,7 @@ func (r *rig) newClient(clock journal.Clock, g *gate) *journal.Client {
 	r.metrics = journal.NewMetrics()
 	var options []kgo.Opt
 	if g != nil {
-		options = append(options, g.option())
+		options = append(options, g.option(), kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }))
 		r.t.Cleanup(g.release)
 	}
 	c, err := journal.NewClient(journal.Config{Brokers: r.brokers, Prefix: r.prefix, Clock: clock, Metrics: r.metrics, Options: options,

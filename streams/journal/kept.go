@@ -49,7 +49,11 @@ func (o *Owner) close(t *term) {
 	for _, r := range t.again.all() {
 		add(kept{request: r})
 	}
-	if !t.resumed { // it never served, so what was kept before it still is
+	if t.resumed {
+		o.behind = o.settled
+	} else {
+		// The term ended before it looked at what earlier ones had kept, perhaps with its own taken record acknowledged
+		// already. What those wait for lies before that record, so the place to look for it from must not move.
 		left = append(left, slices.DeleteFunc(o.kept, func(k kept) bool { return k.request.fate.Load() == abandoned })...)
 	}
 	slices.SortStableFunc(left, func(a, b kept) int { return a.request.since.Compare(b.request.since) })

@@ -77,6 +77,7 @@ type Owner struct {
 	run       sync.Mutex   // held by Run; guards what follows
 
 	kept    []kept                 // requests that outlived their term
+	behind  Position               // before every record that they wait for
 	sent    map[scalar.ID]struct{} // the taken records of this process
 	met     int64                  // the highest term that this Run has folded; none before its first fold
 	settled Position               // the last position that this process knew to be acknowledged
@@ -127,6 +128,7 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 		queue:   make(chan *request, queueCommands),
 		sent:    make(map[scalar.ID]struct{}),
 		settled: Before,
+		behind:  Before,
 		built:   cfg.Client.built(place{name, cfg.Partition}),
 		reading: make(chan struct{}, 8),
 	}, nil

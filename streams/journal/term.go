@@ -204,13 +204,20 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 }
 
 // passOver looks at what a seed spares the fold, for the records that kept requests wait for and for a foreign term that
-// this Run has not folded: both come after the last record that this process knew to be acknowledged, and a seed may be
-// newer.
+// this Run has not folded. The latter comes after the last record that this process knew to be acknowledged. The former
+// may come before it: a term that ended before it resumed has acknowledged its own taken record and answered nobody.
 func (t *term) passOver(ctx context.Context) error {
-	if len(t.fates) == 0 && t.o.met == unknownTerm || t.tip.Sequence <= t.o.settled.Sequence {
+	from := t.o.settled
+	switch {
+	case len(t.fates) > 0:
+		from = t.o.behind
+	case t.o.met == unknownTerm:
 		return nil
 	}
-	r := NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, t.o.settled)
+	if t.tip.Sequence <= from.Sequence {
+		return nil
+	}
+	r := NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, from)
 	defer r.Close()
 	for r.Position().Sequence < t.tip.Sequence {
 		entries, err := r.Poll(ctx)
