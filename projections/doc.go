@@ -16,5 +16,6 @@
 //
 // Transactions commit with synchronous_commit off: should Postgres crash, the last of them are lost as a whole, the
 // checkpoint with them, and are applied again from the log. Until a runner has found its connection broken it may take
-// rows to be there that were lost; an answer still says which sequence it is as of, since it reads that with its rows.
+// rows to be there that were lost. So whoever needs a position compares it with the sequence that the answer itself is
+// as of, which is read with its rows.
 package projections

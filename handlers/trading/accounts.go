@@ -51,21 +51,22 @@ func (h *Handler) listCustomers(c echo.Context) error {
 	if principal.Customer != "" {
 		return h.listOwnCustomer(c, principal, p.After != nil || p.Before != nil)
 	}
-	if err := web.Await(c, journalName, h.records); err != nil {
-		return err
-	}
 	broker := principal.Broker
 	if principal.SeesAll() {
 		broker = ""
 	}
-	found, err := h.records.Customers(c.Request().Context(), broker, p)
+	var out web.Records[Customer]
+	err := h.readRows(c, func(ctx context.Context) (int64, error) {
+		found, err := h.records.Customers(ctx, broker, p)
+		out = shown(found, func(v *customers.Customer) Customer {
+			return Customer{v.CustomerCode, wire.NullIfZero(v.Name), v.Broker, v.Created}
+		})
+		return found.AsOf, err
+	})
 	if err != nil {
-		return web.SourceFailed(err)
+		return err
 	}
-	web.SetReadPosition(c, journalName, found.AsOf)
-	return c.JSON(http.StatusOK, shown(found, func(v *customers.Customer) Customer {
-		return Customer{v.CustomerCode, wire.NullIfZero(v.Name), v.Broker, v.Created}
-	}))
+	return c.JSON(http.StatusOK, out)
 }
 
 // listOwnCustomer is the list of a token that is confined to one account: that account, if there is one, on the only

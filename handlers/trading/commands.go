@@ -1,6 +1,7 @@
 package trading
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -25,9 +26,6 @@ func (h *Handler) getCommand(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err
 	}
-	if err := h.awaitCommands(c); err != nil {
-		return err
-	}
 	id, err := scalar.ParseID(web.Param(c, "command_id"))
 	known := err == nil
 	p := web.PrincipalOf(c)
@@ -35,11 +33,20 @@ func (h *Handler) getCommand(c echo.Context) error {
 	if p.SeesAll() && p.Customer == "" {
 		broker = ""
 	}
-	c.Response().Header().Del(web.HeaderLogPosition)
+	awaited, err := h.awaitedLog(c)
+	if err != nil {
+		return err
+	}
+	var asOf []string
 	for _, log := range h.commands {
-		r, found, asOf, err := log.Command(c.Request().Context(), broker, id)
-		if err != nil {
-			return web.SourceFailed(err)
+		var r records.Record
+		var found bool
+		look := func(ctx context.Context) (at int64, err error) {
+			r, found, at, err = log.Command(ctx, broker, id)
+			return at, err
+		}
+		if err := h.readCommands(c, log, log == awaited, look); err != nil {
+			return err
 		}
 		if known && found && h.recent(p, &r) {
 			at := journal.LogPosition{Journal: log.Journal(), Sequence: r.Position.Sequence}
@@ -47,11 +54,11 @@ func (h *Handler) getCommand(c echo.Context) error {
 			if r.Outcome == decide.Rejected {
 				status = "rejected"
 			}
-			web.SetReadPosition(c, log.Journal(), asOf)
 			return c.JSON(http.StatusOK, commandFate{status, at})
 		}
-		c.Response().Header().Add(web.HeaderLogPosition, journal.LogPosition{Journal: log.Journal(), Sequence: asOf}.String())
+		asOf = append(asOf, c.Response().Header().Get(web.HeaderLogPosition))
 	}
+	c.Response().Header()[web.HeaderLogPosition] = asOf
 	return web.NotFound("UNKNOWN_COMMAND", "No record of the last 24 hours holds such a command, as of the positions named in X-Log-Position.")
 }
 
@@ -63,13 +70,28 @@ func (h *Handler) recent(p *web.Principal, r *records.Record) bool {
 	return scalar.TimeOf(h.now())-r.Time < decide.Remember
 }
 
-// awaitCommands waits in the journal that the position names.
-func (h *Handler) awaitCommands(c echo.Context) error {
+// awaitedLog returns the log of the journal that the position which the client wants names, nil where it wants none. A
+// journal without a log here is never reached.
+func (h *Handler) awaitedLog(c echo.Context) (CommandLog, error) {
 	name, _, _ := strings.Cut(c.Request().Header.Get(web.HeaderMinLogPosition), "/")
 	for _, log := range h.commands {
 		if log.Journal() == name {
-			return web.Await(c, name, log)
+			return log, nil
 		}
 	}
-	return web.Await(c, journalName, h.venue)
+	return nil, web.Await(c, journalName, h.venue)
+}
+
+// readCommands looks into a journal's log, once it holds the position that the client wants if that is the journal's,
+// and makes the answer say where the log is.
+func (h *Handler) readCommands(c echo.Context, log CommandLog, wait bool, look func(context.Context) (int64, error)) error {
+	if wait {
+		return web.ReadRows(c, log.Journal(), log, look)
+	}
+	asOf, err := look(c.Request().Context())
+	if err != nil {
+		return web.SourceFailed(err)
+	}
+	web.SetReadPosition(c, log.Journal(), asOf)
+	return nil
 }

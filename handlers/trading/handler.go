@@ -17,6 +17,7 @@ import (
 
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/projections/tickers"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -47,12 +48,17 @@ type Handler struct {
 	now      func() time.Time
 
 	description *description
+	// recentTrades are those that rows may not hold yet. The venue's lock guards them.
+	recentTrades tickers.Recent
 }
 
-// New makes the handler of the trading interface.
+// New makes the handler of the trading interface. It listens to the venue from then on, so it is made before the
+// follower runs.
 func New(c Config) *Handler {
-	return &Handler{auth: c.Auth, journal: web.Journal{To: c.Journals, Name: journalName}, venue: c.Venue, records: c.Records,
+	h := &Handler{auth: c.Auth, journal: web.Journal{To: c.Journals, Name: journalName}, venue: c.Venue, records: c.Records,
 		commands: c.Commands, now: c.Now, description: newDescription()}
+	h.venue.Listen(h.recentTrades.Observe)
+	return h
 }
 
 // Routes lists all routes of the interface.
@@ -137,31 +143,17 @@ func unknownCustomer() *web.Problem {
 
 func unknownOrder() *web.Problem { return web.NotFound("UNKNOWN_ORDER", "There is no such order.") }
 
-// read makes the read models' answer wait for the position that the client wants, looks that the customer of the
-// route is the principal's, and reads. The answer says how far the rows are.
+// read looks that the customer of the route is the principal's, and reads its rows.
 func (h *Handler) read(c echo.Context, query func(ctx context.Context, customer string) (asOf int64, err error)) error {
-	return h.viewThenQuery(c, func(ctx context.Context) (int64, error) { return query(ctx, web.Param(c, "customer_code")) },
-		func(s *domain.State) error { return sees(c, s, web.Param(c, "customer_code")) })
+	customer := web.Param(c, "customer_code")
+	if err := h.view(c, func(s *domain.State) error { return sees(c, s, customer) }); err != nil {
+		return err
+	}
+	return h.readRows(c, func(ctx context.Context) (int64, error) { return query(ctx, customer) })
 }
 
-// viewThenQuery reads from the fold, then from the read models. Each stands at a position of its own, so the answer
-// names the lower one.
-func (h *Handler) viewThenQuery(c echo.Context, query func(context.Context) (int64, error), look func(*domain.State) error) error {
-	var viewed int64
-	err := h.viewAt(c, func(s *domain.State, sequence int64) error {
-		viewed = sequence
-		return look(s)
-	})
-	if err != nil {
-		return err
-	}
-	if err := web.Await(c, journalName, h.records); err != nil {
-		return err
-	}
-	asOf, err := query(c.Request().Context())
-	if err != nil {
-		return web.SourceFailed(err)
-	}
-	web.SetReadPosition(c, journalName, min(viewed, asOf))
-	return nil
+// readRows reads rows that hold the position that the client wants. The answer names the position that they are as of;
+// that of the fold, which judged who may see them, is another matter: who a customer's broker is never changes.
+func (h *Handler) readRows(c echo.Context, query func(context.Context) (asOf int64, err error)) error {
+	return web.ReadRows(c, journalName, h.records, query)
 }

@@ -118,19 +118,19 @@ func (h *Handler) listOrders(c echo.Context) error {
 }
 
 func (h *Handler) openOrders(c echo.Context, f orders.Filter) error {
+	if f.CustomerCode != "" {
+		if err := h.view(c, func(s *domain.State) error { return sees(c, s, f.CustomerCode) }); err != nil {
+			return err
+		}
+	}
 	var out wire.Orders
-	err := h.viewThenQuery(c, func(ctx context.Context) (int64, error) {
+	err := h.readRows(c, func(ctx context.Context) (int64, error) {
 		rows, asOf, err := h.records.OpenOrders(ctx, f)
 		out = make(wire.Orders, 0, len(rows))
 		for i := range rows {
 			out = append(out, showOrder(&rows[i]))
 		}
 		return asOf, err
-	}, func(s *domain.State) error {
-		if f.CustomerCode == "" {
-			return nil
-		}
-		return sees(c, s, f.CustomerCode)
 	})
 	if err != nil {
 		return err

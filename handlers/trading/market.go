@@ -3,7 +3,9 @@ package trading
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -112,7 +114,7 @@ func newTicker(s *domain.State, i *market.Instrument) ticker {
 // add adds the figures of the last 24 hours.
 func (t *ticker) add(d *tickers.Figures) {
 	t.Open24h, t.High24h, t.Low24h = wire.Price(d.Open), wire.Price(d.High), wire.Price(d.Low)
-	t.Volume24h, t.Turnover24h = d.Volume, d.Turnover
+	t.Volume24h, t.Turnover24h = d.VolumeText(), d.Turnover.String()
 	t.Change24h = change(d.Open, d.Close)
 }
 
@@ -122,32 +124,63 @@ func (h *Handler) listTickers(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	out := []ticker{}
-	err := h.viewThenQuery(c, func(ctx context.Context) (int64, error) {
-		figures, asOf, err := h.records.Traded(ctx, scalar.TimeOf(h.now())-day)
-		traded := make(map[string]*tickers.Figures, len(figures))
-		for i := range figures {
-			traded[figures[i].Symbol] = &figures[i]
-		}
-		for i := range out {
-			if f := traded[out[i].Symbol]; f != nil {
-				out[i].add(f)
-			}
-		}
-		return asOf, err
-	}, func(s *domain.State) error {
+	var out []ticker
+	err := h.viewTickers(c, func(s *domain.State, figures []tickers.Figures) {
+		out = make([]ticker, 0, len(figures))
 		for _, i := range s.Instruments() {
-			if filter.match(&i) {
-				out = append(out, newTicker(s, &i))
+			if !filter.match(&i) {
+				continue
 			}
+			t := newTicker(s, &i)
+			if n := slices.IndexFunc(figures, func(f tickers.Figures) bool { return f.Symbol == i.Symbol }); n >= 0 {
+				t.add(&figures[n])
+			}
+			out = append(out, t)
 		}
-		return nil
 	})
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, out)
 }
+
+// viewTickers shows the venue's state with the figures of the last 24 hours as of the same record.
+//
+// The figures are read first, as of wherever the rows stand. The fold, which is as far or further, adds the trades that
+// the rows did not hold yet. Only where it does not remember all of them, since the rows are far behind, must they
+// come closer: then they are read again once they are where the fold was.
+func (h *Handler) viewTickers(c echo.Context, look func(s *domain.State, figures []tickers.Figures)) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), figuresLimit)
+	defer cancel()
+	for {
+		since := scalar.TimeOf(h.now()) - day
+		figures, asOf, err := h.records.Traded(ctx, since)
+		if err == nil {
+			err = h.venue.Wait(ctx, asOf)
+		}
+		if err != nil {
+			return web.SourceFailed(err)
+		}
+		var viewed int64
+		brought := false
+		err = h.viewAt(c, func(s *domain.State, sequence int64) error {
+			viewed = sequence
+			if figures, brought = h.recentTrades.Bring(figures, since, asOf, sequence); brought {
+				look(s, figures)
+			}
+			return nil
+		})
+		if err != nil || brought {
+			return err
+		}
+		if err := h.records.Wait(ctx, viewed); err != nil {
+			return web.SourceFailed(err)
+		}
+	}
+}
+
+// figuresLimit bounds how long tickers wait for rows that are far behind.
+const figuresLimit = 2 * time.Second
 
 func (h *Handler) listMarketTrades(c echo.Context) error {
 	query := web.Query(c)
@@ -156,18 +189,18 @@ func (h *Handler) listMarketTrades(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	if err := web.Await(c, journalName, h.records); err != nil {
+	var out []wire.MarketTrade
+	err := h.readRows(c, func(ctx context.Context) (int64, error) {
+		found, asOf, err := h.records.RecentMarketTrades(ctx, f, limit)
+		out = make([]wire.MarketTrade, 0, len(found))
+		for i := range found {
+			out = append(out, wire.NewMarketTrade(&found[i]))
+		}
+		return asOf, err
+	})
+	if err != nil {
 		return err
 	}
-	found, asOf, err := h.records.RecentMarketTrades(c.Request().Context(), f, limit)
-	if err != nil {
-		return web.SourceFailed(err)
-	}
-	out := make([]wire.MarketTrade, 0, len(found))
-	for i := range found {
-		out = append(out, wire.NewMarketTrade(&found[i]))
-	}
-	web.SetReadPosition(c, journalName, asOf)
 	return c.JSON(http.StatusOK, out)
 }
 
@@ -178,15 +211,16 @@ func (h *Handler) listMarketTradeHistory(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	if err := web.Await(c, journalName, h.records); err != nil {
+	var out web.Records[wire.MarketTrade]
+	err := h.readRows(c, func(ctx context.Context) (int64, error) {
+		found, err := h.records.MarketTrades(ctx, f, p)
+		out = shown(found, wire.NewMarketTrade)
+		return found.AsOf, err
+	})
+	if err != nil {
 		return err
 	}
-	found, err := h.records.MarketTrades(c.Request().Context(), f, p)
-	if err != nil {
-		return web.SourceFailed(err)
-	}
-	web.SetReadPosition(c, journalName, found.AsOf)
-	return c.JSON(http.StatusOK, shown(found, wire.NewMarketTrade))
+	return c.JSON(http.StatusOK, out)
 }
 
 // level is all that rests at one price.

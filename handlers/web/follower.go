@@ -13,6 +13,8 @@ import (
 type Follower interface {
 	Waiter
 	View(look func(s decide.State, at journal.Position))
+	// Listen registers a function that is called after each record, in order, under the lock of View.
+	Listen(call func(e journal.Entry, s decide.State))
 	// Err returns the error that ended the fold, or nil while it runs.
 	Err() error
 }
@@ -31,6 +33,11 @@ func View[S decide.State](c echo.Context, name string, f Follower, look func(s S
 		SetReadPosition(c, name, at.Sequence)
 		err = look(s.(S), at.Sequence)
 	})
+	// A record that could not be applied leaves a state that is no record's. It may have come between the look at Err
+	// above and the view.
+	if ended := f.Err(); ended != nil {
+		return SourceFailed(ended)
+	}
 	return err
 }
 

@@ -21,8 +21,12 @@ const (
 	HeaderIdempotencyKey = "Idempotency-Key"
 )
 
-// waitLimit is how long a read waits for its source to reach the position that the client names.
-const waitLimit = 2 * time.Second
+// waitLimit is how long a read waits for its source to reach the position that the client names, and rereadAfter is how
+// soon rows are read again that turn out to be older.
+const (
+	waitLimit   = 2 * time.Second
+	rereadAfter = 25 * time.Millisecond
+)
 
 // header returns what a request says under a name, which must be in the canonical form: http.Header's own methods look
 // through the name each time to find out that it is.
@@ -115,33 +119,88 @@ type Waiter interface {
 // Await makes a read wait for the position in X-Min-Log-Position, if there is one: up to two seconds, else 412. A
 // position in another journal than the source's is never reached by it.
 func Await(c echo.Context, name string, source Waiter) error {
-	if len(c.Request().Header[HeaderMinLogPosition]) > 1 {
-		return givenTwice(HeaderMinLogPosition)
-	}
-	text := header(c.Request(), HeaderMinLogPosition)
-	if text == "" {
-		return nil
-	}
-	position, err := journal.ParseLogPosition(text)
-	if err != nil {
-		return Invalid(Fault{Field: HeaderMinLogPosition, Code: InvalidValue, path: []any{HeaderMinLogPosition},
-			Message: "the position must have the form journal/partition@sequence"})
-	}
-	if position.Journal != name || position.Partition != 0 {
-		return notReached("This answer follows the journal " + name + ", not the one that the position names.")
+	sequence, err := leastSequence(c, name)
+	if err != nil || sequence < 0 {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), waitLimit)
 	defer cancel()
-	err = source.Wait(ctx, position.Sequence)
+	return await(c, ctx, source, sequence)
+}
+
+// ReadRows is Await for rows, with the read itself: query reads, and says the sequence that what it read is as of. The
+// answer names that sequence.
+//
+// A waiter believes what it saw last. Rows can be older than that: a crash of Postgres takes its last transactions
+// along, and whoever follows them learns of it only when its own connection breaks. So the wait alone proves nothing.
+// The read's own sequence is compared, and rows that are too old are read again until the two seconds are over.
+func ReadRows(c echo.Context, name string, rows Waiter, query func(context.Context) (asOf int64, err error)) error {
+	sequence, err := leastSequence(c, name)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), waitLimit)
+	defer cancel()
+	for {
+		if sequence >= 0 {
+			if err := await(c, ctx, rows, sequence); err != nil {
+				return err
+			}
+		}
+		asOf, err := query(c.Request().Context())
+		if err != nil {
+			return SourceFailed(err)
+		}
+		if asOf >= sequence {
+			SetReadPosition(c, name, asOf)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return waited(c)
+		case <-time.After(rereadAfter):
+		}
+	}
+}
+
+// leastSequence returns the sequence that X-Min-Log-Position names in the journal, -1 where there is no such header.
+func leastSequence(c echo.Context, name string) (int64, error) {
+	if len(c.Request().Header[HeaderMinLogPosition]) > 1 {
+		return -1, givenTwice(HeaderMinLogPosition)
+	}
+	text := header(c.Request(), HeaderMinLogPosition)
+	if text == "" {
+		return -1, nil
+	}
+	position, err := journal.ParseLogPosition(text)
+	if err != nil {
+		return -1, Invalid(Fault{Field: HeaderMinLogPosition, Code: InvalidValue, path: []any{HeaderMinLogPosition},
+			Message: "the position must have the form journal/partition@sequence"})
+	}
+	if position.Journal != name || position.Partition != 0 {
+		return -1, notReached("This answer follows the journal " + name + ", not the one that the position names.")
+	}
+	return position.Sequence, nil
+}
+
+// await waits for a sequence until the context of the wait ends.
+func await(c echo.Context, wait context.Context, source Waiter, sequence int64) error {
+	err := source.Wait(wait, sequence)
 	switch {
 	case err == nil:
 		return nil
-	case c.Request().Context().Err() != nil:
-		return c.Request().Context().Err()
-	case errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
-		return notReached("The position was not reached within two seconds.")
+	case errors.Is(err, context.DeadlineExceeded), wait.Err() != nil:
+		return waited(c)
 	}
 	return Unavailable("SOURCE_UNAVAILABLE", "The source of this answer is not available.", time.Second).Because(err)
+}
+
+// waited is the answer where the time to wait is over, or the client gone.
+func waited(c echo.Context) error {
+	if err := c.Request().Context().Err(); err != nil {
+		return err
+	}
+	return notReached("The position was not reached within two seconds.")
 }
 
 func notReached(detail string) *Problem {

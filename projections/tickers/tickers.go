@@ -7,6 +7,7 @@ import (
 	_ "embed"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/shopspring/decimal"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -23,10 +24,13 @@ type Figures struct {
 	Open     fixed.Decimal // price of the first trade
 	High     fixed.Decimal
 	Low      fixed.Decimal
-	Close    fixed.Decimal // price of the last trade
-	Volume   string        // contracts, at step precision; it may have more digits than a fixed.Decimal
-	Turnover string        // notional, trimmed
+	Close    fixed.Decimal   // price of the last trade
+	Volume   decimal.Decimal // contracts, at step precision; it may have more digits than a fixed.Decimal
+	Turnover decimal.Decimal // notional
 }
+
+// VolumeText returns the volume with all decimals of the step.
+func (f *Figures) VolumeText() string { return f.Volume.StringFixed(-f.Volume.Exponent()) }
 
 // Since returns the figures of every instrument that traded at the time or later, and the sequence that they are as of.
 func Since(ctx context.Context, db projections.DB, from scalar.Time) (figures []Figures, asOf int64, err error) {

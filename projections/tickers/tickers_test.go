@@ -93,7 +93,7 @@ func project(t *testing.T, pool *pgxpool.Pool, log *projectiontest.Log, last int
 func texts(figures []tickers.Figures) map[string]string {
 	text := make(map[string]string)
 	for _, f := range figures {
-		text[f.Symbol] = f.Open.String() + " " + f.High.String() + " " + f.Low.String() + " " + f.Close.String() + " " + f.Volume + " " + f.Turnover
+		text[f.Symbol] = f.Open.String() + " " + f.High.String() + " " + f.Low.String() + " " + f.Close.String() + " " + f.VolumeText() + " " + f.Turnover.String()
 	}
 	return text
 }

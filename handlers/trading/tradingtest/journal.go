@@ -25,8 +25,10 @@ type Journal struct {
 	state    decide.State // the owner's
 	followed decide.State // a follower's, from decoded records
 	entries  []journal.Entry
+	applied  int // how many of them the follower has applied
+	held     bool
 	moved    chan struct{}
-	listener func(journal.Entry, decide.State)
+	heard    []func(journal.Entry, decide.State)
 }
 
 func newJournal(rules decide.Rules, now func() scalar.Time) *Journal {
@@ -61,15 +63,38 @@ func (j *Journal) append(c decide.Recorded, outcome decide.Outcome, events ...de
 	e := journal.Entry{Record: decoded, Position: journal.Position{Offset: at.Sequence, Sequence: at.Sequence, Hash: sha256.Sum256(value)},
 		Journal: j.id, Value: value}
 	j.state.Evolve(at, c, outcome, events)
-	j.followed.Evolve(at, decoded.Command, decoded.Outcome, decoded.Events)
 	j.entries = append(j.entries, e)
 	j.log.Append(e)
-	if j.listener != nil {
-		j.listener(e, j.followed)
+	if !j.held {
+		j.follow()
+	}
+	return e
+}
+
+// follow has the follower apply what it has not. The lock must be held.
+func (j *Journal) follow() {
+	for _, e := range j.entries[j.applied:] {
+		j.followed.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+		j.applied++
+		for _, call := range j.heard {
+			call(e, j.followed)
+		}
 	}
 	close(j.moved)
 	j.moved = make(chan struct{})
-	return e
+}
+
+// HoldFold keeps the follower where it is until release is called, while the owner goes on.
+func (j *Journal) HoldFold() (release func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.held = true
+	return func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.held = false
+		j.follow()
+	}
 }
 
 // Submit has a command decided and its record appended, with all that it makes due.
@@ -133,14 +158,21 @@ func (j *Journal) Entries() []journal.Entry {
 func (j *Journal) View(look func(s decide.State, at journal.Position)) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	look(j.followed, j.entries[len(j.entries)-1].Position)
+	look(j.followed, j.entries[j.applied-1].Position)
 }
 
-// Wait waits until the record with the sequence is there.
+// Listen has a function called after each later record.
+func (j *Journal) Listen(call func(e journal.Entry, s decide.State)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.heard = append(j.heard, call)
+}
+
+// Wait waits until the follower has applied the record with the sequence.
 func (j *Journal) Wait(ctx context.Context, sequence int64) error {
 	for {
 		j.mu.RLock()
-		there, moved := int64(len(j.entries)) > sequence, j.moved
+		there, moved := int64(j.applied) > sequence, j.moved
 		j.mu.RUnlock()
 		if there {
 			return nil

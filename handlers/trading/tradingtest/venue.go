@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -52,6 +53,7 @@ type Venue struct {
 	routes   []web.Route
 	openapi  *conform.OpenAPI
 	key      ed25519.PrivateKey
+	pool     *pgxpool.Pool // that the interfaces read from
 
 	mu    sync.Mutex
 	time  scalar.Time
@@ -63,13 +65,19 @@ type Venue struct {
 // projectiontest.Main.
 func New(t testing.TB) *Venue {
 	t.Helper()
-	v := &Venue{t: t, time: scalar.TimeOf(Start)}
+	pool := projectiontest.Database(t)
+	return On(t, pool, pool)
+}
+
+// On is New over a migrated database: one pool for those who read rows, one for the runners that write them.
+func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
+	t.Helper()
+	v := &Venue{t: t, time: scalar.TimeOf(Start), pool: read}
 	v.Trading, v.Identity = newJournal(domain.Rules(), v.now), newJournal(identity.Rules(), v.now)
 	v.key = ed25519.NewKeyFromSeed([]byte("a seed for tests of 32 bytes.... "[:32]))
 	v.seed()
-	pool := projectiontest.Database(t)
-	rows := v.project(projections.Config{Pool: pool, Log: v.Trading.log, Journal: "trading"}.Runner(readmodels.Trading()...))
-	people := v.project(projections.Config{Pool: pool, Log: v.Identity.log, Journal: "identity"}.Runner(readmodels.Identity()...))
+	rows := v.project(projections.Config{Pool: write, Log: v.Trading.log, Journal: "trading"}.Runner(readmodels.Trading()...))
+	people := v.project(projections.Config{Pool: write, Log: v.Identity.log, Journal: "identity"}.Runner(readmodels.Identity()...))
 
 	var err error
 	if v.openapi, err = description(); err != nil {
@@ -81,8 +89,8 @@ func New(t testing.TB) *Venue {
 	wall := func() time.Time { return v.now().Std() }
 	directory := login.NewDirectory(identities{v.Identity})
 	auth := web.NewAuth(web.NewTokens(directory, login.DefaultIssuer, wall))
-	interfaces := trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Records: trading.NewRecords(pool, rows), Now: wall,
-		Commands: []trading.CommandLog{trading.NewCommandLog(pool, "trading", rows), trading.NewCommandLog(pool, "identity", people)}})
+	interfaces := trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Records: trading.NewRecords(read, rows), Now: wall,
+		Commands: []trading.CommandLog{trading.NewCommandLog(read, "trading", rows), trading.NewCommandLog(read, "identity", people)}})
 	operator := admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
 		NewSigningKey: func() (*identity.AddSigningKey, error) {
 			box, err := seal.New(make([]byte, seal.KeySize))
@@ -118,7 +126,7 @@ func tail(j *Journal) *admin.Tail {
 	for _, e := range j.Entries() {
 		t.Observe(e, nil)
 	}
-	j.listener = t.Observe
+	j.Listen(t.Observe)
 	return t
 }
 
@@ -156,6 +164,21 @@ func (v *Venue) Advance(d scalar.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.time += d
+}
+
+// HoldRows keeps the rows as they are, until release is called or the test ends. They can be read meanwhile.
+func (v *Venue) HoldRows() (release func()) {
+	v.t.Helper()
+	tx, err := v.pool.Begin(context.Background())
+	if err == nil {
+		_, err = tx.Exec(context.Background(), "LOCK TABLE checkpoints IN EXCLUSIVE MODE") // a runner's first statement waits
+	}
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	release = sync.OnceFunc(func() { _ = tx.Rollback(context.Background()) })
+	v.t.Cleanup(release)
+	return release
 }
 
 // Routes lists the routes of both interfaces.

@@ -1,0 +1,109 @@
+package tickers
+
+import (
+	"slices"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Recent are the latest trades of a fold. The rest of a ticker comes from the fold, and its figures of the day from
+// rows, which follow the log on their own and stand a few records before it or behind it. With the trades in between
+// the figures become those of the fold's position, and the whole ticker is as of one record.
+//
+// Observe is a fold's listener, and Bring is called in a view of the same fold. The fold's lock keeps them apart.
+type Recent struct {
+	ring  []recentTrade
+	next  int   // the place of the oldest once the ring is full
+	whole int64 // the sequence from which on no trade is missing
+	begun bool
+}
+
+type recentTrade struct {
+	sequence int64
+	time     scalar.Time
+	symbol   string
+	price    fixed.Decimal
+	amount   fixed.Decimal
+	notional fixed.Money
+}
+
+// mostRecent is how many trades are kept: those of ten seconds and more on a busy market, where rows are some tens of
+// milliseconds behind.
+const mostRecent = 1 << 16
+
+// Observe keeps the trades of a record.
+func (r *Recent) Observe(e journal.Entry, _ decide.State) {
+	if !r.begun {
+		r.begun, r.whole = true, e.Position.Sequence
+	}
+	for _, event := range e.Record.Events {
+		t, ok := event.(*trading.TradeExecuted)
+		if !ok || !t.MovesLastPrice() {
+			continue
+		}
+		kept := recentTrade{e.Position.Sequence, e.Record.Time, t.Symbol, t.Price, t.Amount, t.Notional}
+		if len(r.ring) < mostRecent {
+			r.ring = append(r.ring, kept)
+			continue
+		}
+		// What is overwritten may have been one trade of several in its record.
+		r.whole = r.ring[r.next].sequence + 1
+		r.ring[r.next] = kept
+		r.next = (r.next + 1) % len(r.ring)
+	}
+}
+
+// Bring brings figures, of what was traded since a time, from the sequence that they are as of to a later one, at which
+// the fold stands: it adds the trades of the records in between. It reports false, and changes nothing, where it does
+// not know them all, or the figures are newer.
+func (r *Recent) Bring(figures []Figures, since scalar.Time, from, to int64) ([]Figures, bool) {
+	if from == to {
+		return figures, true
+	}
+	if from > to || !r.begun || from+1 < r.whole {
+		return figures, false
+	}
+	// Of what is kept, oldest first, the trades after from are at the end.
+	behind := 0
+	for behind < len(r.ring) && r.at(len(r.ring)-1-behind).sequence > from {
+		behind++
+	}
+	figures = slices.Clone(figures)
+	for i := len(r.ring) - behind; i < len(r.ring); i++ {
+		if t := r.at(i); t.time >= since {
+			figures = add(figures, t)
+		}
+	}
+	return figures, true
+}
+
+// at returns the trade at a place, counted from the oldest.
+func (r *Recent) at(i int) *recentTrade { return &r.ring[(r.next+i)%len(r.ring)] }
+
+// add adds a trade, which is later than all that the figures hold.
+func add(figures []Figures, t *recentTrade) []Figures {
+	i := slices.IndexFunc(figures, func(f Figures) bool { return f.Symbol == t.symbol })
+	if i < 0 {
+		i = len(figures)
+		figures = append(figures, Figures{Symbol: t.symbol, Open: t.price, High: t.price, Low: t.price})
+	}
+	f := &figures[i]
+	if t.price.Cmp(f.High) > 0 {
+		f.High = t.price
+	}
+	if t.price.Cmp(f.Low) < 0 {
+		f.Low = t.price
+	}
+	f.Close = t.price
+	f.Volume = f.Volume.Add(number(t.amount))
+	f.Turnover = f.Turnover.Add(number(t.notional.Decimal()))
+	return figures
+}
+
+func number(d fixed.Decimal) decimal.Decimal { return decimal.New(d.Coef, -int32(d.Scale)) }
