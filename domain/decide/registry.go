@@ -6,7 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 )
 
 // Registry knows the event types of a journal and how to read every version of them that a log may hold.
@@ -24,7 +24,7 @@ type shape struct {
 // written by hand.
 type reading struct {
 	any     func(jsontext.Value) (Event, error)
-	written func(*codec.Reader) Event
+	written func(*fastjson.Reader) Event
 }
 
 // Shape names one version of one event type.
@@ -44,7 +44,7 @@ type Parser interface {
 // Reading is a Parser that can be read in the midst of other things. ReadJSON leaves the reader after the data, or failed.
 type Reading interface {
 	Parser
-	ReadJSON(*codec.Reader)
+	ReadJSON(*fastjson.Reader)
 }
 
 // Canonical is an event that can tell whether its JSON form, read again, would make exactly the same of it: no number
@@ -64,9 +64,9 @@ func NewRegistry() *Registry {
 // and version twice panics: it is a mistake in the program.
 func (r *Registry) Add(fresh func() Event) {
 	e := fresh()
-	var written func(*codec.Reader) Event
+	var written func(*fastjson.Reader) Event
 	if _, ok := e.(Reading); ok {
-		written = func(from *codec.Reader) Event {
+		written = func(from *fastjson.Reader) Event {
 			v := fresh()
 			v.(Reading).ReadJSON(from)
 			return v
@@ -118,7 +118,7 @@ func (r *Registry) Decode(eventType string, version int, raw jsontext.Value) (Ev
 
 // Read reads an event's data in the form in which it is written by hand, and nothing beyond it. It returns nil for what
 // has no such form; whether what it returns is void, the reader knows.
-func (r *Registry) Read(eventType string, version int, from *codec.Reader) Event {
+func (r *Registry) Read(eventType string, version int, from *fastjson.Reader) Event {
 	read := r.shapes[shape{eventType, version}]
 	if read.written == nil {
 		return nil

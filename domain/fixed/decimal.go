@@ -3,7 +3,7 @@ package fixed
 import (
 	"cmp"
 
-	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 )
 
 // Decimal is the exact number Coef × 10^-Scale. It carries its own printed precision: "65000.10" is {6500010, 2} and
@@ -128,7 +128,7 @@ func (d *Decimal) UnmarshalText(b []byte) error {
 }
 
 // ReadJSON reads what AppendText wrote, in quotes, if it is of no more than 18 digits.
-func (d *Decimal) ReadJSON(r *codec.Reader) {
+func (d *Decimal) ReadJSON(r *fastjson.Reader) {
 	coef, scale := r.Number()
 	*d = Decimal{coef, uint8(scale)}
 }

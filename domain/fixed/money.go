@@ -1,6 +1,6 @@
 package fixed
 
-import "github.com/perpetua-exchange/perpetua/domain/codec"
+import "github.com/perpetua-exchange/perpetua/domain/fastjson"
 
 // Money is an amount of a currency in units of 10⁻⁸. Its text form has no trailing zeros: "100", "-0.5".
 type Money int64
@@ -96,7 +96,7 @@ func (m *Money) UnmarshalText(b []byte) error {
 }
 
 // ReadJSON reads what AppendText wrote, in quotes, if it is of no more than 18 digits.
-func (m *Money) ReadJSON(r *codec.Reader) {
+func (m *Money) ReadJSON(r *fastjson.Reader) {
 	coef, scale := r.Number()
 	if scale > moneyScale {
 		r.Fail()

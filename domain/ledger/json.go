@@ -1,13 +1,13 @@
 package ledger
 
-import "github.com/perpetua-exchange/perpetua/domain/codec"
+import "github.com/perpetua-exchange/perpetua/domain/fastjson"
 
 // WriteJSON writes the posting's JSON form, which is the generic encoder's.
-func (p *Posting) WriteJSON(w *codec.Writer) {
+func (p *Posting) WriteJSON(w *fastjson.Writer) {
 	w.Raw(`{`)
 	if !p.Code.IsZero() {
 		w.Raw(`"code":`)
-		codec.Text(w, p.Code)
+		fastjson.Text(w, p.Code)
 		w.Raw(`,`)
 	}
 	if p.Account != "" {
@@ -25,22 +25,22 @@ func (p *Posting) WriteJSON(w *codec.Writer) {
 	w.Raw(`,"currency":`)
 	w.String(p.Currency)
 	w.Raw(`,"amount":`)
-	codec.Text(w, p.Amount)
+	fastjson.Text(w, p.Amount)
 	w.Raw(`,"balance":`)
-	codec.Text(w, p.Balance)
+	fastjson.Text(w, p.Balance)
 	if p.Symbol != "" {
 		w.Raw(`,"symbol":`)
 		w.String(p.Symbol)
 	}
 	if !p.OrderCode.IsZero() {
 		w.Raw(`,"order_code":`)
-		codec.Text(w, p.OrderCode)
+		fastjson.Text(w, p.OrderCode)
 	}
 	w.Raw(`}`)
 }
 
 // ReadJSON reads what WriteJSON wrote, into a zero posting.
-func (p *Posting) ReadJSON(r *codec.Reader) {
+func (p *Posting) ReadJSON(r *fastjson.Reader) {
 	r.Raw(`{`)
 	if r.Try(`"code":`) {
 		p.Code.ReadJSON(r)

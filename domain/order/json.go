@@ -1,15 +1,15 @@
 package order
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 )
 
 // AppendJSON appends the order's JSON form, which is the generic encoder's.
 func (o *Order) AppendJSON(b []byte) ([]byte, error) {
-	w := codec.Writer{Bytes: b}
+	w := fastjson.Writer{Bytes: b}
 	w.Raw(`{"code":`)
-	codec.Text(&w, o.Code)
+	fastjson.Text(&w, o.Code)
 	w.Raw(`,"customer_code":`)
 	w.String(o.CustomerCode)
 	w.Raw(`,"broker":`)
@@ -23,29 +23,29 @@ func (o *Order) AppendJSON(b []byte) ([]byte, error) {
 	w.Raw(`,"status":`)
 	w.String(string(o.Status))
 	w.Raw(`,"amount":`)
-	codec.Text(&w, o.Amount)
+	fastjson.Text(&w, o.Amount)
 	w.Raw(`,"filled_amount":`)
-	codec.Text(&w, o.FilledAmount)
+	fastjson.Text(&w, o.FilledAmount)
 	if o.CashAmount != 0 {
 		w.Raw(`,"cash_amount":`)
-		codec.Text(&w, o.CashAmount)
+		fastjson.Text(&w, o.CashAmount)
 	}
 	w.Raw(`,"filled_quote":`)
-	codec.Text(&w, o.FilledQuote)
+	fastjson.Text(&w, o.FilledQuote)
 	if !o.LimitPrice.IsZero() {
 		w.Raw(`,"limit_price":`)
-		codec.Text(&w, o.LimitPrice)
+		fastjson.Text(&w, o.LimitPrice)
 	}
 	o.appendTrigger(&w)
 	if !o.AverageFillPrice.IsZero() {
 		w.Raw(`,"average_fill_price":`)
-		codec.Text(&w, o.AverageFillPrice)
+		fastjson.Text(&w, o.AverageFillPrice)
 	}
 	w.Raw(`,"time_in_force":`)
 	w.String(string(o.TimeInForce))
 	if !o.ExpireTime.IsZero() {
 		w.Raw(`,"expire_time":`)
-		codec.Text(&w, o.ExpireTime)
+		fastjson.Text(&w, o.ExpireTime)
 	}
 	w.Raw(`,"post_only":`)
 	w.Bool(o.PostOnly)
@@ -58,9 +58,9 @@ func (o *Order) AppendJSON(b []byte) ([]byte, error) {
 		w.String(string(o.Reason))
 	}
 	w.Raw(`,"created":`)
-	codec.Text(&w, o.Created)
+	fastjson.Text(&w, o.Created)
 	w.Raw(`,"updated":`)
-	codec.Text(&w, o.Updated)
+	fastjson.Text(&w, o.Updated)
 	w.Raw(`}`)
 	return w.Bytes, w.Err
 }
@@ -75,18 +75,18 @@ func (o *Order) Canonical() bool {
 	return o.Amount.Readable() && o.FilledAmount.Readable() && o.ExpireTime.Canonical() && o.Created.Canonical() && o.Updated.Canonical()
 }
 
-func (o *Order) appendTrigger(w *codec.Writer) {
+func (o *Order) appendTrigger(w *fastjson.Writer) {
 	if !o.TriggerPrice.IsZero() {
 		w.Raw(`,"trigger_price":`)
-		codec.Text(w, o.TriggerPrice)
+		fastjson.Text(w, o.TriggerPrice)
 	}
 	if !o.StopLossPrice.IsZero() {
 		w.Raw(`,"stop_loss_price":`)
-		codec.Text(w, o.StopLossPrice)
+		fastjson.Text(w, o.StopLossPrice)
 	}
 	if !o.TakeProfitPrice.IsZero() {
 		w.Raw(`,"take_profit_price":`)
-		codec.Text(w, o.TakeProfitPrice)
+		fastjson.Text(w, o.TakeProfitPrice)
 	}
 	if o.TriggerPriceType != "" {
 		w.Raw(`,"trigger_price_type":`)
@@ -97,13 +97,13 @@ func (o *Order) appendTrigger(w *codec.Writer) {
 // ParseJSON reads what AppendJSON wrote, into a zero order. It reports whether it could; if not, the order is void and
 // the generic decoder has the last word.
 func (o *Order) ParseJSON(b []byte) bool {
-	r := codec.NewReader(b)
+	r := fastjson.NewReader(b)
 	o.ReadJSON(&r)
 	return r.Done()
 }
 
 // ReadJSON is ParseJSON in the midst of other things. It implements decide.Reading.
-func (o *Order) ReadJSON(r *codec.Reader) {
+func (o *Order) ReadJSON(r *fastjson.Reader) {
 	r.Raw(`{"code":`)
 	o.Code.ReadJSON(r)
 	r.Raw(`,"customer_code":`)
@@ -155,7 +155,7 @@ func (o *Order) ReadJSON(r *codec.Reader) {
 	r.Raw(`}`)
 }
 
-func (o *Order) parseTrigger(r *codec.Reader) {
+func (o *Order) parseTrigger(r *fastjson.Reader) {
 	if r.Try(`,"trigger_price":`) {
 		o.TriggerPrice.ReadJSON(r)
 	}

@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 
-	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 )
 
 // ID is a UUID: of a command, an order, a trade, a posting, a user. The zero ID means none.
@@ -46,13 +46,13 @@ func (id ID) AppendText(b []byte) ([]byte, error) {
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
 // ReadJSON reads what AppendText wrote, in quotes.
-func (id *ID) ReadJSON(r *codec.Reader) {
+func (id *ID) ReadJSON(r *fastjson.Reader) {
 	b := r.Fixed(36)
 	if b == nil {
 		return
 	}
-	if b[8] != '-' || b[13] != '-' || b[18] != '-' || b[23] != '-' || !codec.Hex(id[0:4], b[0:8]) || !codec.Hex(id[4:6], b[9:13]) ||
-		!codec.Hex(id[6:8], b[14:18]) || !codec.Hex(id[8:10], b[19:23]) || !codec.Hex(id[10:16], b[24:36]) {
+	if b[8] != '-' || b[13] != '-' || b[18] != '-' || b[23] != '-' || !fastjson.Hex(id[0:4], b[0:8]) || !fastjson.Hex(id[4:6], b[9:13]) ||
+		!fastjson.Hex(id[6:8], b[14:18]) || !fastjson.Hex(id[8:10], b[19:23]) || !fastjson.Hex(id[10:16], b[24:36]) {
 		r.Fail()
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 )
 
 // Time is an instant in microseconds since 1970-01-01 UTC. Its text form is always
@@ -115,7 +115,7 @@ func (t *Time) UnmarshalText(b []byte) error {
 }
 
 // ReadJSON reads what AppendText wrote of a time in the years from 1970, in quotes.
-func (t *Time) ReadJSON(r *codec.Reader) { *t = Time(r.Moment(moment)) }
+func (t *Time) ReadJSON(r *fastjson.Reader) { *t = Time(r.Moment(moment)) }
 
 func moment(b []byte) (int64, bool) {
 	t, ok := written(b)

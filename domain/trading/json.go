@@ -1,7 +1,7 @@
 package trading
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
@@ -10,17 +10,17 @@ import (
 
 // AppendJSON appends the event's JSON form, which is the generic encoder's.
 func (e *TradeExecuted) AppendJSON(b []byte) ([]byte, error) {
-	w := codec.Writer{Bytes: b}
+	w := fastjson.Writer{Bytes: b}
 	w.Raw(`{"code":`)
-	codec.Text(&w, e.Code)
+	fastjson.Text(&w, e.Code)
 	w.Raw(`,"symbol":`)
 	w.String(e.Symbol)
 	w.Raw(`,"price":`)
-	codec.Text(&w, e.Price)
+	fastjson.Text(&w, e.Price)
 	w.Raw(`,"amount":`)
-	codec.Text(&w, e.Amount)
+	fastjson.Text(&w, e.Amount)
 	w.Raw(`,"notional":`)
-	codec.Text(&w, e.Notional)
+	fastjson.Text(&w, e.Notional)
 	w.Raw(`,"action":`)
 	w.String(string(e.Action))
 	w.Raw(`,"kind":`)
@@ -57,32 +57,32 @@ func (e *TradeExecuted) Canonical() bool {
 	return e.Price.Readable() && e.Amount.Readable() && e.Positions != nil && e.Entries != nil
 }
 
-func (l *TradeLeg) write(w *codec.Writer) {
+func (l *TradeLeg) write(w *fastjson.Writer) {
 	w.Raw(`{"order_code":`)
-	codec.Text(w, l.OrderCode)
+	fastjson.Text(w, l.OrderCode)
 	w.Raw(`,"customer_code":`)
 	w.String(l.CustomerCode)
 	w.Raw(`,"broker":`)
 	w.String(l.Broker)
 	w.Raw(`,"fee":`)
-	codec.Text(w, l.Fee)
+	fastjson.Text(w, l.Fee)
 	w.Raw(`,"reference_id":`)
 	w.String(l.ReferenceID)
 	w.Raw(`}`)
 }
 
-func (p *PositionHeld) write(w *codec.Writer) {
+func (p *PositionHeld) write(w *fastjson.Writer) {
 	w.Raw(`{"customer_code":`)
 	w.String(p.CustomerCode)
 	w.Raw(`,"symbol":`)
 	w.String(p.Symbol)
 	w.Raw(`,"amount":`)
-	codec.Text(w, p.Amount)
+	fastjson.Text(w, p.Amount)
 	w.Raw(`,"cost":`)
-	codec.Text(w, p.Cost)
+	fastjson.Text(w, p.Cost)
 	if !p.EntryPrice.IsZero() {
 		w.Raw(`,"entry_price":`)
-		codec.Text(w, p.EntryPrice)
+		fastjson.Text(w, p.EntryPrice)
 	}
 	w.Raw(`}`)
 }
@@ -90,13 +90,13 @@ func (p *PositionHeld) write(w *codec.Writer) {
 // ParseJSON reads what AppendJSON wrote, into a zero event. It reports whether it could; if not, the event is void and
 // the generic decoder has the last word.
 func (e *TradeExecuted) ParseJSON(b []byte) bool {
-	r := codec.NewReader(b)
+	r := fastjson.NewReader(b)
 	e.ReadJSON(&r)
 	return r.Done()
 }
 
 // ReadJSON is ParseJSON in the midst of other things. It implements decide.Reading.
-func (e *TradeExecuted) ReadJSON(r *codec.Reader) {
+func (e *TradeExecuted) ReadJSON(r *fastjson.Reader) {
 	r.Raw(`{"code":`)
 	e.Code.ReadJSON(r)
 	r.Raw(`,"symbol":`)
@@ -138,7 +138,7 @@ func (e *TradeExecuted) ReadJSON(r *codec.Reader) {
 	r.Raw(`}`)
 }
 
-func (l *TradeLeg) read(r *codec.Reader) {
+func (l *TradeLeg) read(r *fastjson.Reader) {
 	r.Raw(`{"order_code":`)
 	l.OrderCode.ReadJSON(r)
 	r.Raw(`,"customer_code":`)
@@ -152,7 +152,7 @@ func (l *TradeLeg) read(r *codec.Reader) {
 	r.Raw(`}`)
 }
 
-func (p *PositionHeld) read(r *codec.Reader) {
+func (p *PositionHeld) read(r *fastjson.Reader) {
 	r.Raw(`{"customer_code":`)
 	p.CustomerCode = r.String()
 	r.Raw(`,"symbol":`)

@@ -3,7 +3,7 @@ package trading
 import (
 	"strconv"
 
-	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
@@ -44,7 +44,7 @@ func normal(payload *domain.PlaceOrder) normalOrder {
 func orderFingerprint(payload *domain.PlaceOrder) string {
 	n := normal(payload)
 	var room [768]byte
-	w := codec.Writer{Bytes: room[:0]}
+	w := fastjson.Writer{Bytes: room[:0]}
 	w.Raw(`{"customer_code":`)
 	w.String(n.CustomerCode)
 	w.Raw(`,"symbol":`)
@@ -54,23 +54,23 @@ func orderFingerprint(payload *domain.PlaceOrder) string {
 	w.Raw(`,"type":`)
 	w.String(n.Type)
 	w.Raw(`,"amount":`)
-	codec.Text(&w, n.Amount)
+	fastjson.Text(&w, n.Amount)
 	w.Raw(`,"cash_amount":`)
-	codec.Text(&w, n.CashAmount)
+	fastjson.Text(&w, n.CashAmount)
 	w.Raw(`,"limit_price":`)
-	codec.Text(&w, n.LimitPrice)
+	fastjson.Text(&w, n.LimitPrice)
 	w.Raw(`,"trigger_price":`)
-	codec.Text(&w, n.TriggerPrice)
+	fastjson.Text(&w, n.TriggerPrice)
 	w.Raw(`,"stop_loss_price":`)
-	codec.Text(&w, n.StopLossPrice)
+	fastjson.Text(&w, n.StopLossPrice)
 	w.Raw(`,"take_profit_price":`)
-	codec.Text(&w, n.TakeProfitPrice)
+	fastjson.Text(&w, n.TakeProfitPrice)
 	w.Raw(`,"trigger_price_type":`)
 	w.String(n.TriggerPriceType)
 	w.Raw(`,"time_in_force":`)
 	w.String(n.TimeInForce)
 	w.Raw(`,"expire_time":`)
-	codec.Text(&w, n.ExpireTime)
+	fastjson.Text(&w, n.ExpireTime)
 	w.Raw(`,"post_only":`)
 	w.Bool(n.PostOnly)
 	w.Raw(`,"reduce_only":`)

@@ -101,7 +101,7 @@ func AnswerWith(c echo.Context, status int, v Appender) error {
 	return c.JSONBlob(status, b)
 }
 
-// serializer writes answers with the same codec as the log, whose maps are sorted and whose slices are never null.
+// serializer writes answers with the same encoder as the log, whose maps are sorted and whose slices are never null.
 type serializer struct{}
 
 // Serialize writes an answer.

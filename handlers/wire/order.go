@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -82,28 +82,28 @@ const OrderSize = 768
 
 // AppendJSON appends the order as the generic encoder writes it.
 func (o *Order) AppendJSON(b []byte) ([]byte, error) {
-	w := codec.Writer{Bytes: b}
+	w := fastjson.Writer{Bytes: b}
 	w.Raw(`{`)
 	o.OrderHead.write(&w)
 	w.Raw(`,"type":`)
 	w.String(string(o.Type))
 	o.OrderRest.write(&w)
 	w.Raw(`,"updated":`)
-	codec.Text(&w, o.Updated)
+	fastjson.Text(&w, o.Updated)
 	w.Raw(`}`)
 	return w.Bytes, w.Err
 }
 
 // AppendJSON appends the message as the generic encoder writes it.
 func (m *OrderMessage) AppendJSON(b []byte) ([]byte, error) {
-	w := codec.Writer{Bytes: b}
+	w := fastjson.Writer{Bytes: b}
 	envelope(&w, m.Channel, m.Kind)
 	m.OrderHead.write(&w)
 	w.Raw(`,"order_type":`)
 	w.String(string(m.Type))
 	m.OrderRest.write(&w)
 	w.Raw(`,"timestamp":`)
-	codec.Text(&w, m.Timestamp)
+	fastjson.Text(&w, m.Timestamp)
 	w.Raw(`}`)
 	return w.Bytes, w.Err
 }
@@ -125,7 +125,7 @@ func (list Orders) AppendJSON(b []byte) (_ []byte, err error) {
 	return append(b, ']'), nil
 }
 
-func envelope(w *codec.Writer, channel, kind string) {
+func envelope(w *fastjson.Writer, channel, kind string) {
 	w.Raw(`{"channel":`)
 	w.String(channel)
 	w.Raw(`,"type":`)
@@ -133,9 +133,9 @@ func envelope(w *codec.Writer, channel, kind string) {
 	w.Raw(`,`)
 }
 
-func (h *OrderHead) write(w *codec.Writer) {
+func (h *OrderHead) write(w *fastjson.Writer) {
 	w.Raw(`"code":`)
-	codec.Text(w, h.Code)
+	fastjson.Text(w, h.Code)
 	w.Raw(`,"customer_code":`)
 	w.String(h.CustomerCode)
 	w.Raw(`,"symbol":`)
@@ -144,19 +144,19 @@ func (h *OrderHead) write(w *codec.Writer) {
 	w.String(string(h.Action))
 }
 
-func (r *OrderRest) write(w *codec.Writer) {
+func (r *OrderRest) write(w *fastjson.Writer) {
 	w.Raw(`,"status":`)
 	w.String(string(r.Status))
 	w.Raw(`,"amount":`)
-	codec.Text(w, r.Amount)
+	fastjson.Text(w, r.Amount)
 	w.Raw(`,"filled_amount":`)
-	codec.Text(w, r.FilledAmount)
+	fastjson.Text(w, r.FilledAmount)
 	if r.CashAmount != 0 {
 		w.Raw(`,"cash_amount":`)
-		codec.Text(w, r.CashAmount)
+		fastjson.Text(w, r.CashAmount)
 	}
 	w.Raw(`,"filled_quote":`)
-	codec.Text(w, r.FilledQuote)
+	fastjson.Text(w, r.FilledQuote)
 	r.LimitPrice.write(w, `,"limit_price":`)
 	r.TriggerPrice.write(w, `,"trigger_price":`)
 	r.StopLossPrice.write(w, `,"stop_loss_price":`)
@@ -172,7 +172,7 @@ func (r *OrderRest) write(w *codec.Writer) {
 	if r.ExpireTime.Value == 0 {
 		w.Raw("null")
 	} else {
-		codec.Text(w, r.ExpireTime.Value)
+		fastjson.Text(w, r.ExpireTime.Value)
 	}
 	w.Raw(`,"post_only":`)
 	w.Bool(r.PostOnly)
@@ -187,14 +187,14 @@ func (r *OrderRest) write(w *codec.Writer) {
 		w.String(string(r.Reason.Value))
 	}
 	w.Raw(`,"created":`)
-	codec.Text(w, r.Created)
+	fastjson.Text(w, r.Created)
 }
 
-func (p Price) write(w *codec.Writer, name string) {
+func (p Price) write(w *fastjson.Writer, name string) {
 	w.Raw(name)
 	if d := fixed.Decimal(p); d.IsZero() {
 		w.Raw("null")
 	} else {
-		codec.Text(w, d)
+		fastjson.Text(w, d)
 	}
 }

@@ -3,7 +3,7 @@ package wire
 import (
 	"strconv"
 
-	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -61,7 +61,7 @@ type TradeRest struct {
 
 // AppendJSON appends the message as the generic encoder writes it.
 func (m *TradeMessage) AppendJSON(b []byte) ([]byte, error) {
-	w := codec.Writer{Bytes: b}
+	w := fastjson.Writer{Bytes: b}
 	envelope(&w, m.Channel, m.Kind)
 	m.TradeHead.write(&w)
 	w.Raw(`,"trade_type":`)
@@ -70,11 +70,11 @@ func (m *TradeMessage) AppendJSON(b []byte) ([]byte, error) {
 	return w.Bytes, w.Err
 }
 
-func (h *TradeHead) write(w *codec.Writer) {
+func (h *TradeHead) write(w *fastjson.Writer) {
 	w.Raw(`"code":`)
-	codec.Text(w, h.Code)
+	fastjson.Text(w, h.Code)
 	w.Raw(`,"order_code":`)
-	codec.Text(w, h.OrderCode)
+	fastjson.Text(w, h.OrderCode)
 	w.Raw(`,"customer_code":`)
 	w.String(h.CustomerCode)
 	w.Raw(`,"symbol":`)
@@ -82,24 +82,24 @@ func (h *TradeHead) write(w *codec.Writer) {
 	w.Raw(`,"action":`)
 	w.String(string(h.Action))
 	w.Raw(`,"price":`)
-	codec.Text(w, h.Price)
+	fastjson.Text(w, h.Price)
 	w.Raw(`,"amount":`)
-	codec.Text(w, h.Amount)
+	fastjson.Text(w, h.Amount)
 	w.Raw(`,"notional":`)
-	codec.Text(w, h.Notional)
+	fastjson.Text(w, h.Notional)
 	w.Raw(`,"fee":`)
-	codec.Text(w, h.Fee)
+	fastjson.Text(w, h.Fee)
 	w.Raw(`,"fee_currency":`)
 	w.String(h.FeeCurrency)
 	w.Raw(`,"role":`)
 	w.String(string(h.Role))
 }
 
-func (r *TradeRest) write(w *codec.Writer) {
+func (r *TradeRest) write(w *fastjson.Writer) {
 	w.Raw(`,"reference_id":`)
 	w.String(r.ReferenceID)
 	w.Raw(`,"timestamp":`)
-	codec.Text(w, r.Timestamp)
+	fastjson.Text(w, r.Timestamp)
 	w.Raw(`}`)
 }
 
@@ -141,23 +141,23 @@ type MarketTradeRest struct {
 
 // AppendJSON appends the message as the generic encoder writes it.
 func (m *MarketTradeMessage) AppendJSON(b []byte) ([]byte, error) {
-	w := codec.Writer{Bytes: b}
+	w := fastjson.Writer{Bytes: b}
 	w.Raw(`{"channel":`)
 	w.String(m.Channel)
 	w.Raw(`,"symbol":`)
 	w.String(m.Symbol)
 	w.Raw(`,"code":`)
-	codec.Text(&w, m.Code)
+	fastjson.Text(&w, m.Code)
 	w.Raw(`,"price":`)
-	codec.Text(&w, m.Price)
+	fastjson.Text(&w, m.Price)
 	w.Raw(`,"amount":`)
-	codec.Text(&w, m.Amount)
+	fastjson.Text(&w, m.Amount)
 	w.Raw(`,"action":`)
 	w.String(string(m.Action))
 	w.Raw(`,"type":`)
 	w.String(string(m.Type))
 	w.Raw(`,"timestamp":`)
-	codec.Text(&w, m.Timestamp)
+	fastjson.Text(&w, m.Timestamp)
 	w.Raw(`,"sequence":`)
 	w.Bytes = strconv.AppendInt(w.Bytes, m.Sequence, 10)
 	w.Raw(`}`)

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/perpetua-exchange/perpetua/domain/codec"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 )
 
 // Decoder decodes the records of a journal, one after the other. It is not safe for concurrent use; what it returns is.
@@ -16,8 +16,8 @@ import (
 type Decoder struct {
 	own    *decide.Registry
 	rules  *decide.Registry
-	reader codec.Reader
-	words  codec.Words
+	reader fastjson.Reader
+	words  fastjson.Words
 }
 
 // NewDecoder returns a decoder of records whose events a registry knows.
@@ -57,7 +57,7 @@ func (d *Decoder) written(value []byte, prev *Hash) (*Record, bool) {
 	sequence := r.Int()
 	r.Raw(`,"prev":`)
 	var before Hash
-	if digits := r.Fixed(2 * len(before)); r.Failed() || !codec.Hex(before[:], digits) || prev != nil && before != *prev {
+	if digits := r.Fixed(2 * len(before)); r.Failed() || !fastjson.Hex(before[:], digits) || prev != nil && before != *prev {
 		return nil, false
 	}
 	room := &roomy{Record: Record{Sequence: sequence, Prev: before}}
@@ -103,7 +103,7 @@ func (d *Decoder) written(value []byte, prev *Hash) (*Record, bool) {
 
 // optional reads an optional member of an object, a string that would have been left out if it were empty. The name
 // comes with the comma that stands before it in all but the first member.
-func optional(r *codec.Reader, first *bool, name string, to *string) {
+func optional(r *fastjson.Reader, first *bool, name string, to *string) {
 	if *first {
 		name = name[1:]
 	}
@@ -116,7 +116,7 @@ func optional(r *codec.Reader, first *bool, name string, to *string) {
 	}
 }
 
-func readActor(r *codec.Reader, a *decide.Actor) {
+func readActor(r *fastjson.Reader, a *decide.Actor) {
 	first := true
 	r.Raw(`,"actor":{`)
 	optional(r, &first, `,"sub":`, &a.Sub)
@@ -127,7 +127,7 @@ func readActor(r *codec.Reader, a *decide.Actor) {
 }
 
 // readKept leaves the source of another journal's command to the decoding piece by piece.
-func readKept(r *codec.Reader, k *decide.Kept) {
+func readKept(r *fastjson.Reader, k *decide.Kept) {
 	first := true
 	r.Raw(`,"data":{`)
 	optional(r, &first, `,"key":`, &k.Key)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 )
 
 // Hash is the SHA-256 of a record's value. Its text form is lower-case hex.
@@ -32,7 +32,7 @@ func (h Hash) MarshalText() ([]byte, error) { return h.AppendText(nil) }
 
 // UnmarshalText reads 64 lower-case hex digits and nothing else, so that a hash has one text form only.
 func (h *Hash) UnmarshalText(b []byte) error {
-	if !codec.Hex(h[:], b) {
+	if !fastjson.Hex(h[:], b) {
 		return errHash
 	}
 	return nil

@@ -1,4 +1,4 @@
-package codec_test
+package fastjson_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/perpetua-exchange/perpetua/domain/codec"
+	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
@@ -20,18 +20,18 @@ func FuzzString(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		want, err := json.Marshal(s)
-		w := codec.Writer{Bytes: []byte("x")}
+		w := fastjson.Writer{Bytes: []byte("x")}
 		w.String(s)
 		if (w.Err == nil) != (err == nil) || err == nil && string(w.Bytes) != "x"+string(want) {
 			t.Fatalf("%q is written as %s (%v) and not as %s (%v)", s, w.Bytes, w.Err, want, err)
 		}
-		r := codec.NewReader(want)
+		r := fastjson.NewReader(want)
 		if got := r.String(); r.Done() && got != s {
 			t.Fatalf("%s is read as %q", want, got)
 		}
 		var generic string
 		err = json.Unmarshal([]byte(s), &generic)
-		r = codec.NewReader([]byte(s))
+		r = fastjson.NewReader([]byte(s))
 		if got := r.String(); r.Done() && (err != nil || got != generic) {
 			t.Fatalf("%s is read as %q, and not as %q (%v)", s, got, generic, err)
 		}
@@ -41,18 +41,18 @@ func FuzzString(f *testing.F) {
 func TestFailureStays(t *testing.T) {
 	for _, text := range []string{``, `{`, `{"a":1}`, `{"a":"1"`, `{"a":"1"}x`, `{"a":"x"}`, `{"a":"\u0031"}`, `{"a":"1`, `{"b":"1"}`} {
 		var d fixed.Decimal
-		r := codec.NewReader([]byte(text))
+		r := fastjson.NewReader([]byte(text))
 		r.Raw(`{"a":`)
-		codec.ReadText(&r, &d)
+		fastjson.ReadText(&r, &d)
 		r.Raw(`}`)
 		if r.Done() {
 			t.Errorf("%s is read", text)
 		}
 	}
 	var d fixed.Decimal
-	r := codec.NewReader([]byte(`{"a":"1.50","b":false}`))
+	r := fastjson.NewReader([]byte(`{"a":"1.50","b":false}`))
 	r.Raw(`{"a":`)
-	codec.ReadText(&r, &d)
+	fastjson.ReadText(&r, &d)
 	r.Raw(`,"b":`)
 	if b := r.Bool(); b || r.Failed() || r.Done() {
 		t.Error("not read to the brace")
@@ -71,8 +71,8 @@ func FuzzNumber(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		check := func(what string, read func(*codec.Reader), same func() bool, text func() error) {
-			r := codec.NewReader([]byte(`"` + s + `"`))
+		check := func(what string, read func(*fastjson.Reader), same func() bool, text func() error) {
+			r := fastjson.NewReader([]byte(`"` + s + `"`))
 			read(&r)
 			if done, err := r.Done(), text(); done && (err != nil || !same()) {
 				t.Fatalf("%q is read as another %s (%v)", s, what, err)
@@ -95,7 +95,7 @@ func TestATimeIsReadOnce(t *testing.T) {
 	const one, two = `"2026-03-31T08:00:00.000001Z"`, `"2026-03-31T08:00:00.000002Z"`
 	nothing := `"` + string(make([]byte, 27)) + `"`
 	var a, b, c scalar.Time
-	r := codec.NewReader([]byte(one + one + two + nothing))
+	r := fastjson.NewReader([]byte(one + one + two + nothing))
 	for _, to := range []*scalar.Time{&a, &b, &c} {
 		to.ReadJSON(&r)
 	}
@@ -105,15 +105,15 @@ func TestATimeIsReadOnce(t *testing.T) {
 	if a.ReadJSON(&r); !r.Failed() {
 		t.Error("27 zero bytes are a time")
 	}
-	r = codec.NewReader([]byte(nothing))
+	r = fastjson.NewReader([]byte(nothing))
 	if a.ReadJSON(&r); !r.Failed() {
 		t.Error("27 zero bytes are a time, at first")
 	}
 }
 
 func TestWords(t *testing.T) {
-	var words codec.Words
-	var r codec.Reader
+	var words fastjson.Words
+	var r fastjson.Reader
 	for i := range 20_000 {
 		for _, s := range []string{"", "a", fmt.Sprint("customer ", i%7), fmt.Sprint(i), strings.Repeat("long", 20)} {
 			text := []byte(`"` + s + `"`)

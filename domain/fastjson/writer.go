@@ -1,9 +1,9 @@
-// Package codec writes and reads JSON by hand, for the few types that are encoded and decoded all the time.
+// Package fastjson writes and reads JSON by hand, for the few types that are encoded and decoded all the time.
 //
 // The form is not its own: what a Writer writes is byte for byte what go-json-experiment/json would, and a Reader
 // accepts that form and no other. Whoever finds that a Reader failed decodes again with the generic decoder, which
 // then says what is wrong, or takes what is merely written in another way. Tests hold both against each other.
-package codec
+package fastjson
 
 import (
 	"encoding"

@@ -1,4 +1,4 @@
-package codec
+package fastjson
 
 import "hash/maphash"
 
