@@ -2,8 +2,8 @@ package trading
 
 import (
 	"fmt"
-	"net/http"
 	"sync"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/labstack/echo/v4"
@@ -16,6 +16,9 @@ import (
 type description struct {
 	asJSON func() ([]byte, error)
 }
+
+// documentAge is how long caches may keep the description.
+const documentAge = time.Minute
 
 func newDescription() *description {
 	return &description{sync.OnceValues(func() ([]byte, error) {
@@ -31,7 +34,7 @@ func (d *description) yaml(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err
 	}
-	return c.Blob(http.StatusOK, "application/yaml", schemas.OpenAPI)
+	return web.Cached(c, documentAge, "application/yaml", schemas.OpenAPI)
 }
 
 func (d *description) json(c echo.Context) error {
@@ -42,5 +45,5 @@ func (d *description) json(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, text)
+	return web.Cached(c, documentAge, echo.MIMEApplicationJSON, text)
 }

@@ -30,6 +30,9 @@ func (f instrumentFilter) match(i *market.Instrument) bool {
 	return f.symbol.match(i.Symbol) && f.underlying.match(i.Underlying) && f.quoteCurrency.match(i.QuoteCurrency)
 }
 
+// instrumentsAge is how long caches may keep the list of instruments.
+const instrumentsAge = 5 * time.Second
+
 func (h *Handler) listInstruments(c echo.Context) error {
 	query := web.Query(c)
 	filter := readInstrumentFilter(query)
@@ -50,7 +53,7 @@ func (h *Handler) listInstruments(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, out)
+	return web.CachedJSON(c, instrumentsAge, out)
 }
 
 // instrumentStatuses reads the status filter: one or several, separated by pipes.

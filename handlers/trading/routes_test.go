@@ -60,6 +60,9 @@ func TestScopes(t *testing.T) {
 			if forbidden := reply.Status == http.StatusForbidden; forbidden == allowed {
 				t.Errorf("%s %s by %s: %d", r.Method, r.Path, user, reply.Status)
 			}
+			if got := reply.Header.Get("Cache-Control"); got != "no-store" {
+				t.Errorf("%s %s by %s: a cache may keep it (%q)", r.Method, r.Path, user, got)
+			}
 		}
 	}
 }

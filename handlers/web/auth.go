@@ -106,6 +106,7 @@ func PrincipalOf(c echo.Context) *Principal { return notesOf(c).principal }
 func (a *Auth) Require(scopes ...string) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
+			private(c)
 			p, err := a.Authenticate(c)
 			if err != nil {
 				return err

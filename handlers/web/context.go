@@ -3,7 +3,6 @@ package web
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/labstack/echo/v4"
@@ -79,10 +78,7 @@ const shortAnswer = 2048
 
 // JSONBlob answers with JSON.
 func (r *request) JSONBlob(status int, b []byte) error {
-	if len(b) >= shortAnswer {
-		r.Response().Header()[echo.HeaderContentLength] = []string{strconv.Itoa(len(b))}
-	}
-	return r.Context.JSONBlob(status, b)
+	return r.Blob(status, echo.MIMEApplicationJSON, b)
 }
 
 // An Appender writes its JSON form by hand.

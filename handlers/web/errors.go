@@ -81,6 +81,7 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 		if p.Status >= http.StatusInternalServerError && p.Status != http.StatusServiceUnavailable {
 			log.ErrorContext(c.Request().Context(), "request failed", "request_id", p.RequestID, "error", err)
 		}
+		private(c)
 		h := c.Response().Header()
 		if p.retryAfter > 0 {
 			h.Set("Retry-After", strconv.FormatInt(max(1, int64((p.retryAfter+time.Second-1)/time.Second)), 10))

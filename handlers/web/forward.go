@@ -87,7 +87,9 @@ func (s *server) forward(c *request, target *url.URL) error {
 		},
 		ModifyResponse: func(r *http.Response) error {
 			for name := range c.Response().Header() { // set here already, by this node
-				r.Header.Del(name)
+				if name != echo.HeaderVary {
+					r.Header.Del(name)
+				}
 			}
 			return nil
 		},

@@ -32,6 +32,8 @@ type Options struct {
 	Patience time.Duration
 	// Tracer tells of requests; nil for none.
 	Tracer *trace.Tracer
+	// CORSOrigins are the origins whose pages may call the interfaces; empty for any.
+	CORSOrigins []string
 	// Quiet says of which requests the log tells only at level debug, unless the server fails; nil for none.
 	Quiet func(*http.Request) bool
 }
@@ -58,7 +60,7 @@ func New(o Options) (*echo.Echo, error) {
 	e.HTTPErrorHandler = errorHandler(o.Logger)
 	e.JSONSerializer = serializer{}
 	e.IPExtractor = addresses(o.TrustedProxies)
-	s := &server{options: o, metrics: metrics}
+	s := &server{options: o, metrics: metrics, crossOrigin: crossOrigin(o.CORSOrigins)}
 	s.requests.New = func() any { return new(request) }
 	e.Use(s.middleware)
 	return e, nil
@@ -83,6 +85,8 @@ type server struct {
 	options  Options
 	metrics  *metrics
 	requests sync.Pool // of *request
+
+	crossOrigin echo.MiddlewareFunc
 }
 
 func (s *server) middleware(next echo.HandlerFunc) echo.HandlerFunc {
@@ -118,6 +122,9 @@ func (s *server) answer(r *request, next echo.HandlerFunc) (err error) {
 	}()
 	if !wholePath(r) {
 		return echo.ErrNotFound
+	}
+	if s.fromPage(r) {
+		return s.crossOrigin(func(echo.Context) error { return s.hereOrThere(r, next) })(r)
 	}
 	return s.hereOrThere(r, next)
 }

@@ -34,8 +34,8 @@ func (n *Node) wire() error {
 	if err != nil {
 		return err
 	}
-	e, err := web.New(web.Options{TrustedProxies: proxies, Logger: n.Logger.With("part", "http"), Metrics: n.telemetry.metrics,
-		ForwardKey: n.Box.Derive("forward"), Quiet: n.Quiet, Tracer: n.telemetry.tracer})
+	e, err := web.New(web.Options{TrustedProxies: proxies, CORSOrigins: n.Settings.CORSOrigins(), Logger: n.Logger.With("part", "http"),
+		Metrics: n.telemetry.metrics, ForwardKey: n.Box.Derive("forward"), Quiet: n.Quiet, Tracer: n.telemetry.tracer})
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (n *Node) wire() error {
 			return err
 		}
 		e.GET("/asyncapi.yaml", func(c echo.Context) error {
-			return c.Blob(http.StatusOK, "application/yaml", schemas.AsyncAPI)
+			return web.Cached(c, time.Minute, "application/yaml", schemas.AsyncAPI)
 		})
 	}
 	if n.Roles.Live {

@@ -40,6 +40,7 @@ type Settings struct {
 	SASLPassword     string
 	MasterKey        string
 	Proxies          string
+	Origins          string
 	LogLevel         string
 	LogFormat        string
 	DebugListen      string
@@ -85,6 +86,7 @@ func Table() []Setting {
 		{Name: "kafka-password", usage: "SASL password", secret: true, text: func(s *Settings) *string { return &s.SASLPassword }},
 		{Name: "master-key", usage: "base64 key that seals secrets (default: a file in the data folder)", secret: true, text: func(s *Settings) *string { return &s.MasterKey }},
 		{Name: "trusted-proxies", usage: "networks, like 10.0.0.0/8, of the proxies whose X-Forwarded-For is believed", text: func(s *Settings) *string { return &s.Proxies }},
+		{Name: "cors-origins", usage: "origins, like https://app.example, whose pages may call the interfaces (default: any)", text: func(s *Settings) *string { return &s.Origins }},
 		{Name: "log-level", usage: "debug, info, warn or error", preset: "info", text: func(s *Settings) *string { return &s.LogLevel }},
 		{Name: "log-format", usage: "text or json", preset: "text", text: func(s *Settings) *string { return &s.LogFormat }},
 		{Name: "trace-endpoint", usage: "URL of an OpenTelemetry collector (OTLP over HTTP) that gets traces, like http://localhost:4318 (default: none)", Aliases: []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"}, text: func(s *Settings) *string { return &s.Trace.Endpoint }},
@@ -183,9 +185,15 @@ func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*S
 }
 
 // Brokers returns the Kafka addresses, none if the embedded broker is to be used.
-func (s *Settings) Brokers() []string {
+func (s *Settings) Brokers() []string { return listed(s.KafkaBrokers) }
+
+// CORSOrigins returns the origins whose pages may call the interfaces, none for any.
+func (s *Settings) CORSOrigins() []string { return listed(s.Origins) }
+
+// listed returns what stands between the commas of a setting.
+func listed(text string) []string {
 	var out []string
-	for _, b := range strings.Split(s.KafkaBrokers, ",") {
+	for _, b := range strings.Split(text, ",") {
 		if b = strings.TrimSpace(b); b != "" {
 			out = append(out, b)
 		}

@@ -1,0 +1,56 @@
+package web
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/labstack/echo/v4"
+)
+
+// noStore is shared by all answers that hold it.
+var noStore = []string{"no-store"}
+
+// private keeps an answer out of every cache.
+func private(c echo.Context) { c.Response().Header()[echo.HeaderCacheControl] = noStore }
+
+// CachedJSON is Cached for a value.
+func CachedJSON(c echo.Context, age time.Duration, v any) error {
+	b, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	return Cached(c, age, echo.MIMEApplicationJSON, b)
+}
+
+// Cached answers 200 with what anybody may see and caches may keep for a while, or 304 to a client that has it already.
+// The tag is a weak one, since the same answer is also sent compressed.
+func Cached(c echo.Context, age time.Duration, contentType string, b []byte) error {
+	sum := sha256.Sum256(b)
+	tag := `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+	h := c.Response().Header()
+	h.Set(echo.HeaderCacheControl, "public, max-age="+strconv.Itoa(int(age.Seconds())))
+	h.Set("ETag", tag)
+	h.Add(echo.HeaderVary, HeaderMinLogPosition) // who waits for a write does not want an answer of before it
+	if matches(c.Request().Header["If-None-Match"], tag) {
+		return c.NoContent(http.StatusNotModified)
+	}
+	return c.Blob(http.StatusOK, contentType, b)
+}
+
+// matches reports whether one of the tags that a client has is the tag (RFC 9110, section 13.1.2).
+func matches(given []string, tag string) bool {
+	for _, line := range given {
+		for has := range strings.SplitSeq(line, ",") {
+			has = strings.TrimSpace(has)
+			if has == "*" || strings.TrimPrefix(has, "W/") == strings.TrimPrefix(tag, "W/") {
+				return true
+			}
+		}
+	}
+	return false
+}
