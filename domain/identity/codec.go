@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -10,7 +11,7 @@ import (
 
 // codecVersion is the number of the form that this file writes and reads. It is raised with every change of it, and of
 // what a State holds: TestTheFormIsThatOfItsVersion says when.
-const codecVersion = 1
+const codecVersion = 2
 
 // Codec writes and reads states of the identity journal. What is sealed in a state is written as it is: sealed.
 func Codec() decide.Codec { return stateCodec{} }
@@ -26,7 +27,7 @@ const userSize = 300
 // Size implements decide.Codec.
 func (stateCodec) Size(state decide.State) int {
 	s := state.(*State)
-	return (len(s.brokers)+len(s.users)+len(s.keys))*userSize + s.memory.Size()
+	return (len(s.brokers)+len(s.users)+len(s.keys)+len(s.apiKeys.byID))*userSize + s.memory.Size()
 }
 
 // Append implements decide.Codec.
@@ -67,8 +68,50 @@ func (stateCodec) Append(b []byte, state decide.State) []byte {
 		w.Int(int64(k.Created))
 		w.Int(int64(k.Retired))
 	}
+	w.Len(len(s.apiKeys.byID))
+	for _, username := range s.userOrder {
+		for _, k := range s.APIKeys(username) {
+			k.pack(w)
+		}
+	}
 	s.memory.Pack(w)
 	return w.Bytes
+}
+
+func (k *APIKey) pack(w *pack.Writer) {
+	w.Raw(k.ID[:])
+	w.String(k.Username)
+	w.Word(k.Broker)
+	w.String(k.Name)
+	w.String(k.Prefix)
+	w.String(string(k.Hash))
+	w.Len(len(k.Scopes))
+	for _, scope := range k.Scopes {
+		w.Word(scope)
+	}
+	w.String(k.CustomerCode)
+	w.Len(len(k.IPAllowList))
+	for _, network := range k.IPAllowList {
+		w.String(network)
+	}
+	w.Int(int64(k.ExpiresAt))
+	w.Int(int64(k.Created))
+	w.Int(int64(k.LastUsed))
+}
+
+func readAPIKey(r *pack.Reader) *APIKey {
+	k := new(APIKey)
+	r.Raw(k.ID[:])
+	k.Username, k.Broker, k.Name, k.Prefix, k.Hash = r.String(), r.Word(), r.String(), r.String(), []byte(r.String())
+	for range r.Len(1) {
+		k.Scopes = append(k.Scopes, r.Word())
+	}
+	k.CustomerCode = r.String()
+	for range r.Len(1) {
+		k.IPAllowList = append(k.IPAllowList, r.String())
+	}
+	k.ExpiresAt, k.Created, k.LastUsed = scalar.Time(r.Int()), scalar.Time(r.Int()), scalar.Time(r.Int())
+	return k
 }
 
 // Read implements decide.Codec.
@@ -88,8 +131,17 @@ func (stateCodec) Read(b []byte) (decide.State, error) {
 		s.keys = append(s.keys, &SigningKey{KID: r.String(), Public: []byte(r.String()), Private: Sealed(r.String()),
 			Created: scalar.Time(r.Int()), Retired: scalar.Time(r.Int())})
 	}
+	n := r.Len(12)
+	for range n {
+		k := readAPIKey(r)
+		if _, known := s.users[k.Username]; !known || len(k.Hash) != sha256.Size {
+			r.Fail(pack.ErrForm)
+			break
+		}
+		s.apiKeys.add(k)
+	}
 	s.memory.Unpack(r)
-	if len(s.brokers) != len(s.brokerOrder) || len(s.users) != len(s.userOrder) {
+	if len(s.brokers) != len(s.brokerOrder) || len(s.users) != len(s.userOrder) || len(s.apiKeys.byID) != n || len(s.apiKeys.byHash) != n {
 		r.Fail(pack.ErrForm)
 	}
 	if err := r.Done(); err != nil {

@@ -3,10 +3,12 @@ package identity_test
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/pack/packtest"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -39,8 +41,17 @@ func TestSavedStatesGoOn(t *testing.T) {
 			l.now += scalar.Time(rapid.Int64Range(0, int64(10*scalar.Hour)).Draw(r, "passes"))
 			twin.now = l.now
 			key := rapid.SampledFrom([]string{"", "x", "y"}).Draw(r, "key")
+			actor := system
 			kind, payload := randomPayload(r, names.Draw(r, "user"), codes.Draw(r, "broker"), kids.Draw(r, "kid"))
-			if a, b := l.do(system, kind, key, payload), twin.do(system, kind, key, payload); a != b {
+			if kind == identity.CommandCreateAPIKey {
+				actor = rapid.SampledFrom([]decide.Actor{operator, broker}).Draw(r, "actor")
+			} else if all := slices.Concat(l.keys("operator"), l.keys("broker-a")); len(all) > 0 && rapid.IntRange(0, 4).Draw(r, "a key's use") == 0 {
+				id := rapid.SampledFrom(all).Draw(r, "API key").ID
+				if kind, payload = identity.CommandUseAPIKey, any(&identity.UseAPIKey{ID: id}); rapid.Bool().Draw(r, "revoked") {
+					kind, payload, actor = identity.CommandRevokeAPIKey, &identity.RevokeAPIKey{ID: id}, broker
+				}
+			}
+			if a, b := l.do(actor, kind, key, payload), twin.do(actor, kind, key, payload); a != b {
 				r.Fatalf("%s: %s, and by the state that was saved %s", kind, a, b)
 			}
 			if !reflect.DeepEqual(l.records, twin.records) {
@@ -54,7 +65,7 @@ func TestSavedStatesGoOn(t *testing.T) {
 }
 
 func randomPayload(r *rapid.T, name, code, kid string) (kind string, payload any) {
-	switch rapid.IntRange(0, 4).Draw(r, "command") {
+	switch rapid.IntRange(0, 5).Draw(r, "command") {
 	case 0:
 		return identity.CommandRegisterBroker, &identity.RegisterBroker{Broker: code, Name: "n"}
 	case 1:
@@ -68,6 +79,11 @@ func randomPayload(r *rapid.T, name, code, kid string) (kind string, payload any
 		return identity.CommandChangeUser, &identity.ChangeUser{Username: name, IsActive: &active, Scopes: []string{"read"}}
 	case 3:
 		return identity.CommandAddSigningKey, &identity.AddSigningKey{KID: kid, Public: bytes.Repeat([]byte{7}, 32), Private: identity.Sealed("ciphertext")}
+	case 4:
+		k := apiKey(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(r, "secret"), rapid.SampledFrom(identity.Scopes()).Draw(r, "scope"))
+		k.CustomerCode = rapid.SampledFrom([]string{"", "c1"}).Draw(r, "customer")
+		k.IPAllowList = rapid.SliceOfN(rapid.SampledFrom([]string{"10.0.0.0/8", "::1"}), 0, 2).Draw(r, "networks")
+		return identity.CommandCreateAPIKey, k
 	}
 	return identity.CommandRetireSigningKey, &identity.RetireSigningKey{KID: kid}
 }
@@ -83,6 +99,11 @@ func golden(t testing.TB) *identity.State {
 	l.do(operator, identity.CommandChangeUser, "b", &identity.ChangeUser{Username: "limited", IsActive: &no})
 	l.do(operator, identity.CommandAddSigningKey, "", key("k2"))
 	l.do(operator, identity.CommandRetireSigningKey, "", &identity.RetireSigningKey{KID: "k1"})
+	k := apiKey("golden", identity.ScopeTrade)
+	k.CustomerCode, k.IPAllowList, k.ExpiresAt = "c1", []string{"10.0.0.0/8", "192.0.2.7"}, l.now+scalar.Day
+	l.do(broker, identity.CommandCreateAPIKey, "c", k)
+	l.do(operator, identity.CommandCreateAPIKey, "", apiKey("plain", identity.ScopeRead))
+	l.do(system, identity.CommandUseAPIKey, "", &identity.UseAPIKey{ID: l.keys("broker-a")[0].ID})
 	return l.state
 }
 

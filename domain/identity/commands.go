@@ -1,5 +1,7 @@
 package identity
 
+import "github.com/perpetua-exchange/perpetua/domain/scalar"
+
 // The command types.
 const (
 	CommandRegisterBroker   = "broker.register"
@@ -7,6 +9,9 @@ const (
 	CommandChangeUser       = "user.change"
 	CommandAddSigningKey    = "signing_key.add"
 	CommandRetireSigningKey = "signing_key.retire"
+	CommandCreateAPIKey     = "api_key.create"
+	CommandRevokeAPIKey     = "api_key.revoke"
+	CommandUseAPIKey        = "api_key.use"
 )
 
 // RegisterBroker asks for a new tenant.
@@ -45,6 +50,23 @@ type AddSigningKey struct {
 	Public  []byte
 	Private Sealed
 }
+
+// CreateAPIKey asks for a key of the user who gives the command.
+type CreateAPIKey struct {
+	Name         string
+	Prefix       string // of the secret
+	Hash         []byte // SHA-256 of the secret
+	Scopes       []string
+	CustomerCode string      // optional
+	IPAllowList  []string    // optional
+	ExpiresAt    scalar.Time // zero: never
+}
+
+// RevokeAPIKey asks that a key of the user who gives the command be refused from now on.
+type RevokeAPIKey struct{ ID scalar.ID }
+
+// UseAPIKey tells that a key was used on the day of the command's record.
+type UseAPIKey struct{ ID scalar.ID }
 
 // RetireSigningKey asks that a key, and every token signed with it, be refused.
 type RetireSigningKey struct{ KID string }

@@ -21,8 +21,8 @@ const (
 
 // Decide says what the command causes.
 func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	if !s.mayChange(c.Actor) {
-		return decide.Decision{}, decide.Refuse(decide.Forbidden, "FORBIDDEN", "only an operator may change users, brokers and keys")
+	if err := s.permit(c); err != nil {
+		return decide.Decision{}, err
 	}
 	if d, ok, err := s.memory.Recall(at.Time, c); ok || err != nil {
 		return d, err
@@ -46,8 +46,34 @@ func (s *State) decide(at decide.Stamp, c decide.Command) (decide.Event, error) 
 		return s.addSigningKey(at, payload)
 	case *RetireSigningKey:
 		return s.retireSigningKey(at, payload)
+	case *CreateAPIKey:
+		return s.createAPIKey(at, c.Actor, payload)
+	case *RevokeAPIKey:
+		return s.revokeAPIKey(at, c.Actor, payload)
+	case *UseAPIKey:
+		return s.useAPIKey(at, payload)
 	}
 	return nil, decide.Refuse(decide.Invalid, "UNKNOWN_COMMAND", "the identity journal knows no command "+c.Type)
+}
+
+// permit says who may give a command: users for their own API keys, the system for what it saw of them, and operators
+// for everything else.
+func (s *State) permit(c decide.Command) error {
+	switch c.Payload.(type) {
+	case *CreateAPIKey, *RevokeAPIKey:
+		if !s.isUser(c.Actor) {
+			return decide.Refuse(decide.Forbidden, "FORBIDDEN", "API keys belong to an active user")
+		}
+	case *UseAPIKey:
+		if c.Actor.System == "" {
+			return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only the system says when a key was used")
+		}
+	default:
+		if !s.mayChange(c.Actor) {
+			return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only an operator may change users, brokers and keys")
+		}
+	}
+	return nil
 }
 
 // mayChange lets the system and active operators through.
@@ -131,19 +157,27 @@ func check(u *User) error {
 		return invalid("customer_code", "the customer code must be 1 to 32 characters out of letters, digits and ._-")
 	case len(u.PasswordHash) == 0 || len(u.PasswordHash) > maxSealed:
 		return invalid("password", "the password's sealed hash is missing or too long")
-	case len(u.Scopes) == 0:
-		return invalid("scopes", "at least one scope is needed")
 	}
-	for i, scope := range u.Scopes {
-		if !slices.Contains(Scopes(), scope) {
-			return invalid("scopes", "a scope must be one of "+strings.Join(Scopes(), ", "))
-		}
-		if slices.Contains(u.Scopes[:i], scope) {
-			return invalid("scopes", "the scope "+scope+" is given more than once")
-		}
+	if err := checkScopes(u.Scopes); err != nil {
+		return err
 	}
 	if l := u.RateLimit; l != nil && (l.PerSecond < 1 || l.Burst < 1 || l.PerSecond > MaxRate || l.Burst > MaxRate) {
 		return invalid("rate_limit", fmt.Sprintf("per_second and burst must be between 1 and %d", MaxRate))
+	}
+	return nil
+}
+
+func checkScopes(scopes []string) error {
+	if len(scopes) == 0 {
+		return invalid("scopes", "at least one scope is needed")
+	}
+	for i, scope := range scopes {
+		if !slices.Contains(Scopes(), scope) {
+			return invalid("scopes", "a scope must be one of "+strings.Join(Scopes(), ", "))
+		}
+		if slices.Contains(scopes[:i], scope) {
+			return invalid("scopes", "the scope "+scope+" is given more than once")
+		}
 	}
 	return nil
 }

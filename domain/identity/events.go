@@ -9,6 +9,9 @@ const (
 	TypeUserChanged       = "user.changed"
 	TypeSigningKeyAdded   = "signing_key.added"
 	TypeSigningKeyRetired = "signing_key.retired"
+	TypeAPIKeyCreated     = "api_key.created"
+	TypeAPIKeyRevoked     = "api_key.revoked"
+	TypeAPIKeyUsed        = "api_key.used"
 )
 
 // BrokerRegistered says that a tenant exists from now on.
@@ -58,3 +61,37 @@ func (*SigningKeyRetired) EventType() string { return TypeSigningKeyRetired }
 
 // EventVersion returns 1.
 func (*SigningKeyRetired) EventVersion() int { return 1 }
+
+// APIKeyCreated holds a new key: never its secret, only the hash.
+type APIKeyCreated struct{ APIKey }
+
+// EventType returns api_key.created.
+func (*APIKeyCreated) EventType() string { return TypeAPIKeyCreated }
+
+// EventVersion returns 1.
+func (*APIKeyCreated) EventVersion() int { return 1 }
+
+// APIKeyRevoked says that a key is refused from now on, and its sockets end.
+type APIKeyRevoked struct {
+	ID       scalar.ID   `json:"id"`
+	Username string      `json:"username"`
+	Revoked  scalar.Time `json:"revoked"`
+}
+
+// EventType returns api_key.revoked.
+func (*APIKeyRevoked) EventType() string { return TypeAPIKeyRevoked }
+
+// EventVersion returns 1.
+func (*APIKeyRevoked) EventVersion() int { return 1 }
+
+// APIKeyUsed says that a key was used on a day. There is one for each key and day, at the first use that is known.
+type APIKeyUsed struct {
+	ID  scalar.ID   `json:"id"`
+	Day scalar.Time `json:"day"` // its start, in UTC
+}
+
+// EventType returns api_key.used.
+func (*APIKeyUsed) EventType() string { return TypeAPIKeyUsed }
+
+// EventVersion returns 1.
+func (*APIKeyUsed) EventVersion() int { return 1 }

@@ -25,6 +25,9 @@ func (rules) Registry() *decide.Registry {
 	r.Add(func() decide.Event { return new(UserChanged) })
 	r.Add(func() decide.Event { return new(SigningKeyAdded) })
 	r.Add(func() decide.Event { return new(SigningKeyRetired) })
+	r.Add(func() decide.Event { return new(APIKeyCreated) })
+	r.Add(func() decide.Event { return new(APIKeyRevoked) })
+	r.Add(func() decide.Event { return new(APIKeyUsed) })
 	return r
 }
 
@@ -33,6 +36,7 @@ type State struct {
 	brokers map[string]*Broker
 	users   map[string]*User
 	keys    []*SigningKey // in the order they were added, retired ones included
+	apiKeys apiKeys
 	memory  decide.Memory
 
 	brokerOrder []string // in the order of registration
@@ -41,7 +45,7 @@ type State struct {
 
 // NewState returns the state before genesis.
 func NewState() *State {
-	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User)}
+	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys()}
 }
 
 // Evolve applies one valid record. Events of other kinds, the journal's own, change nothing here.
@@ -67,6 +71,12 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 				retired.Retired = e.Retired
 				s.setKey(&retired)
 			}
+		case *APIKeyCreated:
+			s.apiKeys.add(e.APIKey.clone())
+		case *APIKeyRevoked:
+			s.apiKeys.remove(e.ID)
+		case *APIKeyUsed:
+			s.apiKeys.used(e.ID, e.Day)
 		}
 	}
 }

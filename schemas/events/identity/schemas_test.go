@@ -3,6 +3,7 @@ package identity_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"flag"
 	"os"
 	"slices"
@@ -41,11 +42,24 @@ func decideAll(t *testing.T) []decided {
 		{Type: identity.CommandAddSigningKey, Payload: &identity.AddSigningKey{KID: "lmZg-K1_example", Public: bytes.Repeat([]byte{0x5a}, 32), Private: sealed}},
 		{Type: identity.CommandAddSigningKey, Payload: &identity.AddSigningKey{KID: "second", Public: bytes.Repeat([]byte{0xa5}, 32), Private: sealed}},
 		{Type: identity.CommandRetireSigningKey, Payload: &identity.RetireSigningKey{KID: "lmZg-K1_example"}},
+		{Type: identity.CommandRegisterUser, Payload: &identity.RegisterUser{Username: "broker-b", Broker: "alpha", Scopes: []string{"trade", "read"},
+			IsActive: true, IsVerified: true, PasswordHash: sealed}},
 	}
+	for _, secret := range []string{"pk_one", "pk_two"} {
+		hash := sha256.Sum256([]byte(secret))
+		commands = append(commands, decide.Command{Type: identity.CommandCreateAPIKey, Actor: decide.Actor{Sub: "broker-b", Broker: "alpha"},
+			Payload: &identity.CreateAPIKey{Name: "market maker", Prefix: "pk_2hJx9a", Hash: hash[:], Scopes: []string{"trade", "read"}, CustomerCode: "C1",
+				IPAllowList: []string{"192.0.2.7", "2001:db8::/32"}, ExpiresAt: 1_798_761_600_000_000}})
+	}
+	first := decide.Stamp{Sequence: int64(len(commands)) - 1}.Derive(0)
+	commands = append(commands, decide.Command{Type: identity.CommandUseAPIKey, Payload: &identity.UseAPIKey{ID: first}},
+		decide.Command{Type: identity.CommandRevokeAPIKey, Actor: decide.Actor{Sub: "broker-b", Broker: "alpha"}, Payload: &identity.RevokeAPIKey{ID: first}})
 	state := identity.NewState()
 	var out []decided
 	for i, c := range commands {
-		c.Actor = decide.Actor{System: "bootstrap"}
+		if c.Actor == (decide.Actor{}) {
+			c.Actor = decide.Actor{System: "bootstrap"}
+		}
 		c.Kept = decide.Kept{Key: "seed:" + strings.Repeat("x", i+1), Fingerprint: "00ff"}
 		at := decide.Stamp{Sequence: int64(i + 1), Time: 1_767_225_600_000_000 + scalar.Time(i)*scalar.Second}
 		d, err := state.Decide(at, c)

@@ -1,0 +1,218 @@
+package identity
+
+import (
+	"crypto/sha256"
+	"net/netip"
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// The bounds of API keys.
+const (
+	// MaxAPIKeys is how many a user may have at once, those that have expired included.
+	MaxAPIKeys = 100
+	// MaxAllowed is how many addresses and networks a key may name.
+	MaxAllowed = 32
+
+	maxPrefix = 16
+)
+
+// APIKey is a key for programs: whoever sends the secret that it is the hash of acts for its user.
+type APIKey struct {
+	ID       scalar.ID `json:"id"`
+	Username string    `json:"username"`
+	Broker   string    `json:"broker"` // the user's
+	Name     string    `json:"name"`
+	Prefix   string    `json:"prefix"` // how the secret begins, for people to tell keys apart
+	Hash     []byte    `json:"hash"`   // SHA-256 of the secret, which holds 256 random bits: no salt could add to that
+	Scopes   []string  `json:"scopes"` // of which only those count that the user has
+	// CustomerCode confines the key to one account.
+	CustomerCode string `json:"customer_code,omitempty"`
+	// IPAllowList names the addresses and networks that the key may be used from; empty for all.
+	IPAllowList []string    `json:"ip_allow_list,omitempty"`
+	ExpiresAt   scalar.Time `json:"expires_at,omitzero"` // zero: never
+	Created     scalar.Time `json:"created"`
+	// LastUsed is the start of the last UTC day on which the key was used; zero before the first. Its event tells it.
+	LastUsed scalar.Time `json:"-"`
+}
+
+func (k *APIKey) clone() *APIKey {
+	c := *k
+	c.Hash, c.Scopes, c.IPAllowList = slices.Clone(k.Hash), slices.Clone(k.Scopes), slices.Clone(k.IPAllowList)
+	return &c
+}
+
+// Day returns the start of a time's UTC day.
+func Day(t scalar.Time) scalar.Time { return t - t%scalar.Day }
+
+// apiKeys are the keys that are not revoked.
+type apiKeys struct {
+	byID   map[scalar.ID]*APIKey
+	byHash map[[sha256.Size]byte]scalar.ID
+	byUser map[string][]scalar.ID // in the order of their creation
+}
+
+func newAPIKeys() apiKeys {
+	return apiKeys{make(map[scalar.ID]*APIKey), make(map[[sha256.Size]byte]scalar.ID), make(map[string][]scalar.ID)}
+}
+
+func hashOf(k *APIKey) (h [sha256.Size]byte) {
+	copy(h[:], k.Hash)
+	return h
+}
+
+func (a *apiKeys) add(k *APIKey) {
+	a.byID[k.ID] = k
+	a.byHash[hashOf(k)] = k.ID
+	a.byUser[k.Username] = append(a.byUser[k.Username], k.ID)
+}
+
+func (a *apiKeys) remove(id scalar.ID) {
+	k, known := a.byID[id]
+	if !known {
+		return
+	}
+	delete(a.byID, id)
+	delete(a.byHash, hashOf(k))
+	left := slices.DeleteFunc(a.byUser[k.Username], func(other scalar.ID) bool { return other == id })
+	if a.byUser[k.Username] = left; len(left) == 0 {
+		delete(a.byUser, k.Username)
+	}
+}
+
+func (a *apiKeys) used(id scalar.ID, day scalar.Time) {
+	if k, known := a.byID[id]; known {
+		used := *k // what was read before is not changed
+		used.LastUsed = day
+		a.byID[id] = &used
+	}
+}
+
+// APIKey returns a key that is not revoked by the SHA-256 of its secret.
+func (s *State) APIKey(hash [sha256.Size]byte) (*APIKey, bool) {
+	k, ok := s.apiKeys.byID[s.apiKeys.byHash[hash]]
+	return k, ok
+}
+
+// APIKeys returns a user's keys that are not revoked, in the order of their creation.
+func (s *State) APIKeys(username string) []*APIKey {
+	out := make([]*APIKey, 0, len(s.apiKeys.byUser[username]))
+	for _, id := range s.apiKeys.byUser[username] {
+		out = append(out, s.apiKeys.byID[id])
+	}
+	return out
+}
+
+// createAPIKey makes a key of the user who asks. That a key does not make another one is for the handler to see: a
+// command's actor does not tell what a user came with.
+func (s *State) createAPIKey(at decide.Stamp, a decide.Actor, payload *CreateAPIKey) (decide.Event, error) {
+	u := s.users[a.Sub]
+	k := APIKey{ID: at.Derive(0), Username: u.Username, Broker: u.Broker, Name: payload.Name, Prefix: payload.Prefix,
+		Hash: slices.Clone(payload.Hash), Scopes: slices.Clone(payload.Scopes), CustomerCode: payload.CustomerCode,
+		ExpiresAt: payload.ExpiresAt, Created: at.Time}
+	if k.CustomerCode == "" {
+		k.CustomerCode = u.CustomerCode
+	}
+	var err error
+	if k.IPAllowList, err = allowList(payload.IPAllowList); err != nil {
+		return nil, err
+	}
+	if err := s.checkAPIKey(at, u, &k); err != nil {
+		return nil, err
+	}
+	return &APIKeyCreated{k}, nil
+}
+
+// isUser reports whether a command is given on behalf of an active user, who is asked for in the state and not in the
+// token.
+func (s *State) isUser(a decide.Actor) bool {
+	u, known := s.users[a.Sub]
+	return a.System == "" && known && u.IsActive && u.Broker == a.Broker && u.CustomerCode == a.Customer
+}
+
+func (s *State) checkAPIKey(at decide.Stamp, u *User, k *APIKey) error {
+	switch {
+	case !isText(k.Name, maxName):
+		return invalid("name", "the name must be 1 to 64 characters without control characters")
+	case len(k.Hash) != sha256.Size:
+		return invalid("hash", "the hash must have 32 bytes")
+	case !isCode(k.Prefix, maxPrefix, "_-"):
+		return invalid("prefix", "the prefix must be 1 to 16 characters out of letters, digits and _-")
+	case k.CustomerCode != "" && !isCode(k.CustomerCode, maxCode, "._-"):
+		return invalid("customer_code", "the customer code must be 1 to 32 characters out of letters, digits and ._-")
+	case k.ExpiresAt != 0 && k.ExpiresAt <= at.Time:
+		return invalid("expires_at", "the key would have expired already")
+	}
+	if err := checkScopes(k.Scopes); err != nil {
+		return err
+	}
+	for _, scope := range k.Scopes {
+		if !u.Has(scope) {
+			return &decide.Refusal{Kind: decide.Unacceptable, Code: "SCOPE_NOT_HELD", Field: "scopes", Message: "the user has no scope " + scope}
+		}
+	}
+	if u.CustomerCode != "" && k.CustomerCode != u.CustomerCode {
+		return &decide.Refusal{Kind: decide.Unacceptable, Code: "UNKNOWN_CUSTOMER", Field: "customer_code", Message: "the user has no such customer"}
+	}
+	if _, taken := s.apiKeys.byHash[hashOf(k)]; taken {
+		return decide.Refuse(decide.Conflict, "API_KEY_TAKEN", "there is such a key")
+	}
+	if len(s.apiKeys.byUser[u.Username]) >= MaxAPIKeys {
+		return decide.Refuse(decide.Unacceptable, "TOO_MANY_API_KEYS", "the user has as many API keys as there may be: delete one first")
+	}
+	return nil
+}
+
+// allowList brings addresses and networks into their one form.
+func allowList(given []string) ([]string, error) {
+	if len(given) > MaxAllowed {
+		return nil, invalid("ip_allow_list", "at most 32 addresses and networks may be named")
+	}
+	var out []string
+	for _, text := range given {
+		n, ok := ParseNetwork(text)
+		if !ok {
+			return nil, invalid("ip_allow_list", "an entry must be an address like 192.0.2.7, or a network like 192.0.2.0/24")
+		}
+		if !slices.Contains(out, n.String()) {
+			out = append(out, n.String())
+		}
+	}
+	return out, nil
+}
+
+// ParseNetwork reads an address, as the network of itself alone, or a network, whose address it cuts to its length.
+func ParseNetwork(text string) (netip.Prefix, bool) {
+	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
+		a = a.Unmap()
+		return netip.PrefixFrom(a, a.BitLen()), true
+	}
+	n, err := netip.ParsePrefix(text)
+	if err != nil || n.Addr().Is4In6() {
+		return netip.Prefix{}, false
+	}
+	return n.Masked(), true
+}
+
+// revokeAPIKey revokes a key of the user who asks. Another user's is not there.
+func (s *State) revokeAPIKey(at decide.Stamp, a decide.Actor, payload *RevokeAPIKey) (decide.Event, error) {
+	k, known := s.apiKeys.byID[payload.ID]
+	if !known || k.Username != a.Sub {
+		return nil, decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "the user has no such API key")
+	}
+	return &APIKeyRevoked{ID: k.ID, Username: k.Username, Revoked: at.Time}, nil
+}
+
+// useAPIKey keeps the day on which a key was used, once.
+func (s *State) useAPIKey(at decide.Stamp, payload *UseAPIKey) (decide.Event, error) {
+	k, known := s.apiKeys.byID[payload.ID]
+	if !known {
+		return nil, decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "there is no such API key")
+	}
+	if k.LastUsed >= Day(at.Time) {
+		return nil, decide.Refuse(decide.Conflict, "API_KEY_USE_KNOWN", "the key's use on this day is known")
+	}
+	return &APIKeyUsed{ID: k.ID, Day: Day(at.Time)}, nil
+}
