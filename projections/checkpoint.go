@@ -62,8 +62,8 @@ func moveCheckpoint(ctx context.Context, conn *pgx.Conn, name string, partition 
 			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`, name, partition, to.Offset, to.Sequence, to.Hash[:], at)
 	} else {
 		batch.Queue(`UPDATE checkpoints SET "offset" = $3, sequence = $4, hash = $5, time = $6
-			WHERE journal = $1 AND partition = $2 AND "offset" = $7 AND sequence = $8 AND hash = $9`,
-			name, partition, to.Offset, to.Sequence, to.Hash[:], at, old.Offset, old.Sequence, old.Hash[:])
+			WHERE journal = $1 AND partition = $2 AND sequence = $7 AND hash = $8`,
+			name, partition, to.Offset, to.Sequence, to.Hash[:], at, old.Sequence, old.Hash[:])
 	}
 	queueAnchors(batch, name, partition, entries)
 	results := conn.SendBatch(ctx, batch)

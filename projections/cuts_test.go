@@ -81,7 +81,7 @@ func TestAChangeOfNothingIsNotCommitted(t *testing.T) {
 			t.Fatal("it is not tried again")
 		}
 	}
-	if c, err := projections.ReadCheckpoint(t.Context(), pool, "trading", 0); err != nil || c.Position != entries[199].Position {
+	if c, err := projections.ReadCheckpoint(t.Context(), pool, "trading", 0); err != nil || !c.Position.Equal(entries[199].Position) {
 		t.Errorf("the checkpoint is at %v, %v", c.Position, err)
 	}
 	stop()

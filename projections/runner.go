@@ -282,7 +282,7 @@ func (r *Runner) publish(change func()) {
 	defer r.mu.Unlock()
 	before, err := r.at.Position, r.err
 	change()
-	if r.at.Position != before || !errors.Is(r.err, err) {
+	if !r.at.Position.Equal(before) || !errors.Is(r.err, err) {
 		close(r.moved)
 		r.moved = make(chan struct{})
 	}

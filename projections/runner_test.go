@@ -278,7 +278,7 @@ func TestACrashWhileNothingComes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Position == entries[199].Position {
+		if c.Position.Equal(entries[199].Position) {
 			break
 		}
 		if time.Now().After(limit) {
@@ -394,11 +394,11 @@ func TestPositions(t *testing.T) {
 	stop()
 	known, err = projections.Known(ctx, pool, "trading", 0)
 	want := []journal.Position{entries[0].Position, entries[4096].Position, entries[4999].Position}
-	if err != nil || len(known) != 3 || known[0] != want[0] || known[1] != want[1] || known[2] != want[2] {
+	if err != nil || len(known) != 3 || !known[0].Equal(want[0]) || !known[1].Equal(want[1]) || !known[2].Equal(want[2]) {
 		t.Errorf("known positions %v, %v; want %v", known, err, want)
 	}
 	for sequence, want := range map[int64]journal.Position{-1: journal.Before, 0: want[0], 4095: want[0], 4096: want[1], 9999: want[1]} {
-		if got, err := projections.Anchor(ctx, pool, "trading", 0, sequence); err != nil || got != want {
+		if got, err := projections.Anchor(ctx, pool, "trading", 0, sequence); err != nil || !got.Equal(want) {
 			t.Errorf("anchor of %d: %v, %v; want %v", sequence, got, err, want)
 		}
 	}

@@ -91,7 +91,7 @@ func (v *venue) checkSnapshot() {
 	fold := tools.NewFold(client, trading.Rules())
 	defer fold.Close()
 	at, err := fold.To(ctx, seed.Position.Sequence)
-	if err != nil || at != seed.Position {
+	if err != nil || !at.Equal(seed.Position) {
 		v.t.Fatalf("the snapshot stands at %v, the log has %v: %v", seed.Position, at, err)
 	}
 	if !bytes.Equal(trading.Codec().Append(nil, seed.State), trading.Codec().Append(nil, fold.State)) {

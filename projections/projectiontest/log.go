@@ -99,7 +99,7 @@ func (r *reader) verify(entries []journal.Entry) error {
 	if s := r.at.Sequence; s < int64(len(entries)) {
 		found = entries[s].Position
 	}
-	if found != r.at {
+	if !found.Equal(r.at) {
 		return &journal.DivergedError{Journal: "trading", Have: r.at, Found: found, Reason: fmt.Sprint("the log has ", len(entries), " records")}
 	}
 	r.verified = true

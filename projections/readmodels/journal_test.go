@@ -92,7 +92,7 @@ func TestFollowAJournal(t *testing.T) {
 		t.Errorf("the command's record: %+v, %v, %v", r, found, err)
 	}
 	fold.View(func(s decide.State, at journal.Position) {
-		if at != runner.Position() {
+		if !at.Equal(runner.Position()) {
 			t.Errorf("the fold stands at %v, the rows at %v", at, runner.Position())
 		}
 		differences, err := readmodels.Compare(ctx, pool, s.(*trading.State), at.Sequence)

@@ -366,7 +366,7 @@ func TestRecords(t *testing.T) {
 		must(t, err)
 		want := records.Record{Journal: "trading", Position: e.Position, Time: e.Record.Time, Outcome: e.Record.Outcome,
 			Command: e.Record.Command.ID, Type: e.Record.Command.Type, Actor: e.Record.Command.Actor}
-		if !found || asOf != 299 || r != want {
+		if !found || asOf != 299 || !reflect.DeepEqual(r, want) {
 			t.Fatalf("record %d: found %v as of %d: %+v, want %+v", e.Record.Sequence, found, asOf, r, want)
 		}
 	}

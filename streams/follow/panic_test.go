@@ -57,7 +57,7 @@ func TestAPanicOfTheRulesEndsTheFoldByName(t *testing.T) {
 	if err := ended(); !errors.As(err, &broken) || !journal.Final(f.Err()) {
 		t.Errorf("the fold ends with %v, and says %v", err, f.Err())
 	}
-	if f.Position() != good || strings.Join(heard, " ") != "one" {
+	if !f.Position().Equal(good) || strings.Join(heard, " ") != "one" {
 		t.Errorf("it stands at %v, and %v were heard", f.Position(), heard)
 	}
 	if n := alarms(t, measured, "evolve"); n != 1 {

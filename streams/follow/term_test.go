@@ -28,7 +28,7 @@ func TestAFoldFromASeedKnowsItsTerm(t *testing.T) {
 		t.Error(err)
 	}
 	var broken *journal.BrokenRecordError
-	if err := wrong.Wait(within(t), last.Sequence); !errors.As(err, &broken) || wrong.Position() != at {
+	if err := wrong.Wait(within(t), last.Sequence); !errors.As(err, &broken) || !wrong.Position().Equal(at) {
 		t.Errorf("from a seed in term 4, term 2 was followed to %v: %v", wrong.Position(), err)
 	}
 }

@@ -123,7 +123,7 @@ func checkAhead(t testing.TB, c *Client, what string, values [][]byte, piece int
 	if errors.As(err, &broken) && errors.As(wantErr, &wantBroken) && (broken.Offset != wantBroken.Offset || broken.Sequence != wantBroken.Sequence) {
 		t.Fatalf("%s: the broken record is %+v, and not %+v", what, broken, wantBroken)
 	}
-	if r.Position() != at || len(got) != len(want) {
+	if !r.Position().Equal(at) || len(got) != len(want) {
 		t.Fatalf("%s: %d entries up to %v, and not %d up to %v", what, len(got), r.Position(), len(want), at)
 	}
 	for i := range want {

@@ -324,7 +324,7 @@ func TestASeedThatIsNotInTheLogIsDiverged(t *testing.T) {
 	o := r.run(cfg)
 	<-o.done
 	var diverged *journal.DivergedError
-	if !errors.As(o.err, &diverged) || diverged.Have != at {
+	if !errors.As(o.err, &diverged) || !diverged.Have.Equal(at) {
 		t.Errorf("ended with %v", o.err)
 	}
 	if n := len(r.all()); n != len(all) {

@@ -240,9 +240,9 @@ func (f *feed) after(at Position) (i int, held bool) {
 	case n < 0 || n > int64(len(f.entries)):
 		return 0, false
 	case n == 0:
-		return 0, at == f.base
+		return 0, at.Equal(f.base)
 	}
-	return int(n), f.entries[n-1].Position == at
+	return int(n), f.entries[n-1].Position.Equal(at)
 }
 
 // behind reports whether the feed has not come to a position yet, and may still.

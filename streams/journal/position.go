@@ -38,8 +38,12 @@ func (h *Hash) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Position says where a reader stands: at the last valid record that it applied. Reading goes on at Offset + 1.
+// Position says where a reader stands: at the last valid record that it applied. The record's sequence and hash are the
+// position. The offset beside them is a hint where the record lies, from where it was last seen; in a log that was copied
+// or restored it may lie elsewhere. Reading goes on after the record.
 type Position struct {
+	_ [0]func() // no ==, which would compare the hints: Equal
+
 	Offset   int64 `json:"offset"`
 	Sequence int64 `json:"sequence"`
 	Hash     Hash  `json:"hash"`
@@ -48,8 +52,11 @@ type Position struct {
 // Before is the position before genesis, where a reader without a checkpoint starts.
 var Before = Position{Offset: -1, Sequence: -1}
 
+// Equal reports whether p and q are the same position, wherever each was last seen.
+func (p Position) Equal(q Position) bool { return p.Sequence == q.Sequence && p.Hash == q.Hash }
+
 // IsBefore reports whether p is the position before genesis.
-func (p Position) IsBefore() bool { return p == Before }
+func (p Position) IsBefore() bool { return p.Equal(Before) }
 
 // String returns the sequence, the offset and the first digits of the hash.
 func (p Position) String() string {

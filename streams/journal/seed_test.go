@@ -79,7 +79,7 @@ func TestASecondTermOfOneRunDoesNotWaitForALostSeed(t *testing.T) {
 		}
 	})
 	var diverged *journal.DivergedError
-	if !errors.As(o.err, &diverged) || diverged.Have != lost {
+	if !errors.As(o.err, &diverged) || !diverged.Have.Equal(lost) {
 		t.Errorf("ended with %v", o.err)
 	}
 	if n := len(r.all()); n != 3 {

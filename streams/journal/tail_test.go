@@ -146,7 +146,7 @@ func TestTailsBeginAnywhere(t *testing.T) {
 	first.to(26)
 	for _, e := range append([]journal.Entry{{Position: journal.Before}}, all...) {
 		x := r.tail(r.client, e.Position).to(26)
-		if len(x.seen) != int(26-e.Position.Sequence) || x.Position() != first.Position() {
+		if len(x.seen) != int(26-e.Position.Sequence) || !x.Position().Equal(first.Position()) {
 			t.Errorf("from %v came %v", e.Position, x.seen)
 		}
 	}
@@ -183,7 +183,7 @@ func TestASlowTailReadsForItselfAndComesBack(t *testing.T) {
 	if got := r.counted("perpetua_journal_tails_behind_total"); got != before+1 {
 		t.Errorf("%v fell behind, before it was %v", got, before)
 	}
-	if slow.Position() != fast.Position() || len(slow.seen) != len(fast.seen) {
+	if !slow.Position().Equal(fast.Position()) || len(slow.seen) != len(fast.seen) {
 		t.Errorf("the slow one is at %v after %d records, the fast one at %v after %d", slow.Position(), len(slow.seen), fast.Position(), len(fast.seen))
 	}
 	for range 3 {
@@ -231,14 +231,14 @@ func TestEveryTailHearsThatTheLogDiverged(t *testing.T) {
 			}
 			r.recreate(v...)
 			var diverged *journal.DivergedError
-			if err := <-failed; !errors.As(err, &diverged) || diverged.Have != all[5].Position {
+			if err := <-failed; !errors.As(err, &diverged) || !diverged.Have.Equal(all[5].Position) {
 				t.Errorf("%v", err)
 			}
 			var err error
 			for err == nil {
 				_, err = late.Poll(r.context())
 			}
-			if !errors.As(err, &diverged) || diverged.Have != late.Position() {
+			if !errors.As(err, &diverged) || !diverged.Have.Equal(late.Position()) {
 				t.Errorf("%v, at %v", err, late.Position())
 			}
 			for _, x := range []*tail{quick, late} {
@@ -265,7 +265,7 @@ func TestEveryTailHearsOfABrokenRecord(t *testing.T) {
 		if _, err := x.Poll(r.context()); !errors.As(err, &broken) || broken.Sequence != 5 || broken.Offset <= all[5].Position.Offset {
 			t.Errorf("%v", err)
 		}
-		if _, err := x.Poll(r.context()); !errors.As(err, &broken) || x.Position() != all[5].Position {
+		if _, err := x.Poll(r.context()); !errors.As(err, &broken) || !x.Position().Equal(all[5].Position) {
 			t.Errorf("and again: %v, at %v", err, x.Position())
 		}
 	}
@@ -280,7 +280,7 @@ func TestATailOfAnotherLogEndsAlone(t *testing.T) {
 		at := e.Position
 		at.Hash[7]++
 		var diverged *journal.DivergedError
-		if _, err := r.tail(r.client, at).Poll(r.context()); !errors.As(err, &diverged) || diverged.Have != at {
+		if _, err := r.tail(r.client, at).Poll(r.context()); !errors.As(err, &diverged) || !diverged.Have.Equal(at) {
 			t.Errorf("from %v: %v", at, err)
 		}
 	}
@@ -397,7 +397,7 @@ func TestTailsInATempest(t *testing.T) {
 	}
 	want := r.all()[n+1].Position
 	for p := range positions {
-		if p != want {
+		if !p.Equal(want) {
 			t.Errorf("a tail ends at %v and not at %v", p, want)
 		}
 	}

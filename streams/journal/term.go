@@ -154,7 +154,7 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 	check := make(map[int64][]Position)
 	for _, p := range known {
 		switch {
-		case p.IsBefore() || p == t.tip || among(passed, p):
+		case p.IsBefore() || p.Equal(t.tip) || among(passed, p):
 		case p.Sequence > t.tip.Sequence:
 			check[p.Sequence] = append(check[p.Sequence], p)
 		default:
@@ -172,7 +172,7 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 		next = n
 		for _, e := range entries {
 			for _, p := range check[e.Position.Sequence] {
-				if p != e.Position {
+				if !p.Equal(e.Position) {
 					return t.o.diverged(p, e.Position, "another record has its sequence")
 				}
 			}

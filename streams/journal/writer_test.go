@@ -247,7 +247,7 @@ func TestOldOutcomesAreReadFromTheLog(t *testing.T) {
 		}
 	}
 	again := o.do(keyed("first", &add{"a", 1}))
-	if !again.Repeated || string(again.Entry.Value) != string(first.Entry.Value) || again.Entry.Position != first.Entry.Position {
+	if !again.Repeated || string(again.Entry.Value) != string(first.Entry.Value) || !again.Entry.Position.Equal(first.Entry.Position) {
 		t.Errorf("the first outcome is %s", again.Entry.Value)
 	}
 }

@@ -147,7 +147,7 @@ func (s *standby) passed(p journal.Position) bool {
 	s.mu.Lock()
 	anchors := s.anchors
 	s.mu.Unlock()
-	return anchors != nil && anchors.Below(p.Sequence+1) == p
+	return anchors != nil && anchors.Below(p.Sequence+1).Equal(p)
 }
 
 // unpassed is what something knows of a partition, less what the standby has met already: those positions need no

@@ -258,11 +258,11 @@ func (m *Maker) apart(ctx context.Context) error {
 			at = e.Position
 		}
 	}
-	if at != target {
+	if !at.Equal(target) {
 		return fmt.Errorf("folded apart, the log leads to %v and not to %v", at, target)
 	}
 	before := m.last
-	if err := m.catchUpWithOthers(ctx); err != nil || m.last != before {
+	if err := m.catchUpWithOthers(ctx); err != nil || !m.last.Equal(before) {
 		return err // another node was faster, and one is enough
 	}
 	anchors := m.anchors.All()

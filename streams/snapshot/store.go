@@ -195,7 +195,7 @@ func (s *Store) read(ctx context.Context, journalName string, partition int32, n
 	if err != nil {
 		return nil, err
 	}
-	if h.Journal != journalName || h.Partition != partition || h.Position != n.Position || h.Codec != n.Codec {
+	if h.Journal != journalName || h.Partition != partition || !h.Position.Equal(n.Position) || h.Codec != n.Codec {
 		return nil, errors.New("it is not what its name says")
 	}
 	state, err := codec.Read(saved)

@@ -123,7 +123,7 @@ func auditJournal(ctx context.Context, client *journal.Client, pool *pgxpool.Poo
 		if err != nil {
 			return 0, nil, err
 		}
-		if found != at.Position {
+		if !found.Equal(at.Position) {
 			return 0, nil, &journal.DivergedError{Journal: j.Name(), Have: at.Position, Found: found,
 				Reason: "the read models stand at a record that the log does not hold"}
 		}
