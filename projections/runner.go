@@ -42,6 +42,7 @@ type Runner struct {
 	at     Checkpoint
 	active bool
 	err    error
+	failed error         // of the last attempt, until something is applied
 	moved  chan struct{} // closed and replaced when at moves or err is set
 	wanted chan struct{} // holds something once somebody waits for what is not applied yet
 }
@@ -104,6 +105,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			pause = firstPause // nothing is wrong
 		default:
 			r.metrics.failures.Inc()
+			r.publish(func() { r.failed = err })
 			r.logger.Warn("projections: trying again", "journal", r.name, "partition", r.partition, "in", pause, "error", err)
 		}
 		if applied {
@@ -240,7 +242,7 @@ func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old journal.Position
 		return old, fmt.Errorf("applying sequences %d to %d: %w", first.Position.Sequence, last.Position.Sequence, err)
 	}
 	c := Checkpoint{Journal: r.name, Partition: r.partition, Position: last.Position, Time: last.Record.Time}
-	r.publish(func() { r.at = c })
+	r.publish(func() { r.at, r.failed = c, nil })
 	r.metrics.applied(len(p.entries), time.Since(start))
 	return last.Position, nil
 }
@@ -314,6 +316,13 @@ func (r *Runner) Wait(ctx context.Context, sequence int64) error {
 		case <-moved:
 		}
 	}
+}
+
+// Failing returns why the last attempt to apply something failed, which is tried again; nil once one has worked.
+func (r *Runner) Failing() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
 }
 
 // Position returns where the rows stand, as far as this runner knows.

@@ -163,7 +163,7 @@ func TestConsoleSaysWhatIsWrong(t *testing.T) {
 	host.cmd.Process.Signal(syscall.SIGSTOP)
 	defer host.cmd.Process.Signal(syscall.SIGCONT)
 	b.sees("#banner", "Log away", "trading") // nobody has to write for it
-	if state := v.must(200, "", http.MethodGet, "/readyz", nil); !strings.Contains(string(state.Body), `"log_away":{`) {
+	if state := v.must(503, "", http.MethodGet, "/readyz", nil); !strings.Contains(string(state.Body), `"log_away":{`) {
 		t.Errorf("/readyz says %s", state.Body)
 	}
 	b.fill("#entry [name=limit_price]", "60000")

@@ -29,6 +29,7 @@ type follower struct {
 	tail   *admin.Tail
 	owner  lastOwner
 	time   atomic.Int64 // of the last record folded, in microseconds
+	pace   pace         // of the rows
 }
 
 // readModels tells where the rows of a journal stand: a runner of them in this process, or a watch of the database.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -57,7 +58,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(g.info, 1, g.n.ID, build, strings.Join(g.n.Roles.Names(), ","))
 	ready := 0.0
-	if g.n.ready.Load() {
+	if g.n.readiness(context.Background()).ready() {
 		ready = 1
 	}
 	gauge(g.ready, ready)

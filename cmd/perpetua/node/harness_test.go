@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,29 +66,37 @@ func newBench(t *testing.T, table journals.Table, flags ...string) *bench {
 		Brokers: b.Addrs(), Dial: b.Dial, DatabaseURL: func() string { return through }, Box: box}}
 }
 
-// start runs a node until the test ends, and waits until it has caught up.
+// start runs the node until the test ends, and waits until it has caught up.
 func (b *bench) start(t *testing.T) *Node {
 	t.Helper()
-	n, err := Open(t.Context(), b.config)
+	n, _ := b.run(t, b.config)
+	return n
+}
+
+// run runs a node until it is stopped, by the end of the test at the latest, and waits until it has caught up.
+func (b *bench) run(t *testing.T, c Config) (n *Node, stop func()) {
+	t.Helper()
+	n, err := Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
+	stop = sync.OnceFunc(func() {
+		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the node ended with %v", err)
 		}
 		n.Close()
 	})
-	catching, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	t.Cleanup(stop)
+	catching, done := context.WithTimeout(t.Context(), patience)
+	defer done()
 	if err := n.CatchUp(catching); err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return n, stop
 }
 
 // get returns a status and reads a JSON body.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -34,7 +33,9 @@ type Config struct {
 	Dial        func(ctx context.Context, network, addr string) (net.Conn, error) // to the brokers; nil for the usual way
 	DatabaseURL func() string
 	Box         *seal.Box
-	Quiet       func(*http.Request) bool // requests that the log need not tell of; nil for none
+	// Services returns why what this process itself runs for the node has failed for good: the embedded broker. nil for none.
+	Services func() error
+	Quiet    func(*http.Request) bool // requests that the log need not tell of; nil for none
 }
 
 // Node is one process of the system.
@@ -45,7 +46,7 @@ type Node struct {
 	owning    owning
 	serving   serving
 	telemetry telemetry
-	ready     atomic.Bool
+	health    health
 }
 
 // Open makes a node: it listens, but serves and follows nothing before Run. The caller closes it.
@@ -69,6 +70,9 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 		return nil, err
 	}
 	if n.followers, err = openFollowers(ctx, c, &n.stores); err != nil {
+		return nil, err
+	}
+	if n.health.prober, err = newProber(ctx, n.stores.pool); err != nil {
 		return nil, err
 	}
 	return n, n.wire()
@@ -120,7 +124,7 @@ func (n *Node) Run(ctx context.Context) error {
 	g.Go(n.serving.serve)
 	g.Go(func() error {
 		<-failed.Done() // of ctx, or of any of the above
-		n.ready.Store(false)
+		n.health.phase.Store(stopping)
 		n.Logger.Info("stopping")
 		stopOwning()
 		<-disowned // before the port closes: a closed port says that this node died, and would cost it its journals unasked
@@ -142,7 +146,7 @@ type task struct {
 
 // tasks are what runs until the interfaces have closed.
 func (n *Node) tasks() []task {
-	tasks := []task{{"pace the collector", paceCollector}, {"debug", n.telemetry.debug.serve}}
+	tasks := []task{{"pace the collector", paceCollector}, {"debug", n.telemetry.debug.serve}, {"look after itself", n.watch}}
 	for _, f := range n.followers {
 		tasks = append(tasks, f.tasks(n.Roles, n.Logger)...)
 	}
@@ -156,6 +160,7 @@ func (n *Node) tasks() []task {
 func (n *Node) Close() {
 	n.serving.close()
 	n.owning.close()
+	n.health.close()
 	n.stores.close()
 	n.telemetry.close(n.Logger)
 }

@@ -44,8 +44,8 @@ func (n *Node) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// Announce has /readyz say that the node serves.
-func (n *Node) Announce() { n.ready.Store(true) }
+// Announce has /readyz say how the node is, from now on. Until then it says that the node is starting.
+func (n *Node) Announce() { n.health.phase.CompareAndSwap(starting, serves) }
 
 // owned reports whether a journal has an owner with a valid term: this node, or the one that the group has assigned
 // it to and that was the last to take it.

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/console"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
@@ -17,7 +15,6 @@ import (
 	trade "github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/schemas"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
 // wire connects the handlers to what they serve from.
@@ -104,47 +101,4 @@ func (n *Node) adminInterface(auth *web.Auth, venue, identities *follower) admin
 			admin.Reader{Name: "projections", Journal: f.Name(), Position: f.rows.Position, Err: f.rows.Err})
 	}
 	return c
-}
-
-// state is the body of /healthz and /readyz.
-type state struct {
-	Status   string            `json:"status"`
-	Journals map[string]string `json:"journals,omitempty"`
-	// LogAway says since when a journal's log can't be read, or not be written by this node, which owns it.
-	LogAway map[string]scalar.Time `json:"log_away,omitempty"`
-}
-
-// logAway returns since when the log of each journal is out of reach, nothing where all are there.
-func (n *Node) logAway(now time.Time) map[string]scalar.Time {
-	away := make(map[string]scalar.Time)
-	for _, f := range n.followers {
-		since, lost := f.client.Contact(f.Name()).Lost(now)
-		if n.owning.engine != nil {
-			if at, stalled := n.owning.engine.Stalled(f.Name(), 0); stalled && (!lost || at.Before(since)) {
-				since, lost = at, true
-			}
-		}
-		if lost {
-			away[f.Name()] = scalar.TimeOf(since)
-		}
-	}
-	return away
-}
-
-// healthz answers as long as the process lives.
-func (n *Node) healthz(c echo.Context) error {
-	return c.JSON(http.StatusOK, state{Status: "ok"})
-}
-
-// readyz answers 200 once the node serves, and where its follower of each journal stands.
-func (n *Node) readyz(c echo.Context) error {
-	s := state{Status: "starting", Journals: map[string]string{}, LogAway: n.logAway(time.Now())}
-	for _, f := range n.followers {
-		s.Journals[f.Name()] = journal.LogPosition{Journal: f.Name(), Sequence: f.fold.Position().Sequence}.String()
-	}
-	if !n.ready.Load() {
-		return c.JSON(http.StatusServiceUnavailable, s)
-	}
-	s.Status = "ready"
-	return c.JSON(http.StatusOK, s)
 }

@@ -143,6 +143,12 @@ function logStopped(error) {
   report("log", "bad", "Log stopped", `${why[error.code] ?? error.message} (${error.code}, ${clock(Date.now())})`);
 }
 
+// reasons says why a node is not ready, each reason once, whichever of its roles it keeps from working.
+function reasons(state) {
+  const all = Object.values(state.roles ?? {}).flatMap((role) => role.because ?? []);
+  return [...new Set(all)].map((reason) => `${reason}.`).join(" ");
+}
+
 // watchLog looks at /readyz: whether the server is there, whether it is ready, and whether the log moves on again after
 // a write failed. It returns where this node stands in each journal.
 export async function watchLog() {
@@ -152,7 +158,7 @@ export async function watchLog() {
     state = await response.json();
     clear("server");
     if (response.ok) clear("ready");
-    else report("ready", "bad", "Not ready", `The server answers ${response.status}: ${state.status ?? "it cannot serve"}. A journal may have no owner at the moment.`);
+    else report("ready", "bad", "Not ready", `The server answers ${response.status}: ${state.status ?? "it cannot serve"}. ${reasons(state)}`);
   } catch (error) {
     report("server", "bad", error.code === "NO_ANSWER" ? "No answer" : "Server unreachable", `${error.message ?? error} What is shown may be out of date.`);
     return null;

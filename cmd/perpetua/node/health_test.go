@@ -1,0 +1,143 @@
+package node
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+)
+
+// readiness waits until /readyz answers with a status and each role, or none, for a reason that holds the word.
+func (b *bench) readiness(t *testing.T, n *Node, status string, reasons map[string]string) {
+	t.Helper()
+	eventually(t, "/readyz to say "+status, func() string {
+		var s state
+		code := b.get(t, n.URL()+"/readyz", &s)
+		if want := map[bool]int{true: http.StatusOK, false: http.StatusServiceUnavailable}[status == "ready"]; s.Status != status || code != want {
+			return s.Status
+		}
+		for _, role := range n.Roles.Names() {
+			reason, wanted := reasons[role]
+			said := strings.Join(s.Roles[role].Because, "; ")
+			if wanted == s.Roles[role].Ready || !strings.Contains(said, reason) {
+				return role + ": " + said
+			}
+		}
+		return ""
+	})
+}
+
+// every role of a node for a reason.
+func every(reason string) map[string]string {
+	return map[string]string{"engine": reason, "api": reason, "projector": reason, "live": reason}
+}
+
+func TestReadyzIsNotLatched(t *testing.T) {
+	var broken atomic.Pointer[error]
+	b := newBench(t, journals.All())
+	b.config.Services = func() error {
+		if err := broken.Load(); err != nil {
+			return *err
+		}
+		return nil
+	}
+	n := b.start(t)
+	b.readiness(t, n, "starting", nil)
+	n.Announce()
+	b.readiness(t, n, "ready", nil)
+
+	b.rows.Away(true)
+	const away = "Postgres has not answered since"
+	b.readiness(t, n, "unready", map[string]string{"api": away, "projector": away})
+	b.rows.Away(false)
+	b.readiness(t, n, "ready", nil)
+
+	full := errors.New("no space left on device")
+	broken.Store(&full)
+	b.readiness(t, n, "unready", every("the embedded broker has stopped"))
+	broken.Store(nil)
+	b.readiness(t, n, "ready", nil)
+
+	b.broker.Close()
+	b.readiness(t, n, "unready", every("trading: its log has been out of reach since"))
+}
+
+// TestReadyzWithoutAnOwner has an engine beside a node that has none: when it stops, nobody owns the journals.
+func TestReadyzWithoutAnOwner(t *testing.T) {
+	b := newBench(t, journals.All())
+	b.config.Alone = false
+	engine := b.config
+	engine.ID, engine.Roles = "engine", Roles{Engine: true}
+	owner, stop := b.run(t, engine)
+	b.config.Roles = Roles{API: true, Projector: true, Live: true}
+	n := b.start(t)
+	n.Announce()
+	owner.Announce()
+	b.readiness(t, n, "ready", nil)
+	b.readiness(t, owner, "ready", nil)
+	stop()
+	b.readiness(t, n, "unready", every("identity: no node owns it with a valid term"))
+	engine.ID = "next"
+	b.run(t, engine)
+	b.readiness(t, n, "ready", nil)
+}
+
+// stuck is a projection that can't be applied while it is on.
+type stuck struct{ on *atomic.Bool }
+
+func (stuck) Name() string     { return "stuck" }
+func (stuck) Tables() []string { return nil }
+func (s stuck) Project(_ []journal.Entry, batch *projections.Batch) {
+	if s.on.Load() {
+		batch.Change(1, `UPDATE checkpoints SET journal = journal WHERE journal = 'none'`)
+	}
+}
+
+func TestReadyzWithFailingProjections(t *testing.T) {
+	on := new(atomic.Bool)
+	words := journals.Journal{Rules: journaltest.Words{Name: "words"}, Projections: []projections.Projection{stuck{on}}}
+	b := newBench(t, append(journals.All(), words))
+	n := b.start(t)
+	n.Announce()
+	b.readiness(t, n, "ready", nil)
+	on.Store(true)
+	if _, err := n.Submitter().Submit(t.Context(), "words", journaltest.Say("hello")); err != nil {
+		t.Fatal(err)
+	}
+	const reason = "words: its rows can't be written"
+	b.readiness(t, n, "unready", map[string]string{"api": reason, "projector": reason})
+	on.Store(false)
+	b.readiness(t, n, "ready", nil)
+}
+
+// TestPace tells rows that catch up from rows that stand still, for a node that does not write them itself.
+func TestPace(t *testing.T) {
+	var p pace
+	start := time.Unix(1e9, 0)
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	still := func(seconds int, want bool) {
+		t.Helper()
+		if since, still := p.still(at(seconds)); still != want {
+			t.Errorf("after %d s the rows stand still: %v, since %v", seconds, still, since)
+		}
+	}
+	still(0, false) // never looked at
+	p.note(at(0), 5, 5)
+	p.note(at(60), 5, 5)
+	still(65, false) // nothing to apply
+	for s := range 30 {
+		p.note(at(60+s), int64(5+s/5), 100)
+	}
+	still(89, false) // behind, and on their way
+	p.note(at(100), 10, 100)
+	still(100, true)
+	p.note(at(101), 11, 100)
+	still(101, false)
+}
