@@ -23,8 +23,9 @@ type heldReply struct {
 	request *request
 	slot    *slot // the record that answers, or
 	began   int64 // with a slot that ends the work of a record before it: the sequence of that record
-	err     error // the refusal, or
+	err     error // the refusal, or the failure of the rules, or
 	repeat  int64 // the sequence of the record that answers again
+	void    bool  // with err: the command's record could not be applied, and could not be in a later term either
 }
 
 // pending is a request whose record leaves work that goes on in steps.
@@ -63,8 +64,10 @@ func (t *term) decide(now scalar.Time, r *request) error {
 	case errors.As(err, &refusal):
 		t.hold(heldReply{request: r, err: &RefusedError{Refusal: refusal, AsOf: t.o.position(t.tip.Sequence)}}, harmless)
 	case err != nil:
+		// Held like any other answer: what it was decided on may never become part of the log, and the rules may not fail
+		// on what does.
 		t.o.alarm("decide", "the rules failed on a command", "command", r.command.ID, "type", r.command.Type, "error", err)
-		r.answer(Result{}, &DecideError{CommandID: r.command.ID, Cause: err})
+		t.hold(heldReply{request: r, err: &DecideError{CommandID: r.command.ID, Cause: err}}, harmless)
 	case s == nil:
 		fate := harmless
 		if d.Repeat > t.flight.last.Sequence {
@@ -77,7 +80,8 @@ func (t *term) decide(now scalar.Time, r *request) error {
 			t.alone = s
 		}
 		if err := t.commit(s); err != nil {
-			r.answer(Result{}, &DecideError{CommandID: r.command.ID, Cause: err})
+			// The term ends with it. The answer is kept, and never the command: decided anew, it would end every term.
+			t.hold(heldReply{request: r, err: &DecideError{CommandID: r.command.ID, Cause: err}, void: true}, harmless)
 			return err
 		}
 		if d.Pending {

@@ -222,6 +222,37 @@ func TestAPanicInEvolve(t *testing.T) {
 	}
 }
 
+// TestARecordThatCantBeAppliedIsAnsweredOnce has the record follow one that is not acknowledged. Both commands outlive the
+// term: the first is answered from the log, the second is not decided again, which would end this term as well.
+func TestARecordThatCantBeAppliedIsAnsweredOnce(t *testing.T) {
+	r := newRig(t)
+	r.rules.fault = "evolve"
+	o, g := r.gatedOwner("n1", time.Minute)
+	o.ready()
+	g.withhold()
+	first := o.start(command(&add{"a", 1}))
+	eventually(t, "the first record is in the log", func() bool { return len(r.all()) == 3 })
+	g.set(true, true)
+	poison := o.start(command(&add{"poison", 1}))
+	eventually(t, "the next taken record is on its way", func() bool { return g.stalled() > 0 })
+	pending(t, "what was decided on a record without acknowledgement", poison)
+	if t.Failed() {
+		t.FailNow()
+	}
+	g.release()
+	var fault *journal.DecideError
+	if a := <-poison; !errors.As(a.err, &fault) {
+		t.Errorf("the command whose record can't be applied: %v", a.err)
+	}
+	if a := <-first; a.err != nil || a.result.Position.Sequence != 2 {
+		t.Errorf("the one before it: %+v %v", a.result.Position, a.err)
+	}
+	o.ready()
+	if term, _ := o.Serving(); term != 2 {
+		t.Errorf("term %d", term)
+	}
+}
+
 func TestAGenesisIsWaitedForNoLongerThanTheLogIsEmpty(t *testing.T) {
 	r := newRig(t)
 	p := &positions{err: errors.New("Postgres is away")}

@@ -18,6 +18,7 @@ type kept struct {
 	steps   bool      // it is complete only with a step
 	valid   bool      // the record is known to be valid, whatever the next fold meets
 	refused bool      // the brokers refused its record, or a batch with it, for the size
+	failed  error     // its record could not be applied: the answer, once it is known that nothing of it is in the log
 }
 
 // close ends a term and keeps the requests that it did not answer, in the order in which they were decided.
@@ -34,6 +35,9 @@ func (o *Owner) close(t *term) {
 	}
 	for _, h := range t.held.all() {
 		k := kept{request: h.request}
+		if h.void {
+			k.failed = h.err
+		}
 		if s := h.slot; s != nil {
 			k.record, k.refused = h.request.command.ID, s.tooLarge
 			if s.request != h.request {
@@ -79,6 +83,8 @@ func (t *term) resume() {
 	for _, k := range t.o.kept {
 		record, finish := t.fates[k.record], t.fates[k.finish]
 		switch {
+		case k.failed != nil:
+			k.request.answer(Result{}, k.failed)
 		case k.record.IsZero():
 			t.anew(k)
 		case k.steps && finish != nil:

@@ -42,9 +42,10 @@ func TestEveryReplyIsHeldUntilItsTipIsAcknowledged(t *testing.T) {
 	old := o.start(keyed("k0", &add{"a", 1}))
 	conflict := o.start(keyed("k1", &add{"a", 11}))
 	refusal := o.start(command(&read{"a"}))
-	r.holds(5)
+	failure := o.start(command(&bad{"panic"}))
+	r.holds(6)
 	for what, ch := range map[string]<-chan outcome{"a success": success, "a repetition": repeated, "an old repetition": old,
-		"a conflict": conflict, "a refusal": refusal} {
+		"a conflict": conflict, "a refusal": refusal, "a failure of the rules": failure} {
 		pending(t, what, ch)
 	}
 	g.release()
@@ -64,6 +65,10 @@ func TestEveryReplyIsHeldUntilItsTipIsAcknowledged(t *testing.T) {
 	}
 	if a := <-refusal; !errors.As(a.err, &refused) || refused.Refusal.Message != "11" || refused.AsOf.Sequence != 3 {
 		t.Errorf("refusal: %v", a.err)
+	}
+	var fault *journal.DecideError
+	if a := <-failure; !errors.As(a.err, &fault) {
+		t.Errorf("failure: %v", a.err)
 	}
 }
 
@@ -136,11 +141,13 @@ func TestAFullWindowIsNotAccepted(t *testing.T) {
 				t.Fatalf("a command beyond the window: %v", a.err)
 			}
 		}
-		// What fails at once does so after everything before it was decided. It is not accepted if the window is full or
-		// intake has stopped.
-		if _, err := o.Submit(context.Background(), command(&bad{"panic"})); err == nil || unknown(err) {
+		// What fails is held after everything before it was decided. It is not accepted if the window is full or intake has
+		// stopped.
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		if _, err := o.Submit(ctx, command(&bad{"panic"})); !notAccepted(err) {
 			t.Fatalf("a command that panics: %v", err)
 		}
+		cancel()
 		g.release()
 		accepted := 0
 		for range window {
