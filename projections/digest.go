@@ -26,9 +26,7 @@ func Digests(ctx context.Context, pool *pgxpool.Pool) (map[string]Digest, error)
 		}
 		for _, table := range tables {
 			var d Digest
-			// The sums of two hashes of the rows' texts: rows may come in any order, and one that came twice counts twice.
-			err := tx.QueryRow(ctx, `SELECT count(*), to_hex(hashtextextended(concat(sum(hashtextextended(t::text, 1)),
-				'/', sum(hashtextextended(t::text, 2))), 0)) FROM `+pgx.Identifier{table}.Sanitize()+" t").Scan(&d.Rows, &d.Sum)
+			err := tx.QueryRow(ctx, digestOf("t::text")+" FROM "+pgx.Identifier{table}.Sanitize()+" t").Scan(&d.Rows, &d.Sum)
 			if err != nil {
 				return fmt.Errorf("the table %s: %w", table, err)
 			}
@@ -40,6 +38,13 @@ func Digests(ctx context.Context, pool *pgxpool.Pool) (map[string]Digest, error)
 		return nil, fmt.Errorf("projections: digests: %w", err)
 	}
 	return digests, nil
+}
+
+// digestOf selects the number of rows and a digest of their texts: the sums of two hashes of each, so rows may come in
+// any order, and one that came twice counts twice.
+func digestOf(text string) string {
+	return `SELECT count(*), to_hex(hashtextextended(concat(sum(hashtextextended(` + text + `, 1)),
+		'/', sum(hashtextextended(` + text + `, 2))), 0))`
 }
 
 // tables returns the names of all tables in the current schema but goose's own.

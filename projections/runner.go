@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -89,7 +90,7 @@ const (
 func (r *Runner) Run(ctx context.Context) error {
 	pause, limit := firstPause, maxBatch
 	for {
-		applied, err := r.session(ctx, &limit)
+		applied, err := r.session(ctx, &limit, math.MaxInt64)
 		r.publish(func() { r.active = false })
 		switch {
 		case ctx.Err() != nil:
@@ -118,9 +119,18 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
+// Replay applies entries up to a sequence, at least, and returns what fails instead of trying again. It is for rows that
+// nobody waits for, beside the live ones; the log should be a Bounded one.
+func (r *Runner) Replay(ctx context.Context, sequence int64) error {
+	limit := maxBatch
+	_, err := r.session(ctx, &limit, sequence)
+	return err
+}
+
 // session takes one connection, waits for the partition's lock on it and applies entries through it until something
-// fails. Everything about an attempt ends with its connection, the lock included. It says whether it applied any.
-func (r *Runner) session(ctx context.Context, limit *int) (applied bool, err error) {
+// fails or the rows have reached a sequence. Everything about an attempt ends with its connection, the lock included.
+// It says whether it applied any.
+func (r *Runner) session(ctx context.Context, limit *int, last int64) (applied bool, err error) {
 	acquired, err := r.pool.Acquire(ctx)
 	if err != nil {
 		return false, fmt.Errorf("connecting to Postgres: %w", err)
@@ -147,7 +157,7 @@ func (r *Runner) session(ctx context.Context, limit *int) (applied bool, err err
 	defer stop()
 	work := &work{entries: entries, ready: r.prepare, idle: func() error { return alive(ctx, conn) }}
 	defer work.wait()
-	for {
+	for at.Sequence < last {
 		next, err := work.next(ctx, *limit, r.wanted)
 		if err != nil {
 			return applied, err
@@ -160,6 +170,7 @@ func (r *Runner) session(ctx context.Context, limit *int) (applied bool, err err
 		}
 		applied, *limit = true, min(2**limit, maxBatch)
 	}
+	return applied, nil
 }
 
 // alive asks whether the server still answers. A crash may take the last transactions along, and nothing would tell a

@@ -1,0 +1,262 @@
+package readmodels_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	domainidentity "github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
+	"github.com/perpetua-exchange/perpetua/projections/readmodels"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// people makes up an identity journal.
+func people(seed uint64) []journal.Entry {
+	v := projectiontest.NewVenue(seed)
+	operator, when := decide.Actor{Sub: "operator", Broker: "venue"}, scalar.Time(1_800_000_000_000_000)
+	ann := domainidentity.User{Username: "ann", Broker: "alpha", Scopes: []string{"trade", "read"}, IsActive: true,
+		PasswordHash: []byte("secret"), Created: when, Updated: when}
+	bob := ann
+	bob.Username, bob.CustomerCode, bob.RateLimit = "bob", "C1", &domainidentity.RateLimit{PerSecond: 5, Burst: 10}
+	return []journal.Entry{
+		v.Entry(journal.TypeGenesis, decide.Engine, decide.Accepted, &journal.Genesis{Journal: "identity"}),
+		v.Entry(journal.TypeTaken, decide.Engine, decide.Accepted, &journal.Taken{Term: 1, Node: "n"}),
+		v.Entry("broker.register", operator, decide.Accepted, &domainidentity.BrokerRegistered{Broker: domainidentity.Broker{Broker: "alpha", Name: "Alpha", Created: when}}),
+		v.Entry("user.register", operator, decide.Accepted, &domainidentity.UserRegistered{User: ann}),
+		v.Entry("user.register", operator, decide.Accepted, &domainidentity.UserRegistered{User: bob}),
+	}
+}
+
+// filled returns two databases with the rows of the same entries of both journals.
+func filled(t *testing.T, entries []journal.Entry) (live, made *pgxpool.Pool) {
+	t.Helper()
+	identity := people(31)
+	for _, pool := range []**pgxpool.Pool{&live, &made} {
+		*pool = projectiontest.Database(t)
+		apply(t, *pool, "trading", readmodels.Trading(), entries)
+		apply(t, *pool, "identity", readmodels.Identity(), identity)
+	}
+	return live, made
+}
+
+// spoilt is an expression for another value than the column's, by the column's type.
+func spoilt(column, kind string) string {
+	value := map[string]string{
+		"text": "%s || 'x'", "numeric": "%s + 1", "bigint": "%s + 1", "integer": "%s + 1", "boolean": "NOT %s",
+		"timestamp with time zone": "%s + interval '1 microsecond'", "uuid": "md5(%s::text)::uuid",
+		"bytea": "sha256(%s)", "ARRAY": "array_append(%s, 'x')", "json": "'[{}]'::json",
+	}[kind]
+	none := map[string]string{"text": "'x'", "numeric": "1", "bigint": "1", "integer": "1", "timestamp with time zone": "now()", "uuid": "gen_random_uuid()"}[kind]
+	if strings.Contains(value, "%s") {
+		value = fmt.Sprintf(value, column)
+	}
+	if none != "" {
+		value = fmt.Sprintf("COALESCE(%s, %s)", value, none)
+	}
+	return value
+}
+
+// TestEveryColumnOfEveryTableIsCompared changes one value of one row at a time, whatever columns the catalog has, takes
+// one row away, and adds one. Each is told with its table, its row and its column.
+func TestEveryColumnOfEveryTableIsCompared(t *testing.T) {
+	ctx := t.Context()
+	live, made := filled(t, projectiontest.NewVenue(30).Entries(700))
+	differences := func(tx pgx.Tx) (found []string) {
+		t.Helper()
+		must(t, pgx.BeginTxFunc(ctx, made, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(other pgx.Tx) (err error) {
+			found, err = projections.Differences(ctx, tx, other, 10, nil)
+			return err
+		}))
+		return found
+	}
+	// after returns what is told once the statement, which must change one row, is done. It is undone then.
+	after := func(statement string) []string {
+		t.Helper()
+		tx, err := live.Begin(ctx)
+		must(t, err)
+		defer tx.Rollback(ctx)
+		tag, err := tx.Exec(ctx, statement)
+		if err != nil || tag.RowsAffected() != 1 {
+			t.Fatalf("%s: %d rows, %v", statement, tag.RowsAffected(), err)
+		}
+		return differences(tx)
+	}
+	must(t, pgx.BeginFunc(ctx, live, func(tx pgx.Tx) error {
+		check(t, "differences of the same rows", differences(tx), nil)
+		return nil
+	}))
+	rows, err := live.Query(ctx, `SELECT table_name::text, column_name::text, data_type::text, EXISTS (
+			SELECT FROM information_schema.table_constraints k JOIN information_schema.key_column_usage u USING (constraint_schema, constraint_name)
+			WHERE k.constraint_type = 'PRIMARY KEY' AND k.table_schema = current_schema() AND u.table_name = c.table_name AND u.column_name = c.column_name)
+		FROM information_schema.columns c JOIN information_schema.tables USING (table_schema, table_name)
+		WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> 'schema_versions' ORDER BY 1, ordinal_position`)
+	must(t, err)
+	type column struct {
+		Table, Name, Kind string
+		Key               bool
+	}
+	columns, err := pgx.CollectRows(rows, pgx.RowToStructByPos[column])
+	must(t, err)
+	if len(columns) < 150 {
+		t.Fatalf("only %d columns", len(columns))
+	}
+	one := func(table string) string { return fmt.Sprintf("ctid = (SELECT max(ctid) FROM %q)", table) }
+	last := ""
+	for _, c := range columns {
+		name := fmt.Sprintf("%q", c.Name)
+		told := after(fmt.Sprintf("UPDATE %q SET %s = %s WHERE %s", c.Table, name, spoilt(name, c.Kind), one(c.Table)))
+		switch {
+		case c.Key: // it is another row then
+			if len(told) != 2 || !strings.HasPrefix(told[0], c.Table+" (") || !strings.Contains(told[0], c.Name+" ") ||
+				!strings.HasSuffix(told[0], "too many") || !strings.HasSuffix(told[1], "is missing") {
+				t.Errorf("%s.%s: %q", c.Table, c.Name, told)
+			}
+		case len(told) != 1 || !strings.HasPrefix(told[0], c.Table+" (") || !strings.Contains(told[0], "): "+c.Name+" is "):
+			t.Errorf("%s.%s: %q", c.Table, c.Name, told)
+		}
+		if c.Table == last {
+			continue
+		}
+		last = c.Table
+		told = after(fmt.Sprintf("DELETE FROM %q WHERE %s", c.Table, one(c.Table)))
+		if len(told) != 1 || !strings.HasPrefix(told[0], c.Table+" (") || !strings.HasSuffix(told[0], "is missing") {
+			t.Errorf("a row of %s taken away: %q", c.Table, told)
+		}
+	}
+	// A table and a column that nobody knows of are told, too.
+	for statement, want := range map[string]string{
+		"CREATE TABLE notes AS SELECT 1 AS n":                "the table notes is one that no migration makes",
+		"ALTER TABLE trades ADD COLUMN note text":            "trades has the column note, which no migration makes",
+		"ALTER TABLE candles DROP COLUMN trades":             "candles has no column trades",
+		"DROP TABLE candles":                                 "the table candles is missing",
+		"INSERT INTO leverages VALUES ('x', 'y', 'z', 1, 2)": "leverages (customer_code x, symbol y): a row too many",
+		"INSERT INTO venue_postings SELECT * FROM venue_postings ORDER BY sequence LIMIT 1": "venue_postings",
+	} {
+		tx, err := live.Begin(ctx)
+		must(t, err)
+		_, err = tx.Exec(ctx, statement)
+		must(t, err)
+		if told := differences(tx); len(told) != 1 || !strings.HasPrefix(told[0], want) {
+			t.Errorf("%s: %q", statement, told)
+		}
+		must(t, tx.Rollback(ctx))
+	}
+}
+
+// TestAMovedLogIsNoDifference shifts the offsets of all that came before a record, as where a log was copied to a place
+// without the gaps of the old one: positions are sequences and hashes. One offset alone is a difference.
+func TestAMovedLogIsNoDifference(t *testing.T) {
+	ctx := t.Context()
+	live, made := filled(t, projectiontest.NewVenue(32).Entries(60))
+	tx, err := live.Begin(ctx)
+	must(t, err)
+	defer tx.Rollback(ctx)
+	for _, table := range []string{"records", "anchors"} {
+		_, err := tx.Exec(ctx, `UPDATE `+table+` SET "offset" = "offset" + 7 WHERE journal = 'trading' AND sequence <= 40`)
+		must(t, err)
+	}
+	must(t, pgx.BeginTxFunc(ctx, made, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(other pgx.Tx) error {
+		told, err := projections.Differences(ctx, tx, other, 10, nil)
+		check(t, "of a log that was moved", told, nil)
+		return err
+	}))
+}
+
+// logReader is a projectiontest.Log as an audit reads it.
+type logReader struct {
+	projections.Reader
+}
+
+func (r logReader) Next(ctx context.Context) ([]journal.Entry, int64, error) {
+	entries, err := r.Poll(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	return entries, entries[len(entries)-1].Position.Offset + 1, nil
+}
+
+func audited(trade, identity []journal.Entry) []readmodels.Audited {
+	of := func(rules decide.Rules, list []projections.Projection, entries []journal.Entry) readmodels.Audited {
+		log := projectiontest.NewLog(entries...)
+		return readmodels.Audited{Rules: rules, Projections: list, Log: log, Read: func() readmodels.Records { return logReader{log.From(journal.Before)} }}
+	}
+	j := []readmodels.Audited{of(trading.Rules(), readmodels.Trading(), trade), of(domainidentity.Rules(), readmodels.Identity(), identity)}
+	j[0].Compare = func(ctx context.Context, pool *pgxpool.Pool, s decide.State, at int64) ([]string, error) {
+		return readmodels.Compare(ctx, pool, s.(*trading.State), at)
+	}
+	return j
+}
+
+// TestAudit audits a venue that goes on meanwhile, rows that were spoilt, and rows of records that the log lost.
+func TestAudit(t *testing.T) {
+	ctx := t.Context()
+	o, identity := projectiontest.NewOwner(t, 33), people(34)
+	o.Play(500)
+	live := projectiontest.Database(t)
+	apply(t, live, "trading", readmodels.Trading(), o.Entries)
+	apply(t, live, "identity", readmodels.Identity(), identity)
+	last := o.Entries[len(o.Entries)-1].Position.Sequence
+	o.Play(300)
+	more := false
+	run := func(trade []journal.Entry) ([]journal.LogPosition, []string, error) {
+		a := readmodels.Audit{Live: live, Beside: projectiontest.Database(t), Journals: audited(trade, identity)}
+		a.Journals[0].Read = func(read func() readmodels.Records) func() readmodels.Records {
+			return func() readmodels.Records {
+				return hooked{read(), func() {
+					if !more { // the live rows go on while the log is folded
+						more = true
+						apply(t, live, "trading", readmodels.Trading(), o.Entries)
+					}
+				}}
+			}
+		}(a.Journals[0].Read)
+		return a.Run(ctx)
+	}
+	at, told, err := run(o.Entries)
+	must(t, err)
+	check(t, "differences", told, nil)
+	end := o.Entries[len(o.Entries)-1].Position.Sequence
+	check(t, "positions", at, []journal.LogPosition{{Journal: "trading", Sequence: end}, {Journal: "identity", Sequence: 4}})
+	if end == last {
+		t.Error("the venue did not go on")
+	}
+
+	for what, sabotage := range map[string]string{
+		"candles":  "UPDATE candles SET high = high + 0.1 WHERE ctid = (SELECT min(ctid) FROM candles)",
+		"brokers":  "UPDATE brokers SET name = 'Omega'",
+		"balances": "UPDATE balances SET balance = balance + 1 WHERE customer_code = 'C0'",
+	} {
+		_, err := live.Exec(ctx, sabotage)
+		must(t, err)
+		_, told, err := run(o.Entries)
+		must(t, err)
+		if len(told) == 0 || !strings.Contains(strings.Join(told, "\n"), what+" (") {
+			t.Errorf("%s: %q", what, told)
+		}
+	}
+	var diverged *journal.DivergedError
+	if _, _, err := run(o.Entries[:last]); !errors.As(err, &diverged) {
+		t.Errorf("of a log that lost records: %v", err)
+	}
+}
+
+// hooked calls something once records are read.
+type hooked struct {
+	readmodels.Records
+	hook func()
+}
+
+func (h hooked) Next(ctx context.Context) ([]journal.Entry, int64, error) {
+	h.hook()
+	return h.Records.Next(ctx)
+}
