@@ -2,6 +2,7 @@ package projections
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -25,6 +26,62 @@ func OpenBeside(ctx context.Context, url, schema string) (*pgxpool.Pool, error) 
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("projections: opening the schema %s: %w", schema, err)
+	}
+	return pool, nil
+}
+
+// OpenScratch returns a pool on an empty schema for rows that are compared and thrown away, which remove does. What an
+// earlier process left there when it was killed is dropped; while another process has the schema, it is an error.
+func OpenScratch(ctx context.Context, url, schema string) (pool *pgxpool.Pool, remove func(), err error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return nil, nil, fmt.Errorf("projections: opening the schema %s: %w", schema, err)
+	}
+	drop := "DROP SCHEMA IF EXISTS " + pgx.Identifier{schema}.Sanitize() + " CASCADE"
+	remove = func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), answers)
+		defer cancel()
+		if pool != nil {
+			pool.Close()
+			_, _ = conn.Exec(ending, drop) // otherwise the next one does it
+		}
+		_ = conn.Close(ending) // and with it the lock
+	}
+	var locked bool
+	if err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended('perpetua schema ' || $1::text, 0))", schema).Scan(&locked); err == nil && !locked {
+		err = errors.New("another process is at work in it")
+	}
+	if err == nil {
+		_, err = conn.Exec(ctx, drop)
+	}
+	if err == nil {
+		pool, err = scratch(ctx, url, schema)
+	}
+	if err != nil {
+		remove()
+		return nil, nil, fmt.Errorf("projections: opening the schema %s: %w", schema, err)
+	}
+	return pool, remove, nil
+}
+
+// scratch makes the tables of a schema, which need not survive a crash and so cost no write-ahead log.
+func scratch(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
+	pool, err := OpenBeside(ctx, url, schema)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	if _, err = Migrate(ctx, pool); err == nil {
+		all, err = tables(ctx, pool)
+	}
+	for _, table := range all {
+		if err == nil {
+			_, err = pool.Exec(ctx, "ALTER TABLE "+pgx.Identifier{table}.Sanitize()+" SET UNLOGGED")
+		}
+	}
+	if err != nil {
+		pool.Close()
+		return nil, err
 	}
 	return pool, nil
 }

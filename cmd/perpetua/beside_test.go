@@ -16,13 +16,14 @@ func TestRebuildBeside(t *testing.T) {
 		t.Fatalf("comparing sound rows: %v\n%s", err, out)
 	}
 	db := v.database()
-	_, err := db.Exec(context.Background(), `UPDATE balances SET balance = 1 WHERE customer_code = 'ANNA'`)
+	_, err := db.Exec(context.Background(), `UPDATE balances SET balance = 1 WHERE customer_code = 'ANNA'; UPDATE brokers SET name = 'x' WHERE broker = 'alpha'`)
 	db.Close(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := v.command("audit").CombinedOutput(); err == nil || !strings.Contains(string(out), "ANNA") {
-		t.Errorf("the audit does not see a spoilt balance: %v\n%s", err, out)
+	if out, err := v.command("audit").CombinedOutput(); err == nil || !strings.Contains(string(out), "ANNA, currency USDC): balance is 1, ") ||
+		!strings.Contains(string(out), "brokers (broker alpha): name is x, ") {
+		t.Errorf("the audit does not see a spoilt balance and a spoilt name: %v\n%s", err, out)
 	}
 	out, err := v.command("rebuild").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "balances: ") {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -19,8 +20,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Audit folds the trading journal, checking its chain, keys, headers and timestamps, and holds every balance,
-// position, order and setting in Postgres against the fold. It prints what differs and fails if anything does.
+// auditSchema is where an audit replays the log.
+const auditSchema = "audited"
+
+// Audit reads every journal from its genesis, checking its chain, keys, headers and timestamps, and holds every column
+// of every table in Postgres against what the log makes of it. It prints what differs and fails if anything does. The
+// venue may run meanwhile.
 func Audit(ctx context.Context, args []string, std settings.IO) error {
 	s, err := settings.Parse("audit", args, std, nil)
 	if err != nil {
@@ -31,14 +36,32 @@ func Audit(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer stop()
-	pool, close, err := OpenReadModels(ctx, s)
+	url, stopDatabase, err := findDatabase(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer close()
-	at, differences, err := audit(ctx, client, pool, journals.All())
+	defer stopDatabase()
+	live, err := projections.Open(ctx, url)
 	if err != nil {
 		return err
+	}
+	defer live.Close()
+	beside, remove, err := projections.OpenScratch(ctx, url, auditSchema)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	a := readmodels.Audit{Live: live, Beside: beside, Told: progress(std)}
+	for _, j := range journals.All() {
+		a.Journals = append(a.Journals, audited(client, j))
+	}
+	positions, differences, err := a.Run(ctx)
+	if err != nil {
+		return err
+	}
+	at := make([]string, len(positions))
+	for i, p := range positions {
+		at[i] = p.String()
 	}
 	for _, d := range differences {
 		fmt.Fprintln(std.Out, d)
@@ -48,6 +71,28 @@ func Audit(ctx context.Context, args []string, std settings.IO) error {
 	}
 	fmt.Fprintf(std.Out, "the read models equal the log at %s\n", strings.Join(at, ", "))
 	return nil
+}
+
+// audited is a journal as an audit reads it.
+func audited(client *journal.Client, j journals.Journal) readmodels.Audited {
+	return readmodels.Audited{Rules: j.Rules, Projections: j.Projections, Compare: j.Compare, Log: projections.NewLog(client, j.Rules, 0),
+		Read: func() readmodels.Records {
+			r := journal.NewReader(client, j.Rules, 0, journal.Before)
+			r.Audit()
+			return r
+		}}
+}
+
+// progress returns what tells somebody at a terminal how far a long command is; nil where nobody sits there.
+func progress(std settings.IO) func(string) {
+	terminal, ok := std.Err.(*os.File)
+	if !ok {
+		return nil
+	}
+	if about, err := terminal.Stat(); err != nil || about.Mode()&os.ModeCharDevice == 0 {
+		return nil
+	}
+	return func(line string) { fmt.Fprintln(terminal, line) }
 }
 
 // OpenReadModels returns a pool on the database that the settings mean.
@@ -85,17 +130,17 @@ func findDatabase(ctx context.Context, s *settings.Settings) (url string, stop f
 	return server.URL(), func() { server.Close() }, nil
 }
 
-// auditTries bounds how often an audit goes on because the read models moved while it compared.
-const auditTries = 20
+// foldTries bounds how often rows are compared anew because they moved meanwhile.
+const foldTries = 20
 
-// audit holds the rows of every journal that can be compared against a fold of the log, and the rows against one
+// compareWithFolds holds the rows of every journal that can be compared against a fold of the log, and the rows against one
 // another. It returns which positions the rows stand at, and what differs.
-func audit(ctx context.Context, client *journal.Client, pool *pgxpool.Pool, table journals.Table) (at []string, differences []string, err error) {
+func compareWithFolds(ctx context.Context, client *journal.Client, pool *pgxpool.Pool, table journals.Table) (at []string, differences []string, err error) {
 	for _, j := range table {
 		if j.Compare == nil {
 			continue
 		}
-		sequence, found, err := auditJournal(ctx, client, pool, j)
+		sequence, found, err := compareWithFold(ctx, client, pool, j)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -106,12 +151,12 @@ func audit(ctx context.Context, client *journal.Client, pool *pgxpool.Pool, tabl
 	return at, append(differences, broken...), err
 }
 
-// auditJournal folds a journal up to where its rows stand, and compares. While a venue trades they move on; then it
+// compareWithFold folds a journal up to where its rows stand, and compares. While a venue trades they move on; then it
 // folds on and compares again.
-func auditJournal(ctx context.Context, client *journal.Client, pool *pgxpool.Pool, j journals.Journal) (sequence int64, differences []string, err error) {
+func compareWithFold(ctx context.Context, client *journal.Client, pool *pgxpool.Pool, j journals.Journal) (sequence int64, differences []string, err error) {
 	fold := NewFold(client, j.Rules)
 	defer fold.Close()
-	for range auditTries {
+	for range foldTries {
 		at, err := projections.ReadCheckpoint(ctx, pool, j.Name(), 0)
 		if err != nil {
 			return 0, nil, err

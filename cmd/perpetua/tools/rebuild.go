@@ -160,7 +160,7 @@ func (r *rebuild) lastSequence(ctx context.Context, rules decide.Rules) (int64, 
 // compare holds the new rows against a fold of the log, which must agree, and tells which tables differ from the live
 // ones, which may: that is what a rebuild is for.
 func (r *rebuild) compare(ctx context.Context) error {
-	at, differences, err := audit(ctx, r.client, r.beside, r.journals)
+	at, differences, err := compareWithFolds(ctx, r.client, r.beside, r.journals)
 	if err != nil {
 		return err
 	}
