@@ -49,7 +49,7 @@ func rounded(r *big.Rat, up bool) fixed.Money {
 // bracketed is the definition of the marginal tiers on exact fractions.
 func bracketed(value, floor *big.Rat, tiers []market.Tier, maintenance bool) *big.Rat {
 	sum, from := new(big.Rat), new(big.Rat)
-	for _, t := range tiers {
+	for n, t := range tiers {
 		rate := rat(t.InitMarginReq)
 		if maintenance {
 			rate = rat(t.MaintMarginReq)
@@ -58,8 +58,8 @@ func bracketed(value, floor *big.Rat, tiers []market.Tier, maintenance bool) *bi
 			rate = floor
 		}
 		to := value
-		if t.UpTo != 0 && rat(t.UpTo.Decimal()).Cmp(value) < 0 {
-			to = rat(t.UpTo.Decimal())
+		if n+1 < len(tiers) && rat(tiers[n+1].NotionalFrom.Decimal()).Cmp(value) < 0 {
+			to = rat(tiers[n+1].NotionalFrom.Decimal())
 		}
 		if part := new(big.Rat).Sub(to, from); part.Sign() > 0 {
 			sum.Add(sum, part.Mul(part, rate))
@@ -72,14 +72,14 @@ func bracketed(value, floor *big.Rat, tiers []market.Tier, maintenance bool) *bi
 // TestRequirementsAgreeWithFractions holds the computation in integers against the formulas on exact fractions.
 func TestRequirementsAgreeWithFractions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tiers := []market.Tier{{UpTo: 10_000 * fixed.Unit, InitMarginReq: number("1.25"), MaintMarginReq: number("0.6")},
-			{UpTo: fixed.Money(12_345_67890123), InitMarginReq: number("7.1234"), MaintMarginReq: number("5")},
-			{InitMarginReq: number("50"), MaintMarginReq: number("33.3333")}}
+		tiers := []market.Tier{{InitMarginReq: number("1.25"), MaintMarginReq: number("0.6")},
+			{NotionalFrom: 10_000 * fixed.Unit, InitMarginReq: number("7.1234"), MaintMarginReq: number("5")},
+			{NotionalFrom: fixed.Money(12_345_67890123), InitMarginReq: number("50"), MaintMarginReq: number("33.3333")}}
 		tiers = tiers[rapid.IntRange(0, 2).Draw(t, "tiers"):]
 		if tiers[0].InitMarginReq.Scale > 2 {
 			tiers[0].InitMarginReq = number("7.12")
 		}
-		tiers[0].MaintMarginReq = number("0.6")
+		tiers[0].MaintMarginReq, tiers[0].NotionalFrom = number("0.6"), 0
 		c := contract(tiers)
 		leverage := rapid.IntRange(1, 13).Draw(t, "leverage")
 		e := Exposure{Contract: c, Mark: rapid.Int64Range(1, 1e10).Draw(t, "mark"), Size: rapid.Int64Range(-1e7, 1e7).Draw(t, "size"),
@@ -112,7 +112,7 @@ func TestRequirementsAgreeWithFractions(t *testing.T) {
 // an account which is below already has the mark; and that none is found only where the last price there is would not do.
 func TestLiquidationPrice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := contract([]market.Tier{{UpTo: 100 * fixed.Unit, InitMarginReq: number("5"), MaintMarginReq: number("2.5")}, {InitMarginReq: number("20"), MaintMarginReq: number("10")}})
+		c := contract([]market.Tier{{InitMarginReq: number("5"), MaintMarginReq: number("2.5")}, {NotionalFrom: 100 * fixed.Unit, InitMarginReq: number("20"), MaintMarginReq: number("10")}})
 		e := Exposure{Contract: c, Mark: rapid.Int64Range(1e6, 1e15).Draw(t, "mark"), Size: rapid.Int64Range(-1e6, 1e6).Draw(t, "size"),
 			Floor: fixed.Leverage(13), MaintenanceFloor: fixed.Leverage(26)}
 		e.Size /= max(1, e.Mark/1e9) // so that what it is worth can be counted

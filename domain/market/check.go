@@ -85,17 +85,22 @@ func (i *Instrument) countsMarks() bool {
 
 func (i *Instrument) checkTiers() []Fault {
 	if len(i.Tiers) == 0 || len(i.Tiers) > maxTiers {
-		return []Fault{{"tiers", fmt.Sprintf("must be 1 to %d", maxTiers)}}
+		return []Fault{{"margin_tiers", fmt.Sprintf("must be 1 to %d", maxTiers)}}
 	}
 	var faults []Fault
 	for n, t := range i.Tiers {
-		field := func(name string) string { return fmt.Sprintf("tiers[%d].%s", n, name) }
-		last := n == len(i.Tiers)-1
-		if last != (t.UpTo == 0) || t.UpTo < 0 || !last && n > 0 && t.UpTo <= i.Tiers[n-1].UpTo {
-			faults = append(faults, Fault{field("up_to"), "must rise from tier to tier, and be absent in the last"})
+		field := func(name string) string { return fmt.Sprintf("margin_tiers[%d].%s", n, name) }
+		switch {
+		case n == 0 && t.NotionalFrom != 0:
+			faults = append(faults, Fault{field("notional_from"), "must be 0 in the first tier"})
+		case n > 0 && t.NotionalFrom <= i.Tiers[n-1].NotionalFrom:
+			faults = append(faults, Fault{field("notional_from"), "must rise from tier to tier"})
 		}
 		if !percentage(t.InitMarginReq) || t.InitMarginReq.Sign() == 0 {
 			faults = append(faults, Fault{field("init_margin_req"), "must be a percentage above 0 and at most 100, with at most 4 decimals"})
+		}
+		if most := t.allows(); most > 0 && (t.MaxLeverage < 1 || t.MaxLeverage > most) {
+			faults = append(faults, Fault{field("max_leverage"), "must be at least 1, and at most what init_margin_req allows"})
 		}
 		if !percentage(t.MaintMarginReq) || t.MaintMarginReq.Sign() == 0 || t.MaintMarginReq.Cmp(t.InitMarginReq) > 0 {
 			faults = append(faults, Fault{field("maint_margin_req"), "must be a percentage above 0 and at most init_margin_req, with at most 4 decimals"})
@@ -140,11 +145,13 @@ func (i Instrument) Normal() Instrument {
 	i.MaxAmount = i.MaxAmount.Trim()
 	if len(i.Tiers) == 0 {
 		i.Tiers = []Tier{{InitMarginReq: i.InitMarginReq, MaintMarginReq: i.MaintMarginReq}}
-		return i
 	}
 	tiers := make([]Tier, len(i.Tiers))
 	for n, t := range i.Tiers {
-		tiers[n] = Tier{t.UpTo, percent(t.InitMarginReq), percent(t.MaintMarginReq)}
+		tiers[n] = Tier{t.NotionalFrom, percent(t.InitMarginReq), percent(t.MaintMarginReq), t.MaxLeverage}
+		if t.MaxLeverage == 0 {
+			tiers[n].MaxLeverage = min(t.allows(), i.MaxLeverage)
+		}
 	}
 	i.Tiers = tiers
 	return i

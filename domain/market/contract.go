@@ -66,10 +66,14 @@ func NewContract(i Instrument) *Contract {
 	divisor := gcd(c.markNum, c.MarkDen)
 	c.markNum /= divisor
 	c.MarkDen /= divisor
-	for _, t := range i.Tiers {
-		initial, _ := t.InitMarginReq.In(4)
-		maint, _ := t.MaintMarginReq.In(4)
-		c.brackets = append(c.brackets, bracket{t.UpTo, initial, maint})
+	for n, t := range i.Tiers {
+		b := bracket{}
+		b.initial, _ = t.InitMarginReq.In(4)
+		b.maint, _ = t.MaintMarginReq.In(4)
+		if n+1 < len(i.Tiers) {
+			b.upTo = i.Tiers[n+1].NotionalFrom
+		}
+		c.brackets = append(c.brackets, b)
 	}
 	c.band, c.limit = fixed.Percent(i.PriceBand), fixed.Percent(i.LimitBand)
 	return c

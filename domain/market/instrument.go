@@ -38,16 +38,27 @@ type Instrument struct {
 	// IndexStaleSeconds is the age at which the index price is too old to be used; 0 means never.
 	IndexStaleSeconds int `json:"index_stale_seconds"`
 	// Tiers are the marginal margin brackets, lowest first; never empty.
-	Tiers []Tier `json:"tiers"`
+	Tiers []Tier `json:"margin_tiers"`
 }
 
 // Tier is one bracket of margin rates, which apply like tax brackets: each to the part of the notional inside it.
 type Tier struct {
-	// UpTo is the notional at which the bracket ends, in the quote currency; zero in the last one, which has no end.
-	UpTo fixed.Money `json:"up_to,omitzero"`
+	// NotionalFrom is the notional at which the bracket begins, in the quote currency: zero in the first one.
+	NotionalFrom fixed.Money `json:"notional_from"`
 	// InitMarginReq and MaintMarginReq are percentages with at most 4 decimals.
 	InitMarginReq  fixed.Decimal `json:"init_margin_req"`
 	MaintMarginReq fixed.Decimal `json:"maint_margin_req"`
+	// MaxLeverage is told to clients, at most what InitMarginReq allows. It decides nothing: the requirements do.
+	MaxLeverage int `json:"max_leverage"`
+}
+
+// allows returns how many times its margin what lies in the bracket may be worth, in whole numbers.
+func (t Tier) allows() int {
+	rate := fixed.Percent(t.InitMarginReq)
+	if rate.Num <= 0 {
+		return 0 // an instrument that Check does not accept
+	}
+	return int(rate.Den / rate.Num)
 }
 
 // Status says what may be done on an instrument.

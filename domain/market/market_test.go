@@ -27,8 +27,8 @@ func TestCheck(t *testing.T) {
 	if faults := btc().Normal().check(); len(faults) > 0 {
 		t.Fatalf("a good instrument has faults: %v", faults)
 	}
-	tier := func(upTo fixed.Money, initial, maintenance string) Tier {
-		return Tier{upTo, number(initial), number(maintenance)}
+	tier := func(from fixed.Money, initial, maintenance string) Tier {
+		return Tier{from, number(initial), number(maintenance), 0}
 	}
 	for name, c := range map[string]struct {
 		field  string
@@ -56,14 +56,16 @@ func TestCheck(t *testing.T) {
 		"rebate too large":     {"maker_fee", func(i *Instrument) { i.MakerFee = number("-100.1") }},
 		"rebate for takers":    {"taker_fee", func(i *Instrument) { i.TakerFee = number("-1") }},
 		"margin too fine":      {"init_margin_req", func(i *Instrument) { i.InitMarginReq = number("5.001") }},
-		"margin above all":     {"tiers[0].init_margin_req", func(i *Instrument) { i.InitMarginReq = number("101") }},
-		"maintenance above":    {"tiers[0].maint_margin_req", func(i *Instrument) { i.MaintMarginReq = number("6") }},
-		"no end":               {"tiers[0].up_to", func(i *Instrument) { i.Tiers = []Tier{tier(0, "5", "2.5"), tier(0, "6", "3")} }},
-		"an end":               {"tiers[0].up_to", func(i *Instrument) { i.Tiers = []Tier{tier(1, "5", "2.5")} }},
-		"falling ends":         {"tiers[1].up_to", func(i *Instrument) { i.Tiers = []Tier{tier(5, "5", "2.5"), tier(4, "6", "3"), tier(0, "7", "3")} }},
+		"margin above all":     {"margin_tiers[0].init_margin_req", func(i *Instrument) { i.InitMarginReq = number("101") }},
+		"maintenance above":    {"margin_tiers[0].maint_margin_req", func(i *Instrument) { i.MaintMarginReq = number("6") }},
+		"no rise":              {"margin_tiers[1].notional_from", func(i *Instrument) { i.Tiers = []Tier{tier(0, "5", "2.5"), tier(0, "6", "3")} }},
+		"a late beginning":     {"margin_tiers[0].notional_from", func(i *Instrument) { i.Tiers = []Tier{tier(1, "5", "2.5")} }},
+		"falling tiers":        {"margin_tiers[2].notional_from", func(i *Instrument) { i.Tiers = []Tier{tier(0, "5", "2.5"), tier(5, "6", "3"), tier(4, "7", "3")} }},
+		"leverage above":       {"margin_tiers[0].max_leverage", func(i *Instrument) { i.Tiers = []Tier{{0, number("5"), number("2.5"), 21}} }},
+		"leverage below":       {"margin_tiers[0].max_leverage", func(i *Instrument) { i.Tiers = []Tier{{0, number("5"), number("2.5"), -1}} }},
 		"another first rate":   {"init_margin_req", func(i *Instrument) { i.Tiers = []Tier{tier(0, "6", "2.5")} }},
 		"another maintenance":  {"maint_margin_req", func(i *Instrument) { i.Tiers = []Tier{tier(0, "5", "2")} }},
-		"more tiers than sane": {"tiers", func(i *Instrument) { i.Tiers = make([]Tier, 33) }},
+		"more tiers than sane": {"margin_tiers", func(i *Instrument) { i.Tiers = make([]Tier, 33) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := btc()

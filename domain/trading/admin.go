@@ -138,7 +138,7 @@ func (s *State) setIndexPrice(at decide.Stamp, payload *SetIndexPrice) (decide.D
 			Message: "at this price the open positions would be worth too much to be counted"}
 	}
 	price := c.MarkPrice(marks)
-	return accepted(&IndexUpdated{Symbol: c.Symbol, Index: price, Mark: price})
+	return accepted(&IndexUpdated{Symbol: c.Symbol, IndexPrice: price, MarkPrice: price})
 }
 
 // setFeeProfile decides a customer's fees on an instrument.

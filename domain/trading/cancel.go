@@ -30,7 +30,7 @@ func (s *State) cancelAll(at decide.Stamp, c decide.Command, payload *CancelAll)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	w := &sweep{kind: SweepMassCancel, command: c.Recorded(), account: a, reason: order.UserRequest}
+	w := &sweep{kind: WorkMassCancel, command: c.Recorded(), account: a, reason: order.UserRequest}
 	if payload.Symbol != "" {
 		if w.symbol, err = s.listed(payload.Symbol); err != nil {
 			return decide.Decision{}, err
@@ -39,8 +39,8 @@ func (s *State) cancelAll(at decide.Stamp, c decide.Command, payload *CancelAll)
 	return w.open(at, nil, s.limit.others), nil
 }
 
-// withdrawInstrument decides that an instrument is no longer listed, and the end of its orders.
-func (s *State) withdrawInstrument(at decide.Stamp, c decide.Command, payload *WithdrawInstrument) (decide.Decision, error) {
+// delistInstrument decides that an instrument is no longer listed, and the end of its orders.
+func (s *State) delistInstrument(at decide.Stamp, c decide.Command, payload *DelistInstrument) (decide.Decision, error) {
 	i, err := s.instrumentToChange(payload.Symbol)
 	if err != nil {
 		return decide.Decision{}, err
@@ -50,15 +50,15 @@ func (s *State) withdrawInstrument(at decide.Stamp, c decide.Command, payload *W
 	}
 	after := i.contract.Instrument
 	after.Status = market.Withdrawn
-	w := &sweep{kind: SweepWithdrawal, command: c.Recorded(), symbol: i, reason: order.InstrumentHalted}
-	return w.open(at, []decide.Event{&InstrumentWithdrawn{after}}, s.limit.others), nil
+	w := &sweep{kind: WorkDelisting, command: c.Recorded(), symbol: i, reason: order.InstrumentHalted}
+	return w.open(at, []decide.Event{&InstrumentDelisted{after}}, s.limit.others), nil
 }
 
 // open decides the first record of a mass cancel, of at most n orders, which is the only one if all fits.
 func (w *sweep) open(at decide.Stamp, events []decide.Event, n int) decide.Decision {
 	events, canceled, more := w.end(at, events, n)
 	if more {
-		events = append(events, &SweepOpened{Kind: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(),
+		events = append(events, &WorkStarted{Work: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(),
 			Symbol: w.onSymbol(), Reason: w.reason, Canceled: canceled})
 		return decide.Decision{Outcome: decide.Accepted, Events: events, Pending: !w.command.ID.IsZero()}
 	}
@@ -82,7 +82,7 @@ func (w *sweep) end(at decide.Stamp, events []decide.Event, n int) (after []deci
 
 // finished is the event that ends a sweep.
 func (w *sweep) finished(canceled int) decide.Event {
-	return &SweepFinished{Kind: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(), Symbol: w.onSymbol(),
+	return &WorkFinished{Work: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(), Symbol: w.onSymbol(),
 		OrderCode: w.order, Canceled: canceled}
 }
 
@@ -102,7 +102,7 @@ func (w *sweep) onSymbol() string {
 
 // take returns the next n orders of a mass cancel, and whether there are more.
 func (w *sweep) take(n int) (orders []*resting, more bool) {
-	if w.kind == SweepWithdrawal {
+	if w.kind == WorkDelisting {
 		return takeBook(&w.symbol.book, n)
 	}
 	for o := range w.account.orders(w.symbol) {

@@ -13,7 +13,7 @@ const (
 	CommandRegisterCustomer   = "customer.register"    // *RegisterCustomer
 	CommandListInstrument     = "instrument.list"      // *ListInstrument
 	CommandChangeInstrument   = "instrument.change"    // *ChangeInstrument
-	CommandWithdrawInstrument = "instrument.withdraw"  // *WithdrawInstrument
+	CommandDelistInstrument   = "instrument.delist"    // *DelistInstrument
 	CommandSetIndexPrice      = "index.set"            // *SetIndexPrice
 	CommandMakeDeposit        = "deposit.make"         // *MakeDeposit
 	CommandRequestWithdrawal  = "withdrawal.request"   // *RequestWithdrawal
@@ -72,12 +72,12 @@ type ChangeInstrument struct {
 	Tiers                  []market.Tier
 }
 
-// WithdrawInstrument takes an instrument without open positions off the list and cancels its orders, in steps if they
+// DelistInstrument takes an instrument without open positions off the list and cancels its orders, in steps if they
 // are many (the decision is Pending then).
 //
-// Events: instrument.withdrawn, order.canceled…, sweep.opened or sweep.finished. Refusals: NotFound UNKNOWN_SYMBOL;
+// Events: instrument.delisted, order.canceled…, work.started or work.finished. Refusals: NotFound UNKNOWN_SYMBOL;
 // Conflict INSTRUMENT_WITHDRAWN, INSTRUMENT_HAS_OPEN_POSITIONS.
-type WithdrawInstrument struct{ Symbol string }
+type DelistInstrument struct{ Symbol string }
 
 // SetIndexPrice gives the instrument's index price.
 //
@@ -145,7 +145,7 @@ type SetMarginProfile struct {
 //
 // Events: leverage.set where Leverage was given and applied; one order event for this order (order.opened,
 // order.partially_filled, order.filled, order.canceled, or order.rejected with outcome rejected); trade.executed and
-// the makers' order events; sweep.opened if it goes on in steps (the decision is Pending then).
+// the makers' order events; work.started if it goes on in steps (the decision is Pending then).
 // Repeated: same ReferenceID, same fingerprint; the record is the one that changed the order last.
 //
 // Refusals: NotFound UNKNOWN_CUSTOMER; Conflict REFERENCE_ID_REUSED; TooLarge RECORD_TOO_LARGE; Unacceptable
@@ -173,7 +173,7 @@ type PlaceOrder struct {
 // AmendOrder changes a live order. A nil field stays as it is.
 //
 // Events: one order event for the order (order.amended, or what its trading made of it), trade.executed and the
-// makers' order events, sweep.opened. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE,
+// makers' order events, work.started. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE,
 // ORDER_NOT_AMENDABLE; Invalid NOTHING_TO_AMEND and the codes of CheckOrder, AMOUNT_NOT_ABOVE_FILLED; Unacceptable
 // with a reason of order.Reason in upper case (POST_ONLY_WOULD_CROSS, INSUFFICIENT_MARGIN, PRICE_OUT_OF_BAND,
 // INSTRUMENT_HALTED, REDUCE_ONLY_INVALID): the order stays as it was.
@@ -198,7 +198,7 @@ type CancelOrder struct {
 
 // CancelAll cancels a customer's live orders, in steps if they are many (the decision is Pending then).
 //
-// Events: order.canceled…, then sweep.finished with the total, or sweep.opened. Refusals: NotFound UNKNOWN_CUSTOMER,
+// Events: order.canceled…, then work.finished with the total, or work.started. Refusals: NotFound UNKNOWN_CUSTOMER,
 // Invalid UNKNOWN_SYMBOL.
 type CancelAll struct {
 	CustomerCode string

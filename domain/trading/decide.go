@@ -53,8 +53,8 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 		return s.listInstrument(payload)
 	case *ChangeInstrument:
 		return s.changeInstrument(payload)
-	case *WithdrawInstrument:
-		return s.withdrawInstrument(at, c, payload)
+	case *DelistInstrument:
+		return s.delistInstrument(at, c, payload)
 	case *PutBackDue:
 		return s.putBackDue(payload)
 	case *ActivateRules:

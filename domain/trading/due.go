@@ -8,14 +8,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// What a Step works off.
-const (
-	workSweep          = "sweep"
-	workExpiry         = "expiry"
-	workCancelAllAfter = "cancel_all_after"
-	workSetAside       = "set_aside"
-)
-
 // Due says whether work is due. A sweep blocks clients; expiries and dead-man switches take turns with them. It
 // implements decide.State.
 func (s *State) Due(now scalar.Time) decide.Urgency {
@@ -43,7 +35,7 @@ func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
 		n = 1
 	}
 	if s.running != nil {
-		if s.running.kind == SweepOrder {
+		if s.running.kind == WorkSweep {
 			return s.stepTaker(at, single)
 		}
 		return s.stepMassCancel(at, n)
@@ -53,9 +45,9 @@ func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
 		return decide.Decision{}
 	}
 	if entries[0].kind == dueCancelAllAfter {
-		return decide.Decision{Outcome: decide.Accepted, Events: fireDeadMan(at, []decide.Event{&Step{Work: workCancelAllAfter}}, entries[0].account, n)}
+		return decide.Decision{Outcome: decide.Accepted, Events: fireDeadMan(at, []decide.Event{&Step{Work: WorkCancelAllAfter}}, entries[0].account, n)}
 	}
-	events := []decide.Event{&Step{Work: workExpiry}}
+	events := []decide.Event{&Step{Work: WorkExpiry}}
 	for _, e := range entries {
 		events = append(events, ended(e.order, at, order.Expired, ""))
 	}
@@ -64,10 +56,10 @@ func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
 
 // fireDeadMan decides the cancellation of a customer's orders whose dead-man switch went off.
 func fireDeadMan(at decide.Stamp, events []decide.Event, a *account, n int) []decide.Event {
-	w := &sweep{kind: SweepMassCancel, account: a, reason: order.CancelAllAfter}
+	w := &sweep{kind: WorkMassCancel, account: a, reason: order.CancelAllAfter}
 	events, canceled, more := w.end(at, append(events, &CancelAllAfterFired{CustomerCode: a.code, Broker: a.broker}), n)
 	if more {
-		events = append(events, &SweepOpened{Kind: w.kind, CustomerCode: a.code, Reason: w.reason, Canceled: canceled})
+		events = append(events, &WorkStarted{Work: w.kind, CustomerCode: a.code, Reason: w.reason, Canceled: canceled})
 	}
 	return events
 }
@@ -75,7 +67,7 @@ func fireDeadMan(at decide.Stamp, events []decide.Event, a *account, n int) []de
 // stepMassCancel decides the next orders of a running mass cancel.
 func (s *State) stepMassCancel(at decide.Stamp, n int) decide.Decision {
 	w := s.running
-	events, canceled, more := w.end(at, []decide.Event{&Step{Work: workSweep}}, n)
+	events, canceled, more := w.end(at, []decide.Event{&Step{Work: WorkSweep}}, n)
 	if more {
 		return decide.Decision{Outcome: decide.Accepted, Events: events}
 	}
@@ -89,7 +81,7 @@ func (s *State) stepTaker(at decide.Stamp, single bool) decide.Decision {
 	o := s.orders.Get(w.order)
 	d := s.newDraft(at, w.symbol)
 	d.now = w.started
-	d.events = append(d.events, &Step{Work: workSweep})
+	d.events = append(d.events, &Step{Work: WorkSweep})
 	if o == nil { // it was canceled while the work was set aside
 		return decide.Decision{Outcome: decide.Accepted, Events: append(d.events, w.finished(0)), Finishes: w.command.ID}
 	}
@@ -145,7 +137,7 @@ func (s *State) SetAside(at decide.Stamp, cause string) decide.Decision {
 	} else {
 		return decide.Decision{}
 	}
-	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&Step{Work: workSetAside}, &DueSetAside{Entry: name, Error: cause}}}
+	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&Step{Work: WorkSetAside}, &DueSetAside{Entry: name, Error: cause}}}
 }
 
 // setAside applies the event.

@@ -23,14 +23,14 @@ type InstrumentListed struct{ market.Instrument }
 // InstrumentChanged says that an instrument's status or parameters changed. Its data is the instrument afterwards.
 type InstrumentChanged struct{ market.Instrument }
 
-// InstrumentWithdrawn says that an instrument is no longer listed. Its data is the instrument afterwards.
-type InstrumentWithdrawn struct{ market.Instrument }
+// InstrumentDelisted says that an instrument is no longer listed. Its data is the instrument afterwards.
+type InstrumentDelisted struct{ market.Instrument }
 
 // IndexUpdated says that an index price came in, and what mark price follows.
 type IndexUpdated struct {
-	Symbol string        `json:"symbol"`
-	Index  fixed.Decimal `json:"index"`
-	Mark   fixed.Decimal `json:"mark"`
+	Symbol     string        `json:"symbol"`
+	IndexPrice fixed.Decimal `json:"index_price"`
+	MarkPrice  fixed.Decimal `json:"mark_price"`
 }
 
 // DepositCompleted says that a deposit was credited.
@@ -104,14 +104,14 @@ type (
 	OrderAmended struct{ order.Order }
 )
 
-// TradeKind says what caused a trade.
-type TradeKind string
+// TradeType says what caused a trade.
+type TradeType string
 
 // The kinds of trade.
 const (
-	Trade            TradeKind = "trade"
-	Liquidation      TradeKind = "liquidation"
-	AutoDeleveraging TradeKind = "auto_deleveraging"
+	Trade            TradeType = "trade"
+	Liquidation      TradeType = "liquidation"
+	AutoDeleveraging TradeType = "auto_deleveraging"
 )
 
 // TradeExecuted says that two orders matched.
@@ -122,7 +122,7 @@ type TradeExecuted struct {
 	Amount   fixed.Decimal `json:"amount"`
 	Notional fixed.Money   `json:"notional"`
 	Action   order.Action  `json:"action"` // the taker's
-	Kind     TradeKind     `json:"kind"`
+	Type     TradeType     `json:"type"`
 	Taker    TradeLeg      `json:"taker"`
 	Maker    TradeLeg      `json:"maker"`
 	// Positions are the taker's and the maker's after the trade.
@@ -151,37 +151,43 @@ type PositionHeld struct {
 	EntryPrice fixed.Decimal `json:"entry_price,omitzero"`
 }
 
-// SweepKind says what is worked off in steps.
-type SweepKind string
+// Work says what the engine works off in steps: what Step names, and the names on the due list begin with.
+type Work string
 
-// The kinds of sweep.
+// The kinds of work. Those of the first group go on from where a command left them, until they are finished; the others
+// become due at a time.
 const (
-	SweepOrder      SweepKind = "order"       // an order that takes more than fits one record
-	SweepMassCancel SweepKind = "mass_cancel" // a customer's orders are canceled
-	SweepWithdrawal SweepKind = "withdrawal"  // an instrument is withdrawn, its orders are canceled
+	WorkSweep      Work = "sweep"       // an order that takes more than fits one record
+	WorkMassCancel Work = "mass_cancel" // a customer's orders are canceled
+	WorkDelisting  Work = "delisting"   // an instrument is no longer listed, its orders are canceled
+
+	WorkCancelAllAfter Work = "cancel_all_after"
+	WorkExpiry         Work = "expiry"
+
+	WorkSetAside Work = "set_aside" // no work: some is taken off the due list
 )
 
-// SweepOpened says that work did not fit the record and goes on in steps.
-type SweepOpened struct {
-	Kind SweepKind `json:"kind"`
+// WorkStarted says that a command's work did not fit the record and goes on in steps.
+type WorkStarted struct {
+	Work Work `json:"work"`
 	// CommandID is the command that waits for the end; zero where none does.
 	CommandID    scalar.ID    `json:"command_id,omitzero"`
 	CustomerCode string       `json:"customer_code,omitzero"`
 	Symbol       string       `json:"symbol,omitzero"`
 	Reason       order.Reason `json:"reason,omitzero"`
-	// OrderCode is the active taker, of a sweep of kind order.
+	// OrderCode is the active taker, of a sweep.
 	OrderCode scalar.ID `json:"order_code,omitzero"`
 	// Bound is the last price at which the taker may trade.
 	Bound fixed.Decimal `json:"bound,omitzero"`
-	// Protected says that the bound is the price band, not the order's own limit.
-	Protected bool `json:"protected,omitzero"`
+	// PriceProtection says that the bound is the price band, not the order's own limit.
+	PriceProtection bool `json:"price_protection,omitzero"`
 	// Canceled counts the orders that this record canceled.
 	Canceled int `json:"canceled,omitzero"`
 }
 
-// SweepFinished says that a mass cancel or sweep is done, in steps or at once.
-type SweepFinished struct {
-	Kind         SweepKind `json:"kind"`
+// WorkFinished says that a command's work is done, in steps or at once.
+type WorkFinished struct {
+	Work         Work      `json:"work"`
 	CommandID    scalar.ID `json:"command_id,omitzero"`
 	CustomerCode string    `json:"customer_code,omitzero"`
 	Symbol       string    `json:"symbol,omitzero"`
@@ -206,13 +212,12 @@ type CancelAllAfterFired struct {
 
 // Step opens every record that the engine writes for due work.
 type Step struct {
-	// Work names what is worked off: "sweep", "expiry", "cancel_all_after".
-	Work string `json:"work"`
+	Work Work `json:"work"`
 }
 
 // DueSetAside says that due work failed even alone and was taken off the due list.
 type DueSetAside struct {
-	// Entry names the work: its kind, a slash, and the order, customer or command.
+	// Entry names the work: its kind, a slash, and the order, customer or command that it is about.
 	Entry string `json:"entry"`
 	Error string `json:"error"`
 }

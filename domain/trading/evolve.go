@@ -49,9 +49,9 @@ func (s *State) activeTaker(events []decide.Event) scalar.ID {
 	}
 	for _, e := range events {
 		switch e := e.(type) {
-		case *SweepOpened:
+		case *WorkStarted:
 			active = e.OrderCode
-		case *SweepFinished:
+		case *WorkFinished:
 			active = scalar.ID{}
 		}
 	}
@@ -109,11 +109,11 @@ func (f *fold) apply(e decide.Event) {
 		f.listing = append(f.listing, i)
 	case *InstrumentChanged:
 		f.instrument(e.Symbol).contract = market.NewContract(e.Instrument)
-	case *InstrumentWithdrawn:
+	case *InstrumentDelisted:
 		f.instrument(e.Symbol).contract = market.NewContract(e.Instrument)
-	case *SweepOpened:
+	case *WorkStarted:
 		f.open(e)
-	case *SweepFinished:
+	case *WorkFinished:
 		f.finish(e)
 	case *CancelAllAfterSet:
 		f.arm(e.CustomerCode, e.TimeoutSeconds, e.ExpiresAt)
@@ -206,8 +206,8 @@ func (f *fold) endWithdrawal(t *ledger.Transaction) {
 
 func (f *fold) index(e *IndexUpdated) {
 	i := f.instrument(e.Symbol)
-	i.indexPrice, _ = i.contract.Marks(e.Index)
-	i.mark, _ = i.contract.Marks(e.Mark)
+	i.indexPrice, _ = i.contract.Marks(e.IndexPrice)
+	i.mark, _ = i.contract.Marks(e.MarkPrice)
 	i.indexTime = f.at.Time
 }
 
@@ -225,24 +225,24 @@ func (f *fold) hold(positions []PositionHeld) {
 	}
 }
 
-func (f *fold) open(e *SweepOpened) {
-	w := &sweep{kind: e.Kind, started: f.at.Time, reason: e.Reason, symbol: f.instruments[e.Symbol],
-		account: f.accounts[e.CustomerCode], protected: e.Protected}
+func (f *fold) open(e *WorkStarted) {
+	w := &sweep{kind: e.Work, started: f.at.Time, reason: e.Reason, symbol: f.instruments[e.Symbol],
+		account: f.accounts[e.CustomerCode], protected: e.PriceProtection}
 	if !e.CommandID.IsZero() {
 		w.command = f.command
 	}
 	switch {
-	case e.Kind == SweepOrder && f.orders.Get(e.OrderCode) != nil && w.symbol != nil && w.account != nil:
+	case e.Work == WorkSweep && f.orders.Get(e.OrderCode) != nil && w.symbol != nil && w.account != nil:
 		w.order = e.OrderCode
 		w.bound, _ = w.symbol.contract.Ticks(e.Bound)
-	case e.Kind == SweepMassCancel && w.account != nil, e.Kind == SweepWithdrawal && w.symbol != nil:
+	case e.Work == WorkMassCancel && w.account != nil, e.Work == WorkDelisting && w.symbol != nil:
 	default:
 		panic("trading: an event opens a sweep of nothing")
 	}
 	f.running = w
 }
 
-func (f *fold) finish(*SweepFinished) {
+func (f *fold) finish(*WorkFinished) {
 	if f.running == nil {
 		return // the whole of it was in this record
 	}

@@ -182,7 +182,7 @@ func (h *hostile) event() decide.Event {
 	case 3:
 		return &OrderRejected{h.final(order.Rejected)}
 	case 4:
-		return &IndexUpdated{Symbol: h.symbol(), Index: h.figure(1), Mark: h.figure(1)}
+		return &IndexUpdated{Symbol: h.symbol(), IndexPrice: h.figure(1), MarkPrice: h.figure(1)}
 	case 5:
 		return &DepositCompleted{transaction, []ledger.Posting{posting(), posting()}}
 	case 6:
@@ -200,13 +200,13 @@ func (h *hostile) event() decide.Event {
 	case 10:
 		return &LeverageSet{CustomerCode: h.customer(), Symbol: h.symbol(), Leverage: rapid.IntRange(1, 13).Draw(h.T, "leverage")}
 	case 11:
-		e := &SweepOpened{Kind: rapid.SampledFrom([]SweepKind{SweepOrder, SweepMassCancel, SweepWithdrawal, SweepMassCancel}).Draw(h.T, "kind"), CommandID: h.id(),
-			CustomerCode: h.customer(), Symbol: h.symbol(), OrderCode: h.code(), Bound: h.figure(1), Protected: rapid.Bool().Draw(h.T, "protected")}
-		if e.Kind != SweepOrder || h.state.orders.Get(e.OrderCode) != nil || h.seldom() {
+		e := &WorkStarted{Work: rapid.SampledFrom([]Work{WorkSweep, WorkMassCancel, WorkDelisting, WorkMassCancel}).Draw(h.T, "kind"), CommandID: h.id(),
+			CustomerCode: h.customer(), Symbol: h.symbol(), OrderCode: h.code(), Bound: h.figure(1), PriceProtection: rapid.Bool().Draw(h.T, "protected")}
+		if e.Work != WorkSweep || h.state.orders.Get(e.OrderCode) != nil || h.seldom() {
 			return e
 		}
 	case 12:
-		return &SweepFinished{Kind: SweepOrder}
+		return &WorkFinished{Work: WorkSweep}
 	case 13:
 		return &CancelAllAfterSet{CustomerCode: h.customer(), TimeoutSeconds: 5, ExpiresAt: h.at.Time + scalar.Time(rapid.Int64Range(-5, 20_000_000).Draw(h.T, "expires"))}
 	case 14:
@@ -216,7 +216,7 @@ func (h *hostile) event() decide.Event {
 	case 16:
 		return &DuePutBack{Entry: "expiry/" + h.code().String()}
 	case 17:
-		return &TradeExecuted{Code: h.code(), Symbol: h.symbol(), Price: h.figure(1), Amount: h.figure(3), Kind: Trade,
+		return &TradeExecuted{Code: h.code(), Symbol: h.symbol(), Price: h.figure(1), Amount: h.figure(3), Type: Trade,
 			Positions: []PositionHeld{{h.customer(), "BTCUSDC_PERP", h.figure(3), h.money(), fixed.Decimal{}}}, Entries: []ledger.Posting{posting(), posting()}}
 	case 18:
 		if h.seldom() {

@@ -23,8 +23,8 @@ func (e *TradeExecuted) AppendJSON(b []byte) ([]byte, error) {
 	fastjson.Text(&w, e.Notional)
 	w.Raw(`,"action":`)
 	w.String(string(e.Action))
-	w.Raw(`,"kind":`)
-	w.String(string(e.Kind))
+	w.Raw(`,"type":`)
+	w.String(string(e.Type))
 	w.Raw(`,"taker":`)
 	e.Taker.write(&w)
 	w.Raw(`,"maker":`)
@@ -109,8 +109,8 @@ func (e *TradeExecuted) ReadJSON(r *fastjson.Reader) {
 	e.Notional.ReadJSON(r)
 	r.Raw(`,"action":`)
 	e.Action = order.ActionOf(r.Quoted())
-	r.Raw(`,"kind":`)
-	e.Kind = kindOf(r.Quoted())
+	r.Raw(`,"type":`)
+	e.Type = typeOf(r.Quoted())
 	r.Raw(`,"taker":`)
 	e.Taker.read(r)
 	r.Raw(`,"maker":`)
@@ -167,7 +167,7 @@ func (p *PositionHeld) read(r *fastjson.Reader) {
 	r.Raw(`}`)
 }
 
-func kindOf(b []byte) TradeKind {
+func typeOf(b []byte) TradeType {
 	switch string(b) {
 	case string(Trade):
 		return Trade
@@ -176,5 +176,5 @@ func kindOf(b []byte) TradeKind {
 	case string(AutoDeleveraging):
 		return AutoDeleveraging
 	}
-	return TradeKind(b)
+	return TradeType(b)
 }

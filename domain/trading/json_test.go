@@ -179,7 +179,7 @@ func (d drawn) leg() TradeLeg {
 
 func (d drawn) trade() *TradeExecuted {
 	e := &TradeExecuted{Code: d.id(), Symbol: d.text(), Price: d.decimal(), Amount: d.decimal(), Notional: fixed.Money(d.int64()),
-		Action: order.Action(d.text()), Kind: TradeKind(d.text()), Taker: d.leg(), Maker: d.leg()}
+		Action: order.Action(d.text()), Type: TradeType(d.text()), Taker: d.leg(), Maker: d.leg()}
 	for range rapid.IntRange(0, 3).Draw(d.T, "positions") {
 		e.Positions = append(e.Positions, PositionHeld{d.text(), d.text(), d.decimal(), fixed.Money(d.int64()), d.decimal()})
 	}

@@ -90,8 +90,8 @@ func (v *loader) instrument() market.Instrument {
 		*d = v.decimal()
 	}
 	i.MaxLeverage, i.FundingIntervalSeconds, i.IndexStaleSeconds = v.Small(), v.Small(), v.Small()
-	for range v.Len(5) {
-		i.Tiers = append(i.Tiers, market.Tier{UpTo: v.money(), InitMarginReq: v.decimal(), MaintMarginReq: v.decimal()})
+	for range v.Len(6) {
+		i.Tiers = append(i.Tiers, market.Tier{NotionalFrom: v.money(), InitMarginReq: v.decimal(), MaintMarginReq: v.decimal(), MaxLeverage: v.Small()})
 	}
 	return i
 }
@@ -340,7 +340,7 @@ func (l *dueList) order() {
 }
 
 func (v *loader) loadSweep() *sweep {
-	w := &sweep{kind: SweepKind(v.Word())}
+	w := &sweep{kind: Work(v.Word())}
 	w.command.Unpack(v.Reader)
 	w.started = v.when()
 	w.account = v.account()
@@ -351,8 +351,8 @@ func (v *loader) loadSweep() *sweep {
 	v.Raw(w.order[:])
 	w.bound, w.protected = v.Int(), v.Bool()
 	switch {
-	case w.kind == SweepOrder && w.symbol != nil && w.account != nil:
-	case w.kind == SweepMassCancel && w.account != nil, w.kind == SweepWithdrawal && w.symbol != nil:
+	case w.kind == WorkSweep && w.symbol != nil && w.account != nil:
+	case w.kind == WorkMassCancel && w.account != nil, w.kind == WorkDelisting && w.symbol != nil:
 	default:
 		v.Fail(errContradiction)
 	}

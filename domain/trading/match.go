@@ -146,7 +146,7 @@ func (d *draft) match(t *taker, o *resting, steps, signed int64, notional, taker
 	e := &TradeExecuted{}
 	if !d.quiet {
 		*e = TradeExecuted{Code: d.at.Derive(len(d.events)), Symbol: c.Symbol, Price: c.Price(price), Amount: c.Amount(steps),
-			Notional: notional, Action: action(t.order.Side), Kind: Trade,
+			Notional: notional, Action: action(t.order.Side), Type: Trade,
 			Taker: leg(t.order, takerFee), Maker: leg(o, makerFee),
 			Positions: make([]PositionHeld, 0, 2), Entries: make([]ledger.Posting, 0, 4)} // as they are read: never nil
 		d.events = append(d.events, e)

@@ -42,7 +42,7 @@ func ceiling(r *big.Rat) fixed.Money { return -floor(new(big.Rat).Neg(r)) }
 // required is rate(X) × X: each tier's rate on the part of X inside it, but no rate below the least.
 func required(tiers []market.Tier, initial bool, x, least *big.Rat) fixed.Money {
 	sum, from := new(big.Rat), new(big.Rat)
-	for _, t := range tiers {
+	for n, t := range tiers {
 		percent := t.MaintMarginReq
 		if initial {
 			percent = t.InitMarginReq
@@ -52,8 +52,10 @@ func required(tiers []market.Tier, initial bool, x, least *big.Rat) fixed.Money 
 			rate = least
 		}
 		to := x
-		if end := fraction(t.UpTo.Decimal()); t.UpTo != 0 && end.Cmp(x) < 0 {
-			to = end
+		if n+1 < len(tiers) {
+			if end := fraction(tiers[n+1].NotionalFrom.Decimal()); end.Cmp(x) < 0 {
+				to = end
+			}
 		}
 		sum.Add(sum, times(new(big.Rat).Sub(to, from), rate))
 		from = to

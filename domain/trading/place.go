@@ -212,8 +212,8 @@ func (d *draft) execute(t *taker, slot int, c decide.Recorded) (decide.Decision,
 		first.status = order.Open
 	}
 	d.settleOrder(&first, slot)
-	opened := &SweepOpened{Kind: SweepOrder, CommandID: c.ID, CustomerCode: t.party.account.code,
-		Symbol: d.instrument.contract.Symbol, OrderCode: t.order.Code, Protected: t.protected}
+	opened := &WorkStarted{Work: WorkSweep, CommandID: c.ID, CustomerCode: t.party.account.code,
+		Symbol: d.instrument.contract.Symbol, OrderCode: t.order.Code, PriceProtection: t.protected}
 	if t.bound != 0 {
 		opened.Bound = d.instrument.contract.Price(t.bound)
 	}

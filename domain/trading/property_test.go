@@ -95,9 +95,9 @@ func (r *randomVenue) open() {
 		if n == 1 {
 			i.PriceTick, i.AmountStep, i.ContractSize = fixed.Decimal{Coef: 5, Scale: 1}, fixed.Decimal{Coef: 1}, fixed.Decimal{Coef: 7, Scale: 3}
 			i.MinAmount = fixed.Decimal{Coef: 1}
-			i.Tiers = []market.Tier{{UpTo: 3 * fixed.Unit / 2, InitMarginReq: i.InitMarginReq, MaintMarginReq: i.MaintMarginReq},
-				{UpTo: 20 * fixed.Unit, InitMarginReq: fixed.Decimal{Coef: 101234, Scale: 4}, MaintMarginReq: fixed.Decimal{Coef: 5, Scale: 0}},
-				{InitMarginReq: fixed.Decimal{Coef: 50}, MaintMarginReq: fixed.Decimal{Coef: 25}}}
+			i.Tiers = []market.Tier{{InitMarginReq: i.InitMarginReq, MaintMarginReq: i.MaintMarginReq},
+				{NotionalFrom: 3 * fixed.Unit / 2, InitMarginReq: fixed.Decimal{Coef: 101234, Scale: 4}, MaintMarginReq: fixed.Decimal{Coef: 5, Scale: 0}},
+				{NotionalFrom: 20 * fixed.Unit, InitMarginReq: fixed.Decimal{Coef: 50}, MaintMarginReq: fixed.Decimal{Coef: 25}}}
 		}
 		r.give(decide.Command{Type: CommandListInstrument, Payload: &ListInstrument{Instrument: i}})
 		r.give(decide.Command{Type: CommandSetIndexPrice, Payload: &SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 100}}})

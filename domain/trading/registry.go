@@ -13,7 +13,7 @@ func registry() *decide.Registry {
 		func() decide.Event { return new(CustomerRegistered) },
 		func() decide.Event { return new(InstrumentListed) },
 		func() decide.Event { return new(InstrumentChanged) },
-		func() decide.Event { return new(InstrumentWithdrawn) },
+		func() decide.Event { return new(InstrumentDelisted) },
 		func() decide.Event { return new(IndexUpdated) },
 		func() decide.Event { return new(DepositCompleted) },
 		func() decide.Event { return new(WithdrawalRequested) },
@@ -30,8 +30,8 @@ func registry() *decide.Registry {
 		func() decide.Event { return new(OrderRejected) },
 		func() decide.Event { return new(OrderAmended) },
 		func() decide.Event { return new(TradeExecuted) },
-		func() decide.Event { return new(SweepOpened) },
-		func() decide.Event { return new(SweepFinished) },
+		func() decide.Event { return new(WorkStarted) },
+		func() decide.Event { return new(WorkFinished) },
 		func() decide.Event { return new(CancelAllAfterSet) },
 		func() decide.Event { return new(CancelAllAfterFired) },
 		func() decide.Event { return new(Step) },
@@ -62,11 +62,11 @@ func (*InstrumentChanged) EventType() string { return "instrument.changed" }
 // EventVersion returns 1.
 func (*InstrumentChanged) EventVersion() int { return 1 }
 
-// EventType returns "instrument.withdrawn".
-func (*InstrumentWithdrawn) EventType() string { return "instrument.withdrawn" }
+// EventType returns "instrument.delisted".
+func (*InstrumentDelisted) EventType() string { return "instrument.delisted" }
 
 // EventVersion returns 1.
-func (*InstrumentWithdrawn) EventVersion() int { return 1 }
+func (*InstrumentDelisted) EventVersion() int { return 1 }
 
 // EventType returns "index.updated".
 func (*IndexUpdated) EventType() string { return "index.updated" }
@@ -164,17 +164,17 @@ func (*TradeExecuted) EventType() string { return "trade.executed" }
 // EventVersion returns 1.
 func (*TradeExecuted) EventVersion() int { return 1 }
 
-// EventType returns "sweep.opened".
-func (*SweepOpened) EventType() string { return "sweep.opened" }
+// EventType returns "work.started".
+func (*WorkStarted) EventType() string { return "work.started" }
 
 // EventVersion returns 1.
-func (*SweepOpened) EventVersion() int { return 1 }
+func (*WorkStarted) EventVersion() int { return 1 }
 
-// EventType returns "sweep.finished".
-func (*SweepFinished) EventType() string { return "sweep.finished" }
+// EventType returns "work.finished".
+func (*WorkFinished) EventType() string { return "work.finished" }
 
 // EventVersion returns 1.
-func (*SweepFinished) EventVersion() int { return 1 }
+func (*WorkFinished) EventVersion() int { return 1 }
 
 // EventType returns "cancel_all_after.set".
 func (*CancelAllAfterSet) EventType() string { return "cancel_all_after.set" }

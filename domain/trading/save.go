@@ -16,7 +16,7 @@ import (
 // codecVersion is the number of the form that this file writes and load.go reads. It is raised with every change of
 // either, and of what a State holds or means: TestTheFormIsThatOfItsVersion says when. A snapshot of another version is
 // not read, but made anew from the log, so there is nothing to migrate.
-const codecVersion = 2
+const codecVersion = 3
 
 // Codec writes and reads states of the trading journal.
 func Codec() decide.Codec { return stateCodec{} }
@@ -100,9 +100,10 @@ func packInstrument(w *pack.Writer, i *market.Instrument) {
 	}
 	w.Len(len(i.Tiers))
 	for _, t := range i.Tiers {
-		w.Int(int64(t.UpTo))
+		w.Int(int64(t.NotionalFrom))
 		packDecimal(w, t.InitMarginReq)
 		packDecimal(w, t.MaintMarginReq)
+		w.Int(int64(t.MaxLeverage))
 	}
 }
 

@@ -44,7 +44,7 @@ func (s *scenario) payload(verb string, c *decide.Command) (string, any) {
 	case "change":
 		return CommandChangeInstrument, s.changeInstrument()
 	case "withdraw-instrument":
-		return CommandWithdrawInstrument, &WithdrawInstrument{Symbol: s.word()}
+		return CommandDelistInstrument, &DelistInstrument{Symbol: s.word()}
 	case "index":
 		return CommandSetIndexPrice, &SetIndexPrice{Symbol: s.word(), Price: s.decimal(s.word())}
 	case "customer":
@@ -260,13 +260,9 @@ func (s *scenario) changes() *ChangeInstrument {
 			payload.MakerFee = some(s.decimal(value))
 		case "taker":
 			payload.TakerFee = some(s.decimal(value))
-		case "tier": // UP_TO/INITIAL/MAINTENANCE; UP_TO is - for the last
+		case "tier": // FROM/INITIAL/MAINTENANCE
 			part := strings.Split(value, "/")
-			tier := market.Tier{InitMarginReq: s.decimal(part[1]), MaintMarginReq: s.decimal(part[2])}
-			if part[0] != "-" {
-				tier.UpTo = s.money(part[0])
-			}
-			payload.Tiers = append(payload.Tiers, tier)
+			payload.Tiers = append(payload.Tiers, market.Tier{NotionalFrom: s.money(part[0]), InitMarginReq: s.decimal(part[1]), MaintMarginReq: s.decimal(part[2])})
 		case "tick", "step", "size":
 		default:
 			s.t.Fatalf("what is %q of an instrument?", name)

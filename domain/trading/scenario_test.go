@@ -180,7 +180,7 @@ func (s *scenario) outcome() {
 		}
 	case "canceled-orders":
 		for _, e := range s.last.Events {
-			if e, ok := e.(*SweepFinished); ok {
+			if e, ok := e.(*WorkFinished); ok {
 				s.same("canceled", strconv.Itoa(e.Canceled), s.word())
 				return
 			}

@@ -221,7 +221,7 @@ type transfer struct {
 
 // sweep is work in progress: a taker that needs more than one record, or a mass cancel.
 type sweep struct {
-	kind      SweepKind
+	kind      Work
 	command   decide.Recorded
 	started   scalar.Time
 	account   *account    // of an order or mass cancel

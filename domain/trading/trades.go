@@ -31,7 +31,7 @@ type CustomerTrade struct {
 	Fee          fixed.Money // negative: a rebate
 	FeeCurrency  string
 	Role         Role
-	Type         TradeKind // what it was to this customer
+	Type         TradeType // what it was to this customer
 	ReferenceID  string    // of the order
 	Time         scalar.Time
 	Sequence     int64
@@ -44,7 +44,7 @@ type PublicTrade struct {
 	Price    fixed.Decimal
 	Amount   fixed.Decimal
 	Action   order.Action // the taker's
-	Type     TradeKind
+	Type     TradeType
 	Time     scalar.Time
 	Sequence int64
 }
@@ -52,14 +52,14 @@ type PublicTrade struct {
 // Sides returns what the trade was to its taker and to its maker. Of a liquidation only the taker was liquidated; to the
 // maker it was a trade like any other. Deleveraging is what it is for both.
 func (e *TradeExecuted) Sides(at decide.Stamp) (taker, maker CustomerTrade) {
-	makers := e.Kind
+	makers := e.Type
 	if makers == Liquidation {
 		makers = Trade
 	}
-	return e.side(at, &e.Taker, Taker, e.Action, e.Kind), e.side(at, &e.Maker, Maker, e.Action.Opposite(), makers)
+	return e.side(at, &e.Taker, Taker, e.Action, e.Type), e.side(at, &e.Maker, Maker, e.Action.Opposite(), makers)
 }
 
-func (e *TradeExecuted) side(at decide.Stamp, l *TradeLeg, role Role, action order.Action, kind TradeKind) CustomerTrade {
+func (e *TradeExecuted) side(at decide.Stamp, l *TradeLeg, role Role, action order.Action, kind TradeType) CustomerTrade {
 	return CustomerTrade{Code: e.Code, OrderCode: l.OrderCode, CustomerCode: l.CustomerCode, Broker: l.Broker, Symbol: e.Symbol,
 		Action: action, Price: e.Price, Amount: e.Amount, Notional: e.Notional, Fee: l.Fee, FeeCurrency: ledger.USDC, Role: role,
 		Type: kind, ReferenceID: l.ReferenceID, Time: at.Time, Sequence: at.Sequence}
@@ -67,13 +67,13 @@ func (e *TradeExecuted) side(at decide.Stamp, l *TradeLeg, role Role, action ord
 
 // Public returns the trade as everybody may see it.
 func (e *TradeExecuted) Public(at decide.Stamp) PublicTrade {
-	return PublicTrade{Code: e.Code, Symbol: e.Symbol, Price: e.Price, Amount: e.Amount, Action: e.Action, Type: e.Kind,
+	return PublicTrade{Code: e.Code, Symbol: e.Symbol, Price: e.Price, Amount: e.Amount, Action: e.Action, Type: e.Type,
 		Time: at.Time, Sequence: at.Sequence}
 }
 
 // MovesLastPrice reports whether the trade counts for the last price, for candles and for triggers. Deleveraging, which
 // has no order, does not.
-func (e *TradeExecuted) MovesLastPrice() bool { return e.Kind != AutoDeleveraging }
+func (e *TradeExecuted) MovesLastPrice() bool { return e.Type != AutoDeleveraging }
 
 // BrokerOf implements ledger.Posted and PositionEvent.
 func (e *TradeExecuted) BrokerOf(customer string) string {

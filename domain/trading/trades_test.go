@@ -11,14 +11,14 @@ import (
 // while its counterparty just trades, that a deleveraging is one for both, and which trades move the last price.
 func TestSidesOfATrade(t *testing.T) {
 	for _, test := range []struct {
-		kind, taker, maker TradeKind
+		kind, taker, maker TradeType
 		moves              bool
 	}{
 		{Trade, Trade, Trade, true},
 		{Liquidation, Liquidation, Trade, true},
 		{AutoDeleveraging, AutoDeleveraging, AutoDeleveraging, false},
 	} {
-		e := &TradeExecuted{Kind: test.kind, Action: order.Sell, Taker: TradeLeg{CustomerCode: "t", Broker: "alpha", Fee: 5},
+		e := &TradeExecuted{Type: test.kind, Action: order.Sell, Taker: TradeLeg{CustomerCode: "t", Broker: "alpha", Fee: 5},
 			Maker: TradeLeg{CustomerCode: "m", Broker: "beta", Fee: -1}}
 		taker, maker := e.Sides(decide.Stamp{Sequence: 7, Time: 9})
 		public := e.Public(decide.Stamp{Sequence: 7, Time: 9})

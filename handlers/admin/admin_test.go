@@ -79,11 +79,11 @@ func TestInstruments(t *testing.T) {
 	made := v.Send("operator", "POST", base+"/instruments", least).Want(201)
 	want(t, made, "status", "open", "quote_currency", "USDC", "min_amount", "1", "contract_size", "1", "init_margin_req", "10.00", "max_leverage", "13",
 		"funding_interval_seconds", "3600", "price_band", "5.00", "limit_band", "20.00", "maker_fee", "2", "taker_fee", "5", "index_stale_seconds", "0",
-		"tiers", `[{"init_margin_req":"10.00","maint_margin_req":"5.00","up_to":null}]`)
+		"margin_tiers", `[{"init_margin_req":"10.00","maint_margin_req":"5.00","max_leverage":10,"notional_from":"0"}]`)
 	v.Send("operator", "POST", base+"/instruments", least).Code(409, "SYMBOL_TAKEN")
-	want(t, v.Send("operator", "PATCH", base+"/instruments/XRPUSDC_PERP", `{"status":"trade_halt","price_band":"7.5","tiers":[{"up_to":"100000","init_margin_req":"10","maint_margin_req":"5"},{"init_margin_req":"20","maint_margin_req":"10"}]}`).Want(200),
+	want(t, v.Send("operator", "PATCH", base+"/instruments/XRPUSDC_PERP", `{"status":"trade_halt","price_band":"7.5","margin_tiers":[{"init_margin_req":"10","maint_margin_req":"5"},{"notional_from":"100000","init_margin_req":"20","maint_margin_req":"10","max_leverage":4}]}`).Want(200),
 		"status", "trade_halt", "price_band", "7.50",
-		"tiers", `[{"init_margin_req":"10.00","maint_margin_req":"5.00","up_to":"100000"},{"init_margin_req":"20.00","maint_margin_req":"10.00","up_to":null}]`)
+		"margin_tiers", `[{"init_margin_req":"10.00","maint_margin_req":"5.00","max_leverage":10,"notional_from":"0"},{"init_margin_req":"20.00","maint_margin_req":"10.00","max_leverage":4,"notional_from":"100000"}]`)
 	v.Send("operator", "PATCH", base+"/instruments/NOPE", `{"status":"open"}`).Code(404, "UNKNOWN_SYMBOL")
 	if list := v.Send("auditor", "GET", base+"/instruments", "").Want(200); strings.Index(list.Body, "XRP") > strings.Index(list.Body, "BTC") {
 		t.Errorf("newest first: %s", list.Body)
@@ -99,8 +99,8 @@ func TestInstruments(t *testing.T) {
 	v.Send("operator", "POST", base+"/index-prices/NOPE", `{"price":"1"}`).Code(404, "UNKNOWN_SYMBOL")
 }
 
-// TestWithdrawInstrumentWithManyOrders answers after the last of its orders is canceled.
-func TestWithdrawInstrumentWithManyOrders(t *testing.T) {
+// TestDelistInstrumentWithManyOrders answers after the last of its orders is canceled.
+func TestDelistInstrumentWithManyOrders(t *testing.T) {
 	v := tradingtest.New(t)
 	v.Send("broker-a", "POST", "/v1/customers", `{"customer_code":"A-1"}`).Want(201)
 	v.Send("operator", "POST", base+"/customers/A-1/deposits", `{"currency":"USDC","amount":"100000","reference_id":"d"}`).Want(201)
@@ -196,8 +196,8 @@ func TestFaults(t *testing.T) {
 		{"POST", "/instruments", `{"symbol":"x","underlying":"XRP","price_tick":"0.0000001","amount_step":"0.1","max_amount":"1.05","init_margin_req":"5","maint_margin_req":"6","quote_currency":"EUR","taker_fee":"-1","expiry":null}`,
 			"expiry UNKNOWN_FIELD, maint_margin_req INVALID_VALUE, max_amount INVALID_VALUE, quote_currency INVALID_VALUE, symbol INVALID_VALUE, taker_fee INVALID_VALUE"},
 		{"PATCH", "/instruments/BTCUSDC_PERP", `{}`, "REQUIRED"},
-		{"PATCH", "/instruments/BTCUSDC_PERP", `{"status":"settled","price_tick":"1","tiers":[{}]}`,
-			"price_tick UNKNOWN_FIELD, status INVALID_VALUE, tiers[0].init_margin_req REQUIRED, tiers[0].maint_margin_req REQUIRED"},
+		{"PATCH", "/instruments/BTCUSDC_PERP", `{"status":"settled","price_tick":"1","margin_tiers":[{}]}`,
+			"margin_tiers[0].init_margin_req REQUIRED, margin_tiers[0].maint_margin_req REQUIRED, price_tick UNKNOWN_FIELD, status INVALID_VALUE"},
 		{"POST", "/index-prices/BTCUSDC_PERP", `{"price":65000}`, "price WRONG_TYPE"},
 		{"POST", "/index-prices/BTCUSDC_PERP", `{"price":"0"}`, "price OUT_OF_RANGE"},
 		{"POST", "/customers/A-1/deposits", `{}`, "amount REQUIRED, currency REQUIRED, reference_id REQUIRED"},

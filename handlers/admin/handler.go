@@ -74,7 +74,7 @@ func (h *Handler) Routes() []web.Route {
 		web.Get(base+"/instruments", h.listInstruments, read...),
 		web.Post(base+"/instruments", h.listInstrument, write),
 		web.Patch(base+"/instruments/:symbol", h.changeInstrument, write),
-		web.Delete(base+"/instruments/:symbol", h.withdrawInstrument, write),
+		web.Delete(base+"/instruments/:symbol", h.delistInstrument, write),
 		web.Post(base+"/index-prices/:symbol", h.setIndexPrice, write),
 
 		web.Post(base+"/customers/:customer_code/deposits", h.makeDeposit, write),

@@ -44,7 +44,7 @@ func (h *Handler) listInstrument(c echo.Context) error {
 		MakerFee:               body.OptionalDecimal("maker_fee").Or(decimal(2, 0)),
 		TakerFee:               body.OptionalDecimal("taker_fee").Or(decimal(5, 0)),
 		IndexStaleSeconds:      int(body.OptionalInteger("index_stale_seconds", 0, 7*86400).Value),
-		Tiers:                  tiers(body),
+		Tiers:                  marginTiers(body),
 	}
 	i.MinAmount = body.OptionalDecimal("min_amount", web.Positive).Or(i.AmountStep)
 	i = i.Normal()
@@ -60,7 +60,7 @@ func (h *Handler) listInstrument(c echo.Context) error {
 func addFaults(body *web.Form, faults []market.Fault) {
 	for _, f := range faults {
 		field := f.Field
-		if single, ok := strings.CutPrefix(field, "tiers[0]."); ok && !body.Has("tiers") {
+		if single, ok := strings.CutPrefix(field, "margin_tiers[0]."); ok && !body.Has("margin_tiers") {
 			field = single
 		}
 		if field == "min_amount" && !body.Has(field) && body.Faulty("amount_step") || body.Faulty(field) {
@@ -74,12 +74,11 @@ func statuses() []string {
 	return []string{string(market.Open), string(market.PostOnly), string(market.CancelOnly), string(market.TradeHalt)}
 }
 
-func tiers(f *web.Form) []market.Tier {
+func marginTiers(f *web.Form) []market.Tier {
 	var out []market.Tier
-	f.OptionalObjects("tiers", 1, maxTiers, func(_ int, item *web.Form) {
-		t := market.Tier{InitMarginReq: item.Decimal("init_margin_req", web.Positive), MaintMarginReq: item.Decimal("maint_margin_req", web.Positive)}
-		t.UpTo = item.OptionalMoney("up_to").Value
-		out = append(out, t)
+	f.OptionalObjects("margin_tiers", 1, maxTiers, func(_ int, item *web.Form) {
+		out = append(out, market.Tier{NotionalFrom: item.Notional("notional_from"), InitMarginReq: item.Decimal("init_margin_req", web.Positive),
+			MaintMarginReq: item.Decimal("maint_margin_req", web.Positive), MaxLeverage: int(item.OptionalInteger("max_leverage", 1, 100).Value)})
 	})
 	return out
 }
@@ -99,14 +98,14 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 		MakerFee:               body.OptionalDecimal("maker_fee").Pointer(),
 		TakerFee:               body.OptionalDecimal("taker_fee").Pointer(),
 		IndexStaleSeconds:      integer(body.OptionalInteger("index_stale_seconds", 0, 7*86400)),
-		Tiers:                  tiers(body),
+		Tiers:                  marginTiers(body),
 	}
 	if status := body.OptionalEnum("status", statuses()...); status.Set {
 		s := market.Status(status.Value)
 		payload.Status = &s
 	}
 	fields := []string{"status", "min_amount", "max_amount", "init_margin_req", "maint_margin_req", "max_leverage",
-		"funding_interval_seconds", "price_band", "limit_band", "maker_fee", "taker_fee", "index_stale_seconds", "tiers"}
+		"funding_interval_seconds", "price_band", "limit_band", "maker_fee", "taker_fee", "index_stale_seconds", "margin_tiers"}
 	if !slices.ContainsFunc(fields, body.Has) {
 		body.Fault("", web.Required, "at least one field is required")
 	}
@@ -132,12 +131,12 @@ type withdrawal struct {
 	Canceled int    `json:"canceled"`
 }
 
-func (h *Handler) withdrawInstrument(c echo.Context) error {
+func (h *Handler) delistInstrument(c echo.Context) error {
 	if err := web.NoBody(c); err != nil {
 		return err
 	}
-	payload := &venue.WithdrawInstrument{Symbol: web.Param(c, "symbol")}
-	e, err := web.Execute[*venue.SweepFinished](c, h.trading, venue.CommandWithdrawInstrument, payload)
+	payload := &venue.DelistInstrument{Symbol: web.Param(c, "symbol")}
+	e, err := web.Execute[*venue.WorkFinished](c, h.trading, venue.CommandDelistInstrument, payload)
 	if err != nil {
 		return err
 	}
@@ -183,5 +182,5 @@ func (h *Handler) setIndexPrice(c echo.Context) error {
 		return err
 	}
 	r := x.Entry.Record
-	return c.JSON(http.StatusOK, indexPrice{e.Symbol, e.Index, e.Mark, r.Time, journal.LogPosition{Journal: tradingJournal, Sequence: r.Sequence}})
+	return c.JSON(http.StatusOK, indexPrice{e.Symbol, e.IndexPrice, e.MarkPrice, r.Time, journal.LogPosition{Journal: tradingJournal, Sequence: r.Sequence}})
 }

@@ -203,7 +203,7 @@ func (h *Hub) onRecord(e journal.Entry, s decide.State) {
 	}
 	h.publishBooks(state, h.last)
 	for _, event := range e.Record.Events {
-		if withdrawn, ok := event.(*trading.InstrumentWithdrawn); ok {
+		if withdrawn, ok := event.(*trading.InstrumentDelisted); ok {
 			h.rejectWithdrawn(withdrawn.Symbol)
 		}
 	}

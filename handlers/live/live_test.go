@@ -485,7 +485,7 @@ func TestWithdrawnInstrument(t *testing.T) {
 	v := newVenue(t, live.Limits{}, nil)
 	c := v.dial(v.reader("alpha"))
 	c.Subscribe("orders", "orderbook-stream:"+btc, "market-trades:"+btc, "market-trades:"+eth)
-	v.do(trading.CommandWithdrawInstrument, &trading.WithdrawInstrument{Symbol: btc})
+	v.do(trading.CommandDelistInstrument, &trading.DelistInstrument{Symbol: btc})
 	for topic, code := range map[string]live.Code{"orderbook-stream:" + btc: live.OrderbookUpstreamReject, "market-trades:" + btc: live.TradesUpstreamReject} {
 		c.Until("the end of "+topic, func(all []livetest.Message) bool {
 			for _, m := range all {

@@ -151,7 +151,7 @@ func (h *Handler) cancelOrders(c echo.Context) error {
 		return err
 	}
 	payload := &domain.CancelAll{CustomerCode: web.Param(c, "customer_code"), Symbol: symbol.Value}
-	finished, err := web.Execute[*domain.SweepFinished](c, h.journal, domain.CommandCancelAll, payload, query)
+	finished, err := web.Execute[*domain.WorkFinished](c, h.journal, domain.CommandCancelAll, payload, query)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 func placedOrder(e *journal.Entry, customer, reference string) *order.Order {
 	var swept scalar.ID
 	for _, event := range e.Record.Events {
-		if f, ok := event.(*domain.SweepFinished); ok && f.Kind == domain.SweepOrder {
+		if f, ok := event.(*domain.WorkFinished); ok && f.Work == domain.WorkSweep {
 			swept = f.OrderCode
 		}
 	}
@@ -53,7 +53,7 @@ func firstAnswer(x web.Executed) bool {
 	if x.First() {
 		return true
 	}
-	_, ends := web.Find[*domain.SweepFinished](x.Entry.Record)
+	_, ends := web.Find[*domain.WorkFinished](x.Entry.Record)
 	return x.Command.Kept.Key != "" && ends && x.Entry.Record.Command.Actor.System != ""
 }
 

@@ -18,6 +18,11 @@ func (f *Form) OptionalMoney(name string) Optional[fixed.Money] {
 	return f.money(name, f.decimal(name, false, moneyRules))
 }
 
+// Notional reads an amount of money from zero on; absent, it is zero.
+func (f *Form) Notional(name string) fixed.Money {
+	return f.money(name, f.OptionalDecimal(name, NotNegative, MaxDecimals(MoneyDecimals))).Value
+}
+
 var moneyRules = []Rule{Positive, MaxDecimals(MoneyDecimals)}
 
 func (f *Form) money(name string, d Optional[fixed.Decimal]) Optional[fixed.Money] {

@@ -39,21 +39,22 @@ type OperatedInstrument struct {
 	MakerFee          fixed.Decimal `json:"maker_fee"`
 	TakerFee          fixed.Decimal `json:"taker_fee"`
 	IndexStaleSeconds int           `json:"index_stale_seconds"`
-	Tiers             []Tier        `json:"tiers"`
+	MarginTiers       []Tier        `json:"margin_tiers"`
 }
 
-// Tier is a margin bracket. The last one has no end.
+// Tier is a margin bracket, which ends where the next one begins.
 type Tier struct {
-	UpTo           Nullable[fixed.Money] `json:"up_to"`
-	InitMarginReq  fixed.Decimal         `json:"init_margin_req"`
-	MaintMarginReq fixed.Decimal         `json:"maint_margin_req"`
+	NotionalFrom   fixed.Money   `json:"notional_from"`
+	InitMarginReq  fixed.Decimal `json:"init_margin_req"`
+	MaintMarginReq fixed.Decimal `json:"maint_margin_req"`
+	MaxLeverage    int           `json:"max_leverage"`
 }
 
 // NewOperatedInstrument shows an instrument to the operator.
 func NewOperatedInstrument(i *market.Instrument) OperatedInstrument {
 	out := OperatedInstrument{NewInstrument(i, i.Status), i.PriceBand, i.LimitBand, i.MakerFee, i.TakerFee, i.IndexStaleSeconds, []Tier{}}
 	for _, t := range i.Tiers {
-		out.Tiers = append(out.Tiers, Tier{NullIfZero(t.UpTo), t.InitMarginReq, t.MaintMarginReq})
+		out.MarginTiers = append(out.MarginTiers, Tier{t.NotionalFrom, t.InitMarginReq, t.MaintMarginReq, min(t.MaxLeverage, i.MaxLeverage)})
 	}
 	return out
 }

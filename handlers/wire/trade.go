@@ -13,7 +13,7 @@ import (
 // Trade is a customer's side of a trade as REST shows it.
 type Trade struct {
 	TradeHead
-	Type trading.TradeKind `json:"type"`
+	Type trading.TradeType `json:"type"`
 	TradeRest
 }
 
@@ -34,7 +34,7 @@ type TradeMessage struct {
 	Channel string `json:"channel"`
 	Kind    string `json:"type"` // of the message
 	TradeHead
-	Type trading.TradeKind `json:"trade_type"`
+	Type trading.TradeType `json:"trade_type"`
 	TradeRest
 }
 
@@ -134,7 +134,7 @@ type MarketTradeRest struct {
 	Price     fixed.Decimal     `json:"price"`
 	Amount    fixed.Decimal     `json:"amount"`
 	Action    order.Action      `json:"action"` // of the taker
-	Type      trading.TradeKind `json:"type"`
+	Type      trading.TradeType `json:"type"`
 	Timestamp scalar.Time       `json:"timestamp"`
 	Sequence  int64             `json:"sequence"`
 }

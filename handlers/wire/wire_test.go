@@ -48,14 +48,14 @@ func drawTrade(t *rapid.T) *TradeMessage {
 			Symbol: text("symbol"), Action: order.Action(text("action")), Price: decimal.Draw(t, "price"),
 			Amount: decimal.Draw(t, "amount"), Notional: money.Draw(t, "notional"), Fee: money.Draw(t, "fee"),
 			FeeCurrency: text("currency"), Role: trading.Role(text("role"))},
-		Type: trading.TradeKind(text("type")), TradeRest: TradeRest{ReferenceID: text("reference"), Timestamp: moment.Draw(t, "at")}}
+		Type: trading.TradeType(text("type")), TradeRest: TradeRest{ReferenceID: text("reference"), Timestamp: moment.Draw(t, "at")}}
 }
 
 func drawMarketTrade(t *rapid.T) *MarketTradeMessage {
 	text := func(name string) string { return text.Draw(t, name) }
 	return &MarketTradeMessage{Channel: text("channel"), Symbol: text("symbol"), Code: code.Draw(t, "code"),
 		MarketTradeRest: MarketTradeRest{Price: decimal.Draw(t, "price"), Amount: decimal.Draw(t, "amount"),
-			Action: order.Action(text("action")), Type: trading.TradeKind(text("type")), Timestamp: moment.Draw(t, "at"),
+			Action: order.Action(text("action")), Type: trading.TradeType(text("type")), Timestamp: moment.Draw(t, "at"),
 			Sequence: rapid.Int64().Draw(t, "sequence")}}
 }
 
@@ -124,7 +124,7 @@ func TestShapes(t *testing.T) {
 	instrument := &market.Instrument{Symbol: "B", Underlying: "U", QuoteCurrency: "Q", SettlementCurrency: "S", Status: market.Open,
 		PriceTick: tenth, AmountStep: one, MinAmount: one, MaxAmount: one, ContractSize: one, InitMarginReq: fixed.Decimal{Coef: 76923, Scale: 4},
 		MaintMarginReq: fixed.Decimal{Coef: 5}, MaxLeverage: 13, FundingIntervalSeconds: 3600, PriceBand: one, LimitBand: one, MakerFee: one,
-		TakerFee: one, IndexStaleSeconds: 9, Tiers: []market.Tier{{UpTo: 5e8, InitMarginReq: one, MaintMarginReq: one}, {InitMarginReq: one, MaintMarginReq: one}}}
+		TakerFee: one, IndexStaleSeconds: 9, Tiers: []market.Tier{{InitMarginReq: one, MaintMarginReq: one, MaxLeverage: 100}, {NotionalFrom: 5e8, InitMarginReq: one, MaintMarginReq: one, MaxLeverage: 5}}}
 	const instrumentText = `{"symbol":"B","underlying":"U","quote_currency":"Q","settlement_currency":"S","status":"open","price_tick":"65000.1",` +
 		`"amount_step":"1.000","min_amount":"1.000","max_amount":"1.000","contract_size":"1.000","init_margin_req":"7.70","maint_margin_req":"5.00",` +
 		`"max_leverage":13,"funding_interval_seconds":3600`
@@ -147,8 +147,8 @@ func TestShapes(t *testing.T) {
 			`"timestamp":"2026-03-31T08:00:00.000000Z","sequence":7}`},
 		{NewInstrument(instrument, market.Open), instrumentText + `}`},
 		{NewOperatedInstrument(instrument), instrumentText + `,"price_band":"1.000","limit_band":"1.000","maker_fee":"1.000","taker_fee":"1.000",` +
-			`"index_stale_seconds":9,"tiers":[{"up_to":"5","init_margin_req":"1.000","maint_margin_req":"1.000"},` +
-			`{"up_to":null,"init_margin_req":"1.000","maint_margin_req":"1.000"}]}`},
+			`"index_stale_seconds":9,"margin_tiers":[{"notional_from":"0","init_margin_req":"1.000","maint_margin_req":"1.000","max_leverage":13},` +
+			`{"notional_from":"5","init_margin_req":"1.000","maint_margin_req":"1.000","max_leverage":5}]}`},
 	} {
 		if got, err := json.Marshal(tt.shown); err != nil || string(got) != tt.want {
 			t.Errorf("%T is\n%s (%v), want\n%s", tt.shown, got, err, tt.want)

@@ -69,10 +69,10 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 				put(e.Instrument)
 			case *trading.InstrumentChanged:
 				put(e.Instrument)
-			case *trading.InstrumentWithdrawn:
+			case *trading.InstrumentDelisted:
 				put(e.Instrument)
 			case *trading.IndexUpdated:
-				index.Put(e.Symbol, Prices{Symbol: e.Symbol, Index: e.Index, Mark: e.Mark, IndexTime: entry.Record.Time})
+				index.Put(e.Symbol, Prices{Symbol: e.Symbol, Index: e.IndexPrice, Mark: e.MarkPrice, IndexTime: entry.Record.Time})
 			case *trading.TradeExecuted:
 				if e.MovesLastPrice() {
 					last.Put(e.Symbol, Prices{Symbol: e.Symbol, Last: e.Price, LastTime: entry.Record.Time})

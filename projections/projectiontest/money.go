@@ -140,7 +140,7 @@ func (v *Venue) trade(taker, maker *order.Order, price, amount fixed.Decimal) *t
 	leg := func(o *order.Order, fee fixed.Money) trading.TradeLeg {
 		return trading.TradeLeg{OrderCode: o.Code, CustomerCode: o.CustomerCode, Broker: o.Broker, Fee: fee, ReferenceID: o.ReferenceID}
 	}
-	e := &trading.TradeExecuted{Code: code, Symbol: taker.Symbol, Price: price, Amount: amount, Notional: n, Action: taker.Action, Kind: trading.Trade,
+	e := &trading.TradeExecuted{Code: code, Symbol: taker.Symbol, Price: price, Amount: amount, Notional: n, Action: taker.Action, Type: trading.Trade,
 		Taker: leg(taker, n/2000), Maker: leg(maker, n/5000)}
 	e.Entries = append(e.Entries, v.move(code, taker.CustomerCode, ledger.Fees, ledger.TradeFee, -e.Taker.Fee, e.Symbol, taker.Code)...)
 	e.Entries = append(e.Entries, v.move(code, maker.CustomerCode, ledger.Fees, ledger.TradeFee, -e.Maker.Fee, e.Symbol, maker.Code)...)

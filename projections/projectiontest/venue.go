@@ -178,5 +178,5 @@ func (v *Venue) price() journal.Entry {
 		return v.Entry("instrument.change", decide.Actor{Sub: "operator", Broker: "venue"}, decide.Accepted, &trading.InstrumentChanged{Instrument: i})
 	}
 	p := fixed.Decimal{Coef: 650000 + int64(v.random.IntN(1000)), Scale: 1}
-	return v.Entry("index.set", decide.Actor{Sub: "operator", Broker: "venue"}, decide.Accepted, &trading.IndexUpdated{Symbol: symbol, Index: p, Mark: p})
+	return v.Entry("index.set", decide.Actor{Sub: "operator", Broker: "venue"}, decide.Accepted, &trading.IndexUpdated{Symbol: symbol, IndexPrice: p, MarkPrice: p})
 }

@@ -199,9 +199,9 @@ func TestTrades(t *testing.T) {
 		}
 	}
 
-	liquidation := &trading.TradeExecuted{Kind: trading.Liquidation}
+	liquidation := &trading.TradeExecuted{Type: trading.Liquidation}
 	taker, maker := liquidation.Sides(decide.Stamp{})
-	check(t, "a liquidation's sides", []trading.TradeKind{taker.Type, maker.Type}, []trading.TradeKind{trading.Liquidation, trading.Trade})
+	check(t, "a liquidation's sides", []trading.TradeType{taker.Type, maker.Type}, []trading.TradeType{trading.Liquidation, trading.Trade})
 }
 
 func TestLedger(t *testing.T) {
@@ -315,7 +315,7 @@ func TestCustomersAndInstruments(t *testing.T) {
 			case *trading.InstrumentChanged:
 				status[x.Symbol] = x.Status
 			case *trading.IndexUpdated:
-				prices[x.Symbol] = x.Index
+				prices[x.Symbol] = x.IndexPrice
 			}
 		}
 	}

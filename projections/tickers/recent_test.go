@@ -33,7 +33,7 @@ func TestBroughtFiguresAreThoseOfTheRows(t *testing.T) {
 			}
 			events = append(events, &trading.TradeExecuted{Code: id, Symbol: projectiontest.Symbols()[random.IntN(2)], Action: order.Sell,
 				Price: fixed.Decimal{Coef: ticks, Scale: 1}, Amount: fixed.Decimal{Coef: steps, Scale: 3}, Notional: fixed.Money(ticks * steps * 10_000),
-				Kind: kind, Taker: trading.TradeLeg{OrderCode: id, CustomerCode: "C0", Broker: "alpha", ReferenceID: "r"},
+				Type: kind, Taker: trading.TradeLeg{OrderCode: id, CustomerCode: "C0", Broker: "alpha", ReferenceID: "r"},
 				Maker: trading.TradeLeg{OrderCode: id, CustomerCode: "C1", Broker: "beta", ReferenceID: "r"}})
 		}
 		entries = append(entries, v.Entry("order.place", decide.Actor{Sub: "broker-a", Broker: "alpha"}, decide.Accepted, events...))
@@ -76,7 +76,7 @@ func TestOverwrittenTradesAreMissed(t *testing.T) {
 	for range 700 {  // more than are kept
 		events := make([]decide.Event, each)
 		for i := range events {
-			events[i] = &trading.TradeExecuted{Symbol: "BTCUSDC_PERP", Kind: trading.Trade, Price: fixed.Decimal{Coef: 1}, Amount: fixed.Decimal{Coef: 1}, Notional: fixed.Unit}
+			events[i] = &trading.TradeExecuted{Symbol: "BTCUSDC_PERP", Type: trading.Trade, Price: fixed.Decimal{Coef: 1}, Amount: fixed.Decimal{Coef: 1}, Notional: fixed.Unit}
 		}
 		entries = append(entries, v.Entry("order.place", decide.Engine, decide.Accepted, events...))
 	}

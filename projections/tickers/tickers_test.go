@@ -28,12 +28,12 @@ func TestMain(m *testing.M) { os.Exit(projectiontest.Main(m)) }
 func TestSince(t *testing.T) {
 	v, pool := projectiontest.NewVenue(7), projectiontest.Database(t)
 	entries := v.Entries(7) // genesis, a term, two instruments, three customers
-	trade := func(symbol string, ticks, steps int64, kind trading.TradeKind) {
+	trade := func(symbol string, ticks, steps int64, kind trading.TradeType) {
 		price, amount := fixed.Decimal{Coef: ticks, Scale: 1}, fixed.Decimal{Coef: steps, Scale: 3}
 		id := scalar.ID{byte(len(entries)), 1}
 		entries = append(entries, v.Entry("order.place", decide.Actor{Sub: "broker-a", Broker: "alpha"}, decide.Accepted,
 			&trading.TradeExecuted{Code: id, Symbol: symbol, Price: price, Amount: amount, Notional: fixed.Money(ticks * steps * 10_000),
-				Action: order.Buy, Kind: kind, Taker: trading.TradeLeg{OrderCode: id, CustomerCode: "C0", Broker: "alpha", ReferenceID: "r"},
+				Action: order.Buy, Type: kind, Taker: trading.TradeLeg{OrderCode: id, CustomerCode: "C0", Broker: "alpha", ReferenceID: "r"},
 				Maker: trading.TradeLeg{OrderCode: id, CustomerCode: "C1", Broker: "beta", ReferenceID: "r"}}))
 	}
 	const btc, eth = "BTCUSDC_PERP", "ETHUSDC_PERP"
@@ -129,7 +129,7 @@ func TestSinceAgreesWithTheTrades(t *testing.T) {
 			}
 			events = append(events, &trading.TradeExecuted{Code: id, Symbol: projectiontest.Symbols()[random.IntN(2)], Action: order.Sell,
 				Price: fixed.Decimal{Coef: ticks, Scale: 1}, Amount: fixed.Decimal{Coef: steps, Scale: 3}, Notional: fixed.Money(ticks * steps * 10_000),
-				Kind: kind, Taker: trading.TradeLeg{OrderCode: id, CustomerCode: "C0", Broker: "alpha", ReferenceID: "r"},
+				Type: kind, Taker: trading.TradeLeg{OrderCode: id, CustomerCode: "C0", Broker: "alpha", ReferenceID: "r"},
 				Maker: trading.TradeLeg{OrderCode: id, CustomerCode: "C1", Broker: "beta", ReferenceID: "r"}})
 		}
 		entries = append(entries, v.Entry("order.place", decide.Actor{Sub: "broker-a", Broker: "alpha"}, decide.Accepted, events...))

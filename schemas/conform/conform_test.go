@@ -164,3 +164,6 @@ func TestCompare(t *testing.T) {
 		t.Errorf("%d unregistered of %d", len(unregistered), len(o.Routes()))
 	}
 }
+
+// TestSchemasShareDefinitions holds every journal's schemas against each other: what several have in common stands once.
+func TestSchemasShareDefinitions(t *testing.T) { NoCopies(t, "../events/*/*.schema.json") }

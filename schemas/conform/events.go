@@ -26,6 +26,17 @@ func (e Events) Schema(t testing.TB, file string) *jsonschema.Schema {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
+	shared, err := os.ReadFile(filepath.Join(e.Folder, "..", "common.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := jsonschema.UnmarshalJSON(bytes.NewReader(shared))
+	if err == nil {
+		err = c.AddResource("urn:perpetua:common", parts)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := c.Compile(filepath.Join(e.Folder, file))
 	if err != nil {
 		t.Fatal(err)
@@ -126,5 +137,54 @@ func (e Events) NothingElse(t testing.TB, pattern string, types map[string]bool)
 	}
 	if len(files) == 0 {
 		t.Errorf("there is nothing at %s", pattern)
+	}
+}
+
+// NoCopies fails for an object of several members that schemas of the folders describe more than once, rather than
+// referring to one description in common.schema.json.
+func NoCopies(t testing.TB, pattern string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there is nothing at %s (%v)", pattern, err)
+	}
+	seen := make(map[string]string)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var schema map[string]any
+		if err := json.Unmarshal(text, &schema); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		eachObject(schema, func(members map[string]any) {
+			shape, err := json.Marshal(members, json.Deterministic(true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if other, known := seen[string(shape)]; known {
+				t.Errorf("%s and %s describe the same members: %.200s", other, file, shape)
+			}
+			seen[string(shape)] = file
+		})
+	}
+}
+
+// eachObject calls each for the members of every object that a schema describes in full, where there are more than two.
+func eachObject(schema any, each func(map[string]any)) {
+	switch s := schema.(type) {
+	case map[string]any:
+		delete(s, "description")
+		for _, part := range s {
+			eachObject(part, each)
+		}
+		if members, ok := s["properties"].(map[string]any); ok && len(members) > 2 {
+			each(members)
+		}
+	case []any:
+		for _, part := range s {
+			eachObject(part, each)
+		}
 	}
 }

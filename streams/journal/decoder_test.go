@@ -27,7 +27,7 @@ func written(t testing.TB) [][]byte {
 	cash := order.Order{Code: id, CustomerCode: "c2", Broker: "alpha", Symbol: "BTCUSDC_PERP", Action: order.Sell, Type: order.Market, Status: order.Rejected,
 		CashAmount: 5 * fixed.Unit, TimeInForce: order.IOC, ReduceOnly: true, ReferenceID: id.String(), Reason: order.NoLiquidity, Created: at, Updated: at}
 	trade := &trading.TradeExecuted{Code: id, Symbol: "BTCUSDC_PERP", Price: fixed.Decimal{Coef: 650001, Scale: 1}, Amount: fixed.Decimal{Coef: 1, Scale: 3},
-		Notional: 65 * fixed.Unit, Action: order.Buy, Kind: trading.Trade, Taker: trading.TradeLeg{OrderCode: id, CustomerCode: "c1", Broker: "alpha", Fee: -3, ReferenceID: "r"},
+		Notional: 65 * fixed.Unit, Action: order.Buy, Type: trading.Trade, Taker: trading.TradeLeg{OrderCode: id, CustomerCode: "c1", Broker: "alpha", Fee: -3, ReferenceID: "r"},
 		Positions: []trading.PositionHeld{{CustomerCode: "c1", Symbol: "BTCUSDC_PERP", Amount: fixed.Decimal{Coef: -1, Scale: 3}, Cost: -65 * fixed.Unit}},
 		Entries:   []ledger.Posting{{Code: id, CustomerCode: "c1", Type: ledger.TradeFee, Currency: ledger.USDC, Amount: 3, Balance: 7, OrderCode: id}, {Account: ledger.Fees, Type: ledger.TradeFee, Currency: ledger.USDC}}}
 	record := func(kept decide.Kept, actor decide.Actor, events ...decide.Event) []byte {

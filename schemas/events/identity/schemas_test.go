@@ -97,23 +97,27 @@ func TestEventsMatchSchemasAndGoldenFiles(t *testing.T) {
 
 // TestScopesAgree holds the schema's list of scopes against the rules'.
 func TestScopesAgree(t *testing.T) {
-	raw, err := os.ReadFile("user.registered.v1.schema.json")
+	raw, err := os.ReadFile("../common.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var s struct {
-		Properties struct {
-			Scopes struct {
-				Items struct {
-					Enum []string `json:"enum"`
-				} `json:"items"`
-			} `json:"scopes"`
-		} `json:"properties"`
+		Defs struct {
+			User struct {
+				Properties struct {
+					Scopes struct {
+						Items struct {
+							Enum []string `json:"enum"`
+						} `json:"items"`
+					} `json:"scopes"`
+				} `json:"properties"`
+			} `json:"user"`
+		} `json:"$defs"`
 	}
 	if err := json.Unmarshal(raw, &s); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Properties.Scopes.Items.Enum; !slices.Equal(got, identity.Scopes()) {
+	if got := s.Defs.User.Properties.Scopes.Items.Enum; !slices.Equal(got, identity.Scopes()) {
 		t.Errorf("the schema lists %v, the rules %v", got, identity.Scopes())
 	}
 }

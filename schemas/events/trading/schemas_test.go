@@ -55,7 +55,7 @@ func TestEventsMatchSchemasAndGoldenFiles(t *testing.T) {
 // TestCommandSchemas holds what records keep of commands against the schemas, of which there is one for each type.
 func TestCommandSchemas(t *testing.T) {
 	types := []string{trading.CommandRegisterCustomer, trading.CommandListInstrument, trading.CommandChangeInstrument,
-		trading.CommandWithdrawInstrument, trading.CommandSetIndexPrice, trading.CommandMakeDeposit,
+		trading.CommandDelistInstrument, trading.CommandSetIndexPrice, trading.CommandMakeDeposit,
 		trading.CommandRequestWithdrawal, trading.CommandCompleteWithdrawal, trading.CommandCancelWithdrawal,
 		trading.CommandSetFeeProfile, trading.CommandSetMarginProfile, trading.CommandPlaceOrder, trading.CommandAmendOrder,
 		trading.CommandCancelOrder, trading.CommandCancelAll, trading.CommandSetCancelAllAfter, trading.CommandPutBackDue,

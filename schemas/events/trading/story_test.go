@@ -68,14 +68,14 @@ func instrument(symbol string) market.Instrument {
 		PriceTick: dec("0.1"), AmountStep: dec("0.001"), MinAmount: dec("0.001"), MaxAmount: dec("1000"), ContractSize: dec("1"),
 		InitMarginReq: dec("5"), MaintMarginReq: dec("2.5"), MaxLeverage: 13, FundingIntervalSeconds: 3600, PriceBand: dec("5"),
 		LimitBand: dec("20"), MakerFee: dec("2"), TakerFee: dec("5"), Tiers: []market.Tier{
-			{UpTo: 5_000_000 * fixed.Unit, InitMarginReq: dec("5"), MaintMarginReq: dec("2.5")}, {InitMarginReq: dec("10"), MaintMarginReq: dec("5")}}}
+			{InitMarginReq: dec("5"), MaintMarginReq: dec("2.5")}, {NotionalFrom: 5_000_000 * fixed.Unit, InitMarginReq: dec("10"), MaintMarginReq: dec("5")}}}
 }
 
 func (s *story) accounts() {
 	const btc = "BTCUSDC_PERP"
 	s.do(trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument(btc)})
 	s.do(trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument("OLDUSDC_PERP")})
-	s.do(trading.CommandWithdrawInstrument, &trading.WithdrawInstrument{Symbol: "OLDUSDC_PERP"})
+	s.do(trading.CommandDelistInstrument, &trading.DelistInstrument{Symbol: "OLDUSDC_PERP"})
 	fee := dec("4.5")
 	s.do(trading.CommandChangeInstrument, &trading.ChangeInstrument{Symbol: btc, TakerFee: &fee})
 	s.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: btc, Price: dec("65000.25")})
