@@ -52,7 +52,8 @@ type Command struct {
 	Type  string
 	Actor Actor
 	Kept  Kept
-	// Payload holds what is wanted, in a type that the rules of the journal define, one for each command type.
+	// Payload holds what is wanted: a Payload that the rules of the journal define. (It is of any type here since what
+	// journals are tested with need not describe itself.)
 	Payload any
 }
 

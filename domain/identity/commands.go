@@ -1,5 +1,7 @@
 package identity
 
+import "github.com/perpetua-exchange/perpetua/domain/decide"
+
 import "github.com/perpetua-exchange/perpetua/domain/scalar"
 
 // The command types.
@@ -14,10 +16,41 @@ const (
 	CommandUseAPIKey        = "api_key.use"
 )
 
+// payload is what every command of the journal carries: it says which command it is, and decides.
+type payload interface {
+	decide.Payload
+	// permit refuses an actor who may not give the command.
+	permit(s *State, a decide.Actor) error
+	decide(s *State, at decide.Stamp, a decide.Actor) (decide.Event, error)
+}
+
+// Payloads knows the payload of every command of the journal.
+func Payloads() *decide.Payloads {
+	return decide.NewPayloads(
+		func() decide.Payload { return new(RegisterBroker) },
+		func() decide.Payload { return new(RegisterUser) },
+		func() decide.Payload { return new(ChangeUser) },
+		func() decide.Payload { return new(AddSigningKey) },
+		func() decide.Payload { return new(RetireSigningKey) },
+		func() decide.Payload { return new(CreateAPIKey) },
+		func() decide.Payload { return new(RevokeAPIKey) },
+		func() decide.Payload { return new(UseAPIKey) },
+	)
+}
+
 // RegisterBroker asks for a new tenant.
 type RegisterBroker struct {
 	Broker string
 	Name   string
+}
+
+// CommandType returns the type of the command.
+func (*RegisterBroker) CommandType() string { return CommandRegisterBroker }
+
+func (*RegisterBroker) permit(s *State, a decide.Actor) error { return s.onlyOperators(a) }
+
+func (p *RegisterBroker) decide(s *State, at decide.Stamp, _ decide.Actor) (decide.Event, error) {
+	return s.registerBroker(at, p)
 }
 
 // RegisterUser asks for a new user of a broker.
@@ -32,6 +65,15 @@ type RegisterUser struct {
 	PasswordHash Sealed
 }
 
+// CommandType returns the type of the command.
+func (*RegisterUser) CommandType() string { return CommandRegisterUser }
+
+func (*RegisterUser) permit(s *State, a decide.Actor) error { return s.onlyOperators(a) }
+
+func (p *RegisterUser) decide(s *State, at decide.Stamp, _ decide.Actor) (decide.Event, error) {
+	return s.registerUser(at, p)
+}
+
 // ChangeUser asks for another form of a user. What is nil stays as it is.
 type ChangeUser struct {
 	Username       string
@@ -44,11 +86,29 @@ type ChangeUser struct {
 	PasswordHash   Sealed
 }
 
+// CommandType returns the type of the command.
+func (*ChangeUser) CommandType() string { return CommandChangeUser }
+
+func (*ChangeUser) permit(s *State, a decide.Actor) error { return s.onlyOperators(a) }
+
+func (p *ChangeUser) decide(s *State, at decide.Stamp, _ decide.Actor) (decide.Event, error) {
+	return s.changeUser(at, p)
+}
+
 // AddSigningKey asks for a further key.
 type AddSigningKey struct {
 	KID     string
 	Public  []byte
 	Private Sealed
+}
+
+// CommandType returns the type of the command.
+func (*AddSigningKey) CommandType() string { return CommandAddSigningKey }
+
+func (*AddSigningKey) permit(s *State, a decide.Actor) error { return s.onlyOperators(a) }
+
+func (p *AddSigningKey) decide(s *State, at decide.Stamp, _ decide.Actor) (decide.Event, error) {
+	return s.addSigningKey(at, p)
 }
 
 // CreateAPIKey asks for a key of the user who gives the command.
@@ -62,11 +122,47 @@ type CreateAPIKey struct {
 	ExpiresAt    scalar.Time // zero: never
 }
 
+// CommandType returns the type of the command.
+func (*CreateAPIKey) CommandType() string { return CommandCreateAPIKey }
+
+func (*CreateAPIKey) permit(s *State, a decide.Actor) error { return s.onlyUsers(a) }
+
+func (p *CreateAPIKey) decide(s *State, at decide.Stamp, a decide.Actor) (decide.Event, error) {
+	return s.createAPIKey(at, a, p)
+}
+
 // RevokeAPIKey asks that a key of the user who gives the command be refused from now on.
 type RevokeAPIKey struct{ ID scalar.ID }
+
+// CommandType returns the type of the command.
+func (*RevokeAPIKey) CommandType() string { return CommandRevokeAPIKey }
+
+func (*RevokeAPIKey) permit(s *State, a decide.Actor) error { return s.onlyUsers(a) }
+
+func (p *RevokeAPIKey) decide(s *State, at decide.Stamp, a decide.Actor) (decide.Event, error) {
+	return s.revokeAPIKey(at, a, p)
+}
 
 // UseAPIKey tells that a key was used on the day of the command's record.
 type UseAPIKey struct{ ID scalar.ID }
 
+// CommandType returns the type of the command.
+func (*UseAPIKey) CommandType() string { return CommandUseAPIKey }
+
+func (*UseAPIKey) permit(s *State, a decide.Actor) error { return s.onlySystem(a) }
+
+func (p *UseAPIKey) decide(s *State, at decide.Stamp, _ decide.Actor) (decide.Event, error) {
+	return s.useAPIKey(at, p)
+}
+
 // RetireSigningKey asks that a key, and every token signed with it, be refused.
 type RetireSigningKey struct{ KID string }
+
+// CommandType returns the type of the command.
+func (*RetireSigningKey) CommandType() string { return CommandRetireSigningKey }
+
+func (*RetireSigningKey) permit(s *State, a decide.Actor) error { return s.onlyOperators(a) }
+
+func (p *RetireSigningKey) decide(s *State, at decide.Stamp, _ decide.Actor) (decide.Event, error) {
+	return s.retireSigningKey(at, p)
+}

@@ -21,57 +21,43 @@ const (
 
 // Decide says what the command causes.
 func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	if err := s.permit(c); err != nil {
+	p, err := decide.PayloadOf[payload](c)
+	if err == nil {
+		err = p.permit(s, c.Actor)
+	}
+	if err != nil {
 		return decide.Decision{}, err
 	}
 	if d, ok, err := s.memory.Recall(at.Time, c); ok || err != nil {
 		return d, err
 	}
-	event, err := s.decide(at, c)
+	event, err := p.decide(s, at, c.Actor)
 	if err != nil {
 		return decide.Decision{}, err
 	}
 	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{event}}, nil
 }
 
-func (s *State) decide(at decide.Stamp, c decide.Command) (decide.Event, error) {
-	switch payload := c.Payload.(type) {
-	case *RegisterBroker:
-		return s.registerBroker(at, payload)
-	case *RegisterUser:
-		return s.registerUser(at, payload)
-	case *ChangeUser:
-		return s.changeUser(at, payload)
-	case *AddSigningKey:
-		return s.addSigningKey(at, payload)
-	case *RetireSigningKey:
-		return s.retireSigningKey(at, payload)
-	case *CreateAPIKey:
-		return s.createAPIKey(at, c.Actor, payload)
-	case *RevokeAPIKey:
-		return s.revokeAPIKey(at, c.Actor, payload)
-	case *UseAPIKey:
-		return s.useAPIKey(at, payload)
+// onlyOperators lets the system and active operators through, who may change users, brokers and signing keys.
+func (s *State) onlyOperators(a decide.Actor) error {
+	if !s.mayChange(a) {
+		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only an operator may change users, brokers and keys")
 	}
-	return nil, decide.Refuse(decide.Invalid, "UNKNOWN_COMMAND", "the identity journal knows no command "+c.Type)
+	return nil
 }
 
-// permit says who may give a command: users for their own API keys, the system for what it saw of them, and operators
-// for everything else.
-func (s *State) permit(c decide.Command) error {
-	switch c.Payload.(type) {
-	case *CreateAPIKey, *RevokeAPIKey:
-		if !s.isUser(c.Actor) {
-			return decide.Refuse(decide.Forbidden, "FORBIDDEN", "API keys belong to an active user")
-		}
-	case *UseAPIKey:
-		if c.Actor.System == "" {
-			return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only the system says when a key was used")
-		}
-	default:
-		if !s.mayChange(c.Actor) {
-			return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only an operator may change users, brokers and keys")
-		}
+// onlyUsers lets active users through, who have API keys of their own.
+func (s *State) onlyUsers(a decide.Actor) error {
+	if !s.isUser(a) {
+		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "API keys belong to an active user")
+	}
+	return nil
+}
+
+// onlySystem lets the system through, for what it saw.
+func (*State) onlySystem(a decide.Actor) error {
+	if a.System == "" {
+		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only the system says when a key was used")
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func (e *engine) rest(customer, symbol string, ticks int64) scalar.ID {
 // cancelAll cancels a customer's orders on an instrument, or all for "", and returns how many there were.
 func (e *engine) cancelAll(customer, symbol string) int {
 	before := e.state.orders.Len()
-	d := e.do(decide.Command{Actor: trader("alpha"), Payload: &CancelAll{CustomerCode: customer, Symbol: symbol}})
+	d := e.do(decide.Command{Type: CommandCancelAll, Actor: trader("alpha"), Payload: &CancelAll{CustomerCode: customer, Symbol: symbol}})
 	for d.Pending || e.state.running != nil {
 		e.at.Sequence++
 		e.at.Time++
@@ -111,7 +111,7 @@ func TestOrdersOfOneTime(t *testing.T) {
 				t.Errorf("order %d of the state that was %s is %s, not %s", n, name, o.Code, want[n])
 			}
 		}
-		d, err := s.Decide(e.at, decide.Command{Actor: trader("alpha"), Payload: &CancelAll{CustomerCode: "c0"}})
+		d, err := s.Decide(e.at, decide.Command{Type: CommandCancelAll, Actor: trader("alpha"), Payload: &CancelAll{CustomerCode: "c0"}})
 		if err != nil || len(d.Events) != len(want)+1 {
 			t.Fatalf("the state that was %s decides %+v %v", name, d, err)
 		}

@@ -33,6 +33,7 @@ func newEngine(b testing.TB, customers int) *engine {
 func (e *engine) do(c decide.Command) decide.Decision {
 	e.at.Sequence++
 	e.at.Time++
+	c.Type = typeOf(c)
 	d, err := e.state.Decide(e.at, c)
 	if err != nil {
 		e.b.Fatal(err)

@@ -1,6 +1,7 @@
 package trading
 
 import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
@@ -30,6 +31,44 @@ const (
 	CommandActivateRules      = "rules.activate"       // *ActivateRules
 )
 
+// payload is what every command of the journal carries: it says which command it is, and decides.
+type payload interface {
+	decide.Payload
+	decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error)
+}
+
+// AccountPayload is carried by the commands about a customer's own orders, which are all that a token for one account
+// may give.
+type AccountPayload interface {
+	decide.Payload
+	// Account returns the customer.
+	Account() string
+}
+
+// Payloads knows the payload of every command of the journal.
+func Payloads() *decide.Payloads {
+	return decide.NewPayloads(
+		func() decide.Payload { return new(RegisterCustomer) },
+		func() decide.Payload { return new(ListInstrument) },
+		func() decide.Payload { return new(ChangeInstrument) },
+		func() decide.Payload { return new(DelistInstrument) },
+		func() decide.Payload { return new(SetIndexPrice) },
+		func() decide.Payload { return new(MakeDeposit) },
+		func() decide.Payload { return new(RequestWithdrawal) },
+		func() decide.Payload { return new(CompleteWithdrawal) },
+		func() decide.Payload { return new(CancelWithdrawal) },
+		func() decide.Payload { return new(SetFeeProfile) },
+		func() decide.Payload { return new(SetMarginProfile) },
+		func() decide.Payload { return new(PlaceOrder) },
+		func() decide.Payload { return new(AmendOrder) },
+		func() decide.Payload { return new(CancelOrder) },
+		func() decide.Payload { return new(CancelAll) },
+		func() decide.Payload { return new(SetCancelAllAfter) },
+		func() decide.Payload { return new(PutBackDue) },
+		func() decide.Payload { return new(ActivateRules) },
+	)
+}
+
 // RegisterCustomer opens a customer account of the actor's broker.
 //
 // Event: customer.registered. Refusals: Conflict CUSTOMER_CODE_TAKEN; Invalid INVALID_CUSTOMER_CODE, INVALID_NAME,
@@ -43,12 +82,26 @@ type RegisterCustomer struct {
 	Broker string
 }
 
+// CommandType returns the type of the command.
+func (*RegisterCustomer) CommandType() string { return CommandRegisterCustomer }
+
+func (p *RegisterCustomer) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return s.registerCustomer(at, c, p)
+}
+
 // ListInstrument lists an instrument that never was.
 //
 // Event: instrument.listed. Refusals: Conflict SYMBOL_TAKEN; Invalid INVALID_INSTRUMENT with the field.
 type ListInstrument struct {
 	// Instrument in full; without Tiers, one tier of its two margin requirements. Status "" means open.
 	Instrument market.Instrument
+}
+
+// CommandType returns the type of the command.
+func (*ListInstrument) CommandType() string { return CommandListInstrument }
+
+func (p *ListInstrument) decide(s *State, _ decide.Stamp, _ decide.Command) (decide.Decision, error) {
+	return s.listInstrument(p)
 }
 
 // ChangeInstrument changes the parameters that may change. A nil field stays as it is.
@@ -72,12 +125,26 @@ type ChangeInstrument struct {
 	Tiers                  []market.Tier
 }
 
+// CommandType returns the type of the command.
+func (*ChangeInstrument) CommandType() string { return CommandChangeInstrument }
+
+func (p *ChangeInstrument) decide(s *State, _ decide.Stamp, _ decide.Command) (decide.Decision, error) {
+	return s.changeInstrument(p)
+}
+
 // DelistInstrument takes an instrument without open positions off the list and cancels its orders, in steps if they
 // are many (the decision is Pending then).
 //
 // Events: instrument.delisted, order.canceled…, work.started or work.finished. Refusals: NotFound UNKNOWN_SYMBOL;
 // Conflict INSTRUMENT_WITHDRAWN, INSTRUMENT_HAS_OPEN_POSITIONS.
 type DelistInstrument struct{ Symbol string }
+
+// CommandType returns the type of the command.
+func (*DelistInstrument) CommandType() string { return CommandDelistInstrument }
+
+func (p *DelistInstrument) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return s.delistInstrument(at, c, p)
+}
 
 // SetIndexPrice gives the instrument's index price.
 //
@@ -86,6 +153,13 @@ type DelistInstrument struct{ Symbol string }
 type SetIndexPrice struct {
 	Symbol string
 	Price  fixed.Decimal
+}
+
+// CommandType returns the type of the command.
+func (*SetIndexPrice) CommandType() string { return CommandSetIndexPrice }
+
+func (p *SetIndexPrice) decide(s *State, at decide.Stamp, _ decide.Command) (decide.Decision, error) {
+	return s.setIndexPrice(at, p)
 }
 
 // MakeDeposit credits a customer.
@@ -100,6 +174,13 @@ type MakeDeposit struct {
 	ReferenceID  string      // 1–64 of [A-Za-z0-9._:-], or "" for the code
 }
 
+// CommandType returns the type of the command.
+func (*MakeDeposit) CommandType() string { return CommandMakeDeposit }
+
+func (p *MakeDeposit) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return s.makeDeposit(at, c, p)
+}
+
 // RequestWithdrawal reserves an amount to be paid out.
 //
 // Event: withdrawal.requested. Repeated: same ReferenceID, same fingerprint. Refusals as MakeDeposit, and
@@ -111,13 +192,34 @@ type RequestWithdrawal struct {
 	ReferenceID  string
 }
 
+// CommandType returns the type of the command.
+func (*RequestWithdrawal) CommandType() string { return CommandRequestWithdrawal }
+
+func (p *RequestWithdrawal) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return s.requestWithdrawal(at, c, p)
+}
+
 // CompleteWithdrawal pays a pending withdrawal out.
 //
 // Event: withdrawal.completed. Refusals: NotFound UNKNOWN_WITHDRAWAL; Conflict WITHDRAWAL_NOT_PENDING.
 type CompleteWithdrawal struct{ Code scalar.ID }
 
+// CommandType returns the type of the command.
+func (*CompleteWithdrawal) CommandType() string { return CommandCompleteWithdrawal }
+
+func (p *CompleteWithdrawal) decide(s *State, at decide.Stamp, _ decide.Command) (decide.Decision, error) {
+	return s.completeWithdrawal(at, p)
+}
+
 // CancelWithdrawal releases a pending withdrawal. Event and refusals: withdrawal.canceled, as CompleteWithdrawal.
 type CancelWithdrawal struct{ Code scalar.ID }
+
+// CommandType returns the type of the command.
+func (*CancelWithdrawal) CommandType() string { return CommandCancelWithdrawal }
+
+func (p *CancelWithdrawal) decide(s *State, at decide.Stamp, _ decide.Command) (decide.Decision, error) {
+	return s.cancelWithdrawal(at, p)
+}
 
 // SetFeeProfile sets a customer's fees on one instrument.
 //
@@ -131,6 +233,13 @@ type SetFeeProfile struct {
 	Operator bool
 }
 
+// CommandType returns the type of the command.
+func (*SetFeeProfile) CommandType() string { return CommandSetFeeProfile }
+
+func (p *SetFeeProfile) decide(s *State, _ decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return s.setFeeProfile(c, p)
+}
+
 // SetMarginProfile sets the account's default margins: either Leverage, or both percentages.
 //
 // Event: margin_profile.set. Refusals: NotFound UNKNOWN_CUSTOMER; Invalid INVALID_LEVERAGE, INVALID_MARGIN.
@@ -139,6 +248,13 @@ type SetMarginProfile struct {
 	Leverage          int           // 1–100, or 0
 	InitialMargin     fixed.Decimal // percent, at most 4 decimals
 	MaintenanceMargin fixed.Decimal
+}
+
+// CommandType returns the type of the command.
+func (*SetMarginProfile) CommandType() string { return CommandSetMarginProfile }
+
+func (p *SetMarginProfile) decide(s *State, _ decide.Stamp, _ decide.Command) (decide.Decision, error) {
+	return s.setMarginProfile(p)
 }
 
 // PlaceOrder enters an order.
@@ -170,6 +286,16 @@ type PlaceOrder struct {
 	Leverage         int    // 1–13, or 0 for none
 }
 
+// CommandType returns the type of the command.
+func (*PlaceOrder) CommandType() string { return CommandPlaceOrder }
+
+// Account returns the customer whose own orders the command is about.
+func (p *PlaceOrder) Account() string { return p.CustomerCode }
+
+func (p *PlaceOrder) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return s.placeOrder(at, c, p)
+}
+
 // AmendOrder changes a live order. A nil field stays as it is.
 //
 // Events: one order event for the order (order.amended, or what its trading made of it), trade.executed and the
@@ -188,12 +314,32 @@ type AmendOrder struct {
 	ExpireTime      *scalar.Time
 }
 
+// CommandType returns the type of the command.
+func (*AmendOrder) CommandType() string { return CommandAmendOrder }
+
+// Account returns the customer whose own orders the command is about.
+func (p *AmendOrder) Account() string { return p.CustomerCode }
+
+func (p *AmendOrder) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return s.amendOrder(at, c, p)
+}
+
 // CancelOrder cancels a live order.
 //
 // Event: order.canceled. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE.
 type CancelOrder struct {
 	CustomerCode string
 	OrderCode    scalar.ID
+}
+
+// CommandType returns the type of the command.
+func (*CancelOrder) CommandType() string { return CommandCancelOrder }
+
+// Account returns the customer whose own orders the command is about.
+func (p *CancelOrder) Account() string { return p.CustomerCode }
+
+func (p *CancelOrder) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return s.cancelOrder(at, c, p)
 }
 
 // CancelAll cancels a customer's live orders, in steps if they are many (the decision is Pending then).
@@ -205,6 +351,16 @@ type CancelAll struct {
 	Symbol       string // "" for all instruments
 }
 
+// CommandType returns the type of the command.
+func (*CancelAll) CommandType() string { return CommandCancelAll }
+
+// Account returns the customer whose own orders the command is about.
+func (p *CancelAll) Account() string { return p.CustomerCode }
+
+func (p *CancelAll) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return s.cancelAll(at, c, p)
+}
+
 // SetCancelAllAfter arms, prolongs or (with 0) disarms the customer's dead-man switch.
 //
 // Event: cancel_all_after.set. Refusals: NotFound UNKNOWN_CUSTOMER, Invalid INVALID_TIMEOUT (0–86400).
@@ -213,15 +369,39 @@ type SetCancelAllAfter struct {
 	TimeoutSeconds int
 }
 
+// CommandType returns the type of the command.
+func (*SetCancelAllAfter) CommandType() string { return CommandSetCancelAllAfter }
+
+// Account returns the customer whose own orders the command is about.
+func (p *SetCancelAllAfter) Account() string { return p.CustomerCode }
+
+func (p *SetCancelAllAfter) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return s.setCancelAllAfter(at, c, p)
+}
+
 // PutBackDue puts due work that was set aside on the due list again.
 //
 // Event: due.put_back. Refusals: NotFound UNKNOWN_DUE_ENTRY.
 type PutBackDue struct{ Entry string }
 
+// CommandType returns the type of the command.
+func (*PutBackDue) CommandType() string { return CommandPutBackDue }
+
+func (p *PutBackDue) decide(s *State, _ decide.Stamp, _ decide.Command) (decide.Decision, error) {
+	return s.putBackDue(p)
+}
+
 // ActivateRules raises the number of the rules in force by one.
 //
 // Event: rules.activated. Refusals: Conflict RULES_NOT_NEXT, Unacceptable RULES_NOT_SUPPORTED by this build.
 type ActivateRules struct{ Rules int }
+
+// CommandType returns the type of the command.
+func (*ActivateRules) CommandType() string { return CommandActivateRules }
+
+func (p *ActivateRules) decide(s *State, _ decide.Stamp, _ decide.Command) (decide.Decision, error) {
+	return s.activateRules(p)
+}
 
 // currency is the one that accounts are kept in.
 const currency = ledger.USDC

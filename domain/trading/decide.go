@@ -1,8 +1,6 @@
 package trading
 
 import (
-	"fmt"
-
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
@@ -11,7 +9,11 @@ import (
 
 // Decide says what the command causes. It implements decide.State.
 func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	if err := confined(c); err != nil {
+	p, err := decide.PayloadOf[payload](c)
+	if err == nil {
+		err = confined(c.Actor, p)
+	}
+	if err != nil {
 		return decide.Decision{}, err
 	}
 	if source := c.Kept.Source; source != nil {
@@ -22,45 +24,7 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	if d, ok, err := s.memory.Recall(at.Time, c); ok || err != nil {
 		return d, err
 	}
-	switch payload := c.Payload.(type) {
-	case *PlaceOrder:
-		return s.placeOrder(at, c, payload)
-	case *CancelOrder:
-		return s.cancelOrder(at, c, payload)
-	case *AmendOrder:
-		return s.amendOrder(at, c, payload)
-	case *CancelAll:
-		return s.cancelAll(at, c, payload)
-	case *SetCancelAllAfter:
-		return s.setCancelAllAfter(at, c, payload)
-	case *SetIndexPrice:
-		return s.setIndexPrice(at, payload)
-	case *RegisterCustomer:
-		return s.registerCustomer(at, c, payload)
-	case *MakeDeposit:
-		return s.makeDeposit(at, c, payload)
-	case *RequestWithdrawal:
-		return s.requestWithdrawal(at, c, payload)
-	case *CompleteWithdrawal:
-		return s.completeWithdrawal(at, payload)
-	case *CancelWithdrawal:
-		return s.cancelWithdrawal(at, payload)
-	case *SetFeeProfile:
-		return s.setFeeProfile(c, payload)
-	case *SetMarginProfile:
-		return s.setMarginProfile(payload)
-	case *ListInstrument:
-		return s.listInstrument(payload)
-	case *ChangeInstrument:
-		return s.changeInstrument(payload)
-	case *DelistInstrument:
-		return s.delistInstrument(at, c, payload)
-	case *PutBackDue:
-		return s.putBackDue(payload)
-	case *ActivateRules:
-		return s.activateRules(payload)
-	}
-	return decide.Decision{}, decide.Refuse(decide.Invalid, "UNKNOWN_COMMAND", fmt.Sprintf("the trading journal has no command %s with %T", c.Type, c.Payload))
+	return p.decide(s, at, c)
 }
 
 // accepted is a decision for one record of these events.
@@ -115,26 +79,15 @@ func (s *State) customerOf(actor decide.Actor, code string) (*account, error) {
 
 // confined refuses what a token for one account may not ask for: anything about another account, whatever is remembered
 // of the same request, and everything that is not about the account's own orders.
-func confined(c decide.Command) error {
-	if c.Actor.Customer == "" {
+func confined(actor decide.Actor, p decide.Payload) error {
+	if actor.Customer == "" {
 		return nil
 	}
-	var customer string
-	switch payload := c.Payload.(type) {
-	case *PlaceOrder:
-		customer = payload.CustomerCode
-	case *AmendOrder:
-		customer = payload.CustomerCode
-	case *CancelOrder:
-		customer = payload.CustomerCode
-	case *CancelAll:
-		customer = payload.CustomerCode
-	case *SetCancelAllAfter:
-		customer = payload.CustomerCode
-	default:
+	about, ok := p.(AccountPayload)
+	switch {
+	case !ok:
 		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "the token is confined to one account")
-	}
-	if customer != c.Actor.Customer {
+	case about.Account() != actor.Customer:
 		return errUnknownCustomer()
 	}
 	return nil

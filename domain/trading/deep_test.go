@@ -48,7 +48,7 @@ func TestWhatIsRefusedTakesNoMemory(t *testing.T) {
 				at.Sequence++
 				at.Time++
 				return testing.AllocsPerRun(1, func() {
-					d, err := e.state.Decide(at, decide.Command{Actor: trader("alpha"), Payload: test.payload})
+					d, err := e.state.Decide(at, decide.Command{Type: test.payload.CommandType(), Actor: trader("alpha"), Payload: test.payload})
 					if err != nil || len(d.Events) != 1 || d.Events[0].(OrderEvent).After().Reason != test.want {
 						t.Fatalf("%v, %v", d, err)
 					}

@@ -82,6 +82,7 @@ func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 		before = j.state.Digest()
 	}
 	c.ID = scalar.ID{0xc, byte(len(j.records) >> 16), byte(len(j.records) >> 8), byte(len(j.records))}
+	c.Type = typeOf(c)
 	d, err := j.state.Decide(j.stamp(), c)
 	if look && j.state.Digest() != before {
 		j.t.Fatalf("Decide changed the state")
@@ -455,4 +456,12 @@ func checkOverdue(t fataler, s *State, h *holding, now scalar.Time) {
 	if b, a := s.overdue(h, now); b != bids || a != asks {
 		t.Fatalf("%s on %s: %s and %s are overdue, not %s and %s", h.account.code, h.instrument.contract.Symbol, bids, asks, b, a)
 	}
+}
+
+// typeOf is the type of a command as its payload tells it: tests give payloads alone.
+func typeOf(c decide.Command) string {
+	if p, ok := c.Payload.(decide.Payload); ok && c.Type == "" {
+		return p.CommandType()
+	}
+	return c.Type
 }

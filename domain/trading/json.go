@@ -110,7 +110,7 @@ func (e *TradeExecuted) ReadJSON(r *fastjson.Reader) {
 	r.Raw(`,"action":`)
 	e.Action = order.ActionOf(r.Quoted())
 	r.Raw(`,"type":`)
-	e.Type = typeOf(r.Quoted())
+	e.Type = tradeTypeOf(r.Quoted())
 	r.Raw(`,"taker":`)
 	e.Taker.read(r)
 	r.Raw(`,"maker":`)
@@ -167,7 +167,7 @@ func (p *PositionHeld) read(r *fastjson.Reader) {
 	r.Raw(`}`)
 }
 
-func typeOf(b []byte) TradeType {
+func tradeTypeOf(b []byte) TradeType {
 	switch string(b) {
 	case string(Trade):
 		return Trade

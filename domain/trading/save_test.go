@@ -153,7 +153,7 @@ func golden(t fataler) *State {
 	give := func(actor decide.Actor, kept decide.Kept, payload any) decide.Decision {
 		t.Helper()
 		j.now += 1_000_003
-		decision, err := j.do(decide.Command{Type: "golden", Actor: actor, Kept: kept, Payload: payload})
+		decision, err := j.do(decide.Command{Actor: actor, Kept: kept, Payload: payload})
 		if err != nil {
 			t.Fatalf("%T: %v", payload, err)
 		}

@@ -34,9 +34,11 @@ type Journal struct {
 	// Compare holds its rows against a fold of it at a sequence and returns what differs; readmodels.ErrMoved if the rows
 	// stand elsewhere.
 	Compare func(ctx context.Context, pool *pgxpool.Pool, state decide.State, sequence int64) ([]string, error)
-	// Seeds are its commands that other nodes may send to its owner, as empty payloads by type: those that make a venue
-	// before there is a user to make it.
-	Seeds map[string]func() any
+	// Payloads knows the payloads of its commands.
+	Payloads *decide.Payloads
+	// Seeds are the types of its commands that other nodes may send to its owner: those that make a venue before there is
+	// a user to make it.
+	Seeds []string
 }
 
 // Name returns the name of the journal.
@@ -52,12 +54,8 @@ func All() Table {
 			Rules:       identity.Rules(),
 			Codec:       identity.Codec(),
 			Projections: readmodels.Identity(),
-			Seeds: map[string]func() any{
-				identity.CommandAddSigningKey:  func() any { return new(identity.AddSigningKey) },
-				identity.CommandRegisterBroker: func() any { return new(identity.RegisterBroker) },
-				identity.CommandRegisterUser:   func() any { return new(identity.RegisterUser) },
-				identity.CommandChangeUser:     func() any { return new(identity.ChangeUser) },
-			},
+			Payloads:    identity.Payloads(),
+			Seeds:       []string{identity.CommandAddSigningKey, identity.CommandRegisterBroker, identity.CommandRegisterUser, identity.CommandChangeUser},
 		},
 		{
 			Rules:       trading.Rules(),
@@ -66,9 +64,8 @@ func All() Table {
 			Compare: func(ctx context.Context, pool *pgxpool.Pool, state decide.State, sequence int64) ([]string, error) {
 				return readmodels.Compare(ctx, pool, state.(*trading.State), sequence)
 			},
-			Seeds: map[string]func() any{
-				trading.CommandListInstrument: func() any { return new(trading.ListInstrument) },
-			},
+			Payloads: trading.Payloads(),
+			Seeds:    []string{trading.CommandListInstrument},
 		},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -73,11 +74,10 @@ func (p *peers) payload(c peerCommand) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	empty, ok := j.Seeds[c.Type]
-	if !ok {
+	payload, known := j.Payloads.New(c.Type)
+	if !known || !slices.Contains(j.Seeds, c.Type) {
 		return nil, fmt.Errorf("%q is not taken from other nodes", c.Type)
 	}
-	payload := empty()
 	return payload, json.Unmarshal(c.Payload, payload)
 }
 
