@@ -130,16 +130,15 @@ func (f *Fold) Wait(ctx context.Context, sequence int64) error {
 	return f.until(ctx, func() bool { return f.at.Sequence >= sequence })
 }
 
-// WaitTip returns once the fold has reached the end that the log has now.
+// WaitTip returns once the fold has reached the end that the log has now: or the end that it has later, should it lose its
+// end meanwhile and the fold's position not be in that.
 func (f *Fold) WaitTip(ctx context.Context) error {
 	if err := f.Err(); err != nil {
 		return err
 	}
-	end, err := f.client.Tip(ctx, f.rules.Journal(), f.partition)
-	if err != nil {
-		return err
-	}
-	return f.until(ctx, func() bool { return f.looked >= end })
+	return f.client.ToTip(ctx, f.rules.Journal(), f.partition, func(ctx context.Context, end int64) error {
+		return f.until(ctx, func() bool { return f.looked >= end })
+	})
 }
 
 func (f *Fold) until(ctx context.Context, reached func() bool) error {

@@ -28,7 +28,8 @@ type Config struct {
 // Client reaches the journals of one cluster. It is safe for concurrent use.
 type Client struct {
 	cfg   Config
-	admin *kadm.Client
+	kafka *kgo.Client
+	admin *kadm.Client // with it
 
 	sharing  sync.Mutex
 	feeds    map[place]*feed  // those that tails share at the tip
@@ -55,7 +56,7 @@ func NewClient(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.admin = kadm.NewClient(kc)
+	c.kafka, c.admin = kc, kadm.NewClient(kc)
 	return c, nil
 }
 

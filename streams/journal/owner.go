@@ -28,13 +28,6 @@ const (
 	drainFor       = 5 * time.Second // that a stopping owner waits for its acknowledgements
 )
 
-// Known is something outside of the log that remembers positions of it: a projection's checkpoints, its anchors,
-// the snapshots.
-type Known interface {
-	// Positions returns the positions known of a partition, none if nothing is known.
-	Positions(ctx context.Context, journal string, partition int32) ([]Position, error)
-}
-
 // Seed is a state to start a fold from, and where it stands.
 type Seed struct {
 	State    decide.State

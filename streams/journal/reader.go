@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,8 +17,9 @@ import (
 //
 // It never trusts the place where it left off: whenever it opens a session with the brokers (at the start, after a
 // broken connection, when the brokers report a loss of data, and once for each run of records that it skips) it
-// begins with the record at its position and compares the hash. A difference, or a log that ends before it, is a
-// *DivergedError. There is no offset reset.
+// begins with the record at its position and compares the hash. Where another record is there, or the log ends before
+// it, the reader looks the position up by its sequence, since the log may have been copied. A log that does not hold it
+// anywhere is a *DivergedError. There is no offset reset.
 type Reader struct {
 	client    *Client
 	rules     decide.Rules
@@ -33,9 +33,11 @@ type Reader struct {
 	session   *session
 	verifying bool // the next record must be the one at the position
 	polled    time.Time
-	verified  bool // the position was verified within the present run of skipped records
-	attempts  int  // since the last success
-	doubts    int  // how often in a row the position was not in the log
+	verified  bool    // the position was verified within the present run of skipped records
+	attempts  int     // since the last success
+	doubts    int     // how often in a row the log was said not to begin at its beginning
+	moved     bool    // the position's record is not where it was last seen
+	lookup    *lookup // of it, under way
 	err       error
 	audit     bool
 }
@@ -98,6 +100,11 @@ func (r *Reader) advance(ctx context.Context, tip bool) (entries []Entry, next i
 			r.closeSession()
 		}
 		if r.session == nil {
+			if r.moved { // which may be for the second time, where the brokers contradict each other
+				if err := r.backOff(ctx); err != nil {
+					return nil, r.next, err
+				}
+			}
 			if err := r.open(ctx); err != nil {
 				return nil, r.next, r.settle(err)
 			}
@@ -125,12 +132,17 @@ func (r *Reader) fetch(ctx context.Context) (ok bool, err error) {
 	if err := r.gather(ctx); err != nil {
 		return false, err
 	}
-	fetches := r.session.kafka.PollFetches(ctx)
+	fetches := r.poll(ctx)
 	r.polled = time.Now()
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && fetches.NumRecords() == 0 {
 		return false, ctx.Err()
 	}
-	if err := fetches.Err(); err != nil {
+	if r.verifying && fetches.NumRecords() == 0 && errors.Is(fetches.Err0(), context.DeadlineExceeded) {
+		r.moved = true // nothing lies at the hint, nor after it
+		r.closeSession()
+		return false, nil
+	}
+	if err := fetches.Err(); err != nil && !errors.Is(err, ctx.Err()) {
 		r.contact.failed()
 		r.client.cfg.Logger.Info("the journal's reader lost its place with the brokers and goes back to its position",
 			"journal", r.chain.journal, "partition", r.partition, "error", err)
@@ -140,7 +152,9 @@ func (r *Reader) fetch(ctx context.Context) (ok bool, err error) {
 	if r.session.broken.Load() {
 		return false, nil
 	}
-	r.attempts = 0
+	if !r.verifying {
+		r.attempts = 0
+	}
 	var records []*kgo.Record
 	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
 		r.end = max(r.end, p.HighWatermark)
@@ -153,6 +167,19 @@ func (r *Reader) fetch(ctx context.Context) (ok bool, err error) {
 	})
 	r.backlog.put(records)
 	return true, nil
+}
+
+// verifyWithin is how long the record at the position is waited for where the position should be.
+const verifyWithin = 5 * time.Second
+
+// poll waits for records: for the first one of a session, which is there already, not for ever.
+func (r *Reader) poll(ctx context.Context) kgo.Fetches {
+	if r.verifying {
+		some, cancel := context.WithDeadline(ctx, r.session.opened.Add(verifyWithin))
+		defer cancel()
+		ctx = some
+	}
+	return r.session.kafka.PollFetches(ctx)
 }
 
 // settle remembers a final error, so that the records before it can be returned first and it comes back on every
@@ -183,9 +210,9 @@ func (r *Reader) backOff(ctx context.Context) error {
 
 // read applies the rule of validity to the next piece of what was fetched.
 func (r *Reader) read() (entries []Entry, err error) {
-	for r.verifying && !r.backlog.empty() {
-		if err := r.verify(r.backlog.first()); err != nil {
-			return nil, err
+	if r.verifying && !r.backlog.empty() {
+		if r.verify(r.backlog.first()); r.moved {
+			return nil, nil
 		}
 	}
 	records, seen := r.backlog.next(r.chain.plain())
@@ -229,18 +256,15 @@ func (r *Reader) read() (entries []Entry, err error) {
 	return entries, nil
 }
 
-// verify compares the first record of a session with the position.
-func (r *Reader) verify(record *kgo.Record) error {
-	at := r.chain.at
-	found := Position{Offset: record.Offset, Sequence: -1, Hash: sha256.Sum256(record.Value)}
-	if e, err := parseEnvelope(record.Value); err == nil {
-		found.Sequence = e.record.Sequence
+// verify compares the first record of a session with the position. Another one says that the hint is past: the log may
+// still hold the position, elsewhere.
+func (r *Reader) verify(record *kgo.Record) {
+	if record.Offset == r.chain.at.Offset && is(record, r.chain.at) {
+		r.verifying, r.attempts = false, 0
+		return
 	}
-	if found.Offset != at.Offset || found.Hash != at.Hash || found.Sequence != at.Sequence {
-		return r.diverged(found, "another record is there")
-	}
-	r.verifying = false
-	return nil
+	r.moved = true
+	r.closeSession()
 }
 
 func (r *Reader) diverged(found Position, reason string) error {
@@ -282,10 +306,13 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 	if start > 0 {
 		return r.doubt(r.diverged(Position{Offset: start, Sequence: -1}, fmt.Sprintf("the log begins at offset %d", start)))
 	}
-	if end <= at.Offset {
-		return r.doubt(r.diverged(Position{Offset: end - 1, Sequence: -1}, fmt.Sprintf("the log ends at offset %d", end)))
-	}
 	r.doubts = 0
+	if !at.IsBefore() && (r.moved || end <= at.Offset) {
+		if err := r.find(ctx); err != nil {
+			return err
+		}
+		at = r.chain.at
+	}
 	if !at.IsBefore() && r.chain.id.IsZero() {
 		genesis, err := r.client.genesis(ctx, r.chain.journal, r.partition)
 		if err != nil {
@@ -304,10 +331,6 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 	return nil
 }
 
-// certain is how often in a row the brokers must say where the log lies before it is believed that the position is
-// outside of it: one that has lost the partition, and does not know it yet, answers with an end that is long past.
-const certain = 4
-
 // doubt returns the divergence, or an error that is not final while the brokers have to be asked again.
 func (r *Reader) doubt(diverged error) error {
 	if r.doubts++; r.doubts < certain {
@@ -316,24 +339,38 @@ func (r *Reader) doubt(diverged error) error {
 	return diverged
 }
 
-// holds returns nil if the log holds the reader's position, without reading on.
+// find looks the position up by its sequence, since its record is not where it was last seen, and corrects the hint. A
+// *DivergedError says that the log does not hold it.
+func (r *Reader) find(ctx context.Context) error {
+	at := &r.chain.at
+	if r.lookup == nil {
+		r.lookup = r.client.lookup(r.rules, r.partition, *at)
+	}
+	if err := r.lookup.try(ctx); err != nil {
+		return err
+	}
+	l, err := r.client.locator(ctx, r.chain.journal, r.partition)
+	if err != nil {
+		return err
+	}
+	offset, err := l.firstCopy(ctx, *at, r.lookup.at[at.Hash])
+	if err != nil {
+		return err
+	}
+	if offset != at.Offset {
+		r.client.cfg.Logger.Info("a journal's record lies at another offset than it did", "journal", r.chain.journal, "partition", r.partition,
+			"sequence", at.Sequence, "offset", offset, "was", at.Offset)
+	}
+	at.Offset, r.next, r.lookup, r.moved = offset, offset+1, nil, false
+	return nil
+}
+
+// holds returns nil if the log holds the reader's position, without reading on. The position's offset is then where its
+// record lies, and the journal's identity is known.
 func (r *Reader) holds(ctx context.Context) error {
 	defer r.Close()
-	for {
-		if err := r.open(ctx); err != nil {
-			return err
-		}
-		if !r.verifying {
-			return nil
-		}
-		fetches := r.session.kafka.PollFetches(ctx)
-		for it := fetches.RecordIter(); !it.Done(); {
-			return r.verify(it.Next())
-		}
-		if err := r.backOff(ctx); err != nil {
-			return err
-		}
-	}
+	r.moved = !r.chain.at.IsBefore() // so that it is looked up
+	return r.open(ctx)
 }
 
 // Position returns the position of the last record that was returned.
@@ -357,6 +394,7 @@ func (r *Reader) closeSession() {
 // session is one Kafka client that consumes one partition, from its connecting until something happens to it.
 type session struct {
 	kafka  *kgo.Client
+	opened time.Time
 	broken atomic.Bool // a fetch failed, so that the next one may be answered by another log
 
 	contact *Contact
@@ -365,7 +403,7 @@ type session struct {
 
 // session starts to consume a partition at an offset.
 func (c *Client) session(journal string, partition int32, offset int64) (*session, error) {
-	s := &session{contact: c.Contact(journal)}
+	s := &session{opened: time.Now(), contact: c.Contact(journal)}
 	kafka, err := c.KafkaFor(ForReading,
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{c.Topic(journal): {partition: kgo.NewOffset().At(offset)}}),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
@@ -398,66 +436,9 @@ func (s *session) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e2e kgo.BrokerE2E
 	}
 }
 
-// genesis returns what the valid genesis of a partition says, or nil if it has none yet.
-func (c *Client) genesis(ctx context.Context, journal string, partition int32) (*Genesis, error) {
-	_, end, err := c.bounds(ctx, journal, partition)
-	if err != nil || end == 0 {
-		return nil, err
-	}
-	s, err := c.session(journal, partition, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer s.kafka.Close()
-	chain := &chain{journal: journal, partition: partition, decoder: NewDecoder(decide.NewRegistry()), at: Before}
-	for next := int64(0); next < end; {
-		fetches := s.kafka.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			return nil, fmt.Errorf("journal: reading the genesis of %s/%d: %w", journal, partition, err)
-		}
-		for it := fetches.RecordIter(); !it.Done(); {
-			record := it.Next()
-			next = record.Offset + 1
-			entry, ok, err := chain.admit(record.Offset, record.Value)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				return entry.Record.Events[0].(*Genesis), nil
-			}
-		}
-	}
-	return nil, nil
-}
-
-// ReadAt returns the valid record with a sequence, reading from a position at or before it: an anchor, or Before. The
-// journal must hold it by now.
-func (c *Client) ReadAt(ctx context.Context, rules decide.Rules, partition int32, from Position, sequence int64) (Entry, error) {
-	if from.Sequence >= sequence {
-		from = Before
-	}
-	end, err := c.Tip(ctx, rules.Journal(), partition)
-	if err != nil {
-		return Entry{}, err
-	}
-	r := NewReader(c, rules, partition, from)
-	r.chain.decodeFrom = sequence
-	defer r.Close()
-	for {
-		entries, next, err := r.Next(ctx)
-		if err != nil {
-			return Entry{}, err
-		}
-		for _, e := range entries {
-			if e.Position.Sequence == sequence {
-				return e, nil
-			}
-		}
-		if next >= end {
-			return Entry{}, fmt.Errorf("journal: %s/%d has no record %d: %w", rules.Journal(), partition, sequence, ErrNoRecord)
-		}
-	}
-}
-
 // ErrNoRecord says that a journal does not reach as far as the sequence that was asked for.
 var ErrNoRecord = errors.New("no such record yet")
+
+func noRecord(journal string, partition int32, sequence int64) error {
+	return fmt.Errorf("journal: %s/%d has no record %d: %w", journal, partition, sequence, ErrNoRecord)
+}

@@ -123,7 +123,8 @@ func TestAPositionThatTheLogDoesNotHoldIsDiverged(t *testing.T) {
 		{"truncated", v[:4]},
 		{"truncated right before it", v[:5]},
 		{"edited", [][]byte{v[0], v[1], v[2], v[3], v[4], edited, v[6], v[7]}},
-		{"shifted", [][]byte{v[0], []byte("x"), v[1], v[2], v[3], v[4], v[5], v[6], v[7]}},
+		{"edited, and elsewhere", [][]byte{v[0], []byte("x"), v[1], v[2], v[3], v[4], edited, v[6], v[7]}},
+		{"truncated, and filled up", append(v[:5:5], v[1], v[2], v[3], v[4])},
 	} {
 		r.recreate(c.values...)
 		_, err := r.poll(at)

@@ -102,6 +102,11 @@ func (t *Tail) read(ctx context.Context) (entries []Entry, err error) {
 		t.at, t.id = entries[n-1].Position, entries[n-1].Journal
 	}
 	t.next = max(t.next, next)
+	if t.own != nil && t.own.verifiedPosition() {
+		// The own reader knows where the position lies. Until it has looked, the tail has a hint, which may lie past
+		// the log's end: who waits for the tip must not take that for having seen it.
+		t.at.Offset, t.next = t.own.chain.at.Offset, next
+	}
 	if t.err == nil && t.own != nil && t.own.verifiedPosition() {
 		t.share()
 		t.apart = t.own != nil && t.own.atTip()

@@ -145,31 +145,18 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 		if err := t.reader.holds(ctx); err != nil {
 			return err
 		}
-		t.id = t.reader.chain.id
+		t.tip, t.id = t.reader.Position(), t.reader.chain.id
 		t.o.anchors.Fill(passed)
 	}
 	if err := t.passOver(ctx); err != nil {
 		return err
 	}
-	check := make(map[int64][]Position)
-	for _, p := range known {
-		switch {
-		case p.IsBefore() || p.Equal(t.tip) || among(passed, p):
-		case p.Sequence > t.tip.Sequence:
-			check[p.Sequence] = append(check[p.Sequence], p)
-		default:
-			if err := NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, p).holds(ctx); err != nil {
-				return err
-			}
-		}
+	check, err := t.checkPassed(ctx, known, passed)
+	if err != nil {
+		return err
 	}
 	var overtaken error
-	for next := t.tip.Offset + 1; next < end; {
-		entries, n, err := t.reader.Next(ctx)
-		if err != nil {
-			return err
-		}
-		next = n
+	err = t.reader.to(ctx, end, func(entries []Entry) error {
 		for _, e := range entries {
 			for _, p := range check[e.Position.Sequence] {
 				if !p.Equal(e.Position) {
@@ -184,16 +171,20 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 				overtaken = t.foreign(taken)
 			}
 		}
+		return nil
+	})
+	if err == nil {
+		err = overtaken
 	}
-	if overtaken != nil {
-		return overtaken
+	if err != nil {
+		return err
 	}
-	for _, ps := range check {
-		// A broker that has just lost the partition may have told an older end, so the log is asked once more.
-		if err := NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, ps[0]).holds(ctx); err != nil {
+	for _, beyond := range check {
+		// The log has lost its end, or a broker that has just lost the partition told an older one: it is asked once more.
+		if err := t.o.cfg.Client.Holds(ctx, t.o.cfg.Rules, t.o.cfg.Partition, beyond...); err != nil {
 			return err
 		}
-		return fmt.Errorf("journal: the fold ended at %v, before %v, which the log holds", t.tip, ps[0])
+		return fmt.Errorf("journal: the fold ended at %v, before %v, which the log holds", t.tip, beyond[0])
 	}
 	if t.tip.IsBefore() {
 		return &BrokenRecordError{Journal: t.o.journal, Partition: t.o.cfg.Partition, Offset: end - 1, Sequence: -1,
@@ -201,6 +192,23 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 	}
 	t.folded = true
 	return nil
+}
+
+// checkPassed checks that the log holds the known positions that the fold begins after, and returns the others by their
+// sequence. passed are those that the fold met which made its seed.
+func (t *term) checkPassed(ctx context.Context, known, passed []Position) (ahead map[int64][]Position, err error) {
+	ahead = make(map[int64][]Position)
+	var behind []Position
+	for _, p := range known {
+		switch {
+		case p.IsBefore() || p.Equal(t.tip) || among(passed, p):
+		case p.Sequence > t.tip.Sequence:
+			ahead[p.Sequence] = append(ahead[p.Sequence], p)
+		default:
+			behind = append(behind, p)
+		}
+	}
+	return ahead, t.o.cfg.Client.Holds(ctx, t.o.cfg.Rules, t.o.cfg.Partition, behind...)
 }
 
 // passOver looks at what a seed spares the fold, for the records that kept requests wait for and for a foreign term that
@@ -219,19 +227,19 @@ func (t *term) passOver(ctx context.Context) error {
 	}
 	r := NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, from)
 	defer r.Close()
-	for r.Position().Sequence < t.tip.Sequence {
-		entries, err := r.Poll(ctx)
-		if err != nil {
-			return err
-		}
+	err := r.to(ctx, t.tip.Offset+1, func(entries []Entry) error {
 		for _, e := range entries {
 			t.decideFate(e)
 			if taken, ok := t.overtakes(e); ok {
 				return t.foreign(taken)
 			}
 		}
+		return nil
+	})
+	if err == nil && r.Position().Sequence < t.tip.Sequence {
+		err = fmt.Errorf("journal: the log ended at %v, before %v, which it held", r.Position(), t.tip)
 	}
-	return nil
+	return err
 }
 
 // apply folds one valid record that this term did not decide.

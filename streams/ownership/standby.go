@@ -99,30 +99,28 @@ func (s *standby) reached(next int64) {
 
 // atTip returns once the fold has reached the end that the log has now, or has ended, or if the brokers do not tell.
 func (s *standby) atTip(ctx context.Context) {
-	end, err := s.client.Tip(ctx, s.rules.Journal(), s.partition)
-	if err != nil {
-		return
-	}
 	s.mu.Lock()
 	done := s.done
 	s.mu.Unlock()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
-	for {
-		s.mu.Lock()
-		reached := s.looked >= end || s.done == nil
-		s.mu.Unlock()
-		if reached {
-			return
+	_ = s.client.ToTip(ctx, s.rules.Journal(), s.partition, func(ctx context.Context, end int64) error { // of no use, but nobody's fault
+		for {
+			s.mu.Lock()
+			reached := s.looked >= end || s.done == nil
+			s.mu.Unlock()
+			if reached {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-done:
+				return nil
+			case <-ticker.C:
+			}
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-done:
-			return
-		case <-ticker.C:
-		}
-	}
+	})
 }
 
 // take ends the fold and hands over what it has reached: nil if it does not fold.

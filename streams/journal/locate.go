@@ -1,0 +1,222 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+const (
+	stretchBytes = 1 << 20           // fetched at a time by who looks for a record
+	maxProbes    = 64                // places of a log that are looked at for one record
+	copiesWithin = 2 * windowRecords // offsets between a record and a copy of it, from a produce that was tried again
+)
+
+// stretch is what lies in a partition at an offset and after it.
+type stretch struct {
+	records []*kgo.Record
+	next    int64 // the offset after what was looked at, records or not
+}
+
+// locator looks for records of one partition by their sequence. It asks the partition's leader, which answers at once
+// whatever there is: nothing here waits for records to come.
+type locator struct {
+	client    *Client
+	journal   string
+	partition int32
+	topic     string
+	id        [16]byte // of the topic
+	leader    int32
+	bytes     int32 // of a stretch, at most, where a single batch is not larger
+	unpack    kgo.Decompressor
+}
+
+// locator finds the partition's leader. What it returns is good until another leads.
+func (c *Client) locator(ctx context.Context, journal string, partition int32) (*locator, error) {
+	l := &locator{client: c, journal: journal, partition: partition, topic: c.Topic(journal), bytes: stretchBytes, unpack: kgo.DefaultDecompressor()}
+	req := kmsg.NewPtrMetadataRequest() // and not what the client remembers: the topic may have been made anew
+	topic := kmsg.NewMetadataRequestTopic()
+	topic.Topic = &l.topic
+	req.Topics = append(req.Topics, topic)
+	err := l.ask(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("journal: asking who leads %s/%d: %w", l.topic, partition, err)
+	}
+	return l, nil
+}
+
+func (l *locator) ask(ctx context.Context, req *kmsg.MetadataRequest) error {
+	resp, err := req.RequestWith(ctx, l.client.kafka)
+	if err != nil {
+		return err
+	}
+	for _, t := range resp.Topics {
+		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+			return err
+		}
+		for _, p := range t.Partitions {
+			if p.Partition == l.partition && p.Leader >= 0 {
+				l.id, l.leader = t.TopicID, p.Leader
+				return nil
+			}
+		}
+	}
+	return kerr.LeaderNotAvailable
+}
+
+// at returns the records from an offset on, as many as fit into one fetch. None, and next no further than the offset, means
+// that the log ends there.
+func (l *locator) at(ctx context.Context, offset int64) (stretch, error) {
+	req := kmsg.NewPtrFetchRequest()
+	req.ReplicaID, req.MinBytes, req.MaxBytes, req.SessionEpoch = -1, 1, l.bytes, -1
+	topic, part := kmsg.NewFetchRequestTopic(), kmsg.NewFetchRequestTopicPartition()
+	topic.Topic, topic.TopicID = l.topic, l.id
+	part.Partition, part.FetchOffset, part.PartitionMaxBytes = l.partition, offset, l.bytes
+	topic.Partitions = append(topic.Partitions, part)
+	req.Topics = append(req.Topics, topic)
+	answer, err := l.client.kafka.Broker(int(l.leader)).RetriableRequest(ctx, req)
+	if err != nil {
+		return stretch{}, l.failed(offset, err)
+	}
+	resp := answer.(*kmsg.FetchResponse)
+	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
+		return stretch{}, l.failed(offset, err)
+	}
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return stretch{}, l.failed(offset, errors.New("the answer is of other partitions"))
+	}
+	fetched, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{Offset: offset, Topic: l.topic, Partition: l.partition},
+		&resp.Topics[0].Partitions[0], l.unpack, nil)
+	if fetched.Err != nil {
+		return stretch{}, l.failed(offset, fetched.Err)
+	}
+	return stretch{fetched.Records, next}, nil
+}
+
+func (l *locator) failed(offset int64, err error) error {
+	return fmt.Errorf("journal: reading %s/%d at offset %d: %w", l.topic, l.partition, offset, err)
+}
+
+// is reports whether a Kafka record is the one of a position.
+func is(k *kgo.Record, p Position) bool {
+	e, err := parseEnvelope(k.Value)
+	return err == nil && e.record.Sequence == p.Sequence && sha256.Sum256(k.Value) == p.Hash
+}
+
+// search looks for the record of a position in a log that ends before an offset: where it was last seen, and then where its
+// sequence should lie. The sequences of valid records rise with the offset, by no more than that does. Records that were
+// skipped follow no order, so that a record that is not found may be there all the same: only a scan can tell. What is
+// found may be a later copy of the record.
+func (l *locator) search(ctx context.Context, p Position, end int64) (offset int64, found bool, err error) {
+	low, high := p.Sequence, end // no record lies before the offset that is its sequence
+	guess := p.Offset
+	for probe := 0; low < high && probe < maxProbes; probe++ {
+		if guess < low || guess >= high || probe%3 == 2 {
+			guess = low + (high-low)/2
+		}
+		s, first, last, err := l.sequences(ctx, guess, high)
+		if err != nil {
+			return 0, false, err
+		}
+		for _, k := range s.records {
+			if is(k, p) {
+				return k.Offset, true, nil
+			}
+		}
+		switch {
+		case first < 0: // nothing is there that has a sequence
+			high = guess
+		case first > p.Sequence:
+			high, guess = guess, guess-(first-p.Sequence)
+		case last < p.Sequence:
+			low, guess = s.next, s.next-1+p.Sequence-last // each record in between takes an offset at least
+		default:
+			return 0, false, nil // it should be among these
+		}
+	}
+	return 0, false, nil
+}
+
+// sequences returns the first stretch from an offset on, before another offset, that holds anything with a sequence, and
+// the sequences of the first and the last such record; -1 if there is none.
+func (l *locator) sequences(ctx context.Context, offset, end int64) (s stretch, first, last int64, err error) {
+	first, last = -1, -1
+	for offset < end && first < 0 {
+		if s, err = l.at(ctx, offset); err != nil {
+			return s, first, last, err
+		}
+		for _, k := range s.records {
+			if e, err := parseEnvelope(k.Value); err == nil {
+				if last = e.record.Sequence; first < 0 {
+					first = last
+				}
+			}
+		}
+		if s.next <= offset {
+			break
+		}
+		offset = s.next
+	}
+	return s, first, last, nil
+}
+
+// firstCopy returns the offset of the first copy of a record, given that of one. Where a produce was tried again a log may
+// hold two: the later is skipped, and who went on after it would miss what follows the first.
+func (l *locator) firstCopy(ctx context.Context, p Position, known int64) (int64, error) {
+	for next := max(p.Sequence, known-copiesWithin); next < known; {
+		s, err := l.at(ctx, next)
+		if err != nil {
+			return 0, err
+		}
+		for _, k := range s.records {
+			if k.Offset < known && is(k, p) {
+				return k.Offset, nil
+			}
+		}
+		if s.next <= next {
+			break
+		}
+		next = s.next
+	}
+	return known, nil
+}
+
+// genesis returns what the valid genesis of a partition says, or nil if it has none yet.
+func (c *Client) genesis(ctx context.Context, journal string, partition int32) (*Genesis, error) {
+	_, end, err := c.bounds(ctx, journal, partition)
+	if err != nil || end == 0 {
+		return nil, err
+	}
+	l, err := c.locator(ctx, journal, partition)
+	if err != nil {
+		return nil, err
+	}
+	chain := &chain{journal: journal, partition: partition, decoder: NewDecoder(decide.NewRegistry()), at: Before}
+	for next := int64(0); next < end; {
+		s, err := l.at(ctx, next)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range s.records {
+			entry, ok, err := chain.admit(k.Offset, k.Value)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				return entry.Record.Events[0].(*Genesis), nil
+			}
+		}
+		if s.next <= next { // the log has become shorter than it was
+			break
+		}
+		next = s.next
+	}
+	return nil, nil
+}

@@ -1,0 +1,107 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// noisy lays out a log of valid records with records to skip among them: some that do not parse, copies of earlier ones, and
+// what an owner that was fenced had in flight, whose sequences are ahead. It returns the positions of the valid ones.
+func noisy(random *rand.Rand, n int) (values [][]byte, valid []Position) {
+	genesis := &Genesis{Journal: "notes", JournalID: scalar.ID{5}, Partitions: 1}
+	var prev Hash
+	add := func(v []byte) { values = append(values, v) }
+	for sequence := range int64(n) {
+		var v []byte
+		if sequence == 0 {
+			v = link(0, prev, genesis)
+		} else {
+			v = link(sequence, prev, &note{Text: fmt.Sprint(sequence)})
+		}
+		valid = append(valid, Position{Offset: int64(len(values)), Sequence: sequence, Hash: sha256.Sum256(v)})
+		prev = sha256.Sum256(v)
+		add(v)
+		for random.IntN(10) == 0 {
+			switch random.IntN(3) {
+			case 0:
+				add([]byte("no record"))
+			case 1:
+				add(values[random.IntN(len(values))])
+			case 2:
+				for ahead := range int64(random.IntN(20)) {
+					add(link(sequence+ahead+1, Hash{7}, &note{Text: "in flight"}))
+				}
+			}
+		}
+	}
+	return values, valid
+}
+
+// TestARecordIsFoundByItsSequence looks for every record of logs with noise in them, from hints that are good, bad and
+// senseless, with one batch a fetch.
+func TestARecordIsFoundByItsSequence(t *testing.T) {
+	fake, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fake.Close()
+	for seed := range uint64(3) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		c, err := NewClient(Config{Brokers: fake.ListenAddrs(), Prefix: fmt.Sprint("seed", seed, "-")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.EnsureTopics(t.Context(), "notes"); err != nil {
+			t.Fatal(err)
+		}
+		values, valid := noisy(random, 300)
+		kc, err := c.Kafka(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer kc.Close()
+		for _, v := range values {
+			if err := kc.ProduceSync(t.Context(), &kgo.Record{Topic: c.Topic("notes"), Value: v}).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l, err := c.locator(t.Context(), "notes", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.bytes = 1
+		missed := 0
+		for _, p := range valid {
+			want := p.Offset
+			p.Offset = []int64{want, want + 3, want - 2, 1 << 40, -5, 0}[random.IntN(6)]
+			offset, found, err := l.search(t.Context(), p, int64(len(values)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !found {
+				missed++
+				continue
+			}
+			if offset, err = l.firstCopy(t.Context(), p, offset); err != nil || offset != want {
+				t.Errorf("seed %d: %v is at offset %d, and found at %d: %v", seed, p, want, offset, err)
+			}
+		}
+		if missed > len(valid)/4 { // a whole scan finds them, but shall not have to
+			t.Errorf("seed %d: %d of %d were not found by their sequence", seed, missed, len(valid))
+		}
+		t.Logf("seed %d: %d of %d left to a scan", seed, missed, len(valid))
+		other := valid[150]
+		other.Hash[0]++
+		if _, found, err := l.search(t.Context(), other, int64(len(values))); found || err != nil {
+			t.Errorf("what is not there: %v %v", found, err)
+		}
+	}
+}
