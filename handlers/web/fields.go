@@ -177,43 +177,6 @@ func (f *Form) OptionalLeverage(name string, most int64) Optional[int64] {
 	return Optional[int64]{v, true}
 }
 
-// The years that a timestamp may be in: from 2000 to the end of 2100, in microseconds.
-const (
-	earliest scalar.Time = 946684800 * scalar.Second
-	latest   scalar.Time = 4133980800*scalar.Second - 1
-)
-
-// Time reads a required timestamp of the form 2006-01-02T15:04:05.000000Z.
-func (f *Form) Time(name string) scalar.Time { return f.time(name, true).Value }
-
-// OptionalTime reads a timestamp that may be absent.
-func (f *Form) OptionalTime(name string) Optional[scalar.Time] { return f.time(name, false) }
-
-func (f *Form) time(name string, required bool) Optional[scalar.Time] {
-	s := f.string(name, required, nil)
-	if !s.Set {
-		return Optional[scalar.Time]{}
-	}
-	t, code, message := ParseTime(s.Value)
-	if code != "" {
-		f.Fault(name, code, message)
-		return Optional[scalar.Time]{}
-	}
-	return Optional[scalar.Time]{t, true}
-}
-
-// ParseTime reads the text of a timestamp. It returns an empty code if there is nothing wrong.
-func ParseTime(text string) (t scalar.Time, code, message string) {
-	t, err := scalar.ParseTime(text)
-	switch {
-	case err != nil:
-		return 0, InvalidValue, "the timestamp must have the form 2006-01-02T15:04:05.000000Z"
-	case t < earliest || t > latest:
-		return 0, OutOfRange, "the timestamp must be in the years 2000 to 2100"
-	}
-	return t, "", ""
-}
-
 // ID reads a required UUID.
 func (f *Form) ID(name string) scalar.ID { return f.id(name, true).Value }
 

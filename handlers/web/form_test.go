@@ -138,7 +138,7 @@ func TestBodyFaults(t *testing.T) {
 		{"leverage -3", `{"text":"x","price":"1","leverage":-3}`, "leverage INVALID_VALUE"},
 		{"leverage true", `{"text":"x","price":"1","leverage":true}`, "leverage WRONG_TYPE"},
 		{"leverage 1e1", `{"text":"x","price":"1","leverage":1e1}`, "leverage INVALID_VALUE"},
-		{"time without microseconds", `{"text":"x","price":"1","time":"2024-01-01T00:00:00Z"}`, "time INVALID_VALUE"},
+		{"time without microseconds", `{"text":"x","price":"1","time":"2024-01-01T00:00Z"}`, "time INVALID_VALUE"},
 		{"time with an offset", `{"text":"x","price":"1","time":"2024-01-01T00:00:00.000000+01"}`, "time INVALID_VALUE"},
 		{"time too early", `{"text":"x","price":"1","time":"1999-12-31T23:59:59.999999Z"}`, "time OUT_OF_RANGE"},
 		{"last time", `{"text":"x","price":"1","time":"2100-12-31T23:59:59.999999Z"}`, ""},
