@@ -1,6 +1,10 @@
 package projections
 
 import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/column"
 )
@@ -19,12 +23,26 @@ const first = `(WITH RECURSIVE half (low, high) AS (
 		WHERE high - low > 1
 	) SELECT min(high) FROM half)`
 
-// In confines rows to the records of the journal within the span. The span of time is turned into one of sequences,
-// which the index of every list is made of.
-func (s Span) In(w *Where, journal string) {
+// At returns the place that the first row of a time or later has or would have: of a list in the order of the log, all
+// rows before it are of earlier records.
+func At(ctx context.Context, db DB, journal string, t scalar.Time) (*Key, error) {
+	var w Where
+	at := column.Timestamp(t)
+	w.And(first, journal, at, at, journal)
+	var k Key
+	_, err := Read(ctx, db, journal, Statement{"SELECT " + w.conditions[0], w.args, func(rows pgx.Rows) (err error) {
+		k.Sequence, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+		return err
+	}})
+	return &k, err
+}
+
+// In confines rows, whose record a column names, to the records of the journal within the span. The span of time is
+// turned into one of sequences, which the index of every list is made of.
+func (s Span) In(w *Where, journal, sequence string) {
 	bound := func(operator string, t scalar.Time) {
 		at := column.Timestamp(t)
-		w.And("sequence "+operator+" "+first, journal, at, at, journal)
+		w.And(sequence+" "+operator+" "+first, journal, at, at, journal)
 	}
 	if !s.From.IsZero() {
 		bound(">=", s.From)

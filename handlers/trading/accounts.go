@@ -3,17 +3,15 @@ package trading
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/customers"
-	rows "github.com/perpetua-exchange/perpetua/projections/ledger"
 )
 
 // registerCustomer opens an account of the caller's broker. A token that is confined to one account cannot.
@@ -43,7 +41,7 @@ func wholeBroker(c echo.Context) error {
 
 func (h *Handler) listCustomers(c echo.Context) error {
 	query := web.Query(c)
-	p := page(query, true)
+	p := rows.ReadPaging(query, true)
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -55,76 +53,29 @@ func (h *Handler) listCustomers(c echo.Context) error {
 	if principal.SeesAll() {
 		broker = ""
 	}
-	var out web.Records[Customer]
-	err := h.readRows(c, func(ctx context.Context) (int64, error) {
-		found, err := h.records.Customers(ctx, broker, p)
-		out = shown(found, func(v *customers.Customer) Customer {
-			return Customer{v.CustomerCode, wire.NullIfZero(v.Name), v.Broker, v.Created}
-		})
-		return found.AsOf, err
+	return rows.Page(c, h.rows, p, func(ctx context.Context, db projections.DB, p projections.Page) (projections.Paged[customers.Customer], error) {
+		return customers.Page(ctx, db, broker, p)
+	}, func(v *customers.Customer) Customer {
+		return Customer{v.CustomerCode, wire.NullIfZero(v.Name), v.Broker, v.Created}
 	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, out)
 }
 
 // listOwnCustomer is the list of a token that is confined to one account: that account, if there is one, on the only
 // page.
 func (h *Handler) listOwnCustomer(c echo.Context, p *web.Principal, beyond bool) error {
-	out := web.Records[Customer]{Records: []Customer{}}
+	var found projections.Paged[domain.Customer]
 	err := h.view(c, func(s *domain.State) error {
 		if v, known := s.Customer(p.Customer); known && !beyond && p.Sees(v.Broker, v.Code) {
-			out.Records = append(out.Records, Customer{v.Code, wire.NullIfZero(v.Name), v.Broker, v.Created})
-			cursor := web.Cursor(projections.Key{}.String())
-			out.Metadata.StartCursor, out.Metadata.EndCursor = &cursor, &cursor
+			found.Rows = append(found.Rows, projections.Row[domain.Customer]{Value: v})
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, out)
-}
-
-func (h *Handler) listPositions(c echo.Context) error {
-	query := web.Query(c)
-	symbol := query.OptionalString("symbol", symbolRule)
-	if err := query.Done(); err != nil {
-		return err
-	}
-	out := []position{}
-	err := h.viewCustomer(c, func(s *domain.State, customer string) error {
-		for _, p := range s.Positions(customer) {
-			if !symbol.Set || symbol.Value == p.Symbol {
-				out = append(out, newPosition(&p))
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, out)
-}
-
-func (h *Handler) getAccountSummary(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
-	var out []accountSummary
-	err := h.viewCustomer(c, func(s *domain.State, customer string) error {
-		summary, ok := s.Summary(customer)
-		if !ok {
-			return unknownCustomer()
-		}
-		out = append(out, newAccountSummary(&summary))
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, out)
+	return c.JSON(http.StatusOK, rows.Show(found, func(v *domain.Customer) Customer {
+		return Customer{v.Code, wire.NullIfZero(v.Name), v.Broker, v.Created}
+	}))
 }
 
 func (h *Handler) getMarginProfile(c echo.Context) error {
@@ -181,49 +132,4 @@ func (h *Handler) setFees(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, wire.NewFeeProfileItem(e))
-}
-
-func (h *Handler) listTransactions(c echo.Context) error {
-	query := web.Query(c)
-	f := rows.Filter{
-		Symbol:   query.OptionalString("symbol", symbolRule).Value,
-		Currency: query.OptionalString("currency", web.Characters(16, "")).Value,
-		Types:    transactionTypes(query),
-		Span:     span(query, false),
-	}
-	p := page(query, false)
-	if err := query.Done(); err != nil {
-		return err
-	}
-	var out web.Records[wire.Transaction]
-	err := h.read(c, func(ctx context.Context, customer string) (int64, error) {
-		f.CustomerCode = customer
-		found, err := h.records.Transactions(ctx, f, p)
-		out = shown(found, wire.NewTransaction)
-		return found.AsOf, err
-	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, out)
-}
-
-// transactionTypes reads the type filter: one or several, separated by pipes.
-func transactionTypes(f *web.Form) []ledger.Type {
-	text := f.OptionalString("type")
-	if !text.Set {
-		return nil
-	}
-	rule := web.OneOf(string(ledger.Deposit), string(ledger.Withdrawal), string(ledger.Transfer), string(ledger.Trade),
-		string(ledger.TradeFee), string(ledger.FundingPayment), string(ledger.Settlement), string(ledger.Liquidation),
-		string(ledger.LiquidationFee), string(ledger.AutoDeleveraging), string(ledger.InsuranceFund))
-	var out []ledger.Type
-	for _, name := range strings.Split(text.Value, "|") {
-		if code, message := rule(name); code != "" {
-			f.Fault("type", code, message)
-			return nil
-		}
-		out = append(out, ledger.Type(name))
-	}
-	return out
 }

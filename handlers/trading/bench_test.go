@@ -63,6 +63,12 @@ type known struct{ state *identity.State }
 
 func (k known) View(look func(*identity.State)) { look(k.state) }
 
+// deaf is a venue that nobody looks at.
+type deaf struct{ web.Follower }
+
+// Listen implements web.Follower.
+func (deaf) Listen(func(journal.Entry, decide.State)) {}
+
 // interfaceUnderLoad is the trading interface in front of a Submitter that accepts everything, and a token for it.
 func interfaceUnderLoad(b *testing.B) (e *echo.Echo, token string) {
 	b.Helper()
@@ -96,7 +102,7 @@ func interfaceUnderLoad(b *testing.B) (e *echo.Echo, token string) {
 		b.Fatal(err)
 	}
 	auth := web.NewAuth(web.NewTokens(login.NewDirectory(known{state}), "bench", time.Now))
-	trading.New(trading.Config{Auth: auth, Journals: newAccepting(), Now: time.Now}).Register(e)
+	trading.New(trading.Config{Auth: auth, Journals: newAccepting(), Venue: deaf{}, Now: time.Now}).Register(e)
 	return e, string(signed)
 }
 

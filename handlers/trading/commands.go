@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections/records"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -33,7 +34,7 @@ func (h *Handler) getCommand(c echo.Context) error {
 	if p.SeesAll() && p.Customer == "" {
 		broker = ""
 	}
-	awaited, err := h.awaitedLog(c)
+	awaited, err := h.awaitedJournal(c)
 	if err != nil {
 		return err
 	}
@@ -42,14 +43,14 @@ func (h *Handler) getCommand(c echo.Context) error {
 		var r records.Record
 		var found bool
 		look := func(ctx context.Context) (at int64, err error) {
-			r, found, at, err = log.Command(ctx, broker, id)
+			r, found, at, err = records.ByCommand(ctx, log.DB, log.Journal, broker, id)
 			return at, err
 		}
-		if err := h.readCommands(c, log, log == awaited, look); err != nil {
+		if err := h.readCommands(c, log, log.Journal == awaited, look); err != nil {
 			return err
 		}
 		if known && found && h.recent(p, &r) {
-			at := journal.LogPosition{Journal: log.Journal(), Sequence: r.Position.Sequence}
+			at := journal.LogPosition{Journal: log.Journal, Sequence: r.Position.Sequence}
 			status := "applied"
 			if r.Outcome == decide.Rejected {
 				status = "rejected"
@@ -70,28 +71,28 @@ func (h *Handler) recent(p *web.Principal, r *records.Record) bool {
 	return scalar.TimeOf(h.now())-r.Time < decide.Remember
 }
 
-// awaitedLog returns the log of the journal that the position which the client wants names, nil where it wants none. A
-// journal without a log here is never reached.
-func (h *Handler) awaitedLog(c echo.Context) (CommandLog, error) {
+// awaitedJournal returns the journal that the position which the client wants names, "" where it wants none. One whose
+// commands are not known here is never reached.
+func (h *Handler) awaitedJournal(c echo.Context) (string, error) {
 	name, _, _ := strings.Cut(c.Request().Header.Get(web.HeaderMinLogPosition), "/")
 	for _, log := range h.commands {
-		if log.Journal() == name {
-			return log, nil
+		if log.Journal == name {
+			return name, nil
 		}
 	}
-	return nil, web.Await(c, journalName, h.venue)
+	return "", web.Await(c, journalName, h.venue)
 }
 
 // readCommands looks into a journal's log, once it holds the position that the client wants if that is the journal's,
 // and makes the answer say where the log is.
-func (h *Handler) readCommands(c echo.Context, log CommandLog, wait bool, look func(context.Context) (int64, error)) error {
+func (h *Handler) readCommands(c echo.Context, log rows.Source, wait bool, look func(context.Context) (int64, error)) error {
 	if wait {
-		return web.ReadRows(c, log.Journal(), log, look)
+		return web.ReadRows(c, log.Journal, log.Waiter, look)
 	}
 	asOf, err := look(c.Request().Context())
 	if err != nil {
 		return web.SourceFailed(err)
 	}
-	web.SetReadPosition(c, log.Journal(), asOf)
+	web.SetReadPosition(c, log.Journal, asOf)
 	return nil
 }

@@ -46,7 +46,7 @@ func TestOrderFaults(t *testing.T) {
 		{"post_only IOC", `{` + limit + `,"amount":"1","limit_price":"1","time_in_force":"IOC","post_only":true}`, "post_only NOT_ALLOWED"},
 		{"GTD without a time", `{` + limit + `,"amount":"1","limit_price":"1","time_in_force":"GTD"}`, "expire_time REQUIRED"},
 		{"a time without GTD", `{` + limit + `,"amount":"1","limit_price":"1","expire_time":"2026-12-31T00:00:00.000000Z"}`, "expire_time NOT_ALLOWED"},
-		{"other timestamps", `{` + limit + `,"amount":"1","limit_price":"1","time_in_force":"GTD","expire_time":"2026-12-31T00:00:00Z"}`, "expire_time INVALID_VALUE"},
+		{"a time finer than a microsecond", `{` + limit + `,"amount":"1","limit_price":"1","time_in_force":"GTD","expire_time":"2026-12-31T00:00:00.0000001Z"}`, "expire_time TOO_MANY_DIGITS"},
 		{"another century", `{` + limit + `,"amount":"1","limit_price":"1","time_in_force":"GTD","expire_time":"1999-12-31T00:00:00.000000Z"}`, "expire_time OUT_OF_RANGE"},
 
 		{"cash GTC", `{` + limit + `,"cash_amount":"1","limit_price":"1","time_in_force":"GTC"}`, "time_in_force NOT_ALLOWED"},

@@ -10,13 +10,13 @@
 package trading
 
 import (
-	"context"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections/tickers"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -30,10 +30,10 @@ type Config struct {
 	Journals journal.Submitter
 	// Venue follows the trading journal under trading.Rules.
 	Venue web.Follower
-	// Records are the read models.
-	Records Records
-	// Commands are the journals that GET /v1/commands looks into.
-	Commands []CommandLog
+	// Rows are the read models of the trading journal.
+	Rows rows.Source
+	// Commands are the read models that GET /v1/commands looks into.
+	Commands []rows.Source
 	// Now is the wall clock, for /v1/time and the span of 24 hours of the tickers.
 	Now func() time.Time
 }
@@ -43,8 +43,8 @@ type Handler struct {
 	auth     *web.Auth
 	journal  web.Journal
 	venue    web.Follower
-	records  Records
-	commands []CommandLog
+	rows     rows.Source
+	commands []rows.Source
 	now      func() time.Time
 
 	description *description
@@ -55,7 +55,7 @@ type Handler struct {
 // New makes the handler of the trading interface. It listens to the venue from then on, so it is made before the
 // follower runs.
 func New(c Config) *Handler {
-	h := &Handler{auth: c.Auth, journal: web.Journal{To: c.Journals, Name: journalName}, venue: c.Venue, records: c.Records,
+	h := &Handler{auth: c.Auth, journal: web.Journal{To: c.Journals, Name: journalName}, venue: c.Venue, rows: c.Rows,
 		commands: c.Commands, now: c.Now, description: newDescription()}
 	h.venue.Listen(h.recentTrades.Observe)
 	return h
@@ -68,7 +68,7 @@ func (h *Handler) Routes() []web.Route {
 		web.Get("/v1/customers", h.listCustomers, web.ScopeRead),
 		web.Post("/v1/customers", h.registerCustomer, web.ScopeTrade),
 
-		web.Get(customer+"/orders", h.listCustomerOrders, web.ScopeRead),
+		web.Get(customer+"/orders", h.listOpenOrders, web.ScopeRead),
 		web.Post(customer+"/orders", h.placeOrder, web.ScopeTrade),
 		web.Delete(customer+"/orders", h.cancelOrders, web.ScopeTrade),
 		web.Get(customer+"/orders/history", h.listOrderHistory, web.ScopeRead),
@@ -77,9 +77,13 @@ func (h *Handler) Routes() []web.Route {
 		web.Patch(customer+"/orders/:order_code", h.amendOrder, web.ScopeTrade),
 		web.Delete(customer+"/orders/:order_code", h.cancelOrder, web.ScopeTrade),
 		web.Post(customer+"/cancel-all-after", h.setCancelAllAfter, web.ScopeTrade),
-		web.Get("/v1/orders", h.listOrders, web.ScopeRead),
-		web.Get("/orders", h.listOrders, web.ScopeRead),
+		web.Get("/v1/orders", h.listOpenOrders, web.ScopeRead),
+		web.Get("/orders", h.listOpenOrders, web.ScopeRead),
 
+		web.Get("/v1/trades", h.listTrades, web.ScopeRead),
+		web.Get("/v1/positions", h.listAllPositions, web.ScopeRead),
+		web.Get("/v1/account-summaries", h.listAccountSummaries, web.ScopeRead),
+		web.Get("/v1/transactions", h.listTransactions, web.ScopeRead),
 		web.Get(customer+"/trades", h.listTrades, web.ScopeRead),
 		web.Get(customer+"/trades/history", h.listTradeHistory, web.ScopeRead),
 		web.Get(customer+"/positions", h.listPositions, web.ScopeRead),
@@ -142,18 +146,3 @@ func unknownCustomer() *web.Problem {
 }
 
 func unknownOrder() *web.Problem { return web.NotFound("UNKNOWN_ORDER", "There is no such order.") }
-
-// read looks that the customer of the route is the principal's, and reads its rows.
-func (h *Handler) read(c echo.Context, query func(ctx context.Context, customer string) (asOf int64, err error)) error {
-	customer := web.Param(c, "customer_code")
-	if err := h.view(c, func(s *domain.State) error { return sees(c, s, customer) }); err != nil {
-		return err
-	}
-	return h.readRows(c, func(ctx context.Context) (int64, error) { return query(ctx, customer) })
-}
-
-// readRows reads rows that hold the position that the client wants. The answer names the position that they are as of;
-// that of the fold, which judged who may see them, is another matter: who a customer's broker is never changes.
-func (h *Handler) readRows(c echo.Context, query func(context.Context) (asOf int64, err error)) error {
-	return web.ReadRows(c, journalName, h.records, query)
-}

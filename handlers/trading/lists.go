@@ -7,128 +7,40 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
+	transactions "github.com/perpetua-exchange/perpetua/projections/ledger"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
 	"github.com/perpetua-exchange/perpetua/projections/trades"
 )
 
-// page reads the parameters of a list with cursors, which hold the place of a row.
-func page(f *web.Form, ascendingByDefault bool) projections.Page {
-	asked := f.Page(ascendingByDefault)
-	return projections.Page{Size: asked.Size, Descending: !asked.Ascending,
-		After: place(f, "after", asked.After), Before: place(f, "before", asked.Before)}
-}
-
-func place(f *web.Form, name, cursor string) *projections.Key {
-	if cursor == "" {
-		return nil
-	}
-	k, err := projections.ParseKey(cursor)
-	if err != nil {
-		f.Fault(name, web.InvalidValue, "the cursor is not one that this interface handed out")
-		return nil
-	}
-	return &k
-}
-
-// span reads from and to, which may be required.
-func span(f *web.Form, required bool) projections.Span {
-	var s projections.Span
-	if required {
-		s = projections.Span{From: f.Time("from"), To: f.Time("to")}
-	} else {
-		s = projections.Span{From: f.OptionalTime("from").Value, To: f.OptionalTime("to").Value}
-	}
-	if s.From != 0 && s.To != 0 && s.To < s.From {
-		f.Fault("to", web.OutOfRange, "to must not be before from")
-	}
-	return s
-}
-
-// shown is the answer to a list with cursors.
-func shown[Row, Shown any](p projections.Paged[Row], show func(*Row) Shown) web.Records[Shown] {
-	out := web.Records[Shown]{Records: make([]Shown, 0, len(p.Rows))}
-	for i := range p.Rows {
-		out.Records = append(out.Records, show(&p.Rows[i].Value))
-	}
-	out.Metadata.HasNext, out.Metadata.HasPrevious = p.HasNext, p.HasPrevious
-	if start, ok := p.Start(); ok {
-		end, _ := p.End()
-		from, to := web.Cursor(start.String()), web.Cursor(end.String())
-		out.Metadata.StartCursor, out.Metadata.EndCursor = &from, &to
-	}
-	return out
-}
-
-// statuses reads the status filter: one or several of those allowed, separated by pipes.
-func statuses(f *web.Form, allowed ...order.Status) []order.Status {
-	text := f.OptionalString("status")
-	if !text.Set {
-		return nil
-	}
-	names := make([]string, len(allowed))
-	for i, a := range allowed {
-		names[i] = string(a)
-	}
-	rule := web.OneOf(names...)
-	var out []order.Status
-	for _, name := range strings.Split(text.Value, "|") {
-		if code, message := rule(name); code != "" {
-			f.Fault("status", code, message)
-			return nil
-		}
-		out = append(out, order.Status(name))
-	}
-	return out
+// symbolFilter reads the symbol that a list is narrowed to. All symbols are in capitals, and a filter does not mind.
+func symbolFilter(query *web.Form) string {
+	return strings.ToUpper(query.OptionalString("symbol", symbolRule).Value)
 }
 
 func showOrder(o *orders.Order) wire.Order { return wire.NewOrder(&o.Order) }
 
-func (h *Handler) listCustomerOrders(c echo.Context) error {
+// listOpenOrders lists the live orders of a customer or, where the route names none, of all that the principal sees.
+func (h *Handler) listOpenOrders(c echo.Context) error {
 	query := web.Query(c)
-	f := orders.Filter{Symbol: query.OptionalString("symbol", symbolRule).Value,
-		Statuses: statuses(query, order.Open, order.PartiallyFilled)}
-	if err := query.Done(); err != nil {
+	f := orders.Filter{Symbol: symbolFilter(query), Statuses: web.Several(query, "status", order.Open, order.PartiallyFilled)}
+	of, err := h.whose(c, query)
+	if err != nil {
 		return err
 	}
-	f.CustomerCode = web.Param(c, "customer_code")
-	return h.openOrders(c, f)
-}
-
-// listOrders lists the live orders of all customers that the principal sees, or of one of them.
-func (h *Handler) listOrders(c echo.Context) error {
-	query := web.Query(c)
-	f := orders.Filter{Symbol: query.OptionalString("symbol", symbolRule).Value}
-	f.CustomerCode = query.OptionalString("customer_code", web.CustomerCode).Value
-	if err := query.Done(); err != nil {
-		return err
-	}
-	p := web.PrincipalOf(c)
-	if f.CustomerCode == "" {
-		f.CustomerCode = p.Customer
-		if !p.SeesAll() || p.Customer != "" {
-			f.Broker = p.Broker
-		}
-	}
-	return h.openOrders(c, f)
-}
-
-func (h *Handler) openOrders(c echo.Context, f orders.Filter) error {
-	if f.CustomerCode != "" {
-		if err := h.view(c, func(s *domain.State) error { return sees(c, s, f.CustomerCode) }); err != nil {
-			return err
-		}
-	}
+	f.Scope = orders.Scope{Broker: of.broker, CustomerCode: of.customer}
 	var out wire.Orders
-	err := h.readRows(c, func(ctx context.Context) (int64, error) {
-		rows, asOf, err := h.records.OpenOrders(ctx, f)
-		out = make(wire.Orders, 0, len(rows))
-		for i := range rows {
-			out = append(out, showOrder(&rows[i]))
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
+		found, asOf, err := orders.Open(ctx, db, f)
+		out = make(wire.Orders, 0, len(found))
+		for i := range found {
+			out = append(out, showOrder(&found[i]))
 		}
 		return asOf, err
 	})
@@ -140,52 +52,45 @@ func (h *Handler) openOrders(c echo.Context, f orders.Filter) error {
 
 func (h *Handler) listOrderHistory(c echo.Context) error {
 	query := web.Query(c)
-	f := orders.Filter{Symbol: query.OptionalString("symbol", symbolRule).Value,
-		Statuses: statuses(query, order.Open, order.PartiallyFilled, order.Filled, order.Canceled, order.Expired, order.Rejected)}
-	p := page(query, false)
-	if err := query.Done(); err != nil {
-		return err
-	}
-	var out web.Records[wire.Order]
-	err := h.read(c, func(ctx context.Context, customer string) (int64, error) {
-		f.CustomerCode = customer
-		rows, err := h.records.OrderHistory(ctx, f, p)
-		out = shown(rows, showOrder)
-		return rows.AsOf, err
-	})
+	f := orders.Filter{Symbol: symbolFilter(query), Code: query.OptionalID("order_code").Value, Span: rows.ReadSpan(query, false),
+		Statuses: web.Several(query, "status", order.Open, order.PartiallyFilled, order.Filled, order.Canceled, order.Expired, order.Rejected)}
+	p := rows.ReadPaging(query, false)
+	of, err := h.whose(c, query)
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, out)
+	f.Scope = orders.Scope{Broker: of.broker, CustomerCode: of.customer}
+	return rows.Page(c, h.rows, p, func(ctx context.Context, db projections.DB, p projections.Page) (projections.Paged[orders.Order], error) {
+		return orders.History(ctx, db, f, p)
+	}, showOrder)
 }
 
 func (h *Handler) getOrder(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
-	return h.oneOrder(c, func(ctx context.Context, s orders.Scope) (orders.Order, bool, int64, error) {
-		code, err := orderCode(c)
+	code, err := orderCode(c)
+	return h.oneOrder(c, func(ctx context.Context, db projections.DB, s orders.Scope) (orders.Order, bool, int64, error) {
 		if err != nil {
 			return orders.Order{}, false, -1, err
 		}
-		return h.records.OrderByCode(ctx, s, code)
+		return orders.ByCode(ctx, db, s, code)
 	})
 }
 
 func (h *Handler) getOrderByReference(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
-	return h.oneOrder(c, func(ctx context.Context, s orders.Scope) (orders.Order, bool, int64, error) {
-		return h.records.OrderByReference(ctx, s, web.Param(c, "reference_id"))
+	return h.oneOrder(c, func(ctx context.Context, db projections.DB, s orders.Scope) (orders.Order, bool, int64, error) {
+		return orders.ByReference(ctx, db, s, web.Param(c, "reference_id"))
 	})
 }
 
-func (h *Handler) oneOrder(c echo.Context, query func(context.Context, orders.Scope) (orders.Order, bool, int64, error)) error {
+func (h *Handler) oneOrder(c echo.Context,
+	query func(context.Context, projections.DB, orders.Scope) (orders.Order, bool, int64, error)) error {
+	of, err := h.whose(c, web.Query(c))
+	if err != nil {
+		return err
+	}
 	var o orders.Order
 	var found bool
-	err := h.read(c, func(ctx context.Context, customer string) (asOf int64, err error) {
-		o, found, asOf, err = query(ctx, orders.Scope{CustomerCode: customer})
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		o, found, asOf, err = query(ctx, db, orders.Scope{CustomerCode: of.customer})
 		return asOf, err
 	})
 	switch {
@@ -197,30 +102,57 @@ func (h *Handler) oneOrder(c echo.Context, query func(context.Context, orders.Sc
 	return c.JSON(http.StatusOK, showOrder(&o))
 }
 
-func (h *Handler) listTrades(c echo.Context) error { return h.trades(c, false) }
-
-func (h *Handler) listTradeHistory(c echo.Context) error { return h.trades(c, true) }
-
-// trades lists a customer's trades: the newest first, or those of a span of time, the oldest first.
-func (h *Handler) trades(c echo.Context, history bool) error {
+// listTrades lists trades, the newest first.
+func (h *Handler) listTrades(c echo.Context) error {
 	query := web.Query(c)
-	f := trades.Filter{Symbol: query.OptionalString("symbol", symbolRule).Value, OrderCode: query.OptionalID("order_code").Value}
-	if history {
-		f.Span = span(query, true)
-	}
-	p := page(query, history)
-	if err := query.Done(); err != nil {
-		return err
-	}
-	var out web.Records[wire.Trade]
-	err := h.read(c, func(ctx context.Context, customer string) (int64, error) {
-		f.CustomerCode = customer
-		rows, err := h.records.Trades(ctx, f, p)
-		out = shown(rows, wire.NewTrade)
-		return rows.AsOf, err
-	})
+	f := tradeFilter(query)
+	f.Span = rows.ReadSpan(query, false)
+	return h.trades(c, query, f, rows.ReadPaging(query, false))
+}
+
+// listTradeHistory lists the trades of a span of time, the oldest first.
+func (h *Handler) listTradeHistory(c echo.Context) error {
+	query := web.Query(c)
+	f := tradeFilter(query)
+	p, span := rows.ReadHistory(query)
+	f.Span = span
+	return h.trades(c, query, f, p)
+}
+
+func tradeFilter(query *web.Form) trades.Filter {
+	return trades.Filter{Symbol: symbolFilter(query), OrderCode: query.OptionalID("order_code").Value,
+		Types: web.Several(query, "type", domain.Trade, domain.Liquidation, domain.AutoDeleveraging)}
+}
+
+func (h *Handler) trades(c echo.Context, query *web.Form, f trades.Filter, p rows.Paging) error {
+	of, err := h.whose(c, query)
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, out)
+	f.Broker, f.CustomerCode = of.broker, of.customer
+	return rows.Page(c, h.rows, p, func(ctx context.Context, db projections.DB, p projections.Page) (projections.Paged[trades.Trade], error) {
+		return trades.Page(ctx, db, f, p)
+	}, wire.NewTrade)
+}
+
+// listTransactions lists the rows of ledgers, the newest first.
+func (h *Handler) listTransactions(c echo.Context) error {
+	query := web.Query(c)
+	f := transactions.Filter{
+		Symbol:    symbolFilter(query),
+		OrderCode: query.OptionalID("order_code").Value,
+		Currency:  query.OptionalString("currency", web.Characters(16, "")).Value,
+		Types: web.Several(query, "type", ledger.Deposit, ledger.Withdrawal, ledger.Transfer, ledger.Trade, ledger.TradeFee, ledger.FundingPayment,
+			ledger.Settlement, ledger.Liquidation, ledger.LiquidationFee, ledger.AutoDeleveraging, ledger.InsuranceFund),
+		Span: rows.ReadSpan(query, false),
+	}
+	p := rows.ReadPaging(query, false)
+	of, err := h.whose(c, query)
+	if err != nil {
+		return err
+	}
+	f.Broker, f.CustomerCode = of.broker, of.customer
+	return rows.Page(c, h.rows, p, func(ctx context.Context, db projections.DB, p projections.Page) (projections.Paged[transactions.Transaction], error) {
+		return transactions.Transactions(ctx, db, f, p)
+	}, wire.NewTransaction)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -14,7 +13,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/tickers"
 	"github.com/perpetua-exchange/perpetua/projections/trades"
 )
@@ -36,7 +37,7 @@ const instrumentsAge = 5 * time.Second
 func (h *Handler) listInstruments(c echo.Context) error {
 	query := web.Query(c)
 	filter := readInstrumentFilter(query)
-	wanted := instrumentStatuses(query)
+	wanted := web.Several(query, "status", market.Open, market.PostOnly, market.CancelOnly, market.TradeHalt)
 	if err := query.Done(); err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (h *Handler) listInstruments(c echo.Context) error {
 	err := h.view(c, func(s *domain.State) error {
 		for _, i := range s.Instruments() {
 			status, _ := s.Status(i.Symbol)
-			if filter.match(&i) && (wanted == nil || wanted[status]) {
+			if filter.match(&i) && (wanted == nil || slices.Contains(wanted, status)) {
 				out = append(out, wire.NewInstrument(&i, status))
 			}
 		}
@@ -54,24 +55,6 @@ func (h *Handler) listInstruments(c echo.Context) error {
 		return err
 	}
 	return web.CachedJSON(c, instrumentsAge, out)
-}
-
-// instrumentStatuses reads the status filter: one or several, separated by pipes.
-func instrumentStatuses(f *web.Form) map[market.Status]bool {
-	text := f.OptionalString("status")
-	if !text.Set {
-		return nil
-	}
-	rule := web.OneOf(string(market.Open), string(market.PostOnly), string(market.CancelOnly), string(market.TradeHalt))
-	out := make(map[market.Status]bool)
-	for _, name := range strings.Split(text.Value, "|") {
-		if code, message := rule(name); code != "" {
-			f.Fault("status", code, message)
-			return nil
-		}
-		out[market.Status(name)] = true
-	}
-	return out
 }
 
 // day is the span of the tickers' figures.
@@ -157,7 +140,7 @@ func (h *Handler) viewTickers(c echo.Context, look func(s *domain.State, figures
 	defer cancel()
 	for {
 		since := scalar.TimeOf(h.now()) - day
-		figures, asOf, err := h.records.Traded(ctx, since)
+		figures, asOf, err := tickers.Since(ctx, h.rows.DB, since)
 		if err == nil {
 			err = h.venue.Wait(ctx, asOf)
 		}
@@ -176,7 +159,7 @@ func (h *Handler) viewTickers(c echo.Context, look func(s *domain.State, figures
 		if err != nil || brought {
 			return err
 		}
-		if err := h.records.Wait(ctx, viewed); err != nil {
+		if err := h.rows.Wait(ctx, viewed); err != nil {
 			return web.SourceFailed(err)
 		}
 	}
@@ -185,45 +168,36 @@ func (h *Handler) viewTickers(c echo.Context, look func(s *domain.State, figures
 // figuresLimit bounds how long tickers wait for rows that are far behind.
 const figuresLimit = 2 * time.Second
 
+// listMarketTrades lists the most recent trades. limit is another name of page_size, from before lists had pages.
 func (h *Handler) listMarketTrades(c echo.Context) error {
 	query := web.Query(c)
-	f := trades.MarketFilter{Symbol: query.OptionalString("symbol", symbolRule).Value}
-	limit := int(query.OptionalInteger("limit", 1, web.MaxPageSize).Or(web.DefaultPageSize))
+	f := trades.MarketFilter{Symbol: symbolFilter(query)}
+	name := "page_size"
+	if query.Has("limit") {
+		if query.Has(name) {
+			query.Fault("limit", web.InvalidValue, "limit is another name of page_size: only one of them may be given")
+		}
+		name = "limit"
+	}
+	size := rows.PageSize(query, name)
 	if err := query.Done(); err != nil {
 		return err
 	}
-	var out []wire.MarketTrade
-	err := h.readRows(c, func(ctx context.Context) (int64, error) {
-		found, asOf, err := h.records.RecentMarketTrades(ctx, f, limit)
-		out = make([]wire.MarketTrade, 0, len(found))
-		for i := range found {
-			out = append(out, wire.NewMarketTrade(&found[i]))
-		}
-		return asOf, err
-	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, out)
+	return rows.All(c, h.rows, func(ctx context.Context, db projections.DB) ([]trades.MarketTrade, int64, error) {
+		return trades.MostRecent(ctx, db, f, size)
+	}, wire.NewMarketTrade)
 }
 
 func (h *Handler) listMarketTradeHistory(c echo.Context) error {
 	query := web.Query(c)
-	f := trades.MarketFilter{Symbol: query.OptionalString("symbol", symbolRule).Value, Span: span(query, true)}
-	p := page(query, true)
+	p, span := rows.ReadHistory(query)
+	f := trades.MarketFilter{Symbol: symbolFilter(query), Span: span}
 	if err := query.Done(); err != nil {
 		return err
 	}
-	var out web.Records[wire.MarketTrade]
-	err := h.readRows(c, func(ctx context.Context) (int64, error) {
-		found, err := h.records.MarketTrades(ctx, f, p)
-		out = shown(found, wire.NewMarketTrade)
-		return found.AsOf, err
-	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, out)
+	return rows.Page(c, h.rows, p, func(ctx context.Context, db projections.DB, p projections.Page) (projections.Paged[trades.MarketTrade], error) {
+		return trades.MarketPage(ctx, db, f, p)
+	}, wire.NewMarketTrade)
 }
 
 // level is all that rests at one price.

@@ -133,7 +133,7 @@ func (h *Handler) finishedLongAgo(c echo.Context, err error, code scalar.ID) err
 		return err
 	}
 	scope := orders.Scope{Broker: web.PrincipalOf(c).Broker, CustomerCode: web.Param(c, "customer_code")}
-	o, found, _, lookup := h.records.OrderByCode(c.Request().Context(), scope, code)
+	o, found, _, lookup := orders.ByCode(c.Request().Context(), h.rows.DB, scope, code)
 	if lookup != nil || !found || o.Status.Live() {
 		return err
 	}
@@ -143,14 +143,14 @@ func (h *Handler) finishedLongAgo(c echo.Context, err error, code scalar.ID) err
 // cancelOrders cancels all of a customer's orders, or those of one instrument. Its answer follows the last step.
 func (h *Handler) cancelOrders(c echo.Context) error {
 	query := web.Query(c)
-	symbol := query.OptionalString("symbol", symbolRule)
+	symbol := symbolFilter(query)
 	if err := query.Done(); err != nil {
 		return err
 	}
 	if err := noBody(c); err != nil {
 		return err
 	}
-	payload := &domain.CancelAll{CustomerCode: web.Param(c, "customer_code"), Symbol: symbol.Value}
+	payload := &domain.CancelAll{CustomerCode: web.Param(c, "customer_code"), Symbol: symbol}
 	finished, err := web.Execute[*domain.WorkFinished](c, h.journal, domain.CommandCancelAll, payload, query)
 	if err != nil {
 		return err

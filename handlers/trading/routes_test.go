@@ -100,7 +100,11 @@ func TestAnotherBrokersCustomer(t *testing.T) {
 			t.Errorf("%s %s changed something", r.Method, r.Path)
 		}
 	}
-	v.Send("broker-b", "GET", "/orders?customer_code=A-1", "").Code(404, "UNKNOWN_CUSTOMER")
+	for _, list := range []string{"/orders", "/v1/orders", "/v1/trades", "/v1/positions", "/v1/account-summaries", "/v1/transactions"} {
+		v.Send("broker-b", "GET", list+"?customer_code=A-1", "").Code(404, "UNKNOWN_CUSTOMER")
+		v.Send("client-a", "GET", list+"?customer_code=A-2", "").Code(404, "UNKNOWN_CUSTOMER")
+		v.Send("broker-a", "GET", list+"?customer_code=A-1", "").Want(200)
+	}
 	v.Send("client-a", "POST", "/v1/customers", `{}`).Code(403, "FORBIDDEN")
 	v.Send("client-a", "PUT", a1+"/fee-profile/"+btc, `{"maker_fee":"0","taker_fee":"0"}`).Code(403, "FORBIDDEN")
 }

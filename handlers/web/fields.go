@@ -57,6 +57,28 @@ func (f *Form) OptionalEnum(name string, allowed ...string) Optional[string] {
 	return f.string(name, false, []Rule{OneOf(allowed...)})
 }
 
+// Several reads what may be absent and is otherwise one or several of the values given, separated by pipes.
+func Several[T ~string](f *Form, name string, allowed ...T) []T {
+	text := f.OptionalString(name)
+	if !text.Set {
+		return nil
+	}
+	names := make([]string, len(allowed))
+	for i, a := range allowed {
+		names[i] = string(a)
+	}
+	rule := OneOf(names...)
+	var out []T
+	for value := range strings.SplitSeq(text.Value, "|") {
+		if code, message := rule(value); code != "" {
+			f.Fault(name, code, message)
+			return nil
+		}
+		out = append(out, T(value))
+	}
+	return out
+}
+
 // Strings reads a required array of strings, each of which the rules allow.
 func (f *Form) Strings(name string, rules ...Rule) []string {
 	return f.strings(name, true, rules).Value

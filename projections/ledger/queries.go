@@ -19,6 +19,7 @@ type Filter struct {
 	Broker       string // confines the list to what the caller may see; an operator has none
 	CustomerCode string
 	Symbol       string
+	OrderCode    scalar.ID
 	Currency     string
 	Types        []ledger.Type
 	Statuses     []ledger.Status
@@ -29,13 +30,19 @@ type Filter struct {
 func Transactions(ctx context.Context, db projections.DB, f Filter, p projections.Page) (projections.Paged[Transaction], error) {
 	l := transactions(f.Broker, f.CustomerCode)
 	l.Where.AndText("symbol", f.Symbol)
+	if !f.OrderCode.IsZero() {
+		// What an order moved lies between the record that made it and the one that changed it last.
+		l.Where.And("order_code = ?", c.UUID(f.OrderCode))
+		l.Where.And("sequence >= (SELECT o.created_sequence FROM orders o WHERE o.code = ?)", c.UUID(f.OrderCode))
+		l.Where.And("sequence <= (SELECT o.sequence FROM orders o WHERE o.code = ?)", c.UUID(f.OrderCode))
+	}
 	l.Where.AndText("currency", f.Currency)
 	l.Where.AndAnyOf("type", texts(f.Types))
 	if len(f.Types) > 0 && !slices.ContainsFunc(f.Types, func(t ledger.Type) bool { return t != ledger.Deposit && t != ledger.Withdrawal }) {
 		l.Where.And("reference_id IS NOT NULL") // there are few, and they have an index of their own
 	}
 	l.Where.AndAnyOf("status", texts(f.Statuses))
-	f.In(&l.Where, "trading")
+	f.In(&l.Where, "trading", "sequence")
 	return l.Page(ctx, db, p)
 }
 

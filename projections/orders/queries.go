@@ -28,8 +28,10 @@ type Scope struct {
 // Filter narrows a list. Empty fields narrow nothing.
 type Filter struct {
 	Scope
-	Symbol   string
-	Statuses []order.Status
+	Symbol           string
+	Code             scalar.ID
+	Statuses         []order.Status
+	projections.Span // of the records that made the orders
 }
 
 // Open returns the live orders, in the order in which they were made. No matter its filter it holds no others.
@@ -74,6 +76,10 @@ func list(f Filter) projections.List[Order] {
 	l.Where.AndText("broker", f.Broker)
 	l.Where.AndText("customer_code", f.CustomerCode)
 	l.Where.AndText("symbol", f.Symbol)
+	if !f.Code.IsZero() {
+		l.Where.And("code = ?", c.UUID(f.Code))
+	}
+	f.In(&l.Where, "trading", "created_sequence")
 	statuses := make([]string, len(f.Statuses))
 	for i, s := range f.Statuses {
 		statuses[i] = string(s)

@@ -73,7 +73,7 @@ func ByCommand(ctx context.Context, db projections.DB, name, broker string, comm
 // Page returns a page of a journal's records.
 func Page(ctx context.Context, db projections.DB, name string, s projections.Span, p projections.Page) (projections.Paged[Record], error) {
 	l := list(name)
-	s.In(&l.Where, name)
+	s.In(&l.Where, name, "sequence")
 	return l.Page(ctx, db, p)
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
@@ -16,6 +17,7 @@ type Filter struct {
 	CustomerCode string
 	Symbol       string
 	OrderCode    scalar.ID
+	Types        []trading.TradeType
 	projections.Span
 }
 
@@ -27,13 +29,18 @@ func Page(ctx context.Context, db projections.DB, f Filter, p projections.Page) 
 	l.Where.AndText("broker", f.Broker)
 	l.Where.AndText("customer_code", f.CustomerCode)
 	l.Where.AndText("symbol", f.Symbol)
+	types := make([]string, len(f.Types))
+	for i, t := range f.Types {
+		types[i] = string(t)
+	}
+	l.Where.AndAnyOf("type", types)
 	if !f.OrderCode.IsZero() {
 		// An order's trades lie between the record that made it and the one that changed it last.
 		l.Where.And("order_code = ?", c.UUID(f.OrderCode))
 		l.Where.And("sequence >= (SELECT o.created_sequence FROM orders o WHERE o.code = ?)", c.UUID(f.OrderCode))
 		l.Where.And("sequence <= (SELECT o.sequence FROM orders o WHERE o.code = ?)", c.UUID(f.OrderCode))
 	}
-	f.In(&l.Where, "trading")
+	f.In(&l.Where, "trading", "sequence")
 	return l.Page(ctx, db, p)
 }
 
@@ -68,7 +75,7 @@ func market(f MarketFilter) projections.List[MarketTrade] {
 		Columns: "code, symbol, price::text, amount::text, action, type, time, sequence", Scan: scanMarket}
 	l.Where.And("role = 'taker'") // a literal, for the indexes that hold nothing else
 	l.Where.AndText("symbol", f.Symbol)
-	f.In(&l.Where, "trading")
+	f.In(&l.Where, "trading", "sequence")
 	return l
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	trade "github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/schemas"
 )
 
@@ -80,11 +81,16 @@ func (n *Node) measure() {
 
 // tradingInterface says what the trading interface serves from.
 func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
-	c := trade.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Records: trade.NewRecords(n.stores.pool, venue.rows), Now: time.Now}
+	c := trade.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Rows: n.rowsOf(venue), Now: time.Now}
 	for _, f := range n.followers {
-		c.Commands = append(c.Commands, trade.NewCommandLog(n.stores.pool, f.Name(), f.rows))
+		c.Commands = append(c.Commands, n.rowsOf(f))
 	}
 	return c
+}
+
+// rowsOf is where the rows of a journal are read from.
+func (n *Node) rowsOf(f *follower) rows.Source {
+	return rows.Source{Journal: f.Name(), DB: n.stores.pool, Waiter: f.rows}
 }
 
 // adminInterface says what the operator's interface serves from.

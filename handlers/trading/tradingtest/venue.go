@@ -32,6 +32,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
@@ -76,7 +77,7 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	v.Trading, v.Identity = newJournal(domain.Rules(), v.now), newJournal(identity.Rules(), v.now)
 	v.key = ed25519.NewKeyFromSeed([]byte("a seed for tests of 32 bytes.... "[:32]))
 	v.seed()
-	rows := v.project(projections.Config{Pool: write, Log: v.Trading.log, Journal: "trading"}.Runner(readmodels.Trading()...))
+	runner := v.project(projections.Config{Pool: write, Log: v.Trading.log, Journal: "trading"}.Runner(readmodels.Trading()...))
 	people := v.project(projections.Config{Pool: write, Log: v.Identity.log, Journal: "identity"}.Runner(readmodels.Identity()...))
 
 	var err error
@@ -89,8 +90,9 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	wall := func() time.Time { return v.now().Std() }
 	directory := login.NewDirectory(identities{v.Identity})
 	auth := web.NewAuth(web.NewTokens(directory, login.DefaultIssuer, wall))
-	interfaces := trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Records: trading.NewRecords(read, rows), Now: wall,
-		Commands: []trading.CommandLog{trading.NewCommandLog(read, "trading", rows), trading.NewCommandLog(read, "identity", people)}})
+	trades := rows.Source{Journal: "trading", DB: read, Waiter: runner}
+	interfaces := trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Now: wall,
+		Commands: []rows.Source{trades, {Journal: "identity", DB: read, Waiter: people}}})
 	operator := admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
 		NewSigningKey: func() (*identity.AddSigningKey, error) {
 			box, err := seal.New(make([]byte, seal.KeySize))
@@ -102,7 +104,7 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 		SealPassword: func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
 		MAC:          mac,
 		Tails:        []*admin.Tail{tail(v.Trading)},
-		Readers:      []admin.Reader{{Name: "projections", Journal: "trading", Position: rows.Position, Err: rows.Err}},
+		Readers:      []admin.Reader{{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err}},
 	})
 	interfaces.Register(v.Echo)
 	operator.Register(v.Echo)

@@ -1,0 +1,155 @@
+package trading
+
+import (
+	"iter"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
+	"github.com/perpetua-exchange/perpetua/projections"
+)
+
+// What accounts have and need depends on prices, so it is read from the fold. The lists of a broker's accounts page by
+// the places of customers in the order of their registration, and of instruments in that of their listing.
+
+func (h *Handler) listPositions(c echo.Context) error {
+	query := web.Query(c)
+	symbol := symbolFilter(query)
+	of, err := h.whose(c, query)
+	if err != nil {
+		return err
+	}
+	out := []position{}
+	err = h.view(c, func(s *domain.State) error {
+		for _, p := range s.Positions(of.customer) {
+			if symbol == "" || symbol == p.Symbol {
+				out = append(out, newPosition(&p))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// listAllPositions lists the open positions of all customers that the principal sees, or of one.
+func (h *Handler) listAllPositions(c echo.Context) error {
+	query := web.Query(c)
+	symbol := symbolFilter(query)
+	p := rows.ReadPaging(query, true)
+	of, err := h.whose(c, query)
+	if err != nil {
+		return err
+	}
+	return showHeld(h, c, of, p, func(s *domain.State, customer string, yield func(ordinal int64, p position)) {
+		for _, p := range s.Positions(customer) {
+			if symbol == "" || symbol == p.Symbol {
+				yield(int64(s.ListingPlace(p.Symbol)), newPosition(&p))
+			}
+		}
+	})
+}
+
+func (h *Handler) getAccountSummary(c echo.Context) error {
+	of, err := h.whose(c, web.Query(c))
+	if err != nil {
+		return err
+	}
+	var out []accountSummary
+	err = h.view(c, func(s *domain.State) error {
+		summary, ok := s.Summary(of.customer)
+		if !ok {
+			return unknownCustomer()
+		}
+		out = append(out, newAccountSummary(&summary))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// listAccountSummaries lists the accounts of all customers that the principal sees, or of one.
+func (h *Handler) listAccountSummaries(c echo.Context) error {
+	query := web.Query(c)
+	p := rows.ReadPaging(query, true)
+	of, err := h.whose(c, query)
+	if err != nil {
+		return err
+	}
+	return showHeld(h, c, of, p, func(s *domain.State, customer string, yield func(ordinal int64, a accountSummary)) {
+		if summary, ok := s.Summary(customer); ok {
+			yield(0, newAccountSummary(&summary))
+		}
+	})
+}
+
+// showHeld answers with a page of what customers hold. One customer's things come with their place among them, which
+// rises.
+func showHeld[T any](h *Handler, c echo.Context, of who, p rows.Paging, held func(s *domain.State, customer string, yield func(int64, T))) error {
+	var page projections.Paged[T]
+	err := h.view(c, func(s *domain.State) error {
+		page = rows.Take(p.Page, func(beyond *projections.Key, descending bool) iter.Seq2[projections.Key, T] {
+			return walkHeld(s, of, beyond, descending, held)
+		})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, rows.Show(page, func(v *T) T { return *v }))
+}
+
+func walkHeld[T any](s *domain.State, of who, beyond *projections.Key, descending bool,
+	held func(*domain.State, string, func(int64, T))) iter.Seq2[projections.Key, T] {
+	return func(yield func(projections.Key, T) bool) {
+		for place := range placesBeyond(s.Registered(), beyond, descending) {
+			customer := s.CustomerAt(place)
+			if !of.includes(customer) {
+				continue
+			}
+			var found []projections.Row[T]
+			held(s, customer.Code, func(ordinal int64, v T) {
+				k := projections.Key{Sequence: int64(place), Ordinal: ordinal}
+				if beyond == nil || !descending && k.Compare(*beyond) > 0 || descending && k.Compare(*beyond) < 0 {
+					found = append(found, projections.Row[T]{Key: k, Value: v})
+				}
+			})
+			for i := range found {
+				if descending {
+					i = len(found) - 1 - i
+				}
+				if !yield(found[i].Key, found[i].Value) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// placesBeyond yields the places of customers from that of a key on, which may have more beyond it.
+func placesBeyond(n int, beyond *projections.Key, descending bool) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		place, step := 0, 1
+		if descending {
+			place, step = n-1, -1
+		}
+		if beyond != nil {
+			place = int(max(-1, min(beyond.Sequence, int64(n))))
+			if descending {
+				place = min(place, n-1)
+			}
+		}
+		for ; place >= 0 && place < n; place += step {
+			if !yield(place) {
+				return
+			}
+		}
+	}
+}

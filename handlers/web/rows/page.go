@@ -1,0 +1,131 @@
+package rows
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/projections"
+)
+
+// Paging is what a client asks of a list that can grow without bound.
+type Paging struct {
+	projections.Page
+	// BeforeTime is the time before which the page ends, where the client gave that in place of a cursor.
+	BeforeTime scalar.Time
+}
+
+// ReadPaging reads page_size, after, before and sort. Only one of after and before may be given. They are exclusive:
+// after continues behind a record, before ends ahead of it, in the order of the answer.
+func ReadPaging(f *web.Form, ascendingByDefault bool) Paging {
+	p := readPaging(f, ascendingByDefault)
+	p.Before = readCursor(f, "before")
+	return p
+}
+
+// ReadHistory reads the paging and the span of a list that is about a time in the past: from and to are required, the
+// oldest come first, and before may be a time.
+func ReadHistory(f *web.Form) (Paging, projections.Span) {
+	p := readPaging(f, true)
+	if text := f.OptionalString("before"); text.Set {
+		if k, ok := parseCursor(text.Value); ok {
+			p.Before = &k
+		} else {
+			p.BeforeTime = f.Bound("before", false).Value
+		}
+	}
+	return p, ReadSpan(f, true)
+}
+
+func readPaging(f *web.Form, ascendingByDefault bool) Paging {
+	fallback := "desc"
+	if ascendingByDefault {
+		fallback = "asc"
+	}
+	p := Paging{Page: projections.Page{
+		Size:       PageSize(f, "page_size"),
+		Descending: f.OptionalEnum("sort", "asc", "desc").Or(fallback) == "desc",
+		After:      readCursor(f, "after"),
+	}}
+	if f.Has("after") && f.Has("before") {
+		f.Fault("before", web.InvalidValue, "only one of after and before may be given")
+	}
+	return p
+}
+
+// PageSize reads how many records are wanted.
+func PageSize(f *web.Form, name string) int {
+	return int(f.OptionalInteger(name, 1, web.MaxPageSize).Or(web.DefaultPageSize))
+}
+
+// ReadSpan reads from, inclusive, and to, exclusive, which may be required.
+func ReadSpan(f *web.Form, required bool) projections.Span {
+	s := projections.Span{From: f.Bound("from", required).Value, To: f.Bound("to", required).Value}
+	if s.From != 0 && s.To != 0 && s.To < s.From {
+		f.Fault("to", web.OutOfRange, "to must not be before from")
+	}
+	return s
+}
+
+const cursorVersion = "1:"
+
+func readCursor(f *web.Form, name string) *projections.Key {
+	text := f.OptionalString(name)
+	if !text.Set {
+		return nil
+	}
+	k, ok := parseCursor(text.Value)
+	if !ok {
+		f.Fault(name, web.InvalidValue, "the cursor is not one that this interface handed out")
+		return nil
+	}
+	return &k
+}
+
+func parseCursor(text string) (k projections.Key, ok bool) {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	place, ok := strings.CutPrefix(string(b), cursorVersion)
+	if err != nil || !ok {
+		return projections.Key{}, false
+	}
+	k, err = projections.ParseKey(place)
+	return k, err == nil
+}
+
+// Cursor returns the text of a place.
+func Cursor(k projections.Key) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(cursorVersion + k.String()))
+}
+
+// Records is the answer of a list with cursors.
+type Records[T any] struct {
+	Records  []T      `json:"records"`
+	Metadata Metadata `json:"response_metadata"`
+}
+
+// Metadata says what is around a page. The cursors are null on an empty page.
+type Metadata struct {
+	HasNext     bool    `json:"has_next"`
+	HasPrevious bool    `json:"has_previous"`
+	StartCursor *string `json:"start_cursor"`
+	EndCursor   *string `json:"end_cursor"`
+}
+
+// Show shows a page.
+func Show[Row, Shown any](p projections.Paged[Row], show func(*Row) Shown) Records[Shown] {
+	out := Records[Shown]{Records: make([]Shown, 0, len(p.Rows)), Metadata: Metadata{HasNext: p.HasNext, HasPrevious: p.HasPrevious}}
+	for i := range p.Rows {
+		out.Records = append(out.Records, show(&p.Rows[i].Value))
+	}
+	if start, ok := p.Start(); ok {
+		end, _ := p.End()
+		out.Metadata.between(start, end)
+	}
+	return out
+}
+
+func (m *Metadata) between(start, end projections.Key) {
+	from, to := Cursor(start), Cursor(end)
+	m.StartCursor, m.EndCursor = &from, &to
+}
