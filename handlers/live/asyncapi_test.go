@@ -133,8 +133,9 @@ func TestDescribedLimits(t *testing.T) {
 		fmt.Sprintf("| %v a second, %d at once |", l.RequestsPerSecond, l.RequestBurst),
 		fmt.Sprintf("after %d in a row", l.RequestExcess), fmt.Sprintf("subscriptions of a connection | %d |", l.Subscriptions),
 		"| connections of a node | 16,384 |", fmt.Sprintf("for %v seconds and is then answered 503", readyWait.Seconds()),
-		"(2,048 messages, 8 MiB)", "| 1,000,000 |", fmt.Sprintf("at most %d bytes", maxID),
-		fmt.Sprintf("pings every %v seconds", l.PingEvery.Seconds()), fmt.Sprintf("came for %v.", l.PongWait.Seconds()),
+		"| 2,048, and 8 MiB |", "more than 2,048 messages or 8 MiB", "| 1,000,000 |", fmt.Sprintf("at most %d bytes", maxID),
+		fmt.Sprintf("pings every %v seconds", l.PingEvery.Seconds()), fmt.Sprintf("no pong comes for %v.", l.PongWait.Seconds()),
+		fmt.Sprintf("takes nothing for %v seconds", l.WriteWait.Seconds()), fmt.Sprintf("kept for\n  %v minutes", l.SlowWait.Minutes()),
 		fmt.Sprintf("not longer than %v seconds for three quarters", l.ResumeWait.Seconds()),
 	} {
 		if !strings.Contains(text.(string), want) {

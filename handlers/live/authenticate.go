@@ -3,29 +3,55 @@ package live
 import (
 	"time"
 
+	"github.com/olahol/melody"
+
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// authenticate makes the session act for the principal of a token. A token for the same principal prolongs the
-// session; another one ends the private subscriptions, which it did not ask for.
+// authenticate makes the session act for the principal of a token. A token of the same user prolongs the session, and
+// its subscriptions go on; another user needs another connection. A token that may read less ends the private
+// subscriptions, which it would not have been given.
 func (h *Hub) authenticate(s *session, r *request) {
-	p, err := h.tokens.Verify(r.token)
+	seen := h.changesSeen()
+	p, err := h.tokens.Verify(r.token, s.address)
 	if err != nil {
 		h.logger.Debug("a token was refused", "remote", s.socket.RemoteAddr(), "error", err)
 		h.reject(s, r.id, AuthenticationFailed, "the token is not valid")
 		return
 	}
-	s.mu.Lock()
-	before := s.who
-	s.who, s.token = p, r.token
-	s.watch()
-	s.mu.Unlock()
-	if before != nil && !sameReader(before, p) {
-		h.mu.Lock()
-		h.expelPrivate(s, Forbidden, "the connection was authenticated for somebody else")
-		h.mu.Unlock()
+	h.mu.Lock()
+	changed := h.changes != seen
+	before, ok := s.become(p, r.token)
+	if ok && before != nil && !sameReader(before, p) {
+		h.expelPrivate(s, Forbidden, "the connection was authenticated with a token that may read less")
+	}
+	h.mu.Unlock()
+	if !ok {
+		h.reject(s, r.id, AuthenticationFailed, "the connection is authenticated for another user")
+		return
+	}
+	if changed {
+		s.verifyAgain()
+	}
+	if s.principal() == nil {
+		h.reject(s, r.id, AuthenticationFailed, "the token is not valid")
+		return
 	}
 	s.send(encode(ack{Op: "authenticated", ID: r.id}))
+}
+
+// become makes the session act for a principal, unless it acts for another user, and returns whom it acted for. It is
+// called under the hub's lock, so that each change of the identity journal either finds the new principal here or was
+// counted before.
+func (s *session) become(p *web.Principal, token string) (before *web.Principal, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before = s.who; before != nil && before.Username != p.Username {
+		return before, false
+	}
+	s.who, s.token = p, token
+	s.watch()
+	return before, true
 }
 
 // sameReader reports whether both principals may read the same.
@@ -34,16 +60,18 @@ func sameReader(a, b *web.Principal) bool {
 		a.SeesAll() == b.SeesAll()
 }
 
-// watch sees to it that the session's token is verified again: when it expires, and now and then before that, since
-// a user may be deactivated, a scope taken away and a key retired. It is called under the session's lock.
-func (s *session) watch() {
+// watch sees to it that the session's token is verified again: when it expires, and now and then before that. It is
+// called under the session's lock.
+func (s *session) watch() { s.watchIn(s.hub.verifyAfter(s.who)) }
+
+func (s *session) watchIn(d time.Duration) {
 	if s.over {
 		return
 	}
 	if s.check != nil {
 		s.check.Stop()
 	}
-	s.check = time.AfterFunc(s.hub.verifyAfter(s.who), s.verifyAgain)
+	s.check = time.AfterFunc(d, s.verifyAgain)
 }
 
 func (s *session) verifyAgain() {
@@ -53,29 +81,82 @@ func (s *session) verifyAgain() {
 	if gone {
 		return
 	}
-	p, err := s.hub.tokens.Verify(token)
+	h := s.hub
+	seen := h.changesSeen()
+	p, err := h.tokens.Verify(token, s.address)
 	// The hub's lock is held throughout, so that what is ended was subscribed to with this token and not with one
 	// that comes now.
-	s.hub.mu.Lock()
-	defer s.hub.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	s.mu.Lock()
 	if s.token != token { // authenticated anew meanwhile, and watched for that
 		s.mu.Unlock()
 		return
 	}
-	before, expired := s.who, err != nil || !time.Now().Before(p.Expires)
-	if expired {
-		s.who, s.token = nil, ""
+	if h.changes != seen && err == nil { // the verdict may be older than what observe has put here: ask again
+		s.watchIn(0)
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	if err != nil || p.Expired(time.Now()) {
+		p = nil
+	}
+	h.narrow(s, p)
+}
+
+// changesSeen returns how many changes of the identity journal the hub has been told of.
+func (h *Hub) changesSeen() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changes
+}
+
+// observe ends what a record of the identity journal ends: the sessions' rights go with the record, as those of requests
+// do. It runs under the identity fold's lock. A token that is being verified meanwhile is verified again, since its
+// session does not name the user yet.
+func (h *Hub) observe(change web.Change) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.changes++
+	for s := range h.sessions {
+		who := s.principal()
+		if who == nil {
+			continue
+		}
+		if left := change.Leaves(who); left != who {
+			h.narrow(s, left)
+		}
+	}
+}
+
+// narrow leaves the session what its token still gives, nil for nothing. It is called under the hub's lock.
+func (h *Hub) narrow(s *session, left *web.Principal) {
+	s.mu.Lock()
+	before := s.who
+	if s.who = left; left == nil {
+		s.token = ""
 	} else {
-		s.who = p
 		s.watch()
 	}
 	s.mu.Unlock()
 	switch {
-	case expired:
-		s.hub.expelPrivate(s, AuthenticationRequired, "the token has expired or was withdrawn; authenticate and subscribe again")
-	case !sameReader(before, p):
-		s.hub.expelPrivate(s, Forbidden, "the user may read less than before; subscribe again to what is left")
+	case before == nil:
+	case left == nil:
+		h.withdraw(s, before)
+	case !sameReader(before, left):
+		h.expelPrivate(s, Forbidden, "the user may read less than before; subscribe again to what is left")
+	}
+}
+
+// withdraw ends the private subscriptions of a session whose token is no longer good, and the connection of one that
+// came with an API key. It is called under the hub's lock.
+func (h *Hub) withdraw(s *session, who *web.Principal) {
+	h.expelPrivate(s, AuthenticationRequired, "the token has expired or was withdrawn; authenticate and subscribe again")
+	if !who.APIKey.IsZero() {
+		h.metrics.errors.WithLabelValues(string(AuthenticationRequired)).Inc()
+		s.close(errorMessage(AuthenticationRequired, "the API key has expired or was withdrawn; the connection is closed"),
+			melody.ClosePolicyViolation, string(AuthenticationRequired))
 	}
 }
 

@@ -33,17 +33,24 @@ type Follower interface {
 	WaitTip(ctx context.Context) error
 }
 
-// Verifier judges tokens; *web.Tokens is one.
+// Verifier judges tokens and API keys, by the address that they come from; *web.Tokens is one.
 type Verifier interface {
-	Verify(token string) (*web.Principal, error)
+	Verify(token, address string) (*web.Principal, error)
 }
 
-// Config is what a hub needs. Log, Wrap, Logger and Limits may be left out.
+// Changes tells of what the identity journal changes in what tokens give; login.Fold does.
+type Changes interface {
+	// Listen registers a function that is called with each change, in order, before anything later is seen there.
+	Listen(call func(web.Change))
+}
+
+// Config is what a hub needs. Changes, Log, Wrap, Logger and Limits may be left out.
 type Config struct {
 	Follower  Follower
 	Journal   string // "trading"
 	Partition int32
 	Tokens    Verifier
+	Changes   Changes
 	Log       Log // for subscriptions that resume; without it every resume is too old
 	Wrap      Wrap
 	Logger    *slog.Logger
@@ -79,6 +86,7 @@ type Hub struct {
 	failed   bool // the log can't be read
 	index    *index
 	books    map[string]*bookStream
+	changes  uint64       // of the identity journal, so far
 	last     decide.Stamp // of the last record
 	anchors  journal.Anchors
 }
@@ -118,6 +126,9 @@ func New(cfg Config) *Hub {
 	m.HandleError(h.socketError)
 	h.follower.View(func(s decide.State, _ journal.Position) { s.(*trading.State).TrackBook() })
 	h.follower.Listen(h.onRecord)
+	if cfg.Changes != nil {
+		cfg.Changes.Listen(h.observe)
+	}
 	return h
 }
 
@@ -311,5 +322,8 @@ func (h *Hub) cutAll() {
 
 // verifyAfter is when a token should be looked at again.
 func (h *Hub) verifyAfter(p *web.Principal) time.Duration {
+	if p.Expires.IsZero() {
+		return h.limits.VerifyEvery
+	}
 	return max(0, min(h.limits.VerifyEvery, time.Until(p.Expires)))
 }

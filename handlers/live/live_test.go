@@ -323,15 +323,20 @@ func TestAuthenticateByMessage(t *testing.T) {
 	c.Authenticate(v.reader("alpha")) // the same reader: the subscription goes on
 	v.place(limit("A1", btc, order.Sell, "1", "1000"))
 	c.Next("the order", func(m livetest.Message) bool { return m.Channel == "orders" && m.Op == "" })
-	c.Authenticate(v.reader("beta"))
+	if m := c.Ask(livetest.Request{Op: "authenticate", Data: map[string]string{"token": v.reader("beta")}}); m.Code != string(live.AuthenticationFailed) {
+		t.Errorf("another user: %s", m.Raw)
+	}
+	v.place(limit("A1", btc, order.Sell, "1", "1001"))
+	c.Next("the order, as before", func(m livetest.Message) bool { return m.Channel == "orders" && m.Op == "" })
+	c.Authenticate(v.token("alpha", "A1", time.Hour, web.ScopeRead)) // the same user, now for one account
 	if m := c.Messages()[len(c.Messages())-2]; m.Code != string(live.Forbidden) || m.Args[0] != "orders" {
 		t.Errorf("before the acknowledgement: %s", m.Raw)
 	}
-	v.place(limit("A1", btc, order.Sell, "1", "1001"))
+	v.place(limit("A1", btc, order.Sell, "1", "1002"))
 	v.place(limit("B1", btc, order.Buy, "1", "1000"))
 	c.Next("the trade", func(m livetest.Message) bool { return m.Channel == "market-trades:"+btc && m.Op == "" })
-	if n := len(c.On("orders")); n != 1 {
-		t.Errorf("%d orders, want the one of before", n)
+	if n := len(c.On("orders")); n != 2 {
+		t.Errorf("%d orders, want those of before", n)
 	}
 }
 

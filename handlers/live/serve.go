@@ -30,7 +30,7 @@ func (h *Hub) Serve(c echo.Context) error {
 		return err
 	}
 	s := &session{
-		hub: h, subscriptions: make(map[string]*subscription),
+		hub: h, subscriptions: make(map[string]*subscription), address: web.Address(c), seen: h.changesSeen(),
 		bucket: newBucket(h.limits.RequestsPerSecond, h.limits.RequestBurst, time.Now()),
 	}
 	if err := h.admit(r.Context()); err != nil {
@@ -44,7 +44,7 @@ func (h *Hub) Serve(c echo.Context) error {
 		if len(headers) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {
 			return web.Unauthorized("The Authorization header does not hold a bearer token.")
 		}
-		p, err := h.tokens.Verify(token)
+		p, err := h.tokens.Verify(token, s.address)
 		if err != nil {
 			return web.Unauthorized("The bearer token is not valid.").Because(err)
 		}
@@ -135,7 +135,7 @@ func (h *Hub) connected(socket *melody.Session) {
 	h.metrics.sessions.Inc()
 	h.mu.Lock()
 	h.sessions[s] = struct{}{}
-	closing, cutting := h.closing, h.cutting
+	closing, cutting, changed := h.closing, h.cutting, h.changes != s.seen
 	h.mu.Unlock()
 	if closing {
 		s.close(nil, melody.CloseGoingAway, "the server is stopping")
@@ -144,9 +144,12 @@ func (h *Hub) connected(socket *melody.Session) {
 		s.conn.cut()
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.who != nil {
 		s.watch()
+	}
+	s.mu.Unlock()
+	if changed { // after the token was verified, and while observe could not find the session
+		s.verifyAgain()
 	}
 }
 

@@ -17,6 +17,9 @@ type session struct {
 	socket *melody.Session
 	conn   *conn
 
+	address string // of the client
+	seen    uint64 // changes of the identity journal before its token was verified
+
 	// Of the goroutine that reads requests.
 	bucket *bucket
 	excess int

@@ -50,8 +50,22 @@ type venue struct {
 	tokens
 }
 
-// tokens is a live.Verifier.
-type tokens struct{ known sync.Map } // token → func() *web.Principal
+// tokens is a live.Verifier and a live.Changes.
+type tokens struct {
+	known     sync.Map // token → func() *web.Principal
+	asked     func()   // called before a token is judged, if set
+	observers []func(web.Change)
+}
+
+// Listen implements live.Changes.
+func (s *tokens) Listen(call func(web.Change)) { s.observers = append(s.observers, call) }
+
+// change tells of a change, as the fold of the identity journal does.
+func (s *tokens) change(c web.Change) {
+	for _, call := range s.observers {
+		call(c)
+	}
+}
 
 // token makes a token for a principal that is valid for a while from its first use.
 func (s *tokens) token(broker, customer string, lasts time.Duration, scopes ...string) string {
@@ -65,8 +79,11 @@ func (s *tokens) token(broker, customer string, lasts time.Duration, scopes ...s
 func (s *tokens) reader(broker string) string { return s.token(broker, "", time.Hour, web.ScopeRead) }
 
 // Verify implements live.Verifier.
-func (s *tokens) Verify(token string) (*web.Principal, error) {
+func (s *tokens) Verify(token, _ string) (*web.Principal, error) {
 	use, ok := s.known.Load(token)
+	if s.asked != nil {
+		s.asked()
+	}
 	if !ok {
 		return nil, errors.New("unknown")
 	}
@@ -91,7 +108,7 @@ func emptyVenue(t testing.TB, limits live.Limits, wrap live.Wrap) *venue {
 	t.Helper()
 	v := &venue{t: t, state: trading.NewState(), applied: make(chan struct{}), tip: make(chan struct{}),
 		clock: scalar.TimeOf(time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC))}
-	v.hub = live.New(live.Config{Follower: v, Journal: "trading", Tokens: v, Log: v, Wrap: wrap, Limits: limits})
+	v.hub = live.New(live.Config{Follower: v, Journal: "trading", Tokens: v, Changes: &v.tokens, Log: v, Wrap: wrap, Limits: limits})
 	v.serve()
 	return v
 }

@@ -2,6 +2,7 @@ package login
 
 import (
 	"crypto/ed25519"
+	"crypto/sha256"
 	"fmt"
 	"sync"
 
@@ -29,6 +30,23 @@ func (f Fold) View(look func(*identity.State)) {
 	f.fold.View(func(s decide.State, _ journal.Position) { look(s.(*identity.State)) })
 }
 
+// Listen registers a function that is called with what each record changes in what tokens and keys give, under the
+// fold's lock. It is called before the fold runs.
+func (f Fold) Listen(call func(web.Change)) {
+	f.fold.Listen(func(e journal.Entry, _ decide.State) {
+		for _, event := range e.Record.Events {
+			switch event := event.(type) {
+			case *identity.UserChanged:
+				call(web.Change{Username: event.Username, Account: accountOf(&event.User)})
+			case *identity.SigningKeyRetired:
+				call(web.Change{KID: event.KID})
+			case *identity.APIKeyRevoked:
+				call(web.Change{APIKey: event.ID})
+			}
+		}
+	})
+}
+
 // Directory answers what requests need to know of keys and users. It implements web.Identities.
 type Directory struct {
 	identity Identity
@@ -45,9 +63,11 @@ type lookup struct {
 	name    string
 	key     ed25519.PublicKey
 	account web.Account
+	hash    [sha256.Size]byte
+	apiKey  web.APIKey
 	known   bool
 
-	keyOf, accountOf func(*identity.State) // its methods, as View takes them
+	keyOf, accountOf, apiKeyOf func(*identity.State) // its methods, as View takes them
 }
 
 func newLookup() *lookup {
@@ -62,17 +82,30 @@ func newLookup() *lookup {
 		if !known {
 			return
 		}
-		l.account, l.known = web.Account{Active: u.IsActive, Broker: u.Broker, Customer: u.CustomerCode, Scopes: u.Scopes}, true
-		if limit := u.RateLimit; limit != nil {
-			l.account.RateLimit = web.RateLimit{PerSecond: limit.PerSecond, Burst: limit.Burst}
+		l.account, l.known = accountOf(u), true
+	}
+	l.apiKeyOf = func(s *identity.State) {
+		k, known := s.APIKey(l.hash)
+		if !known {
+			return
 		}
+		l.apiKey, l.known = web.APIKey{ID: k.ID, Username: k.Username, Customer: k.CustomerCode, Scopes: k.Scopes, Networks: k.IPAllowList,
+			Expires: k.ExpiresAt, LastUsed: k.LastUsed}, true
 	}
 	return l
 }
 
+func accountOf(u *identity.User) web.Account {
+	a := web.Account{Active: u.IsActive, Broker: u.Broker, Customer: u.CustomerCode, Scopes: u.Scopes}
+	if limit := u.RateLimit; limit != nil {
+		a.RateLimit = web.RateLimit{PerSecond: limit.PerSecond, Burst: limit.Burst}
+	}
+	return a
+}
+
 func (d Directory) ask(name string) *lookup {
 	l := d.lookups.Get().(*lookup)
-	l.name, l.key, l.account, l.known = name, nil, web.Account{}, false
+	l.name, l.key, l.account, l.apiKey, l.known = name, nil, web.Account{}, web.APIKey{}, false
 	return l
 }
 
@@ -90,6 +123,15 @@ func (d Directory) Account(username string) (web.Account, bool) {
 	defer d.lookups.Put(l)
 	d.identity.View(l.accountOf)
 	return l.account, l.known
+}
+
+// APIKey returns the key whose secret has the hash, unless it is revoked.
+func (d Directory) APIKey(hash [sha256.Size]byte) (web.APIKey, bool) {
+	l := d.ask("")
+	defer d.lookups.Put(l)
+	l.hash = hash
+	d.identity.View(l.apiKeyOf)
+	return l.apiKey, l.known
 }
 
 // CheckSeal opens one sealed value of each key and user, so that a node with the wrong master key says so when it

@@ -187,16 +187,16 @@ func TestLogin(t *testing.T) {
 	if fmt.Sprint(claims) != fmt.Sprint(want) || claims["jti"] == "" {
 		t.Errorf("the claims are %v, want %v", claims, want)
 	}
-	p, err := d.tokens.Verify(d.token("account"))
+	p, err := d.tokens.Verify(d.token("account"), "")
 	if err != nil || p.Customer != "C1" {
 		t.Errorf("the token of one account: %+v, %v", p, err)
 	}
 	d.pass(Lifetime - time.Second)
-	if _, err := d.tokens.Verify(token); err != nil {
+	if _, err := d.tokens.Verify(token, ""); err != nil {
 		t.Errorf("a second before its end the token is %v", err)
 	}
 	d.pass(time.Second)
-	if _, err := d.tokens.Verify(token); err == nil {
+	if _, err := d.tokens.Verify(token, ""); err == nil {
 		t.Error("the token is good for more than 3600 s")
 	}
 }
@@ -483,15 +483,15 @@ func TestKeyRotationWithoutDowntime(t *testing.T) {
 		t.Errorf("the newest key does not sign (%v)", err)
 	}
 	for name, token := range map[string]string{"old": old, "new": fresh} {
-		if _, err := d.tokens.Verify(token); err != nil {
+		if _, err := d.tokens.Verify(token, ""); err != nil {
 			t.Errorf("the %s token: %v", name, err)
 		}
 	}
 	d.do(identity.CommandRetireSigningKey, &identity.RetireSigningKey{KID: first})
-	if _, err := d.tokens.Verify(old); err == nil {
+	if _, err := d.tokens.Verify(old, ""); err == nil {
 		t.Error("a token of the retired key is accepted")
 	}
-	if _, err := d.tokens.Verify(fresh); err != nil {
+	if _, err := d.tokens.Verify(fresh, ""); err != nil {
 		t.Error(err)
 	}
 	if got := kids(); got != second {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"crypto/ed25519"
+	"crypto/sha256"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // The scopes of tokens.
@@ -20,14 +22,22 @@ const (
 	ScopeAuditor    = "auditor"
 )
 
-// Principal is on whose behalf a request is made, as its token says.
+// AnyScope are all scopes: a route that names them is for whoever has a good token.
+var AnyScope = []string{ScopeTrade, ScopeRead, ScopeOnboarding, ScopeOperator, ScopeAuditor}
+
+// Principal is on whose behalf a request is made, as its token or API key says.
 type Principal struct {
 	Username string
 	Broker   string // the tenant
 	Customer string // set if the token is for one account only
 	Scopes   []string
-	Expires  time.Time
+	Expires  time.Time // zero: never
+	KID      string    // of the signing key that the token is from
+	APIKey   scalar.ID // zero if it came with a token
 }
+
+// Expired reports whether the principal's token or key has ended at a time.
+func (p *Principal) Expired(now time.Time) bool { return !p.Expires.IsZero() && !now.Before(p.Expires) }
 
 // Has reports whether the principal has the scope.
 func (p *Principal) Has(scope string) bool { return slices.Contains(p.Scopes, scope) }
@@ -63,10 +73,12 @@ type Account struct {
 	RateLimit RateLimit // zero: none
 }
 
-// narrowed returns the principal of a token with the scopes that the user still has, since an operator may have taken
-// some away, and false where the user is no longer of that broker or account.
-func (a Account) narrowed(p *Principal) (*Principal, bool) {
-	if a.Broker != p.Broker || a.Customer != p.Customer {
+// Narrowed returns the principal of a token or key with the scopes that the user still has, since an operator may have
+// taken some away, and false where the user is not active, or no longer of that broker or account. A key may be for one
+// account where its user is not.
+func (a Account) Narrowed(p *Principal) (*Principal, bool) {
+	confined := a.Customer == p.Customer || a.Customer == "" && !p.APIKey.IsZero()
+	if !a.Active || a.Broker != p.Broker || !confined {
 		return nil, false
 	}
 	lost := func(scope string) bool { return !slices.Contains(a.Scopes, scope) }
@@ -78,12 +90,34 @@ func (a Account) narrowed(p *Principal) (*Principal, bool) {
 	return &left, true
 }
 
+// Change is what a record of the identity journal changes in what tokens and keys give: one of these.
+type Change struct {
+	Username string // a user, who is as Account says from now on
+	Account  Account
+	KID      string    // a signing key that is retired
+	APIKey   scalar.ID // a key that is revoked
+}
+
+// Leaves returns what the change leaves a principal: the principal itself, one with fewer scopes, or nil.
+func (c *Change) Leaves(p *Principal) *Principal {
+	switch {
+	case c.KID != "" && c.KID == p.KID, !c.APIKey.IsZero() && c.APIKey == p.APIKey:
+		return nil
+	case c.Username == "" || c.Username != p.Username:
+		return p
+	}
+	left, _ := c.Account.Narrowed(p)
+	return left
+}
+
 // Identities is the state of the identity journal as far as requests need it.
 type Identities interface {
 	// PublicKey returns the key that verifies tokens with the given kid, unless it is retired.
 	PublicKey(kid string) (ed25519.PublicKey, bool)
 	// Account returns what there is about a user.
 	Account(username string) (Account, bool)
+	// APIKey returns the key whose secret has the SHA-256, unless it is revoked.
+	APIKey(hash [sha256.Size]byte) (APIKey, bool)
 }
 
 // Auth authenticates requests.
@@ -129,7 +163,7 @@ func (a *Auth) Authenticate(c echo.Context) (*Principal, error) {
 	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return nil, Unauthorized("A bearer token is required.")
 	}
-	p, account, err := a.tokens.verify(token)
+	p, account, err := a.tokens.verify(token, Address(c))
 	if err != nil {
 		return nil, Unauthorized("The bearer token is not valid.").Because(err)
 	}

@@ -19,6 +19,12 @@ import (
 type people struct {
 	keys     map[string]ed25519.PublicKey
 	accounts map[string]Account
+	apiKeys  map[[sha256.Size]byte]APIKey
+}
+
+func (p *people) APIKey(hash [sha256.Size]byte) (APIKey, bool) {
+	k, ok := p.apiKeys[hash]
+	return k, ok
 }
 
 func (p *people) PublicKey(kid string) (ed25519.PublicKey, bool) {
@@ -98,7 +104,7 @@ func (d *desk) good() string { return d.sign(goodHeader, d.claims("")) }
 func TestVerifyGoodTokens(t *testing.T) {
 	d := newDesk()
 	for range 2 { // the second time from the memory
-		p, err := d.tokens.Verify(d.good())
+		p, err := d.tokens.Verify(d.good(), "")
 		if err != nil || p.Username != "u" || p.Broker != "alpha" || p.Customer != "" || strings.Join(p.Scopes, " ") != "trade read" ||
 			!p.Expires.Equal(d.clock.at.Add(time.Hour)) {
 			t.Fatalf("got %+v, %v", p, err)
@@ -106,7 +112,7 @@ func TestVerifyGoodTokens(t *testing.T) {
 	}
 	claims := `{"sub":"c","customer":"C1","scope":"read",` + strings.TrimPrefix(d.claims("sub="), "{")
 	claims = strings.Replace(claims, `,"scope":"trade read"`, "", 1)
-	p, err := d.tokens.Verify(d.sign(goodHeader, claims))
+	p, err := d.tokens.Verify(d.sign(goodHeader, claims), "")
 	if err != nil || p.Customer != "C1" {
 		t.Errorf("got %+v, %v", p, err)
 	}
@@ -176,7 +182,7 @@ func TestVerifyRefusesForgedTokens(t *testing.T) {
 		"very long":                   good + strings.Repeat("A", maxToken),
 	}
 	for name, token := range tests {
-		if p, err := d.tokens.Verify(token); err == nil {
+		if p, err := d.tokens.Verify(token, ""); err == nil {
 			t.Errorf("%s: accepted as %+v", name, p)
 		}
 	}
@@ -205,18 +211,18 @@ func TestVerifiedTokensStopBeingGood(t *testing.T) {
 	} {
 		d := newDesk()
 		token := d.good()
-		if _, err := d.tokens.Verify(token); err != nil {
+		if _, err := d.tokens.Verify(token, ""); err != nil {
 			t.Fatal(err)
 		}
 		change(d)
-		if _, err := d.tokens.Verify(token); err == nil {
+		if _, err := d.tokens.Verify(token, ""); err == nil {
 			t.Errorf("%s: still accepted", name)
 		}
 	}
 	d := newDesk()
 	token := d.good()
 	d.clock.at = d.clock.at.Add(time.Hour - time.Second)
-	if _, err := d.tokens.Verify(token); err != nil {
+	if _, err := d.tokens.Verify(token, ""); err != nil {
 		t.Errorf("a second before the end: %v", err)
 	}
 }
@@ -227,7 +233,7 @@ func TestScopesTakenAway(t *testing.T) {
 	d := newDesk()
 	token := d.good()
 	scopes := func() string {
-		p, err := d.tokens.Verify(token)
+		p, err := d.tokens.Verify(token, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +261,7 @@ func TestVerifiedTokensAreBounded(t *testing.T) {
 	if n := len(d.tokens.verified); n > maxVerified {
 		t.Errorf("%d tokens are remembered, want at most %d", n, maxVerified)
 	}
-	if _, err := d.tokens.Verify(token); err != nil {
+	if _, err := d.tokens.Verify(token, ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -375,7 +381,7 @@ func FuzzVerify(f *testing.F) {
 	f.Add(d.sign(`{"alg":"none"}`, d.claims("")))
 	f.Add("a.b.c")
 	f.Fuzz(func(t *testing.T, token string) {
-		if _, err := d.tokens.Verify(token); err == nil && token != good {
+		if _, err := d.tokens.Verify(token, ""); err == nil && token != good {
 			t.Fatalf("accepted %q", token)
 		}
 	})

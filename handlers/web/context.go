@@ -25,6 +25,7 @@ type notes struct {
 	spare     scalar.ID // made together with the request's, for a command; zero once it is used
 	command   scalar.ID // that the request became
 	forwarded scalar.ID // that another node gave to the command
+	address   string    // the client's, if another node passed the request on
 	body      []byte    // as it was read, for a request that is passed on
 	room      []byte    // for the body
 	answer    []byte    // room for the answer

@@ -22,9 +22,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// headerForwarded marks a request that a node passed on to the owner of its journal. Its value is the command's id
-// and a proof, by the key that the nodes share, that a node wrote it: so the id that the first node may have to name
-// in an OUTCOME_UNKNOWN is the id of the record. Without a good proof the mark still counts, the id does not.
+// headerForwarded marks a request that a node passed on to the owner of its journal. Its value is the command's id,
+// a proof, by the key that the nodes share, that a node wrote it, and the client's address: so the id that the first node
+// may have to name in an OUTCOME_UNKNOWN is the id of the record, and an API key that is for some addresses only is judged
+// by the client's. Without a good proof the mark still counts, the id and the address do not.
 const headerForwarded = "X-Perpetua-Forwarded"
 
 // commandDeadline is within what an owner answers a command. A node that passes one on waits no longer either: by then
@@ -43,7 +44,7 @@ func newTransport() http.RoundTripper {
 func (s *server) hereOrThere(r *request, next echo.HandlerFunc) error {
 	mark := header(r.Request(), headerForwarded)
 	if mark != "" {
-		r.forwarded = provenCommand(s.options.ForwardKey, mark, r.Request())
+		r.forwarded, r.address = provenMark(s.options.ForwardKey, mark, r.Request())
 	}
 	err := next(r)
 	if err == nil || r.Response().Committed {
@@ -82,7 +83,7 @@ func (s *server) forward(c *request, target *url.URL) error {
 			r.SetXForwarded()
 			r.Out.Host = r.In.Host
 			r.Out.Header.Set(HeaderRequestID, c.id)
-			r.Out.Header.Set(headerForwarded, id.String()+"."+proof(key, id, r.In))
+			r.Out.Header.Set(headerForwarded, markOf(key, id, Address(c), r.In))
 			sendOnce(r.Out.Header)
 		},
 		ModifyResponse: func(r *http.Response) error {
@@ -119,18 +120,34 @@ func sendOnce(h http.Header) {
 	}
 }
 
-func proof(key []byte, id scalar.ID, r *http.Request) string {
+// Address returns the address that a request comes from: the client's, also where another node passed it on.
+func Address(c echo.Context) string {
+	if address := notesOf(c).address; address != "" {
+		return address
+	}
+	return c.RealIP()
+}
+
+func markOf(key []byte, id scalar.ID, address string, r *http.Request) string {
+	return id.String() + "." + proof(key, id, address, r) + "." + address
+}
+
+func proof(key []byte, id scalar.ID, address string, r *http.Request) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(id[:])
-	mac.Write([]byte(r.Method + " " + r.URL.RequestURI()))
+	mac.Write([]byte(address + " " + r.Method + " " + r.URL.RequestURI()))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-func provenCommand(key []byte, mark string, r *http.Request) scalar.ID {
-	text, given, _ := strings.Cut(mark, ".")
-	id, err := scalar.ParseID(text)
-	if err != nil || len(key) == 0 || !hmac.Equal([]byte(given), []byte(proof(key, id, r))) {
-		return scalar.ID{}
+// provenMark returns what a mark says, nothing unless it is proven.
+func provenMark(key []byte, mark string, r *http.Request) (id scalar.ID, address string) {
+	parts := strings.SplitN(mark, ".", 3) // an address has dots itself
+	if len(parts) != 3 || len(key) == 0 {
+		return scalar.ID{}, ""
 	}
-	return id
+	id, err := scalar.ParseID(parts[0])
+	if err != nil || !hmac.Equal([]byte(parts[1]), []byte(proof(key, id, parts[2], r))) {
+		return scalar.ID{}, ""
+	}
+	return id, parts[2]
 }

@@ -3,6 +3,7 @@ package web
 import (
 	stdjson "encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -42,7 +43,7 @@ func startNode(t *testing.T, o Options, elsewhere *string) *httptest.Server {
 		if err != nil {
 			return err
 		}
-		return c.JSON(http.StatusCreated, map[string]string{"name": name, "command": cmd.ID.String(), "key": cmd.Kept.Key, "query": c.QueryString()})
+		return c.JSON(http.StatusCreated, map[string]string{"name": name, "command": cmd.ID.String(), "key": cmd.Kept.Key, "query": c.QueryString(), "address": Address(c)})
 	})
 	s := httptest.NewServer(e)
 	t.Cleanup(s.Close)
@@ -91,6 +92,9 @@ func TestPassOn(t *testing.T) {
 		t.Errorf("the headers are %v", header)
 	}
 
+	if _, _, answer := send(t, owner.URL+"/v1/things", headerForwarded, "01890a5d-ac96-774b-bcce-b302099a8057.00.203.0.113.5"); answer["address"] != "127.0.0.1" {
+		t.Errorf("a client chose its address: %v", answer)
+	}
 	there = first.URL // each says the other owns it
 	if status, _, answer := send(t, first.URL+"/v1/things"); status != 503 || answer["code"] != "NOT_ACCEPTED" {
 		t.Errorf("two nodes that point at each other: %d %v", status, answer)
@@ -107,12 +111,33 @@ func TestPassOn(t *testing.T) {
 	}
 }
 
+// TestPassOnTheAddress sends a request through a proxy and a node: its owner sees the client's address.
+func TestPassOnTheAddress(t *testing.T) {
+	_, loopback, err := net.ParseCIDR("127.0.0.0/8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := ""
+	owner := startNode(t, Options{ForwardKey: []byte("shared")}, &here)
+	first := startNode(t, Options{ForwardKey: []byte("shared"), TrustedProxies: []*net.IPNet{loopback}}, &owner.URL)
+	for client, want := range map[string]string{"203.0.113.5": "203.0.113.5", "2001:db8::7": "2001:db8::7", "": "127.0.0.1"} {
+		headers := []string{"X-Forwarded-For", client}
+		if client == "" {
+			headers = nil
+		}
+		if status, _, answer := send(t, first.URL+"/v1/things", headers...); status != 201 || answer["address"] != want {
+			t.Errorf("%s: %d %v", client, status, answer)
+		}
+	}
+}
+
 // An owner that hangs is waited for no longer than a command may take.
 func TestPassOnToANodeThatHangs(t *testing.T) {
 	o := Options{ForwardKey: []byte("shared"), Patience: time.Second}
 	arrived, release := make(chan string, 1), make(chan struct{})
 	owner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		arrived <- provenCommand(o.ForwardKey, r.Header.Get(headerForwarded), r).String()
+		id, _ := provenMark(o.ForwardKey, r.Header.Get(headerForwarded), r)
+		arrived <- id.String()
 		<-release
 	}))
 	defer owner.Close()
@@ -128,7 +153,8 @@ func TestPassOnLosesTheConnection(t *testing.T) {
 	o := Options{ForwardKey: []byte("shared")}
 	arrived := make(chan string, 1)
 	owner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		arrived <- provenCommand(o.ForwardKey, r.Header.Get(headerForwarded), r).String()
+		id, _ := provenMark(o.ForwardKey, r.Header.Get(headerForwarded), r)
+		arrived <- id.String()
 		panic(http.ErrAbortHandler)
 	}))
 	defer owner.Close()

@@ -30,6 +30,7 @@ type Tokens struct {
 	identities Identities
 	issuer     string
 	now        func() time.Time
+	used       func(APIKey)
 
 	mu       sync.Mutex
 	verified map[string]verified // by token
@@ -37,18 +38,18 @@ type Tokens struct {
 
 type verified struct {
 	principal *Principal
-	kid       string
 	key       string // the public key's bytes
 }
 
 // NewTokens makes a verifier of tokens by the issuer.
 func NewTokens(identities Identities, issuer string, now func() time.Time) *Tokens {
-	return &Tokens{identities: identities, issuer: issuer, now: now, verified: make(map[string]verified)}
+	return &Tokens{identities: identities, issuer: issuer, now: now, used: func(APIKey) {}, verified: make(map[string]verified)}
 }
 
-// Verify returns whom a token is for. Any fault is an error, for the log only: clients learn that it is not valid.
-func (t *Tokens) Verify(token string) (*Principal, error) {
-	p, _, err := t.verify(token)
+// Verify returns whom a token, or an API key, is for that was sent from an address. Any fault is an error, for the log
+// only: clients learn that it is not valid.
+func (t *Tokens) Verify(token, address string) (*Principal, error) {
+	p, _, err := t.verify(token, address)
 	return p, err
 }
 
@@ -61,7 +62,10 @@ var (
 	errClaims   = errors.New("claims are missing or of the wrong kind")
 )
 
-func (t *Tokens) verify(token string) (*Principal, Account, error) {
+func (t *Tokens) verify(token, address string) (*Principal, Account, error) {
+	if strings.HasPrefix(token, APIKeyPrefix) {
+		return t.verifyKey(token, address)
+	}
 	if len(token) > maxToken {
 		return nil, Account{}, errToken
 	}
@@ -74,24 +78,33 @@ func (t *Tokens) verify(token string) (*Principal, Account, error) {
 			return nil, Account{}, err
 		}
 	}
-	if key, known := t.identities.PublicKey(v.kid); !known || string(key) != v.key {
+	if key, known := t.identities.PublicKey(v.principal.KID); !known || string(key) != v.key {
 		return nil, Account{}, errKey
 	}
-	if !t.now().Before(v.principal.Expires) {
-		return nil, Account{}, errExpired
-	}
-	account, known := t.identities.Account(v.principal.Username)
-	if !known || !account.Active {
-		return nil, Account{}, errInactive
-	}
-	p, ok := account.narrowed(v.principal)
-	if !ok {
-		return nil, Account{}, errMoved
+	p, account, err := t.inForce(v.principal)
+	if err != nil {
+		return nil, Account{}, err
 	}
 	if !remembered {
 		t.remember(strings.Clone(token), v) // not the header around it
 	}
 	return p, account, nil
+}
+
+// inForce returns what of a principal is in force now.
+func (t *Tokens) inForce(p *Principal) (*Principal, Account, error) {
+	if p.Expired(t.now()) {
+		return nil, Account{}, errExpired
+	}
+	account, known := t.identities.Account(p.Username)
+	if !known || !account.Active {
+		return nil, Account{}, errInactive
+	}
+	narrowed, ok := account.Narrowed(p)
+	if !ok {
+		return nil, Account{}, errMoved
+	}
+	return narrowed, account, nil
 }
 
 // check verifies the signature and reads the claims. The algorithm is ours, never the token's: what its header says
@@ -127,7 +140,7 @@ func (t *Tokens) check(token string) (verified, error) {
 	if err != nil {
 		return verified{}, fmt.Errorf("token: %w", err)
 	}
-	p := &Principal{Username: parsed.Subject(), Expires: parsed.Expiration()}
+	p := &Principal{Username: parsed.Subject(), Expires: parsed.Expiration(), KID: kid}
 	for name, field := range map[string]*string{"broker": &p.Broker, "customer": &p.Customer} {
 		if claim, there := parsed.Get(name); there {
 			if *field, ok = claim.(string); !ok {
@@ -141,7 +154,7 @@ func (t *Tokens) check(token string) (verified, error) {
 		return verified{}, errClaims
 	}
 	p.Scopes = strings.Fields(text)
-	return verified{principal: p, kid: kid, key: string(key)}, nil
+	return verified{principal: p, key: string(key)}, nil
 }
 
 // remember keeps what was verified. A full memory first loses what has expired, then whatever comes.

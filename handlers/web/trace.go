@@ -20,7 +20,8 @@ func (s *server) trace(r *request) {
 	in := r.Request()
 	from := trace.Sender{Parent: in.Header.Get(headerTraceParent), State: in.Header.Get(headerTraceState)}
 	if mark := in.Header.Get(headerForwarded); mark != "" {
-		from.Peer = !provenCommand(s.options.ForwardKey, mark, in).IsZero()
+		id, _ := provenMark(s.options.ForwardKey, mark, in)
+		from.Peer = !id.IsZero()
 	}
 	r.traced = s.options.Tracer.StartRequest(in.Context(), from, NewID())
 	in.Header.Set(headerTraceParent, r.traced.Parent)

@@ -63,7 +63,9 @@ func (f *follower) do(c decide.Command) error {
 // nobody is a live.Verifier: the book is public.
 type nobody struct{}
 
-func (nobody) Verify(string) (*web.Principal, error) { return nil, errors.New("no token is known") }
+func (nobody) Verify(_, _ string) (*web.Principal, error) {
+	return nil, errors.New("no token is known")
+}
 
 // hubChild serves sockets with the hub of a live node, from records that it decides itself.
 func hubChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {

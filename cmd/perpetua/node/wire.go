@@ -41,7 +41,7 @@ func (n *Node) wire() error {
 	tokens := web.NewTokens(login.NewDirectory(users), login.DefaultIssuer, time.Now)
 	auth := web.NewAuth(tokens)
 
-	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens,
+	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: users,
 		Log: live.NewLog(n.stores.client, venue.Rules, 0), Logger: n.Logger.With("part", "live"), Seed: venue.seed})
 	n.serving.hub.Trace(n.telemetry.tracer)
 	n.measure()

@@ -1,0 +1,158 @@
+package live_test
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/live"
+	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+)
+
+// TestChangesEndWhatTheyEnd lets the identity journal change while tokens are good for long, and nobody verifies them
+// again. What follows the change is told only to whom it is still for: the change has its effect before it returns.
+func TestChangesEndWhatTheyEnd(t *testing.T) {
+	good := web.Account{Active: true, Broker: "alpha", Scopes: []string{web.ScopeRead, web.ScopeTrade}}
+	change := func(f func(*web.Account)) web.Change {
+		a := good
+		f(&a)
+		return web.Change{Username: "u-alpha", Account: a}
+	}
+	other := scalar.ID{2}
+	for name, test := range map[string]struct {
+		change web.Change
+		code   live.Code // of the end, none if nothing ends
+		key    bool      // of sockets with an API key alone
+		token  bool      // of sockets with a token alone
+	}{
+		"the user is made inactive":   {change: change(func(a *web.Account) { a.Active = false }), code: live.AuthenticationRequired},
+		"the user moves to a broker":  {change: change(func(a *web.Account) { a.Broker = "beta" }), code: live.AuthenticationRequired},
+		"the user gets an account":    {change: change(func(a *web.Account) { a.Customer = "A1" }), code: live.AuthenticationRequired},
+		"the user loses read":         {change: change(func(a *web.Account) { a.Scopes = []string{web.ScopeTrade} }), code: live.Forbidden},
+		"the user loses trade":        {change: change(func(a *web.Account) { a.Scopes = []string{web.ScopeRead} })},
+		"another user changes":        {change: web.Change{Username: "u-beta"}},
+		"the signing key is retired":  {change: web.Change{KID: "k1"}, code: live.AuthenticationRequired, token: true},
+		"another is retired":          {change: web.Change{KID: "k2"}},
+		"the API key is revoked":      {change: web.Change{APIKey: scalar.ID{1}}, code: live.AuthenticationRequired, key: true},
+		"another API key is revoked ": {change: web.Change{APIKey: other}},
+	} {
+		for _, byKey := range []bool{false, true} {
+			t.Run(name+", API key "+strconv.FormatBool(byKey), func(t *testing.T) {
+				v := newVenue(t, live.Limits{}, nil)
+				p := &web.Principal{Username: "u-alpha", Broker: "alpha", Scopes: []string{web.ScopeRead, web.ScopeTrade}, KID: "k1"}
+				if byKey {
+					p.KID, p.APIKey = "", scalar.ID{1}
+				}
+				v.known.Store("credential", func() *web.Principal { return p })
+				p.Expires = time.Now().Add(time.Hour)
+				c := v.dial("credential")
+				c.Subscribe("orders", "orderbook-stream:"+btc)
+				v.place(limit("A1", btc, order.Sell, "1", "1000"))
+				c.Next("the order", func(m livetest.Message) bool { return m.Channel == "orders" })
+				v.change(test.change)
+				v.place(limit("A1", btc, order.Sell, "1", "1001"))
+				ends := test.code != "" && !(test.key && !byKey) && !(test.token && byKey)
+				switch {
+				case !ends:
+					c.Next("the next order", func(m livetest.Message) bool { return m.Channel == "orders" })
+					return
+				case byKey && test.code == live.AuthenticationRequired:
+					if code, reason := c.Closed(); code != websocket.ClosePolicyViolation || reason != string(test.code) {
+						t.Errorf("closed with %d %s", code, reason)
+					}
+				default:
+					c.Until("the book", func(all []livetest.Message) bool {
+						return all[len(all)-1].Type == "update" && all[len(all)-1].Symbol != ""
+					})
+				}
+				if m := c.Next("the end", func(m livetest.Message) bool { return m.Op == "error" }); m.Code != string(test.code) || m.Args[0] != "orders" {
+					t.Errorf("%s", m.Raw)
+				}
+				if n := len(c.On("orders")); n != 1 {
+					t.Errorf("%d orders, want the one of before the change", n)
+				}
+			})
+		}
+	}
+}
+
+// TestAChangeWhileATokenIsVerified makes the user inactive when the token has been judged good, but the session does not
+// name the user yet: over a handshake and by a message.
+func TestAChangeWhileATokenIsVerified(t *testing.T) {
+	v := newVenue(t, live.Limits{}, nil)
+	token := v.reader("alpha")
+	deactivate := func() {
+		v.asked = nil
+		v.known.Delete(token)
+		v.change(web.Change{Username: "u-alpha", Account: web.Account{Broker: "alpha"}})
+	}
+	v.asked = deactivate
+	c := v.dial(token)
+	if m := c.Ask(livetest.Request{Op: "subscribe", Args: []string{"orders"}}); m.Code != string(live.AuthenticationRequired) {
+		t.Errorf("after the handshake: %s", m.Raw)
+	}
+	token = v.reader("alpha")
+	v.asked = deactivate
+	if m := c.Ask(livetest.Request{Op: "authenticate", Data: map[string]string{"token": token}}); m.Code != string(live.AuthenticationFailed) {
+		t.Errorf("by a message: %s", m.Raw)
+	}
+	if m := c.Ask(livetest.Request{Op: "subscribe", Args: []string{"orders"}}); m.Code != string(live.AuthenticationRequired) {
+		t.Errorf("after a message: %s", m.Raw)
+	}
+}
+
+// TestProlongingLeavesNoGap authenticates again and again, with tokens that end soon after, while orders come. All of them
+// are told, once, in their order.
+func TestProlongingLeavesNoGap(t *testing.T) {
+	const tokens, each = 50, 20
+	v := newVenue(t, live.Limits{VerifyEvery: time.Millisecond}, nil)
+	c := v.dial(v.reader("alpha"))
+	c.Subscribe("orders")
+	before := ""
+	for range tokens {
+		var placing sync.WaitGroup
+		placing.Go(func() {
+			for range each {
+				if _, err := v.try(trading.CommandPlaceOrder, limit("A1", btc, order.Sell, "0.001", "1000")); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		fresh := v.reader("alpha")
+		c.Authenticate(fresh)
+		v.known.Delete(before) // the token before has ended, wherever its verification stands
+		before = fresh
+		placing.Wait()
+	}
+	const n = tokens * each // fewer than a queue holds, whoever is how fast
+	c.Until("all orders", func(all []livetest.Message) bool {
+		told := 0
+		for _, m := range all {
+			if m.Channel == "orders" && m.Op == "" {
+				told++
+			}
+			if m.Op == "error" {
+				t.Fatalf("%s", m.Raw)
+			}
+		}
+		return told >= n
+	})
+	seen := make(map[string]bool)
+	for _, m := range c.On("orders") {
+		if code := m.Fields()["code"]; seen[code] {
+			t.Errorf("%s came twice", code)
+		} else {
+			seen[code] = true
+		}
+	}
+	if len(seen) != n {
+		t.Errorf("%d of %d orders were told", len(seen), n)
+	}
+}
