@@ -153,6 +153,23 @@ type State interface {
 	SetAside(at Stamp, cause string) Decision
 }
 
+// Agenda is a State that shows its due list.
+type Agenda interface {
+	// DueEntries returns up to n entries, the first ones left out, in the order in which they will be done, and how many
+	// there are.
+	DueEntries(first, n int) (entries []DueEntry, total int)
+	// SetAsideEntries returns what failed and waits to be put back.
+	SetAsideEntries() []DueEntry
+}
+
+// DueEntry is one piece of due work.
+type DueEntry struct {
+	Entry   string      // its name: the kind of work, a slash, and what it is about
+	Time    scalar.Time // when it is due
+	Urgency Urgency
+	Error   string // why it was set aside
+}
+
 // Rules are the rules of one journal.
 type Rules interface {
 	// Journal is the name, and the topic after its prefix: "trading", "identity", "onboarding".

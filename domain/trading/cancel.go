@@ -1,7 +1,6 @@
 package trading
 
 import (
-	"github.com/perpetua-exchange/perpetua/domain/book"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
@@ -30,7 +29,7 @@ func (s *State) cancelAll(at decide.Stamp, c decide.Command, payload *CancelAll)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	w := &sweep{kind: WorkMassCancel, command: c.Recorded(), account: a, reason: order.UserRequest}
+	w := &task{kind: WorkMassCancel, command: c.Recorded(), account: a, reason: order.UserRequest}
 	if payload.Symbol != "" {
 		if w.symbol, err = s.listed(payload.Symbol); err != nil {
 			return decide.Decision{}, err
@@ -50,83 +49,8 @@ func (s *State) delistInstrument(at decide.Stamp, c decide.Command, payload *Del
 	}
 	after := i.contract.Instrument
 	after.Status = market.Withdrawn
-	w := &sweep{kind: WorkDelisting, command: c.Recorded(), symbol: i, reason: order.InstrumentHalted}
+	w := &task{kind: WorkDelisting, command: c.Recorded(), symbol: i, reason: order.InstrumentHalted}
 	return w.open(at, []decide.Event{&InstrumentDelisted{after}}, s.limit.others), nil
-}
-
-// open decides the first record of a mass cancel, of at most n orders, which is the only one if all fits.
-func (w *sweep) open(at decide.Stamp, events []decide.Event, n int) decide.Decision {
-	events, canceled, more := w.end(at, events, n)
-	if more {
-		events = append(events, &WorkStarted{Work: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(),
-			Symbol: w.onSymbol(), Reason: w.reason, Canceled: canceled})
-		return decide.Decision{Outcome: decide.Accepted, Events: events, Pending: !w.command.ID.IsZero()}
-	}
-	return decide.Decision{Outcome: decide.Accepted, Events: append(events, w.finished(canceled))}
-}
-
-// end appends the ends of the next n orders, and says how many of them it canceled and whether there are more. Orders
-// past their time expire, like everywhere.
-func (w *sweep) end(at decide.Stamp, events []decide.Event, n int) (after []decide.Event, canceled int, more bool) {
-	orders, more := w.take(n)
-	for _, o := range orders {
-		if isOverdue(o, at.Time) {
-			events = append(events, ended(o, at, order.Expired, ""))
-			continue
-		}
-		events = append(events, ended(o, at, order.Canceled, w.reason))
-		canceled++
-	}
-	return events, canceled, more
-}
-
-// finished is the event that ends a sweep.
-func (w *sweep) finished(canceled int) decide.Event {
-	return &WorkFinished{Work: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(), Symbol: w.onSymbol(),
-		OrderCode: w.order, Canceled: canceled}
-}
-
-func (w *sweep) customer() string {
-	if w.account == nil {
-		return ""
-	}
-	return w.account.code
-}
-
-func (w *sweep) onSymbol() string {
-	if w.symbol == nil {
-		return ""
-	}
-	return w.symbol.contract.Symbol
-}
-
-// take returns the next n orders of a mass cancel, and whether there are more.
-func (w *sweep) take(n int) (orders []*resting, more bool) {
-	if w.kind == WorkDelisting {
-		return takeBook(&w.symbol.book, n)
-	}
-	for o := range w.account.orders(w.symbol) {
-		if len(orders) == n {
-			return orders, true
-		}
-		orders = append(orders, o)
-	}
-	return orders, false
-}
-
-// takeBook returns the first n orders of a book, bids first.
-func takeBook(b *book.Book[live], n int) (orders []*resting, more bool) {
-	for _, side := range [2]book.Side{book.Bid, book.Ask} {
-		for l := b.Best(side); l != nil; l = l.Worse() {
-			for o := l.Front(); o != nil; o = o.Next() {
-				if len(orders) == n {
-					return orders, true
-				}
-				orders = append(orders, o)
-			}
-		}
-	}
-	return orders, false
 }
 
 // maxTimeout is the longest time that a dead-man switch can be set to, in seconds.

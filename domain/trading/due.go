@@ -4,17 +4,104 @@ import (
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Due says whether work is due. A sweep blocks clients; expiries and dead-man switches take turns with them. It
-// implements decide.State.
+// dueKind is a kind of due work. At one time, kinds are done in this order: first what blocks clients, as the rules of the
+// venue order it, then what alternates with their commands.
+type dueKind uint8
+
+const (
+	dueTask dueKind = iota // a command's work that goes on in steps: it was due before anything that became due since
+	// Here: the stale guard, the fixing of funding, of settlement, triggers, liquidation.
+
+	dueCancelAllAfter
+	// Here: the postings of funding and settlement.
+	dueExpiry
+
+	dueKinds // how many there are
+)
+
+// dueWork is how one kind of due work is done. Each has a file of its own: due_task.go, due_expiry.go and so on.
+type dueWork interface {
+	// work is what steps and names say of an entry.
+	work(e *dueEntry) Work
+	// subject names what an entry is about: an order, a customer, a command. With the work it is the entry's name.
+	subject(e *dueEntry) string
+	// step decides the next record. The entries are due, of this kind and in order; there is at least one, and no more
+	// than a record holds. With single set there is one, and no more than one order or fill of it is to be done.
+	step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision
+	// save writes which entry it is, for one that was set aside; load reads it, and returns nil for what can't be.
+	save(v *saver, e *dueEntry)
+	load(v *loader) *dueEntry
+}
+
+// dueTable says of every kind how it is done, and how it stands against the commands of clients.
+var dueTable = [dueKinds]struct {
+	urgency decide.Urgency
+	dueWork
+}{
+	dueTask:           {decide.Blocking, taskWork{}},
+	dueCancelAllAfter: {decide.Alternate, cancelAllAfterWork{}},
+	dueExpiry:         {decide.Alternate, expiryWork{}},
+}
+
+// dueEntry is work that becomes due at a time.
+type dueEntry struct {
+	time    scalar.Time
+	arrival int64    // orders entries of one time and kind
+	order   *resting // of an expiry
+	account *account // of a dead-man switch
+	task    *task
+	place   int // in the heap; -1 when not in it
+	kind    dueKind
+}
+
+// name identifies the entry in events.
+func (e *dueEntry) name() string {
+	w := dueTable[e.kind]
+	return string(w.work(e)) + "/" + w.subject(e)
+}
+
+// agenda is all that will be due, on two lists: nothing that alternates with clients is done while something blocks them.
+type agenda struct {
+	blocking    dueList
+	alternating dueList
+	arrived     int64 // entries so far
+}
+
+// list returns the list that an entry belongs on.
+func (a *agenda) list(e *dueEntry) *dueList {
+	if dueTable[e.kind].urgency == decide.Blocking {
+		return &a.blocking
+	}
+	return &a.alternating
+}
+
+// push puts a new entry on its list, behind all of its time and kind.
+func (a *agenda) push(e *dueEntry) {
+	a.arrived++
+	e.arrival = a.arrived
+	a.list(e).push(e)
+}
+
+// remove takes an entry off its list, if it is on it.
+func (a *agenda) remove(e *dueEntry) { a.list(e).remove(e) }
+
+// first returns the entries that the next step is about, at most n; none if nothing is due.
+func (a *agenda) first(n int, now scalar.Time) []*dueEntry {
+	if entries := a.blocking.first(n, now); len(entries) > 0 {
+		return entries
+	}
+	return a.alternating.first(n, now)
+}
+
+// Due says whether work is due, and how it stands against what clients ask for. It implements decide.State.
 func (s *State) Due(now scalar.Time) decide.Urgency {
-	if s.running != nil {
+	if first, ok := s.due.blocking.next(); ok && first <= now {
 		return decide.Blocking
 	}
-	if first, ok := s.due.next(); ok && first <= now {
+	if first, ok := s.due.alternating.next(); ok && first <= now {
 		return decide.Alternate
 	}
 	return decide.Nothing
@@ -22,181 +109,99 @@ func (s *State) Due(now scalar.Time) decide.Urgency {
 
 // NextDue returns when the next work is due. It implements decide.State.
 func (s *State) NextDue() (scalar.Time, bool) {
-	if s.running != nil {
-		return s.running.started, true
+	blocking, some := s.due.blocking.next()
+	alternating, more := s.due.alternating.next()
+	if !some || more && alternating < blocking {
+		return alternating, more
 	}
-	return s.due.next()
+	return blocking, some
 }
 
 // Step decides the next piece of due work. It implements decide.State.
 func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
-	n := s.limit.others
-	if single {
-		n = 1
-	}
-	if s.running != nil {
-		if s.running.kind == WorkSweep {
-			return s.stepTaker(at, single)
-		}
-		return s.stepMassCancel(at, n)
-	}
-	entries := s.due.first(n, at.Time)
+	entries := s.due.first(s.most(single), at.Time)
 	if len(entries) == 0 {
 		return decide.Decision{}
 	}
-	if entries[0].kind == dueCancelAllAfter {
-		return decide.Decision{Outcome: decide.Accepted, Events: fireDeadMan(at, []decide.Event{&Step{Work: WorkCancelAllAfter}}, entries[0].account, n)}
-	}
-	events := []decide.Event{&Step{Work: WorkExpiry}}
-	for _, e := range entries {
-		events = append(events, ended(e.order, at, order.Expired, ""))
-	}
-	return decide.Decision{Outcome: decide.Accepted, Events: events}
+	return dueTable[entries[0].kind].step(s, at, entries, single)
 }
 
-// fireDeadMan decides the cancellation of a customer's orders whose dead-man switch went off.
-func fireDeadMan(at decide.Stamp, events []decide.Event, a *account, n int) []decide.Event {
-	w := &sweep{kind: WorkMassCancel, account: a, reason: order.CancelAllAfter}
-	events, canceled, more := w.end(at, append(events, &CancelAllAfterFired{CustomerCode: a.code, Broker: a.broker}), n)
-	if more {
-		events = append(events, &WorkStarted{Work: w.kind, CustomerCode: a.code, Reason: w.reason, Canceled: canceled})
-	}
-	return events
-}
-
-// stepMassCancel decides the next orders of a running mass cancel.
-func (s *State) stepMassCancel(at decide.Stamp, n int) decide.Decision {
-	w := s.running
-	events, canceled, more := w.end(at, []decide.Event{&Step{Work: WorkSweep}}, n)
-	if more {
-		return decide.Decision{Outcome: decide.Accepted, Events: events}
-	}
-	return decide.Decision{Outcome: decide.Accepted, Events: append(events, w.finished(w.canceled+canceled)), Finishes: w.command.ID}
-}
-
-// stepTaker decides the next fills of an order that needs more than one record. Its margin was judged when it began,
-// on all of its fills; and for what is past its time it counts when it began, so that what was judged is what is done.
-func (s *State) stepTaker(at decide.Stamp, single bool) decide.Decision {
-	w := s.running
-	o := s.orders.Get(w.order)
-	d := s.newDraft(at, w.symbol)
-	d.now = w.started
-	d.events = append(d.events, &Step{Work: WorkSweep})
-	if o == nil { // it was canceled while the work was set aside
-		return decide.Decision{Outcome: decide.Accepted, Events: append(d.events, w.finished(0)), Finishes: w.command.ID}
-	}
-	slot := d.reserveSlot()
-	t := &taker{order: o, party: d.party(w.account), bound: w.bound, protected: w.protected, price: o.Price, terms: termsOf(o)}
-	t.updated = at.Time
-	if o.Value.cash != 0 {
-		t.cashLeft = o.Value.cash.Sub(o.Value.filledQuote)
-		if t.done() > 0 {
-			t.at = d.instrument.last
-		}
-	}
-	if o.Value.reduceOnly {
-		t.capTo(reducible(t.party.size, action(o.Side)))
-	}
-	limit := s.limit
+// most is how many orders, besides those that trade, a step may change.
+func (s *State) most(single bool) int {
 	if single {
-		limit = bounds{1, 1, 1}
+		return 1
 	}
-	why := d.walk(t, limit)
-	d.write()
-	decision := decide.Decision{Outcome: decide.Accepted}
-	if why == stopFull {
-		t.status = order.PartiallyFilled
-		if t.done() == 0 {
-			t.status = order.Open
-		}
-	} else {
-		t.fate(why)
-		d.events = append(d.events, w.finished(0))
-		decision.Finishes = w.command.ID
-	}
-	d.settleOrder(t, slot)
-	decision.Events = d.check()
-	return decision
+	return s.limit.others
 }
 
-// capTo cuts the taker down to what it may still trade.
-func (t *taker) capTo(allowed int64) {
-	if t.remaining > allowed {
-		t.amount -= t.remaining - allowed
-		t.remaining = allowed
-	}
+// stepped is the decision of a step's record.
+func stepped(w Work, events ...decide.Event) decide.Decision {
+	return decide.Decision{Outcome: decide.Accepted, Events: append([]decide.Event{&Step{Work: w}}, events...)}
 }
 
 // SetAside decides the event that takes the next due entry off the list. It implements decide.State.
 func (s *State) SetAside(at decide.Stamp, cause string) decide.Decision {
-	name := ""
-	if s.running != nil {
-		name = (&dueEntry{kind: dueSweep, sweep: s.running}).name()
-	} else if entries := s.due.first(1, at.Time); len(entries) == 1 {
-		name = entries[0].name()
-	} else {
+	entries := s.due.first(1, at.Time)
+	if len(entries) == 0 {
 		return decide.Decision{}
 	}
-	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&Step{Work: WorkSetAside}, &DueSetAside{Entry: name, Error: cause}}}
+	return stepped(WorkSetAside, &DueSetAside{Entry: entries[0].name(), Error: cause})
 }
 
 // setAside applies the event.
-func (s *State) setAside(name string) {
-	if s.running != nil && (&dueEntry{kind: dueSweep, sweep: s.running}).name() == name {
-		s.aside = append(s.aside, &dueEntry{kind: dueSweep, sweep: s.running, place: -1, time: s.running.started})
-		s.running = nil
-		return
-	}
-	for _, e := range s.due.heap {
-		if e.name() == name {
-			s.due.remove(e)
-			s.aside = append(s.aside, e)
+func (s *State) setAside(name, cause string) {
+	for _, l := range [...]*dueList{&s.due.blocking, &s.due.alternating} {
+		if n := slices.IndexFunc(l.heap, func(e *dueEntry) bool { return e.name() == name }); n >= 0 {
+			e := l.heap[n]
+			l.remove(e)
+			s.aside = append(s.aside, asideEntry{e, cause})
+			if e.task == s.running {
+				s.running = nil
+			}
 			return
 		}
 	}
 }
 
+// asideEntry is due work that was set aside, and why.
+type asideEntry struct {
+	*dueEntry
+	cause string
+}
+
 // putBackDue decides that work that was set aside is tried again.
 func (s *State) putBackDue(payload *PutBackDue) (decide.Decision, error) {
-	e := s.asideEntry(payload.Entry)
-	if e == nil {
+	if s.findAside(payload.Entry) < 0 {
 		return decide.Decision{}, decide.Refuse(decide.NotFound, "UNKNOWN_DUE_ENTRY", "no due work of this name was set aside")
 	}
 	return accepted(&DuePutBack{Entry: payload.Entry})
 }
 
-func (s *State) asideEntry(name string) *dueEntry {
-	if n := slices.IndexFunc(s.aside, func(e *dueEntry) bool { return e.name() == name }); n >= 0 {
-		return s.aside[n]
-	}
-	return nil
+func (s *State) findAside(name string) int {
+	return slices.IndexFunc(s.aside, func(e asideEntry) bool { return e.name() == name })
 }
 
-// putBack applies the event.
+// putBack applies the event. The entry is due as it was, at its own time and place.
 func (s *State) putBack(name string) {
-	e := s.asideEntry(name)
-	if e == nil {
+	n := s.findAside(name)
+	if n < 0 {
 		return
 	}
-	s.dropAside(e)
-	if e.kind == dueSweep {
-		s.running = e.sweep
-		return
-	}
-	s.due.push(e)
-}
-
-func (s *State) dropAside(e *dueEntry) {
-	if n := slices.Index(s.aside, e); n >= 0 {
-		s.aside = slices.Delete(s.aside, n, n+1)
+	e := s.aside[n].dueEntry
+	s.aside = slices.Delete(s.aside, n, n+1)
+	s.due.list(e).push(e)
+	if e.task != nil {
+		s.running = e.task
 	}
 }
 
-// cancelEntry takes an entry off the list, or from what was set aside.
+// cancelEntry takes an entry off its list, or from what was set aside.
 func (s *State) cancelEntry(e *dueEntry) {
 	if e == nil {
 		return
 	}
 	s.due.remove(e)
-	s.dropAside(e)
+	if n := slices.IndexFunc(s.aside, func(a asideEntry) bool { return a.dueEntry == e }); n >= 0 {
+		s.aside = slices.Delete(s.aside, n, n+1)
+	}
 }

@@ -7,46 +7,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// dueKind is a kind of due work. At one time, kinds come in this order.
-type dueKind uint8
-
-const (
-	dueCancelAllAfter dueKind = iota
-	dueExpiry
-	dueSweep // only ever set aside: a running sweep is not on the list
-)
-
-// dueEntry is work that becomes due at a time.
-type dueEntry struct {
-	time    scalar.Time
-	arrival int64 // orders entries of one time and kind
-	order   *resting
-	account *account
-	sweep   *sweep
-	place   int // in the heap; -1 when not in it
-	kind    dueKind
-}
-
-// name identifies the entry in events.
-func (e *dueEntry) name() string {
-	switch e.kind {
-	case dueCancelAllAfter:
-		return "cancel_all_after/" + e.account.code
-	case dueExpiry:
-		return "expiry/" + e.order.Code.String()
-	}
-	return "sweep/" + e.sweep.command.ID.String()
-}
-
+// compare orders entries by time, at one time by kind, of one kind by arrival.
 func (e *dueEntry) compare(o *dueEntry) int {
 	return cmp.Or(cmp.Compare(e.time, o.time), cmp.Compare(e.kind, o.kind), cmp.Compare(e.arrival, o.arrival))
 }
 
 // dueList is what will be due, as a binary heap in which every entry knows its place.
-type dueList struct {
-	heap    []*dueEntry
-	arrived int64
-}
+type dueList struct{ heap []*dueEntry }
 
 // next returns when the first entry is due.
 func (l *dueList) next() (scalar.Time, bool) {
@@ -58,8 +25,7 @@ func (l *dueList) next() (scalar.Time, bool) {
 
 // push puts an entry on the list.
 func (l *dueList) push(e *dueEntry) {
-	l.arrived++
-	e.arrival, e.place = l.arrived, len(l.heap)
+	e.place = len(l.heap)
 	l.heap = append(l.heap, e)
 	l.up(e.place)
 }

@@ -120,7 +120,7 @@ func (f *fold) apply(e decide.Event) {
 	case *CancelAllAfterFired:
 		f.arm(e.CustomerCode, 0, 0)
 	case *DueSetAside:
-		f.setAside(e.Entry)
+		f.setAside(e.Entry, e.Error)
 	case *DuePutBack:
 		f.putBack(e.Entry)
 	case *RulesActivated:
@@ -226,7 +226,7 @@ func (f *fold) hold(positions []PositionHeld) {
 }
 
 func (f *fold) open(e *WorkStarted) {
-	w := &sweep{kind: e.Work, started: f.at.Time, reason: e.Reason, symbol: f.instruments[e.Symbol],
+	w := &task{kind: e.Work, started: f.at.Time, reason: e.Reason, symbol: f.instruments[e.Symbol],
 		account: f.accounts[e.CustomerCode], protected: e.PriceProtection}
 	if !e.CommandID.IsZero() {
 		w.command = f.command
@@ -237,9 +237,10 @@ func (f *fold) open(e *WorkStarted) {
 		w.bound, _ = w.symbol.contract.Ticks(e.Bound)
 	case e.Work == WorkMassCancel && w.account != nil, e.Work == WorkDelisting && w.symbol != nil:
 	default:
-		panic("trading: an event opens a sweep of nothing")
+		panic("trading: an event starts the work of nothing")
 	}
 	f.running = w
+	f.due.push(&dueEntry{time: w.started, kind: dueTask, task: w})
 }
 
 func (f *fold) finish(*WorkFinished) {
@@ -248,6 +249,12 @@ func (f *fold) finish(*WorkFinished) {
 	}
 	if f.running.command.Kept.Key != "" {
 		f.memory.Note(f.at, f.running.command) // the command's answer is this record
+	}
+	for _, e := range f.due.blocking.heap {
+		if e.task == f.running {
+			f.due.remove(e)
+			break
+		}
 	}
 	f.running = nil
 }

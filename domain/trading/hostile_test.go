@@ -223,7 +223,7 @@ func (h *hostile) event() decide.Event {
 			return &CustomerRegistered{CustomerCode: rapid.SampledFrom([]string{"alice", "carol"}).Draw(h.T, "customer"), Created: start}
 		}
 	case 19:
-		return &DueSetAside{Entry: "sweep/" + h.id().String()}
+		return &DueSetAside{Entry: "mass_cancel/" + h.id().String()}
 	}
 	o := h.live()
 	if o.FilledAmount.Sign() != 0 {

@@ -445,7 +445,7 @@ func checkReserves(t fataler, h *holding) {
 func checkOverdue(t fataler, s *State, h *holding, now scalar.Time) {
 	t.Helper()
 	var bids, asks fixed.Money
-	if first, ok := s.due.next(); ok && first <= now {
+	if first, ok := s.due.alternating.next(); ok && first <= now {
 		for o := range h.account.orders(nil) {
 			if o.Value.holding == h && isOverdue(o, now) {
 				b, a := reserve(o)

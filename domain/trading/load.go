@@ -40,7 +40,8 @@ func (stateCodec) Read(b []byte) (_ decide.State, err error) {
 	if err := v.Done(); err != nil {
 		return nil, fmt.Errorf("trading: %w", err)
 	}
-	v.due.order()
+	v.due.blocking.order()
+	v.due.alternating.order()
 	return v.State, nil
 }
 
@@ -111,7 +112,7 @@ func (v *loader) loadAccounts() {
 		a.deadManSeconds = v.Small()
 		if a.deadMan = v.loadEntry(); a.deadMan != nil {
 			a.deadMan.kind, a.deadMan.account = dueCancelAllAfter, a
-			v.due.heap = append(v.due.heap, a.deadMan)
+			v.due.alternating.heap = append(v.due.alternating.heap, a.deadMan)
 		}
 		for range v.Len(9) {
 			v.loadHolding(a)
@@ -240,7 +241,7 @@ func (v *loader) loadOrder(side book.Side, price int64) *resting {
 	}
 	if flags&savedDue != 0 {
 		l.due = &dueEntry{time: l.created + v.when(), kind: dueExpiry, arrival: v.Int(), order: o}
-		v.due.heap = append(v.due.heap, l.due)
+		v.due.alternating.heap = append(v.due.alternating.heap, l.due)
 	}
 	if flags&savedReference != 0 {
 		l.reference = v.String()
@@ -296,30 +297,25 @@ func (v *loader) loadLists() {
 }
 
 func (v *loader) loadDue() {
-	for range v.Len(2) {
-		var e *dueEntry
-		switch kind := dueKind(v.Byte()); kind {
-		case dueCancelAllAfter:
-			if n := v.Index(len(v.registered)); v.Err() == nil {
-				e = v.registered[n].deadMan
-			}
-		case dueExpiry:
-			if o := v.number(new(int64)); o != nil {
-				e = o.Value.due
-			}
-		case dueSweep:
-			w := v.loadSweep()
-			e = &dueEntry{kind: dueSweep, sweep: w, time: w.started}
+	for range v.Len(4) {
+		kind := v.Byte()
+		if kind >= byte(dueKinds) {
+			v.Fail(errContradiction)
+			return
 		}
+		e := dueTable[kind].load(v)
 		if e == nil || e.place < 0 {
 			v.Fail(errContradiction)
 			return
 		}
 		e.place = -1
-		v.aside = append(v.aside, e)
+		e.arrival = v.Int()
+		v.aside = append(v.aside, asideEntry{e, v.String()})
 	}
 	if v.Bool() {
-		v.running = v.loadSweep()
+		v.running = v.loadTask()
+		e := &dueEntry{kind: dueTask, task: v.running, time: v.running.started, arrival: v.Int()}
+		v.due.blocking.heap = append(v.due.blocking.heap, e)
 	}
 }
 
@@ -339,8 +335,8 @@ func (l *dueList) order() {
 	}
 }
 
-func (v *loader) loadSweep() *sweep {
-	w := &sweep{kind: Work(v.Word())}
+func (v *loader) loadTask() *task {
+	w := &task{kind: Work(v.Word())}
 	w.command.Unpack(v.Reader)
 	w.started = v.when()
 	w.account = v.account()

@@ -40,7 +40,7 @@ func (s *State) standing(a *account, now scalar.Time, replaced *margin.Exposure)
 // overdue returns what orders past their time, which the due list has not come to yet, still reserve. It looks through
 // what is due or through the holding's orders, whichever is less: either may be very many.
 func (s *State) overdue(h *holding, now scalar.Time) (bids, asks fixed.Money) {
-	if first, ok := s.due.next(); !ok || first > now {
+	if first, ok := s.due.alternating.next(); !ok || first > now {
 		return 0, 0
 	}
 	add := func(o *resting) {
@@ -54,9 +54,9 @@ func (s *State) overdue(h *holding, now scalar.Time) (bids, asks fixed.Money) {
 			add(e.order)
 		}
 	}
-	if s.due.each(now, h.liveOrders, look) {
+	if s.due.alternating.each(now, h.liveOrders, look) {
 		for _, e := range s.aside {
-			look(e)
+			look(e.dueEntry)
 		}
 		return bids, asks
 	}

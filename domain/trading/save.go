@@ -335,22 +335,20 @@ func (v *saver) saveDue() {
 	v.Len(len(v.aside))
 	for _, e := range v.aside {
 		v.Byte(byte(e.kind))
-		switch e.kind {
-		case dueCancelAllAfter:
-			v.Len(v.accountNumbers[e.account])
-		case dueExpiry:
-			v.saveNumber(e.order, 0)
-		case dueSweep:
-			v.saveSweep(e.sweep)
-		}
+		dueTable[e.kind].save(v, e.dueEntry)
+		v.Int(e.arrival)
+		v.String(e.cause)
 	}
 	v.Bool(v.running != nil)
-	if v.running != nil {
-		v.saveSweep(v.running)
+	for _, e := range v.due.blocking.heap {
+		if e.task != nil { // there is one, the running
+			v.saveTask(e.task)
+			v.Int(e.arrival)
+		}
 	}
 }
 
-func (v *saver) saveSweep(w *sweep) {
+func (v *saver) saveTask(w *task) {
 	v.Word(string(w.kind))
 	w.command.Pack(&v.Writer)
 	v.Int(int64(w.started))

@@ -56,9 +56,9 @@ type State struct {
 	recent      recent
 	withdrawals map[scalar.ID]*withdrawal
 	venue       map[ledger.Account]fixed.Money
-	due         dueList
-	aside       []*dueEntry
-	running     *sweep
+	due         agenda
+	aside       []asideEntry // due work that failed, in the order in which it was set aside
+	running     *task        // which is on the agenda too; nil for none
 	memory      decide.Memory
 	sources     map[string]applied
 	limit       bounds // of a record
@@ -217,18 +217,4 @@ type withdrawal struct {
 type transfer struct {
 	fingerprint string
 	sequence    int64
-}
-
-// sweep is work in progress: a taker that needs more than one record, or a mass cancel.
-type sweep struct {
-	kind      Work
-	command   decide.Recorded
-	started   scalar.Time
-	account   *account    // of an order or mass cancel
-	symbol    *instrument // nil for all
-	reason    order.Reason
-	canceled  int
-	order     scalar.ID // the taker, which is not in the book; it may be gone if the sweep was set aside
-	bound     int64
-	protected bool
 }

@@ -1,7 +1,10 @@
 package trading
 
 import (
+	"slices"
+
 	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/market"
@@ -201,11 +204,25 @@ func (s *State) ActiveRules() int { return s.rules }
 // Time returns the time of the last record.
 func (s *State) Time() scalar.Time { return s.time }
 
-// AsideEntries returns the due work that failed and waits to be put back.
-func (s *State) AsideEntries() []string {
-	out := []string{}
+// DueEntries returns up to n entries of the due list, the first ones left out, in the order in which they will be done,
+// and how many there are. It implements decide.Agenda.
+func (s *State) DueEntries(first, n int) ([]decide.DueEntry, int) {
+	blocking := slices.SortedFunc(slices.Values(s.due.blocking.heap), (*dueEntry).compare)
+	all := slices.Concat(blocking, slices.SortedFunc(slices.Values(s.due.alternating.heap), (*dueEntry).compare))
+	first = min(first, len(all))
+	out := []decide.DueEntry{}
+	for _, e := range all[first:min(first+n, len(all))] {
+		out = append(out, decide.DueEntry{Entry: e.name(), Time: e.time, Urgency: dueTable[e.kind].urgency})
+	}
+	return out, len(all)
+}
+
+// SetAsideEntries returns the due work that failed and waits to be put back, in the order in which it was set aside. It
+// implements decide.Agenda.
+func (s *State) SetAsideEntries() []decide.DueEntry {
+	out := []decide.DueEntry{}
 	for _, e := range s.aside {
-		out = append(out, e.name())
+		out = append(out, decide.DueEntry{Entry: e.name(), Time: e.time, Urgency: dueTable[e.kind].urgency, Error: e.cause})
 	}
 	return out
 }

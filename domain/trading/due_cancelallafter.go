@@ -1,0 +1,34 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// cancelAllAfterWork is the dead-man switches: one goes off a record.
+type cancelAllAfterWork struct{}
+
+func (cancelAllAfterWork) work(*dueEntry) Work        { return WorkCancelAllAfter }
+func (cancelAllAfterWork) subject(e *dueEntry) string { return e.account.code }
+func (cancelAllAfterWork) save(v *saver, e *dueEntry) { v.Len(v.accountNumbers[e.account]) }
+
+func (cancelAllAfterWork) load(v *loader) *dueEntry {
+	if n := v.Index(len(v.registered)); v.Err() == nil {
+		return v.registered[n].deadMan
+	}
+	return nil
+}
+
+func (cancelAllAfterWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
+	return stepped(WorkCancelAllAfter, fireDeadMan(at, nil, entries[0].account, s.most(single))...)
+}
+
+// fireDeadMan decides the cancellation of a customer's orders whose dead-man switch went off.
+func fireDeadMan(at decide.Stamp, events []decide.Event, a *account, n int) []decide.Event {
+	w := &task{kind: WorkMassCancel, account: a, reason: order.CancelAllAfter}
+	events, canceled, more := w.end(at, append(events, &CancelAllAfterFired{CustomerCode: a.code, Broker: a.broker}), n)
+	if more {
+		events = append(events, &WorkStarted{Work: w.kind, CustomerCode: a.code, Reason: w.reason, Canceled: canceled})
+	}
+	return events
+}

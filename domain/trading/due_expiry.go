@@ -1,0 +1,29 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// expiryWork is the orders whose time has passed. They match nobody from that time on, whether a step has come to them or
+// not: a step only says so.
+type expiryWork struct{}
+
+func (expiryWork) work(*dueEntry) Work        { return WorkExpiry }
+func (expiryWork) subject(e *dueEntry) string { return e.order.Code.String() }
+func (expiryWork) save(v *saver, e *dueEntry) { v.saveNumber(e.order, 0) }
+
+func (expiryWork) load(v *loader) *dueEntry {
+	if o := v.number(new(int64)); o != nil {
+		return o.Value.due
+	}
+	return nil
+}
+
+func (expiryWork) step(_ *State, at decide.Stamp, entries []*dueEntry, _ bool) decide.Decision {
+	events := make([]decide.Event, 0, len(entries)+1)
+	for _, e := range entries {
+		events = append(events, ended(e.order, at, order.Expired, ""))
+	}
+	return stepped(WorkExpiry, events...)
+}

@@ -1,0 +1,191 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// task is a command's work that goes on in steps: a taker that needs more than one record, or a mass cancel. There is one
+// at a time, since it blocks the commands that would begin another.
+type task struct {
+	kind      Work
+	command   decide.Recorded
+	started   scalar.Time
+	account   *account    // of an order or mass cancel
+	symbol    *instrument // nil for all
+	reason    order.Reason
+	canceled  int
+	order     scalar.ID // the taker, which is not in the book; it may be gone if the task was set aside
+	bound     int64
+	protected bool
+}
+
+// taskWork is the running task.
+type taskWork struct{}
+
+func (taskWork) work(e *dueEntry) Work      { return e.task.kind }
+func (taskWork) save(v *saver, e *dueEntry) { v.saveTask(e.task) }
+
+// subject is the command, or the customer where no command waits for the end.
+func (taskWork) subject(e *dueEntry) string {
+	if id := e.task.command.ID; !id.IsZero() {
+		return id.String()
+	}
+	return e.task.customer()
+}
+
+func (taskWork) load(v *loader) *dueEntry {
+	w := v.loadTask()
+	return &dueEntry{kind: dueTask, task: w, time: w.started}
+}
+
+func (taskWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
+	w := entries[0].task
+	switch w.kind {
+	case WorkSweep:
+		return s.stepTaker(w, at, single)
+	case WorkMassCancel, WorkDelisting:
+		return w.stepMassCancel(at, s.most(single))
+	}
+	panic("trading: a task of the unknown kind " + string(w.kind)) // a record opens no other: see fold.open
+}
+
+// open decides the first record of a mass cancel, of at most n orders, which is the only one if all fits.
+func (w *task) open(at decide.Stamp, events []decide.Event, n int) decide.Decision {
+	events, canceled, more := w.end(at, events, n)
+	if more {
+		events = append(events, &WorkStarted{Work: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(),
+			Symbol: w.onSymbol(), Reason: w.reason, Canceled: canceled})
+		return decide.Decision{Outcome: decide.Accepted, Events: events, Pending: !w.command.ID.IsZero()}
+	}
+	return decide.Decision{Outcome: decide.Accepted, Events: append(events, w.finished(canceled))}
+}
+
+// end appends the ends of the next n orders, and says how many of them it canceled and whether there are more. Orders
+// past their time expire, like everywhere.
+func (w *task) end(at decide.Stamp, events []decide.Event, n int) (after []decide.Event, canceled int, more bool) {
+	orders, more := w.take(n)
+	for _, o := range orders {
+		if isOverdue(o, at.Time) {
+			events = append(events, ended(o, at, order.Expired, ""))
+			continue
+		}
+		events = append(events, ended(o, at, order.Canceled, w.reason))
+		canceled++
+	}
+	return events, canceled, more
+}
+
+// finished is the event that ends a task.
+func (w *task) finished(canceled int) decide.Event {
+	return &WorkFinished{Work: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(), Symbol: w.onSymbol(),
+		OrderCode: w.order, Canceled: canceled}
+}
+
+func (w *task) customer() string {
+	if w.account == nil {
+		return ""
+	}
+	return w.account.code
+}
+
+func (w *task) onSymbol() string {
+	if w.symbol == nil {
+		return ""
+	}
+	return w.symbol.contract.Symbol
+}
+
+// take returns the next n orders of a mass cancel, and whether there are more.
+func (w *task) take(n int) (orders []*resting, more bool) {
+	if w.kind == WorkDelisting {
+		return takeBook(&w.symbol.book, n)
+	}
+	for o := range w.account.orders(w.symbol) {
+		if len(orders) == n {
+			return orders, true
+		}
+		orders = append(orders, o)
+	}
+	return orders, false
+}
+
+// takeBook returns the first n orders of a book, bids first.
+func takeBook(b *book.Book[live], n int) (orders []*resting, more bool) {
+	for _, side := range [2]book.Side{book.Bid, book.Ask} {
+		for l := b.Best(side); l != nil; l = l.Worse() {
+			for o := l.Front(); o != nil; o = o.Next() {
+				if len(orders) == n {
+					return orders, true
+				}
+				orders = append(orders, o)
+			}
+		}
+	}
+	return orders, false
+}
+
+// stepMassCancel decides the next orders of a running mass cancel.
+func (w *task) stepMassCancel(at decide.Stamp, n int) decide.Decision {
+	events, canceled, more := w.end(at, nil, n)
+	if more {
+		return stepped(w.kind, events...)
+	}
+	decision := stepped(w.kind, append(events, w.finished(w.canceled+canceled))...)
+	decision.Finishes = w.command.ID
+	return decision
+}
+
+// stepTaker decides the next fills of an order that needs more than one record. Its margin was judged when it began,
+// on all of its fills; and for what is past its time it counts when it began, so that what was judged is what is done.
+func (s *State) stepTaker(w *task, at decide.Stamp, single bool) decide.Decision {
+	o := s.orders.Get(w.order)
+	d := s.newDraft(at, w.symbol)
+	d.now = w.started
+	d.events = append(d.events, &Step{Work: w.kind})
+	if o == nil { // it was canceled while the work was set aside
+		return decide.Decision{Outcome: decide.Accepted, Events: append(d.events, w.finished(0)), Finishes: w.command.ID}
+	}
+	slot := d.reserveSlot()
+	t := &taker{order: o, party: d.party(w.account), bound: w.bound, protected: w.protected, price: o.Price, terms: termsOf(o)}
+	t.updated = at.Time
+	if o.Value.cash != 0 {
+		t.cashLeft = o.Value.cash.Sub(o.Value.filledQuote)
+		if t.done() > 0 {
+			t.at = d.instrument.last
+		}
+	}
+	if o.Value.reduceOnly {
+		t.capTo(reducible(t.party.size, action(o.Side)))
+	}
+	limit := s.limit
+	if single {
+		limit = bounds{1, 1, 1}
+	}
+	why := d.walk(t, limit)
+	d.write()
+	decision := decide.Decision{Outcome: decide.Accepted}
+	if why == stopFull {
+		t.status = order.PartiallyFilled
+		if t.done() == 0 {
+			t.status = order.Open
+		}
+	} else {
+		t.fate(why)
+		d.events = append(d.events, w.finished(0))
+		decision.Finishes = w.command.ID
+	}
+	d.settleOrder(t, slot)
+	decision.Events = d.check()
+	return decision
+}
+
+// capTo cuts the taker down to what it may still trade.
+func (t *taker) capTo(allowed int64) {
+	if t.remaining > allowed {
+		t.amount -= t.remaining - allowed
+		t.remaining = allowed
+	}
+}
