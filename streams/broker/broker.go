@@ -5,6 +5,12 @@
 //   - A batch that was acknowledged is in its segment file: synced to disk with
 //     Config.Sync, in the page cache (Kafka's own way, which survives kill -9
 //     and not a power cut) without it.
+//   - With Config.Sync, nobody hears of a record before it is on the disk: no
+//     fetch carries it and no offset that is told lies behind it. So nothing
+//     that a follower has made of the log (a row, a message on a socket, a
+//     position) can be ahead of what a power cut leaves.
+//   - The first write or sync that fails ends the broker with a *FailedError:
+//     Done is closed, every connection too, and nothing is acknowledged after it.
 //   - kfake repairs what it does not understand by cutting it off. So before it
 //     opens a folder, Scan reads every segment and index, and Start refuses with
 //     a *DamageError, having changed nothing, unless all of it is intact. The one
@@ -24,6 +30,19 @@
 //     entries before the damage. None of this is truth.
 //   - To know of a log that was cut exactly between two batches: it looks like a
 //     shorter log. The positions that readers keep (offset and hash) tell that.
+//
+// How it syncs. kfake is run without syncing of its own: that would sync each
+// batch by itself and twice, the segment and its index, and drop both errors.
+// Instead every connection passes a gate (gate.go) which looks at the responses
+// on their way out. Those that tell how far a log goes (logends.go) wait until it
+// is on the disk that far (disk.go, flush.go); all that wait share one sync. What
+// is there to be synced is read from the segment file, not believed.
+//
+// How it notices a write that fails. kfake has then moved on the producer's
+// sequence window already, so that a resend counts as a duplicate and is
+// acknowledged. But it logs the error before it answers, and before it takes the
+// next request. The broker stops with that message (storageFailed), and a gate
+// of a broker that has stopped lets nothing out.
 package broker
 
 import (
@@ -52,28 +71,35 @@ const SizeLimit = 2 << 30
 type Config struct {
 	// Dir holds the log and is created if missing. Required.
 	Dir string
-	// Sync syncs every batch to disk before it is acknowledged.
+	// Sync syncs every batch to disk before anybody hears of it.
 	Sync bool
 	// Logger gets the broker's own messages; slog.Default() if nil.
 	Logger *slog.Logger
 	// SizeCheck is how often the size of the log is compared with SizeLimit;
 	// a minute if zero.
 	SizeCheck time.Duration
+
+	syncFile func(*os.File) error // (*os.File).Sync if nil; for tests
 }
 
 // Broker is a running embedded broker.
 type Broker struct {
-	cluster  *kfake.Cluster
-	addrs    []string
-	listener *bothListener
-	dir      string
-	lock     *Lock
-	logger   *slog.Logger
+	cluster *kfake.Cluster
+	addrs   []string
+	near    *bothListener
+	gates   *gateListener
+	disk    *disk // nil without Config.Sync
+	dir     string
+	lock    *Lock
+	logger  *slog.Logger
 
-	stop  chan struct{}
+	halt  *halt
 	group sync.WaitGroup
 	once  sync.Once
-	err   error
+	err   error // of Close
+
+	lateMu sync.Mutex
+	late   error // what failed while it closed
 }
 
 // Start checks the folder, repairs what a crash left, and serves it. The
@@ -89,6 +115,9 @@ func Start(ctx context.Context, config Config) (*Broker, error) {
 	if config.SizeCheck <= 0 {
 		config.SizeCheck = time.Minute
 	}
+	if config.syncFile == nil {
+		config.syncFile = (*os.File).Sync
+	}
 	dir, err := filepath.Abs(config.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
@@ -100,14 +129,19 @@ func Start(ctx context.Context, config Config) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{dir: dir, lock: lock, logger: config.Logger, stop: make(chan struct{})}
+	b := &Broker{dir: dir, lock: lock, logger: config.Logger, halt: newHalt()}
 	if err := b.open(ctx, config); err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
 	return b, nil
 }
 
-func (b *Broker) open(ctx context.Context, config Config) error {
+func (b *Broker) open(ctx context.Context, config Config) (err error) {
+	if config.Sync {
+		if err := flushAll(b.dir, config.syncFile); err != nil {
+			return fmt.Errorf("broker: %w", err)
+		}
+	}
 	report, err := Scan(ctx, b.dir)
 	if err != nil {
 		return err
@@ -115,28 +149,13 @@ func (b *Broker) open(ctx context.Context, config Config) error {
 	if err := report.repair(b.logger); err != nil {
 		return err
 	}
-	options := []kfake.Opt{
-		kfake.NumBrokers(1),
-		kfake.DataDir(b.dir),
-		kfake.ClusterID("perpetua-embedded"),
-		kfake.DefaultNumPartitions(1),
-		kfake.WithLogger(kfakeLogger{b.logger}),
-		kfake.ListenFn(b.listen),
-		// kfake's defaults would let a topic without settings of its own
-		// lose what is older than a week.
-		kfake.BrokerConfigs(map[string]string{"log.retention.ms": "-1", "log.retention.bytes": "-1"}),
-	}
 	if config.Sync {
-		options = append(options, kfake.SyncWrites())
+		b.disk = newDisk(b.dir, config.syncFile, b.halt, b.fail)
+		if err := b.disk.resume(report); err != nil {
+			return fmt.Errorf("broker: %w", errors.Join(err, b.disk.close()))
+		}
 	}
-	b.cluster, err = kfake.NewCluster(options...)
-	if err != nil {
-		return fmt.Errorf("broker: open %s: %w", b.dir, err)
-	}
-	refuseTransactions(b.cluster)
-	b.addrs = b.cluster.ListenAddrs()
-	if err := b.rememberPort(); err != nil {
-		b.cluster.Close()
+	if err := b.serve(config); err != nil {
 		return err
 	}
 	b.logger.Info("embedded broker started", "addrs", b.addrs, "dir", b.dir,
@@ -145,18 +164,79 @@ func (b *Broker) open(ctx context.Context, config Config) error {
 	return nil
 }
 
+func (b *Broker) serve(config Config) error {
+	cluster, err := kfake.NewCluster(
+		kfake.NumBrokers(1),
+		kfake.DataDir(b.dir),
+		kfake.ClusterID("perpetua-embedded"),
+		kfake.DefaultNumPartitions(1),
+		kfake.WithLogger(kfakeLogger{b.logger, b.fail}),
+		kfake.ListenFn(b.listen),
+		// kfake's defaults would let a topic without settings of its own
+		// lose what is older than a week.
+		kfake.BrokerConfigs(map[string]string{"log.retention.ms": "-1", "log.retention.bytes": "-1"}),
+	)
+	if err != nil {
+		return fmt.Errorf("broker: open %s: %w", b.dir, err)
+	}
+	b.cluster = cluster
+	refuseTransactions(cluster)
+	b.addrs = cluster.ListenAddrs()
+	if b.disk != nil {
+		b.disk.cluster = cluster
+	}
+	if err := b.rememberPort(); err != nil {
+		cluster.Close()
+		return err
+	}
+	close(b.gates.open)
+	return nil
+}
+
+// fail stops the broker for good at the first error. kfake goes on until Close,
+// but nobody hears of it.
+func (b *Broker) fail(err error) {
+	failed := &FailedError{Dir: b.dir, Err: err}
+	if b.halt.stop(failed) {
+		b.logger.Error(failed.Error())
+		if b.gates != nil { // it is nil if kfake fails while it opens the folder
+			b.gates.hangUp()
+		}
+		return
+	}
+	if b.halt.cause() == nil { // Close came first
+		b.lateMu.Lock()
+		defer b.lateMu.Unlock()
+		b.late = errors.Join(b.late, failed)
+	}
+}
+
+// Done is closed when the broker has stopped, by Close or because it failed.
+func (b *Broker) Done() <-chan struct{} { return b.halt.done }
+
+// Err returns the *FailedError for which the broker has stopped; nil while it
+// serves and after Close.
+func (b *Broker) Err() error { return b.halt.cause() }
+
 // Addrs returns the broker's addresses, host:port, on loopback.
 func (b *Broker) Addrs() []string { return b.addrs }
 
 // Close stops serving, writes what is left to write, waits for it and unlocks
 // the folder. Requests that are being answered may be cut off: their clients
-// see a closed connection, as with any broker.
+// see a closed connection, as with any broker. The error says what could not be
+// written; for a broker that had failed before, see Err.
 func (b *Broker) Close() error {
 	b.once.Do(func() {
-		close(b.stop)
+		b.halt.stop(nil)
 		b.group.Wait()
+		if b.disk != nil {
+			// First, for what it does may ask kfake, which answers nobody after its end.
+			b.err = b.disk.close()
+		}
 		b.cluster.Close()
-		b.err = b.lock.Unlock()
+		b.lateMu.Lock()
+		defer b.lateMu.Unlock()
+		b.err = errors.Join(b.err, b.late, b.lock.Unlock())
 		b.logger.Info("embedded broker stopped", "dir", b.dir)
 	})
 	return b.err
@@ -173,8 +253,10 @@ func (b *Broker) listen(network, _ string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.listener = listenBoth(l)
-	return b.listener, nil
+	b.near = listenBoth(l)
+	b.gates = &gateListener{Listener: b.near, open: make(chan struct{}), halt: b.halt, disk: b.disk,
+		logger: b.logger, gates: map[*gate]struct{}{}}
+	return b.gates, nil
 }
 
 // listenTCP takes the port of the last run if it is free, else any.
@@ -218,7 +300,7 @@ func (b *Broker) watchSize(every time.Duration) {
 			}
 		}
 		select {
-		case <-b.stop:
+		case <-b.halt.done:
 			return
 		case <-ticker.C:
 		}
@@ -240,11 +322,21 @@ func refuseTransactions(cluster *kfake.Cluster) {
 	})
 }
 
-// kfakeLogger writes kfake's messages to slog.
-type kfakeLogger struct{ logger *slog.Logger }
+// kfakeLogger writes kfake's messages to slog, and reports those of failures.
+type kfakeLogger struct {
+	logger *slog.Logger
+	failed func(error)
+}
 
 // Logf implements kfake.Logger.
 func (l kfakeLogger) Logf(level kfake.LogLevel, format string, args ...any) {
+	if storageFailed(level, format) {
+		// kfake calls this between the failed write and its answer, and takes
+		// no request meanwhile. So the gates are shut before there is an answer,
+		// or a resend, that they must not let out.
+		l.failed(fmt.Errorf("kfake: "+format, args...))
+		return
+	}
 	levels := map[kfake.LogLevel]slog.Level{
 		kfake.LogLevelError: slog.LevelError,
 		kfake.LogLevelWarn:  slog.LevelWarn,
@@ -257,4 +349,19 @@ func (l kfakeLogger) Logf(level kfake.LogLevel, format string, args ...any) {
 		return
 	}
 	l.logger.Log(context.Background(), to, "kfake: "+fmt.Sprintf(format, args...))
+}
+
+// storageFailed reports whether a message of kfake says that something could not
+// be written. These are the words of its persist.go; tests with a full disk fail
+// if an update changes them.
+func storageFailed(level kfake.LogLevel, format string) bool {
+	if level != kfake.LogLevelWarn && level != kfake.LogLevelError {
+		return false
+	}
+	for _, begin := range []string{"persist ", "rebuildSegments ", "compact ", "save session state", "endTx: failed to persist"} {
+		if strings.HasPrefix(format, begin) {
+			return true
+		}
+	}
+	return false
 }

@@ -34,7 +34,7 @@ func start(t *testing.T, dir string) *broker.Broker {
 
 func client(t *testing.T, addrs []string, options ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	c, err := kgo.NewClient(append(options, kgo.SeedBrokers(addrs...), kgo.ProducerLinger(0),
+	c, err := kgo.NewClient(append(options, kgo.SeedBrokers(addrs...), kgo.ProducerLinger(0), kgo.DisableClientMetrics(),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	if err != nil {
 		t.Fatal(err)

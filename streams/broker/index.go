@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 )
@@ -17,14 +18,16 @@ const (
 )
 
 // index is what an index file needs so that it agrees with its segment. An
-// index holds one entry for each batch and nothing that the segment does not,
-// so after a crash it may be short (the batch was written, its entry was not)
-// or long (the other way round), but never different.
+// index holds one entry for each batch and nothing that the segment does not, so
+// it can always be made again: a crash leaves it short (the batch was written,
+// its entry was not) or long (the other way round), a full disk with half of an
+// entry, and a power cut with anything, for it is never synced.
 type index struct {
-	path    string
-	size    int64  // as it is
-	right   int64  // as it must be
-	missing []byte // what to append to it
+	path  string
+	size  int64  // as it is
+	right int64  // as it must be
+	agree int64  // how many bytes from the start are as they must be
+	rest  []byte // what must follow those
 }
 
 // indexEntry is the entry that kfake writes for a batch: version, the low byte
@@ -44,9 +47,8 @@ func indexEntry(b batch, maxTimestamp int64) []byte {
 // indexReader compares an index file with what its segment says.
 type indexReader struct {
 	index
-	file   *os.File
-	in     *bufio.Reader
-	faulty bool // the index differs
+	file *os.File
+	in   *bufio.Reader
 }
 
 func openIndex(segmentPath string) (*indexReader, error) {
@@ -75,18 +77,41 @@ func (r *indexReader) close() {
 
 // check compares the next entry.
 func (r *indexReader) check(want []byte) error {
-	got := make([]byte, len(want))
-	n, err := io.ReadFull(r.in, got)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("read %s: %w", r.path, err)
-	}
-	for i := range n {
-		if got[i] != want[i] {
-			r.faulty = true
-			return &fault{r.right + int64(i), "the index does not agree with its segment, which is intact; without the index file a start makes it again"}
+	agree := 0
+	if r.agree == r.right { // as far as everything before it
+		got := make([]byte, len(want))
+		n, err := io.ReadFull(r.in, got)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return fmt.Errorf("read %s: %w", r.path, err)
 		}
+		for agree < n && got[agree] == want[agree] {
+			agree++
+		}
+		r.agree += int64(agree)
 	}
-	r.missing = append(r.missing, want[n:]...)
+	r.rest = append(r.rest, want[agree:]...)
 	r.right += int64(len(want))
+	return nil
+}
+
+// repair writes what follows the part that agrees. It is not synced: what a
+// crash does to it, the next start mends again.
+func (x index) repair(logger *slog.Logger) error {
+	if x.agree == x.right && x.size == x.right {
+		return nil
+	}
+	file, err := os.OpenFile(x.path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("broker: mend index: %w", err)
+	}
+	err = file.Truncate(x.agree)
+	if err == nil {
+		_, err = file.WriteAt(x.rest, x.agree)
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("broker: mend index %s: %w", x.path, err)
+	}
+	logger.Info("mended an index from its segment", "file", x.path, "byte", x.agree,
+		"dropped", x.size-x.agree, "written", len(x.rest))
 	return nil
 }

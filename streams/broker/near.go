@@ -19,7 +19,7 @@ func (b *Broker) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if addr != b.addrs[0] {
 		return new(net.Dialer).DialContext(ctx, network, addr)
 	}
-	c, err := b.listener.near.DialContext(ctx)
+	c, err := b.near.near.DialContext(ctx)
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: closed(err)}
 	}

@@ -12,11 +12,12 @@ import (
 )
 
 // repair brings a scanned folder into the state that kfake would have left at
-// this log's end: it drops the incomplete last batches, completes or shortens
-// the indexes, and replaces everything that is derived. A kill in the middle
+// this log's end: it drops the incomplete last batches, mends the indexes, and
+// replaces everything else that is derived. A kill in the middle
 // leaves a folder that scans and repairs to the same.
 func (r *Report) repair(logger *slog.Logger) error {
-	for _, p := range r.partitions {
+	for i := range r.partitions {
+		p := &r.partitions[i]
 		for _, s := range p.segments {
 			if s.tail.size > 0 {
 				logger.Warn("dropping the incomplete last batch that a crash left; it was never acknowledged",
@@ -42,26 +43,6 @@ func (r *Report) repair(logger *slog.Logger) error {
 		if err := remove(filepath.Join(r.dir, name)); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// repair appends what is missing or cuts what is too much.
-func (x index) repair(logger *slog.Logger) error {
-	switch {
-	case len(x.missing) > 0:
-		file, err := os.OpenFile(x.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
-		if err != nil {
-			return fmt.Errorf("broker: complete index: %w", err)
-		}
-		_, err = file.Write(x.missing)
-		if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
-			return fmt.Errorf("broker: complete index %s: %w", x.path, err)
-		}
-		logger.Info("completed an index from its segment", "file", x.path, "bytes", len(x.missing))
-	case x.size > x.right:
-		logger.Info("shortened an index to its segment", "file", x.path, "bytes", x.size-x.right)
-		return cut(x.path, x.right)
 	}
 	return nil
 }

@@ -75,8 +75,9 @@ type segment struct {
 
 // Scan reads the whole folder without changing anything. It returns a
 // *DamageError for anything but an intact log, with or without the one
-// incomplete batch that a crash may leave at the end of a partition. A folder
-// that is empty or does not exist is an intact, empty log.
+// incomplete batch that a crash may leave at the end of a partition, and with
+// indexes as they may be. A folder that is empty or does not exist is an intact,
+// empty log.
 func Scan(ctx context.Context, dir string) (*Report, error) {
 	report := &Report{dir: dir}
 	known, source, err := topics(dir)
@@ -114,17 +115,34 @@ const topicsFile = "topics.json"
 // partitionCounts is the number of partitions by topic.
 type partitionCounts map[string]int
 
-func (c partitionCounts) have(name string) bool {
-	dash := strings.LastIndexByte(name, '-')
+func (c partitionCounts) have(folder string) bool {
+	at, ok := placeOf(folder)
+	return ok && int(at.partition) < c[at.topic]
+}
+
+// place is a partition of a topic.
+type place struct {
+	topic     string
+	partition int32
+}
+
+// folder is the name of the partition's folder.
+func (p place) folder() string {
+	return url.PathEscape(p.topic) + "-" + strconv.Itoa(int(p.partition))
+}
+
+// placeOf returns whose folder has this name.
+func placeOf(folder string) (place, bool) {
+	dash := strings.LastIndexByte(folder, '-')
 	if dash < 0 {
-		return false
+		return place{}, false
 	}
-	topic, err := url.PathUnescape(name[:dash])
+	topic, err := url.PathUnescape(folder[:dash])
 	if err != nil {
-		return false
+		return place{}, false
 	}
-	number, err := strconv.Atoi(name[dash+1:])
-	return err == nil && number >= 0 && number < c[topic]
+	number, err := strconv.ParseInt(folder[dash+1:], 10, 32)
+	return place{topic, int32(number)}, err == nil && number >= 0
 }
 
 // topics reads which topics the broker will open, and returns the file that
@@ -250,9 +268,6 @@ func (p *partition) scanSegment(s *segment) error {
 	})
 	s.index = reader.index
 	if f := (*fault)(nil); errors.As(err, &f) {
-		if reader.faulty {
-			return &DamageError{reader.path, f.at, f.reason}
-		}
 		return &DamageError{s.path, f.at, f.reason}
 	}
 	if err != nil {

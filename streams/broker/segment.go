@@ -87,7 +87,7 @@ func scanSegment(file io.ReaderAt, size, next int64, found func(batch) error) (t
 		b := batch{
 			at:           at,
 			size:         lengthFrom + declared(h),
-			lastOffset:   next + int64(binary.BigEndian.Uint32(h[atLastOffsetDelta:])),
+			lastOffset:   next + lastOffsetDelta(h),
 			maxTimestamp: int64(binary.BigEndian.Uint64(h[atMaxTimestamp:])),
 			attributes:   binary.BigEndian.Uint16(h[atAttributes:]),
 		}
@@ -115,6 +115,9 @@ func declared(h []byte) int64 {
 	}
 	return int64(int32(binary.BigEndian.Uint32(h[atLength:])))
 }
+
+// lastOffsetDelta is how many offsets a batch has after its first.
+func lastOffsetDelta(h []byte) int64 { return int64(binary.BigEndian.Uint32(h[atLastOffsetDelta:])) }
 
 // checkHeader checks what the checksum does not cover, as far as the bytes go.
 func checkHeader(h []byte, at, next int64) *fault {

@@ -1,0 +1,21 @@
+package broker
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// dropCached makes the kernel forget the last bytes of a file that it holds in
+// memory, unless they are yet to be written.
+func dropCached(file *os.File, last int64) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if err := unix.Fadvise(int(file.Fd()), max(0, info.Size()-last), 0, unix.FADV_DONTNEED); err != nil {
+		return fmt.Errorf("drop what is cached of %s: %w", file.Name(), err)
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package broker
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// disk holds a response back until all offsets that it tells of are on the disk.
+type disk struct {
+	dir  string
+	sync func(*os.File) error
+	halt *halt
+	fail func(error) // stops the broker
+
+	cluster *kfake.Cluster // answers while using is held
+
+	// using is held for reading while a response is looked at. close takes it
+	// for writing: it closes the files, and kfake answers nobody afterwards.
+	using sync.RWMutex
+
+	mu         sync.Mutex
+	partitions map[place]*flushed
+	names      map[[16]byte]string // of topics
+}
+
+func newDisk(dir string, sync func(*os.File) error, h *halt, fail func(error)) *disk {
+	return &disk{dir: dir, sync: sync, halt: h, fail: fail,
+		partitions: map[place]*flushed{}, names: map[[16]byte]string{}}
+}
+
+// resume takes over where each partition ends from a scan of folders that
+// flushAll has taken to the disk.
+func (d *disk) resume(report *Report) error {
+	for _, p := range report.partitions {
+		at, ok := placeOf(filepath.Base(p.dir))
+		if !ok || len(p.segments) == 0 {
+			continue
+		}
+		last := p.segments[len(p.segments)-1]
+		file, err := os.Open(last.path)
+		if err != nil {
+			return err
+		}
+		f := newFlushed(p.dir, d.sync)
+		f.file, f.base, f.at = file, last.base, last.tail.at
+		f.recoveryPoint.Store(p.next)
+		d.partitions[at] = f
+	}
+	return nil
+}
+
+// release returns when a response may be handed on: everything that it tells of
+// is on the disk. After an error it must not be.
+func (d *disk) release(r kmsg.Response) error {
+	d.using.RLock()
+	defer d.using.RUnlock()
+	if d.halt.stopped() {
+		return errStopped
+	}
+	if deleted, ok := r.(*kmsg.DeleteTopicsResponse); ok {
+		d.forget(deleted)
+		return nil
+	}
+	ends, err := logEnds(r)
+	for i := 0; err == nil && i < len(ends); i++ {
+		err = d.await(ends[i])
+	}
+	if err != nil && !errors.Is(err, errStopped) && !errors.Is(err, errDeleted) {
+		d.fail(err)
+	}
+	return err
+}
+
+func (d *disk) await(e logEnd) error {
+	if e.topic == "" {
+		name, ok := d.name(e.id)
+		if !ok {
+			return errDeleted
+		}
+		e.topic = name
+	}
+	at := place{e.topic, e.partition}
+	err := d.partition(at).await(e.end, d.halt)
+	if missing := (*missingError)(nil); errors.As(err, &missing) || errors.Is(err, os.ErrNotExist) {
+		// While a response was on its way its topic may have been deleted, and
+		// even made anew. Then kfake does not repeat what it said, or we have
+		// looked at the folder in between and find now what was written since.
+		if info := d.cluster.PartitionInfo(at.topic, at.partition); info == nil || info.HighWatermark < e.end {
+			return errDeleted
+		}
+		err = d.partition(at).await(e.end, d.halt)
+	}
+	return err
+}
+
+// partition returns what is known of a partition.
+func (d *disk) partition(at place) *flushed {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f, ok := d.partitions[at]
+	if !ok {
+		f = newFlushed(filepath.Join(d.dir, "partitions", at.folder()), d.sync)
+		d.partitions[at] = f
+	}
+	return f
+}
+
+// errDeleted ends the connection of somebody who waits for a deleted topic.
+var errDeleted = errors.New("broker: the topic was deleted")
+
+// name returns the name of a topic, as newer requests name topics by their ids.
+func (d *disk) name(id [16]byte) (string, bool) {
+	d.mu.Lock()
+	name, ok := d.names[id]
+	d.mu.Unlock()
+	if ok {
+		return name, true
+	}
+	// Not under the lock: kfake answers between two requests.
+	info := d.cluster.TopicIDInfo(id)
+	if info == nil {
+		return "", false
+	}
+	d.mu.Lock()
+	d.names[id] = info.Topic
+	d.mu.Unlock()
+	return info.Topic, true
+}
+
+// forget drops what is known of topics that were deleted. One that is made anew
+// under the same name begins at offset 0 again, below the old recovery point.
+// This comes before the answer to the deletion is handed on, so whoever makes
+// the topic anew because of it comes later.
+func (d *disk) forget(r *kmsg.DeleteTopicsResponse) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, t := range r.Topics {
+		if t.ErrorCode != 0 || t.Topic == nil {
+			continue
+		}
+		delete(d.names, t.TopicID)
+		for at := range d.partitions {
+			if at.topic == *t.Topic {
+				// Its file is not closed here: somebody may still flush it.
+				delete(d.partitions, at)
+			}
+		}
+	}
+}
+
+// close waits for the responses that are being looked at and closes the files.
+// The broker has stopped before, so later ones are refused.
+func (d *disk) close() error {
+	d.using.Lock()
+	defer d.using.Unlock()
+	var errs []error
+	for _, f := range d.partitions {
+		errs = append(errs, f.close())
+	}
+	return errors.Join(errs...)
+}
+
+// flushAll takes a folder to the disk as it was left, and makes later reads
+// come from there. A broker that was killed leaves behind what the kernel has
+// not written yet, and one whose sync failed pages that the kernel believes it
+// has written: read from memory, both would pass for a log that is there.
+func flushAll(dir string, sync func(*os.File) error) error {
+	paths, err := filepath.Glob(filepath.Join(dir, "partitions", "*", "*"+segmentExtension))
+	if err != nil {
+		return err
+	}
+	folders := map[string]bool{}
+	for _, path := range paths {
+		if err := flushFile(path, sync); err != nil {
+			return err
+		}
+		folders[filepath.Dir(path)] = true
+	}
+	for folder := range folders {
+		if err := syncFolder(folder, sync); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func flushFile(path string, sync func(*os.File) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	err = sync(file)
+	if err == nil {
+		// What a failed sync concerned is at the end, and no larger than what
+		// can be under way at a time.
+		err = dropCached(file, maxBatchBytes)
+	}
+	return errors.Join(err, file.Close())
+}
