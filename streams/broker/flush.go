@@ -35,8 +35,8 @@ type flushed struct {
 	at   int64    // the byte in it where the batch of the recovery point begins, or will
 }
 
-func newFlushed(dir string, sync_ func(*os.File) error) *flushed {
-	f := &flushed{dir: dir, sync: sync_}
+func newFlushed(dir string, toDisk func(*os.File) error) *flushed {
+	f := &flushed{dir: dir, sync: toDisk}
 	f.ended = sync.NewCond(&f.mu)
 	return f
 }

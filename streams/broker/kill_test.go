@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,39 +21,66 @@ import (
 )
 
 // The test binary starts itself again as a broker that can be killed.
-const serveVariable, syncVariable = "PERPETUA_TEST_SERVE", "PERPETUA_TEST_SYNC"
+const serveVariable, syncVariable, limitVariable = "PERPETUA_TEST_SERVE", "PERPETUA_TEST_SYNC", "PERPETUA_TEST_LIMIT"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(serveVariable); dir != "" {
-		os.Exit(serve(dir, os.Getenv(syncVariable) != ""))
+		os.Exit(serve(dir, os.Getenv(syncVariable) != "", os.Getenv(limitVariable)))
 	}
 	os.Exit(m.Run())
 }
 
-// serve runs a broker until its input ends.
-func serve(dir string, sync bool) int {
+// serve runs a broker until its input ends or it stops by itself. The limit is the size in bytes above which the kernel
+// lets no file grow, if it is a number. The line "fail" makes all syncs fail from then on.
+func serve(dir string, sync bool, limit string) int {
+	if n, err := strconv.ParseUint(limit, 10, 64); err == nil {
+		limitFiles(n)
+	}
 	b, err := broker.Start(context.Background(), broker.Config{Dir: dir, Sync: sync, Logger: quiet()})
 	if err != nil {
 		fmt.Println("failed", err)
 		return 1
 	}
 	fmt.Println("ready", b.Addrs()[0])
-	bufio.NewReader(os.Stdin).ReadString('\n')
-	b.Close()
-	return 0
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+			lines <- in.Text()
+		}
+	}()
+	for {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				b.Close()
+				return 0
+			}
+			if line == "fail" {
+				failSyncs()
+				fmt.Println("failing")
+			}
+		case <-b.Done():
+			fmt.Println("stopped", b.Err())
+			b.Close()
+			return 3
+		}
+	}
 }
 
 // child is a broker in a process of its own.
 type child struct {
 	command *exec.Cmd
 	addrs   []string
+	input   io.Writer
+	output  *bufio.Reader
 	killed  sync.Once
 }
 
-func startChild(t *testing.T, dir, sync string) *child {
+func startChild(t *testing.T, dir, sync string, environment ...string) *child {
 	t.Helper()
 	c := &child{command: exec.Command(os.Args[0])}
-	c.command.Env = append(os.Environ(), serveVariable+"="+dir, syncVariable+"="+sync)
+	c.command.Env = append(append(os.Environ(), serveVariable+"="+dir, syncVariable+"="+sync), environment...)
 	c.command.Stderr = os.Stderr
 	input, err := c.command.StdinPipe()
 	if err != nil {
@@ -65,13 +94,38 @@ func startChild(t *testing.T, dir, sync string) *child {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { input.Close(); c.kill() })
-	line, err := bufio.NewReader(output).ReadString('\n')
-	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-	if err != nil || word != "ready" {
-		t.Fatalf("the child says %q, %v", line, err)
-	}
-	c.addrs = []string{rest}
+	c.input, c.output = input, bufio.NewReader(output)
+	c.addrs = []string{c.says(t, "ready")}
 	return c
+}
+
+// says returns what follows a word on the child's next line, which must begin with it.
+func (c *child) says(t *testing.T, word string) string {
+	t.Helper()
+	line, err := c.output.ReadString('\n')
+	begin, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if err != nil || begin != word {
+		t.Fatalf("the child says %q, %v, where %q comes next", line, err, word)
+	}
+	return rest
+}
+
+// untilItStops returns, once the broker has stopped by itself, why.
+func (c *child) untilItStops(t *testing.T) (ended <-chan struct{}, why func() string) {
+	t.Helper()
+	done, said := make(chan struct{}), []byte(nil)
+	go func() {
+		said, _ = io.ReadAll(c.output)
+		close(done)
+	}()
+	return done, func() string {
+		<-done
+		err := c.command.Wait()
+		if c.command.ProcessState.ExitCode() != 3 {
+			t.Errorf("the child ends with %v, having said %q", err, said)
+		}
+		return string(said)
+	}
 }
 
 // kill ends the broker and returns when it is gone, also to those who come meanwhile.
@@ -86,13 +140,25 @@ func (c *child) kill() {
 // the given number of records is acknowledged, and adds what was acknowledged.
 func load(t *testing.T, b *child, round, kill int, acknowledged map[int64]string) {
 	t.Helper()
-	c, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...), kgo.ProducerLinger(0),
+	ended := make(chan struct{})
+	loadUntil(t, b, round, kill, func() { b.kill(); close(ended) }, ended, acknowledged)
+}
+
+// loadUntil produces until the broker's end, which it is told of, or the first error, and calls then, on a goroutine of
+// its own, when the number of records is acknowledged.
+func loadUntil(t *testing.T, b *child, round, many int, then func(), ended <-chan struct{}, acknowledged map[int64]string) {
+	t.Helper()
+	c, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...), kgo.ProducerLinger(0), kgo.DisableClientMetrics(),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() {
+		<-ended
+		cancel()
+	}()
 	var mu sync.Mutex
 	window := make(chan struct{}, 64)
 	var pending sync.WaitGroup
@@ -115,8 +181,8 @@ func load(t *testing.T, b *child, round, kill int, acknowledged map[int64]string
 				return
 			}
 			acknowledged[r.Offset] = value
-			if count++; count == kill {
-				go func() { b.kill(); cancel() }()
+			if count++; count == many {
+				go then()
 			}
 		})
 	}
