@@ -23,30 +23,76 @@ func (systemClock) Wall() time.Time { return time.Now().Round(0) }
 // Elapsed returns the monotonic time since the clock was made.
 func (c systemClock) Elapsed() time.Duration { return time.Since(c.start) }
 
-// maxJump is how far the wall clock may move against the monotonic one between two readings and still be followed.
+// maxJump is how far the wall clock may move against the monotonic one between two readings and still be followed. It is
+// also how far time may run ahead of the wall clock before that is an alarm.
 const maxJump = time.Second
 
-// steady follows a wall clock as long as it moves with the monotonic one. Small differences are how a clock that is
-// being disciplined looks, so each reading that is followed becomes the base of the next. A jump is not followed: time
-// goes on with the monotonic clock until the wall clock is back where it should be.
+// slower is how much slower than the monotonic clock time goes while it is ahead of the wall clock: by one part in so many.
+// At the same pace the wall clock would never catch up.
+const slower = 100
+
+// steady makes the time of records out of a wall clock. It never goes back and never stands still.
+//
+// It follows the wall clock as long as that moves with the monotonic one. Small differences are how a clock that is being
+// disciplined looks, so each reading that is followed becomes the base of the next. A jump is not followed: time goes on
+// with the monotonic clock until the wall clock is back where it should be.
+//
+// Where the wall clock is behind the time that was reached already, in the log or by an earlier reading, time goes on from
+// there, by the monotonic clock and a hundredth slower, until the wall clock has caught up.
 type steady struct {
 	clock   Clock
 	wall    time.Time     // the last reading that was followed …
 	elapsed time.Duration // … and the monotonic clock then
+
+	reached time.Time     // a time that was reached …
+	since   time.Duration // … and the monotonic clock then
 }
+
+// reading is what a steady clock says.
+type reading struct {
+	time  scalar.Time
+	jump  time.Duration // by which the wall clock has jumped, while it isn't followed; else 0
+	ahead time.Duration // of the wall clock as far as that is followed
+}
+
+// off returns by how much the time lies ahead of what the wall clock shows; less than 0 if it is behind.
+func (r reading) off() time.Duration { return r.ahead - r.jump }
 
 func newSteady(c Clock) *steady {
-	return &steady{clock: c, wall: c.Wall(), elapsed: c.Elapsed()}
+	s := &steady{clock: c}
+	s.follow()
+	return s
 }
 
-// now returns the time, and by how much the wall clock is off if it is not being followed.
-func (s *steady) now() (t scalar.Time, off time.Duration) {
-	wall, elapsed := s.clock.Wall(), s.clock.Elapsed()
-	due := s.wall.Add(elapsed - s.elapsed)
-	off = wall.Sub(due)
-	if off > maxJump || off < -maxJump {
-		return scalar.TimeOf(due), off
+// follow makes the wall clock, wherever it is by now, the one that is followed. What was reached stays.
+func (s *steady) follow() { s.wall, s.elapsed = s.clock.Wall(), s.clock.Elapsed() }
+
+// goOn has time go on from that of a log's last record.
+func (s *steady) goOn(last scalar.Time) {
+	if t := last.Std(); t.After(s.atLeast(s.clock.Elapsed())) {
+		s.reached, s.since = t, s.clock.Elapsed()
 	}
-	s.wall, s.elapsed = wall, elapsed
-	return scalar.TimeOf(wall), 0
+}
+
+// atLeast returns the earliest that the time can be.
+func (s *steady) atLeast(elapsed time.Duration) time.Time {
+	gone := elapsed - s.since
+	return s.reached.Add(gone - gone/slower)
+}
+
+func (s *steady) now() (r reading) {
+	wall, elapsed := s.clock.Wall(), s.clock.Elapsed()
+	t := s.wall.Add(elapsed - s.elapsed)
+	if off := wall.Sub(t); off > maxJump || off < -maxJump {
+		r.jump = off
+	} else {
+		s.wall, s.elapsed, t = wall, elapsed, wall
+	}
+	if least := s.atLeast(elapsed); least.After(t) {
+		r.ahead, t = least.Sub(t), least
+	} else {
+		s.reached, s.since = t, elapsed
+	}
+	r.time = scalar.TimeOf(t)
+	return r
 }

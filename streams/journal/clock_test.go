@@ -25,9 +25,12 @@ func TestAJumpOfTheWallClockIsNotFollowed(t *testing.T) {
 	s := newSteady(c)
 	check := func(what string, want time.Duration, jumped bool) {
 		t.Helper()
-		now, off := s.now()
-		if now != scalar.TimeOf(start.Add(want)) || (off != 0) != jumped {
-			t.Errorf("%s: %v, off by %v", what, now, off)
+		r := s.now()
+		if r.time != scalar.TimeOf(start.Add(want)) || (r.jump != 0) != jumped || r.ahead != 0 {
+			t.Errorf("%s: %v, jumped by %v, ahead by %v", what, r.time, r.jump, r.ahead)
+		}
+		if wall := scalar.TimeOf(c.wall); r.off() != (r.time - wall).Std().Sub(scalar.Time(0).Std()) {
+			t.Errorf("%s: off by %v", what, r.off())
 		}
 	}
 	check("at the start", 0, false)
@@ -46,4 +49,46 @@ func TestAJumpOfTheWallClockIsNotFollowed(t *testing.T) {
 	check("when it is back", time.Minute+22*time.Second, false)
 	c.move(-10*time.Second, 0)
 	check("after a jump back", time.Minute+22*time.Second, true)
+}
+
+func TestTimeGoesOnWhereTheLogIsAheadOfTheWallClock(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := &handClock{wall: start}
+	s := newSteady(c)
+	check := func(what string, want, ahead time.Duration) {
+		t.Helper()
+		r := s.now()
+		if r.time != scalar.TimeOf(start.Add(want)) || r.ahead != ahead || r.jump != 0 {
+			t.Errorf("%s: %v, ahead by %v, jumped by %v", what, r.time.Std().Sub(start), r.ahead, r.jump)
+		}
+	}
+	s.goOn(scalar.TimeOf(start.Add(time.Hour)))
+	check("at once", time.Hour, time.Hour)
+	c.move(100*time.Second, 100*time.Second)
+	check("a hundred seconds later", time.Hour+99*time.Second, time.Hour-time.Second)
+	for range 20 {
+		before := s.now().time
+		c.move(time.Millisecond, time.Millisecond)
+		if now := s.now().time; now-before < 980 || now-before > 1000 {
+			t.Errorf("in a millisecond it went on by %d microseconds", now-before)
+		}
+	}
+	c.move(-20*time.Millisecond, -20*time.Millisecond)
+	c.move(100*time.Hour-200*time.Second, 100*time.Hour-200*time.Second)
+	check("shortly before the wall clock has caught up", 100*time.Hour-99*time.Second, time.Second)
+	c.move(200*time.Second, 200*time.Second)
+	check("when it has", 100*time.Hour+100*time.Second, 0)
+	s.goOn(scalar.TimeOf(start))
+	check("after a log that is behind", 100*time.Hour+100*time.Second, 0)
+
+	c.move(-500*time.Millisecond, 0) // small enough to be followed
+	last := s.now().time
+	for range 100 {
+		c.move(time.Millisecond, time.Millisecond)
+		now := s.now().time
+		if now <= last {
+			t.Fatal("time stands still after a small step back")
+		}
+		last = now
+	}
 }

@@ -247,7 +247,7 @@ func TestTimeNeverGoesBack(t *testing.T) {
 	now := time.Now()
 	times := func(wall time.Time) scalar.Time {
 		cfg := r.ownerConfig("n1")
-		cfg.Client = r.newClient(&stoppedClock{wall}, nil)
+		cfg.Client, cfg.AcceptClock = r.newClient(&stoppedClock{wall}, nil), true
 		o := r.run(cfg).ready()
 		result := o.do(command(&add{"a", 1}))
 		if err := o.end(); err != nil {

@@ -16,6 +16,7 @@ const (
 	CodeNotAccepted    = "NOT_ACCEPTED"
 	CodeOutcomeUnknown = "OUTCOME_UNKNOWN"
 	CodeRecordTooLarge = "RECORD_TOO_LARGE"
+	CodeClockOff       = "CLOCK_OFF"
 )
 
 // DivergedError says that the log does not hold a position that was read from it before: it was truncated,
@@ -66,6 +67,22 @@ type ForeignTermError struct {
 // Error names the journal, the term and its node.
 func (e *ForeignTermError) Error() string {
 	return fmt.Sprintf("journal %s/%d was taken by node %s in term %d", e.Journal, e.Partition, e.Node, e.Term)
+}
+
+// ClockError says that this node takes no term with its clock, which is more than a minute behind the log's last record or
+// off another clock. The owner leaves the partition to others.
+type ClockError struct {
+	Journal   string
+	Partition int32
+	Wall      time.Time // of this node
+	Of        string    // what it was compared with …
+	Other     time.Time // … and that time
+}
+
+// Error names the code, the journal and both times.
+func (e *ClockError) Error() string {
+	return fmt.Sprintf("%s: no term of %s/%d is taken: this node's clock says %v, %s says %v", CodeClockOff, e.Journal, e.Partition,
+		e.Wall.UTC().Format(time.RFC3339), e.Of, e.Other.UTC().Format(time.RFC3339))
 }
 
 // RefusedError answers a command that changes nothing and left no record, as of the position that it names.

@@ -62,7 +62,7 @@ func (o *Owner) found(ctx context.Context, known []Position, complete bool) erro
 		return err
 	}
 	defer w.Close()
-	now, _ := o.clock.now()
+	now := o.clock.now().time
 	id := newJournalID()
 	r := &Record{Time: now, Outcome: decide.Accepted,
 		Command: decide.Recorded{ID: NewCommandID(now.Std()), Type: TypeGenesis, Actor: decide.Engine},

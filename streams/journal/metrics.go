@@ -23,6 +23,7 @@ type Metrics struct {
 	Unseen       *prometheus.GaugeVec     // records produced that the owner's own reader has not met
 	Term         *prometheus.GaugeVec     // the term that is served, 0 while none is
 	Stalled      *prometheus.GaugeVec     // 1 while nothing is acknowledged and so nothing taken in
+	ClockOff     *prometheus.GaugeVec     // seconds by which records' time is ahead of the wall clock
 
 	contacts *contacts     // of the readers
 	kafka    *kafkaMetrics // of the Kafka clients
@@ -40,7 +41,7 @@ func (m *Metrics) begin(journal string) {
 	for _, kind := range []string{alarmDiverged, alarmBroken, "clock", "decide", "due", "evolve", "set_aside"} {
 		m.Alarms.WithLabelValues(journal, kind)
 	}
-	for _, cause := range []string{"error", "foreign", "fault"} {
+	for _, cause := range []string{"error", "foreign", "clock", "fault"} {
 		m.TermEnds.WithLabelValues(journal, cause)
 	}
 	for _, result := range []string{"answered", "refused", "not_accepted", "outcome_unknown", "failed"} {
@@ -79,15 +80,17 @@ func NewMetrics() *Metrics {
 		Unseen:       gauge("unseen_records", "Records produced that the owner's own reader has not met in the log."),
 		Term:         gauge("term", "The number of the term that this process serves; 0 while it serves none."),
 		Stalled:      gauge("stalled", "1 while nothing has been acknowledged for two seconds, so that nothing is taken in."),
-		contacts:     newContacts(),
-		kafka:        newKafkaMetrics(),
+		ClockOff: gauge("clock_off_seconds", "By how much the time of records is ahead of this machine's clock, less than 0 if it is behind: "+
+			"because the log's last time was, or because the clock has jumped and is not followed."),
+		contacts: newContacts(),
+		kafka:    newKafkaMetrics(),
 	}
 }
 
 func (m *Metrics) all() []prometheus.Collector {
 	all := []prometheus.Collector{m.Appends, m.AppendTime, m.Window, m.WindowBytes, m.Held, m.Queue, m.Terms, m.TermEnds,
 		m.Serving, m.Commands, m.Skipped, m.Behind, m.Alarms, m.Acknowledged, m.Unseen,
-		m.Term, m.Stalled, m.contacts}
+		m.Term, m.Stalled, m.ClockOff, m.contacts}
 	return append(all, m.kafka.collectors...)
 }
 

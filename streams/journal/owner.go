@@ -51,6 +51,9 @@ type OwnerConfig struct {
 	Known      []Known
 	Seed       func(context.Context) (*Seed, error) // nil, or a nil Seed: fold from genesis
 	Deadline   time.Duration                        // by which a command is answered; 10 s if zero
+
+	OtherClock  func(context.Context) (time.Time, error) // to hold this node's clock against, where it answers; nil for none
+	AcceptClock bool                                     // take terms even if this node's clock is off
 }
 
 // Owner owns one partition on this node: it runs terms and decides commands.
@@ -66,6 +69,7 @@ type Owner struct {
 	timers    sync.Pool // of *time.Timer, stopped
 	accepting atomic.Bool
 	serving   atomic.Int64 // the valid term, or 0
+	clockOff  atomic.Bool  // this node's clock keeps it from taking a term
 	stalled   atomic.Int64 // since when nothing is acknowledged, in Unix milliseconds, or 0
 	run       sync.Mutex   // held by Run; guards what follows
 
@@ -88,6 +92,7 @@ type meters struct {
 	appendTime                                prometheus.Observer
 	window, windowBytes, held, queue, serving prometheus.Gauge
 	acknowledged, unseen, term, stalled       prometheus.Gauge
+	clockOff                                  prometheus.Gauge
 }
 
 // NewOwner returns an owner that accepts nothing until Run has a valid term.
@@ -114,7 +119,7 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 			windowBytes: m.WindowBytes.WithLabelValues(name), held: m.Held.WithLabelValues(name),
 			queue: m.Queue.WithLabelValues(name), serving: m.Serving.WithLabelValues(name),
 			acknowledged: m.Acknowledged.WithLabelValues(name), unseen: m.Unseen.WithLabelValues(name),
-			term: m.Term.WithLabelValues(name), stalled: m.Stalled.WithLabelValues(name),
+			term: m.Term.WithLabelValues(name), stalled: m.Stalled.WithLabelValues(name), clockOff: m.ClockOff.WithLabelValues(name),
 		},
 		tracer:  cfg.Client.cfg.Tracer,
 		clock:   newSteady(cfg.Client.cfg.Clock),
@@ -128,8 +133,8 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 }
 
 // Run owns the partition until the context ends, which drains what is in flight and returns nil. It returns a
-// *ForeignTermError when another process took the partition, and a final error when the log is at fault; after either
-// it may be called again.
+// *ForeignTermError when another process took the partition, a *ClockError when this node's clock is off, and a final error
+// when the log is at fault; after each it may be called again.
 func (o *Owner) Run(ctx context.Context) error {
 	o.run.Lock()
 	defer o.run.Unlock()
@@ -147,12 +152,17 @@ func (o *Owner) Run(ctx context.Context) error {
 			attempt = 0
 		}
 		var foreign *ForeignTermError
+		var clock *ClockError
 		switch {
 		case ctx.Err() != nil:
 			o.giveUp()
 			return nil
 		case errors.As(err, &foreign):
 			o.count("foreign")
+			return err
+		case errors.As(err, &clock):
+			o.count("clock")
+			o.noteClock(err)
 			return err
 		case Final(err) || errors.Is(err, errRules):
 			o.count("fault")

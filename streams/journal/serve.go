@@ -44,6 +44,7 @@ func (t *term) serve(ctx context.Context) error {
 		t.o.meters.windowBytes.Set(0)
 		t.o.meters.held.Set(0)
 		t.o.meters.unseen.Set(0)
+		t.o.meters.clockOff.Set(0)
 	}()
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
@@ -338,6 +339,7 @@ func (t *term) report() {
 	t.o.meters.unseen.Set(float64(t.flight.unseen.len()))
 	t.o.meters.queue.Set(float64(len(t.o.queue)))
 	t.o.meters.acknowledged.Set(float64(t.flight.last.Sequence))
+	t.o.meters.clockOff.Set(t.off.Seconds())
 }
 
 // drain waits for what is in flight, up to a limit, and decides nothing more.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -18,7 +19,7 @@ import (
 // channels.
 type term struct {
 	o      *Owner
-	reads  *sync.WaitGroup
+	reads  *sync.WaitGroup // of the Run: what it waits for at its end
 	number int64
 
 	state decide.State
@@ -49,7 +50,10 @@ type term struct {
 	resumed bool  // what outlived earlier terms has been answered or lined up
 	stalled bool  // nothing has been acknowledged for too long: no intake
 	stepped bool  // the last decision was a step: a command is next
-	jumped  bool  // the wall clock is not followed
+
+	jumped bool          // the wall clock has jumped and is not followed
+	ahead  bool          // the log's time is ahead of it
+	off    time.Duration // by which time is ahead of it
 }
 
 // batch is what the reader's goroutine hands over.
@@ -76,28 +80,21 @@ func (t *term) run(ctx context.Context) (opened bool, err error) {
 	return true, t.serve(ctx)
 }
 
-// now returns the time for the next decision: never before the last record's.
-func (t *term) now() scalar.Time {
-	now, off := t.o.clock.now()
-	if jumped := off != 0; jumped != t.jumped {
-		t.jumped = jumped
-		if jumped {
-			t.o.alarm("clock", "the wall clock jumped and is not followed", "by", off)
-		} else {
-			t.o.log.Info("the wall clock is followed again")
-		}
-	}
-	return max(t.last, now)
-}
-
 // open folds the journal to its end and takes it, as often as something else comes first.
 func (t *term) open(ctx context.Context) error {
+	other := make(chan otherClock, 1)
+	t.reads.Go(func() { other <- t.o.askClock(ctx) }) // which need not be waited for while there is something to fold
 	known, complete := t.o.known(ctx)
 	end, err := t.o.cfg.Client.Tip(ctx, t.o.journal, t.o.cfg.Partition)
 	if err != nil {
 		return err
 	}
 	if end == 0 {
+		clock := <-other
+		if err := t.o.checkClock(0, clock); err != nil {
+			return err
+		}
+		other <- clock
 		if err := t.o.found(ctx, known, complete); err != nil {
 			return err
 		}
@@ -108,6 +105,11 @@ func (t *term) open(ctx context.Context) error {
 	if err := t.fold(ctx, end, known); err != nil {
 		return err
 	}
+	clock := <-other
+	if err := t.o.checkClock(t.last, clock); err != nil {
+		return err
+	}
+	t.setClock(clock)
 	t.follow(ctx)
 	for {
 		valid, err := t.take(ctx)

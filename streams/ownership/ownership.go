@@ -45,6 +45,9 @@ type Config struct {
 	Rules  []decide.Rules // one for each journal
 	Known  []journal.Known
 	Seed   func(ctx context.Context, journal string, partition int32) (*journal.Seed, error) // nil: fold from genesis
+
+	OtherClock  func(context.Context) (time.Time, error) // to hold this node's clock against, where it answers; nil for none
+	AcceptClock bool                                     // own partitions even if this node's clock is off
 }
 
 // place is one partition of one journal.
@@ -121,7 +124,7 @@ func (n *Node) owner(p place) (*journal.Owner, error) {
 		s.from = func(ctx context.Context) (*journal.Seed, error) { return n.cfg.Seed(ctx, p.journal, p.partition) }
 	}
 	cfg := journal.OwnerConfig{Client: n.cfg.Client, Rules: rules, Partition: p.partition, Node: n.cfg.NodeID,
-		URL: n.cfg.URL, Build: n.cfg.Build}
+		URL: n.cfg.URL, Build: n.cfg.Build, OtherClock: n.cfg.OtherClock, AcceptClock: n.cfg.AcceptClock}
 	for _, k := range n.cfg.Known {
 		cfg.Known = append(cfg.Known, unpassed{k, p, s})
 	}
@@ -155,16 +158,22 @@ func (n *Node) Run(ctx context.Context) error {
 		for _, s := range n.ready {
 			s.atTip(ctx)
 		}
+		n.awaitClock(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
 		err := n.member(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		var foreign *journal.ForeignTermError
-		if !errors.As(err, &foreign) {
+		var clock *journal.ClockError
+		if !errors.As(err, &foreign) && !errors.As(err, &clock) {
 			return err
 		}
-		// Taking over again at once would fence the other node, which would fence this one, for ever.
-		n.log.Warn("left the group of engines for another node's term", "error", err)
+		// Taking over again at once would fence the other node, which would fence this one, for ever. And a node whose
+		// clock is off leaves what it was assigned to those whose clocks are right.
+		n.log.Warn("left the group of engines for a while", "error", err)
 		n.standBy(following)
 		timer := time.NewTimer(away)
 		select {

@@ -20,8 +20,13 @@ type node struct {
 
 func start(t *testing.T, c *journal.Client, id string) *node {
 	t.Helper()
-	n, err := ownership.New(ownership.Config{Client: c, NodeID: id, URL: "http://" + id + ":8080", Build: "test",
+	return startNode(t, ownership.Config{Client: c, NodeID: id, URL: "http://" + id + ":8080", Build: "test",
 		Rules: []decide.Rules{journaltest.Words{Name: "trading"}, journaltest.Words{Name: "identity"}}})
+}
+
+func startNode(t *testing.T, cfg ownership.Config) *node {
+	t.Helper()
+	n, err := ownership.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -23,6 +24,7 @@ type standby struct {
 	done    chan struct{}
 	seed    *journal.Seed    // its own until done is closed
 	looked  int64            // the offset after the last record that the fold has met
+	time    scalar.Time      // of the last valid one, of this fold or those before it
 	anchors *journal.Anchors // of the positions that it has passed
 	seeks   *journal.Anchors // of the owner, which is to find old records as if it had folded them itself
 }
@@ -87,14 +89,21 @@ func (s *standby) fold(ctx context.Context, anchors *journal.Anchors) *journal.S
 			anchors.Note(e.Position)
 			s.seeks.Note(e.Position)
 		}
-		s.reached(next)
+		s.reached(next, seed.Time)
 	}
 }
 
-func (s *standby) reached(next int64) {
+func (s *standby) reached(next int64, time scalar.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.looked = next
+	s.looked, s.time = next, max(s.time, time)
+}
+
+// lastTime returns the time of the last record that was met.
+func (s *standby) lastTime() scalar.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.time
 }
 
 // atTip returns once the fold has reached the end that the log has now, or has ended, or if the brokers do not tell.
