@@ -323,7 +323,7 @@ func TestCommandLine(t *testing.T) {
 	if code != exitDone || strings.Contains(said, "hunter") || strings.Contains(said, "aHVudGVyNA") || !strings.Contains(said, "a:1,b:2") || !strings.Contains(said, "seven") {
 		t.Errorf("perpetua config exits with %d and says:\n%s", code, said)
 	}
-	for _, setting := range []string{"data", "listen", "demo", "sync", "node-id", "role", "advertise", "kafka-brokers", "database-url"} {
+	for _, setting := range []string{"data", "listen", "demo", "sync", "accept-clock", "node-id", "role", "advertise", "kafka-brokers", "database-url"} {
 		if !strings.Contains(said, setting) {
 			t.Errorf("perpetua config does not say %s", setting)
 		}

@@ -27,7 +27,8 @@ type owners interface {
 func openOwning(c Config, s *stores, url string) (o owning, err error) {
 	if c.Roles.Engine {
 		o.engine, err = ownership.New(ownership.Config{Client: s.client, NodeID: c.ID, URL: url, Build: build,
-			Rules: c.Journals.Rules(), Known: s.known(), Seed: s.snapshots.Seed})
+			Rules: c.Journals.Rules(), Known: s.known(), Seed: s.snapshots.Seed,
+			OtherClock: s.postgresTime, AcceptClock: c.Settings.AcceptClock})
 		if err != nil {
 			return owning{}, err
 		}

@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -46,6 +48,14 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 // known is what remembers positions of the log outside of it: owners hold their fold against them before a term.
 func (s *stores) known() []journal.Known {
 	return []journal.Known{knownToPostgres{s.pool}, s.snapshots.store}
+}
+
+// postgresTime returns what Postgres's clock says.
+func (s *stores) postgresTime(ctx context.Context) (t time.Time, err error) {
+	if err = s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&t); err != nil {
+		return t, fmt.Errorf("asking Postgres for the time: %w", err)
+	}
+	return t, nil
 }
 
 func (s *stores) close() {

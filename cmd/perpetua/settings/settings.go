@@ -25,6 +25,7 @@ type Settings struct {
 	Demo             bool
 	DemoSeed         string
 	Sync             bool
+	AcceptClock      bool
 	NodeID           string
 	Roles            string
 	KafkaBrokers     string
@@ -71,6 +72,7 @@ func Table() []Setting {
 		{Name: "demo", usage: "run: makers and takers of its own trade the first instruments, whose index prices go stale after ten seconds", preset: "true", toggle: func(s *Settings) *bool { return &s.Demo }},
 		{Name: "demo-seed", usage: "number that the demo's random choices follow from", preset: "1", text: func(s *Settings) *string { return &s.DemoSeed }},
 		{Name: "sync", usage: "sync each acknowledged batch of the embedded broker to disk", preset: "true", toggle: func(s *Settings) *bool { return &s.Sync }},
+		{Name: "accept-clock", usage: "take terms although this node's clock is more than a minute behind the log or off from Postgres's", preset: "false", toggle: func(s *Settings) *bool { return &s.AcceptClock }},
 		{Name: "node-id", usage: "name of this node among its peers (default: a UUID kept in the data folder)", text: func(s *Settings) *string { return &s.NodeID }},
 		{Name: "role", usage: "roles of this node: engine, api, projector, live", preset: "engine,api,projector,live", text: func(s *Settings) *string { return &s.Roles }},
 		{Name: "kafka-brokers", usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.KafkaBrokers }},
