@@ -324,12 +324,13 @@ func (p *AmendOrder) decide(s *State, at decide.Stamp, c decide.Command) (decide
 	return s.amendOrder(at, c, p)
 }
 
-// CancelOrder cancels a live order.
+// CancelOrder cancels a live order, that with the code or that with the client's own name.
 //
 // Event: order.canceled. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE.
 type CancelOrder struct {
 	CustomerCode string
 	OrderCode    scalar.ID
+	ReferenceID  string // in place of the code
 }
 
 // CommandType returns the type of the command.

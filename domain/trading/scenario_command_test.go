@@ -80,6 +80,10 @@ func (s *scenario) payload(verb string, c *decide.Command) (string, any) {
 		o := s.orders[s.labels[s.label]]
 		c.Actor = trader(o.Broker)
 		return CommandCancelOrder, &CancelOrder{CustomerCode: o.CustomerCode, OrderCode: o.Code}
+	case "cancel-by-reference":
+		payload := &CancelOrder{CustomerCode: s.word(), ReferenceID: s.word()}
+		c.Actor = trader(s.broker(payload.CustomerCode))
+		return CommandCancelOrder, payload
 	case "cancel-all":
 		payload := &CancelAll{CustomerCode: s.word()}
 		c.Actor = trader(s.broker(payload.CustomerCode))

@@ -44,7 +44,7 @@ func (h *Handler) setMarginProfile(c echo.Context) error {
 			}
 		}
 	}
-	e, err := web.Execute[*venue.MarginProfileSet](c, h.trading, venue.CommandSetMarginProfile, payload, body)
+	e, err := web.Execute[*venue.MarginProfileSet](c, h.trading, payload, body)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (h *Handler) setFees(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &venue.SetFeeProfile{CustomerCode: web.Param(c, "customer_code"), Symbol: web.Param(c, "symbol"),
 		MakerFee: body.Fee("maker_fee", true), TakerFee: body.Fee("taker_fee", false), Operator: true}
-	e, err := web.Execute[*venue.FeeProfileSet](c, h.trading, venue.CommandSetFeeProfile, payload, body)
+	e, err := web.Execute[*venue.FeeProfileSet](c, h.trading, payload, body)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (h *Handler) listInstrument(c echo.Context) error {
 	i.MinAmount = body.OptionalDecimal("min_amount", web.Positive).Or(i.AmountStep)
 	i = i.Normal()
 	addFaults(body, i.Check())
-	e, err := web.Execute[*venue.InstrumentListed](c, h.trading, venue.CommandListInstrument, &venue.ListInstrument{Instrument: i}, body)
+	e, err := web.Execute[*venue.InstrumentListed](c, h.trading, &venue.ListInstrument{Instrument: i}, body)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 	if !slices.ContainsFunc(fields, body.Has) {
 		body.Fault("", web.Required, "at least one field is required")
 	}
-	e, err := web.Execute[*venue.InstrumentChanged](c, h.trading, venue.CommandChangeInstrument, payload, body)
+	e, err := web.Execute[*venue.InstrumentChanged](c, h.trading, payload, body)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (h *Handler) delistInstrument(c echo.Context) error {
 		return err
 	}
 	payload := &venue.DelistInstrument{Symbol: web.Param(c, "symbol")}
-	e, err := web.Execute[*venue.WorkFinished](c, h.trading, venue.CommandDelistInstrument, payload)
+	e, err := web.Execute[*venue.WorkFinished](c, h.trading, payload)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ type indexPrice struct {
 func (h *Handler) setIndexPrice(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &venue.SetIndexPrice{Symbol: web.Param(c, "symbol"), Price: body.Decimal("price", web.Positive)}
-	x, err := h.trading.Execute(c, venue.CommandSetIndexPrice, payload, body)
+	x, err := h.trading.Execute(c, payload, body)
 	if err != nil {
 		return err
 	}

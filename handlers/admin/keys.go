@@ -55,7 +55,7 @@ func (h *Handler) addSigningKey(c echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("making a signing key: %w", err)
 	}
-	e, err := web.Execute[*identity.SigningKeyAdded](c, h.identity, identity.CommandAddSigningKey, payload)
+	e, err := web.Execute[*identity.SigningKeyAdded](c, h.identity, payload)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (h *Handler) retireSigningKey(c echo.Context) error {
 		return err
 	}
 	kid := web.Param(c, "kid")
-	e, err := web.Execute[*identity.SigningKeyRetired](c, h.identity, identity.CommandRetireSigningKey, &identity.RetireSigningKey{KID: kid})
+	e, err := web.Execute[*identity.SigningKeyRetired](c, h.identity, &identity.RetireSigningKey{KID: kid})
 	if err != nil {
 		return err
 	}

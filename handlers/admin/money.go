@@ -5,6 +5,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -37,13 +38,13 @@ func readTransfer(c echo.Context) (transfer, *web.Form) {
 func (h *Handler) makeDeposit(c echo.Context) error {
 	t, body := readTransfer(c)
 	payload := venue.MakeDeposit(t)
-	return h.transfer(c, venue.CommandMakeDeposit, &payload, http.StatusCreated, body)
+	return h.transfer(c, &payload, http.StatusCreated, body)
 }
 
 func (h *Handler) requestWithdrawal(c echo.Context) error {
 	t, body := readTransfer(c)
 	payload := venue.RequestWithdrawal(t)
-	return h.transfer(c, venue.CommandRequestWithdrawal, &payload, http.StatusCreated, body)
+	return h.transfer(c, &payload, http.StatusCreated, body)
 }
 
 func (h *Handler) completeWithdrawal(c echo.Context) error {
@@ -51,7 +52,7 @@ func (h *Handler) completeWithdrawal(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.transfer(c, venue.CommandCompleteWithdrawal, &venue.CompleteWithdrawal{Code: code}, http.StatusOK)
+	return h.transfer(c, &venue.CompleteWithdrawal{Code: code}, http.StatusOK)
 }
 
 func (h *Handler) cancelWithdrawal(c echo.Context) error {
@@ -59,7 +60,7 @@ func (h *Handler) cancelWithdrawal(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.transfer(c, venue.CommandCancelWithdrawal, &venue.CancelWithdrawal{Code: code}, http.StatusOK)
+	return h.transfer(c, &venue.CancelWithdrawal{Code: code}, http.StatusOK)
 }
 
 // withdrawalCode reads the route's code. What is not a UUID names no withdrawal.
@@ -76,8 +77,8 @@ func withdrawalCode(c echo.Context) (scalar.ID, error) {
 
 // transfer submits what is about one deposit or withdrawal, and answers with it. A repeated reference_id is answered
 // 200, where the first answer was 201.
-func (h *Handler) transfer(c echo.Context, command string, payload any, status int, forms ...*web.Form) error {
-	x, err := h.trading.Execute(c, command, payload, forms...)
+func (h *Handler) transfer(c echo.Context, payload decide.Payload, status int, forms ...*web.Form) error {
+	x, err := h.trading.Execute(c, payload, forms...)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type broker struct {
 func (h *Handler) registerBroker(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &identity.RegisterBroker{Broker: body.String("broker", brokerRule), Name: body.String("name", web.MaxLength(maxName))}
-	e, err := web.Execute[*identity.BrokerRegistered](c, h.identity, identity.CommandRegisterBroker, payload, body)
+	e, err := web.Execute[*identity.BrokerRegistered](c, h.identity, payload, body)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (h *Handler) registerUser(c echo.Context) error {
 	if payload.PasswordHash, err = h.sealed(payload.Username, password); err != nil {
 		return err
 	}
-	e, err := web.Execute[*identity.UserRegistered](c, h.identity, identity.CommandRegisterUser, payload, body.Seal(h.cfg.MAC))
+	e, err := web.Execute[*identity.UserRegistered](c, h.identity, payload, body.Seal(h.cfg.MAC))
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (h *Handler) changeUser(c echo.Context) error {
 			return err
 		}
 	}
-	e, err := web.Execute[*identity.UserChanged](c, h.identity, identity.CommandChangeUser, payload, body.Seal(h.cfg.MAC))
+	e, err := web.Execute[*identity.UserChanged](c, h.identity, payload, body.Seal(h.cfg.MAC))
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (h *Handler) registerCustomer(c echo.Context) error {
 		CustomerCode: body.OptionalString("customer_code", web.CustomerCode).Value,
 		Name:         body.OptionalString("name", web.MaxLength(64)).Value,
 	}
-	e, err := web.Execute[*domain.CustomerRegistered](c, h.journal, domain.CommandRegisterCustomer, payload, body)
+	e, err := web.Execute[*domain.CustomerRegistered](c, h.journal, payload, body)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (h *Handler) setFees(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &domain.SetFeeProfile{CustomerCode: web.Param(c, "customer_code"), Symbol: web.Param(c, "symbol"),
 		MakerFee: body.Fee("maker_fee", false), TakerFee: body.Fee("taker_fee", false)}
-	e, err := web.Execute[*domain.FeeProfileSet](c, h.journal, domain.CommandSetFeeProfile, payload, body)
+	e, err := web.Execute[*domain.FeeProfileSet](c, h.journal, payload, body)
 	if err != nil {
 		return err
 	}

@@ -73,6 +73,7 @@ func (h *Handler) Routes() []web.Route {
 		web.Delete(customer+"/orders", h.cancelOrders, web.ScopeTrade),
 		web.Get(customer+"/orders/history", h.listOrderHistory, web.ScopeRead),
 		web.Get(customer+"/orders/by-reference/:reference_id", h.getOrderByReference, web.ScopeRead),
+		web.Delete(customer+"/orders/by-reference/:reference_id", h.cancelOrderByReference, web.ScopeTrade),
 		web.Get(customer+"/orders/:order_code", h.getOrder, web.ScopeRead),
 		web.Patch(customer+"/orders/:order_code", h.amendOrder, web.ScopeTrade),
 		web.Delete(customer+"/orders/:order_code", h.cancelOrder, web.ScopeTrade),

@@ -67,30 +67,26 @@ func (h *Handler) listOrderHistory(c echo.Context) error {
 
 func (h *Handler) getOrder(c echo.Context) error {
 	code, err := orderCode(c)
-	return h.oneOrder(c, func(ctx context.Context, db projections.DB, s orders.Scope) (orders.Order, bool, int64, error) {
-		if err != nil {
-			return orders.Order{}, false, -1, err
-		}
-		return orders.ByCode(ctx, db, s, code)
-	})
+	return h.showOrder(c, oneOrder{code: code}, err)
 }
 
 func (h *Handler) getOrderByReference(c echo.Context) error {
-	return h.oneOrder(c, func(ctx context.Context, db projections.DB, s orders.Scope) (orders.Order, bool, int64, error) {
-		return orders.ByReference(ctx, db, s, web.Param(c, "reference_id"))
-	})
+	return h.showOrder(c, oneOrder{reference: web.Param(c, "reference_id")}, nil)
 }
 
-func (h *Handler) oneOrder(c echo.Context,
-	query func(context.Context, projections.DB, orders.Scope) (orders.Order, bool, int64, error)) error {
+// showOrder answers with the order that is named, or with what is wrong with its name once the customer is known.
+func (h *Handler) showOrder(c echo.Context, named oneOrder, wrong error) error {
 	of, err := h.whose(c, web.Query(c))
+	if err == nil {
+		err = wrong
+	}
 	if err != nil {
 		return err
 	}
 	var o orders.Order
 	var found bool
 	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
-		o, found, asOf, err = query(ctx, db, orders.Scope{CustomerCode: of.customer})
+		o, found, asOf, err = named.find(ctx, db, orders.Scope{CustomerCode: of.customer})
 		return asOf, err
 	})
 	switch {

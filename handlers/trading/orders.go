@@ -1,6 +1,7 @@
 package trading
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -12,6 +13,7 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -26,7 +28,7 @@ func (h *Handler) placeOrder(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd, err := web.BareCommand(c, domain.CommandPlaceOrder, payload)
+	cmd, err := web.BareCommand(c, payload)
 	if err != nil {
 		return err
 	}
@@ -97,7 +99,7 @@ func (h *Handler) amendOrder(c echo.Context) error {
 		return err
 	}
 	payload.CustomerCode = web.Param(c, "customer_code")
-	return h.changeOrder(c, domain.CommandAmendOrder, payload, payload.OrderCode, body)
+	return h.changeOrder(c, payload, oneOrder{code: payload.OrderCode}, body)
 }
 
 func (h *Handler) cancelOrder(c echo.Context) error {
@@ -108,17 +110,49 @@ func (h *Handler) cancelOrder(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	payload := &domain.CancelOrder{CustomerCode: web.Param(c, "customer_code"), OrderCode: code}
-	return h.changeOrder(c, domain.CommandCancelOrder, payload, code)
+	payload := &domain.CancelOrder{CustomerCode: web.Param(c, customerCode), OrderCode: code}
+	return h.changeOrder(c, payload, oneOrder{code: code})
+}
+
+// cancelOrderByReference cancels the live order with the client's own name.
+func (h *Handler) cancelOrderByReference(c echo.Context) error {
+	if err := web.NoBody(c); err != nil {
+		return err
+	}
+	reference := web.Param(c, "reference_id")
+	payload := &domain.CancelOrder{CustomerCode: web.Param(c, customerCode), ReferenceID: reference}
+	return h.changeOrder(c, payload, oneOrder{reference: reference})
+}
+
+// oneOrder names an order by its code or by its client's name for it.
+type oneOrder struct {
+	code      scalar.ID
+	reference string
+}
+
+// is reports whether an order is the one that is named.
+func (n oneOrder) is(o *order.Order) bool {
+	if n.reference != "" {
+		return o.ReferenceID == n.reference
+	}
+	return o.Code == n.code
+}
+
+// find reads the order from the read models.
+func (n oneOrder) find(ctx context.Context, db projections.DB, s orders.Scope) (orders.Order, bool, int64, error) {
+	if n.reference != "" {
+		return orders.ByReference(ctx, db, s, n.reference)
+	}
+	return orders.ByCode(ctx, db, s, n.code)
 }
 
 // changeOrder submits what changes one order, and answers with the order.
-func (h *Handler) changeOrder(c echo.Context, command string, payload any, code scalar.ID, forms ...*web.Form) error {
-	x, err := h.journal.Execute(c, command, payload, forms...)
+func (h *Handler) changeOrder(c echo.Context, payload decide.Payload, named oneOrder, forms ...*web.Form) error {
+	x, err := h.journal.Execute(c, payload, forms...)
 	if err != nil {
-		return h.finishedLongAgo(c, err, code)
+		return h.finishedLongAgo(c, err, named)
 	}
-	o := changedOrder(x.Entry.Record, code)
+	o := changedOrder(x.Entry.Record, named)
 	if o == nil {
 		return x.Unanswered()
 	}
@@ -127,13 +161,13 @@ func (h *Handler) changeOrder(c echo.Context, command string, payload any, code 
 
 // finishedLongAgo tells an order that never was from one that finished so long ago that the engine has forgotten it.
 // About the second the read models know.
-func (h *Handler) finishedLongAgo(c echo.Context, err error, code scalar.ID) error {
+func (h *Handler) finishedLongAgo(c echo.Context, err error, named oneOrder) error {
 	var refusal *decide.Refusal
 	if !errors.As(err, &refusal) || refusal.Code != "UNKNOWN_ORDER" {
 		return err
 	}
 	scope := orders.Scope{Broker: web.PrincipalOf(c).Broker, CustomerCode: web.Param(c, "customer_code")}
-	o, found, _, lookup := orders.ByCode(c.Request().Context(), h.rows.DB, scope, code)
+	o, found, _, lookup := named.find(c.Request().Context(), h.rows.DB, scope)
 	if lookup != nil || !found || o.Status.Live() {
 		return err
 	}
@@ -151,7 +185,7 @@ func (h *Handler) cancelOrders(c echo.Context) error {
 		return err
 	}
 	payload := &domain.CancelAll{CustomerCode: web.Param(c, "customer_code"), Symbol: symbol}
-	finished, err := web.Execute[*domain.WorkFinished](c, h.journal, domain.CommandCancelAll, payload, query)
+	finished, err := web.Execute[*domain.WorkFinished](c, h.journal, payload, query)
 	if err != nil {
 		return err
 	}
@@ -179,7 +213,7 @@ func (h *Handler) setCancelAllAfter(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &domain.SetCancelAllAfter{CustomerCode: web.Param(c, "customer_code"),
 		TimeoutSeconds: int(body.Integer("timeout_seconds", 0, maxTimeout))}
-	set, err := web.Execute[*domain.CancelAllAfterSet](c, h.journal, domain.CommandSetCancelAllAfter, payload, body)
+	set, err := web.Execute[*domain.CancelAllAfterSet](c, h.journal, payload, body)
 	if err != nil {
 		return err
 	}

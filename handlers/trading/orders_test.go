@@ -269,3 +269,32 @@ func TestOrderFinishedLongAgo(t *testing.T) {
 	v.Send("broker-a", "DELETE", "/v1/customers/A-2/orders/"+code, "").Code(404, "UNKNOWN_ORDER")
 	v.Send("broker-b", "DELETE", a1+"/orders/"+code, "").Code(404, "UNKNOWN_ORDER")
 }
+
+// TestCancelByReference: the live order with the client's own name is canceled, also one whose name is its code; a final
+// one is 409, however long ago it became so, and an unknown name 404.
+func TestCancelByReference(t *testing.T) {
+	v := funded(t)
+	const entry = `{"symbol":"` + btc + `","action":"buy","type":"limit","amount":"0.1","limit_price":"64000"`
+	path := func(name string) string { return a1 + "/orders/by-reference/" + name }
+	v.Send("broker-a", "POST", a1+"/orders", entry+`,"reference_id":"r-1"}`).Want(201)
+	v.Send("broker-b", "DELETE", path("r-1"), "").Code(404, "UNKNOWN_CUSTOMER")
+	v.Send("broker-a", "DELETE", path("r-2"), "").Code(404, "UNKNOWN_ORDER")
+	first := v.Send("broker-a", "DELETE", path("r-1"), "", "Idempotency-Key", "k").Want(200)
+	if first.Text("status") != "canceled" || first.Text("reference_id") != "r-1" {
+		t.Errorf("%s", first.Body)
+	}
+	if again := v.Send("broker-a", "DELETE", path("r-1"), "", "Idempotency-Key", "k").Want(200); again.Body != first.Body {
+		t.Errorf("the same key: %s", again.Body)
+	}
+	v.Send("broker-a", "DELETE", path("r-1"), "").Code(409, "ORDER_NOT_LIVE")
+	v.Advance(25 * 3600 * 1_000_000)
+	v.Send("broker-a", "GET", path("r-1"), "").Want(200) // so that the rows are there
+	v.Send("broker-a", "DELETE", path("r-1"), "").Code(409, "ORDER_NOT_LIVE")
+
+	code := v.Send("broker-a", "POST", a1+"/orders", entry+`}`).Want(201).Text("code")
+	if got := v.Send("broker-a", "DELETE", path(code), "").Want(200); got.Text("code") != code {
+		t.Errorf("an unnamed order: %s", got.Body)
+	}
+	code = v.Send("broker-a", "POST", a1+"/orders", entry+`,"reference_id":"r-3"}`).Want(201).Text("code")
+	v.Send("broker-a", "DELETE", path(code), "").Code(404, "UNKNOWN_ORDER")
+}

@@ -37,10 +37,10 @@ func placedOrder(e *journal.Entry, customer, reference string) *order.Order {
 	return nil
 }
 
-// changedOrder returns the order with the code as the record left it.
-func changedOrder(r *journal.Record, code scalar.ID) *order.Order {
+// changedOrder returns the order that is named as the record left it.
+func changedOrder(r *journal.Record, named oneOrder) *order.Order {
 	for _, event := range r.Events {
-		if changed, ok := event.(domain.OrderEvent); ok && changed.After().Code == code {
+		if changed, ok := event.(domain.OrderEvent); ok && named.is(changed.After()) {
 			return changed.After()
 		}
 	}

@@ -7,7 +7,7 @@
 //	func (h *Handler) registerBroker(c echo.Context) error {
 //		b := web.BodyOnly(c)
 //		payload := &identity.RegisterBroker{Broker: b.String("broker", brokerRule), Name: b.String("name", nameRule)}
-//		e, err := web.Execute[*identity.BrokerRegistered](c, h.identity, identity.CommandRegisterBroker, payload, b)
+//		e, err := web.Execute[*identity.BrokerRegistered](c, h.identity, payload, b)
 //		if err != nil { // a fault of the body, a refusal, or the journal's
 //			return err
 //		}

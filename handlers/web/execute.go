@@ -23,8 +23,8 @@ type Executed struct {
 
 // Execute has a command decided and returns the event that answers it: the first of its kind in the record that does.
 // The forms are those that the payload was read from; their faults come first.
-func Execute[E decide.Event](c echo.Context, j Journal, commandType string, payload any, forms ...*Form) (E, error) {
-	x, err := j.Execute(c, commandType, payload, forms...)
+func Execute[E decide.Event](c echo.Context, j Journal, payload decide.Payload, forms ...*Form) (E, error) {
+	x, err := j.Execute(c, payload, forms...)
 	if err != nil {
 		var none E
 		return none, err
@@ -33,13 +33,13 @@ func Execute[E decide.Event](c echo.Context, j Journal, commandType string, payl
 }
 
 // Execute is the function of that name for an answer that takes more than one event.
-func (j Journal) Execute(c echo.Context, commandType string, payload any, forms ...*Form) (Executed, error) {
+func (j Journal) Execute(c echo.Context, payload decide.Payload, forms ...*Form) (Executed, error) {
 	for _, f := range forms {
 		if err := f.Done(); err != nil {
 			return Executed{}, err
 		}
 	}
-	cmd, err := NewCommand(c, commandType, payload, forms...)
+	cmd, err := NewCommand(c, payload, forms...)
 	if err != nil {
 		return Executed{}, err
 	}

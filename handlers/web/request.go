@@ -72,8 +72,8 @@ func givenTwice(name string) *Problem {
 
 // NewCommand makes a command on behalf of the request's principal. It carries the Idempotency-Key if there is one,
 // and a fingerprint if there is a key or the body names a reference_id.
-func NewCommand(c echo.Context, commandType string, payload any, forms ...*Form) (decide.Command, error) {
-	cmd, err := BareCommand(c, commandType, payload)
+func NewCommand(c echo.Context, payload decide.Payload, forms ...*Form) (decide.Command, error) {
+	cmd, err := BareCommand(c, payload)
 	if err != nil {
 		return decide.Command{}, err
 	}
@@ -88,13 +88,13 @@ func NewCommand(c echo.Context, commandType string, payload any, forms ...*Form)
 }
 
 // BareCommand is NewCommand without a fingerprint, for handlers that make their own.
-func BareCommand(c echo.Context, commandType string, payload any) (decide.Command, error) {
+func BareCommand(c echo.Context, payload decide.Payload) (decide.Command, error) {
 	key, err := IdempotencyKey(c)
 	if err != nil {
 		return decide.Command{}, err
 	}
 	n := notesOf(c)
-	cmd := decide.Command{ID: n.forwarded, Type: commandType, Payload: payload, Kept: decide.Kept{Key: key}}
+	cmd := decide.Command{ID: n.forwarded, Type: payload.CommandType(), Payload: payload, Kept: decide.Kept{Key: key}}
 	if cmd.ID.IsZero() {
 		cmd.ID, n.traced.Command = n.traced.Command, scalar.ID{} // for one command
 	}

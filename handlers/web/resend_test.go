@@ -88,7 +88,7 @@ func TestPassOnSendsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			owner := newDyingOwner(t, restarts)
 			e := serve(t, Options{ForwardKey: []byte("shared")}, func(c echo.Context) error {
-				cmd, err := NewCommand(c, "thing.cancel", nil)
+				cmd, err := NewCommand(c, named("thing.cancel"))
 				if err != nil {
 					return err
 				}
