@@ -1,0 +1,121 @@
+package transfer
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// line is a record as a file holds it.
+type line struct {
+	Journal   string   `json:"journal"`
+	Partition int32    `json:"partition"`
+	Offset    int64    `json:"offset"`
+	Timestamp int64    `json:"timestamp"` // milliseconds
+	Key       octets   `json:"key"`
+	Headers   []header `json:"headers"`
+	Value     octets   `json:"value"`
+}
+
+// header is a record's header: a pair, since a name may be there twice and their order counts.
+type header struct {
+	name  string
+	value octets
+}
+
+// octets are bytes, of which nil differs from none.
+type octets []byte
+
+// MarshalJSONTo writes null, a string, or an object with base64 where a string can't hold them.
+func (o octets) MarshalJSONTo(e *jsontext.Encoder) error {
+	switch {
+	case o == nil:
+		return e.WriteToken(jsontext.Null)
+	case utf8.Valid(o):
+		return e.WriteToken(jsontext.String(string(o)))
+	}
+	return json.MarshalEncode(e, map[string]string{"base64": base64.StdEncoding.EncodeToString(o)})
+}
+
+// UnmarshalJSONFrom reads what MarshalJSONTo writes.
+func (o *octets) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	switch d.PeekKind() {
+	case 'n':
+		*o = nil
+		_, err := d.ReadToken()
+		return err
+	case '"':
+		t, err := d.ReadToken()
+		if err == nil {
+			*o = append(make([]byte, 0, len(t.String())), t.String()...)
+		}
+		return err
+	}
+	var object struct {
+		Base64 *string `json:"base64"`
+	}
+	if err := json.UnmarshalDecode(d, &object, json.RejectUnknownMembers(true)); err != nil {
+		return err
+	}
+	if object.Base64 == nil {
+		return errors.New("bytes are a string, null or an object with base64")
+	}
+	b, err := base64.StdEncoding.DecodeString(*object.Base64)
+	*o = append(make([]byte, 0, len(b)), b...)
+	return err
+}
+
+// MarshalJSONTo writes a pair.
+func (h header) MarshalJSONTo(e *jsontext.Encoder) error {
+	return json.MarshalEncode(e, []octets{octets(h.name), h.value})
+}
+
+// UnmarshalJSONFrom reads a pair.
+func (h *header) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	var pair []octets
+	if err := json.UnmarshalDecode(d, &pair); err != nil {
+		return err
+	}
+	if len(pair) != 2 {
+		return fmt.Errorf("a header has a name and a value, not %d members", len(pair))
+	}
+	h.name, h.value = string(pair[0]), pair[1]
+	return nil
+}
+
+// appendLine appends a record of a journal with its line's end.
+func appendLine(b []byte, journal string, r *kgo.Record) ([]byte, error) {
+	l := line{Journal: journal, Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
+		Headers: make([]header, len(r.Headers))}
+	for i, h := range r.Headers {
+		l.Headers[i] = header{h.Key, h.Value}
+	}
+	into := bytes.NewBuffer(b)
+	if err := json.MarshalWrite(into, l); err != nil {
+		return nil, fmt.Errorf("transfer: the record at offset %d: %w", r.Offset, err)
+	}
+	return append(into.Bytes(), '\n'), nil
+}
+
+// parseLine reads what appendLine writes.
+func parseLine(text []byte) (journal string, r *kgo.Record, err error) {
+	var l line
+	if err := json.Unmarshal(text, &l, json.RejectUnknownMembers(true)); err != nil {
+		return "", nil, err
+	}
+	if l.Journal == "" {
+		return "", nil, errors.New("it names no journal")
+	}
+	r = &kgo.Record{Partition: l.Partition, Offset: l.Offset, Timestamp: time.UnixMilli(l.Timestamp), Key: l.Key, Value: l.Value}
+	for _, h := range l.Headers {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.name, Value: h.value})
+	}
+	return l.Journal, r, nil
+}

@@ -1,0 +1,129 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Topic returns the log of a journal that a client's brokers hold, in partition 0. where says for a person whose they
+// are. The topic has to be there.
+func Topic(client *journal.Client, name, where string) Log {
+	return &topic{client, name, where}
+}
+
+type topic struct {
+	client *journal.Client
+	name   string
+	where  string
+}
+
+// String says whose topic it is.
+func (t *topic) String() string { return t.where }
+
+// Records reads with a client of its own, without a group.
+func (t *topic) Records(ctx context.Context) (Records, error) {
+	end, err := t.client.Tip(ctx, t.name, 0)
+	if err != nil {
+		return nil, err
+	}
+	kc, err := t.client.KafkaFor(journal.ForReading, kgo.KeepControlRecords(),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{t.client.Topic(t.name): {0: kgo.NewOffset().At(0)}}),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()))
+	if err != nil {
+		return nil, err
+	}
+	return &topicRecords{kafka: kc, end: end}, nil
+}
+
+type topicRecords struct {
+	kafka   *kgo.Client
+	fetched []*kgo.Record
+	next    int64 // the offset after the last record returned
+	end     int64
+}
+
+// Next returns the next record below the end.
+func (t *topicRecords) Next(ctx context.Context) (*kgo.Record, error) {
+	for t.next < t.end {
+		if len(t.fetched) == 0 {
+			fetches := t.kafka.PollRecords(ctx, 10000)
+			if err := fetches.Err(); err != nil {
+				return nil, err
+			}
+			t.fetched = fetches.Records()
+			continue
+		}
+		r := t.fetched[0]
+		t.fetched = t.fetched[1:]
+		t.next = r.Offset + 1
+		if r.Offset >= t.end {
+			break // it came after Records was called
+		}
+		if !r.Attrs.IsControl() { // of transactions, which journals do not use and others may have
+			return r, nil
+		}
+	}
+	return nil, io.EOF
+}
+
+// Close ends the client.
+func (t *topicRecords) Close() { t.kafka.Close() }
+
+// A topic is written in pieces, each acknowledged before the next one is sent: a record that fails leaves a hole in its
+// own piece at worst, and the copy stops there.
+const (
+	pieceRecords = 4096
+	pieceBytes   = 8 << 20
+	maxMessage   = 4 << 20 // as the topics allow
+)
+
+// Append returns an appender that is the only one, as far as the caller knows.
+func (t *topic) Append(context.Context) (Appender, error) {
+	kc, err := t.client.KafkaFor(journal.ForWriting, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.StopProducerOnDataLossDetected(), kgo.ProducerBatchMaxBytes(maxMessage), kgo.MaxBufferedRecords(2*pieceRecords))
+	if err != nil {
+		return nil, err
+	}
+	return &topicAppender{kafka: kc, topic: t.client.Topic(t.name)}, nil
+}
+
+type topicAppender struct {
+	kafka *kgo.Client
+	topic string
+	piece []*kgo.Record
+	bytes int
+}
+
+// Append keeps the record until its piece is full.
+func (t *topicAppender) Append(ctx context.Context, r *kgo.Record) error {
+	t.piece = append(t.piece, &kgo.Record{Topic: t.topic, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp})
+	t.bytes += len(r.Value)
+	if len(t.piece) < pieceRecords && t.bytes < pieceBytes {
+		return nil
+	}
+	return t.send(ctx)
+}
+
+func (t *topicAppender) send(ctx context.Context) error {
+	results := t.kafka.ProduceSync(ctx, t.piece...)
+	t.piece, t.bytes = nil, 0
+	if err := results.FirstErr(); err != nil {
+		return fmt.Errorf("append to %s: %w", t.topic, err)
+	}
+	return nil
+}
+
+// Close sends the last piece.
+func (t *topicAppender) Close(ctx context.Context) error {
+	defer t.kafka.Close()
+	if len(t.piece) == 0 || errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	return t.send(ctx)
+}

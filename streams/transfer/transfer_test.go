@@ -1,0 +1,291 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+)
+
+var rules = journaltest.Words{Name: "words"}
+
+// history makes a log of words, with records between them that readers skip, and returns all of it.
+func history(t *testing.T, words int) (Log, []*kgo.Record) {
+	t.Helper()
+	client := journaltest.NewClient(t, rules.Name)
+	o, err := journal.NewOwner(journal.OwnerConfig{Client: client, Rules: rules, Node: "n1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- o.Run(ctx) }()
+	for i := range words {
+		c := journaltest.Say(strings.Repeat("word ", i%50))
+		_, err := o.Submit(ctx, c)
+		var busy *journal.NotAcceptedError
+		for deadline := time.Now().Add(90 * time.Second); errors.As(err, &busy) && time.Now().Before(deadline); {
+			<-time.After(5 * time.Millisecond)
+			_, err = o.Submit(ctx, c)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	log := Topic(client, rules.Name, "the source")
+	all := read(t, log)
+	// What lost races and old producers leave: bytes of any kind, a record once more, no key, no value.
+	appendAll(t, log, all[1], &kgo.Record{Key: []byte{0xff, 0}, Value: []byte("\x80 no UTF-8")}, &kgo.Record{Value: []byte("")},
+		&kgo.Record{Key: []byte{}, Headers: []kgo.RecordHeader{{Key: "twice", Value: nil}, {Key: "twice", Value: []byte{}}}},
+		&kgo.Record{Key: []byte("<&\u2028>"), Value: []byte(`{"a":"<b>&\u003c"}`), Timestamp: time.UnixMilli(1)})
+	return log, read(t, log)
+}
+
+func read(t *testing.T, log Log) (all []*kgo.Record) {
+	t.Helper()
+	records, err := log.Records(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	for {
+		r, err := records.Next(t.Context())
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+}
+
+func appendAll(t *testing.T, log Log, records ...*kgo.Record) {
+	t.Helper()
+	a, err := log.Append(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		if err := a.Append(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// holds wants a log to have exactly the records.
+func holds(t *testing.T, log Log, want []*kgo.Record) {
+	t.Helper()
+	got := read(t, log)
+	if len(got) != len(want) {
+		t.Fatalf("%s holds %d records, want %d", log, len(got), len(want))
+	}
+	for i := range want {
+		if part := differs(got[i], want[i]); part != "" {
+			t.Fatalf("%s has another %s in record %d: %v, want %v", log, part, i, got[i], want[i])
+		}
+	}
+}
+
+// empty returns a log that holds nothing, on brokers of its own.
+func empty(t *testing.T) Log {
+	return Topic(journaltest.NewClient(t, rules.Name), rules.Name, "the target")
+}
+
+func TestCopy(t *testing.T) {
+	source, want := history(t, 300)
+	dir := t.TempDir()
+	last := Summary{}
+	for i, to := range []Log{empty(t), Target(filepath.Join(dir, "log.jsonl"), rules.Name), Target(filepath.Join(dir, "log.zst"), rules.Name)} {
+		s, err := Copy(t.Context(), rules, source, to, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds(t, to, want)
+		if s.Records != int64(len(want)) || s.Found != 0 || s.Skipped != 5 || i > 0 && !s.Tip.Equal(last.Tip) {
+			t.Errorf("to %s: %+v of %d, and before %+v", to, s, len(want), last)
+		}
+		if again, err := Copy(t.Context(), rules, source, to, nil); err != nil || again.Found != s.Records {
+			t.Errorf("once more to %s: %+v, %v", to, again, err)
+		}
+		last = s
+	}
+	for _, name := range []string{"log.jsonl", "log.zst"} {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s has its name before all of it is there", name)
+		}
+		if err := Finish(path); err != nil {
+			t.Fatal(err)
+		}
+		back := empty(t)
+		if s, err := Copy(t.Context(), rules, Source(path, rules.Name), back, nil); err != nil || !s.Tip.Equal(last.Tip) {
+			t.Fatalf("back from %s: %+v, %v", name, s, err)
+		}
+		holds(t, back, want)
+	}
+}
+
+// TestCopyGoesOn breaks a copy off after every so many records, in the middle of a line or frame for a file.
+func TestCopyGoesOn(t *testing.T) {
+	source, want := history(t, 60)
+	for _, name := range []string{"log.jsonl", "log.zst"} {
+		path := filepath.Join(t.TempDir(), name)
+		if _, err := Copy(t.Context(), rules, source, Target(path, rules.Name), nil); err != nil {
+			t.Fatal(err)
+		}
+		whole, err := os.ReadFile(path + partSuffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []int{0, 1, 5, 17, len(whole) / 3, len(whole) / 2, len(whole) - 1, len(whole)} {
+			if err := os.WriteFile(path+partSuffix, whole[:at], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Copy(t.Context(), rules, source, Target(path, rules.Name), nil); err != nil {
+				t.Fatalf("%s broken off at byte %d: %v", name, at, err)
+			}
+			holds(t, Target(path, rules.Name), want)
+		}
+	}
+	target := empty(t)
+	appendAll(t, target, want[:40]...)
+	s, err := Copy(t.Context(), rules, source, target, nil)
+	if err != nil || s.Found != 40 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	holds(t, target, want)
+}
+
+// TestCopyAppendsFrames has a compressed file grow with the source, in several frames of several journals.
+func TestCopyAppendsFrames(t *testing.T) {
+	source, want := history(t, 20)
+	path := filepath.Join(t.TempDir(), "log.zst")
+	for n := 5; n <= len(want); n += 5 {
+		appendAll(t, Target(path, "other"), want[n-1])
+		appendAll(t, Target(path, rules.Name), want[n-5:n]...)
+	}
+	if err := Finish(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Copy(t.Context(), rules, source, Target(path, rules.Name), nil); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, Source(path, rules.Name), want)
+}
+
+// TestCopyRefuses what is not the beginning of the source, and leaves it as it is.
+func TestCopyRefuses(t *testing.T) {
+	source, want := history(t, 30)
+	other := *want[7]
+	other.Headers = append([]kgo.RecordHeader{}, other.Headers...)
+	other.Headers[2].Value = []byte("else")
+	late := *want[7]
+	late.Timestamp = late.Timestamp.Add(time.Millisecond)
+	longer := append(append([]*kgo.Record{}, want...), want[0])
+	for name, there := range map[string][]*kgo.Record{
+		"another header":    append(append([]*kgo.Record{}, want[:7]...), &other),
+		"another timestamp": append(append([]*kgo.Record{}, want[:7]...), &late),
+		"something else":    {{Value: []byte("x"), Timestamp: time.UnixMilli(5)}},
+		"more":              longer,
+		"a hole":            append(append([]*kgo.Record{}, want[:7]...), want[8]),
+	} {
+		for _, target := range []Log{empty(t), Target(filepath.Join(t.TempDir(), "log.zst"), rules.Name)} {
+			appendAll(t, target, there...)
+			var refused *OtherError
+			if _, err := Copy(t.Context(), rules, source, target, nil); !errors.As(err, &refused) {
+				t.Errorf("%s with %s: %v", target, name, err)
+			}
+			holds(t, target, there)
+		}
+	}
+}
+
+// TestCopyChecksTheChain stops at a record that continues the chain and is none.
+func TestCopyChecksTheChain(t *testing.T) {
+	client := journaltest.NewClient(t, rules.Name)
+	source := Topic(client, rules.Name, "the source")
+	_, sound := history(t, 3)
+	broken := *sound[2]
+	broken.Value = bytes.Replace(broken.Value, []byte(`"sequence":2`), []byte(`"sequence":3`), 1)
+	appendAll(t, source, sound[0], sound[1], &broken)
+	target := empty(t)
+	var fault *journal.BrokenRecordError
+	if _, err := Copy(t.Context(), rules, source, target, nil); !errors.As(err, &fault) {
+		t.Fatalf("a broken chain: %v", err)
+	}
+	holds(t, target, []*kgo.Record{sound[0], sound[1]})
+}
+
+// TestSourceFilesAreWhole refuses files that were not made, or not finished, by a copy.
+func TestSourceFilesAreWhole(t *testing.T) {
+	_, want := history(t, 3)
+	dir := t.TempDir()
+	for name, change := range map[string]func([]byte) []byte{
+		"cut.jsonl":  func(b []byte) []byte { return b[:len(b)-1] },
+		"cut.zst":    func(b []byte) []byte { return b[:len(b)-1] },
+		"else.jsonl": func(b []byte) []byte { return append(b, "{}\n"...) },
+		"else.zst":   func(b []byte) []byte { return append(b, "what?"...) },
+		"member.jsonl": func(b []byte) []byte {
+			return bytes.Replace(b, []byte(`{"journal"`), []byte(`{"topic":"x","journal"`), 1)
+		},
+	} {
+		path := filepath.Join(dir, name)
+		appendAll(t, Target(path, rules.Name), want...)
+		b, err := os.ReadFile(path + partSuffix)
+		if err == nil {
+			err = os.WriteFile(path, change(b), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Copy(t.Context(), rules, Source(path, rules.Name), empty(t), nil); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Copy(t.Context(), rules, Source(filepath.Join(dir, "none"), rules.Name), empty(t), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+// FuzzLine holds what a line is read as against what is written of it.
+func FuzzLine(f *testing.F) {
+	for _, r := range []*kgo.Record{{}, {Key: []byte{}, Value: []byte("\xff")}, {Headers: []kgo.RecordHeader{{Key: "a"}, {Key: "\xfe", Value: []byte("\u2028")}}}} {
+		b, err := appendLine(nil, "trading", r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		journal, r, err := parseLine(text)
+		if err != nil {
+			return
+		}
+		b, err := appendLine(nil, journal, r)
+		if err != nil {
+			t.Fatalf("%q is read and not written: %v", text, err)
+		}
+		again, r2, err := parseLine(bytes.TrimSuffix(b, []byte("\n")))
+		if err != nil || again != journal || differs(r, r2) != "" {
+			t.Fatalf("%q is written as %q, which differs: %v", text, b, err)
+		}
+	})
+}
