@@ -42,7 +42,7 @@ test: ## all tests, with the race detector where a C compiler is there
 
 .PHONY: test-kafka
 test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFKA_BROKERS, Docker or Java)
-	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -count=1 -timeout 15m ./streams/journal/... ./streams/ownership/... ./streams/follow/... ./cmd/perpetua/...
+	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -count=1 -timeout 15m ./streams/journal/... ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./cmd/perpetua/...
 
 .PHONY: kills
 kills: ## twenty kill -9 restarts under load, instead of the five of `make test`

@@ -33,7 +33,7 @@ func subcommands() []subcommand {
 		{"serve", "serve on a given Kafka and Postgres", launch.Serve},
 		{"migrate", "create the topics and the database tables", launch.Migrate},
 		{"config", "print the settings in force, without secrets", settings.Config},
-		{"log", "print the records of a journal as JSON lines, checking the chain", tools.Log},
+		{"log", "print the records of a journal, checking the chain; log copy moves them", tools.Log},
 		{"audit", "fold the trading journal and hold the read models against it", tools.Audit},
 		{"bench", "measure the system beside its raw limits and rivals", benchCommand},
 		{"rebuild", "make the read models anew beside the live ones, compare, switch", tools.Rebuild},

@@ -11,6 +11,13 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
+// Embedded returns the settings without those of connections to Kafka, which an embedded broker has none of.
+func (s *Settings) Embedded() *Settings {
+	e := *s
+	e.KafkaTLS, e.KafkaCA, e.SASL, e.SASLUser, e.SASLPassword = false, "", "", "", ""
+	return &e
+}
+
 // KafkaOptions returns what the settings ask of every connection to Kafka: TLS and SASL.
 func (s *Settings) KafkaOptions() ([]kgo.Opt, error) {
 	var opts []kgo.Opt

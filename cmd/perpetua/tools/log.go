@@ -6,17 +6,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"math"
-	"os"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -28,8 +24,11 @@ type logFilter struct {
 
 // Log prints the valid records of a journal, byte for byte as they stand in the log, one a line. It checks the
 // chain as it goes and fails at the first record that breaks it. It begins with genesis, but where only later records
-// are wanted, with the last position before them that anything at hand remembers, which the log has to hold.
+// are wanted, with the last position before them that anything at hand remembers, which the log has to hold. `perpetua log copy` is CopyLog.
 func Log(ctx context.Context, args []string, std settings.IO) error {
+	if len(args) > 0 && args[0] == "copy" {
+		return CopyLog(ctx, args[1:], std)
+	}
 	var name string
 	var follow, all bool
 	filter := logFilter{}
@@ -69,29 +68,17 @@ func Log(ctx context.Context, args []string, std settings.IO) error {
 // OpenLog returns a client of the log that the settings mean: the brokers they name, or those of the node that runs
 // on the data folder, or else the folder's own log, served for as long as it is read.
 func OpenLog(ctx context.Context, s *settings.Settings) (*journal.Client, func(), error) {
-	options, err := s.KafkaOptions()
-	if err != nil {
-		return nil, nil, err
-	}
 	brokers, stop := s.Brokers(), func() {}
 	if len(brokers) == 0 {
-		folder := local.Folder{Dir: s.Data}
-		running, ok, err := local.ReadRunFile(folder.Path("run.json"))
-		if err != nil {
+		var err error
+		if brokers, stop, err = folderBrokers(ctx, s.Data); err != nil {
 			return nil, nil, err
 		}
-		if ok {
-			brokers = running.Kafka
-		} else {
-			if _, err := os.Stat(folder.Path("kafka")); err != nil {
-				return nil, nil, fmt.Errorf("no log in %s: %w", s.Data, err)
-			}
-			b, err := broker.Start(ctx, broker.Config{Dir: folder.Path("kafka"), Sync: true, Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				return nil, nil, err
-			}
-			brokers, stop = b.Addrs(), func() { b.Close() }
-		}
+	}
+	options, err := s.KafkaOptions()
+	if err != nil {
+		stop()
+		return nil, nil, err
 	}
 	client, err := journal.NewClient(journal.Config{Brokers: brokers, Prefix: s.TopicPrefix, Options: options})
 	if err != nil {

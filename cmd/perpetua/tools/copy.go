@@ -1,0 +1,250 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/broker"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/transfer"
+)
+
+// CopyLog copies the journals, or one of them, record for record between data folders, brokers and files.
+func CopyLog(ctx context.Context, args []string, std settings.IO) error {
+	var from, to, toPrefix, name string
+	s, err := settings.Parse("log copy", args, std, func(fs *flag.FlagSet) {
+		fs.StringVar(&from, "from", "", "data folder, brokers (host:port,…) or file to copy from")
+		fs.StringVar(&to, "to", "", "data folder, brokers or file to copy to; a file has an extension, and .zst compresses it")
+		fs.StringVar(&toPrefix, "to-prefix", "", "prefix of topic names at the target (default: --topic-prefix, which is that of the source)")
+		fs.StringVar(&name, "journal", "", "journal to copy (default: all)")
+	})
+	if err != nil {
+		return err
+	}
+	if from == "" || to == "" {
+		return settings.Usagef("--from and --to are needed")
+	}
+	table := journals.All()
+	if name != "" {
+		j, err := table.Of(name)
+		if err != nil {
+			return err
+		}
+		table = journals.Table{j}
+	}
+	source, err := openSource(ctx, s, from)
+	if err != nil {
+		return err
+	}
+	defer source.close()
+	target, err := openTarget(ctx, s, to, cmp.Or(toPrefix, s.TopicPrefix))
+	if err != nil {
+		return err
+	}
+	defer target.close()
+	fmt.Fprintf(std.Out, "copying from the %s to the %s\n", source, target)
+	for _, j := range table {
+		if err := copyJournal(ctx, j, source, target, std); err != nil {
+			return err
+		}
+	}
+	return target.finish()
+}
+
+// copyJournal copies one journal and says what came of it.
+func copyJournal(ctx context.Context, j journals.Journal, source, target *place, std settings.IO) error {
+	to, err := target.target(ctx, j.Name())
+	if err != nil {
+		return err
+	}
+	var tell func(int64)
+	if line := progress(std); line != nil {
+		tell = func(n int64) { line(fmt.Sprintf("%s: %d records", j.Name(), n)) }
+	}
+	done, err := transfer.Copy(ctx, j.Rules, source.source(j.Name()), to, tell)
+	if err != nil {
+		return err
+	}
+	if done.Records == 0 {
+		fmt.Fprintf(std.Out, "%s: the source holds nothing of it\n", j.Name())
+		return nil
+	}
+	fmt.Fprintf(std.Out, "%s: %d records, %d of them were there, %d of them readers skip; both end with sequence %d, hash %s\n",
+		j.Name(), done.Records, done.Found, done.Skipped, done.Tip.Sequence, done.Tip.Hash)
+	return source.moved(ctx, j.Name(), done.Records, std)
+}
+
+// place is a data folder, brokers or a file.
+type place struct {
+	kind   string
+	path   string          // of a file
+	said   string          // as it was named
+	client *journal.Client // nil for a file
+	close  func()
+}
+
+// String says for a person what the place is taken for.
+func (p *place) String() string { return p.kind + " " + p.said }
+
+// The kinds of places.
+const (
+	inFolder  = "data folder"
+	onBrokers = "brokers"
+	inFile    = "file"
+)
+
+// brokersPattern is how brokers are named; nothing else looks like that.
+var brokersPattern = regexp.MustCompile(`^[^/,]+:[0-9]+(,[^/,]+:[0-9]+)*$`)
+
+// kindOf tells the kind of a place by its name, and by what is there.
+func kindOf(said string) string {
+	about, err := os.Stat(said)
+	switch {
+	case err == nil && about.IsDir():
+		return inFolder
+	case err == nil:
+		return inFile
+	case brokersPattern.MatchString(said):
+		return onBrokers
+	case filepath.Ext(said) != "" && !strings.HasSuffix(said, string(filepath.Separator)):
+		return inFile
+	}
+	return inFolder
+}
+
+// openSource opens a place to copy from.
+func openSource(ctx context.Context, s *settings.Settings, said string) (*place, error) {
+	p := &place{kind: kindOf(said), said: said, close: func() {}}
+	switch p.kind {
+	case inFile:
+		p.path = said
+		return p, nil
+	case onBrokers:
+		return p, p.connect(ctx, s, strings.Split(said, ","), s.TopicPrefix, func() {})
+	}
+	brokers, stop, err := folderBrokers(ctx, said)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.connect(ctx, s.Embedded(), brokers, s.TopicPrefix, stop)
+}
+
+// openTarget opens a place to copy to. A data folder is made if need be, and taken: no node may run on it.
+func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) (*place, error) {
+	p := &place{kind: kindOf(said), said: said, close: func() {}}
+	switch p.kind {
+	case inFile:
+		p.path = said
+		return p, nil
+	case onBrokers:
+		return p, p.connect(ctx, s, strings.Split(said, ","), prefix, func() {})
+	}
+	folder, err := local.OpenFolder(said)
+	if err != nil {
+		return nil, err
+	}
+	b, err := broker.Start(ctx, broker.Config{Dir: folder.Path("kafka"), Sync: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		folder.Close()
+		return nil, err
+	}
+	return p, p.connect(ctx, s.Embedded(), b.Addrs(), prefix, func() { b.Close(); folder.Close() })
+}
+
+// connectWithin is how long brokers may take to answer for the first time.
+const connectWithin = 30 * time.Second
+
+// connect makes the client of the place, and looks whether anybody is there. stop is called once it is closed.
+func (p *place) connect(ctx context.Context, s *settings.Settings, brokers []string, prefix string, stop func()) error {
+	options, err := s.KafkaOptions()
+	if err == nil {
+		p.client, err = journal.NewClient(journal.Config{Brokers: brokers, Prefix: prefix, Options: options})
+	}
+	if err != nil {
+		stop()
+		return err
+	}
+	p.close = func() { p.client.Close(); stop() }
+	asking, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	if err := p.client.Ping(asking); err != nil {
+		p.close()
+		return fmt.Errorf("%s: %w", p, err)
+	}
+	return nil
+}
+
+// source returns the log of a journal to copy from.
+func (p *place) source(name string) transfer.Log {
+	if p.kind == inFile {
+		return transfer.Source(p.path, name)
+	}
+	return transfer.Topic(p.client, name, p.String())
+}
+
+// target returns the log of a journal to copy to. Its topic is made if need be; one that is there has to have the settings
+// of a journal.
+func (p *place) target(ctx context.Context, name string) (transfer.Log, error) {
+	if p.kind == inFile {
+		return transfer.Target(p.path, name), nil
+	}
+	if err := p.client.EnsureTopics(ctx, name); err != nil {
+		return nil, err
+	}
+	if err := p.client.CheckTopics(ctx, name); err != nil {
+		return nil, err
+	}
+	return transfer.Topic(p.client, name, p.String()), nil
+}
+
+// finish is called when everything was copied to the place.
+func (p *place) finish() error {
+	if p.kind != inFile {
+		return nil
+	}
+	return transfer.Finish(p.path)
+}
+
+// moved says so if the source has grown since: what was copied is whole, but it is not the end of that venue.
+func (p *place) moved(ctx context.Context, name string, copied int64, std settings.IO) error {
+	if p.kind == inFile {
+		return nil
+	}
+	end, err := p.client.Tip(ctx, name, 0)
+	if err == nil && end > copied {
+		fmt.Fprintf(std.Out, "%s: the source has moved on to offset %d meanwhile: copy again once nobody writes to it\n", name, end)
+	}
+	return err
+}
+
+// folderBrokers returns the brokers of the log in a data folder: those of the node that runs on it, or else one that
+// serves it until stop is called.
+func folderBrokers(ctx context.Context, dir string) (brokers []string, stop func(), err error) {
+	folder := local.Folder{Dir: dir}
+	running, ok, err := local.ReadRunFile(folder.Path("run.json"))
+	if err != nil {
+		return nil, nil, err
+	}
+	if ok {
+		return running.Kafka, func() {}, nil
+	}
+	if _, err := os.Stat(folder.Path("kafka")); err != nil {
+		return nil, nil, fmt.Errorf("no log in %s: %w", dir, err)
+	}
+	b, err := broker.Start(ctx, broker.Config{Dir: folder.Path("kafka"), Sync: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, nil, err
+	}
+	return b.Addrs(), func() { b.Close() }, nil
+}
