@@ -90,7 +90,7 @@ func TestDemo(t *testing.T) {
 
 	before := map[string]decimal.Decimal{}
 	for _, e := range indexUpdates(t, d) {
-		before[e.Symbol] = decimal.RequireFromString(e.Index)
+		before[e.Symbol] = decimal.RequireFromString(e.IndexPrice)
 	}
 	registered := d.records("identity")
 	orders := len(d.records("trading", "--type", "order.opened"))
@@ -166,7 +166,10 @@ func (d *desk) sound(t *testing.T) {
 }
 
 // priced is an index.updated event.
-type priced struct{ Symbol, Index string }
+type priced struct {
+	Symbol     string
+	IndexPrice string `json:"index_price"`
+}
 
 func indexUpdates(t *testing.T, d *desk) (out []priced) {
 	t.Helper()
