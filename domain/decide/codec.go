@@ -26,6 +26,8 @@ func (m *Memory) Size() int { return len(m.keys) * perKey }
 
 // Pack writes the memory.
 func (m *Memory) Pack(w *pack.Writer) {
+	w.Int(int64(m.last))
+	w.Int(int64(m.stood))
 	n := 0
 	m.valid(func(expiring, remembered) { n++ })
 	w.Len(n)
@@ -52,6 +54,7 @@ func (m *Memory) valid(each func(expiring, remembered)) {
 
 // Unpack reads a memory into m, which is empty.
 func (m *Memory) Unpack(r *pack.Reader) {
+	m.last, m.stood = scalar.Time(r.Int()), scalar.Time(r.Int())
 	n := r.Len(6)
 	if n == 0 {
 		return

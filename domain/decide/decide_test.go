@@ -59,3 +59,36 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%d keys kept after a day", m.Len())
 	}
 }
+
+// What the time moves by from one term to the next is another node's wall clock, or a venue's that stood still: neither
+// makes a key old by more than a minute, so a clock that is days ahead forgets none.
+func TestATermsFirstRecordMakesNoKeyOld(t *testing.T) {
+	place := Command{Type: "order.place", Actor: Actor{Broker: "alpha"}, Kept: Kept{Key: "k", Fingerprint: "f"}}
+	taken := Recorded{Type: TypeTaken, Actor: Engine}
+	now := scalar.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	var m Memory
+	remembers := func(after scalar.Time) bool {
+		_, ok, err := m.Recall(now+after, place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	m.Note(Stamp{Sequence: 1, Time: now}, taken)
+	m.Note(Stamp{Sequence: 2, Time: now}, place.Recorded())
+	for n := range int64(10) {
+		now += 3 * scalar.Day
+		m.Note(Stamp{Sequence: 3 + n, Time: now}, taken)
+		if !remembers(0) {
+			t.Fatalf("after %d terms with clocks that are days ahead the key is forgotten", n+1)
+		}
+	}
+	if left := Remember - 10*scalar.Minute; !remembers(left-1) || remembers(left) {
+		t.Error("within a term, time does not count in full, or what counted before it does not")
+	}
+	now += Remember - 10*scalar.Minute
+	m.Note(Stamp{Sequence: 13, Time: now}, Recorded{Type: "order.place"})
+	if m.Len() != 0 {
+		t.Errorf("%d keys are kept after a day of service", m.Len())
+	}
+}

@@ -14,7 +14,7 @@ func (f *fold) order(after *order.Order) {
 	}
 	named := after.Named()
 	if named {
-		h.account.references.note(f.at, after.ReferenceID, f.command.Kept.Fingerprint, !after.Status.Live())
+		h.account.references.note(f.at.Sequence, f.memory.Counted(f.at.Time), after.ReferenceID, f.command.Kept.Fingerprint, !after.Status.Live())
 	}
 	if o != nil {
 		if o.Value.holding != h || o.Side != sideOf(after.Action) {

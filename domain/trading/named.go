@@ -18,7 +18,7 @@ func (s *State) named(at decide.Stamp, actor decide.Actor, customer, name string
 			return o.Code, nil
 		}
 	}
-	if a.references.find(name, at.Time) != nil {
+	if a.references.find(name, s.memory.Counted(at.Time)) != nil {
 		return scalar.ID{}, decide.Refuse(decide.Conflict, "ORDER_NOT_LIVE", "the order is final")
 	}
 	code, err := scalar.ParseID(name)

@@ -7,7 +7,8 @@ import (
 
 // references are the clients' own names for a customer's orders, each with the fingerprint of the request and the
 // record that changed the order last. A name is held while its order is live, and for 24 hours after its last
-// change, of at most 100,000 final orders, the oldest being forgotten first.
+// change, of at most 100,000 final orders, the oldest being forgotten first. Times
+// are as the state's memory counts them.
 type references struct {
 	names map[string]*reference
 	// Final orders' names in the order in which they became so. Record times never go back, so the oldest is first.
@@ -33,8 +34,9 @@ func (r *references) find(name string, now scalar.Time) *reference {
 	return ref
 }
 
-// note remembers that a record changed the order with the name. The fingerprint counts when the name is new.
-func (r *references) note(at decide.Stamp, name, fingerprint string, final bool) {
+// note remembers that a record, of a time as it counts, changed the order with the name. The fingerprint counts when the
+// name is new.
+func (r *references) note(sequence int64, now scalar.Time, name, fingerprint string, final bool) {
 	ref := r.names[name]
 	if ref == nil || ref.final {
 		r.forget(ref)
@@ -44,7 +46,7 @@ func (r *references) note(at decide.Stamp, name, fingerprint string, final bool)
 		}
 		r.names[name] = ref
 	}
-	ref.sequence, ref.time = at.Sequence, at.Time
+	ref.sequence, ref.time = sequence, now
 	if !final {
 		return
 	}
@@ -57,7 +59,7 @@ func (r *references) note(at decide.Stamp, name, fingerprint string, final bool)
 	}
 	r.newest = ref
 	r.final++
-	for r.final > maxReferences || at.Time-r.oldest.time >= decide.Remember {
+	for r.final > maxReferences || now-r.oldest.time >= decide.Remember {
 		r.forget(r.oldest)
 	}
 }

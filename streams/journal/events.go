@@ -8,7 +8,7 @@ import (
 // The types of the journal's own records, each both the command's type and that of the record's first event.
 const (
 	TypeGenesis = "journal.genesis"
-	TypeTaken   = "journal.taken"
+	TypeTaken   = decide.TypeTaken
 )
 
 // Genesis is the first event of a journal.
