@@ -72,7 +72,9 @@ func (p *program) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, services.Close()) }()
+	defer func() { err = errors.Join(services.Err(), err, services.Close()) }()
+	ctx, release := services.While(ctx)
+	defer release()
 	client, err := p.settings.NewClient(services.Brokers, p.log)
 	if err != nil {
 		return err
@@ -92,7 +94,8 @@ func (p *program) run(ctx context.Context) (err error) {
 	}
 	n, err := node.Open(ctx, node.Config{Settings: p.settings, Journals: p.journals, Logger: p.log, ID: id, Roles: chosen, Alone: true,
 		Brokers: services.Brokers, Dial: services.Dialer(), DatabaseURL: services.DatabaseURL, Box: box,
-		Quiet: func(r *http.Request) bool { return r.UserAgent() == p.agent }})
+		Services: services.Err,
+		Quiet:    func(r *http.Request) bool { return r.UserAgent() == p.agent }})
 	if err != nil {
 		return err
 	}

@@ -73,6 +73,33 @@ func StartServices(ctx context.Context, s *settings.Settings, folder *Folder, lo
 	return e, nil
 }
 
+// Err returns why the embedded broker has stopped by itself. Nothing in this process can mend that.
+func (e *Services) Err() error {
+	if e.broker == nil {
+		return nil
+	}
+	return e.broker.Err()
+}
+
+// While returns a context that ends with ctx, or when the embedded broker stops by itself: whatever waits for the broker
+// would wait for ever. The caller calls release.
+func (e *Services) While(ctx context.Context) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	if e.broker == nil {
+		return ctx, cancel
+	}
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		select {
+		case <-ctx.Done():
+		case <-e.broker.Done():
+			cancel()
+		}
+	}()
+	return ctx, func() { cancel(); <-watching }
+}
+
 // Supervise starts Postgres again whenever it dies by itself, until the context ends. Meanwhile reads that need it are
 // answered 503 and everything else goes on. Should another process have taken its port, it comes back at a new one,
 // and moved is called.
