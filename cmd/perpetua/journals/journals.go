@@ -36,9 +36,9 @@ type Journal struct {
 	Compare func(ctx context.Context, pool *pgxpool.Pool, state decide.State, sequence int64) ([]string, error)
 	// Payloads knows the payloads of its commands.
 	Payloads *decide.Payloads
-	// Seeds are the types of its commands that other nodes may send to its owner: those that make a venue before there is
-	// a user to make it.
-	Seeds []string
+	// FromNodes are the types of its commands that other nodes may send to its owner: those that make a venue before there
+	// is a user to make it, and those that tell what a node itself has seen.
+	FromNodes []string
 }
 
 // Name returns the name of the journal.
@@ -55,7 +55,8 @@ func All() Table {
 			Codec:       identity.Codec(),
 			Projections: readmodels.Identity(),
 			Payloads:    identity.Payloads(),
-			Seeds:       []string{identity.CommandAddSigningKey, identity.CommandRegisterBroker, identity.CommandRegisterUser, identity.CommandChangeUser},
+			FromNodes: []string{identity.CommandAddSigningKey, identity.CommandRegisterBroker, identity.CommandRegisterUser,
+				identity.CommandChangeUser, identity.CommandUseAPIKey},
 		},
 		{
 			Rules:       trading.Rules(),
@@ -64,8 +65,8 @@ func All() Table {
 			Compare: func(ctx context.Context, pool *pgxpool.Pool, state decide.State, sequence int64) ([]string, error) {
 				return readmodels.Compare(ctx, pool, state.(*trading.State), sequence)
 			},
-			Payloads: trading.Payloads(),
-			Seeds:    []string{trading.CommandListInstrument},
+			Payloads:  trading.Payloads(),
+			FromNodes: []string{trading.CommandListInstrument},
 		},
 	}
 }

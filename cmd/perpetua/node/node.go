@@ -146,7 +146,8 @@ type task struct {
 
 // tasks are what runs until the interfaces have closed.
 func (n *Node) tasks() []task {
-	tasks := []task{{"pace the collector", paceCollector}, {"debug", n.telemetry.debug.serve}, {"look after itself", n.watch}}
+	tasks := []task{{"pace the collector", paceCollector}, {"debug", n.telemetry.debug.serve}, {"look after itself", n.watch},
+		{"uses of API keys", n.serving.uses.Run}}
 	for _, f := range n.followers {
 		tasks = append(tasks, f.tasks(n.Roles, n.Logger)...)
 	}

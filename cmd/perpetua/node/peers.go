@@ -25,9 +25,9 @@ import (
 )
 
 // The seeds of a venue come before its first user and its first key for tokens, so they can't be sent through the
-// operator's interface. Where another node owns the journal that they are for, they go to that node on a route of its
-// own, which takes the seeds' types of commands only, and only with a proof by the key that all nodes derive from
-// their master key.
+// operator's interface; and what a node itself has seen, the use of an API key, no client asked for. Where another node
+// owns the journal that they are for, they go to that node on a route of its own, which takes these types of commands
+// only, and only with a proof by the key that all nodes derive from their master key.
 const (
 	peerPath   = "/internal/v1/commands"
 	peerProof  = "X-Perpetua-Proof" // HMAC-SHA-256 of the body, in hex
@@ -75,7 +75,7 @@ func (p *peers) payload(c peerCommand) (any, error) {
 		return nil, err
 	}
 	payload, known := j.Payloads.New(c.Type)
-	if !known || !slices.Contains(j.Seeds, c.Type) {
+	if !known || !slices.Contains(j.FromNodes, c.Type) {
 		return nil, fmt.Errorf("%q is not taken from other nodes", c.Type)
 	}
 	return payload, json.Unmarshal(c.Payload, payload)

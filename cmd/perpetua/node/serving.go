@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/handlers/apikeys"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 )
 
@@ -18,6 +19,7 @@ type serving struct {
 	listener net.Listener
 	server   *http.Server
 	hub      *live.Hub
+	uses     *apikeys.Uses // whichever role met the key
 }
 
 // handle makes the server of a handler.

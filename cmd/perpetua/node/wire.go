@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
+	"github.com/perpetua-exchange/perpetua/handlers/apikeys"
 	"github.com/perpetua-exchange/perpetua/handlers/console"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
@@ -40,6 +41,8 @@ func (n *Node) wire() error {
 	users := login.FromFold(identities.fold)
 	tokens := web.NewTokens(login.NewDirectory(users), login.DefaultIssuer, time.Now)
 	auth := web.NewAuth(tokens)
+	n.serving.uses = apikeys.NewUses(n.owning.peers, n.Logger.With("part", "api keys"))
+	tokens.Used(n.serving.uses.Note)
 
 	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: users,
 		Log: live.NewLog(n.stores.client, venue.Rules, 0), Logger: n.Logger.With("part", "live"), Seed: venue.seed})
@@ -48,6 +51,7 @@ func (n *Node) wire() error {
 
 	if n.Roles.API || n.Roles.Engine { // an owner answers what the others pass on to it
 		login.New(login.Options{Identity: users, Box: n.Box, Issuer: login.DefaultIssuer, Now: time.Now}).Register(e)
+		apikeys.New(apikeys.Config{Auth: auth, Journals: n.owning.owners, Identity: identities.fold, Venue: venue.fold}).Register(e)
 		trade.New(n.tradingInterface(auth, venue)).Register(e)
 		admin.New(n.adminInterface(auth, venue, identities)).Register(e)
 		if err := console.Register(e); err != nil {

@@ -29,6 +29,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
+	"github.com/perpetua-exchange/perpetua/handlers/apikeys"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
@@ -106,9 +107,11 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 		Tails:        []*admin.Tail{tail(v.Trading)},
 		Readers:      []admin.Reader{{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err}},
 	})
+	keys := apikeys.New(apikeys.Config{Auth: auth, Journals: v, Identity: v.Identity, Venue: v.Trading})
+	keys.Register(v.Echo)
 	interfaces.Register(v.Echo)
 	operator.Register(v.Echo)
-	v.routes = append(interfaces.Routes(), operator.Routes()...)
+	v.routes = slices.Concat(interfaces.Routes(), operator.Routes(), keys.Routes())
 	return v
 }
 
@@ -306,7 +309,8 @@ func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply 
 	}
 	if method == http.MethodGet {
 		at := v.Trading.Tip()
-		if strings.Contains(path, "/admin/v1/brokers") || strings.Contains(path, "/admin/v1/users") || strings.Contains(path, "/admin/v1/signing-keys") {
+		if strings.Contains(path, "/admin/v1/brokers") || strings.Contains(path, "/admin/v1/users") || strings.Contains(path, "/admin/v1/signing-keys") ||
+			strings.Contains(path, "/v1/api-keys") {
 			at = v.Identity.Tip()
 		}
 		r.Header.Set(web.HeaderMinLogPosition, at.String())

@@ -1,0 +1,54 @@
+package apikeys
+
+import (
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+)
+
+const (
+	maxName = 64
+	// prefixLength is how much of a secret is kept and shown: enough to tell keys apart, and 36 of its 256 random bits.
+	prefixLength = len(web.APIKeyPrefix) + 6
+)
+
+func nameRule(s string) (code, message string) {
+	if s == "" || utf8.RuneCountInString(s) > maxName {
+		return web.InvalidValue, "the name must be 1 to 64 characters long"
+	}
+	return "", ""
+}
+
+func networkRule(s string) (code, message string) {
+	if _, ok := identity.ParseNetwork(s); !ok {
+		return web.InvalidValue, "an entry must be an address like 192.0.2.7, or a network like 192.0.2.0/24"
+	}
+	return "", ""
+}
+
+// scopes reads the scopes: at least one, and none twice.
+func scopes(body *web.Form) []string {
+	given := body.OptionalStrings("scopes", web.OneOf(identity.Scopes()...))
+	if !body.Has("scopes") || given.Set && len(given.Value) == 0 {
+		body.Fault("scopes", web.Required, "at least one scope is needed")
+	}
+	for i, s := range given.Value {
+		if slices.Contains(given.Value[:i], s) {
+			body.Fault("scopes", web.InvalidValue, s+" is given more than once")
+			break
+		}
+	}
+	return given.Value
+}
+
+// networks reads where the key may be used from. None would be a key for nobody; without the field it is one for all.
+func networks(body *web.Form) []string {
+	given := body.OptionalStrings("ip_allow_list", networkRule)
+	if n := len(given.Value); given.Set && (n == 0 || n > identity.MaxAllowed) {
+		body.Fault("ip_allow_list", web.InvalidValue, "1 to "+strconv.Itoa(identity.MaxAllowed)+" addresses and networks may be named")
+	}
+	return given.Value
+}
