@@ -2,6 +2,8 @@ package trading
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -46,4 +48,15 @@ func TestCommandsDescribeThemselves(t *testing.T) {
 	if code := refusedAs(decide.Command{Type: CommandPlaceOrder, Actor: operator, Payload: 7}); code != "UNKNOWN_COMMAND" {
 		t.Errorf("a payload of no kind: %s", code)
 	}
+}
+
+// TestNewerRulesStopThisBuild checks that nobody folds on by rules that the build does not know.
+func TestNewerRulesStopThisBuild(t *testing.T) {
+	defer func() {
+		if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "must be upgraded") {
+			t.Errorf("it went on: %v", p)
+		}
+	}()
+	NewState().Evolve(decide.Stamp{Sequence: 3, Time: 3}, decide.Recorded{Type: CommandActivateRules}, decide.Accepted,
+		[]decide.Event{&RulesActivated{Rules: Rules().(decide.Numbered).Newest() + 1}})
 }

@@ -1,6 +1,8 @@
 package trading
 
 import (
+	"fmt"
+
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
@@ -124,6 +126,10 @@ func (f *fold) apply(e decide.Event) {
 	case *DuePutBack:
 		f.putBack(e.Entry)
 	case *RulesActivated:
+		// A build that went on by rules it does not know would fold another state than all others.
+		if e.Rules > rulesSupported {
+			panic(fmt.Sprintf("trading: the journal follows rules %d from here on, of which this build knows %d: it must be upgraded", e.Rules, rulesSupported))
+		}
 		f.rules = e.Rules
 	}
 }

@@ -44,6 +44,9 @@ func (rules) NewState() decide.State     { return NewState() }
 func (rules) Registry() *decide.Registry { return registry() }
 func (rules) Limit() int                 { return maxRecord }
 
+// Newest implements decide.Numbered.
+func (rules) Newest() int { return rulesSupported }
+
 // State is the fold of the trading journal.
 type State struct {
 	rules       int

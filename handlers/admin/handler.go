@@ -36,6 +36,8 @@ type Config struct {
 	NewSigningKey func() (*identity.AddSigningKey, error)
 	// MAC is a keyed hash, for the fingerprints of requests that hold a password: the box's.
 	MAC func([]byte) []byte
+	// Nodes tells which rules the venue's nodes know.
+	Nodes Nodes
 	// Tails and Readers are what GET /admin/v1/journals shows; the tails hold the last records, too.
 	Tails   []*Tail
 	Readers []Reader
@@ -83,6 +85,10 @@ func (h *Handler) Routes() []web.Route {
 		web.Post(base+"/withdrawals/:code/cancel", h.cancelWithdrawal, write),
 		web.Put(base+"/customers/:customer_code/margin-profile", h.setMarginProfile, write),
 		web.Put(base+"/customers/:customer_code/fee-profile/:symbol", h.setFees, write),
+
+		web.Get(base+"/due", h.listDue, read...),
+		web.Post(base+"/due/:entry/put-back", h.putBackDue, write),
+		web.Post(base+"/rules/:journal", h.activateRules, write),
 
 		web.Get(base+"/journals", h.listJournals, read...),
 		web.Get(base+"/journals/:journal/records", h.listRecords, read...),

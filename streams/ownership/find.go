@@ -80,6 +80,31 @@ func (f *Finder) Owner(ctx context.Context, name string, partition int32) (url s
 	return f.urls[p], nil
 }
 
+// Engine is a node of the group: one that owns partitions, or may come to.
+type Engine struct {
+	ID  string // the node's
+	URL string // where other nodes reach it
+}
+
+// Engines asks for the nodes of the group.
+func (f *Finder) Engines(ctx context.Context) ([]Engine, error) {
+	ctx, cancel := context.WithTimeout(ctx, leaving)
+	defer cancel()
+	members, err := f.members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []Engine
+	for _, m := range members {
+		e := Engine{URL: m.ClientID}
+		if m.InstanceID != nil {
+			e.ID = *m.InstanceID
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
 // members asks for the group's members and takes note of what they own.
 func (f *Finder) members(ctx context.Context) ([]kadm.DescribedGroupMember, error) {
 	groups, err := f.admin.DescribeGroups(ctx, f.group())

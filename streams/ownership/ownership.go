@@ -377,3 +377,6 @@ func (n *Node) Owner(ctx context.Context, name string, partition int32) (url str
 	}
 	return n.find.Owner(ctx, name, partition)
 }
+
+// Engines asks for the nodes of the group, this one included.
+func (n *Node) Engines(ctx context.Context) ([]Engine, error) { return n.find.Engines(ctx) }

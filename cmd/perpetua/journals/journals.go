@@ -97,3 +97,14 @@ func (t Table) Rules() []decide.Rules {
 	}
 	return rules
 }
+
+// Newest returns the highest rules that this build knows, by journal. Journals whose rules have no number are left out.
+func (t Table) Newest() map[string]int {
+	out := make(map[string]int)
+	for _, j := range t {
+		if numbered, ok := j.Rules.(decide.Numbered); ok {
+			out[j.Name()] = numbered.Newest()
+		}
+	}
+	return out
+}

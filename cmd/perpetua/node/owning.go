@@ -20,6 +20,8 @@ type owners interface {
 	journal.Submitter
 	// Owner returns the URL of the node that the group of engines has assigned a partition to, or "".
 	Owner(ctx context.Context, name string, partition int32) (string, error)
+	// Engines returns the nodes of that group.
+	Engines(ctx context.Context) ([]ownership.Engine, error)
 	Close()
 }
 

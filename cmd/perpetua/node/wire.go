@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -66,6 +67,7 @@ func (n *Node) wire() error {
 	}
 	if n.Roles.Engine {
 		e.POST(peerPath, n.owning.peers.serve)
+		e.GET(rulesPath, n.owning.peers.serveRules)
 	}
 	e.GET("/healthz", n.healthz)
 	e.GET("/readyz", n.readyz)
@@ -103,7 +105,8 @@ func (n *Node) adminInterface(auth *web.Auth, venue, identities *follower) admin
 		SealPassword: func(username, password string) (identity.Sealed, error) {
 			return login.SealPassword(n.Box, username, password)
 		},
-		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(n.Box) }}
+		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(n.Box) },
+		Nodes:         func(ctx context.Context) ([]admin.Node, error) { return n.owning.rules(ctx, n.URL()) }}
 	for _, f := range n.followers {
 		c.Tails = append(c.Tails, f.tail)
 		c.Readers = append(c.Readers,

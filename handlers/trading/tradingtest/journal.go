@@ -97,6 +97,14 @@ func (j *Journal) HoldFold() (release func()) {
 	}
 }
 
+// SetAside takes the next due work off the list, as if it had failed even alone.
+func (j *Journal) SetAside(cause string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	d := j.state.SetAside(j.stamp(), cause)
+	j.append(decide.Recorded{ID: scalar.ID{3}, Type: "engine.step", Actor: decide.Engine}, d.Outcome, d.Events...)
+}
+
 // Submit has a command decided and its record appended, with all that it makes due.
 func (j *Journal) Submit(_ context.Context, c decide.Command) (journal.Result, error) {
 	j.mu.Lock()

@@ -54,6 +54,7 @@ type Venue struct {
 	Echo     *echo.Echo
 	routes   []web.Route
 	openapi  *conform.OpenAPI
+	Nodes    []admin.Node // what the operator's interface hears of the nodes' rules
 	key      ed25519.PrivateKey
 	pool     *pgxpool.Pool // that the interfaces read from
 
@@ -104,6 +105,7 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 		},
 		SealPassword: func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
 		MAC:          mac,
+		Nodes:        func(context.Context) ([]admin.Node, error) { return v.Nodes, nil },
 		Tails:        []*admin.Tail{tail(v.Trading)},
 		Readers:      []admin.Reader{{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err}},
 	})
