@@ -24,8 +24,8 @@ type Batch struct {
 
 // copied are new rows of one table.
 type copied struct {
-	sql, family string
-	rows        column.Rows
+	table, sql, family string
+	rows               column.Rows
 }
 
 // change is what is to become of a statement.
@@ -34,15 +34,15 @@ type change struct {
 	rows   int64 // that it must change, or -1 for any number
 }
 
-// Copy returns where the rows of a COPY … FROM STDIN (FORMAT binary) are added, the same for the same statement.
-func (b *Batch) Copy(sql string) *column.Rows {
+// rows returns where the new rows of a table are added. The statement is made once, for the first of them.
+func (b *Batch) rows(table string, statement func() string) *column.Rows {
 	for _, c := range b.copies {
-		if c.sql == sql {
+		if c.table == table {
 			c.family = b.family
 			return &c.rows
 		}
 	}
-	c := &copied{sql: sql, family: b.family}
+	c := &copied{table: table, sql: statement(), family: b.family}
 	b.copies = append(b.copies, c)
 	return &c.rows
 }

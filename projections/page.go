@@ -79,6 +79,15 @@ func (p Paged[T]) Values() []T {
 	return values
 }
 
+// Converted returns the page with each row's value made into another.
+func Converted[T, U any](p Paged[T], value func(*T) U) Paged[U] {
+	rows := make([]Row[U], len(p.Rows))
+	for i := range p.Rows {
+		rows[i] = Row[U]{p.Rows[i].Key, value(&p.Rows[i].Value)}
+	}
+	return Paged[U]{Rows: rows, HasNext: p.HasNext, HasPrevious: p.HasPrevious, AsOf: p.AsOf}
+}
+
 // Start and End return the keys of the first and last row, or ok false for an empty page.
 func (p Paged[T]) Start() (k Key, ok bool) {
 	if len(p.Rows) == 0 {
@@ -95,48 +104,51 @@ func (p Paged[T]) End() (k Key, ok bool) {
 	return p.Rows[len(p.Rows)-1].Key, true
 }
 
-// List is a query over one table: which columns of which rows, and how a row is read. Where must hold at least the
-// condition that confines the list to what the caller may see.
+// List is a query over one table: which of its rows, and in which order. Where must hold at least the condition that
+// confines the list to what the caller may see.
 type List[T any] struct {
-	Journal string // whose checkpoint the answer is as of
-	Columns string // what Scan reads, in its order
-	From    string // the table, or a join
-	Where   Where
-	Keys    []string // the columns of a row's key, for a paged list: sequence and, unless it is always 0, ordinal
-	Order   string   // for a bounded list
-	Limit   int      // for a bounded list; 0 means none
-	Scan    func(row pgx.CollectableRow, into *T, key ...any) error
+	Table *Table[T]
+	Where Where
+	Order string // for a bounded list
+	Limit int    // for a bounded list; 0 means none
+}
+
+// sql selects the list's rows, without an order.
+func (l *List[T]) sql(where *Where) string {
+	return "SELECT " + l.Table.selected() + " FROM " + l.Table.Name + where.sql()
+}
+
+// collect reads what a query over the table selected.
+func (l *List[T]) collect(rows pgx.Rows, out *[]Row[T]) (err error) {
+	*out, err = pgx.CollectRows(rows, l.Table.scan)
+	return err
 }
 
 // All returns every row, at most Limit, in the given order, and the sequence that the rows are as of.
 func (l List[T]) All(ctx context.Context, db DB) ([]T, int64, error) {
-	sql := "SELECT " + l.Columns + " FROM " + l.From + l.Where.sql()
+	sql := l.sql(&l.Where)
 	if l.Order != "" {
 		sql += " ORDER BY " + l.Order
 	}
 	if l.Limit > 0 {
 		sql += " LIMIT " + strconv.Itoa(l.Limit)
 	}
-	var out []T
-	asOf, err := Read(ctx, db, l.Journal, Statement{sql, l.Where.args, func(rows pgx.Rows) (err error) {
-		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (v T, err error) { return v, l.Scan(row, &v) })
-		return err
-	}})
-	return out, asOf, err
+	var rows []Row[T]
+	asOf, err := Read(ctx, db, l.Table.Journal, Statement{sql, l.Where.args, func(r pgx.Rows) error { return l.collect(r, &rows) }})
+	return Paged[T]{Rows: rows}.Values(), asOf, err
 }
 
 // Numbered returns the rows of one numbered page and how many rows the list has in all.
-func (l List[T]) Numbered(ctx context.Context, db DB, size, offset int) (rows []T, total int, asOf int64, err error) {
+func (l List[T]) Numbered(ctx context.Context, db DB, size, offset int) (out []T, total int, asOf int64, err error) {
 	args := append(l.Where.clone().args, size, offset)
-	sql := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s LIMIT $%d OFFSET $%d", l.Columns, l.From, l.Where.sql(), l.Order, len(args)-1, len(args))
-	asOf, err = Read(ctx, db, l.Journal, Statement{sql, args, func(r pgx.Rows) (err error) {
-		rows, err = pgx.CollectRows(r, func(row pgx.CollectableRow) (v T, err error) { return v, l.Scan(row, &v) })
-		return err
-	}}, Statement{"SELECT count(*) FROM " + l.From + l.Where.sql(), l.Where.args, func(r pgx.Rows) (err error) {
-		total, err = pgx.CollectExactlyOneRow(r, pgx.RowTo[int])
-		return err
-	}})
-	return rows, total, asOf, err
+	sql := fmt.Sprintf("%s ORDER BY %s LIMIT $%d OFFSET $%d", l.sql(&l.Where), l.Order, len(args)-1, len(args))
+	var rows []Row[T]
+	asOf, err = Read(ctx, db, l.Table.Journal, Statement{sql, args, func(r pgx.Rows) error { return l.collect(r, &rows) }},
+		Statement{"SELECT count(*) FROM " + l.Table.Name + l.Where.sql(), l.Where.args, func(r pgx.Rows) (err error) {
+			total, err = pgx.CollectExactlyOneRow(r, pgx.RowTo[int])
+			return err
+		}})
+	return Paged[T]{Rows: rows}.Values(), total, asOf, err
 }
 
 // One returns the first row in the given order and whether there is one.
@@ -169,8 +181,8 @@ func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 		if strings.HasPrefix(operator, "<") {
 			order = " DESC"
 		}
-		beyond = append(beyond, Statement{"SELECT count(*) > 0 FROM (SELECT FROM " + l.From + w.sql() +
-			" ORDER BY " + strings.Join(l.Keys, order+", ") + order + " LIMIT 1) nearest", w.args, func(rows pgx.Rows) (err error) {
+		beyond = append(beyond, Statement{"SELECT count(*) > 0 FROM (SELECT FROM " + l.Table.Name + w.sql() +
+			" ORDER BY " + strings.Join(l.Table.Keys, order+", ") + order + " LIMIT 1) nearest", w.args, func(rows pgx.Rows) (err error) {
 			*into, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 			return err
 		}})
@@ -187,17 +199,10 @@ func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 	if p.Descending != backwards {
 		direction = " DESC"
 	}
-	sql := "SELECT " + l.Columns + ", " + strings.Join(l.Keys, ", ") + " FROM " + l.From + where.sql() +
-		" ORDER BY " + strings.Join(l.Keys, direction+", ") + direction + " LIMIT " + strconv.Itoa(p.Size+1)
+	sql := l.sql(&where) + " ORDER BY " + strings.Join(l.Table.Keys, direction+", ") + direction + " LIMIT " + strconv.Itoa(p.Size+1)
 	var rows []Row[T]
-	read := Statement{sql, where.args, func(r pgx.Rows) (err error) {
-		rows, err = pgx.CollectRows(r, func(row pgx.CollectableRow) (v Row[T], err error) {
-			key := []any{&v.Key.Sequence, &v.Key.Ordinal}
-			return v, l.Scan(row, &v.Value, key[:len(l.Keys)]...)
-		})
-		return err
-	}}
-	asOf, err := Read(ctx, db, l.Journal, append([]Statement{read}, beyond...)...)
+	read := Statement{sql, where.args, func(r pgx.Rows) error { return l.collect(r, &rows) }}
+	asOf, err := Read(ctx, db, l.Table.Journal, append([]Statement{read}, beyond...)...)
 	if err != nil {
 		return Paged[T]{}, err
 	}
@@ -214,11 +219,11 @@ func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 
 // compare adds "the row's key is beyond k".
 func (l List[T]) compare(w *Where, operator string, k Key) {
-	if len(l.Keys) == 1 {
-		w.And(l.Keys[0]+" "+operator+" ?", k.Sequence)
+	if len(l.Table.Keys) == 1 {
+		w.And(l.Table.Keys[0]+" "+operator+" ?", k.Sequence)
 		return
 	}
-	w.And("("+strings.Join(l.Keys, ", ")+") "+operator+" (?, ?)", k.Sequence, k.Ordinal)
+	w.And("("+strings.Join(l.Table.Keys, ", ")+") "+operator+" (?, ?)", k.Sequence, k.Ordinal)
 }
 
 func opposite(operator string) string {

@@ -109,6 +109,25 @@ func (r *Rows) Bytes(b []byte) {
 	r.data = append(r.data, b...)
 }
 
+// Words adds a text[] of one dimension.
+func (r *Rows) Words(words []string) {
+	const oidText = 25
+	start := len(r.data)
+	r.size(0) // set below
+	dimensions := min(len(words), 1)
+	for _, n := range []int{dimensions, 0, oidText} {
+		r.size(n)
+	}
+	if dimensions == 1 {
+		r.size(len(words))
+		r.size(1) // the first index
+		for _, w := range words {
+			r.Text(w)
+		}
+	}
+	binary.BigEndian.PutUint32(r.data[start:], uint32(len(r.data)-start-4))
+}
+
 // Decimal adds a numeric with the decimals that the number prints with.
 func (r *Rows) Decimal(d fixed.Decimal) { r.numeric(d.Coef, int(d.Scale)) }
 

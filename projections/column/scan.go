@@ -19,6 +19,7 @@ type (
 	timeTarget    scalar.Time
 	decimalTarget fixed.Decimal
 	moneyTarget   fixed.Money
+	intTarget     int64
 )
 
 // IntoID reads a uuid.
@@ -37,6 +38,8 @@ func IntoMoney(m *fixed.Money) any { return (*moneyTarget)(m) }
 func IntoText[S ~string](s *S) any { return textInto[S]{s} }
 
 type textInto[S ~string] struct{ s *S }
+
+type hashInto[H ~[32]byte] struct{ h *H }
 
 // ScanText implements pgtype.TextScanner.
 func (t textInto[S]) ScanText(v pgtype.Text) error {
@@ -80,5 +83,22 @@ func (t *moneyTarget) ScanText(v pgtype.Text) error {
 	if err := (*fixed.Money)(t).UnmarshalText([]byte(v.String)); err != nil {
 		return fmt.Errorf("the numeric %q: %w", v.String, err)
 	}
+	return nil
+}
+
+// IntoInt reads a bigint.
+func IntoInt(n *int64) any { return (*intTarget)(n) }
+
+// ScanInt64 implements pgtype.Int64Scanner.
+func (t *intTarget) ScanInt64(v pgtype.Int8) error {
+	*t = intTarget(v.Int64)
+	return nil
+}
+
+// ScanBytes implements pgtype.BytesScanner.
+func (t hashInto[H]) ScanBytes(b []byte) error {
+	var hash [32]byte
+	copy(hash[:], b)
+	*t.h = H(hash)
 	return nil
 }

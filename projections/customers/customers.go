@@ -3,8 +3,6 @@
 package customers
 
 import (
-	_ "embed"
-
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
@@ -12,18 +10,6 @@ import (
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
-
-//go:embed insert_customers.sql
-var insertCustomers string
-
-//go:embed upsert_fee_profiles.sql
-var upsertFeeProfiles string
-
-//go:embed upsert_margin_profiles.sql
-var upsertMarginProfiles string
-
-//go:embed upsert_leverages.sql
-var upsertLeverages string
 
 // Projection keeps the tables customers, fee_profiles, margin_profiles and leverages.
 type Projection struct{}
@@ -33,7 +19,7 @@ func (Projection) Name() string { return "customers" }
 
 // Tables returns the tables of customers and their settings.
 func (Projection) Tables() []string {
-	return []string{"customers", "fee_profiles", "margin_profiles", "leverages"}
+	return []string{registry.Name, feeProfiles.Name, marginProfiles.Name, leverages.Name}
 }
 
 // Customer is a registered account.
@@ -75,64 +61,87 @@ type Leverage struct {
 	Sequence     int64
 }
 
+type (
+	customerRow = projections.Row[Customer] // the key is where it was registered
+	feesRow     = projections.Row[Fees]
+	marginsRow  = projections.Row[Margins]
+	leverageRow = projections.Row[Leverage]
+)
+
+var registry = &projections.Table[Customer]{
+	Name: "customers", Journal: "trading", Keys: []string{"sequence", "ordinal"},
+	Columns: []c.Column[customerRow]{
+		c.Text("customer_code", func(r *customerRow) *string { return &r.Value.CustomerCode }),
+		c.Text("broker", func(r *customerRow) *string { return &r.Value.Broker }),
+		c.Text("name", func(r *customerRow) *string { return &r.Value.Name }),
+		c.Time("created", func(r *customerRow) *scalar.Time { return &r.Value.Created }),
+		c.Int("sequence", func(r *customerRow) *int64 { return &r.Key.Sequence }),
+		c.Small("ordinal", func(r *customerRow) *int64 { return &r.Key.Ordinal }),
+	},
+	Loaded: func(r *customerRow) error { r.Value.Sequence = r.Key.Sequence; return nil },
+}
+
+var feeProfiles = &projections.Table[Fees]{
+	Name: "fee_profiles", Journal: "trading",
+	Columns: []c.Column[feesRow]{
+		c.Text("customer_code", func(r *feesRow) *string { return &r.Value.CustomerCode }).Key(),
+		c.Text("symbol", func(r *feesRow) *string { return &r.Value.Symbol }).Key(),
+		c.Text("broker", func(r *feesRow) *string { return &r.Value.Broker }).Fixed(),
+		c.Decimal("maker_fee", func(r *feesRow) *fixed.Decimal { return &r.Value.MakerFee }),
+		c.Decimal("taker_fee", func(r *feesRow) *fixed.Decimal { return &r.Value.TakerFee }),
+		c.Int("sequence", func(r *feesRow) *int64 { return &r.Value.Sequence }),
+	},
+}
+
+var marginProfiles = &projections.Table[Margins]{
+	Name: "margin_profiles", Journal: "trading",
+	Columns: []c.Column[marginsRow]{
+		c.Text("customer_code", func(r *marginsRow) *string { return &r.Value.CustomerCode }).Key(),
+		c.Text("broker", func(r *marginsRow) *string { return &r.Value.Broker }).Fixed(),
+		c.Small("leverage", func(r *marginsRow) *int { return &r.Value.Leverage }),
+		c.Decimal("initial_margin", func(r *marginsRow) *fixed.Decimal { return &r.Value.InitialMargin }),
+		c.Decimal("maintenance_margin", func(r *marginsRow) *fixed.Decimal { return &r.Value.MaintenanceMargin }),
+		c.Int("sequence", func(r *marginsRow) *int64 { return &r.Value.Sequence }),
+	},
+}
+
+var leverages = &projections.Table[Leverage]{
+	Name: "leverages", Journal: "trading",
+	Columns: []c.Column[leverageRow]{
+		c.Text("customer_code", func(r *leverageRow) *string { return &r.Value.CustomerCode }).Key(),
+		c.Text("symbol", func(r *leverageRow) *string { return &r.Value.Symbol }).Key(),
+		c.Text("broker", func(r *leverageRow) *string { return &r.Value.Broker }).Fixed(),
+		c.Small("leverage", func(r *leverageRow) *int { return &r.Value.Leverage }),
+		c.Int("sequence", func(r *leverageRow) *int64 { return &r.Value.Sequence }),
+	},
+}
+
 // own names what a customer has of an instrument.
 type own struct{ customer, symbol string }
 
-// Project queues the accounts that the entries open, and the last of what they set.
+// Project adds the accounts that the entries open, and the last of what they set.
 func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
-	var opened []projections.Row[Customer]
-	var fees projections.Latest[own, Fees]
-	var margins projections.Latest[string, Margins]
-	var leverages projections.Latest[own, Leverage]
+	opened := registry.Copy(batch)
+	var fees projections.Latest[own, feesRow]
+	var margins projections.Latest[string, marginsRow]
+	var overrides projections.Latest[own, leverageRow]
 	for _, entry := range entries {
 		at := entry.Record.Sequence
 		for i, event := range entry.Record.Events {
 			switch e := event.(type) {
 			case *trading.CustomerRegistered:
-				opened = append(opened, projections.Row[Customer]{Key: projections.Key{Sequence: at, Ordinal: int64(i)},
+				opened.Add(&customerRow{Key: projections.Key{Sequence: at, Ordinal: int64(i)},
 					Value: Customer{e.CustomerCode, e.Broker, e.Name, e.Created, at}})
 			case *trading.FeeProfileSet:
-				fees.Put(own{e.CustomerCode, e.Symbol}, Fees{e.CustomerCode, e.Broker, e.Symbol, e.MakerFee, e.TakerFee, at})
+				fees.Put(own{e.CustomerCode, e.Symbol}, feesRow{Value: Fees{e.CustomerCode, e.Broker, e.Symbol, e.MakerFee, e.TakerFee, at}})
 			case *trading.MarginProfileSet:
-				margins.Put(e.CustomerCode, Margins{e.CustomerCode, e.Broker, e.Leverage, e.InitialMargin, e.MaintenanceMargin, at})
+				margins.Put(e.CustomerCode, marginsRow{Value: Margins{e.CustomerCode, e.Broker, e.Leverage, e.InitialMargin, e.MaintenanceMargin, at}})
 			case *trading.LeverageSet:
-				leverages.Put(own{e.CustomerCode, e.Symbol}, Leverage{e.CustomerCode, e.Broker, e.Symbol, e.Leverage, at})
+				overrides.Put(own{e.CustomerCode, e.Symbol}, leverageRow{Value: Leverage{e.CustomerCode, e.Broker, e.Symbol, e.Leverage, at}})
 			}
 		}
 	}
-	if len(opened) > 0 {
-		batch.Queue(insertCustomers, c.Args(opened,
-			c.Text(func(r *projections.Row[Customer]) string { return r.Value.CustomerCode }),
-			c.Text(func(r *projections.Row[Customer]) string { return r.Value.Broker }),
-			c.Text(func(r *projections.Row[Customer]) string { return r.Value.Name }),
-			c.Time(func(r *projections.Row[Customer]) scalar.Time { return r.Value.Created }),
-			c.Int(func(r *projections.Row[Customer]) int64 { return r.Key.Sequence }),
-			c.Small(func(r *projections.Row[Customer]) int64 { return r.Key.Ordinal }))...)
-	}
-	if rows := fees.Rows(); len(rows) > 0 {
-		batch.Queue(upsertFeeProfiles, c.Args(rows,
-			c.Text(func(r *Fees) string { return r.CustomerCode }),
-			c.Text(func(r *Fees) string { return r.Symbol }),
-			c.Text(func(r *Fees) string { return r.Broker }),
-			c.Decimal(func(r *Fees) fixed.Decimal { return r.MakerFee }),
-			c.Decimal(func(r *Fees) fixed.Decimal { return r.TakerFee }),
-			c.Int(func(r *Fees) int64 { return r.Sequence }))...)
-	}
-	if rows := margins.Rows(); len(rows) > 0 {
-		batch.Queue(upsertMarginProfiles, c.Args(rows,
-			c.Text(func(r *Margins) string { return r.CustomerCode }),
-			c.Text(func(r *Margins) string { return r.Broker }),
-			c.Small(func(r *Margins) int { return r.Leverage }),
-			c.Decimal(func(r *Margins) fixed.Decimal { return r.InitialMargin }),
-			c.Decimal(func(r *Margins) fixed.Decimal { return r.MaintenanceMargin }),
-			c.Int(func(r *Margins) int64 { return r.Sequence }))...)
-	}
-	if rows := leverages.Rows(); len(rows) > 0 {
-		batch.Queue(upsertLeverages, c.Args(rows,
-			c.Text(func(r *Leverage) string { return r.CustomerCode }),
-			c.Text(func(r *Leverage) string { return r.Symbol }),
-			c.Text(func(r *Leverage) string { return r.Broker }),
-			c.Small(func(r *Leverage) int { return r.Leverage }),
-			c.Int(func(r *Leverage) int64 { return r.Sequence }))...)
-	}
+	feeProfiles.Upsert(batch, fees.Rows())
+	marginProfiles.Upsert(batch, margins.Rows())
+	leverages.Upsert(batch, overrides.Rows())
 }

@@ -4,10 +4,6 @@ package identity
 
 import (
 	"context"
-	_ "embed"
-	"strings"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -16,12 +12,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-//go:embed insert_brokers.sql
-var insertBrokers string
-
-//go:embed upsert_users.sql
-var upsertUsers string
-
 // Projection keeps the tables brokers and users.
 type Projection struct{}
 
@@ -29,36 +19,83 @@ type Projection struct{}
 func (Projection) Name() string { return "identity" }
 
 // Tables returns the tables of brokers and users.
-func (Projection) Tables() []string {
-	return []string{"brokers", "users"}
+func (Projection) Tables() []string { return []string{brokers.Name, users.Name} }
+
+// Broker is a broker and the sequence of the record that made it.
+type Broker struct {
+	identity.Broker
+	Sequence int64
 }
 
-// user is a user and the sequences of its first and last record in a batch.
-type user struct {
-	*identity.User
-	created, sequence int64
+// User is a user, whose PasswordHash is nil, and the sequences of the records that made it and changed it last.
+type User struct {
+	identity.User
+	Made     int64
+	Sequence int64
+
+	limit identity.RateLimit // zero for none
 }
 
-type broker struct {
-	*identity.Broker
-	sequence int64
+type (
+	brokerRow = projections.Row[Broker]
+	userRow   = projections.Row[User]
+)
+
+var brokers = &projections.Table[Broker]{
+	Name: "brokers", Journal: "identity",
+	Columns: []c.Column[brokerRow]{
+		c.Text("broker", func(r *brokerRow) *string { return &r.Value.Broker.Broker }),
+		c.Text("name", func(r *brokerRow) *string { return &r.Value.Name }),
+		c.Time("created", func(r *brokerRow) *scalar.Time { return &r.Value.Created }),
+		c.Int("sequence", func(r *brokerRow) *int64 { return &r.Value.Sequence }),
+	},
 }
 
-// Project queues the brokers and the last state of the users that the entries change.
+var users = &projections.Table[User]{
+	Name: "users", Journal: "identity",
+	Columns: []c.Column[userRow]{
+		c.Text("username", func(r *userRow) *string { return &r.Value.Username }).Key(),
+		c.Text("broker", func(r *userRow) *string { return &r.Value.Broker }),
+		c.NullText("customer_code", func(r *userRow) *string { return &r.Value.CustomerCode }),
+		c.Words("scopes", func(r *userRow) *[]string { return &r.Value.Scopes }),
+		c.Bool("is_active", func(r *userRow) *bool { return &r.Value.IsActive }),
+		c.Bool("is_verified", func(r *userRow) *bool { return &r.Value.IsVerified }),
+		c.NullInt("rate_per_second", func(r *userRow) *int64 { return &r.Value.limit.PerSecond }),
+		c.NullInt("rate_burst", func(r *userRow) *int64 { return &r.Value.limit.Burst }),
+		c.Time("created", func(r *userRow) *scalar.Time { return &r.Value.Created }).Fixed(),
+		c.Time("updated", func(r *userRow) *scalar.Time { return &r.Value.Updated }),
+		c.Int("created_sequence", func(r *userRow) *int64 { return &r.Value.Made }).Fixed(),
+		c.Int("sequence", func(r *userRow) *int64 { return &r.Value.Sequence }),
+	},
+	Loaded: func(r *userRow) error {
+		if limit := r.Value.limit; limit != (identity.RateLimit{}) {
+			r.Value.RateLimit = &limit
+		}
+		return nil
+	},
+}
+
+// Project adds the brokers and the last state of the users that the entries change.
 func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
-	var brokers []broker
-	var users projections.Latest[string, user]
+	registered := brokers.Copy(batch)
+	var changed projections.Latest[string, userRow]
 	for _, entry := range entries {
 		at := entry.Record.Sequence
 		put := func(u *identity.User) {
-			if old, again := users.Put(u.Username, user{u, at, at}); again {
-				users.Put(u.Username, user{u, old.created, at})
+			r, again := changed.Slot(u.Username)
+			made := at
+			if again {
+				made = r.Value.Made
+			}
+			r.Value = User{User: *u, Made: made, Sequence: at}
+			if u.RateLimit != nil {
+				r.Value.limit = *u.RateLimit
 			}
 		}
 		for _, event := range entry.Record.Events {
 			switch e := event.(type) {
 			case *identity.BrokerRegistered:
-				brokers = append(brokers, broker{&e.Broker, at})
+				registered.Add(&brokerRow{Value: Broker{e.Broker, at}})
 			case *identity.UserRegistered:
 				put(&e.User)
 			case *identity.UserChanged:
@@ -66,70 +103,21 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 			}
 		}
 	}
-	if len(brokers) > 0 {
-		batch.Queue(insertBrokers, c.Args(brokers,
-			c.Text(func(r *broker) string { return r.Broker.Broker }),
-			c.Text(func(r *broker) string { return r.Name }),
-			c.Time(func(r *broker) scalar.Time { return r.Created }),
-			c.Int(func(r *broker) int64 { return r.sequence }))...)
-	}
-	if rows := users.Rows(); len(rows) > 0 {
-		limit := func(r *user) identity.RateLimit {
-			if r.RateLimit == nil {
-				return identity.RateLimit{}
-			}
-			return *r.RateLimit
-		}
-		batch.Queue(upsertUsers, c.Args(rows,
-			c.Text(func(r *user) string { return r.Username }),
-			c.Text(func(r *user) string { return r.Broker }),
-			c.NullText(func(r *user) string { return r.CustomerCode }),
-			c.Text(func(r *user) string { return strings.Join(r.Scopes, " ") }),
-			c.Bool(func(r *user) bool { return r.IsActive }),
-			c.Bool(func(r *user) bool { return r.IsVerified }),
-			c.Int(func(r *user) int64 { return limit(r).PerSecond }),
-			c.Int(func(r *user) int64 { return limit(r).Burst }),
-			c.Time(func(r *user) scalar.Time { return r.Created }),
-			c.Time(func(r *user) scalar.Time { return r.Updated }),
-			c.Int(func(r *user) int64 { return r.created }),
-			c.Int(func(r *user) int64 { return r.sequence }))...)
-	}
+	users.Upsert(batch, changed.Rows())
 }
 
 // Brokers returns a numbered page of the brokers, newest first, and how many there are.
-func Brokers(ctx context.Context, db projections.DB, size, offset int) (rows []identity.Broker, total int, asOf int64, err error) {
-	return projections.List[identity.Broker]{Journal: "identity", From: "brokers", Order: "sequence DESC",
-		Columns: "broker, name, created",
-		Scan: func(row pgx.CollectableRow, b *identity.Broker, key ...any) error {
-			return row.Scan(append([]any{&b.Broker, &b.Name, c.IntoTime(&b.Created)}, key...)...)
-		}}.Numbered(ctx, db, size, offset)
+func Brokers(ctx context.Context, db projections.DB, size, offset int) (rows []Broker, total int, asOf int64, err error) {
+	return projections.List[Broker]{Table: brokers, Order: "sequence DESC"}.Numbered(ctx, db, size, offset)
 }
 
-// Users returns a numbered page of a broker's users, or with broker "" of everybody's, newest first, and how many there
-// are. Their PasswordHash is nil.
-func Users(ctx context.Context, db projections.DB, broker string, size, offset int) (rows []identity.User, total int, asOf int64, err error) {
-	l := users()
-	l.Where.AndText("broker", broker)
-	return l.Numbered(ctx, db, size, offset)
+// Users returns a numbered page of the users, newest first, and how many there are.
+func Users(ctx context.Context, db projections.DB, size, offset int) (rows []User, total int, asOf int64, err error) {
+	return projections.List[User]{Table: users, Order: "created_sequence DESC"}.Numbered(ctx, db, size, offset)
 }
 
-// User returns a user, whose PasswordHash is nil.
-func User(ctx context.Context, db projections.DB, username string) (u identity.User, found bool, asOf int64, err error) {
-	l := users()
-	l.Where.And("username = ?", username)
-	return l.One(ctx, db)
-}
+// AllBrokers returns the table of brokers.
+func AllBrokers() *projections.Table[Broker] { return brokers }
 
-func users() projections.List[identity.User] {
-	return projections.List[identity.User]{Journal: "identity", From: "users", Order: "created_sequence DESC",
-		Columns: "username, broker, customer_code, scopes, is_active, is_verified, rate_per_second, rate_burst, created, updated",
-		Scan: func(row pgx.CollectableRow, u *identity.User, key ...any) error {
-			var perSecond, burst *int64
-			err := row.Scan(append([]any{&u.Username, &u.Broker, c.IntoText(&u.CustomerCode), &u.Scopes, &u.IsActive,
-				&u.IsVerified, &perSecond, &burst, c.IntoTime(&u.Created), c.IntoTime(&u.Updated)}, key...)...)
-			if perSecond != nil && burst != nil {
-				u.RateLimit = &identity.RateLimit{PerSecond: *perSecond, Burst: *burst}
-			}
-			return err
-		}}
-}
+// AllUsers returns the table of users.
+func AllUsers() *projections.Table[User] { return users }

@@ -2,7 +2,7 @@
 package instruments
 
 import (
-	_ "embed"
+	"fmt"
 
 	"github.com/go-json-experiment/json"
 
@@ -15,15 +15,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-//go:embed upsert_instruments.sql
-var upsertInstruments string
-
-//go:embed upsert_index.sql
-var upsertIndex string
-
-//go:embed upsert_last.sql
-var upsertLast string
-
 // Projection keeps the tables instruments and prices.
 type Projection struct{}
 
@@ -31,15 +22,15 @@ type Projection struct{}
 func (Projection) Name() string { return "instruments" }
 
 // Tables returns the tables of instruments and prices.
-func (Projection) Tables() []string {
-	return []string{"instruments", "prices"}
-}
+func (Projection) Tables() []string { return []string{table.Name, priceTable.Name} }
 
 // Instrument is an instrument as the record Sequence left it.
 type Instrument struct {
 	market.Instrument
 	Listed   int64 // the sequence of the record that listed it
 	Sequence int64
+
+	tiers string // as in the journal
 }
 
 // Prices are an instrument's last prices; zero where there was none yet.
@@ -52,16 +43,77 @@ type Prices struct {
 	LastTime  scalar.Time
 }
 
-// Project queues the last state of every instrument and price that the entries change.
+type (
+	row      = projections.Row[Instrument]
+	priceRow = projections.Row[Prices]
+)
+
+var table = &projections.Table[Instrument]{
+	Name: "instruments", Journal: "trading",
+	Columns: []c.Column[row]{
+		c.Text("symbol", func(r *row) *string { return &r.Value.Symbol }).Key(),
+		c.Text("underlying", func(r *row) *string { return &r.Value.Underlying }),
+		c.Text("quote_currency", func(r *row) *string { return &r.Value.QuoteCurrency }),
+		c.Text("settlement_currency", func(r *row) *string { return &r.Value.SettlementCurrency }),
+		c.Text("status", func(r *row) *market.Status { return &r.Value.Status }),
+		c.Decimal("price_tick", func(r *row) *fixed.Decimal { return &r.Value.PriceTick }),
+		c.Decimal("amount_step", func(r *row) *fixed.Decimal { return &r.Value.AmountStep }),
+		c.Decimal("min_amount", func(r *row) *fixed.Decimal { return &r.Value.MinAmount }),
+		c.Decimal("max_amount", func(r *row) *fixed.Decimal { return &r.Value.MaxAmount }),
+		c.Decimal("contract_size", func(r *row) *fixed.Decimal { return &r.Value.ContractSize }),
+		c.Decimal("init_margin_req", func(r *row) *fixed.Decimal { return &r.Value.InitMarginReq }),
+		c.Decimal("maint_margin_req", func(r *row) *fixed.Decimal { return &r.Value.MaintMarginReq }),
+		c.Small("max_leverage", func(r *row) *int { return &r.Value.MaxLeverage }),
+		c.Small("funding_interval_seconds", func(r *row) *int { return &r.Value.FundingIntervalSeconds }),
+		c.Decimal("price_band", func(r *row) *fixed.Decimal { return &r.Value.PriceBand }),
+		c.Decimal("limit_band", func(r *row) *fixed.Decimal { return &r.Value.LimitBand }),
+		c.Decimal("maker_fee", func(r *row) *fixed.Decimal { return &r.Value.MakerFee }),
+		c.Decimal("taker_fee", func(r *row) *fixed.Decimal { return &r.Value.TakerFee }),
+		c.Small("index_stale_seconds", func(r *row) *int { return &r.Value.IndexStaleSeconds }),
+		c.JSON("tiers", func(r *row) *string { return &r.Value.tiers }),
+		c.Int("listed_sequence", func(r *row) *int64 { return &r.Value.Listed }).Fixed(),
+		c.Int("sequence", func(r *row) *int64 { return &r.Value.Sequence }),
+	},
+	Loaded: func(r *row) error {
+		if err := json.Unmarshal([]byte(r.Value.tiers), &r.Value.Tiers); err != nil {
+			return fmt.Errorf("the tiers of %s: %w", r.Value.Symbol, err)
+		}
+		r.Value.tiers = ""
+		return nil
+	},
+}
+
+var priceTable = &projections.Table[Prices]{
+	Name: "prices", Journal: "trading",
+	Columns: []c.Column[priceRow]{
+		c.Text("symbol", func(r *priceRow) *string { return &r.Value.Symbol }).Key(),
+		c.NullDecimal("index_price", func(r *priceRow) *fixed.Decimal { return &r.Value.Index }),
+		c.NullDecimal("mark_price", func(r *priceRow) *fixed.Decimal { return &r.Value.Mark }),
+		c.Time("index_time", func(r *priceRow) *scalar.Time { return &r.Value.IndexTime }),
+		c.NullDecimal("last_price", func(r *priceRow) *fixed.Decimal { return &r.Value.Last }),
+		c.Time("last_time", func(r *priceRow) *scalar.Time { return &r.Value.LastTime }),
+	},
+}
+
+// Instruments returns the table of every instrument that was ever listed.
+func Instruments() *projections.Table[Instrument] { return table }
+
+// LastPrices returns the table of the instruments' last prices.
+func LastPrices() *projections.Table[Prices] { return priceTable }
+
+// Project adds the last state of every instrument and price that the entries change.
 func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
-	var changed projections.Latest[string, Instrument]
-	var index, last projections.Latest[string, Prices]
+	var changed projections.Latest[string, row]
+	var index, last projections.Latest[string, priceRow]
 	for _, entry := range entries {
 		at := entry.Record.Sequence
 		put := func(i market.Instrument) {
-			if old, again := changed.Put(i.Symbol, Instrument{i, at, at}); again {
-				changed.Put(i.Symbol, Instrument{i, old.Listed, at})
+			r, again := changed.Slot(i.Symbol)
+			listed := at
+			if again {
+				listed = r.Value.Listed
 			}
+			r.Value = Instrument{i, listed, at, tiers(i.Tiers)}
 		}
 		for _, event := range entry.Record.Events {
 			switch e := event.(type) {
@@ -72,59 +124,17 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 			case *trading.InstrumentDelisted:
 				put(e.Instrument)
 			case *trading.IndexUpdated:
-				index.Put(e.Symbol, Prices{Symbol: e.Symbol, Index: e.IndexPrice, Mark: e.MarkPrice, IndexTime: entry.Record.Time})
+				index.Put(e.Symbol, priceRow{Value: Prices{Symbol: e.Symbol, Index: e.IndexPrice, Mark: e.MarkPrice, IndexTime: entry.Record.Time}})
 			case *trading.TradeExecuted:
 				if e.MovesLastPrice() {
-					last.Put(e.Symbol, Prices{Symbol: e.Symbol, Last: e.Price, LastTime: entry.Record.Time})
+					last.Put(e.Symbol, priceRow{Value: Prices{Symbol: e.Symbol, Last: e.Price, LastTime: entry.Record.Time}})
 				}
 			}
 		}
 	}
-	if rows := changed.Rows(); len(rows) > 0 {
-		batch.Queue(upsertInstruments, c.Args(rows, columns()...)...)
-	}
-	symbol := c.Text(func(r *Prices) string { return r.Symbol })
-	if rows := index.Rows(); len(rows) > 0 {
-		batch.Queue(upsertIndex, c.Args(rows, symbol,
-			c.Decimal(func(r *Prices) fixed.Decimal { return r.Index }),
-			c.Decimal(func(r *Prices) fixed.Decimal { return r.Mark }),
-			c.Time(func(r *Prices) scalar.Time { return r.IndexTime }))...)
-	}
-	if rows := last.Rows(); len(rows) > 0 {
-		batch.Queue(upsertLast, c.Args(rows, symbol,
-			c.Decimal(func(r *Prices) fixed.Decimal { return r.Last }),
-			c.Time(func(r *Prices) scalar.Time { return r.LastTime }))...)
-	}
-}
-
-func columns() []c.Of[Instrument] {
-	decimal := func(get func(*market.Instrument) fixed.Decimal) c.Of[Instrument] {
-		return c.Decimal(func(r *Instrument) fixed.Decimal { return get(&r.Instrument) })
-	}
-	return []c.Of[Instrument]{
-		c.Text(func(r *Instrument) string { return r.Symbol }),
-		c.Text(func(r *Instrument) string { return r.Underlying }),
-		c.Text(func(r *Instrument) string { return r.QuoteCurrency }),
-		c.Text(func(r *Instrument) string { return r.SettlementCurrency }),
-		c.Text(func(r *Instrument) string { return string(r.Status) }),
-		decimal(func(i *market.Instrument) fixed.Decimal { return i.PriceTick }),
-		decimal(func(i *market.Instrument) fixed.Decimal { return i.AmountStep }),
-		decimal(func(i *market.Instrument) fixed.Decimal { return i.MinAmount }),
-		decimal(func(i *market.Instrument) fixed.Decimal { return i.MaxAmount }),
-		decimal(func(i *market.Instrument) fixed.Decimal { return i.ContractSize }),
-		decimal(func(i *market.Instrument) fixed.Decimal { return i.InitMarginReq }),
-		decimal(func(i *market.Instrument) fixed.Decimal { return i.MaintMarginReq }),
-		c.Small(func(r *Instrument) int { return r.MaxLeverage }),
-		c.Small(func(r *Instrument) int { return r.FundingIntervalSeconds }),
-		decimal(func(i *market.Instrument) fixed.Decimal { return i.PriceBand }),
-		decimal(func(i *market.Instrument) fixed.Decimal { return i.LimitBand }),
-		decimal(func(i *market.Instrument) fixed.Decimal { return i.MakerFee }),
-		decimal(func(i *market.Instrument) fixed.Decimal { return i.TakerFee }),
-		c.Small(func(r *Instrument) int { return r.IndexStaleSeconds }),
-		c.Text(func(r *Instrument) string { return tiers(r.Tiers) }),
-		c.Int(func(r *Instrument) int64 { return r.Listed }),
-		c.Int(func(r *Instrument) int64 { return r.Sequence }),
-	}
+	table.Upsert(batch, changed.Rows())
+	priceTable.Upsert(batch, index.Rows(), "index_price", "mark_price", "index_time")
+	priceTable.Upsert(batch, last.Rows(), "last_price", "last_time")
 }
 
 // tiers returns the JSON text of the journal. Tiers hold integers and nothing that could fail to encode.

@@ -8,18 +8,14 @@ package ledger
 
 import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
-	c "github.com/perpetua-exchange/perpetua/projections/column"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Projection keeps the tables transactions, venue_postings, balances, venue_balances and positions. Where an event does
-// not name a customer's broker its statements look it up in the table customers, so the customers' projection must come
-// before it.
+// Projection keeps the tables transactions, venue_postings, balances, venue_balances and positions.
 type Projection struct{}
 
 // Name returns "ledger".
@@ -27,47 +23,28 @@ func (Projection) Name() string { return "ledger" }
 
 // Tables returns the tables of movements, balances and positions.
 func (Projection) Tables() []string {
-	return []string{"transactions", "venue_postings", "balances", "venue_balances", "positions"}
-}
-
-// Transaction is a row of a customer's transactions.
-type Transaction = ledger.Row
-
-// place is where and when something changed.
-type place struct {
-	sequence int64
-	time     scalar.Time
+	return []string{transactions.Name, venuePostings.Name, balances.Name, venueBalances.Name, positions.Name}
 }
 
 type (
-	transactionRow struct {
-		projections.Row[Transaction]
-		made bool // by one of the entries
-	}
 	balanceKey struct {
 		owner, currency string
-	}
-	balanceRow struct {
-		balanceKey
-		broker  string
-		balance fixed.Money
-		place
 	}
 	positionKey struct {
 		customer, symbol string
 	}
-	positionRow struct {
-		trading.PositionHeld
-		broker string
-		place
+	// transfer is a deposit or withdrawal as the entries leave it.
+	transfer struct {
+		transactionRow
+		made bool // by one of the entries
 	}
 )
 
-// rows are what a batch of entries leaves.
-type rows struct {
-	transactions *c.Rows
-	venue        *c.Rows
-	transfers    projections.Latest[scalar.ID, transactionRow] // deposits and withdrawals
+// changes are what a batch of entries makes and leaves.
+type changes struct {
+	transactions projections.Adder[Transaction]
+	venue        projections.Adder[venuePosting]
+	transfers    projections.Latest[scalar.ID, transfer]
 	customers    projections.Latest[balanceKey, balanceRow]
 	accounts     projections.Latest[balanceKey, balanceRow]
 	positions    projections.Latest[positionKey, positionRow]
@@ -75,35 +52,46 @@ type rows struct {
 
 // Project adds the rows of every movement of money in the entries, and what they leave of balances and positions.
 func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
-	r := rows{transactions: batch.Copy(copyTransactions), venue: batch.Copy(copyVenuePostings)}
+	r := changes{transactions: transactions.Copy(batch), venue: venuePostings.Copy(batch)}
 	for _, e := range entries {
 		r.add(e)
 	}
-	r.queue(batch)
+	var changed []transactionRow
+	for _, t := range r.transfers.Rows() {
+		if t.made {
+			r.transactions.Add(&t.transactionRow)
+		} else {
+			changed = append(changed, t.transactionRow)
+		}
+	}
+	transactions.Update(batch, changed)
+	balances.Upsert(batch, r.customers.Rows())
+	venueBalances.Upsert(batch, r.accounts.Rows())
+	positions.Upsert(batch, r.positions.Rows())
 }
 
 // add adds one record. Ordinals count the record's transactions, and its postings of the venue, each from 0.
-func (r *rows) add(e journal.Entry) {
+func (r *changes) add(e journal.Entry) {
 	at := e.Stamp()
 	key := projections.Key{Sequence: at.Sequence}
 	venue := key
 	for i, event := range e.Record.Events {
-		_, transfer := event.(ledger.TransactionEvent)
+		_, transferred := event.(ledger.TransactionEvent)
 		ledger.Rows(at, event, func(t *Transaction) {
-			row := transactionRow{Row: projections.Row[Transaction]{Key: key, Value: *t}}
+			row := transactionRow{Key: key, Value: *t}
 			key.Ordinal++
-			if !transfer {
-				row.encode(r.transactions)
+			if !transferred {
+				r.transactions.Add(&row)
 				return
 			}
 			// It is made where its code is the one that the journal gives to that place.
 			known, again := r.transfers.Slot(t.Code)
 			if again {
-				row.Key, row.made = known.Key, known.made
+				row.Key = known.Key
 			} else {
-				row.made = t.Code == at.Derive(i)
+				known.made = t.Code == at.Derive(i)
 			}
-			*known = row
+			known.transactionRow = row
 		})
 		if posted, ok := event.(ledger.Posted); ok {
 			r.post(at, posted, &venue)
@@ -111,25 +99,25 @@ func (r *rows) add(e journal.Entry) {
 		if changed, ok := event.(trading.PositionEvent); ok {
 			for _, p := range changed.PositionsAfter() {
 				r.positions.Put(positionKey{p.CustomerCode, p.Symbol},
-					positionRow{p, changed.BrokerOf(p.CustomerCode), place{at.Sequence, at.Time}})
+					positionRow{Value: Position{p, changed.BrokerOf(p.CustomerCode), at.Time, at.Sequence}})
 			}
 		}
 	}
 }
 
-func (r *rows) post(at decide.Stamp, posted ledger.Posted, venue *projections.Key) {
+func (r *changes) post(at decide.Stamp, posted ledger.Posted, venue *projections.Key) {
 	postings := posted.Postings()
 	for i := range postings {
 		p := &postings[i]
-		row := balanceRow{balance: p.Balance, place: place{at.Sequence, at.Time}}
+		after := Balance{Account: p.Account, CustomerCode: p.CustomerCode, Currency: p.Currency, Balance: p.Balance,
+			Updated: at.Time, Sequence: at.Sequence}
 		if p.CustomerCode != "" {
-			row.balanceKey, row.broker = balanceKey{p.CustomerCode, p.Currency}, posted.BrokerOf(p.CustomerCode)
-			r.customers.Put(row.balanceKey, row)
+			after.Broker = posted.BrokerOf(p.CustomerCode)
+			r.customers.Put(balanceKey{p.CustomerCode, p.Currency}, balanceRow{Value: after})
 			continue
 		}
-		row.balanceKey = balanceKey{string(p.Account), p.Currency}
-		r.accounts.Put(row.balanceKey, row)
-		encodePosting(r.venue, *venue, p, at.Time)
+		r.accounts.Put(balanceKey{string(p.Account), p.Currency}, balanceRow{Value: after})
+		r.venue.Add(&venueRow{Key: *venue, Value: venuePosting{*p, at.Time}})
 		venue.Ordinal++
 	}
 }

@@ -1,137 +1,129 @@
 package ledger
 
 import (
-	_ "embed"
-
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
 
-//go:embed copy_transactions.sql
-var copyTransactions string
+// Transaction is a row of a customer's transactions.
+type Transaction = ledger.Row
 
-//go:embed copy_venue_postings.sql
-var copyVenuePostings string
+// Balance is what an account holds of a currency. Of a customer's account Account is "", of the venue's CustomerCode
+// and Broker are.
+type Balance struct {
+	Account      ledger.Account
+	CustomerCode string
+	Broker       string
+	Currency     string
+	Balance      fixed.Money
+	Updated      scalar.Time
+	Sequence     int64
+}
 
-//go:embed update_transactions.sql
-var updateTransactions string
+// Position is a customer's position; a closed one has the amount 0.
+type Position struct {
+	trading.PositionHeld
+	Broker   string
+	Updated  scalar.Time
+	Sequence int64
+}
 
-//go:embed upsert_balances.sql
-var upsertBalances string
+// venuePosting is a posting on one of the venue's own accounts.
+type venuePosting struct {
+	ledger.Posting
+	Time scalar.Time
+}
 
-//go:embed upsert_venue_balances.sql
-var upsertVenueBalances string
+type (
+	transactionRow = projections.Row[Transaction] // the key is its first appearance
+	venueRow       = projections.Row[venuePosting]
+	balanceRow     = projections.Row[Balance]
+	positionRow    = projections.Row[Position]
+)
 
-//go:embed upsert_positions.sql
-var upsertPositions string
-
-// queue adds the transfers, and queues one statement for each table that has something to change.
-func (r *rows) queue(batch *projections.Batch) {
-	var changed []transactionRow
-	for _, t := range r.transfers.Rows() {
-		if t.made {
-			t.encode(r.transactions)
-		} else {
-			changed = append(changed, t)
+var transactions = &projections.Table[Transaction]{
+	Name: "transactions", Journal: "trading", Keys: []string{"sequence", "ordinal"}, Index: "reference_id IS NOT NULL",
+	Columns: []c.Column[transactionRow]{
+		c.Int("sequence", func(r *transactionRow) *int64 { return &r.Key.Sequence }).Fixed(),
+		c.Small("ordinal", func(r *transactionRow) *int64 { return &r.Key.Ordinal }).Fixed(),
+		c.ID("code", func(r *transactionRow) *scalar.ID { return &r.Value.Code }).Key(),
+		c.Text("customer_code", func(r *transactionRow) *string { return &r.Value.CustomerCode }).Fixed(),
+		c.Text("broker", func(r *transactionRow) *string { return &r.Value.Broker }).Fixed(),
+		c.Text("type", func(r *transactionRow) *ledger.Type { return &r.Value.Type }).Fixed(),
+		c.Text("currency", func(r *transactionRow) *string { return &r.Value.Currency }).Fixed(),
+		c.Money("amount", func(r *transactionRow) *fixed.Money { return &r.Value.Amount }),
+		c.Text("status", func(r *transactionRow) *ledger.Status { return &r.Value.Status }),
+		c.MoneyWhere("balance", completed, func(r *transactionRow) *fixed.Money { return &r.Value.Balance }),
+		c.NullText("symbol", func(r *transactionRow) *string { return &r.Value.Symbol }).Fixed(),
+		c.ID("order_code", func(r *transactionRow) *scalar.ID { return &r.Value.OrderCode }).Fixed(),
+		c.NullText("reference_id", func(r *transactionRow) *string { return &r.Value.ReferenceID }).Fixed(),
+		c.Time("created", func(r *transactionRow) *scalar.Time { return &r.Value.Created }).Fixed(),
+		c.Time("updated", func(r *transactionRow) *scalar.Time { return &r.Value.Updated }),
+		c.Int("changed_sequence", func(r *transactionRow) *int64 { return &r.Value.Sequence }),
+	},
+	Loaded: func(r *transactionRow) error {
+		if completed(r) {
+			r.Value.BalanceAsOf = r.Value.Updated
 		}
-	}
-	if len(changed) > 0 {
-		batch.Change(len(changed), updateTransactions, c.Args(changed, changedColumns()...)...)
-	}
-	if b := r.customers.Rows(); len(b) > 0 {
-		batch.Queue(upsertBalances, c.Args(b, append(balanceColumns(), c.NullText(func(r *balanceRow) string { return r.broker }))...)...)
-	}
-	if b := r.accounts.Rows(); len(b) > 0 {
-		batch.Queue(upsertVenueBalances, c.Args(b, balanceColumns()...)...)
-	}
-	if p := r.positions.Rows(); len(p) > 0 {
-		batch.Queue(upsertPositions, c.Args(p, positionColumns()...)...)
-	}
+		return nil
+	},
 }
 
-// balanceAfter is the text of the account's balance after a transaction, "" while it is not completed.
-func balanceAfter(r *transactionRow) string {
-	if r.Value.Status != ledger.Completed {
-		return ""
-	}
-	return r.Value.Balance.String()
+func completed(r *transactionRow) bool { return r.Value.Status == ledger.Completed }
+
+var venuePostings = &projections.Table[venuePosting]{
+	Name: "venue_postings", Journal: "trading", Keys: []string{"sequence", "ordinal"},
+	Columns: []c.Column[venueRow]{
+		c.Int("sequence", func(r *venueRow) *int64 { return &r.Key.Sequence }),
+		c.Small("ordinal", func(r *venueRow) *int64 { return &r.Key.Ordinal }),
+		c.Text("account", func(r *venueRow) *ledger.Account { return &r.Value.Account }),
+		c.Text("type", func(r *venueRow) *ledger.Type { return &r.Value.Type }),
+		c.Text("currency", func(r *venueRow) *string { return &r.Value.Currency }),
+		c.Money("amount", func(r *venueRow) *fixed.Money { return &r.Value.Amount }),
+		c.Money("balance", func(r *venueRow) *fixed.Money { return &r.Value.Balance }),
+		c.NullText("symbol", func(r *venueRow) *string { return &r.Value.Symbol }),
+		c.ID("order_code", func(r *venueRow) *scalar.ID { return &r.Value.OrderCode }),
+		c.Time("time", func(r *venueRow) *scalar.Time { return &r.Value.Time }),
+	},
 }
 
-// changedColumns are those of update_transactions.sql: what changes of a withdrawal.
-func changedColumns() []c.Of[transactionRow] {
-	return []c.Of[transactionRow]{
-		c.ID(func(r *transactionRow) scalar.ID { return r.Value.Code }),
-		c.Money(func(r *transactionRow) fixed.Money { return r.Value.Amount }),
-		c.Text(func(r *transactionRow) string { return string(r.Value.Status) }),
-		c.NullText(balanceAfter),
-		c.Time(func(r *transactionRow) scalar.Time { return r.Value.Updated }),
-		c.Int(func(r *transactionRow) int64 { return r.Value.Sequence }),
-	}
+var balances = &projections.Table[Balance]{
+	Name: "balances", Journal: "trading",
+	Columns: []c.Column[balanceRow]{
+		c.Text("customer_code", func(r *balanceRow) *string { return &r.Value.CustomerCode }).Key(),
+		c.Text("currency", func(r *balanceRow) *string { return &r.Value.Currency }).Key(),
+		c.Text("broker", func(r *balanceRow) *string { return &r.Value.Broker }).Fixed(),
+		c.Money("balance", func(r *balanceRow) *fixed.Money { return &r.Value.Balance }),
+		c.Time("updated", func(r *balanceRow) *scalar.Time { return &r.Value.Updated }),
+		c.Int("sequence", func(r *balanceRow) *int64 { return &r.Value.Sequence }),
+	},
 }
 
-// encode adds the columns of copy_transactions.sql.
-func (r *transactionRow) encode(to *c.Rows) {
-	t := &r.Value
-	to.Begin(16)
-	to.Int(r.Key.Sequence)
-	to.Small(r.Key.Ordinal)
-	to.ID(t.Code)
-	to.Text(t.CustomerCode)
-	to.Text(t.Broker)
-	to.Text(string(t.Type))
-	to.Text(t.Currency)
-	to.Money(t.Amount)
-	to.Text(string(t.Status))
-	if t.Status == ledger.Completed {
-		to.Money(t.Balance)
-	} else {
-		to.Null()
-	}
-	to.NullText(t.Symbol)
-	to.ID(t.OrderCode)
-	to.NullText(t.ReferenceID)
-	to.Time(t.Created)
-	to.Time(t.Updated)
-	to.Int(t.Sequence)
+var venueBalances = &projections.Table[Balance]{
+	Name: "venue_balances", Journal: "trading",
+	Columns: []c.Column[balanceRow]{
+		c.Text("account", func(r *balanceRow) *ledger.Account { return &r.Value.Account }).Key(),
+		c.Text("currency", func(r *balanceRow) *string { return &r.Value.Currency }).Key(),
+		c.Money("balance", func(r *balanceRow) *fixed.Money { return &r.Value.Balance }),
+		c.Time("updated", func(r *balanceRow) *scalar.Time { return &r.Value.Updated }),
+		c.Int("sequence", func(r *balanceRow) *int64 { return &r.Value.Sequence }),
+	},
 }
 
-// encodePosting adds the columns of copy_venue_postings.sql.
-func encodePosting(to *c.Rows, key projections.Key, p *ledger.Posting, at scalar.Time) {
-	to.Begin(10)
-	to.Int(key.Sequence)
-	to.Small(key.Ordinal)
-	to.Text(string(p.Account))
-	to.Text(string(p.Type))
-	to.Text(p.Currency)
-	to.Money(p.Amount)
-	to.Money(p.Balance)
-	to.NullText(p.Symbol)
-	to.ID(p.OrderCode)
-	to.Time(at)
-}
-
-func balanceColumns() []c.Of[balanceRow] {
-	return []c.Of[balanceRow]{
-		c.Text(func(r *balanceRow) string { return r.owner }),
-		c.Text(func(r *balanceRow) string { return r.currency }),
-		c.Money(func(r *balanceRow) fixed.Money { return r.balance }),
-		c.Time(func(r *balanceRow) scalar.Time { return r.time }),
-		c.Int(func(r *balanceRow) int64 { return r.sequence }),
-	}
-}
-
-func positionColumns() []c.Of[positionRow] {
-	return []c.Of[positionRow]{
-		c.Text(func(r *positionRow) string { return r.CustomerCode }),
-		c.Text(func(r *positionRow) string { return r.Symbol }),
-		c.NullText(func(r *positionRow) string { return r.broker }),
-		c.Decimal(func(r *positionRow) fixed.Decimal { return r.Amount }),
-		c.Money(func(r *positionRow) fixed.Money { return r.Cost }),
-		c.NullDecimal(func(r *positionRow) fixed.Decimal { return r.EntryPrice }),
-		c.Time(func(r *positionRow) scalar.Time { return r.time }),
-		c.Int(func(r *positionRow) int64 { return r.sequence }),
-	}
+var positions = &projections.Table[Position]{
+	Name: "positions", Journal: "trading",
+	Columns: []c.Column[positionRow]{
+		c.Text("customer_code", func(r *positionRow) *string { return &r.Value.CustomerCode }).Key(),
+		c.Text("symbol", func(r *positionRow) *string { return &r.Value.Symbol }).Key(),
+		c.Text("broker", func(r *positionRow) *string { return &r.Value.Broker }).Fixed(),
+		c.Decimal("amount", func(r *positionRow) *fixed.Decimal { return &r.Value.Amount }),
+		c.Money("cost", func(r *positionRow) *fixed.Money { return &r.Value.Cost }),
+		c.NullDecimal("entry_price", func(r *positionRow) *fixed.Decimal { return &r.Value.EntryPrice }),
+		c.Time("updated", func(r *positionRow) *scalar.Time { return &r.Value.Updated }),
+		c.Int("sequence", func(r *positionRow) *int64 { return &r.Value.Sequence }),
+	},
 }

@@ -5,8 +5,6 @@
 package orders
 
 import (
-	_ "embed"
-
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -16,12 +14,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-//go:embed copy.sql
-var copyOrders string
-
-//go:embed update.sql
-var update string
-
 // Projection keeps the table orders.
 type Projection struct{}
 
@@ -29,13 +21,55 @@ type Projection struct{}
 func (Projection) Name() string { return "orders" }
 
 // Tables returns the table orders.
-func (Projection) Tables() []string {
-	return []string{"orders"}
+func (Projection) Tables() []string { return []string{table.Name} }
+
+// Order is an order as it is after the record Sequence.
+type Order struct {
+	order.Order
+	Sequence int64
 }
 
-// row is an order as the entries leave it, and where its first and last events among them stand.
-type row struct {
-	*order.Order
+// row has as its key the place of the record that made the order.
+type row = projections.Row[Order]
+
+var table = &projections.Table[Order]{
+	Name: "orders", Journal: "trading", Keys: []string{"created_sequence", "created_ordinal"},
+	Columns: []c.Column[row]{
+		c.ID("code", func(r *row) *scalar.ID { return &r.Value.Code }).Key(),
+		c.Text("customer_code", func(r *row) *string { return &r.Value.CustomerCode }).Fixed(),
+		c.Text("broker", func(r *row) *string { return &r.Value.Broker }).Fixed(),
+		c.Text("symbol", func(r *row) *string { return &r.Value.Symbol }).Fixed(),
+		c.Text("action", func(r *row) *order.Action { return &r.Value.Action }).Fixed(),
+		c.Text("type", func(r *row) *order.Type { return &r.Value.Type }).Fixed(),
+		c.Text("status", func(r *row) *order.Status { return &r.Value.Status }),
+		c.Whether("live", func(r *row) bool { return r.Value.Status.Live() }),
+		c.Decimal("amount", func(r *row) *fixed.Decimal { return &r.Value.Amount }),
+		c.Decimal("filled_amount", func(r *row) *fixed.Decimal { return &r.Value.FilledAmount }),
+		c.MoneyWhere("cash_amount", func(r *row) bool { return r.Value.CashAmount != 0 }, func(r *row) *fixed.Money { return &r.Value.CashAmount }).Fixed(),
+		c.Money("filled_quote", func(r *row) *fixed.Money { return &r.Value.FilledQuote }),
+		c.NullDecimal("limit_price", func(r *row) *fixed.Decimal { return &r.Value.LimitPrice }),
+		c.NullDecimal("trigger_price", func(r *row) *fixed.Decimal { return &r.Value.TriggerPrice }),
+		c.NullDecimal("stop_loss_price", func(r *row) *fixed.Decimal { return &r.Value.StopLossPrice }),
+		c.NullDecimal("take_profit_price", func(r *row) *fixed.Decimal { return &r.Value.TakeProfitPrice }),
+		c.NullText("trigger_price_type", func(r *row) *order.TriggerPriceType { return &r.Value.TriggerPriceType }).Fixed(),
+		c.NullDecimal("average_fill_price", func(r *row) *fixed.Decimal { return &r.Value.AverageFillPrice }),
+		c.Text("time_in_force", func(r *row) *order.TimeInForce { return &r.Value.TimeInForce }).Fixed(),
+		c.Time("expire_time", func(r *row) *scalar.Time { return &r.Value.ExpireTime }),
+		c.Bool("post_only", func(r *row) *bool { return &r.Value.PostOnly }).Fixed(),
+		c.Bool("reduce_only", func(r *row) *bool { return &r.Value.ReduceOnly }).Fixed(),
+		c.Text("reference_id", func(r *row) *string { return &r.Value.ReferenceID }).Fixed(),
+		c.NullText("reason", func(r *row) *order.Reason { return &r.Value.Reason }),
+		c.Time("created", func(r *row) *scalar.Time { return &r.Value.Created }).Fixed(),
+		c.Time("updated", func(r *row) *scalar.Time { return &r.Value.Updated }),
+		c.Int("created_sequence", func(r *row) *int64 { return &r.Key.Sequence }).Fixed(),
+		c.Small("created_ordinal", func(r *row) *int64 { return &r.Key.Ordinal }).Fixed(),
+		c.Int("sequence", func(r *row) *int64 { return &r.Value.Sequence }),
+	},
+}
+
+// changed is an order as the entries leave it.
+type changed struct {
+	last     *order.Order
 	made     bool // by one of the entries
 	created  projections.Key
 	sequence int64
@@ -44,85 +78,29 @@ type row struct {
 // Project adds the last state of every order that the entries change: new rows of those that they make, changes of
 // the others. An order is made where its code is the one that the journal gives to that place.
 func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
-	var changed projections.Latest[scalar.ID, row]
+	var orders projections.Latest[scalar.ID, changed]
 	for _, e := range entries {
 		for i, event := range e.Record.Events {
 			o, ok := event.(trading.OrderEvent)
 			if !ok {
 				continue
 			}
-			r, again := changed.Slot(o.After().Code)
-			r.Order, r.sequence = o.After(), e.Record.Sequence
-			if !again && r.Code == e.Stamp().Derive(i) {
+			r, again := orders.Slot(o.After().Code)
+			r.last, r.sequence = o.After(), e.Record.Sequence
+			if !again && r.last.Code == e.Stamp().Derive(i) {
 				r.made, r.created = true, projections.Key{Sequence: r.sequence, Ordinal: int64(i)}
 			}
 		}
 	}
-	made := batch.Copy(copyOrders)
+	made := table.Copy(batch)
 	var known []row
-	for _, r := range changed.Rows() {
-		if r.made {
-			r.encode(made)
+	for _, o := range orders.Rows() {
+		r := row{Key: o.created, Value: Order{*o.last, o.sequence}}
+		if o.made {
+			made.Add(&r)
 		} else {
 			known = append(known, r)
 		}
 	}
-	if len(known) > 0 {
-		batch.Change(len(known), update, c.Args(known, columns()...)...)
-	}
-}
-
-// encode adds the columns of copy.sql.
-func (r *row) encode(to *c.Rows) {
-	to.Begin(29)
-	to.ID(r.Code)
-	to.Text(r.CustomerCode)
-	to.Text(r.Broker)
-	to.Text(r.Symbol)
-	to.Text(string(r.Action))
-	to.Text(string(r.Type))
-	to.Text(string(r.Status))
-	to.Bool(r.Status.Live())
-	to.Decimal(r.Amount)
-	to.Decimal(r.FilledAmount)
-	to.NullDecimal(r.CashAmount.Decimal())
-	to.Money(r.FilledQuote)
-	to.NullDecimal(r.LimitPrice)
-	to.NullDecimal(r.TriggerPrice)
-	to.NullDecimal(r.StopLossPrice)
-	to.NullDecimal(r.TakeProfitPrice)
-	to.NullText(string(r.TriggerPriceType))
-	to.NullDecimal(r.AverageFillPrice)
-	to.Text(string(r.TimeInForce))
-	to.Time(r.ExpireTime)
-	to.Bool(r.PostOnly)
-	to.Bool(r.ReduceOnly)
-	to.Text(r.ReferenceID)
-	to.NullText(string(r.Reason))
-	to.Time(r.Created)
-	to.Time(r.Updated)
-	to.Int(r.created.Sequence)
-	to.Small(r.created.Ordinal)
-	to.Int(r.sequence)
-}
-
-// columns are those of update.sql: what changes while an order lives.
-func columns() []c.Of[row] {
-	return []c.Of[row]{
-		c.ID(func(r *row) scalar.ID { return r.Code }),
-		c.Text(func(r *row) string { return string(r.Status) }),
-		c.Bool(func(r *row) bool { return r.Status.Live() }),
-		c.Decimal(func(r *row) fixed.Decimal { return r.Amount }),
-		c.Decimal(func(r *row) fixed.Decimal { return r.FilledAmount }),
-		c.Money(func(r *row) fixed.Money { return r.FilledQuote }),
-		c.NullDecimal(func(r *row) fixed.Decimal { return r.LimitPrice }),
-		c.NullDecimal(func(r *row) fixed.Decimal { return r.TriggerPrice }),
-		c.NullDecimal(func(r *row) fixed.Decimal { return r.StopLossPrice }),
-		c.NullDecimal(func(r *row) fixed.Decimal { return r.TakeProfitPrice }),
-		c.NullDecimal(func(r *row) fixed.Decimal { return r.AverageFillPrice }),
-		c.Time(func(r *row) scalar.Time { return r.ExpireTime }),
-		c.NullText(func(r *row) string { return string(r.Reason) }),
-		c.Time(func(r *row) scalar.Time { return r.Updated }),
-		c.Int(func(r *row) int64 { return r.sequence }),
-	}
+	table.Update(batch, known)
 }

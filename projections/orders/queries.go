@@ -4,19 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 )
-
-// Order is an order as it is after the record Sequence.
-type Order struct {
-	order.Order
-	Sequence int64
-}
 
 // Scope confines a query to the orders that the caller may see. An empty field confines nothing: an operator's scope
 // has no broker.
@@ -60,7 +52,7 @@ func ByReference(ctx context.Context, db projections.DB, s Scope, reference stri
 	l := list(Filter{Scope: s})
 	if code, err := scalar.ParseID(reference); err != nil {
 		l.Where.And("reference_id = ? AND reference_id <> code::text", reference)
-	} else { // it may also be the code of an order that has no name
+	} else { // it may also be the code of an unnamed order
 		l.Where.And(`code = ANY (ARRAY(SELECT n.code FROM orders n WHERE n.customer_code = ? AND n.reference_id = ?
 				AND n.reference_id <> n.code::text) || ?::uuid)`,
 			s.CustomerCode, reference, c.UUID(code))
@@ -71,8 +63,7 @@ func ByReference(ctx context.Context, db projections.DB, s Scope, reference stri
 }
 
 func list(f Filter) projections.List[Order] {
-	l := projections.List[Order]{Journal: "trading", From: "orders", Columns: selected, Scan: scan,
-		Keys: []string{"created_sequence", "created_ordinal"}}
+	l := projections.List[Order]{Table: table}
 	l.Where.AndText("broker", f.Broker)
 	l.Where.AndText("customer_code", f.CustomerCode)
 	l.Where.AndText("symbol", f.Symbol)
@@ -97,19 +88,4 @@ func live(l *projections.List[Order], f Filter) {
 	if f.Broker == "" && f.CustomerCode != "" {
 		l.Where.And("broker = (SELECT n.broker FROM customers n WHERE n.customer_code = ?)", f.CustomerCode)
 	}
-}
-
-const selected = `code, customer_code, broker, symbol, action, type, status, amount::text, filled_amount::text,
-	cash_amount::text, filled_quote::text, limit_price::text, trigger_price::text, stop_loss_price::text,
-	take_profit_price::text, trigger_price_type, average_fill_price::text, time_in_force, expire_time, post_only,
-	reduce_only, reference_id, reason, created, updated, sequence`
-
-func scan(row pgx.CollectableRow, o *Order, key ...any) error {
-	return row.Scan(append([]any{c.IntoID(&o.Code), &o.CustomerCode, &o.Broker, &o.Symbol, c.IntoText(&o.Action),
-		c.IntoText(&o.Type), c.IntoText(&o.Status), c.IntoDecimal(&o.Amount), c.IntoDecimal(&o.FilledAmount),
-		c.IntoMoney(&o.CashAmount), c.IntoMoney(&o.FilledQuote), c.IntoDecimal(&o.LimitPrice), c.IntoDecimal(&o.TriggerPrice),
-		c.IntoDecimal(&o.StopLossPrice), c.IntoDecimal(&o.TakeProfitPrice), c.IntoText(&o.TriggerPriceType),
-		c.IntoDecimal(&o.AverageFillPrice), c.IntoText(&o.TimeInForce), c.IntoTime(&o.ExpireTime), &o.PostOnly,
-		&o.ReduceOnly, c.IntoText(&o.ReferenceID), c.IntoText(&o.Reason), c.IntoTime(&o.Created), c.IntoTime(&o.Updated),
-		&o.Sequence}, key...)...)
 }

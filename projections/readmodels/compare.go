@@ -1,20 +1,25 @@
 package readmodels
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	domainidentity "github.com/perpetua-exchange/perpetua/domain/identity"
 	domainledger "github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/customers"
+	"github.com/perpetua-exchange/perpetua/projections/identity"
 	"github.com/perpetua-exchange/perpetua/projections/instruments"
 	"github.com/perpetua-exchange/perpetua/projections/ledger"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
@@ -39,10 +44,19 @@ func Compare(ctx context.Context, pool *pgxpool.Pool, s *trading.State, sequence
 	return c.differences, nil
 }
 
+// CompareIdentity is Compare for the identity journal: brokers and users.
+func CompareIdentity(ctx context.Context, pool *pgxpool.Pool, s *domainidentity.State, sequence int64) ([]string, error) {
+	c := &comparison{ctx: ctx, pool: pool, sequence: sequence}
+	if err := c.people(s); err != nil {
+		return nil, fmt.Errorf("comparing the read models with the log: %w", err)
+	}
+	return c.differences, nil
+}
+
 type comparison struct {
 	ctx         context.Context
 	pool        *pgxpool.Pool
-	state       *trading.State
+	state       *trading.State // nil for another journal
 	sequence    int64
 	differences []string
 }
@@ -65,7 +79,7 @@ func (c *comparison) same(what string, rows, state any) {
 func number(d fixed.Decimal) fixed.Decimal { return d.Trim() }
 
 func (c *comparison) customers() error {
-	rows, asOf, err := customers.All(c.ctx, c.pool, "")
+	rows, asOf, err := customers.Registry().All(c.ctx, c.pool)
 	if rows, err = read(c, rows, asOf, err); err != nil {
 		return err
 	}
@@ -74,65 +88,73 @@ func (c *comparison) customers() error {
 	for i := range min(len(rows), len(known)) {
 		r := rows[i]
 		c.same("customer "+r.CustomerCode, trading.Customer{Code: r.CustomerCode, Broker: r.Broker, Name: r.Name, Created: r.Created}, known[i])
-		if err := c.settings(known[i].Code); err != nil {
-			return err
+	}
+	if err := c.fees(known); err != nil {
+		return err
+	}
+	return c.leverages(known)
+}
+
+// of is something that a customer has of an instrument.
+type of struct{ customer, symbol string }
+
+// fees compares what is in force: own values where there are any, else the instruments' defaults.
+func (c *comparison) fees(known []trading.Customer) error {
+	own, asOf, err := customers.FeeProfiles().All(c.ctx, c.pool)
+	if own, err = read(c, own, asOf, err); err != nil {
+		return err
+	}
+	set := make(map[of][2]fixed.Decimal)
+	for _, f := range own {
+		set[of{f.CustomerCode, f.Symbol}] = [2]fixed.Decimal{number(f.MakerFee), number(f.TakerFee)}
+	}
+	for _, customer := range known {
+		fees, inForce := make(map[string][2]fixed.Decimal), make(map[string][2]fixed.Decimal)
+		for _, i := range c.state.Instruments() {
+			fees[i.Symbol] = [2]fixed.Decimal{number(i.MakerFee), number(i.TakerFee)}
+			if f, ok := set[of{customer.Code, i.Symbol}]; ok {
+				fees[i.Symbol] = f
+			}
 		}
+		profile, _ := c.state.FeeProfile(customer.Code)
+		for _, f := range profile {
+			inForce[f.Symbol] = [2]fixed.Decimal{number(f.MakerFee), number(f.TakerFee)}
+		}
+		c.same("the fees of "+customer.Code, fees, inForce)
 	}
 	return nil
 }
 
-// settings compares what is in force: own values where there are any, else the instruments' defaults.
-func (c *comparison) settings(customer string) error {
-	own, asOf, err := customers.FeeProfile(c.ctx, c.pool, customer)
-	if own, err = read(c, own, asOf, err); err != nil {
-		return err
-	}
-	fees := make(map[string][2]fixed.Decimal)
-	for _, i := range c.state.Instruments() {
-		fees[i.Symbol] = [2]fixed.Decimal{number(i.MakerFee), number(i.TakerFee)}
-	}
-	for _, f := range own {
-		if _, listed := fees[f.Symbol]; listed {
-			fees[f.Symbol] = [2]fixed.Decimal{number(f.MakerFee), number(f.TakerFee)}
-		}
-	}
-	inForce := make(map[string][2]fixed.Decimal)
-	profile, _ := c.state.FeeProfile(customer)
-	for _, f := range profile {
-		inForce[f.Symbol] = [2]fixed.Decimal{number(f.MakerFee), number(f.TakerFee)}
-	}
-	c.same("the fees of "+customer, fees, inForce)
-
-	overrides, asOf, err := customers.Leverages(c.ctx, c.pool, customer)
+func (c *comparison) leverages(known []trading.Customer) error {
+	overrides, asOf, err := customers.Leverages().All(c.ctx, c.pool)
 	if overrides, err = read(c, overrides, asOf, err); err != nil {
 		return err
 	}
-	rows, state := make(map[string]int), make(map[string]int)
+	rows := make(map[of]int)
 	for _, l := range overrides {
-		if i, ok := c.state.Instrument(l.Symbol); ok && i.Status != "withdrawn" {
-			rows[l.Symbol] = l.Leverage
+		rows[of{l.CustomerCode, l.Symbol}] = l.Leverage
+	}
+	for _, customer := range known {
+		for _, i := range c.state.Instruments() {
+			c.same("the leverage of "+customer.Code+" on "+i.Symbol, rows[of{customer.Code, i.Symbol}], c.state.Leverage(customer.Code, i.Symbol))
 		}
 	}
-	for _, i := range c.state.Instruments() {
-		if leverage := c.state.Leverage(customer, i.Symbol); leverage != 0 {
-			state[i.Symbol] = leverage
-		}
-	}
-	c.same("the leverages of "+customer, rows, state)
 	return nil
 }
 
 func (c *comparison) instruments() error {
-	rows, asOf, err := instruments.Listed(c.ctx, c.pool)
+	rows, asOf, err := instruments.Instruments().All(c.ctx, c.pool)
 	if rows, err = read(c, rows, asOf, err); err != nil {
 		return err
 	}
+	rows = slices.DeleteFunc(rows, func(i instruments.Instrument) bool { return i.Status == market.Withdrawn })
+	slices.SortFunc(rows, func(a, b instruments.Instrument) int { return cmp.Compare(a.Listed, b.Listed) })
 	listed := c.state.Instruments()
 	c.same("the number of instruments", len(rows), len(listed))
 	for i := range min(len(rows), len(listed)) {
 		c.same("instrument "+rows[i].Symbol, rows[i].Instrument, listed[i])
 	}
-	prices, asOf, err := instruments.LastPrices(c.ctx, c.pool)
+	prices, asOf, err := instruments.LastPrices().All(c.ctx, c.pool)
 	if prices, err = read(c, prices, asOf, err); err != nil {
 		return err
 	}
@@ -171,7 +193,7 @@ func (c *comparison) orders() error {
 }
 
 func (c *comparison) balances() error {
-	rows, asOf, err := ledger.Balances(c.ctx, c.pool, "", "")
+	rows, asOf, err := ledger.Balances().All(c.ctx, c.pool)
 	if rows, err = read(c, rows, asOf, err); err != nil {
 		return err
 	}
@@ -191,7 +213,7 @@ func (c *comparison) balances() error {
 }
 
 func (c *comparison) venue() error {
-	rows, asOf, err := ledger.VenueBalances(c.ctx, c.pool)
+	rows, asOf, err := ledger.VenueBalances().All(c.ctx, c.pool)
 	if rows, err = read(c, rows, asOf, err); err != nil {
 		return err
 	}
@@ -206,7 +228,7 @@ func (c *comparison) venue() error {
 }
 
 func (c *comparison) positions() error {
-	rows, asOf, err := ledger.Positions(c.ctx, c.pool, "", "", "")
+	rows, asOf, err := ledger.Positions().All(c.ctx, c.pool)
 	if rows, err = read(c, rows, asOf, err); err != nil {
 		return err
 	}
@@ -221,6 +243,7 @@ func (c *comparison) positions() error {
 			open[key{customer.Code, p.Symbol}] = position{p.Amount, p.EntryPrice, p.Cost}
 		}
 	}
+	rows = slices.DeleteFunc(rows, func(p ledger.Position) bool { return p.Amount.IsZero() })
 	c.same("the number of positions", len(rows), len(open))
 	for _, p := range rows {
 		c.same("the position of "+p.CustomerCode+" in "+p.Symbol, position{p.Amount, p.EntryPrice, p.Cost}, open[key{p.CustomerCode, p.Symbol}])
@@ -254,6 +277,36 @@ func (c *comparison) withdrawals() error {
 	for _, customer := range c.state.CustomersOf("") {
 		summary, _ := c.state.Summary(customer.Code)
 		c.same("the pending withdrawals of "+customer.Code, pending[customer.Code], summary.PendingWithdrawal)
+	}
+	return nil
+}
+
+func (c *comparison) people(s *domainidentity.State) error {
+	rows, asOf, err := identity.AllBrokers().All(c.ctx, c.pool)
+	if rows, err = read(c, rows, asOf, err); err != nil {
+		return err
+	}
+	brokers := make(map[string]domainidentity.Broker)
+	for _, b := range rows {
+		brokers[b.Broker.Broker] = b.Broker
+	}
+	c.same("the number of brokers", len(rows), len(s.Brokers()))
+	for _, b := range s.Brokers() {
+		c.same("broker "+b.Broker, brokers[b.Broker], *b)
+	}
+	found, asOf, err := identity.AllUsers().All(c.ctx, c.pool)
+	if found, err = read(c, found, asOf, err); err != nil {
+		return err
+	}
+	users := make(map[string]domainidentity.User)
+	for _, u := range found {
+		users[u.Username] = u.User
+	}
+	c.same("the number of users", len(found), len(s.Users()))
+	for _, u := range s.Users() {
+		known := *u
+		known.PasswordHash = nil // no row has it
+		c.same("user "+u.Username, users[u.Username], known)
 	}
 	return nil
 }

@@ -197,14 +197,6 @@ func TestListsStayNarrow(t *testing.T) {
 		_, _, _, err := records.ByCommand(ctx, db, "trading", "alpha", command)
 		return err
 	})
-	once("last term", func() error {
-		_, _, err := records.LastTaken(ctx, db, "trading")
-		return err
-	})
-	ask("records in a span", func(p projections.Page) error {
-		_, err := records.Page(ctx, db, "trading", span, p)
-		return err
-	})
 	once("tickers", func() error {
 		_, _, err := tickers.Since(ctx, db, at(size)-scalar.Day+12345)
 		return err

@@ -51,7 +51,26 @@ func (s *sum) String() string { return s.coef.String() + "e-" + strconv.Itoa(int
 
 // candles are those that the trades of some entries change.
 type candles struct {
-	projections.Latest[candleKey, candle]
+	projections.Latest[candleKey, candleRow]
+}
+
+type candleRow = projections.Row[candle]
+
+// Of two equal prices the first stays, so that a candle is the same however its trades are cut into batches.
+var candleTable = &projections.Table[candle]{
+	Name: "candles", Journal: "trading",
+	Columns: []c.Column[candleRow]{
+		c.Small("seconds", func(r *candleRow) *int { return &r.Value.seconds }).Key(),
+		c.Time("start", func(r *candleRow) *scalar.Time { return &r.Value.start }).Key(),
+		c.Text("symbol", func(r *candleRow) *string { return &r.Value.symbol }).Key(),
+		c.Decimal("open", func(r *candleRow) *fixed.Decimal { return &r.Value.open }).Fixed(),
+		c.Decimal("high", func(r *candleRow) *fixed.Decimal { return &r.Value.high }).Merged("CASE WHEN excluded.high > t.high THEN excluded.high ELSE t.high END"),
+		c.Decimal("low", func(r *candleRow) *fixed.Decimal { return &r.Value.low }).Merged("CASE WHEN excluded.low < t.low THEN excluded.low ELSE t.low END"),
+		c.Decimal("close", func(r *candleRow) *fixed.Decimal { return &r.Value.close }),
+		c.Number("volume", func(r *candleRow) string { return r.Value.volume.String() }).Merged("t.volume + excluded.volume"),
+		c.Number("turnover", func(r *candleRow) string { return r.Value.turnover.String() }).Merged("t.turnover + excluded.turnover"),
+		c.Int("trades", func(r *candleRow) *int64 { return &r.Value.trades }).Merged("t.trades + excluded.trades"),
+	},
 }
 
 // add adds a trade that moves the last price, and leaves the others out.
@@ -61,7 +80,8 @@ func (l *candles) add(at scalar.Time, t *trading.TradeExecuted) {
 	}
 	for _, seconds := range [2]int{60, 3600} {
 		span := scalar.Time(seconds) * scalar.Second
-		row, known := l.Slot(candleKey{seconds, at - at%span, t.Symbol})
+		r, known := l.Slot(candleKey{seconds, at - at%span, t.Symbol})
+		row := &r.Value
 		if !known {
 			row.candleKey = candleKey{seconds, at - at%span, t.Symbol}
 			row.open, row.high, row.low = t.Price, t.Price, t.Price
@@ -77,23 +97,4 @@ func (l *candles) add(at scalar.Time, t *trading.TradeExecuted) {
 		row.turnover.add(t.Notional.Decimal())
 		row.trades++
 	}
-}
-
-// queue queues what the trades make of their candles.
-func (l *candles) queue(batch *projections.Batch) {
-	rows := l.Rows()
-	if len(rows) == 0 {
-		return
-	}
-	batch.Queue(upsertCandles, c.Args(rows,
-		c.Small(func(r *candle) int { return r.seconds }),
-		c.Time(func(r *candle) scalar.Time { return r.start }),
-		c.Text(func(r *candle) string { return r.symbol }),
-		c.Decimal(func(r *candle) fixed.Decimal { return r.open }),
-		c.Decimal(func(r *candle) fixed.Decimal { return r.high }),
-		c.Decimal(func(r *candle) fixed.Decimal { return r.low }),
-		c.Decimal(func(r *candle) fixed.Decimal { return r.close }),
-		c.Text(func(r *candle) string { return r.volume.String() }),
-		c.Text(func(r *candle) string { return r.turnover.String() }),
-		c.Int(func(r *candle) int64 { return r.trades }))...)
 }

@@ -3,8 +3,6 @@ package trades
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -23,9 +21,7 @@ type Filter struct {
 
 // Page returns a page of the trades of customers.
 func Page(ctx context.Context, db projections.DB, f Filter, p projections.Page) (projections.Paged[Trade], error) {
-	l := projections.List[Trade]{Journal: "trading", From: "trades", Keys: []string{"sequence", "ordinal"}, Scan: scan,
-		Columns: `code, order_code, customer_code, broker, symbol, action, price::text, amount::text, notional::text,
-			fee::text, fee_currency, role, type, reference_id, time, sequence`}
+	l := projections.List[Trade]{Table: table}
 	l.Where.AndText("broker", f.Broker)
 	l.Where.AndText("customer_code", f.CustomerCode)
 	l.Where.AndText("symbol", f.Symbol)
@@ -44,13 +40,6 @@ func Page(ctx context.Context, db projections.DB, f Filter, p projections.Page) 
 	return l.Page(ctx, db, p)
 }
 
-func scan(row pgx.CollectableRow, t *Trade, key ...any) error {
-	return row.Scan(append([]any{c.IntoID(&t.Code), c.IntoID(&t.OrderCode), &t.CustomerCode, &t.Broker, &t.Symbol,
-		c.IntoText(&t.Action), c.IntoDecimal(&t.Price), c.IntoDecimal(&t.Amount), c.IntoMoney(&t.Notional),
-		c.IntoMoney(&t.Fee), &t.FeeCurrency, c.IntoText(&t.Role), c.IntoText(&t.Type), &t.ReferenceID, c.IntoTime(&t.Time),
-		&t.Sequence}, key...)...)
-}
-
 // MarketFilter narrows a list of market trades. Empty fields narrow nothing.
 type MarketFilter struct {
 	Symbol string
@@ -60,26 +49,33 @@ type MarketFilter struct {
 // MarketPage returns a page of the market's trades.
 func MarketPage(ctx context.Context, db projections.DB, f MarketFilter, p projections.Page) (projections.Paged[MarketTrade], error) {
 	l := market(f)
-	return l.Page(ctx, db, p)
+	found, err := l.Page(ctx, db, p)
+	return projections.Converted(found, public), err
 }
 
 // MostRecent returns the last trades of the market, the latest first.
 func MostRecent(ctx context.Context, db projections.DB, f MarketFilter, limit int) ([]MarketTrade, int64, error) {
 	l := market(f)
 	l.Order, l.Limit = "sequence DESC, ordinal DESC", limit
-	return l.All(ctx, db)
+	found, asOf, err := l.All(ctx, db)
+	out := make([]MarketTrade, len(found))
+	for i := range found {
+		out[i] = public(&found[i])
+	}
+	return out, asOf, err
 }
 
-func market(f MarketFilter) projections.List[MarketTrade] {
-	l := projections.List[MarketTrade]{Journal: "trading", From: "trades", Keys: []string{"sequence", "ordinal"},
-		Columns: "code, symbol, price::text, amount::text, action, type, time, sequence", Scan: scanMarket}
+// market lists the takers' sides: each trade once.
+func market(f MarketFilter) projections.List[Trade] {
+	l := projections.List[Trade]{Table: table}
 	l.Where.And("role = 'taker'") // a literal, for the indexes that hold nothing else
 	l.Where.AndText("symbol", f.Symbol)
 	f.In(&l.Where, "trading", "sequence")
 	return l
 }
 
-func scanMarket(row pgx.CollectableRow, t *MarketTrade, key ...any) error {
-	return row.Scan(append([]any{c.IntoID(&t.Code), &t.Symbol, c.IntoDecimal(&t.Price), c.IntoDecimal(&t.Amount),
-		c.IntoText(&t.Action), c.IntoText(&t.Type), c.IntoTime(&t.Time), &t.Sequence}, key...)...)
+// public takes the names off a taker's side.
+func public(t *Trade) MarketTrade {
+	return MarketTrade{Code: t.Code, Symbol: t.Symbol, Price: t.Price, Amount: t.Amount, Action: t.Action, Type: t.Type,
+		Time: t.Time, Sequence: t.Sequence}
 }

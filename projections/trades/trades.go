@@ -6,19 +6,14 @@
 package trades
 
 import (
-	_ "embed"
-
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
-
-//go:embed copy.sql
-var copyTrades string
-
-//go:embed upsert_candles.sql
-var upsertCandles string
 
 // Projection keeps the tables trades and candles.
 type Projection struct{}
@@ -27,9 +22,7 @@ type Projection struct{}
 func (Projection) Name() string { return "trades" }
 
 // Tables returns the tables of trades and of candles.
-func (Projection) Tables() []string {
-	return []string{"trades", "candles"}
-}
+func (Projection) Tables() []string { return []string{table.Name, candleTable.Name} }
 
 // Trade is one customer's side of a trade.
 type Trade = trading.CustomerTrade
@@ -37,9 +30,35 @@ type Trade = trading.CustomerTrade
 // MarketTrade is a trade as everybody may see it.
 type MarketTrade = trading.PublicTrade
 
+type row = projections.Row[Trade]
+
+var table = &projections.Table[Trade]{
+	Name: "trades", Journal: "trading", Keys: []string{"sequence", "ordinal"},
+	Columns: []c.Column[row]{
+		c.Int("sequence", func(r *row) *int64 { return &r.Key.Sequence }),
+		c.Small("ordinal", func(r *row) *int64 { return &r.Key.Ordinal }),
+		c.ID("code", func(r *row) *scalar.ID { return &r.Value.Code }),
+		c.ID("order_code", func(r *row) *scalar.ID { return &r.Value.OrderCode }),
+		c.Text("customer_code", func(r *row) *string { return &r.Value.CustomerCode }),
+		c.Text("broker", func(r *row) *string { return &r.Value.Broker }),
+		c.Text("symbol", func(r *row) *string { return &r.Value.Symbol }),
+		c.Text("action", func(r *row) *order.Action { return &r.Value.Action }),
+		c.Decimal("price", func(r *row) *fixed.Decimal { return &r.Value.Price }),
+		c.Decimal("amount", func(r *row) *fixed.Decimal { return &r.Value.Amount }),
+		c.Money("notional", func(r *row) *fixed.Money { return &r.Value.Notional }),
+		c.Money("fee", func(r *row) *fixed.Money { return &r.Value.Fee }),
+		c.Text("fee_currency", func(r *row) *string { return &r.Value.FeeCurrency }),
+		c.Text("role", func(r *row) *trading.Role { return &r.Value.Role }),
+		c.Text("type", func(r *row) *trading.TradeType { return &r.Value.Type }),
+		c.Text("reference_id", func(r *row) *string { return &r.Value.ReferenceID }),
+		c.Time("time", func(r *row) *scalar.Time { return &r.Value.Time }),
+	},
+	Loaded: func(r *row) error { r.Value.Sequence = r.Key.Sequence; return nil },
+}
+
 // Project adds the rows of every trade in the entries, and what the trades make of their candles.
 func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
-	rows := batch.Copy(copyTrades)
+	rows := table.Copy(batch)
 	var changed candles
 	for _, e := range entries {
 		at := e.Stamp()
@@ -49,32 +68,12 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 				continue
 			}
 			taker, maker := t.Sides(at)
-			encode(rows, &taker, 2*int64(i))
-			encode(rows, &maker, 2*int64(i)+1)
+			place := projections.Key{Sequence: at.Sequence, Ordinal: 2 * int64(i)}
+			rows.Add(&row{Key: place, Value: taker})
+			place.Ordinal++
+			rows.Add(&row{Key: place, Value: maker})
 			changed.add(at.Time, t)
 		}
 	}
-	changed.queue(batch)
-}
-
-// encode adds the columns of copy.sql.
-func encode(to *c.Rows, t *Trade, ordinal int64) {
-	to.Begin(17)
-	to.Int(t.Sequence)
-	to.Small(ordinal)
-	to.ID(t.Code)
-	to.ID(t.OrderCode)
-	to.Text(t.CustomerCode)
-	to.Text(t.Broker)
-	to.Text(t.Symbol)
-	to.Text(string(t.Action))
-	to.Decimal(t.Price)
-	to.Decimal(t.Amount)
-	to.Money(t.Notional)
-	to.Money(t.Fee)
-	to.Text(t.FeeCurrency)
-	to.Text(string(t.Role))
-	to.Text(string(t.Type))
-	to.Text(t.ReferenceID)
-	to.Time(t.Time)
+	candleTable.Upsert(batch, changed.Rows())
 }

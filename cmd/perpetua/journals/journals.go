@@ -57,6 +57,9 @@ func All() Table {
 			Payloads:    identity.Payloads(),
 			FromNodes: []string{identity.CommandAddSigningKey, identity.CommandRegisterBroker, identity.CommandRegisterUser,
 				identity.CommandChangeUser, identity.CommandUseAPIKey},
+			Compare: func(ctx context.Context, pool *pgxpool.Pool, state decide.State, sequence int64) ([]string, error) {
+				return readmodels.CompareIdentity(ctx, pool, state.(*identity.State), sequence)
+			},
 		},
 		{
 			Rules:       trading.Rules(),

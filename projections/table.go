@@ -1,0 +1,149 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perpetua-exchange/perpetua/projections/column"
+)
+
+// Table is a table that a projection keeps: its name, and its columns, each told once. What writes rows and what reads
+// them follows from that.
+type Table[T any] struct {
+	Name    string
+	Journal string // whose checkpoint its rows are as of
+	// Keys are the columns of a row's key, for paged lists: sequence and, unless it is always 0, ordinal.
+	Keys []string
+	// Index is the condition of the index by which changed rows are found, if that does not hold all.
+	Index   string
+	Columns []column.Column[Row[T]]
+	// Loaded completes a row that was read; it may be nil.
+	Loaded func(row *Row[T]) error
+}
+
+// Adder adds new rows to a batch.
+type Adder[T any] struct {
+	table *Table[T]
+	to    *column.Rows
+}
+
+// Copy returns what adds new rows of the table to a batch, by COPY.
+func (t *Table[T]) Copy(b *Batch) Adder[T] {
+	return Adder[T]{t, b.rows(t.Name, func() string {
+		return "COPY " + t.Name + " (" + list(t.Columns, (*column.Column[Row[T]]).Quoted) + ") FROM STDIN (FORMAT binary)"
+	})}
+}
+
+// Add adds a row.
+func (a Adder[T]) Add(row *Row[T]) {
+	a.to.Begin(len(a.table.Columns))
+	for i := range a.table.Columns {
+		a.table.Columns[i].Encode(a.to, row)
+	}
+}
+
+// Update adds to a batch that rows which are there, found by their keys, get the values that may change. All of them
+// must be there.
+func (t *Table[T]) Update(b *Batch, rows []Row[T]) {
+	if len(rows) == 0 {
+		return
+	}
+	var sent []column.Column[Row[T]]
+	var set, found []string
+	for _, c := range t.Columns {
+		switch {
+		case c.IsFixed():
+			continue
+		case c.IsKey():
+			found = append(found, "t."+c.Quoted()+" = n."+c.Quoted())
+		default:
+			set = append(set, c.Quoted()+" = "+c.Value())
+		}
+		sent = append(sent, c)
+	}
+	if t.Index != "" {
+		found = append(found, "t."+t.Index)
+	}
+	b.Change(len(rows), "UPDATE "+t.Name+" t SET "+strings.Join(set, ", ")+unnest(sent)+" WHERE "+strings.Join(found, " AND "),
+		values(rows, sent)...)
+}
+
+// Upsert adds to a batch that rows are made, or where a row with the key is there get the values that may change. With
+// names it writes these columns alone, and the keys.
+func (t *Table[T]) Upsert(b *Batch, rows []Row[T], names ...string) {
+	if len(rows) == 0 {
+		return
+	}
+	var sent []column.Column[Row[T]]
+	var keys, set []string
+	for _, c := range t.Columns {
+		if c.IsKey() {
+			keys = append(keys, c.Quoted())
+		} else if len(names) > 0 && !slices.Contains(names, c.Name) {
+			continue
+		} else if !c.IsFixed() {
+			set = append(set, c.Quoted()+" = "+c.Merge())
+		}
+		sent = append(sent, c)
+	}
+	b.Queue("INSERT INTO "+t.Name+" AS t ("+list(sent, (*column.Column[Row[T]]).Quoted)+") SELECT "+
+		list(sent, (*column.Column[Row[T]]).Value)+unnest(sent)+
+		" ON CONFLICT ("+strings.Join(keys, ", ")+") DO UPDATE SET "+strings.Join(set, ", "), values(rows, sent)...)
+}
+
+// unnest is the clause that makes the rows n of the columns' parameters.
+func unnest[T any](columns []column.Column[T]) string {
+	parameters := make([]string, len(columns))
+	for i := range columns {
+		parameters[i] = "$" + strconv.Itoa(i+1) + "::" + columns[i].Element()
+	}
+	return " FROM unnest(" + strings.Join(parameters, ", ") + ") AS n (" + list(columns, (*column.Column[T]).Quoted) + ")"
+}
+
+func values[T any](rows []T, columns []column.Column[T]) []any {
+	args := make([]any, len(columns))
+	for i := range columns {
+		args[i] = columns[i].Values(rows)
+	}
+	return args
+}
+
+// list joins what is said of each column, leaving out what is empty.
+func list[T any](columns []column.Column[T], say func(*column.Column[T]) string) string {
+	said := make([]string, 0, len(columns))
+	for i := range columns {
+		if s := say(&columns[i]); s != "" {
+			said = append(said, s)
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// All returns every row of the table, in the order of the keys if there are any, and the sequence that they are as of.
+func (t *Table[T]) All(ctx context.Context, db DB) ([]T, int64, error) {
+	return List[T]{Table: t, Order: strings.Join(t.Keys, ", ")}.All(ctx, db)
+}
+
+// selected is what a query selects of the table, and scan reads.
+func (t *Table[T]) selected() string { return list(t.Columns, (*column.Column[Row[T]]).Selected) }
+
+func (t *Table[T]) scan(row pgx.CollectableRow) (r Row[T], err error) {
+	into := make([]any, 0, len(t.Columns))
+	for i := range t.Columns {
+		if c := &t.Columns[i]; c.IsRead() {
+			into = append(into, c.Into(&r))
+		}
+	}
+	if err = row.Scan(into...); err == nil && t.Loaded != nil {
+		err = t.Loaded(&r)
+	}
+	if err != nil {
+		err = fmt.Errorf("a row of %s: %w", t.Name, err)
+	}
+	return r, err
+}
