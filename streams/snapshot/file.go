@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -125,16 +126,33 @@ func thin(anchors []journal.Position) []journal.Position {
 	return anchors
 }
 
-// name is what a snapshot is called, below the folder of its partition. It says all that an owner needs to know of it
-// to hold the log against it.
+// name is what a snapshot is called, below the folder of its partition, but for the seal after it. It says all that an
+// owner needs to know of it to hold the log against it.
 type name struct {
 	Position journal.Position
 	Codec    int
 }
 
-// String returns the name as it is in the bucket: in the order of names, sequences rise.
+// String returns the name as it is in the bucket, without its seal: in the order of names, sequences rise.
 func (n name) String() string {
 	return fmt.Sprintf("%020d-%d-%s.%d", n.Position.Sequence, n.Position.Offset, n.Position.Hash, n.Codec)
+}
+
+// sealed returns the key of a blob with its seal, an HMAC over it that is cut to 128 bits. Owners refuse to start where the
+// log does not hold what a name says, so a name has to be of the venue's own making.
+func sealed(key []byte, blob string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(blob))
+	return blob + "." + hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// isSealed reports whether a blob's key is one that the venue has made, and returns it without its seal.
+func isSealed(key []byte, blob string) (plain string, ok bool) {
+	dot := strings.LastIndexByte(blob, '.')
+	if dot < 0 {
+		return blob, false
+	}
+	return blob[:dot], hmac.Equal([]byte(sealed(key, blob[:dot])), []byte(blob))
 }
 
 // parseName reads a name in its one form.

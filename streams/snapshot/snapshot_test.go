@@ -253,12 +253,12 @@ func TestSnapshotsThatCantBeUsedAreIgnored(t *testing.T) {
 	if n := testutil.ToFloat64(v.store.metrics.ignored.WithLabelValues("trading", "version")); n != 2 {
 		t.Errorf("%v were told to be of another version", n)
 	}
-	renamed := name{journal.Position{Offset: 99, Sequence: 99}, 1}.String()
-	put("snapshots/trading/0/"+renamed, content)
+	renamed := v.store.key("trading", 0, name{journal.Position{Offset: 99, Sequence: 99}, 1})
+	put(renamed, content)
 	if seed := v.load(c); seed == nil || seed.Position.Sequence != at.Sequence+1 || testutil.ToFloat64(v.store.metrics.ignored.WithLabelValues("trading", "damaged")) != 7 {
 		t.Errorf("one of another name was used: %+v", seed)
 	}
-	if err := v.bucket.Delete(t.Context(), "snapshots/trading/0/"+renamed); err != nil {
+	if err := v.bucket.Delete(t.Context(), renamed); err != nil {
 		t.Fatal(err)
 	}
 	put("snapshots/trading/0/notes.txt", nil)
@@ -268,6 +268,44 @@ func TestSnapshotsThatCantBeUsedAreIgnored(t *testing.T) {
 	}
 	if seed, err := v.store.Load(t.Context(), "identity", 0, c); seed != nil || err != nil {
 		t.Errorf("another journal's was used: %+v %v", seed, err)
+	}
+}
+
+// TestAPlantedNameIsNoPosition puts files among the snapshots that somebody else has made or renamed. An owner that took
+// their names for positions would find the log without them, and the venue would not start.
+func TestAPlantedNameIsNoPosition(t *testing.T) {
+	v, c := newVenue(t), codec{version: 1}
+	v.own(c)
+	m, fold := v.follow(c, nil, 1)
+	at := v.say("one")
+	v.wait(fold, at)
+	if err := m.hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	content, err := v.bucket.ReadAll(t.Context(), v.blobs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	beyond := name{journal.Position{Offset: 999, Sequence: 999, Hash: journal.Hash{1}}, 1}
+	folder := v.store.folder("trading", 0)
+	for _, key := range []string{folder + beyond.String(), sealed([]byte("another key"), folder+beyond.String()),
+		folder + beyond.String() + strings.TrimPrefix(v.blobs()[0], folder+name{at, 1}.String()),
+		folder + strings.TrimPrefix(v.store.key("identity", 0, beyond), v.store.folder("identity", 0))} {
+		if err := v.bucket.WriteAll(t.Context(), key, content, nil); err != nil {
+			t.Fatal(err)
+		}
+		if known, err := v.store.Positions(t.Context(), "trading", 0); err != nil || len(known) != 1 || !known[0].Equal(at) {
+			t.Errorf("with %s known are %v: %v", key, known, err)
+		}
+	}
+	v.stop()
+	v.own(c)
+	v.say("two")
+	if _, err := NewStore(Config{Bucket: v.bucket}).Positions(t.Context(), "trading", 0); err == nil {
+		t.Error("positions are told by who can't tell which are the venue's")
+	}
+	if n, err := NewStore(Config{Bucket: v.bucket}).Forget(t.Context(), "trading", 0); n != 5 || err != nil || len(v.blobs()) != 0 {
+		t.Errorf("forgot %d, left are %v: %v", n, v.blobs(), err)
 	}
 }
 

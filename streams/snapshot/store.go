@@ -3,10 +3,10 @@
 //
 // A snapshot is made by a follower (Maker), never by an owner on its way, by as many nodes as like to: each is named by
 // the position that it stands at, so two nodes that make the same one write the same name. What is in a snapshot is
-// trusted as far as an HMAC under the venue's master key goes: one that was cut off or tampered with, or whose state was
-// written by a codec of another version, is ignored, with a warning. That the log still holds its position is for those
-// to check who fold on from it, and for owners, who check every position they know: a snapshot whose record is not in the
-// log means that the log was lost, and is LOG_DIVERGED.
+// trusted as far as an HMAC under the venue's master key goes, and so is its name: one that was cut off, tampered with or
+// named by somebody else, or whose state was written by a codec of another version, is ignored, with a warning. That the
+// log still holds its position is for those to check who fold on from it, and for owners, who check every position they
+// know: a snapshot whose record is not in the log means that the log was lost, and is LOG_DIVERGED.
 package snapshot
 
 import (
@@ -17,6 +17,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	gocloud "gocloud.dev/blob"
@@ -33,12 +34,18 @@ const (
 	// abandoned is how long ago somebody last wrote to a temporary file before it is deleted: he was killed, or what he
 	// writes will fail, which costs a snapshot.
 	abandoned = time.Hour
+
+	// A snapshot only spares work, so nobody waits for one as long as it may take to fold the log. But one that is being
+	// read is waited for, since a large one takes its time from far away.
+	loadWithin = time.Minute     // for all that it takes to load one
+	saveWithin = 5 * time.Minute // for all that it takes to write one
+	piece      = 256 << 10       // bytes read at a time
 )
 
 // Config says where snapshots are.
 type Config struct {
 	Bucket      *gocloud.Bucket
-	Key         []byte // of the HMAC over each snapshot
+	Key         []byte // of the HMACs over each snapshot and its name; only Forget does without
 	TopicPrefix string // of the journals, so that the venues of one Kafka may share a bucket
 	Logger      *slog.Logger
 }
@@ -47,7 +54,7 @@ type Config struct {
 type Store struct {
 	cfg     Config
 	metrics *metrics
-	line    *line
+	line    *blob.Line
 }
 
 // NewStore returns a store in a bucket, which stays its user's to close.
@@ -55,13 +62,18 @@ func NewStore(cfg Config) *Store {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Store{cfg, newMetrics(), newLine()}
+	return &Store{cfg, newMetrics(), blob.NewLine()}
 }
 
 var _ journal.Known = (*Store)(nil)
 
 func (s *Store) folder(name string, partition int32) string {
 	return fmt.Sprintf("%s%s%s/%d/", folder, s.cfg.TopicPrefix, name, partition)
+}
+
+// key returns the key of a snapshot's blob.
+func (s *Store) key(journalName string, partition int32, n name) string {
+	return sealed(s.cfg.Key, s.folder(journalName, partition)+n.String())
 }
 
 // list returns the snapshots of a partition by falling sequence.
@@ -76,34 +88,51 @@ type listing struct {
 	abandoned []string // keys of temporary files that nobody writes any more
 }
 
-// look lists the folder of a partition.
-func (s *Store) look(ctx context.Context, journalName string, partition int32) (listing, error) {
+var errNoKey = errors.New("without the venue's key nobody can tell which snapshots are its own")
+
+// look lists the folder of a partition. What the venue has not made itself does not count, whatever its name.
+func (s *Store) look(ctx context.Context, journalName string, partition int32) (l listing, err error) {
+	if len(s.cfg.Key) == 0 {
+		return l, errNoKey
+	}
 	at := s.folder(journalName, partition)
-	l, err := ask(ctx, s.line, s.line.patience, func(ctx context.Context, heard func()) (l listing, err error) {
-		for it := s.cfg.Bucket.List(&gocloud.ListOptions{Prefix: at}); ; heard() {
+	err = s.each(ctx, journalName, partition, func(o *gocloud.ListObject) {
+		plain, own := isSealed(s.cfg.Key, o.Key)
+		n, ok := parseName(strings.TrimPrefix(plain, at))
+		switch {
+		case own && ok:
+			l.names = append(l.names, n)
+		case !blob.Temporary(o.Key):
+			s.cfg.Logger.Warn("what is no snapshot of this venue lies among its snapshots", "blob", o.Key)
+		case time.Since(o.ModTime) > abandoned:
+			l.abandoned = append(l.abandoned, o.Key)
+		}
+	})
+	slices.SortFunc(l.names, func(a, b name) int { return -compare(a, b) })
+	return l, err
+}
+
+// each calls f for each blob in the folder of a partition.
+func (s *Store) each(ctx context.Context, journalName string, partition int32, f func(*gocloud.ListObject)) error {
+	found, err := blob.Ask(ctx, s.line, blob.Patience, func(ctx context.Context, heard func()) (list []*gocloud.ListObject, err error) {
+		for it := s.cfg.Bucket.List(&gocloud.ListOptions{Prefix: s.folder(journalName, partition)}); ; heard() {
 			o, err := it.Next(ctx)
 			if errors.Is(err, io.EOF) {
-				return l, nil
+				return list, nil
 			}
 			if err != nil {
-				return l, err
+				return nil, err
 			}
-			n, ok := parseName(o.Key[len(at):])
-			switch {
-			case ok:
-				l.names = append(l.names, n)
-			case !blob.Temporary(o.Key):
-				s.cfg.Logger.Warn("what is no snapshot lies among the snapshots", "blob", o.Key)
-			case time.Since(o.ModTime) > abandoned:
-				l.abandoned = append(l.abandoned, o.Key)
-			}
+			list = append(list, o)
 		}
 	})
 	if err != nil {
-		return l, fmt.Errorf("snapshots of %s/%d: %w", journalName, partition, err)
+		return fmt.Errorf("snapshots of %s/%d: %w", journalName, partition, err)
 	}
-	slices.SortFunc(l.names, func(a, b name) int { return -compare(a, b) })
-	return l, nil
+	for _, o := range found {
+		f(o)
+	}
+	return nil
 }
 
 func compare(a, b name) int {
@@ -133,7 +162,7 @@ func (s *Store) Positions(ctx context.Context, journalName string, partition int
 // answer: then the log is folded. Its only error is the context's. Each call makes a state of its own.
 func (s *Store) Load(ctx context.Context, journalName string, partition int32, codec decide.Codec) (*journal.Seed, error) {
 	start := time.Now()
-	err := s.line.resting()
+	err := s.line.Resting()
 	var seed *journal.Seed
 	if err == nil {
 		seed, err = s.load(ctx, journalName, partition, codec)
@@ -175,7 +204,7 @@ func (s *Store) load(ctx context.Context, journalName string, partition int32, c
 		switch {
 		case err == nil:
 			return seed, nil
-		case errors.Is(err, errSilent) || ctx.Err() != nil:
+		case errors.Is(err, blob.ErrSilent) || ctx.Err() != nil:
 			return nil, err
 		case gcerrors.Code(err) == gcerrors.NotFound: // it was the oldest, and another node has made a newer one
 		default:
@@ -187,7 +216,7 @@ func (s *Store) load(ctx context.Context, journalName string, partition int32, c
 
 // read reads one snapshot.
 func (s *Store) read(ctx context.Context, journalName string, partition int32, n name, codec decide.Codec) (*journal.Seed, error) {
-	content, err := s.fetch(ctx, s.folder(journalName, partition)+n.String())
+	content, err := s.fetch(ctx, s.key(journalName, partition, n))
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +237,7 @@ func (s *Store) read(ctx context.Context, journalName string, partition int32, n
 
 // fetch returns the content of a blob. It waits for as long as pieces of it keep coming.
 func (s *Store) fetch(ctx context.Context, key string) ([]byte, error) {
-	return ask(ctx, s.line, s.line.patience, func(ctx context.Context, heard func()) ([]byte, error) {
+	return blob.Ask(ctx, s.line, blob.Patience, func(ctx context.Context, heard func()) ([]byte, error) {
 		r, err := s.cfg.Bucket.NewReader(ctx, key, nil)
 		if err != nil {
 			return nil, err
@@ -235,9 +264,8 @@ func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, 
 	if err != nil {
 		return 0, err
 	}
-	at := s.folder(h.Journal, h.Partition)
-	key := at + name{h.Position, h.Codec}.String()
-	_, err = ask(ctx, s.line, saveWithin, func(ctx context.Context, _ func()) (struct{}, error) {
+	key := s.key(h.Journal, h.Partition, name{h.Position, h.Codec})
+	_, err = blob.Ask(ctx, s.line, saveWithin, func(ctx context.Context, _ func()) (struct{}, error) {
 		return struct{}{}, blob.Write(ctx, s.cfg.Bucket, key, content)
 	})
 	if err != nil {
@@ -258,7 +286,7 @@ func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, 
 		if of[n.Codec]++; of[n.Codec] <= keep {
 			continue
 		}
-		if err := s.delete(ctx, at+n.String()); err != nil {
+		if err := s.delete(ctx, s.key(h.Journal, h.Partition, n)); err != nil {
 			return 0, err
 		}
 	}
@@ -267,7 +295,7 @@ func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, 
 
 // delete deletes a blob, unless another node has.
 func (s *Store) delete(ctx context.Context, key string) error {
-	_, err := ask(ctx, s.line, s.line.patience, func(ctx context.Context, _ func()) (struct{}, error) {
+	_, err := blob.Ask(ctx, s.line, blob.Patience, func(ctx context.Context, _ func()) (struct{}, error) {
 		return struct{}{}, s.cfg.Bucket.Delete(ctx, key)
 	})
 	if err != nil && gcerrors.Code(err) != gcerrors.NotFound {
@@ -276,16 +304,25 @@ func (s *Store) delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// Forget deletes every snapshot of a partition and returns how many there were. It is part of forgetting a log.
-func (s *Store) Forget(ctx context.Context, journalName string, partition int32) (int, error) {
-	names, err := s.list(ctx, journalName, partition)
+// Forget deletes every snapshot of a partition, whoever made it, and returns how many there were. It is part of forgetting
+// a log.
+func (s *Store) Forget(ctx context.Context, journalName string, partition int32) (n int, err error) {
+	var keys []string
+	err = s.each(ctx, journalName, partition, func(o *gocloud.ListObject) {
+		base := strings.TrimPrefix(o.Key, s.folder(journalName, partition))
+		plain, _ := isSealed(s.cfg.Key, base)
+		_, named := parseName(plain)
+		if _, unsealed := parseName(base); named || unsealed {
+			keys = append(keys, o.Key)
+		}
+	})
 	if err != nil {
 		return 0, err
 	}
-	for _, n := range names {
-		if err := s.delete(ctx, s.folder(journalName, partition)+n.String()); err != nil {
+	for _, key := range keys {
+		if err := s.delete(ctx, key); err != nil {
 			return 0, err
 		}
 	}
-	return len(names), nil
+	return len(keys), nil
 }
