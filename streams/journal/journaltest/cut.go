@@ -1,0 +1,53 @@
+package journaltest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Cut makes a journal's log end before an offset, as an unclean election of a follower does: the topic is made anew and
+// holds the records that come before.
+func Cut(t testing.TB, c *journal.Client, name string, end int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	kafka, err := c.Kafka(kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{c.Topic(name): {0: kgo.NewOffset().AtStart()}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kafka.Close()
+	var kept []*kgo.Record
+	for int64(len(kept)) < end {
+		fetches := kafka.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, fetches.Records()...)
+	}
+	if _, err := kadm.NewClient(kafka).DeleteTopic(ctx, c.Topic(name)); err != nil {
+		t.Fatal(err)
+	}
+	for err := c.EnsureTopics(ctx, name); err != nil; err = c.EnsureTopics(ctx, name) { // Kafka may not have deleted it yet
+		if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+	again, err := c.Kafka(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	for _, r := range kept[:end] {
+		copied := &kgo.Record{Topic: r.Topic, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
+		if err := again.ProduceSync(ctx, copied).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

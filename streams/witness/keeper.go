@@ -1,0 +1,104 @@
+package witness
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/follow"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+const (
+	// Every is after how many records a witness is written anew.
+	Every = 4096
+	// poll is how often a keeper asks how far its fold is: each write syncs the disk that the log may lie on.
+	poll = 5 * time.Second
+	// within is after how long a witness is written anew although few records were added.
+	within = time.Minute
+	// caughtUpWithin is how long a fold is waited for at a stop: the brokers may be gone, and then nothing follows.
+	caughtUpWithin = 3 * time.Second
+)
+
+// KeeperConfig says whose witness is kept, of what.
+type KeeperConfig struct {
+	Store     *Store
+	Fold      *follow.Fold
+	Journal   string
+	Partition int32
+	Node      string
+}
+
+// Keeper keeps a node's witness of one journal partition.
+type Keeper struct {
+	cfg  KeeperConfig
+	log  *slog.Logger
+	last journal.Position // that this keeper has written; Before if none
+	at   time.Time        // when it was
+}
+
+// NewKeeper returns a keeper of what a fold has seen.
+func NewKeeper(cfg KeeperConfig) *Keeper {
+	return &Keeper{cfg: cfg, log: cfg.Store.cfg.Logger.With("journal", cfg.Journal, "partition", cfg.Partition),
+		last: journal.Before, at: time.Now()}
+}
+
+// Run writes the witness whenever it is due, until the context ends. Where it can't be written it is tried again:
+// nothing is held up for it.
+func (k *Keeper) Run(ctx context.Context) error {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			if k.due(k.cfg.Fold.Position(), now) {
+				k.write(ctx)
+			}
+		}
+	}
+}
+
+func (k *Keeper) due(at journal.Position, now time.Time) bool {
+	added := at.Sequence - k.last.Sequence
+	return added >= Every || added > 0 && now.Sub(k.at) >= within
+}
+
+// CatchUp waits until the fold has seen the end of the log, for a few seconds at most. It is called at a stop, when nobody of
+// this node appends any more and before the fold stops.
+func (k *Keeper) CatchUp(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, caughtUpWithin)
+	defer cancel()
+	if err := k.cfg.Fold.WaitTip(ctx); err != nil {
+		k.log.Info("the witness of the log may not name its end, which could not be read before the stop", "error", err)
+	}
+}
+
+// Stop writes the witness of all that the node has seen. It is called when the fold has stopped, after Run.
+func (k *Keeper) Stop(ctx context.Context) {
+	if k.cfg.Fold.Position().Sequence > k.last.Sequence {
+		k.write(ctx)
+	}
+}
+
+func (k *Keeper) write(ctx context.Context) {
+	// The fold's position is that of the last record applied, so it is valid. Where the fold has ended for a fault of the log
+	// it is the last one before the fault.
+	at := k.cfg.Fold.Position()
+	if err := k.cfg.Store.write(ctx, k.cfg.Journal, k.cfg.Partition, k.cfg.Node, at); err != nil {
+		if ctx.Err() == nil {
+			k.log.Warn("the witness of the log can't be written", "sequence", at.Sequence, "error", err)
+		}
+		return
+	}
+	first := k.last.IsBefore()
+	k.last, k.at = at, time.Now()
+	if !first {
+		return
+	}
+	// Those of nodes that are gone would add up. For a week every owner has held the log against them.
+	if err := k.cfg.Store.retire(ctx, k.cfg.Journal, k.cfg.Partition, at); err != nil && ctx.Err() == nil {
+		k.log.Warn("old witnesses of the log can't be cleared up", "error", err)
+	}
+}

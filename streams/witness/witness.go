@@ -1,0 +1,235 @@
+// Package witness keeps, outside of the log, how far each node has seen it. The rows in Postgres are a moment behind and a
+// snapshot may be far behind, so without a witness the last batches of a log could be cut off and the next start would go
+// on without a word.
+//
+// A witness is a small blob for each journal partition and node, replaced as a whole. It names a position that a fold of
+// that node has applied: the record is valid, and it is acknowledged, since readers are given no other. An owner that finds
+// the log without it says LOG_DIVERGED, which is right also where an older backup of a log was put back: what was
+// acknowledged since is gone. Who means that deliberately forgets the log, and the witnesses with it.
+//
+// A witness is trusted as far as an HMAC under the venue's master key goes. Who has written another one, or planted it, is
+// ignored with a warning.
+package witness
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	gocloud "gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+const (
+	folder = "witnesses/" // in the bucket, which holds other things too
+	// retired is how long ago a node wrote its witness before another node, which has seen more, deletes it: that node is
+	// gone, or will write the next one.
+	retired = 7 * 24 * time.Hour
+	// maxSize bounds what is read of a blob, in bytes: a witness is smaller.
+	maxSize = 4 << 10
+)
+
+// Config says where witnesses are.
+type Config struct {
+	Bucket      *gocloud.Bucket
+	Key         []byte // of the HMAC; only Forget does without
+	TopicPrefix string // of the journals, so that the venues of one Kafka may share a bucket
+	Logger      *slog.Logger
+}
+
+// Store keeps the witnesses of a venue. It is safe for concurrent use, and implements journal.Known.
+type Store struct {
+	cfg  Config
+	line *blob.Line
+}
+
+// NewStore returns a store in a bucket, which stays its user's to close.
+func NewStore(cfg Config) *Store {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Store{cfg, blob.NewLine()}
+}
+
+var _ journal.Known = (*Store)(nil)
+
+// statement is what a witness says.
+type statement struct {
+	Blob     string           `json:"blob"` // under which it is kept, so that it can't be taken for another's
+	Node     string           `json:"node"`
+	Position journal.Position `json:"position"`
+	Written  time.Time        `json:"written"`
+}
+
+func (s *Store) folder(journalName string, partition int32) string {
+	return fmt.Sprintf("%s%s%s/%d/", folder, s.cfg.TopicPrefix, journalName, partition)
+}
+
+// key returns the key of a node's blob. Nodes may have any name.
+func (s *Store) key(journalName string, partition int32, node string) string {
+	return s.folder(journalName, partition) + url.PathEscape(node) + ".witness"
+}
+
+// Positions returns the positions of all witnesses of a partition. It implements journal.Known.
+func (s *Store) Positions(ctx context.Context, journalName string, partition int32) (positions []journal.Position, err error) {
+	all, err := s.all(ctx, journalName, partition)
+	for _, w := range all {
+		positions = append(positions, w.Position)
+	}
+	return positions, err
+}
+
+var errNoKey = errors.New("without the venue's key nobody can tell which witnesses are its own")
+
+// all returns the witnesses of a partition.
+func (s *Store) all(ctx context.Context, journalName string, partition int32) (all []statement, err error) {
+	if len(s.cfg.Key) == 0 {
+		return nil, errNoKey
+	}
+	keys, err := s.list(ctx, journalName, partition)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		content, err := s.read(ctx, key)
+		if gcerrors.Code(err) == gcerrors.NotFound { // another node has just deleted it
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("witness %s: %w", key, err)
+		}
+		w, err := s.parse(key, content)
+		if err != nil {
+			s.cfg.Logger.Warn("a witness of the log is ignored", "blob", key, "error", err)
+			continue
+		}
+		all = append(all, w)
+	}
+	return all, nil
+}
+
+// list returns the keys of the blobs of a partition.
+func (s *Store) list(ctx context.Context, journalName string, partition int32) ([]string, error) {
+	keys, err := blob.Ask(ctx, s.line, blob.Patience, func(ctx context.Context, heard func()) (keys []string, err error) {
+		for it := s.cfg.Bucket.List(&gocloud.ListOptions{Prefix: s.folder(journalName, partition)}); ; heard() {
+			o, err := it.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				return keys, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			if !blob.Temporary(o.Key) {
+				keys = append(keys, o.Key)
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("witnesses of %s/%d: %w", journalName, partition, err)
+	}
+	return keys, nil
+}
+
+func (s *Store) read(ctx context.Context, key string) ([]byte, error) {
+	return blob.Ask(ctx, s.line, blob.Patience, func(ctx context.Context, _ func()) ([]byte, error) {
+		r, err := s.cfg.Bucket.NewReader(ctx, key, nil)
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		return io.ReadAll(io.LimitReader(r, maxSize))
+	})
+}
+
+// write replaces the witness of a node.
+func (s *Store) write(ctx context.Context, journalName string, partition int32, node string, at journal.Position) error {
+	w := statement{Blob: s.key(journalName, partition, node), Node: node, Position: at, Written: time.Now().UTC()}
+	line, err := json.Marshal(w)
+	if err != nil {
+		return fmt.Errorf("witness: %w", err)
+	}
+	_, err = blob.Ask(ctx, s.line, blob.Patience, func(ctx context.Context, _ func()) (struct{}, error) {
+		return struct{}{}, blob.Write(ctx, s.cfg.Bucket, w.Blob, s.sign(line))
+	})
+	if err != nil {
+		return fmt.Errorf("witness: %w", err)
+	}
+	return nil
+}
+
+// retire deletes the witnesses of nodes that have written none for long and have seen less than what is given: those that
+// are gone for good would add up. One that says more is never deleted, however old: only that node has seen it.
+func (s *Store) retire(ctx context.Context, journalName string, partition int32, at journal.Position) error {
+	all, err := s.all(ctx, journalName, partition)
+	if err != nil {
+		return err
+	}
+	for _, w := range all {
+		if w.Position.Sequence < at.Sequence && time.Since(w.Written) > retired {
+			if err := s.delete(ctx, w.Blob); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) delete(ctx context.Context, key string) error {
+	_, err := blob.Ask(ctx, s.line, blob.Patience, func(ctx context.Context, _ func()) (struct{}, error) {
+		return struct{}{}, s.cfg.Bucket.Delete(ctx, key)
+	})
+	if err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		return fmt.Errorf("witness: deleting an old one: %w", err)
+	}
+	return nil
+}
+
+// sign returns a witness as it is kept: a line of JSON and a line with the HMAC over it, so that `cat` shows it.
+func (s *Store) sign(line []byte) []byte {
+	mac := hmac.New(sha256.New, s.cfg.Key)
+	mac.Write(line)
+	return fmt.Appendf(nil, "%s\n%x\n", line, mac.Sum(nil))
+}
+
+var errForeign = errors.New("it is cut off, damaged or not made by this venue")
+
+// parse reads what sign wrote. It trusts nothing before the HMAC was checked.
+func (s *Store) parse(key string, content []byte) (w statement, err error) {
+	line, _, _ := bytes.Cut(content, []byte("\n"))
+	if !hmac.Equal(content, s.sign(line)) {
+		return w, errForeign
+	}
+	if err := json.Unmarshal(line, &w, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(false)); err != nil {
+		return w, fmt.Errorf("it is not in the form of a witness: %w", err)
+	}
+	if w.Blob != key || w.Position.Sequence < 0 || w.Position.Offset < w.Position.Sequence {
+		return w, errors.New("it is not what its name says")
+	}
+	return w, nil
+}
+
+// Forget deletes every witness of a partition and returns how many there were. It is part of forgetting a log.
+func (s *Store) Forget(ctx context.Context, journalName string, partition int32) (int, error) {
+	keys, err := s.list(ctx, journalName, partition)
+	if err != nil {
+		return 0, err
+	}
+	for _, key := range keys {
+		if err := s.delete(ctx, key); err != nil {
+			return 0, err
+		}
+	}
+	return len(keys), nil
+}
