@@ -121,6 +121,14 @@ func Known(ctx context.Context, db Querier, name string, partition int32) ([]jou
 	return nil, fmt.Errorf("projections: reading the known positions of %s/%d: %w", name, partition, err)
 }
 
+// KnownTo tells which positions a database knows. It implements journal.Known.
+type KnownTo struct{ DB Querier }
+
+// Positions returns the checkpoints and anchors of a partition.
+func (k KnownTo) Positions(ctx context.Context, name string, partition int32) ([]journal.Position, error) {
+	return Known(ctx, k.DB, name, partition)
+}
+
 // Anchor returns the nearest known position at or below a sequence, for a reader that seeks; journal.Before if there
 // is none.
 func Anchor(ctx context.Context, db Querier, name string, partition int32, sequence int64) (journal.Position, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
+	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
 
 // follower is all that a node makes of one journal: the fold that its interfaces read, the rows in Postgres, and what
@@ -24,6 +25,7 @@ type follower struct {
 	fold   *follow.Fold
 	seed   *journal.Seed   // that the fold started from; nil: from genesis
 	maker  *snapshot.Maker // nil where this node saves nothing
+	keeper *witness.Keeper
 	runner *projections.Runner
 	rows   readModels // the runner, or a watch of what others write
 	tail   *admin.Tail
@@ -73,6 +75,7 @@ func openFollower(ctx context.Context, c Config, s *stores, j journals.Journal) 
 	f.fold.Listen(f.owner.observe)
 	f.fold.Listen(func(e journal.Entry, _ decide.State) { f.time.Store(int64(e.Record.Time)) })
 	f.maker = s.snapshots.maker(s.client, j, f.fold, seed, c.ID)
+	f.keeper = witness.NewKeeper(witness.KeeperConfig{Store: s.snapshots.witnesses, Fold: f.fold, Journal: j.Name(), Node: c.ID})
 	f.runner = projections.NewRunner(s.pool, s.client, j.Rules, j.Projections...)
 	f.rows = f.runner
 	if !c.Roles.Projector {
@@ -95,6 +98,7 @@ func (all followers) of(name string) (*follower, error) {
 func (f *follower) tasks(does Roles, log *slog.Logger) []task {
 	tasks := []task{
 		{"follow " + f.Name(), f.fold.Run},
+		{"bear witness of " + f.Name(), f.keeper.Run},
 		{"fill the tail of " + f.Name(), func(ctx context.Context) error { f.fillTail(ctx, log); return nil }},
 	}
 	if f.maker != nil {
@@ -106,10 +110,22 @@ func (f *follower) tasks(does Roles, log *slog.Logger) []task {
 	return tasks
 }
 
-// save makes the snapshots that are worth it after the node has stopped.
+// catchUp waits, within limits, until the folds have seen what this node's engine has appended.
+func (all followers) catchUp(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for _, f := range all {
+		group.Go(func() { f.keeper.CatchUp(context.WithoutCancel(ctx)) })
+	}
+}
+
+// save leaves the witnesses, and makes the snapshots that are worth it, after the node has stopped.
 func (all followers) save(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
+	for _, f := range all { // first: they are small, and a snapshot may take all the time that there is
+		f.keeper.Stop(ctx)
+	}
 	for _, f := range all {
 		if f.maker != nil {
 			f.maker.Stop(ctx)

@@ -129,7 +129,10 @@ func (n *Node) Run(ctx context.Context) error {
 		stopOwning()
 		<-disowned // before the port closes: a closed port says that this node died, and would cost it its journals unasked
 		n.serving.shutdown(ctx, n.Logger)
-		stopFollowing() // only now does nobody wait for a position any more
+		// Nobody waits for a position any more. What the engine appended last is still followed to its end, so that the
+		// witnesses name it: nothing else outside of the log may know of it yet.
+		n.followers.catchUp(ctx)
+		stopFollowing()
 		return nil
 	})
 	err := g.Wait()

@@ -14,18 +14,21 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
+	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
 
-// Snapshots are where a node's folds start, and how often it saves what they have come to.
+// Snapshots are where a node's folds start, and how often it saves what they have come to. Beside them in the bucket are the
+// witnesses of how far the nodes have seen the logs.
 type Snapshots struct {
-	journals journals.Table
-	store    *snapshot.Store
-	bucket   *gocloud.Bucket
-	records  int64 // 0: this node makes none
-	interval time.Duration
+	journals  journals.Table
+	store     *snapshot.Store
+	witnesses *witness.Store
+	bucket    *gocloud.Bucket
+	records   int64 // 0: this node makes none
+	interval  time.Duration
 }
 
-// OpenSnapshots opens the bucket. Snapshots are signed with a key that all nodes derive from their master key.
+// OpenSnapshots opens the bucket. What lies there is signed with keys that all nodes derive from their master key.
 func OpenSnapshots(ctx context.Context, s *settings.Settings, table journals.Table, box *seal.Box, log *slog.Logger) (*Snapshots, error) {
 	records, err := strconv.ParseInt(s.SnapshotRecords, 10, 64)
 	if err != nil || records < 0 {
@@ -40,7 +43,8 @@ func OpenSnapshots(ctx context.Context, s *settings.Settings, table journals.Tab
 		return nil, err
 	}
 	return &Snapshots{journals: table, bucket: bucket, records: records, interval: interval,
-		store: snapshot.NewStore(snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.TopicPrefix, Logger: log})}, nil
+		store:     snapshot.NewStore(snapshot.Config{Bucket: bucket, Key: box.Derive("snapshot"), TopicPrefix: s.TopicPrefix, Logger: log}),
+		witnesses: witness.NewStore(witness.Config{Bucket: bucket, Key: box.Derive("witness"), TopicPrefix: s.TopicPrefix, Logger: log})}, nil
 }
 
 // Close closes the bucket. It leaves one that hangs behind.

@@ -47,7 +47,7 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 
 // known is what remembers positions of the log outside of it: owners hold their fold against them before a term.
 func (s *stores) known() []journal.Known {
-	return []journal.Known{knownToPostgres{s.pool}, s.snapshots.store}
+	return []journal.Known{projections.KnownTo{DB: s.pool}, s.snapshots.store, s.snapshots.witnesses}
 }
 
 // postgresTime returns what Postgres's clock says.
@@ -68,12 +68,4 @@ func (s *stores) close() {
 	if s.client != nil {
 		s.client.Close()
 	}
-}
-
-// knownToPostgres tells which positions the read models remember.
-type knownToPostgres struct{ pool *pgxpool.Pool }
-
-// Positions returns the checkpoints and anchors of a partition.
-func (k knownToPostgres) Positions(ctx context.Context, name string, partition int32) ([]journal.Position, error) {
-	return projections.Known(ctx, k.pool, name, partition)
 }

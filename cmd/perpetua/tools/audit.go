@@ -46,6 +46,9 @@ func Audit(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer live.Close()
+	if err := holdLog(ctx, s, client, live, journals.All()...); err != nil {
+		return err
+	}
 	beside, remove, err := projections.OpenScratch(ctx, url, auditSchema)
 	if err != nil {
 		return err

@@ -11,9 +11,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
+	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
 
-// ForgetLog forgets what was read of a journal: its read models, its snapshots and every position of it. It is the deliberate
+// ForgetLog forgets what was read of a journal: its read models, its snapshots, its witnesses and every position of it. It is the deliberate
 // answer to LOG_DIVERGED where a log was lost for good: the next start takes the log as it is, or begins a new one.
 func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 	var name string
@@ -57,23 +58,27 @@ func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	snapshots, err := forgetSnapshots(ctx, s, name)
+	snapshots, witnesses, err := forgetSaved(ctx, s, name)
 	if err != nil {
 		return err
 	}
 	if err := projections.Forget(ctx, pool, name, j.Projections...); err != nil {
 		return err
 	}
-	fmt.Fprintf(std.Out, "forgot the read models of the journal %s, %d positions and %d snapshots of it\n", name, len(known), snapshots)
+	fmt.Fprintf(std.Out, "forgot the read models of the journal %s, %d positions, %d snapshots and %d witnesses of it\n", name, len(known), snapshots, witnesses)
 	return nil
 }
 
-// forgetSnapshots deletes the snapshots of a journal and returns how many there were.
-func forgetSnapshots(ctx context.Context, s *settings.Settings, name string) (int, error) {
+// forgetSaved deletes the snapshots and the witnesses of a journal and returns how many there were.
+func forgetSaved(ctx context.Context, s *settings.Settings, name string) (snapshots, witnesses int, err error) {
 	bucket, err := s.OpenBucket(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer bucket.Close()
-	return snapshot.NewStore(snapshot.Config{Bucket: bucket, TopicPrefix: s.TopicPrefix}).Forget(ctx, name, 0)
+	if snapshots, err = snapshot.NewStore(snapshot.Config{Bucket: bucket, TopicPrefix: s.TopicPrefix}).Forget(ctx, name, 0); err != nil {
+		return 0, 0, err
+	}
+	witnesses, err = witness.NewStore(witness.Config{Bucket: bucket, TopicPrefix: s.TopicPrefix}).Forget(ctx, name, 0)
+	return snapshots, witnesses, err
 }

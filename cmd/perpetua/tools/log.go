@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 
 	"github.com/go-json-experiment/json"
@@ -13,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -24,8 +26,9 @@ type logFilter struct {
 
 // Log prints the valid records of a journal, byte for byte as they stand in the log, one a line. It checks the
 // chain as it goes and fails at the first record that breaks it. It begins with genesis, but where only later records
-// are wanted, with the last position before them that anything at hand remembers, which the log has to hold. `perpetua log copy` is CopyLog.
-func Log(ctx context.Context, args []string, std settings.IO) error {
+// are wanted, with the last position before them that anything at hand remembers. A log that does not hold every position
+// that is remembered is printed as far as it goes, and then LOG_DIVERGED. `perpetua log copy` is CopyLog.
+func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 	if len(args) > 0 && args[0] == "copy" {
 		return CopyLog(ctx, args[1:], std)
 	}
@@ -58,11 +61,41 @@ func Log(ctx context.Context, args []string, std settings.IO) error {
 		start = logStart(ctx, s, name, filter.from, std.Err)
 	}
 	out := bufio.NewWriterSize(std.Out, 1<<16)
+	if err := holdAtHand(ctx, s, client, j, std.Err); err != nil && follow {
+		return err
+	} else if err != nil { // what there is may be just what somebody looks for
+		defer func() {
+			if failed == nil {
+				failed = err
+			}
+		}()
+	}
 	err = printLog(ctx, client, j.Rules, start, filter, follow, out)
 	if flushed := out.Flush(); err == nil {
 		err = flushed
 	}
 	return err
+}
+
+// holdAtHand holds a log against what is at hand, which is not what an owner has: a database is not started to be asked. It
+// tells on err what could not be asked, and returns only that the log is at fault.
+func holdAtHand(ctx context.Context, s *settings.Settings, client *journal.Client, j journals.Journal, err io.Writer) error {
+	pool, failed := databaseAtHand(ctx, s)
+	var db projections.Querier
+	if failed == nil && pool != nil {
+		defer pool.Close()
+		db = pool
+	}
+	if held := holdLog(ctx, s, client, db, j); held != nil {
+		if journal.Final(held) {
+			return held
+		}
+		failed = errors.Join(failed, held)
+	}
+	if failed != nil {
+		fmt.Fprintf(err, "perpetua log: the log is not held against every known position: %v\n", failed)
+	}
+	return nil
 }
 
 // OpenLog returns a client of the log that the settings mean: the brokers they name, or those of the node that runs
@@ -88,32 +121,18 @@ func OpenLog(ctx context.Context, s *settings.Settings) (*journal.Client, func()
 	return client, func() { client.Close(); stop() }, nil
 }
 
+// errPrinted ends the reading of a log after the last record that is wanted.
+var errPrinted = errors.New("everything that is wanted is printed")
+
 // printLog writes the records after a position that the filter lets through, up to the end that the log has now, or for ever.
 func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, start journal.Position, filter logFilter, follow bool, out *bufio.Writer) error {
-	end, err := client.Tip(ctx, rules.Journal(), 0)
-	if err != nil {
-		return err
-	}
-	if end == 0 && !follow {
-		return fmt.Errorf("the journal %s is empty", rules.Journal())
-	}
-	if !follow && start.Offset+1 >= end { // nothing comes after it, so there is nothing to wait for
-		return client.Holds(ctx, rules, 0, start)
-	}
 	r := journal.NewReader(client, rules, 0, start)
 	r.Audit()
 	defer r.Close()
-	for next := int64(0); follow || next < end; {
-		var entries []journal.Entry
-		if entries, next, err = r.Next(ctx); err != nil {
-			if follow && errors.Is(err, context.Canceled) {
-				return nil
-			}
-			return err
-		}
+	print := func(entries []journal.Entry) error {
 		for _, e := range entries {
 			if e.Record.Sequence > filter.to {
-				return nil
+				return errPrinted
 			}
 			if !filter.passes(e) {
 				continue
@@ -122,13 +141,24 @@ func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, s
 				return err
 			}
 		}
-		if follow {
-			if err := out.Flush(); err != nil {
-				return err
+		return nil
+	}
+	err := r.ToTip(ctx, print)
+	if err == nil && !follow && r.Position().IsBefore() {
+		return fmt.Errorf("the journal %s is empty", rules.Journal())
+	}
+	for err == nil && follow {
+		var entries []journal.Entry
+		if err = out.Flush(); err == nil {
+			if entries, err = r.Poll(ctx); err == nil {
+				err = print(entries)
 			}
 		}
 	}
-	return nil
+	if errors.Is(err, errPrinted) || follow && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // passes reports whether a record is to be printed.

@@ -4,17 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
 	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
-	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 )
 
 // seekWithin is how long what remembers positions may take to tell them: what it spares is often no longer.
@@ -45,46 +43,38 @@ func logStart(ctx context.Context, s *settings.Settings, name string, from int64
 	return start
 }
 
-// lastAnchor returns the read models' last position up to a sequence, if a database is at hand: the one that the
-// settings name, or that of the node which runs on the data folder.
+// lastAnchor returns the read models' last position up to a sequence, if a database is at hand.
 func lastAnchor(ctx context.Context, s *settings.Settings, name string, sequence int64) (journal.Position, error) {
-	url := s.DatabaseURL
-	if url == "" {
-		_, running, err := folderOfLog(s)
-		if err != nil {
-			return journal.Before, err
-		}
-		if url = running.DatabaseURL; url == "" {
-			return journal.Before, nil
-		}
-	}
-	pool, err := projections.Open(ctx, url)
-	if err != nil {
+	pool, err := databaseAtHand(ctx, s)
+	if err != nil || pool == nil {
 		return journal.Before, err
 	}
 	defer pool.Close()
 	return projections.Anchor(ctx, pool, name, 0, sequence)
 }
 
-// lastSnapshot returns the position of the last snapshot up to a sequence, if there is a bucket: the one that the
-// settings name, or that in the data folder.
-func lastSnapshot(ctx context.Context, s *settings.Settings, name string, sequence int64) (journal.Position, error) {
-	if s.BlobURL == "" {
-		ours, _, err := folderOfLog(s)
-		if err != nil || !ours {
-			return journal.Before, err
+// databaseAtHand opens the database that the settings name, or that of the node which runs on the data folder; nil where
+// there is none: a log is read without starting one.
+func databaseAtHand(ctx context.Context, s *settings.Settings) (*pgxpool.Pool, error) {
+	url := s.DatabaseURL
+	if url == "" {
+		_, running, err := folderOfLog(s)
+		if err != nil || running.DatabaseURL == "" {
+			return nil, err
 		}
-		if _, err := os.Stat((&local.Folder{Dir: s.Data}).Path(blob.Folder)); err != nil {
-			return journal.Before, nil // nothing was ever saved, and a look makes no folder
-		}
+		url = running.DatabaseURL
 	}
-	bucket, err := s.OpenBucket(ctx)
-	if err != nil {
+	return projections.Open(ctx, url)
+}
+
+// lastSnapshot returns the position of the last snapshot up to a sequence, if there is a bucket at hand.
+func lastSnapshot(ctx context.Context, s *settings.Settings, name string, sequence int64) (journal.Position, error) {
+	saved, err := openSaved(ctx, s)
+	if err != nil || saved == nil {
 		return journal.Before, err
 	}
-	defer bucket.Close()
-	store := snapshot.NewStore(snapshot.Config{Bucket: bucket, TopicPrefix: s.TopicPrefix, Logger: slog.New(slog.DiscardHandler)})
-	known, err := store.Positions(ctx, name, 0)
+	defer saved.close()
+	known, err := saved.snapshots.Positions(ctx, name, 0)
 	last := journal.Before
 	for _, p := range known {
 		if p.Sequence <= sequence && p.Sequence > last.Sequence {

@@ -48,6 +48,9 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer live.Close()
+	if err := holdLog(ctx, s, client, live, journals.All()...); err != nil {
+		return err
+	}
 	if _, err := live.Exec(ctx, "DROP SCHEMA IF EXISTS "+besideSchema+" CASCADE"); err != nil { // of a rebuild that was cut off
 		return fmt.Errorf("rebuild: %w", err)
 	}
@@ -68,6 +71,10 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	beside.Close()
+	// Once more, since the new rows forget what the old ones knew: the log may have lost its end while it was read.
+	if err := holdLog(ctx, s, client, live, journals.All()...); err != nil {
+		return err
+	}
 	if err := projections.Switch(ctx, live, besideSchema); err != nil {
 		return err
 	}
@@ -143,18 +150,10 @@ func (r *rebuild) follow(ctx context.Context, rules decide.Rules, runner *projec
 
 // lastSequence reads a journal to the end that it has now and returns the sequence of its last valid record.
 func (r *rebuild) lastSequence(ctx context.Context, rules decide.Rules) (int64, error) {
-	end, err := r.client.Tip(ctx, rules.Journal(), 0)
-	if err != nil {
-		return 0, err
-	}
 	reader := journal.NewReader(r.client, rules, 0, journal.Before)
 	defer reader.Close()
-	for next := int64(0); next < end; {
-		if _, next, err = reader.Next(ctx); err != nil {
-			return 0, err
-		}
-	}
-	return reader.Position().Sequence, nil
+	err := reader.ToTip(ctx, func([]journal.Entry) error { return nil })
+	return reader.Position().Sequence, err
 }
 
 // compare holds the new rows against a fold of the log, which must agree, and tells which tables differ from the live
