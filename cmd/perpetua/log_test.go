@@ -44,7 +44,7 @@ func (v *venue) checkLogFrom(saved int64) {
 	}
 }
 
-// checkLogFromForged checks that nothing is printed from a position on that the log does not hold, and that the venue
+// checkLogFromForged checks that a position is not believed which somebody gave a snapshot for a name, and that the venue
 // need not run.
 func (v *venue) checkLogFromForged() {
 	v.t.Helper()
@@ -60,7 +60,7 @@ func (v *venue) checkLogFromForged() {
 	if records, told, err := v.logFrom(sequence - 1); err != nil || len(records) < 2 || !strings.Contains(told, "a snapshot remembered") {
 		v.t.Errorf("beside a venue that is stopped: %d records, told is %q: %v", len(records), told, err)
 	}
-	forged := filepath.Join(filepath.Dir(newest), fmt.Sprintf("%020d-%d-%s.1", sequence, offset, journal.Hash{1}))
+	forged := filepath.Join(filepath.Dir(newest), fmt.Sprintf("%020d-%d-%s.1%s", sequence, offset, journal.Hash{1}, filepath.Ext(newest)))
 	if err := os.Rename(newest, forged); err != nil {
 		v.t.Fatal(err)
 	}
@@ -70,8 +70,8 @@ func (v *venue) checkLogFromForged() {
 		}
 	}()
 	records, told, err := v.logFrom(sequence + 1)
-	if err == nil || len(records) > 0 || !strings.Contains(told, "LOG_DIVERGED") {
-		v.t.Errorf("from a forged position: %d records, told is %q: %v", len(records), told, err)
+	if err != nil || strings.Contains(told, fmt.Sprintf("from sequence %d ", sequence)) {
+		v.t.Errorf("beside a forged position: %d records, told is %q: %v", len(records), told, err)
 	}
 	if records, told, err := v.logFrom(sequence, "--check-all"); err != nil || len(records) == 0 {
 		v.t.Errorf("from genesis, beside a forged position: %d records, told is %q: %v", len(records), told, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -110,4 +112,49 @@ func TestTruncatedLog(t *testing.T) {
 			t.Errorf("running %v: the read models were touched:\nbefore %v\nafter  %v", running, before, after)
 		}
 	}
+}
+
+// TestTruncatedLogWithAWitnessOnly stops a venue cleanly right after a write and takes away the last record, the rows and
+// the snapshots. The node's witness still knows how far the log went: the venue does not start, and no tool believes the
+// log or hangs on it.
+func TestTruncatedLogWithAWitnessOnly(t *testing.T) {
+	fake, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	v := newVenue(t, "--snapshot-records", "0")
+	v.prefix = "witnessed-"
+	v.env = append(v.env, "PERPETUA_KAFKA_BROKERS="+strings.Join(fake.ListenAddrs(), ","),
+		"PERPETUA_BLOB_URL="+blob.URLOf(filepath.Join(v.dir, "blob")))
+	w := &withheld{venue: v, fake: fake}
+	v.start()
+	v.fund("10000", "ANNA", "BEN")
+	v.stop()
+	whole := v.records("trading")
+	v.dropDatabase()
+	w.cut(1)
+	for _, tool := range [][]string{{"rebuild"}, {"audit"}, {"log", "--journal", "trading"}} {
+		out, err := v.command(tool...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "LOG_DIVERGED: journal trading/0") {
+			t.Errorf("with a truncated log, %v: %v\n%s", tool, err, out)
+		}
+		if printed := strings.Count(string(out), "\n{") + 1; tool[0] == "log" && printed != len(whole)-1 {
+			t.Errorf("log printed %d of %d records", printed, len(whole)-1)
+		}
+	}
+	end := fake.PartitionInfo(v.prefix+"trading", 0).HighWatermark
+	v.launch()
+	if code := v.ended(); code != exitFailed || !strings.Contains(v.output.String(), "LOG_DIVERGED") {
+		t.Errorf("with a truncated log, perpetua exits with %d:\n%s", code, v.output)
+	}
+	if now := fake.PartitionInfo(v.prefix+"trading", 0).HighWatermark; now != end {
+		t.Errorf("%d records were appended to the truncated log", now-end)
+	}
+	if out, err := v.command("admin", "forget-log", "--journal", "trading").CombinedOutput(); err != nil || !strings.Contains(string(out), "1 witnesses") {
+		t.Fatalf("forget-log: %v\n%s", err, out)
+	}
+	v.start()
+	v.fund("10000", "CARL")
+	v.stop()
 }
