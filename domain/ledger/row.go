@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"crypto/sha256"
+
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -26,6 +28,18 @@ type Row struct {
 	Updated     scalar.Time
 	// Sequence is that of the record that changed the row last.
 	Sequence int64
+}
+
+// ID returns the row's own id, which follows from what is its key: a trade and its fees share a code, on both sides. It
+// is a UUID of version 8.
+func (r *Row) ID() scalar.ID {
+	b := append(r.Code[:len(r.Code):len(r.Code)], r.Type...)
+	b = append(append(b, 0), r.CustomerCode...) // no type holds a zero byte
+	sum := sha256.Sum256(b)
+	id := scalar.ID(sum[:16])
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id
 }
 
 // Rows calls each with every row of customers' transactions that an event makes or changes, in the order of its

@@ -35,6 +35,7 @@ type CustomerTrade struct {
 	ReferenceID  string    // of the order
 	Time         scalar.Time
 	Sequence     int64
+	Ordinal      int // the trade's place among those of its record, from 0
 }
 
 // PublicTrade is a trade as everybody may see it.
@@ -47,16 +48,21 @@ type PublicTrade struct {
 	Type     TradeType
 	Time     scalar.Time
 	Sequence int64
+	Ordinal  int // its place among the trades of its record, from 0
 }
 
 // Sides returns what the trade was to its taker and to its maker. Of a liquidation only the taker was liquidated; to the
-// maker it was a trade like any other. Deleveraging is what it is for both.
-func (e *TradeExecuted) Sides(at decide.Stamp) (taker, maker CustomerTrade) {
+// maker it was a trade like any other. Deleveraging is what it is for both. The ordinal is the trade's place among those of
+// its record.
+func (e *TradeExecuted) Sides(at decide.Stamp, ordinal int) (taker, maker CustomerTrade) {
 	makers := e.Type
 	if makers == Liquidation {
 		makers = Trade
 	}
-	return e.side(at, &e.Taker, Taker, e.Action, e.Type), e.side(at, &e.Maker, Maker, e.Action.Opposite(), makers)
+	taker = e.side(at, &e.Taker, Taker, e.Action, e.Type)
+	maker = e.side(at, &e.Maker, Maker, e.Action.Opposite(), makers)
+	taker.Ordinal, maker.Ordinal = ordinal, ordinal
+	return taker, maker
 }
 
 func (e *TradeExecuted) side(at decide.Stamp, l *TradeLeg, role Role, action order.Action, kind TradeType) CustomerTrade {
@@ -65,10 +71,10 @@ func (e *TradeExecuted) side(at decide.Stamp, l *TradeLeg, role Role, action ord
 		Type: kind, ReferenceID: l.ReferenceID, Time: at.Time, Sequence: at.Sequence}
 }
 
-// Public returns the trade as everybody may see it.
-func (e *TradeExecuted) Public(at decide.Stamp) PublicTrade {
+// Public returns the trade, the ordinal-th of its record, as everybody may see it.
+func (e *TradeExecuted) Public(at decide.Stamp, ordinal int) PublicTrade {
 	return PublicTrade{Code: e.Code, Symbol: e.Symbol, Price: e.Price, Amount: e.Amount, Action: e.Action, Type: e.Type,
-		Time: at.Time, Sequence: at.Sequence}
+		Time: at.Time, Sequence: at.Sequence, Ordinal: ordinal}
 }
 
 // MovesLastPrice reports whether the trade counts for the last price, for candles and for triggers. Deleveraging, which

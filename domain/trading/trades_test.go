@@ -20,8 +20,8 @@ func TestSidesOfATrade(t *testing.T) {
 	} {
 		e := &TradeExecuted{Type: test.kind, Action: order.Sell, Taker: TradeLeg{CustomerCode: "t", Broker: "alpha", Fee: 5},
 			Maker: TradeLeg{CustomerCode: "m", Broker: "beta", Fee: -1}}
-		taker, maker := e.Sides(decide.Stamp{Sequence: 7, Time: 9})
-		public := e.Public(decide.Stamp{Sequence: 7, Time: 9})
+		taker, maker := e.Sides(decide.Stamp{Sequence: 7, Time: 9}, 3)
+		public := e.Public(decide.Stamp{Sequence: 7, Time: 9}, 3)
 		if taker.Type != test.taker || maker.Type != test.maker || public.Type != test.kind || e.MovesLastPrice() != test.moves {
 			t.Errorf("%s: %s for the taker, %s for the maker, %s for the public, moves the last price: %t", test.kind, taker.Type, maker.Type, public.Type, e.MovesLastPrice())
 		}

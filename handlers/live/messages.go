@@ -7,4 +7,6 @@ import (
 
 const update = wire.Update
 
-func orderUpdate(o *order.Order) *wire.OrderMessage { return wire.NewOrderMessage(orders.name, o) }
+func orderUpdate(o *order.Order, sequence int64) *wire.OrderMessage {
+	return wire.NewOrderMessage(orders.name, o, sequence)
+}

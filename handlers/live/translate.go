@@ -22,26 +22,27 @@ type draft struct {
 // events.
 func translate(e journal.Entry, want func(*channel) bool) []draft {
 	var out []draft
-	at := e.Stamp()
+	at, ordinal := e.Stamp(), 0
 	add := func(c *channel, symbol, broker, customer string, value any) {
 		out = append(out, draft{c, symbol, broker, customer, value})
 	}
 	for _, event := range e.Record.Events {
 		if o, ok := event.(trading.OrderEvent); ok && want(orders) {
 			after := o.After()
-			add(orders, "", after.Broker, after.CustomerCode, orderUpdate(after))
+			add(orders, "", after.Broker, after.CustomerCode, orderUpdate(after, at.Sequence))
 		}
 		if trade, ok := event.(*trading.TradeExecuted); ok {
 			if want(marketTrades) {
-				public := trade.Public(at)
+				public := trade.Public(at, ordinal)
 				add(marketTrades, trade.Symbol, "", "", wire.NewMarketTrade(&public).Message(marketTrades.topic(trade.Symbol)))
 			}
 			if want(trades) {
-				taker, maker := trade.Sides(at)
+				taker, maker := trade.Sides(at, ordinal)
 				for _, side := range [...]*trading.CustomerTrade{&taker, &maker} {
 					add(trades, "", side.Broker, side.CustomerCode, wire.NewTrade(side).Message(trades.name))
 				}
 			}
+			ordinal++
 		}
 		if want(balanceChanges) {
 			ledger.Rows(at, event, func(r *ledger.Row) {

@@ -24,7 +24,7 @@ func symbolFilter(query *web.Form) string {
 	return strings.ToUpper(query.OptionalString("symbol", symbolRule).Value)
 }
 
-func showOrder(o *orders.Order) wire.Order { return wire.NewOrder(&o.Order) }
+func showOrder(o *orders.Order) wire.Order { return wire.NewOrder(&o.Order, o.Sequence) }
 
 // listOpenOrders lists the live orders of a customer or, where the route names none, of all that the principal sees.
 func (h *Handler) listOpenOrders(c echo.Context) error {

@@ -44,11 +44,11 @@ func (h *Handler) placeOrder(c echo.Context) error {
 	case o == nil:
 		return x.Unanswered()
 	case o.Status == order.Rejected:
-		return rejected(o)
+		return rejected(o, x.Entry.Record)
 	case firstAnswer(x):
-		return answerOrder(c, http.StatusCreated, o)
+		return answerOrder(c, http.StatusCreated, o, x.Entry.Record)
 	}
-	return answerOrder(c, http.StatusOK, o)
+	return answerOrder(c, http.StatusOK, o, x.Entry.Record)
 }
 
 // orderEntry reads the request's order. What plainOrder cannot read is read again by readOrder, which knows why.
@@ -156,7 +156,7 @@ func (h *Handler) changeOrder(c echo.Context, payload decide.Payload, named oneO
 	if o == nil {
 		return x.Unanswered()
 	}
-	return answerOrder(c, http.StatusOK, o)
+	return answerOrder(c, http.StatusOK, o, x.Entry.Record)
 }
 
 // finishedLongAgo tells an order that never was from one that finished so long ago that the engine has forgotten it.

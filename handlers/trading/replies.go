@@ -58,8 +58,8 @@ func firstAnswer(x web.Executed) bool {
 }
 
 // rejected is the answer to an order that the engine rejected.
-func rejected(o *order.Order) *web.Problem {
-	return web.Rejected(strings.ToUpper(string(o.Reason)), reasonText(o.Reason)).WithOrder(wire.NewOrder(o))
+func rejected(o *order.Order, in *journal.Record) *web.Problem {
+	return web.Rejected(strings.ToUpper(string(o.Reason)), reasonText(o.Reason)).WithOrder(wire.NewOrder(o, in.Sequence))
 }
 
 func reasonText(r order.Reason) string {

@@ -61,6 +61,7 @@ func newAccountSummary(s *domain.Summary) accountSummary {
 
 // marginProfile is an account's default margins and its overrides.
 type marginProfile struct {
+	Leverage          string             `json:"leverage"` // that initial_margin stands for
 	InitialMargin     fixed.Decimal      `json:"initial_margin"`
 	MaintenanceMargin fixed.Decimal      `json:"maintenance_margin"`
 	InstrumentMargins []instrumentMargin `json:"instrument_margins"`
@@ -73,7 +74,7 @@ type instrumentMargin struct {
 }
 
 func newMarginProfile(p *domain.MarginProfile) marginProfile {
-	out := marginProfile{wire.Percent(p.InitialMargin), wire.Percent(p.MaintenanceMargin), []instrumentMargin{}}
+	out := marginProfile{strconv.Itoa(p.Leverage), wire.Percent(p.InitialMargin), wire.Percent(p.MaintenanceMargin), []instrumentMargin{}}
 	for _, m := range p.Instruments {
 		out.InstrumentMargins = append(out.InstrumentMargins, instrumentMargin{m.Symbol, strconv.Itoa(m.Leverage), wire.Percent(m.InitialMargin)})
 	}

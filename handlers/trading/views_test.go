@@ -62,7 +62,7 @@ func TestOrderTypes(t *testing.T) {
 			Status: order.Open, Amount: number(t, "0.500"), FilledAmount: number(t, "0.000"), TimeInForce: order.GTC, ReferenceID: "r",
 			Created: created, Updated: created}
 		tt.set(&o)
-		text, err := json.Marshal(wire.NewOrder(&o))
+		text, err := json.Marshal(wire.NewOrder(&o, 7))
 		if err != nil {
 			t.Fatal(err)
 		}

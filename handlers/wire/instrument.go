@@ -9,6 +9,7 @@ import (
 type Instrument struct {
 	Symbol                 string        `json:"symbol"`
 	Underlying             string        `json:"underlying"`
+	BaseCurrency           string        `json:"base_currency"` // what is traded: of a perpetual, the underlying
 	QuoteCurrency          string        `json:"quote_currency"`
 	SettlementCurrency     string        `json:"settlement_currency"`
 	Status                 market.Status `json:"status"`
@@ -20,26 +21,12 @@ type Instrument struct {
 	InitMarginReq          fixed.Decimal `json:"init_margin_req"`
 	MaintMarginReq         fixed.Decimal `json:"maint_margin_req"`
 	MaxLeverage            int           `json:"max_leverage"`
+	MarginTiers            []Tier        `json:"margin_tiers"`
+	MakerFee               fixed.Decimal `json:"maker_fee"` // the default, in basis points
+	TakerFee               fixed.Decimal `json:"taker_fee"`
+	PriceBand              fixed.Decimal `json:"price_band"` // in percent
+	LimitBand              fixed.Decimal `json:"limit_band"`
 	FundingIntervalSeconds int           `json:"funding_interval_seconds"`
-}
-
-// NewInstrument shows an instrument with a status: the one in force for everybody, the operator's own setting for the
-// operator.
-func NewInstrument(i *market.Instrument, status market.Status) Instrument {
-	return Instrument{i.Symbol, i.Underlying, i.QuoteCurrency, i.SettlementCurrency, status, i.PriceTick, i.AmountStep,
-		i.MinAmount, i.MaxAmount, i.ContractSize, Percent(i.InitMarginReq), Percent(i.MaintMarginReq), i.MaxLeverage,
-		i.FundingIntervalSeconds}
-}
-
-// OperatedInstrument is an instrument with its risk parameters, for the operator.
-type OperatedInstrument struct {
-	Instrument
-	PriceBand         fixed.Decimal `json:"price_band"`
-	LimitBand         fixed.Decimal `json:"limit_band"`
-	MakerFee          fixed.Decimal `json:"maker_fee"`
-	TakerFee          fixed.Decimal `json:"taker_fee"`
-	IndexStaleSeconds int           `json:"index_stale_seconds"`
-	MarginTiers       []Tier        `json:"margin_tiers"`
 }
 
 // Tier is a margin bracket, which ends where the next one begins.
@@ -50,11 +37,27 @@ type Tier struct {
 	MaxLeverage    int           `json:"max_leverage"`
 }
 
-// NewOperatedInstrument shows an instrument to the operator.
-func NewOperatedInstrument(i *market.Instrument) OperatedInstrument {
-	out := OperatedInstrument{NewInstrument(i, i.Status), i.PriceBand, i.LimitBand, i.MakerFee, i.TakerFee, i.IndexStaleSeconds, []Tier{}}
+// NewInstrument shows an instrument with a status: the one in force for everybody, the operator's own setting for the
+// operator.
+func NewInstrument(i *market.Instrument, status market.Status) Instrument {
+	out := Instrument{Symbol: i.Symbol, Underlying: i.Underlying, BaseCurrency: i.Underlying, QuoteCurrency: i.QuoteCurrency,
+		SettlementCurrency: i.SettlementCurrency, Status: status, PriceTick: i.PriceTick, AmountStep: i.AmountStep,
+		MinAmount: i.MinAmount, MaxAmount: i.MaxAmount, ContractSize: i.ContractSize, InitMarginReq: Percent(i.InitMarginReq),
+		MaintMarginReq: Percent(i.MaintMarginReq), MaxLeverage: i.MaxLeverage, MarginTiers: []Tier{}, MakerFee: i.MakerFee,
+		TakerFee: i.TakerFee, PriceBand: i.PriceBand, LimitBand: i.LimitBand, FundingIntervalSeconds: i.FundingIntervalSeconds}
 	for _, t := range i.Tiers {
-		out.MarginTiers = append(out.MarginTiers, Tier{t.NotionalFrom, t.InitMarginReq, t.MaintMarginReq, min(t.MaxLeverage, i.MaxLeverage)})
+		out.MarginTiers = append(out.MarginTiers, Tier{t.NotionalFrom, Percent(t.InitMarginReq), Percent(t.MaintMarginReq), min(t.MaxLeverage, i.MaxLeverage)})
 	}
 	return out
+}
+
+// OperatedInstrument is an instrument as the operator sees it.
+type OperatedInstrument struct {
+	Instrument
+	IndexStaleSeconds int `json:"index_stale_seconds"`
+}
+
+// NewOperatedInstrument shows an instrument to the operator.
+func NewOperatedInstrument(i *market.Instrument) OperatedInstrument {
+	return OperatedInstrument{NewInstrument(i, i.Status), i.IndexStaleSeconds}
 }

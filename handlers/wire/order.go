@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"strconv"
+
 	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
@@ -13,7 +15,8 @@ type Order struct {
 	OrderHead
 	Type order.Type `json:"type"`
 	OrderRest
-	Updated scalar.Time `json:"updated"`
+	Updated  scalar.Time `json:"updated"`
+	Sequence int64       `json:"sequence"` // of the record that changed the order last
 }
 
 // OrderMessage is an order on the channel orders.
@@ -24,6 +27,7 @@ type OrderMessage struct {
 	Type order.Type `json:"order_type"` // what the order does, not what was submitted
 	OrderRest
 	Timestamp scalar.Time `json:"timestamp"`
+	Sequence  int64       `json:"sequence"`
 }
 
 // OrderHead is what both forms of an order begin with.
@@ -56,12 +60,14 @@ type OrderRest struct {
 	Created          scalar.Time            `json:"created"`
 }
 
-// NewOrder shows an order.
-func NewOrder(o *order.Order) Order { return Order{headOf(o), o.Type, restOf(o), o.Updated} }
+// NewOrder shows an order as the record with the sequence left it.
+func NewOrder(o *order.Order, sequence int64) Order {
+	return Order{headOf(o), o.Type, restOf(o), o.Updated, sequence}
+}
 
-// NewOrderMessage shows an order on a channel.
-func NewOrderMessage(channel string, o *order.Order) *OrderMessage {
-	return &OrderMessage{channel, Update, headOf(o), o.Type.Mechanical(), restOf(o), o.Updated}
+// NewOrderMessage shows an order, as the record with the sequence left it, on a channel.
+func NewOrderMessage(channel string, o *order.Order, sequence int64) *OrderMessage {
+	return &OrderMessage{channel, Update, headOf(o), o.Type.Mechanical(), restOf(o), o.Updated, sequence}
 }
 
 func headOf(o *order.Order) OrderHead { return OrderHead{o.Code, o.CustomerCode, o.Symbol, o.Action} }
@@ -90,6 +96,7 @@ func (o *Order) AppendJSON(b []byte) ([]byte, error) {
 	o.OrderRest.write(&w)
 	w.Raw(`,"updated":`)
 	fastjson.Text(&w, o.Updated)
+	writeSequence(&w, o.Sequence)
 	w.Raw(`}`)
 	return w.Bytes, w.Err
 }
@@ -104,6 +111,7 @@ func (m *OrderMessage) AppendJSON(b []byte) ([]byte, error) {
 	m.OrderRest.write(&w)
 	w.Raw(`,"timestamp":`)
 	fastjson.Text(&w, m.Timestamp)
+	writeSequence(&w, m.Sequence)
 	w.Raw(`}`)
 	return w.Bytes, w.Err
 }
@@ -197,4 +205,9 @@ func (p Price) write(w *fastjson.Writer, name string) {
 	} else {
 		fastjson.Text(w, d)
 	}
+}
+
+func writeSequence(w *fastjson.Writer, sequence int64) {
+	w.Raw(`,"sequence":`)
+	w.Bytes = strconv.AppendInt(w.Bytes, sequence, 10)
 }

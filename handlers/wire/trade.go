@@ -21,7 +21,7 @@ type Trade struct {
 func NewTrade(t *trading.CustomerTrade) Trade {
 	return Trade{TradeHead{Code: t.Code, OrderCode: t.OrderCode, CustomerCode: t.CustomerCode, Symbol: t.Symbol, Action: t.Action,
 		Price: t.Price, Amount: t.Amount, Notional: t.Notional, Fee: t.Fee, FeeCurrency: t.FeeCurrency, Role: t.Role},
-		t.Type, TradeRest{t.ReferenceID, t.Time}}
+		t.Type, TradeRest{t.ReferenceID, t.Time, t.Sequence, t.Ordinal}}
 }
 
 // Message shows the trade on a channel.
@@ -57,6 +57,8 @@ type TradeHead struct {
 type TradeRest struct {
 	ReferenceID string      `json:"reference_id"`
 	Timestamp   scalar.Time `json:"timestamp"`
+	Sequence    int64       `json:"sequence"`
+	Ordinal     int         `json:"ordinal"` // among the trades of the record
 }
 
 // AppendJSON appends the message as the generic encoder writes it.
@@ -100,6 +102,7 @@ func (r *TradeRest) write(w *fastjson.Writer) {
 	w.String(r.ReferenceID)
 	w.Raw(`,"timestamp":`)
 	fastjson.Text(w, r.Timestamp)
+	writePlace(w, r.Sequence, r.Ordinal)
 	w.Raw(`}`)
 }
 
@@ -113,7 +116,7 @@ type MarketTrade struct {
 // NewMarketTrade shows a trade as everybody may see it.
 func NewMarketTrade(t *trading.PublicTrade) MarketTrade {
 	return MarketTrade{t.Code, t.Symbol, MarketTradeRest{Price: t.Price, Amount: t.Amount, Action: t.Action, Type: t.Type,
-		Timestamp: t.Time, Sequence: t.Sequence}}
+		Timestamp: t.Time, Sequence: t.Sequence, Ordinal: t.Ordinal}}
 }
 
 // Message shows the trade on a channel.
@@ -137,6 +140,7 @@ type MarketTradeRest struct {
 	Type      trading.TradeType `json:"type"`
 	Timestamp scalar.Time       `json:"timestamp"`
 	Sequence  int64             `json:"sequence"`
+	Ordinal   int               `json:"ordinal"` // among the trades of the record
 }
 
 // AppendJSON appends the message as the generic encoder writes it.
@@ -158,8 +162,13 @@ func (m *MarketTradeMessage) AppendJSON(b []byte) ([]byte, error) {
 	w.String(string(m.Type))
 	w.Raw(`,"timestamp":`)
 	fastjson.Text(&w, m.Timestamp)
-	w.Raw(`,"sequence":`)
-	w.Bytes = strconv.AppendInt(w.Bytes, m.Sequence, 10)
+	writePlace(&w, m.Sequence, m.Ordinal)
 	w.Raw(`}`)
 	return w.Bytes, w.Err
+}
+
+func writePlace(w *fastjson.Writer, sequence int64, ordinal int) {
+	writeSequence(w, sequence)
+	w.Raw(`,"ordinal":`)
+	w.Bytes = strconv.AppendInt(w.Bytes, int64(ordinal), 10)
 }

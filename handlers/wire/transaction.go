@@ -24,6 +24,7 @@ type BalanceMessage struct {
 
 // TransactionHead is what both forms of a row begin with.
 type TransactionHead struct {
+	ID           scalar.ID `json:"id"` // the row's own; a trade's rows share its code
 	Code         scalar.ID `json:"code"`
 	CustomerCode string    `json:"customer_code"`
 }
@@ -37,14 +38,15 @@ type TransactionRest struct {
 	BalanceAsOf scalar.Time         `json:"balance_as_of,omitzero"`
 	Symbol      Nullable[string]    `json:"symbol"`
 	OrderCode   Nullable[scalar.ID] `json:"order_code"`
+	ReferenceID string              `json:"reference_id,omitzero"` // of deposits and withdrawals only
 	Timestamp   scalar.Time         `json:"timestamp"`
 	Sequence    int64               `json:"sequence"`
 }
 
 // NewTransaction shows a row.
 func NewTransaction(r *ledger.Row) Transaction {
-	out := Transaction{TransactionHead{r.Code, r.CustomerCode}, r.Type, TransactionRest{Currency: r.Currency, Amount: r.Amount,
-		Status: r.Status, Symbol: NullIfZero(r.Symbol), OrderCode: NullIfZero(r.OrderCode), Timestamp: r.Updated, Sequence: r.Sequence}}
+	out := Transaction{TransactionHead{r.ID(), r.Code, r.CustomerCode}, r.Type, TransactionRest{Currency: r.Currency, Amount: r.Amount,
+		Status: r.Status, Symbol: NullIfZero(r.Symbol), OrderCode: NullIfZero(r.OrderCode), ReferenceID: r.ReferenceID, Timestamp: r.Updated, Sequence: r.Sequence}}
 	if r.Status == ledger.Completed {
 		out.Balance, out.BalanceAsOf = &r.Balance, r.BalanceAsOf
 	}

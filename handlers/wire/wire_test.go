@@ -48,7 +48,8 @@ func drawTrade(t *rapid.T) *TradeMessage {
 			Symbol: text("symbol"), Action: order.Action(text("action")), Price: decimal.Draw(t, "price"),
 			Amount: decimal.Draw(t, "amount"), Notional: money.Draw(t, "notional"), Fee: money.Draw(t, "fee"),
 			FeeCurrency: text("currency"), Role: trading.Role(text("role"))},
-		Type: trading.TradeType(text("type")), TradeRest: TradeRest{ReferenceID: text("reference"), Timestamp: moment.Draw(t, "at")}}
+		Type: trading.TradeType(text("type")), TradeRest: TradeRest{ReferenceID: text("reference"), Timestamp: moment.Draw(t, "at"), Sequence: rapid.Int64().Draw(t, "sequence"),
+			Ordinal: rapid.IntRange(0, 99).Draw(t, "ordinal")}}
 }
 
 func drawMarketTrade(t *rapid.T) *MarketTradeMessage {
@@ -56,7 +57,7 @@ func drawMarketTrade(t *rapid.T) *MarketTradeMessage {
 	return &MarketTradeMessage{Channel: text("channel"), Symbol: text("symbol"), Code: code.Draw(t, "code"),
 		MarketTradeRest: MarketTradeRest{Price: decimal.Draw(t, "price"), Amount: decimal.Draw(t, "amount"),
 			Action: order.Action(text("action")), Type: trading.TradeType(text("type")), Timestamp: moment.Draw(t, "at"),
-			Sequence: rapid.Int64().Draw(t, "sequence")}}
+			Sequence: rapid.Int64().Draw(t, "sequence"), Ordinal: rapid.IntRange(0, 99).Draw(t, "ordinal")}}
 }
 
 // TestByHand holds what is written by hand against the generic encoder.
@@ -65,12 +66,14 @@ func TestByHand(t *testing.T) {
 		AppendJSON(b []byte) ([]byte, error)
 	}
 	for name, draw := range map[string]func(t *rapid.T) appender{
-		"order":         func(t *rapid.T) appender { o := NewOrder(drawOrder(t)); return &o },
-		"order message": func(t *rapid.T) appender { return NewOrderMessage(text.Draw(t, "channel"), drawOrder(t)) },
+		"order": func(t *rapid.T) appender { o := NewOrder(drawOrder(t), rapid.Int64().Draw(t, "sequence")); return &o },
+		"order message": func(t *rapid.T) appender {
+			return NewOrderMessage(text.Draw(t, "channel"), drawOrder(t), rapid.Int64().Draw(t, "sequence"))
+		},
 		"orders": func(t *rapid.T) appender {
 			list := Orders{}
 			for range rapid.IntRange(0, 3).Draw(t, "orders") {
-				list = append(list, NewOrder(drawOrder(t)))
+				list = append(list, NewOrder(drawOrder(t), rapid.Int64().Draw(t, "sequence")))
 			}
 			return list
 		},
@@ -109,46 +112,46 @@ func TestShapes(t *testing.T) {
 		`"trigger_price_type":"trade_price","average_fill_price":"65000.1","time_in_force":"GTD",` +
 		`"expire_time":"2026-03-31T08:00:00.000000Z","post_only":false,"reduce_only":false,"reference_id":"r",` +
 		`"reason":"no_liquidity","created":"2026-03-31T08:00:00.000000Z",`
-	trade := Trade{TradeHead{id, id, "A-1", "B", order.Sell, tenth, one, 5e8, 1, "USDC", "taker"}, trading.Liquidation, TradeRest{"r", at}}
+	trade := Trade{TradeHead{id, id, "A-1", "B", order.Sell, tenth, one, 5e8, 1, "USDC", "taker"}, trading.Liquidation, TradeRest{"r", at, 7, 2}}
 	tradeHead := `"code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","order_code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","customer_code":"A-1",` +
 		`"symbol":"B","action":"sell","price":"65000.1","amount":"1.000","notional":"5","fee":"0.00000001","fee_currency":"USDC","role":"taker",`
-	const tradeRest = `"reference_id":"r","timestamp":"2026-03-31T08:00:00.000000Z"}`
-	public := MarketTradeRest{tenth, one, order.Sell, trading.Trade, at, 7}
-	const publicRest = `"price":"65000.1","amount":"1.000","action":"sell","type":"trade","timestamp":"2026-03-31T08:00:00.000000Z","sequence":7}`
+	const tradeRest = `"reference_id":"r","timestamp":"2026-03-31T08:00:00.000000Z","sequence":7,"ordinal":2}`
+	public := MarketTradeRest{tenth, one, order.Sell, trading.Trade, at, 7, 2}
+	const publicRest = `"price":"65000.1","amount":"1.000","action":"sell","type":"trade","timestamp":"2026-03-31T08:00:00.000000Z","sequence":7,"ordinal":2}`
 	moved := NewTransaction(&ledger.Row{Code: id, CustomerCode: "A-1", Type: ledger.TradeFee, Currency: "USDC", Amount: -1,
 		Status: ledger.Completed, Balance: 5e8, BalanceAsOf: at, Symbol: "B", OrderCode: id, Updated: at, Sequence: 7})
 	const movedRest = `"currency":"USDC","amount":"-0.00000001","status":"completed","balance":"5","balance_as_of":"2026-03-31T08:00:00.000000Z",` +
 		`"symbol":"B","order_code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","timestamp":"2026-03-31T08:00:00.000000Z","sequence":7}`
 	asked := NewTransaction(&ledger.Row{Code: id, CustomerCode: "A-1", Type: ledger.Withdrawal, Currency: "USDC", Amount: -5e8,
-		Status: ledger.Pending, Updated: at, Sequence: 7})
+		Status: ledger.Pending, ReferenceID: "r", Updated: at, Sequence: 7})
 	instrument := &market.Instrument{Symbol: "B", Underlying: "U", QuoteCurrency: "Q", SettlementCurrency: "S", Status: market.Open,
 		PriceTick: tenth, AmountStep: one, MinAmount: one, MaxAmount: one, ContractSize: one, InitMarginReq: fixed.Decimal{Coef: 76923, Scale: 4},
 		MaintMarginReq: fixed.Decimal{Coef: 5}, MaxLeverage: 13, FundingIntervalSeconds: 3600, PriceBand: one, LimitBand: one, MakerFee: one,
 		TakerFee: one, IndexStaleSeconds: 9, Tiers: []market.Tier{{InitMarginReq: one, MaintMarginReq: one, MaxLeverage: 100}, {NotionalFrom: 5e8, InitMarginReq: one, MaintMarginReq: one, MaxLeverage: 5}}}
-	const instrumentText = `{"symbol":"B","underlying":"U","quote_currency":"Q","settlement_currency":"S","status":"open","price_tick":"65000.1",` +
+	const instrumentText = `{"symbol":"B","underlying":"U","base_currency":"U","quote_currency":"Q","settlement_currency":"S","status":"open","price_tick":"65000.1",` +
 		`"amount_step":"1.000","min_amount":"1.000","max_amount":"1.000","contract_size":"1.000","init_margin_req":"7.70","maint_margin_req":"5.00",` +
-		`"max_leverage":13,"funding_interval_seconds":3600`
+		`"max_leverage":13,"margin_tiers":[{"notional_from":"0","init_margin_req":"1.00","maint_margin_req":"1.00","max_leverage":13},` +
+		`{"notional_from":"5","init_margin_req":"1.00","maint_margin_req":"1.00","max_leverage":5}],"maker_fee":"1.000","taker_fee":"1.000",` +
+		`"price_band":"1.000","limit_band":"1.000","funding_interval_seconds":3600`
 	for _, tt := range []struct {
 		shown any
 		want  string
 	}{
-		{NewOrder(o), `{` + head + `"symbol":"B","action":"buy","type":"stop_loss_limit",` + orderRest + `"updated":"2026-03-31T08:00:00.000000Z"}`},
-		{NewOrderMessage("orders", o), `{"channel":"orders","type":"update",` + head + `"symbol":"B","action":"buy","order_type":"stop_limit",` +
-			orderRest + `"timestamp":"2026-03-31T08:00:00.000000Z"}`},
+		{NewOrder(o, 7), `{` + head + `"symbol":"B","action":"buy","type":"stop_loss_limit",` + orderRest + `"updated":"2026-03-31T08:00:00.000000Z","sequence":7}`},
+		{NewOrderMessage("orders", o, 7), `{"channel":"orders","type":"update",` + head + `"symbol":"B","action":"buy","order_type":"stop_limit",` +
+			orderRest + `"timestamp":"2026-03-31T08:00:00.000000Z","sequence":7}`},
 		{trade, `{` + tradeHead + `"type":"liquidation",` + tradeRest},
 		{&TradeMessage{"trades", Update, trade.TradeHead, trade.Type, trade.TradeRest},
 			`{"channel":"trades","type":"update",` + tradeHead + `"trade_type":"liquidation",` + tradeRest},
 		{MarketTrade{id, "B", public}, `{"code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","symbol":"B",` + publicRest},
 		{&MarketTradeMessage{"market-trades:B", "B", id, public},
 			`{"channel":"market-trades:B","symbol":"B","code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e",` + publicRest},
-		{moved, `{` + head + `"type":"trade_fee",` + movedRest},
-		{moved.Message("balance-changes"), `{"channel":"balance-changes","type":"update",` + head + `"transaction_type":"trade_fee",` + movedRest},
-		{asked, `{` + head + `"type":"withdrawal","currency":"USDC","amount":"-5","status":"pending","symbol":null,"order_code":null,` +
-			`"timestamp":"2026-03-31T08:00:00.000000Z","sequence":7}`},
+		{moved, `{"id":"28d28ad3-8827-8ca6-ac95-c4a0bcd36262",` + head + `"type":"trade_fee",` + movedRest},
+		{moved.Message("balance-changes"), `{"channel":"balance-changes","type":"update","id":"28d28ad3-8827-8ca6-ac95-c4a0bcd36262",` + head + `"transaction_type":"trade_fee",` + movedRest},
+		{asked, `{"id":"58a2e42c-4160-8ddd-9423-a14324e8c375",` + head + `"type":"withdrawal","currency":"USDC","amount":"-5","status":"pending","symbol":null,"order_code":null,` +
+			`"reference_id":"r","timestamp":"2026-03-31T08:00:00.000000Z","sequence":7}`},
 		{NewInstrument(instrument, market.Open), instrumentText + `}`},
-		{NewOperatedInstrument(instrument), instrumentText + `,"price_band":"1.000","limit_band":"1.000","maker_fee":"1.000","taker_fee":"1.000",` +
-			`"index_stale_seconds":9,"margin_tiers":[{"notional_from":"0","init_margin_req":"1.000","maint_margin_req":"1.000","max_leverage":13},` +
-			`{"notional_from":"5","init_margin_req":"1.000","maint_margin_req":"1.000","max_leverage":5}]}`},
+		{NewOperatedInstrument(instrument), instrumentText + `,"index_stale_seconds":9}`},
 	} {
 		if got, err := json.Marshal(tt.shown); err != nil || string(got) != tt.want {
 			t.Errorf("%T is\n%s (%v), want\n%s", tt.shown, got, err, tt.want)
@@ -175,7 +178,7 @@ func BenchmarkOrderByHand(b *testing.B) {
 	buffer := make([]byte, 0, OrderSize)
 	b.ReportAllocs()
 	for b.Loop() {
-		shown := NewOrder(o)
+		shown := NewOrder(o, 7)
 		if _, err := shown.AppendJSON(buffer); err != nil {
 			b.Fatal(err)
 		}

@@ -159,10 +159,12 @@ func TestTrades(t *testing.T) {
 	var want []trades.MarketTrade
 	sides := map[string][]trades.Trade{}
 	for _, e := range entries {
+		ordinal := 0
 		for _, event := range e.Record.Events {
 			if x, ok := event.(*trading.TradeExecuted); ok {
-				want = append(want, x.Public(e.Stamp()))
-				taker, maker := x.Sides(e.Stamp())
+				want = append(want, x.Public(e.Stamp(), ordinal))
+				taker, maker := x.Sides(e.Stamp(), ordinal)
+				ordinal++
 				sides[x.Taker.CustomerCode] = append(sides[x.Taker.CustomerCode], taker)
 				sides[x.Maker.CustomerCode] = append(sides[x.Maker.CustomerCode], maker)
 			}
@@ -202,7 +204,7 @@ func TestTrades(t *testing.T) {
 	}
 
 	liquidation := &trading.TradeExecuted{Type: trading.Liquidation}
-	taker, maker := liquidation.Sides(decide.Stamp{})
+	taker, maker := liquidation.Sides(decide.Stamp{}, 0)
 	check(t, "a liquidation's sides", []trading.TradeType{taker.Type, maker.Type}, []trading.TradeType{trading.Liquidation, trading.Trade})
 }
 

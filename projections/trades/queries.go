@@ -77,5 +77,5 @@ func market(f MarketFilter) projections.List[Trade] {
 // public takes the names off a taker's side.
 func public(t *Trade) MarketTrade {
 	return MarketTrade{Code: t.Code, Symbol: t.Symbol, Price: t.Price, Amount: t.Amount, Action: t.Action, Type: t.Type,
-		Time: t.Time, Sequence: t.Sequence}
+		Time: t.Time, Sequence: t.Sequence, Ordinal: t.Ordinal}
 }

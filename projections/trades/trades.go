@@ -53,7 +53,10 @@ var table = &projections.Table[Trade]{
 		c.Text("reference_id", func(r *row) *string { return &r.Value.ReferenceID }),
 		c.Time("time", func(r *row) *scalar.Time { return &r.Value.Time }),
 	},
-	Loaded: func(r *row) error { r.Value.Sequence = r.Key.Sequence; return nil },
+	Loaded: func(r *row) error {
+		r.Value.Sequence, r.Value.Ordinal = r.Key.Sequence, int(r.Key.Ordinal/2)
+		return nil
+	},
 }
 
 // Project adds the rows of every trade in the entries, and what the trades make of their candles.
@@ -61,14 +64,15 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 	rows := table.Copy(batch)
 	var changed candles
 	for _, e := range entries {
-		at := e.Stamp()
-		for i, event := range e.Record.Events {
+		at, ordinal := e.Stamp(), 0
+		for _, event := range e.Record.Events {
 			t, ok := event.(*trading.TradeExecuted)
 			if !ok {
 				continue
 			}
-			taker, maker := t.Sides(at)
-			place := projections.Key{Sequence: at.Sequence, Ordinal: 2 * int64(i)}
+			taker, maker := t.Sides(at, ordinal)
+			place := projections.Key{Sequence: at.Sequence, Ordinal: 2 * int64(ordinal)} // a trade has two rows
+			ordinal++
 			rows.Add(&row{Key: place, Value: taker})
 			place.Ordinal++
 			rows.Add(&row{Key: place, Value: maker})
