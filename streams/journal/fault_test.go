@@ -253,19 +253,72 @@ func TestARecordThatCantBeAppliedIsAnsweredOnce(t *testing.T) {
 	}
 }
 
+// A node that can't tell whether there was a journal founds none. When another node, which can, has founded one, it finds a
+// log that nothing vouches for.
 func TestAGenesisIsWaitedForNoLongerThanTheLogIsEmpty(t *testing.T) {
 	r := newRig(t)
 	p := &positions{err: errors.New("Postgres is away")}
 	cfg := r.ownerConfig("n1")
-	cfg.Known = []journal.Known{p}
+	cfg.Client, cfg.Known = r.newClient(nil, nil), []journal.Known{p}
 	o := r.run(cfg)
+	alarms := func() float64 { return r.alarms("unvouched") }
 	o.until("it has asked several times", func() bool { return p.times() > 3 })
+	if n := alarms(); n != 0 {
+		t.Errorf("%v alarms for a log that is not there", n)
+	}
 	if err := r.owner("n2").ready().end(); err != nil { // which knows that there was nothing
 		t.Fatal(err)
 	}
+	o.until("there is an alarm", func() bool { return alarms() == 1 })
+	p.answer(nil)
 	o.ready()
 	if term, _ := o.Serving(); term != 2 {
 		t.Errorf("term %d", term)
+	}
+}
+
+// A log may have lost its end while nothing that knows of it answers. Then it must stay as it is.
+func TestNoTermIsTakenOfALogThatNothingVouchesFor(t *testing.T) {
+	r := newFake(t)
+	all := r.written(4)
+	last := all[len(all)-1].Position
+	lost := journal.Position{Offset: last.Offset + 5, Sequence: last.Sequence + 5, Hash: journal.Hash{1}}
+	end := func() int64 { return r.fake.PartitionInfo(r.topic(), 0).HighWatermark }
+	before := end()
+	for name, c := range map[string]struct {
+		postgres *positions
+		snapshot []journal.Position
+	}{
+		"nothing else knows of it":           {&positions{err: errors.New("away"), known: []journal.Position{lost}}, nil},
+		"a snapshot knows that it holds one": {&positions{err: errors.New("away"), known: []journal.Position{lost}}, []journal.Position{last}},
+	} {
+		cfg := r.ownerConfig("n")
+		cfg.Client, cfg.Known = r.newClient(nil, nil), []journal.Known{c.postgres, &positions{known: c.snapshot}}
+		o := r.run(cfg)
+		if c.snapshot == nil {
+			o.until(name+": there is an alarm", func() bool { return r.alarms("unvouched") == 1 && c.postgres.times() > 2 })
+			if end() != before {
+				t.Fatalf("%s: a term was taken", name)
+			}
+		} else {
+			o.ready()
+			if _, err := o.Submit(context.Background(), command(&add{"a", 1})); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		c.postgres.answer(nil) // at last
+		eventually(t, name+": the owner ends", func() bool {
+			select {
+			case <-o.done:
+				return true
+			default:
+				return false
+			}
+		})
+		var diverged *journal.DivergedError
+		if !errors.As(o.err, &diverged) || !diverged.Have.Equal(lost) {
+			t.Errorf("%s: ended with %v", name, o.err)
+		}
 	}
 }
 

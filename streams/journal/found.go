@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -13,37 +14,61 @@ import (
 // askFor is how long whatever knows positions may take to answer.
 const askFor = 5 * time.Second
 
-// known gathers the positions that anything knows of the partition. complete says that everything answered.
-func (o *Owner) known(ctx context.Context) (positions []Position, complete bool) {
-	complete = true
+// known gathers the positions that anything knows of the partition. silent are those that did not answer.
+func (o *Owner) known(ctx context.Context) (positions []Position, silent []Known) {
 	if !o.settled.IsBefore() {
 		positions = append(positions, o.settled)
 	}
 	for _, k := range o.cfg.Known {
-		ask, cancel := context.WithTimeout(ctx, askFor)
-		more, err := k.Positions(ask, o.journal, o.cfg.Partition)
-		cancel()
+		more, err := o.positions(ctx, k)
 		if err != nil {
 			o.log.Warn("asking for known positions of the journal", "error", err)
-			complete = false
+			silent = append(silent, k)
 			continue
 		}
 		positions = append(positions, more...)
 	}
-	return positions, complete
+	return positions, silent
+}
+
+func (o *Owner) positions(ctx context.Context, k Known) ([]Position, error) {
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	return k.Positions(ctx, o.journal, o.cfg.Partition)
+}
+
+// vouched is known for a log that is there. It returns once something vouches for the log: a position that the fold will be
+// held against, or the word of everything that might know one that there is none. While nothing does, the log may have lost
+// its end, and a taken record on top of what is left would hide that, and have everything acknowledged there be lost for
+// good. So what does not answer is waited for, as it is before a genesis.
+func (o *Owner) vouched(ctx context.Context) (known []Position, silent []Known, err error) {
+	for attempt := 0; ; attempt++ {
+		known, silent = o.known(ctx)
+		if len(silent) == 0 || o.cfg.Vouched != nil && o.cfg.Vouched() ||
+			slices.ContainsFunc(known, func(p Position) bool { return !p.IsBefore() }) {
+			return known, silent, nil
+		}
+		if attempt == 0 {
+			o.alarm("unvouched", "no term is taken: nothing that answers knows a position of the log to hold it against", "silent", len(silent))
+		}
+		if err := pause(ctx, attempt); err != nil {
+			return nil, nil, err
+		}
+	}
 }
 
 // found appends a genesis to an empty partition, provided that nothing knows of a journal there: else the log was
 // lost, and founding another would hide it. What could know of one and doesn't answer is waited for.
-func (o *Owner) found(ctx context.Context, known []Position, complete bool) error {
-	for attempt := 0; !complete; attempt++ {
+func (o *Owner) found(ctx context.Context) error {
+	known, silent := o.known(ctx)
+	for attempt := 0; len(silent) > 0; attempt++ {
 		if err := pause(ctx, attempt); err != nil {
 			return err
 		}
 		if end, err := o.cfg.Client.Tip(ctx, o.journal, o.cfg.Partition); err != nil || end > 0 {
 			return err // another node knew more and was first
 		}
-		known, complete = o.known(ctx)
+		known, silent = o.known(ctx)
 	}
 	for _, p := range known {
 		if !p.IsBefore() {

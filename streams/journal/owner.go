@@ -49,6 +49,7 @@ type OwnerConfig struct {
 	URL        string
 	Build      string
 	Known      []Known
+	Vouched    func() bool                          // says that the log was held against a known position already; nil for no
 	Seed       func(context.Context) (*Seed, error) // nil, or a nil Seed: fold from genesis
 	Deadline   time.Duration                        // by which a command is answered; 10 s if zero
 

@@ -86,6 +86,7 @@ func (t *term) serve(ctx context.Context) error {
 			err = t.acknowledgeAll()
 		case b := <-t.tail:
 			err = t.look(b)
+		case err = <-t.lost:
 		case r := <-commands:
 			t.again.push(r)
 		case <-timer.C:
@@ -99,12 +100,14 @@ func (t *term) serve(ctx context.Context) error {
 
 // hear takes one acknowledgement or batch of the reader, if one is there, and watches how long they take.
 func (t *term) hear() (more bool, err error) {
-	if len(t.acks.some) > 0 || len(t.tail) > 0 { // which costs less to find out than to select
+	if len(t.acks.some) > 0 || len(t.tail) > 0 || len(t.lost) > 0 { // which costs less to find out than to select
 		select {
 		case <-t.acks.some:
 			return true, t.acknowledgeAll()
 		case b := <-t.tail:
 			return true, t.look(b)
+		case err := <-t.lost:
+			return false, err
 		default:
 		}
 	}

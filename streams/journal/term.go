@@ -33,7 +33,8 @@ type term struct {
 	reader *Reader
 	shared *Tail // what the reader became part of when the fold was done
 	tail   chan batch
-	stop   context.CancelFunc // of the reader's goroutine
+	lost   chan error         // takes the word of each that was silent at first: the log does not hold a position
+	stop   context.CancelFunc // of the reader's goroutine, and theirs
 	ended  sync.WaitGroup
 	early  []Entry // read before the term was served
 	inTerm int64   // the term of the last taken record folded
@@ -67,7 +68,8 @@ type batch struct {
 var errRules = errors.New("the rules failed")
 
 func newTerm(o *Owner, reads *sync.WaitGroup) *term {
-	return &term{o: o, reads: reads, pending: make(map[scalar.ID]pending), tail: make(chan batch, 1), acks: newAcks()}
+	return &term{o: o, reads: reads, pending: make(map[scalar.ID]pending), tail: make(chan batch, 1),
+		lost: make(chan error, len(o.cfg.Known)), acks: newAcks()}
 }
 
 // run opens the term and serves it. opened says that its taken record was valid.
@@ -84,7 +86,6 @@ func (t *term) run(ctx context.Context) (opened bool, err error) {
 func (t *term) open(ctx context.Context) error {
 	other := make(chan otherClock, 1)
 	t.reads.Go(func() { other <- t.o.askClock(ctx) }) // which need not be waited for while there is something to fold
-	known, complete := t.o.known(ctx)
 	end, err := t.o.cfg.Client.Tip(ctx, t.o.journal, t.o.cfg.Partition)
 	if err != nil {
 		return err
@@ -95,12 +96,16 @@ func (t *term) open(ctx context.Context) error {
 			return err
 		}
 		other <- clock
-		if err := t.o.found(ctx, known, complete); err != nil {
+		if err := t.o.found(ctx); err != nil {
 			return err
 		}
-		if end, err = t.o.cfg.Client.Tip(ctx, t.o.journal, t.o.cfg.Partition); err != nil {
-			return err
-		}
+	}
+	known, silent, err := t.o.vouched(ctx)
+	if err != nil {
+		return err
+	}
+	if end, err = t.o.cfg.Client.Tip(ctx, t.o.journal, t.o.cfg.Partition); err != nil {
+		return err
 	}
 	if err := t.fold(ctx, end, known); err != nil {
 		return err
@@ -110,7 +115,7 @@ func (t *term) open(ctx context.Context) error {
 		return err
 	}
 	t.setClock(clock)
-	t.follow(ctx)
+	t.follow(ctx, silent)
 	for {
 		valid, err := t.take(ctx)
 		if err != nil {
@@ -280,9 +285,12 @@ func (t *term) overtakes(e Entry) (*Taken, bool) {
 	return taken, t.o.met != unknownTerm && taken.Term > t.o.met
 }
 
-// follow hands over what the reader reads until the term ends.
-func (t *term) follow(ctx context.Context) {
+// follow hands over what the reader reads until the term ends, and goes on asking those who were silent what they know.
+func (t *term) follow(ctx context.Context, silent []Known) {
 	ctx, t.stop = context.WithCancel(context.WithoutCancel(ctx))
+	for _, k := range silent {
+		t.ended.Go(func() { t.askAgain(ctx, k) })
+	}
 	t.shared = t.reader.tail()
 	t.ended.Go(func() {
 		for {
@@ -297,6 +305,24 @@ func (t *term) follow(ctx context.Context) {
 			}
 		}
 	})
+}
+
+// askAgain asks something that did not answer before the term was taken, until it does. The term ends if it knows of a
+// position that the log does not hold: no more than what was acknowledged meanwhile stands on a log that has lost its end.
+func (t *term) askAgain(ctx context.Context, k Known) {
+	positions, err := t.o.positions(ctx, k)
+	for attempt := 0; err != nil; attempt++ {
+		if pause(ctx, attempt) != nil {
+			return
+		}
+		positions, err = t.o.positions(ctx, k)
+	}
+	for _, p := range positions {
+		if err := t.o.cfg.Client.Holds(ctx, t.o.cfg.Rules, t.o.cfg.Partition, p); Final(err) {
+			t.lost <- err
+			return
+		}
+	}
 }
 
 // close ends the term's producer and reader. Nothing of the term is touched by another goroutine after it.

@@ -244,6 +244,9 @@ func (p *positions) Positions(context.Context, string, int32) ([]journal.Positio
 	return p.known, p.err
 }
 
+// answer has it answer from now on, or say that it can't.
+func (p *positions) answer(err error) { p.mu.Lock(); defer p.mu.Unlock(); p.err = err }
+
 func (p *positions) times() int { p.mu.Lock(); defer p.mu.Unlock(); return p.asked }
 
 func TestAGenesisWaitsForWhateverMayKnowOfAJournal(t *testing.T) {

@@ -124,7 +124,8 @@ func (n *Node) owner(p place) (*journal.Owner, error) {
 		s.from = func(ctx context.Context) (*journal.Seed, error) { return n.cfg.Seed(ctx, p.journal, p.partition) }
 	}
 	cfg := journal.OwnerConfig{Client: n.cfg.Client, Rules: rules, Partition: p.partition, Node: n.cfg.NodeID,
-		URL: n.cfg.URL, Build: n.cfg.Build, OtherClock: n.cfg.OtherClock, AcceptClock: n.cfg.AcceptClock}
+		URL: n.cfg.URL, Build: n.cfg.Build, OtherClock: n.cfg.OtherClock, AcceptClock: n.cfg.AcceptClock,
+		Vouched: s.met.Load}
 	for _, k := range n.cfg.Known {
 		cfg.Known = append(cfg.Known, unpassed{k, p, s})
 	}

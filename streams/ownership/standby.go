@@ -3,6 +3,7 @@ package ownership
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -26,6 +27,7 @@ type standby struct {
 	looked  int64            // the offset after the last record that the fold has met
 	time    scalar.Time      // of the last valid one, of this fold or those before it
 	anchors *journal.Anchors // of the positions that it has passed
+	met     atomic.Bool      // something else knows a position that the fold has passed
 	seeks   *journal.Anchors // of the owner, which is to find old records as if it had folded them itself
 }
 
@@ -38,6 +40,7 @@ func (s *standby) begin(ctx context.Context) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	done, anchors := make(chan struct{}), new(journal.Anchors)
+	s.met.Store(false)
 	s.stop, s.done, s.seed, s.anchors, s.looked = stop, done, nil, anchors, 0
 	go func() {
 		defer close(done)
@@ -173,7 +176,9 @@ func (u unpassed) Positions(ctx context.Context, name string, partition int32) (
 	}
 	var left []journal.Position
 	for _, p := range positions {
-		if !u.standby.passed(p) {
+		if u.standby.passed(p) {
+			u.standby.met.Store(true)
+		} else {
 			left = append(left, p)
 		}
 	}

@@ -61,7 +61,7 @@ func TestWhatAFailedStandbyHasMetIsStillLookedFor(t *testing.T) {
 		return len(positions)
 	}
 	s.begin(ctx)
-	if s.atTip(ctx); left() != 0 {
+	if s.atTip(ctx); left() != 0 || !s.met.Load() {
 		t.Error("what the standby has met is looked for again")
 	}
 	failed := s.done
