@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -92,20 +93,25 @@ func checkAmend(c *market.Contract, o *resting, payload *AmendOrder, now scalar.
 			f.add("amount", "AMOUNT_NOT_ABOVE_FILLED", "amount must be above what is filled")
 		}
 	}
-	if payload.LimitPrice != nil {
-		checkPrice(&f, c, "limit_price", *payload.LimitPrice)
-	}
-	for _, p := range []struct {
-		field string
-		given bool
-	}{{"trigger_price", payload.TriggerPrice != nil}, {"stop_loss_price", payload.StopLossPrice != nil}, {"take_profit_price", payload.TakeProfitPrice != nil}} {
-		if p.given {
-			f.add(p.field, "FIELD_NOT_ALLOWED", "%s is not allowed for %s orders", p.field, o.Value.kind)
+	for _, p := range [...]struct {
+		name  string
+		field order.Fields
+		price *fixed.Decimal
+	}{
+		{"limit_price", order.FieldLimitPrice, payload.LimitPrice}, {"trigger_price", order.FieldTriggerPrice, payload.TriggerPrice},
+		{"stop_loss_price", order.FieldStopLossPrice, payload.StopLossPrice}, {"take_profit_price", order.FieldTakeProfitPrice, payload.TakeProfitPrice},
+	} {
+		switch {
+		case p.price == nil:
+		case !o.Value.kind.Has(p.field):
+			f.add(p.name, order.NotAllowed, "the field does not go with %s orders", o.Value.kind)
+		default:
+			checkPrice(&f, c, p.name, *p.price)
 		}
 	}
 	if payload.ExpireTime != nil {
 		if o.Value.tif != order.GTD {
-			f.add("expire_time", "FIELD_NOT_ALLOWED", "expire_time is for GTD orders")
+			f.add("expire_time", order.NotAllowed, "the field goes with GTD only")
 		} else {
 			checkExpiry(&f, *payload.ExpireTime, now)
 		}

@@ -25,6 +25,9 @@ func (f *faults) add(field, code, format string, args ...any) {
 	*f = append(*f, &decide.Refusal{Kind: decide.Invalid, Code: code, Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
+// Fault implements order.Complaints.
+func (f *faults) Fault(field, code, message string) { f.add(field, code, "%s", message) }
+
 // first returns the first fault as Decide's answer, or nil.
 func (f faults) first() error {
 	if len(f) == 0 {
@@ -37,7 +40,6 @@ func (f faults) first() error {
 // placed on the instrument. Decide refuses with the first; a handler that knows the instrument can tell all at once.
 func CheckOrder(c *market.Contract, payload *PlaceOrder, now scalar.Time) []*decide.Refusal {
 	var f faults
-	cash := payload.CashAmount != 0
 	if !payload.Action.Valid() {
 		f.add("action", "INVALID_ACTION", "action must be buy or sell")
 	}
@@ -45,33 +47,13 @@ func CheckOrder(c *market.Contract, payload *PlaceOrder, now scalar.Time) []*dec
 		f.add("type", "INVALID_ORDER_TYPE", "type must be market, limit, stop_loss, stop_loss_limit, take_profit, take_profit_limit or take_profit_stop_loss")
 		return f
 	}
-	checkAmounts(&f, c, payload, cash)
-	for _, p := range []struct {
-		field    string
-		price    fixed.Decimal
-		required bool
-	}{
-		{"limit_price", payload.LimitPrice, payload.Type.Limited()},
-		{"trigger_price", payload.TriggerPrice, payload.Type.Conditional() && payload.Type != order.TakeProfitStopLoss},
-		{"stop_loss_price", payload.StopLossPrice, payload.Type == order.TakeProfitStopLoss},
-		{"take_profit_price", payload.TakeProfitPrice, payload.Type == order.TakeProfitStopLoss},
-	} {
-		switch {
-		case p.required && p.price.IsZero():
-			f.add(p.field, "MISSING_FIELD", "%s is required for %s orders", p.field, payload.Type)
-		case !p.required && !p.price.IsZero():
-			f.add(p.field, "FIELD_NOT_ALLOWED", "%s is not allowed for %s orders", p.field, payload.Type)
-		case p.required:
-			checkPrice(&f, c, p.field, p.price)
-		}
+	entry := payload.shape()
+	if payload.TimeInForce != "" && !payload.TimeInForce.Valid() {
+		f.add("time_in_force", order.InvalidValue, "time_in_force must be GTC, IOC, FOK or GTD")
+		entry.TimeInForce, entry.Given = "", entry.Given|order.FieldTimeInForce
 	}
-	if payload.TriggerPriceType != "" && payload.TriggerPriceType != payload.Type.Trigger() {
-		f.add("trigger_price_type", "INVALID_TRIGGER_PRICE_TYPE", "this trigger_price_type is not allowed for %s orders", payload.Type)
-	}
-	checkTime(&f, payload, cash, now)
-	if payload.PostOnly && (!payload.Type.Limited() || cash || !payload.timeInForce().Rests()) {
-		f.add("post_only", "FIELD_NOT_ALLOWED", "post_only is for limit orders that may rest")
-	}
+	entry.Check(&f)
+	payload.checkFigures(&f, c, now)
 	if payload.ReferenceID != "" && !validReference(payload.ReferenceID) {
 		f.add("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
 	}
@@ -84,23 +66,49 @@ func CheckOrder(c *market.Contract, payload *PlaceOrder, now scalar.Time) []*dec
 	return f
 }
 
-func checkAmounts(f *faults, c *market.Contract, payload *PlaceOrder, cash bool) {
+// shape is what is judged without knowing the instrument.
+func (p *PlaceOrder) shape() order.Entry {
+	e := order.Entry{Type: p.Type, TriggerPriceType: p.TriggerPriceType, TimeInForce: p.TimeInForce, PostOnly: p.PostOnly}
+	for _, f := range [...]struct {
+		given bool
+		field order.Fields
+	}{
+		{!p.Amount.IsZero(), order.FieldAmount}, {p.CashAmount != 0, order.FieldCashAmount},
+		{!p.LimitPrice.IsZero(), order.FieldLimitPrice}, {!p.TriggerPrice.IsZero(), order.FieldTriggerPrice},
+		{!p.StopLossPrice.IsZero(), order.FieldStopLossPrice}, {!p.TakeProfitPrice.IsZero(), order.FieldTakeProfitPrice},
+		{p.ExpireTime != 0, order.FieldExpireTime},
+	} {
+		if f.given {
+			e.Given |= f.field
+		}
+	}
+	return e
+}
+
+// checkFigures judges the figures of those fields that the order has.
+func (p *PlaceOrder) checkFigures(f *faults, c *market.Contract, now scalar.Time) {
 	switch {
-	case cash && payload.Type.Conditional():
-		f.add("cash_amount", "FIELD_NOT_ALLOWED", "cash_amount is for market and limit orders")
-	case cash && !payload.Amount.IsZero():
-		f.add("cash_amount", "FIELD_NOT_ALLOWED", "exactly one of amount and cash_amount must be given")
-	case cash && payload.CashAmount < 0:
+	case p.CashAmount < 0:
 		f.add("cash_amount", "INVALID_CASH_AMOUNT", "cash_amount must be positive")
-	case cash && payload.CashAmount > maxNotional:
+	case p.CashAmount > maxNotional:
 		f.add("cash_amount", "INVALID_CASH_AMOUNT", "cash_amount must not be above %s", maxNotional)
-	case cash:
-	case payload.Amount.IsZero() && !payload.Type.Conditional():
-		f.add("amount", "MISSING_FIELD", "exactly one of amount and cash_amount must be given")
-	case payload.Amount.IsZero():
-		f.add("amount", "MISSING_FIELD", "amount is required for %s orders", payload.Type)
-	default:
-		checkAmount(f, c, payload.Amount)
+	case p.CashAmount == 0 && !p.Amount.IsZero():
+		checkAmount(f, c, p.Amount)
+	}
+	for _, price := range [...]struct {
+		name  string
+		field order.Fields
+		value fixed.Decimal
+	}{
+		{"limit_price", order.FieldLimitPrice, p.LimitPrice}, {"trigger_price", order.FieldTriggerPrice, p.TriggerPrice},
+		{"stop_loss_price", order.FieldStopLossPrice, p.StopLossPrice}, {"take_profit_price", order.FieldTakeProfitPrice, p.TakeProfitPrice},
+	} {
+		if !price.value.IsZero() && p.Type.Has(price.field) {
+			checkPrice(f, c, price.name, price.value)
+		}
+	}
+	if p.ExpireTime != 0 && p.timeInForce() == order.GTD {
+		checkExpiry(f, p.ExpireTime, now)
 	}
 }
 
@@ -127,26 +135,6 @@ func checkPrice(f *faults, c *market.Contract, field string, price fixed.Decimal
 		f.add(field, "INVALID_PRICE", "%s must be below %d", field, int64(market.MaxPrice))
 	case !whole:
 		f.add(field, "INVALID_PRICE_TICK", "%s must be a whole multiple of %s", field, c.PriceTick)
-	}
-}
-
-func checkTime(f *faults, payload *PlaceOrder, cash bool, now scalar.Time) {
-	tif := payload.timeInForce()
-	switch {
-	case !tif.Valid():
-		f.add("time_in_force", "INVALID_TIME_IN_FORCE", "time_in_force must be GTC, IOC, FOK or GTD")
-	case cash && tif != order.IOC:
-		f.add("time_in_force", "INVALID_TIME_IN_FORCE", "orders with cash_amount must be IOC")
-	case !payload.Type.Limited() && tif.Rests() && !payload.Type.Conditional():
-		f.add("time_in_force", "INVALID_TIME_IN_FORCE", "market orders must be IOC or FOK")
-	}
-	switch {
-	case tif == order.GTD && payload.ExpireTime == 0:
-		f.add("expire_time", "MISSING_FIELD", "expire_time is required for GTD orders")
-	case tif != order.GTD && payload.ExpireTime != 0:
-		f.add("expire_time", "FIELD_NOT_ALLOWED", "expire_time is for GTD orders")
-	case tif == order.GTD:
-		checkExpiry(f, payload.ExpireTime, now)
 	}
 }
 

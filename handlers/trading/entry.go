@@ -8,9 +8,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// notAllowed is the code of a field that does not go with the others.
-const notAllowed = "NOT_ALLOWED"
-
 // maxLeverage is the greatest leverage that an order may set.
 const maxLeverage = 13
 
@@ -44,98 +41,14 @@ func readOrder(f *web.Form, customer string) *domain.PlaceOrder {
 	if !payload.Type.Valid() {
 		return payload // nothing can be said of what goes with it
 	}
-	check(f, payload, given{
-		amount: f.Has("amount"), cash: f.Has("cash_amount"), limit: f.Has("limit_price"), trigger: f.Has("trigger_price"),
-		stop: f.Has("stop_loss_price"), take: f.Has("take_profit_price"), inForce: f.Has("time_in_force"), expires: f.Has("expire_time"),
-	})
+	shape(payload, order.FieldsOf(f.Has)).Check(f)
 	return payload
 }
 
-// given says which of the members that do not always go together an order entry has, good ones or not.
-type given struct{ amount, cash, limit, trigger, stop, take, inForce, expires bool }
-
-// complaints is what takes faults. A *web.Form is one.
-type complaints interface {
-	Fault(name, code, message string)
-}
-
-// check judges what goes with the order's type.
-func check(f complaints, payload *domain.PlaceOrder, has given) {
-	checkSize(f, payload.Type, has)
-	checkPrices(f, payload, has)
-	checkTime(f, payload, has)
-}
-
-func checkSize(f complaints, t order.Type, has given) {
-	amount, cash := has.amount, has.cash
-	switch {
-	case t.Conditional() && cash:
-		f.Fault("cash_amount", notAllowed, "only market and limit orders can be sized by cash_amount")
-		if !amount {
-			f.Fault("amount", web.Required, "the field is required")
-		}
-	case t.Conditional() && !amount:
-		f.Fault("amount", web.Required, "the field is required")
-	case amount && cash:
-		f.Fault("cash_amount", notAllowed, "only one of amount and cash_amount may be given")
-	case !amount && !cash:
-		f.Fault("amount", web.Required, "one of amount and cash_amount is required")
-	}
-}
-
-// checkPrices wants the prices that the type needs, and no others.
-func checkPrices(f complaints, payload *domain.PlaceOrder, has given) {
-	t := payload.Type
-	single, combo := t.Conditional() && t != order.TakeProfitStopLoss, t == order.TakeProfitStopLoss
-	for _, p := range [...]struct {
-		name          string
-		needed, given bool
-	}{
-		{"limit_price", t.Limited(), has.limit}, {"trigger_price", single, has.trigger},
-		{"stop_loss_price", combo, has.stop}, {"take_profit_price", combo, has.take},
-	} {
-		switch {
-		case p.needed && !p.given:
-			f.Fault(p.name, web.Required, "the field is required for "+string(t)+" orders")
-		case !p.needed && p.given:
-			f.Fault(p.name, notAllowed, "the field does not go with "+string(t)+" orders")
-		}
-	}
-	switch {
-	case payload.TriggerPriceType == "":
-	case t.Trigger() == "":
-		f.Fault("trigger_price_type", notAllowed, "the field does not go with "+string(t)+" orders")
-	case payload.TriggerPriceType != t.Trigger():
-		f.Fault("trigger_price_type", web.InvalidValue, string(t)+" orders are triggered by "+string(t.Trigger()))
-	}
-}
-
-// checkTime judges how long the order is to stay, and what may only rest.
-func checkTime(f complaints, payload *domain.PlaceOrder, has given) {
-	if has.inForce && payload.TimeInForce == "" {
-		return // it has its fault already
-	}
-	cash := has.cash && !payload.Type.Conditional()
-	tif := timeInForce(payload, cash)
-	switch {
-	case cash && tif != order.IOC:
-		f.Fault("time_in_force", notAllowed, "orders sized by cash_amount must be IOC")
-	case payload.Type == order.Market && tif.Rests():
-		f.Fault("time_in_force", notAllowed, "market orders must be IOC or FOK")
-	}
-	switch {
-	case tif == order.GTD && !has.expires:
-		f.Fault("expire_time", web.Required, "the field is required with GTD")
-	case tif != order.GTD && has.expires:
-		f.Fault("expire_time", notAllowed, "the field goes with GTD only")
-	}
-	switch {
-	case !payload.PostOnly:
-	case !payload.Type.Limited() || cash:
-		f.Fault("post_only", notAllowed, "only limit orders that may rest can be post_only")
-	case !tif.Rests():
-		f.Fault("post_only", notAllowed, "post_only orders must be GTC or GTD")
-	}
+// shape is what is judged of an order entry that has these fields.
+func shape(payload *domain.PlaceOrder, given order.Fields) order.Entry {
+	return order.Entry{Type: payload.Type, TriggerPriceType: payload.TriggerPriceType, TimeInForce: payload.TimeInForce,
+		PostOnly: payload.PostOnly, Given: given}
 }
 
 func timeInForce(payload *domain.PlaceOrder, cash bool) order.TimeInForce {

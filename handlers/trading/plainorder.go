@@ -38,7 +38,7 @@ func plainOrder(raw []byte, customer string) *domain.PlaceOrder {
 		return nil
 	}
 	var found anyFault
-	check(&found, payload, given.given())
+	shape(payload, given.given()).Check(&found)
 	if found {
 		return nil
 	}
@@ -75,9 +75,22 @@ const (
 
 const nulls = 32
 
-func (f fields) given() given {
-	return given{amount: f&amountField != 0, cash: f&cashField != 0, limit: f&limitField != 0, trigger: f&triggerField != 0,
-		stop: f&stopField != 0, take: f&takeField != 0, inForce: f&inForceField != 0, expires: f&expireField != 0}
+// given are those of the fields that do not go with everything.
+func (f fields) given() order.Fields {
+	var given order.Fields
+	for _, g := range [...]struct {
+		member fields
+		field  order.Fields
+	}{
+		{amountField, order.FieldAmount}, {cashField, order.FieldCashAmount}, {limitField, order.FieldLimitPrice},
+		{triggerField, order.FieldTriggerPrice}, {stopField, order.FieldStopLossPrice}, {takeField, order.FieldTakeProfitPrice},
+		{inForceField, order.FieldTimeInForce}, {expireField, order.FieldExpireTime},
+	} {
+		if f&g.member != 0 {
+			given |= g.field
+		}
+	}
+	return given
 }
 
 func fieldNamed(name []byte) fields {

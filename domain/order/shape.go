@@ -1,0 +1,169 @@
+package order
+
+// Fields is a set of the fields of an order entry that do not go with everything.
+type Fields uint16
+
+// The fields.
+const (
+	FieldAmount Fields = 1 << iota
+	FieldCashAmount
+	FieldLimitPrice
+	FieldTriggerPrice
+	FieldStopLossPrice
+	FieldTakeProfitPrice
+	FieldTimeInForce
+	FieldExpireTime
+)
+
+// shape is what an order of a type has. The rules of entry and amendment stand here, once, for whoever takes orders.
+type shape struct {
+	of      Type
+	prices  Fields           // all that it needs; it has no others
+	trigger TriggerPriceType // that it is triggered by, if it is
+	cash    bool             // may be sized by cash_amount, and is IOC then
+	rests   bool             // may stay in the book, and be post_only
+	atOnce  bool             // is IOC or FOK, and nothing else
+}
+
+var shapes = [...]shape{
+	{of: Limit, prices: FieldLimitPrice, cash: true, rests: true},
+	{of: Market, cash: true, atOnce: true},
+	{of: StopLoss, prices: FieldTriggerPrice, trigger: TradePrice},
+	{of: StopLossLimit, prices: FieldTriggerPrice | FieldLimitPrice, trigger: TradePrice, rests: true},
+	{of: TakeProfit, prices: FieldTriggerPrice, trigger: TradePrice},
+	{of: TakeProfitLimit, prices: FieldTriggerPrice | FieldLimitPrice, trigger: TradePrice, rests: true},
+	{of: TakeProfitStopLoss, prices: FieldStopLossPrice | FieldTakeProfitPrice, trigger: MarkPrice},
+}
+
+// shapeOf returns the type's shape, or nil for what is no type of order entry.
+func shapeOf(t Type) *shape {
+	for i := range shapes {
+		if shapes[i].of == t {
+			return &shapes[i]
+		}
+	}
+	return nil
+}
+
+// prices are the fields of prices by their names, in the order in which faults are told.
+var prices = [...]struct {
+	field Fields
+	name  string
+}{
+	{FieldLimitPrice, "limit_price"}, {FieldTriggerPrice, "trigger_price"},
+	{FieldStopLossPrice, "stop_loss_price"}, {FieldTakeProfitPrice, "take_profit_price"},
+}
+
+// FieldsOf returns the fields that a request has, by their names.
+func FieldsOf(has func(name string) bool) Fields {
+	var given Fields
+	for i, name := range [...]string{"amount", "cash_amount", "limit_price", "trigger_price", "stop_loss_price", "take_profit_price",
+		"time_in_force", "expire_time"} {
+		if has(name) {
+			given |= 1 << i
+		}
+	}
+	return given
+}
+
+// Has reports whether orders of the type have a price.
+func (t Type) Has(price Fields) bool {
+	s := shapeOf(t)
+	return s != nil && s.prices&price != 0
+}
+
+// The codes of faults of shape, as clients see them.
+const (
+	Required     = "REQUIRED"
+	NotAllowed   = "NOT_ALLOWED"
+	InvalidValue = "INVALID_VALUE"
+)
+
+// Complaints is what takes faults.
+type Complaints interface {
+	Fault(field, code, message string)
+}
+
+// Entry is the shape of an order entry: what is judged without knowing the instrument, or any figure.
+type Entry struct {
+	Type             Type
+	TriggerPriceType TriggerPriceType // "" for the type's own
+	TimeInForce      TimeInForce      // "" for the default; with FieldTimeInForce given for one that has its fault already
+	PostOnly         bool
+	Given            Fields // the fields that the entry has, good or not
+}
+
+// Check complains of every field that is missing and of those that do not go together. The type must be Valid.
+func (e Entry) Check(to Complaints) {
+	s := shapeOf(e.Type)
+	e.checkSize(to, s)
+	e.checkPrices(to, s)
+	e.checkTime(to, s)
+}
+
+func (e *Entry) has(f Fields) bool { return e.Given&f != 0 }
+
+// checkSize wants exactly one of amount and cash_amount.
+func (e *Entry) checkSize(to Complaints, s *shape) {
+	amount, cash := e.has(FieldAmount), e.has(FieldCashAmount)
+	switch {
+	case !s.cash && cash:
+		to.Fault("cash_amount", NotAllowed, "only market and limit orders can be sized by cash_amount")
+		if !amount {
+			to.Fault("amount", Required, "the field is required")
+		}
+	case !s.cash && !amount:
+		to.Fault("amount", Required, "the field is required")
+	case amount && cash:
+		to.Fault("cash_amount", NotAllowed, "only one of amount and cash_amount may be given")
+	case !amount && !cash:
+		to.Fault("amount", Required, "one of amount and cash_amount is required")
+	}
+}
+
+// checkPrices wants the prices that the type needs, and no others.
+func (e *Entry) checkPrices(to Complaints, s *shape) {
+	for _, p := range prices {
+		switch needed, given := s.prices&p.field != 0, e.has(p.field); {
+		case needed && !given:
+			to.Fault(p.name, Required, "the field is required for "+string(e.Type)+" orders")
+		case !needed && given:
+			to.Fault(p.name, NotAllowed, "the field does not go with "+string(e.Type)+" orders")
+		}
+	}
+	switch {
+	case e.TriggerPriceType == "" || e.TriggerPriceType == s.trigger:
+	case s.trigger == "":
+		to.Fault("trigger_price_type", NotAllowed, "the field does not go with "+string(e.Type)+" orders")
+	default:
+		to.Fault("trigger_price_type", InvalidValue, string(e.Type)+" orders are triggered by "+string(s.trigger))
+	}
+}
+
+// checkTime judges how long the order is to stay, and what may only rest.
+func (e *Entry) checkTime(to Complaints, s *shape) {
+	tif, cash := e.TimeInForce, s.cash && e.has(FieldCashAmount)
+	switch {
+	case tif == "" && e.has(FieldTimeInForce):
+		return
+	case tif == "":
+		tif = e.Type.DefaultTimeInForce(cash)
+	case cash && tif != IOC:
+		to.Fault("time_in_force", NotAllowed, "orders sized by cash_amount must be IOC")
+	case s.atOnce && tif.Rests():
+		to.Fault("time_in_force", NotAllowed, string(e.Type)+" orders must be IOC or FOK")
+	}
+	switch expires := e.has(FieldExpireTime); {
+	case tif == GTD && !expires:
+		to.Fault("expire_time", Required, "the field is required with GTD")
+	case tif != GTD && expires:
+		to.Fault("expire_time", NotAllowed, "the field goes with GTD only")
+	}
+	switch {
+	case !e.PostOnly:
+	case !s.rests || cash:
+		to.Fault("post_only", NotAllowed, "only limit orders that may rest can be post_only")
+	case !tif.Rests():
+		to.Fault("post_only", NotAllowed, "post_only orders must be GTC or GTD")
+	}
+}
