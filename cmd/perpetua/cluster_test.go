@@ -21,7 +21,6 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
-	"github.com/perpetua-exchange/perpetua/projections/postgres"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
@@ -49,13 +48,8 @@ func startCluster(t *testing.T, roles ...string) *cluster {
 		t.Cleanup(func() { b.Close() })
 		brokers = strings.Join(b.Addrs(), ",")
 	}
-	db, err := postgres.Start(ctx, postgres.Config{Dir: filepath.Join(c.dir, "postgres"), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	c.DatabaseURL = db.URL()
-	c.env = []string{"PERPETUA_KAFKA_BROKERS=" + brokers, "PERPETUA_DATABASE_URL=" + db.URL(), "PERPETUA_DEMO=false",
+	c.DatabaseURL = c.postgres
+	c.env = []string{"PERPETUA_KAFKA_BROKERS=" + brokers, "PERPETUA_DATABASE_URL=" + c.postgres, "PERPETUA_DEMO=false",
 		"PERPETUA_MASTER_KEY=" + base64.StdEncoding.EncodeToString(make([]byte, 32))}
 	client, err := journal.NewClient(journal.Config{Brokers: strings.Split(brokers, ","), Prefix: c.prefix})
 	if err != nil {

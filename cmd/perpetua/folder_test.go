@@ -188,7 +188,7 @@ func TestDamagedLog(t *testing.T) {
 
 // TestRunContract holds `perpetua run` to what scripts rely on.
 func TestRunContract(t *testing.T) {
-	v := newVenue(t, "--demo=false")
+	v := newWholeVenue(t, "--demo=false")
 	v.start()
 	t.Cleanup(v.stop)
 	path := filepath.Join(v.dir, "run.json")

@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
 )
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(projectiontest.Main(m))
 }
 
 // patience bounds every wait for something that must happen.
@@ -50,6 +51,9 @@ type venue struct {
 	args   []string
 	env    []string
 	prefix string
+	// postgres is the URL of a database of its own on the server that all tests share, which spares each start one of Postgres; "" for
+	// the embedded Postgres, in the tests that are about it or about the whole.
+	postgres string
 
 	local.RunFile
 	cmd    *exec.Cmd
@@ -74,7 +78,7 @@ func newVenue(t testing.TB, args ...string) *venue {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &venue{t: t, dir: dir, verb: "run", args: args, exited: make(chan struct{})}
+	v := &venue{t: t, dir: dir, verb: "run", args: args, exited: make(chan struct{}), postgres: projectiontest.URL(t)}
 	pool := http.DefaultTransport.(*http.Transport).Clone()
 	pool.MaxIdleConnsPerHost = 64
 	t.Cleanup(pool.CloseIdleConnections)
@@ -82,6 +86,14 @@ func newVenue(t testing.TB, args ...string) *venue {
 	if os.Getenv("KAFKA_BROKERS") != "" {
 		v.prefix = fmt.Sprintf("test-%d-%d-", os.Getpid(), time.Now().UnixNano())
 	}
+	return v
+}
+
+// newWholeVenue is newVenue with an embedded Postgres.
+func newWholeVenue(t testing.TB, args ...string) *venue {
+	t.Helper()
+	v := newVenue(t, args...)
+	v.postgres = ""
 	return v
 }
 
@@ -99,6 +111,9 @@ func (v *venue) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asPerpetua+"=1", "PERPETUA_DATA="+v.dir, "PERPETUA_TOPIC_PREFIX="+v.prefix, "PERPETUA_LISTEN=127.0.0.1:0",
 		"GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE")) // the race detector otherwise sleeps a second before each exit
+	if v.postgres != "" {
+		cmd.Env = append(cmd.Env, "PERPETUA_DATABASE_URL="+v.postgres)
+	}
 	cmd.Env = append(cmd.Env, v.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd

@@ -128,7 +128,7 @@ func kills(t *testing.T) int {
 func TestKill(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	v := newVenue(t)
+	v := newWholeVenue(t)
 	v.start()
 	t.Cleanup(v.stop)
 	var clients []*client

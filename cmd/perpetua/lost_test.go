@@ -44,7 +44,7 @@ func (v *venue) loseLog() {
 // digests returns what the tables of the stopped venue hold.
 func (v *venue) digests() map[string]projections.Digest {
 	v.t.Helper()
-	s, err := settings.Parse("test", []string{"--data", v.dir}, settings.IO{Env: func(string) (string, bool) { return "", false }}, nil)
+	s, err := settings.Parse("test", []string{"--data", v.dir, "--database-url", v.postgres}, settings.IO{Env: func(string) (string, bool) { return "", false }}, nil)
 	if err != nil {
 		v.t.Fatal(err)
 	}

@@ -14,7 +14,9 @@ import (
 // TestPostgresDies kills the embedded Postgres under a running venue. Writes go on, reads that need the rows are
 // answered 503, and once Postgres is back they see what was written meanwhile.
 func TestPostgresDies(t *testing.T) {
-	v := startVenue(t)
+	v := newWholeVenue(t)
+	v.start()
+	t.Cleanup(v.stop)
 	v.fund("10000", "ANNA")
 	db := v.database()
 	var postmaster string

@@ -18,7 +18,7 @@ import (
 // dropDatabase drops the stopped venue's database, with all the rows and everything that was known of the log.
 func (v *venue) dropDatabase() {
 	v.t.Helper()
-	url := os.Getenv("DATABASE_URL")
+	url := v.postgres
 	if url == "" {
 		if err := os.RemoveAll(filepath.Join(v.dir, "postgres")); err != nil {
 			v.t.Fatal(err)

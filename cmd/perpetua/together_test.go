@@ -14,7 +14,7 @@ import (
 
 // TestClusterCommand starts a cluster as `make cluster` does, from the files of a deployment, and uses each node.
 func TestClusterCommand(t *testing.T) {
-	v := newVenue(t, "--env", "../../docker/env", "--each", "1")
+	v := newWholeVenue(t, "--env", "../../docker/env", "--each", "1")
 	v.verb = "cluster"
 	v.start()
 	t.Cleanup(v.stop)

@@ -17,7 +17,9 @@ func (v *venue) fund(amount string, customers ...string) {
 }
 
 func TestFirstTrade(t *testing.T) {
-	v := startVenue(t)
+	v := newWholeVenue(t)
+	v.start()
+	t.Cleanup(v.stop)
 	v.fund("10000", "ANNA", "BEN")
 	v.must(201, "broker-a", http.MethodPost, "/v1/customers/ANNA/orders",
 		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.100","limit_price":"65000.0"}`)
