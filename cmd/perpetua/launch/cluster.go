@@ -90,7 +90,9 @@ func (t *together) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, services.Close()) }()
+	defer func() { err = errors.Join(services.Err(), err, services.Close()) }()
+	ctx, release := services.While(ctx)
+	defer release()
 	t.settings.KafkaBrokers, t.settings.DatabaseURL = strings.Join(services.Brokers, ","), services.DatabaseURL()
 	if t.settings.BlobURL, err = t.settings.BucketURL(); err != nil { // one for all nodes, whose data folders are their own
 		return err
