@@ -212,7 +212,11 @@ func (t *term) hold(h heldReply, fate int32) {
 	if !h.request.move(fate) {
 		return
 	}
-	t.held.push(h)
+	if h.err != nil {
+		t.barrier.add(h)
+	} else {
+		t.held.push(h)
+	}
 	t.release()
 }
 
@@ -220,14 +224,18 @@ func (t *term) hold(h heldReply, fate int32) {
 func (t *term) release() {
 	for t.held.len() > 0 && t.held.peek().tip <= t.flight.last.Sequence {
 		h := t.held.pop()
-		switch {
-		case h.err != nil:
-			h.request.answer(Result{}, h.err)
-		case h.slot != nil:
+		if h.slot != nil {
 			t.o.respond(h.request, &h.slot.entry, false)
-		default:
+		} else {
 			t.repeat(h)
 		}
+	}
+	for {
+		h, ok := t.barrier.pop(t.flight.last.Sequence, t.flight.accounted())
+		if !ok {
+			return
+		}
+		h.request.answer(Result{}, h.err)
 	}
 }
 

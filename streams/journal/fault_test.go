@@ -253,6 +253,33 @@ func TestARecordThatCantBeAppliedIsAnsweredOnce(t *testing.T) {
 	}
 }
 
+// An owner may have been taken out of the group and not know it, and its reader may lag. What it refuses leaves no record
+// that could lose its place, and yet must not be of the past.
+func TestAnOwnerThatWasOvertakenRefusesNothing(t *testing.T) {
+	r := newRig(t)
+	a, g := r.gatedOwner("a", 2*time.Second)
+	a.ready()
+	a.do(command(&add{"a", 1}))
+	if got, _ := a.total("a"); got != "1" {
+		t.Fatalf("total %s", got)
+	}
+	g.blind(true) // it does not see b's term
+	b := r.owner("b").ready()
+	b.do(command(&add{"a", 1}))
+	if _, serving := a.Serving(); !serving {
+		t.Fatal("the old owner knows already")
+	}
+	if _, err := a.Submit(context.Background(), command(&read{"a"})); !notAccepted(err) {
+		t.Errorf("the old owner says %v", err)
+	}
+	g.release()
+	<-a.done
+	var foreign *journal.ForeignTermError
+	if !errors.As(a.err, &foreign) {
+		t.Errorf("it ended with %v", a.err)
+	}
+}
+
 // A node that can't tell whether there was a journal founds none. When another node, which can, has founded one, it finds a
 // log that nothing vouches for.
 func TestAGenesisIsWaitedForNoLongerThanTheLogIsEmpty(t *testing.T) {

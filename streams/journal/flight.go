@@ -98,6 +98,9 @@ func (f *flight) lost() bool {
 	return s.acked && !s.seen && s.ackedAt > f.last.Offset && f.next > s.ackedAt
 }
 
+// accounted returns the offset before which there is nothing valid in the log that this term does not know.
+func (f *flight) accounted() int64 { return max(f.last.Offset+1, f.next) }
+
 // waitingSince returns since when the oldest record waits with no acknowledgement in between.
 func (f *flight) waitingSince() (time.Time, bool) {
 	if f.unsettled.len() == 0 {

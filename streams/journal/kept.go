@@ -33,7 +33,7 @@ func (o *Owner) close(t *term) {
 			left = append(left, k)
 		}
 	}
-	for _, h := range t.held.all() {
+	for _, h := range slices.Concat(t.held.all(), t.barrier.held.all()) {
 		k := kept{request: h.request}
 		if h.void {
 			k.failed = h.err

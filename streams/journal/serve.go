@@ -86,6 +86,8 @@ func (t *term) serve(ctx context.Context) error {
 			err = t.acknowledgeAll()
 		case b := <-t.tail:
 			err = t.look(b)
+		case end := <-t.barrier.answers:
+			t.told(end)
 		case err = <-t.lost:
 		case r := <-commands:
 			t.again.push(r)
@@ -100,12 +102,15 @@ func (t *term) serve(ctx context.Context) error {
 
 // hear takes one acknowledgement or batch of the reader, if one is there, and watches how long they take.
 func (t *term) hear() (more bool, err error) {
-	if len(t.acks.some) > 0 || len(t.tail) > 0 || len(t.lost) > 0 { // which costs less to find out than to select
+	if len(t.acks.some) > 0 || len(t.tail) > 0 || len(t.barrier.answers) > 0 || len(t.lost) > 0 { // which costs less to find out than to select
 		select {
 		case <-t.acks.some:
 			return true, t.acknowledgeAll()
 		case b := <-t.tail:
 			return true, t.look(b)
+		case end := <-t.barrier.answers:
+			t.told(end)
+			return true, nil
 		case err := <-t.lost:
 			return false, err
 		default:
@@ -177,7 +182,11 @@ func (t *term) sight(entries []Entry, next int64) error {
 			return t.intruder(e)
 		}
 	}
-	return t.resolve()
+	if err := t.resolve(); err != nil {
+		return err
+	}
+	t.release() // what waited for the reader to get there
+	return nil
 }
 
 // intruder says what a valid record is that this term did not append. The term is over either way.
@@ -338,7 +347,7 @@ func (t *term) untilNext() (time.Duration, error) {
 func (t *term) report() {
 	t.o.meters.window.Set(float64(t.flight.unsettled.len()))
 	t.o.meters.windowBytes.Set(float64(t.flight.bytes))
-	t.o.meters.held.Set(float64(t.held.len()))
+	t.o.meters.held.Set(float64(t.held.len() + t.barrier.held.len()))
 	t.o.meters.unseen.Set(float64(t.flight.unseen.len()))
 	t.o.meters.queue.Set(float64(len(t.o.queue)))
 	t.o.meters.acknowledged.Set(float64(t.flight.last.Sequence))

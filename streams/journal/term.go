@@ -41,7 +41,8 @@ type term struct {
 
 	flight  flight
 	outbox  outbox
-	held    fifo[heldReply]
+	held    fifo[heldReply]       // answers that need a record
+	barrier barrier               // and those that do not
 	pending map[scalar.ID]pending // whose work goes on in steps
 	again   fifo[*request]        // to be decided anew, before those in the queue
 	fates   map[scalar.ID]*Entry  // the records that kept requests wait for, where the fold has met them
@@ -69,7 +70,7 @@ var errRules = errors.New("the rules failed")
 
 func newTerm(o *Owner, reads *sync.WaitGroup) *term {
 	return &term{o: o, reads: reads, pending: make(map[scalar.ID]pending), tail: make(chan batch, 1),
-		lost: make(chan error, len(o.cfg.Known)), acks: newAcks()}
+		lost: make(chan error, len(o.cfg.Known)), acks: newAcks(), barrier: barrier{answers: make(chan int64, 1)}}
 }
 
 // run opens the term and serves it. opened says that its taken record was valid.
@@ -288,6 +289,7 @@ func (t *term) overtakes(e Entry) (*Taken, bool) {
 // follow hands over what the reader reads until the term ends, and goes on asking those who were silent what they know.
 func (t *term) follow(ctx context.Context, silent []Known) {
 	ctx, t.stop = context.WithCancel(context.WithoutCancel(ctx))
+	t.barrier.ask = func() { t.askEnd(ctx) }
 	for _, k := range silent {
 		t.ended.Go(func() { t.askAgain(ctx, k) })
 	}

@@ -11,8 +11,9 @@ import (
 // lease knows until when nobody else can have been assigned what this member owns: the group forgets a member no
 // sooner than a session after it has heard from it.
 //
-// What leaves a record does not need it, since the log settles that. But a refusal leaves none, so an owner that was
-// stopped for a while, and whose partitions went to another meanwhile, could refuse by a state of the past.
+// What leaves a record does not need it, since the log decides about that. A refusal leaves none. The owner has the brokers
+// confirm it, which also holds where the watch has ended a membership before its time; but a broker that has lost the
+// partition and does not know it yet confirms too much. By then the membership lapses, and with it the lease.
 type lease struct {
 	mu        sync.Mutex
 	last      time.Time // the latest heartbeat was sent

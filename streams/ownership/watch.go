@@ -26,9 +26,12 @@ type peer struct {
 }
 
 // watch names the members that have died to the group, which otherwise would miss them only after their sessions. It
-// begins before the node joins: whoever dies right after that was reached already. Dead means that the member's host answers and nobody listens at the member's address any more: a stopping node
-// closes its port last. A member that is merely slow, stopped or cut off is left to the session. Where the watch
-// errs, nothing but the speed of a change of owner is lost.
+// begins before the node joins: whoever dies right after that was reached already. Dead means that the member's host answers
+// and nobody listens at the member's address any more: a stopping node closes its port last. A member that is merely slow,
+// stopped or cut off is left to the session.
+//
+// Where the watch errs, the member lives, serves, and believes itself the owner for a while, by a lease that counts: its port
+// alone may be gone. Then nothing but time is lost. Neither its records nor its refusals stand unless the log says so.
 func (n *Node) watch(ctx context.Context) {
 	peers := make(map[string]*peer) // by member id
 	ticker := time.NewTicker(lookEvery)
