@@ -8,6 +8,62 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
+// TradeType says what caused a trade.
+type TradeType string
+
+// The kinds of trade.
+const (
+	Trade            TradeType = "trade"
+	Liquidation      TradeType = "liquidation"
+	AutoDeleveraging TradeType = "auto_deleveraging"
+)
+
+// TradeExecuted says that two orders matched.
+type TradeExecuted struct {
+	Code     scalar.ID     `json:"code"`
+	Symbol   string        `json:"symbol"`
+	Price    fixed.Decimal `json:"price"`
+	Amount   fixed.Decimal `json:"amount"`
+	Notional fixed.Money   `json:"notional"`
+	Action   order.Action  `json:"action"` // the taker's
+	Type     TradeType     `json:"type"`
+	Taker    TradeLeg      `json:"taker"`
+	Maker    TradeLeg      `json:"maker"`
+	// Positions are the taker's and the maker's after the trade.
+	Positions []PositionHeld   `json:"positions"`
+	Entries   []ledger.Posting `json:"postings"`
+}
+
+// EventType returns "trade.executed".
+func (*TradeExecuted) EventType() string { return "trade.executed" }
+
+// EventVersion returns 1.
+func (*TradeExecuted) EventVersion() int { return 1 }
+
+// Postings implements ledger.Posted.
+func (e *TradeExecuted) Postings() []ledger.Posting { return e.Entries }
+
+// TradeLeg is one party's part of a trade.
+type TradeLeg struct {
+	OrderCode    scalar.ID `json:"order_code"`
+	CustomerCode string    `json:"customer_code"`
+	Broker       string    `json:"broker"`
+	// Fee is what the party paid; negative for a rebate.
+	Fee         fixed.Money `json:"fee"`
+	ReferenceID string      `json:"reference_id"`
+}
+
+// PositionHeld is a customer's position after a trade.
+type PositionHeld struct {
+	CustomerCode string        `json:"customer_code"`
+	Symbol       string        `json:"symbol"`
+	Amount       fixed.Decimal `json:"amount"` // signed: negative is short
+	// Cost is what the position cost: the signed sum of the notional that opened what is left of it.
+	Cost fixed.Money `json:"cost"`
+	// EntryPrice is the cost per contract, for display: half to even at 8 decimals.
+	EntryPrice fixed.Decimal `json:"entry_price,omitzero"`
+}
+
 // Role says which side of a trade a customer was.
 type Role string
 

@@ -1,0 +1,99 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// Work says what the engine works off in steps: what Step names, and the names on the due list begin with.
+type Work string
+
+// The kinds of work. Those of the first group go on from where a command left them, until they are finished; the others
+// become due at a time.
+const (
+	WorkSweep      Work = "sweep"       // an order that takes more than fits one record
+	WorkMassCancel Work = "mass_cancel" // a customer's orders are canceled
+	WorkDelisting  Work = "delisting"   // an instrument is no longer listed, its orders are canceled
+
+	WorkCancelAllAfter Work = "cancel_all_after"
+	WorkExpiry         Work = "expiry"
+
+	WorkSetAside Work = "set_aside" // no work: some is taken off the due list
+)
+
+// WorkStarted says that a command's work did not fit the record and goes on in steps.
+type WorkStarted struct {
+	Work Work `json:"work"`
+	// CommandID is the command that waits for the end; zero where none does.
+	CommandID    scalar.ID    `json:"command_id,omitzero"`
+	CustomerCode string       `json:"customer_code,omitzero"`
+	Symbol       string       `json:"symbol,omitzero"`
+	Reason       order.Reason `json:"reason,omitzero"`
+	// OrderCode is the active taker, of a sweep.
+	OrderCode scalar.ID `json:"order_code,omitzero"`
+	// Bound is the last price at which the taker may trade.
+	Bound fixed.Decimal `json:"bound,omitzero"`
+	// PriceProtection says that the bound is the price band, not the order's own limit.
+	PriceProtection bool `json:"price_protection,omitzero"`
+	// Canceled counts the orders that this record canceled.
+	Canceled int `json:"canceled,omitzero"`
+}
+
+// EventType returns "work.started".
+func (*WorkStarted) EventType() string { return "work.started" }
+
+// EventVersion returns 1.
+func (*WorkStarted) EventVersion() int { return 1 }
+
+// WorkFinished says that a command's work is done, in steps or at once.
+type WorkFinished struct {
+	Work         Work      `json:"work"`
+	CommandID    scalar.ID `json:"command_id,omitzero"`
+	CustomerCode string    `json:"customer_code,omitzero"`
+	Symbol       string    `json:"symbol,omitzero"`
+	OrderCode    scalar.ID `json:"order_code,omitzero"`
+	// Canceled counts all orders that were canceled on the command, in all its records.
+	Canceled int `json:"canceled"`
+}
+
+// EventType returns "work.finished".
+func (*WorkFinished) EventType() string { return "work.finished" }
+
+// EventVersion returns 1.
+func (*WorkFinished) EventVersion() int { return 1 }
+
+// Step opens every record that the engine writes for due work.
+type Step struct {
+	Work Work `json:"work"`
+}
+
+// EventType returns "engine.step".
+func (*Step) EventType() string { return "engine.step" }
+
+// EventVersion returns 1.
+func (*Step) EventVersion() int { return 1 }
+
+// DueSetAside says that due work failed even alone and was taken off the due list.
+type DueSetAside struct {
+	// Entry names the work: its kind, a slash, and the order, customer or command that it is about.
+	Entry string `json:"entry"`
+	Error string `json:"error"`
+}
+
+// EventType returns "due.set_aside".
+func (*DueSetAside) EventType() string { return "due.set_aside" }
+
+// EventVersion returns 1.
+func (*DueSetAside) EventVersion() int { return 1 }
+
+// DuePutBack says that work that was set aside is due again.
+type DuePutBack struct {
+	Entry string `json:"entry"`
+}
+
+// EventType returns "due.put_back".
+func (*DuePutBack) EventType() string { return "due.put_back" }
+
+// EventVersion returns 1.
+func (*DuePutBack) EventVersion() int { return 1 }
