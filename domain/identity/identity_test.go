@@ -245,7 +245,7 @@ func TestKeyRotation(t *testing.T) {
 	l.now += scalar.Minute
 	l.do(operator, identity.CommandAddSigningKey, "", key("k2"))
 	signs("k1")
-	l.now += identity.Settling
+	l.now += identity.KeyDelay
 	signs("k2")
 	if n := len(l.state.Keys()); n != 2 {
 		t.Errorf("%d keys are published, want 2", n)

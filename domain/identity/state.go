@@ -160,15 +160,15 @@ func (s *State) Keys() []*SigningKey {
 	return out
 }
 
-// Settling is how long a new key is only published before it signs, so that a node whose fold is a little behind, or
+// KeyDelay is how long a new key is only published before it signs, so that a node whose fold is a little behind, or
 // a client with an older key set, knows it when it meets its first token.
-const Settling = 5 * scalar.Second
+const KeyDelay = 5 * scalar.Second
 
-// SigningKey returns the key to sign with: the newest that has settled, else, where none has, the oldest.
+// SigningKey returns the key to sign with: the newest that is old enough for that; where none is, the oldest.
 func (s *State) SigningKey(now scalar.Time) (*SigningKey, bool) {
 	keys := s.Keys()
 	for _, k := range slices.Backward(keys) {
-		if now-k.Created >= Settling {
+		if now-k.Created >= KeyDelay {
 			return k, true
 		}
 	}

@@ -1,7 +1,7 @@
 // Package order says what an order is: its fields as the trading interface shows them, the words they may hold, and
 // which of them go together. It knows nothing of books, margins or money.
 //
-// An Order is a picture of one order after one record of the journal, complete, so that a reader of the journal needs
+// An Order is a view of one order after one record of the journal, complete, so that a reader of the journal needs
 // no other record to show it. Prices print at the instrument's tick precision, amounts at its step precision.
 package order
 

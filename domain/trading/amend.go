@@ -20,7 +20,7 @@ func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrde
 	if !o.Resting() {
 		return decide.Decision{}, decide.Refuse(decide.Conflict, "ORDER_NOT_AMENDABLE", "the order does not rest in the book")
 	}
-	i := o.Value.holding.instrument
+	i := o.Value.position.instrument
 	if err := checkAmend(i.contract, o, payload, at.Time).first(); err != nil {
 		return decide.Decision{}, err
 	}
@@ -45,7 +45,7 @@ func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrde
 // amending makes the taker that the order is with its new terms.
 func (d *draft) amending(o *resting, payload *AmendOrder) *taker {
 	c := d.instrument.contract
-	t := &taker{order: o, party: d.party(o.Value.holding.account), terms: termsOf(o), price: o.Price}
+	t := &taker{order: o, party: d.party(o.Value.position.account), terms: termsOf(o), price: o.Price}
 	t.updated = d.at.Time
 	if payload.Amount != nil {
 		amount, _ := c.Steps(*payload.Amount)
@@ -129,7 +129,7 @@ func (s *State) liveOrder(at decide.Stamp, actor decide.Actor, customer string, 
 	if o == nil && s.recent.has(code, a) {
 		return nil, decide.Refuse(decide.Conflict, "ORDER_NOT_LIVE", "the order is final")
 	}
-	if o == nil || o.Value.holding.account != a {
+	if o == nil || o.Value.position.account != a {
 		return nil, decide.Refuse(decide.NotFound, "UNKNOWN_ORDER", "the customer has no live order with this code")
 	}
 	if isOverdue(o, at.Time) {

@@ -4,7 +4,7 @@ package trading
 // instrument's orders takes no longer for those on others.
 
 // enlist puts a live order behind those that came before it.
-func (h *holding) enlist(o *resting) {
+func (h *position) enlist(o *resting) {
 	v := &o.Value
 	v.prev = h.last
 	if h.last == nil {
@@ -18,7 +18,7 @@ func (h *holding) enlist(o *resting) {
 }
 
 // delist takes an order out that became final.
-func (h *holding) delist(o *resting) {
+func (h *position) delist(o *resting) {
 	v := &o.Value
 	if v.prev == nil {
 		h.first = v.next
@@ -40,7 +40,7 @@ func (a *account) orders(on *instrument) func(yield func(*resting) bool) {
 	return func(yield func(*resting) bool) {
 		var room [8]*resting
 		heads := room[:0] // of the lists that have not ended
-		for _, h := range a.holdings {
+		for _, h := range a.positions {
 			if h.first != nil && (on == nil || h.instrument == on) {
 				heads = append(heads, h.first)
 			}

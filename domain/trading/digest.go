@@ -67,9 +67,9 @@ func (s *State) dump(w io.Writer) {
 func (a *account) dump(w io.Writer) {
 	fmt.Fprintf(w, "account %s %s %q %s %s balance %d pending %d margins %d %v %v dead man %d\n", a.code, a.broker, a.name,
 		a.created, a.updated, a.balance, a.pending, a.leverage, a.initial, a.maintenance, a.deadManSeconds)
-	for _, h := range a.holdings {
+	for _, h := range a.positions {
 		maker, taker := h.fees()
-		fmt.Fprintf(w, "holding %s %d %d %d %d leverage %d fees %t %d %d %s reduce-only", h.instrument.contract.Symbol, h.size, h.cost,
+		fmt.Fprintf(w, "position %s %d %d %d %d leverage %d fees %t %d %d %s reduce-only", h.instrument.contract.Symbol, h.size, h.cost,
 			h.bids, h.asks, h.leverage, h.ownFees, maker, taker, h.updated)
 		for _, o := range h.reduceOnly {
 			fmt.Fprintf(w, " %s", o.Code)
@@ -77,7 +77,7 @@ func (a *account) dump(w io.Writer) {
 		fmt.Fprintln(w)
 	}
 	for o := range a.orders(nil) {
-		fmt.Fprintf(w, "order %+v resting %t\n", picture(o), o.Resting())
+		fmt.Fprintf(w, "order %+v resting %t\n", orderView(o), o.Resting())
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.references.names)) {
 		r := a.references.names[name]

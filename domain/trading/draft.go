@@ -25,7 +25,7 @@ type draft struct {
 	fills      int
 	others     int // changed orders that did not trade
 	size       int // estimate of the record in bytes
-	// quiet is set while a walk only finds out where it leads: it changes the picture and writes no events.
+	// quiet is set while a walk only finds out where it leads: it changes the view and writes no events.
 	quiet bool
 }
 
@@ -49,7 +49,7 @@ func (s *State) newDraft(at decide.Stamp, i *instrument) *draft {
 // party is an account as the draft leaves it, on the draft's instrument.
 type party struct {
 	account    *account
-	holding    *holding
+	position   *position
 	balance    fixed.Money
 	size       int64
 	cost       fixed.Money
@@ -63,7 +63,7 @@ func (d *draft) party(a *account) *party {
 		return p
 	}
 	h := a.on(d.instrument)
-	p := &party{account: a, holding: h, balance: a.balance, size: h.size, cost: h.cost, bids: h.bids, asks: h.asks, floor: h.floor()}
+	p := &party{account: a, position: h, balance: a.balance, size: h.size, cost: h.cost, bids: h.bids, asks: h.asks, floor: h.floor()}
 	bids, asks := d.state.overdue(h, d.now)
 	p.bids, p.asks = p.bids.Sub(bids), p.asks.Sub(asks)
 	d.parties.put(a, p)
@@ -72,7 +72,7 @@ func (d *draft) party(a *account) *party {
 
 // standing is the account's margin as the draft leaves it.
 func (d *draft) standing(p *party) margin.Standing {
-	e := p.holding.exposure()
+	e := p.position.exposure()
 	e.Size, e.Cost, e.Bids, e.Asks, e.Floor = p.size, p.cost, p.bids, p.asks, p.floor
 	m := d.state.standing(p.account, d.now, &e)
 	m.Balance = p.balance
@@ -118,8 +118,8 @@ func (d *draft) touch(o *resting) *change {
 		d.changed.put(o, c)
 		d.touched = append(d.touched, c)
 		v := &o.Value
-		a := v.holding.account
-		d.size += orderBytes + len(a.code) + len(a.broker) + len(v.reference) + len(v.holding.instrument.contract.Symbol)
+		a := v.position.account
+		d.size += orderBytes + len(a.code) + len(a.broker) + len(v.reference) + len(v.position.instrument.contract.Symbol)
 	}
 	c.updated = d.at.Time
 	return c
@@ -167,7 +167,7 @@ func (d *draft) post(e *TradeExecuted, p *party, code scalar.ID, kind ledger.Typ
 
 // trade books one side of a trade: the position, the profit realised by what it closes, the fee.
 func (d *draft) trade(e *TradeExecuted, p *party, code scalar.ID, price, steps int64, fee fixed.Money) {
-	size, cost, realised := settle(d.instrument, p.size, p.cost, price, steps)
+	size, cost, realised := positionAfter(d.instrument, p.size, p.cost, price, steps)
 	p.size, p.cost = size, cost
 	d.post(e, p, code, ledger.Trade, realised, ledger.Clearing, &d.clearing)
 	d.post(e, p, code, ledger.TradeFee, -fee, ledger.Fees, &d.fees)
@@ -176,10 +176,10 @@ func (d *draft) trade(e *TradeExecuted, p *party, code scalar.ID, price, steps i
 	}
 }
 
-// settle returns a position after a trade of signed steps, and the profit that closing part of it realises. Closing q
+// positionAfter returns a position after a trade of signed steps, and the profit that closing part of it realises. Closing q
 // of Q moves cost × q ÷ Q, rounded half to even; the profit is the proceeds less that. So the cost changes by the
 // signed notional plus the profit, and over all positions costs and realised profits stay equal.
-func settle(i *instrument, size int64, cost fixed.Money, price, steps int64) (int64, fixed.Money, fixed.Money) {
+func positionAfter(i *instrument, size int64, cost fixed.Money, price, steps int64) (int64, fixed.Money, fixed.Money) {
 	closing := int64(0)
 	if (size > 0) != (steps > 0) {
 		closing = min(fixed.Abs(size), fixed.Abs(steps))
@@ -205,7 +205,7 @@ func settle(i *instrument, size int64, cost fixed.Money, price, steps int64) (in
 
 // cut brings the party's resting reduce-only orders down to its position, and cancels those for which nothing is left.
 func (d *draft) cut(p *party, except *resting) {
-	for _, o := range p.holding.reduceOnly {
+	for _, o := range p.position.reduceOnly {
 		t := d.look(o)
 		if o == except || !t.status.Live() {
 			continue

@@ -177,7 +177,7 @@ func (s *State) stepTaker(w *task, at decide.Stamp, single bool) decide.Decision
 		d.events = append(d.events, w.finished(0))
 		decision.Finishes = w.command.ID
 	}
-	d.settleOrder(t, slot)
+	d.finish(t, slot)
 	decision.Events = d.check()
 	return decision
 }

@@ -94,14 +94,14 @@ func (f *fold) apply(e decide.Event) {
 	case *WithdrawalCanceled:
 		f.endWithdrawal(&e.Transaction)
 	case *FeeProfileSet:
-		h := f.holding(e.CustomerCode, e.Symbol)
+		h := f.position(e.CustomerCode, e.Symbol)
 		h.ownFees = true
 		h.maker, _ = market.FeeParts(e.MakerFee)
 		h.taker, _ = market.FeeParts(e.TakerFee)
 	case *MarginProfileSet:
 		f.account(e.CustomerCode).setMargins(e)
 	case *LeverageSet:
-		f.holding(e.CustomerCode, e.Symbol).leverage = e.Leverage
+		f.position(e.CustomerCode, e.Symbol).leverage = e.Leverage
 	case *InstrumentListed:
 		if f.instruments[e.Symbol] != nil {
 			panic("trading: an event lists the instrument " + e.Symbol + " again")
@@ -153,7 +153,7 @@ func (f *fold) account(code string) *account {
 	return a
 }
 
-func (f *fold) holding(customer, symbol string) *holding {
+func (f *fold) position(customer, symbol string) *position {
 	return f.account(customer).hold(f.instrument(symbol))
 }
 
@@ -221,7 +221,7 @@ func (f *fold) index(e *IndexUpdated) {
 func (f *fold) hold(positions []PositionHeld) {
 	for n := range positions {
 		p := &positions[n]
-		h := f.holding(p.CustomerCode, p.Symbol)
+		h := f.position(p.CustomerCode, p.Symbol)
 		i := h.instrument
 		i.openInterest -= max(h.size, 0)
 		h.size, _ = i.contract.Steps(p.Amount)

@@ -8,7 +8,7 @@ import (
 // order takes over an order as it is after the record.
 func (f *fold) order(after *order.Order) {
 	o := f.orders.Get(after.Code)
-	h := f.holding(after.CustomerCode, after.Symbol)
+	h := f.position(after.CustomerCode, after.Symbol)
 	if after.Status == order.Canceled {
 		f.canceled++
 	}
@@ -17,7 +17,7 @@ func (f *fold) order(after *order.Order) {
 		h.account.references.note(f.at.Sequence, f.memory.Counted(f.at.Time), after.ReferenceID, f.command.Kept.Fingerprint, !after.Status.Live())
 	}
 	if o != nil {
-		if o.Value.holding != h || o.Side != sideOf(after.Action) {
+		if o.Value.position != h || o.Side != sideOf(after.Action) {
 			panic("trading: an event makes another order of " + after.Code.String())
 		}
 		f.release(o)
@@ -70,10 +70,10 @@ func (f *fold) order(after *order.Order) {
 }
 
 // enter makes a live order.
-func (f *fold) enter(h *holding, after *order.Order) *resting {
+func (f *fold) enter(h *position, after *order.Order) *resting {
 	o := f.orders.New(after.Code)
 	o.Side = sideOf(after.Action)
-	o.Value = live{holding: h, cash: after.CashAmount, created: after.Created, kind: intern(after.Type), tif: intern(after.TimeInForce),
+	o.Value = live{position: h, cash: after.CashAmount, created: after.Created, kind: intern(after.Type), tif: intern(after.TimeInForce),
 		postOnly: after.PostOnly, reduceOnly: after.ReduceOnly}
 	h.enlist(o)
 	return o
@@ -83,11 +83,11 @@ func (f *fold) enter(h *holding, after *order.Order) *resting {
 func (f *fold) drop(o *resting) {
 	f.unrest(o)
 	v := &o.Value
-	v.holding.delist(o)
+	v.position.delist(o)
 	f.cancelEntry(v.due)
-	for n, r := range v.holding.reduceOnly {
+	for n, r := range v.position.reduceOnly {
 		if r == o {
-			v.holding.reduceOnly = append(v.holding.reduceOnly[:n], v.holding.reduceOnly[n+1:]...)
+			v.position.reduceOnly = append(v.position.reduceOnly[:n], v.position.reduceOnly[n+1:]...)
 			break
 		}
 	}
@@ -97,23 +97,23 @@ func (f *fold) drop(o *resting) {
 // unrest takes an order out of the book if it rests there.
 func (f *fold) unrest(o *resting) {
 	if o.Resting() {
-		i := o.Value.holding.instrument
+		i := o.Value.position.instrument
 		f.touch(i, o.Side, o.Price)
 		i.book.Remove(o)
 	}
 }
 
-// release takes out of the holding what the order reserved.
+// release takes out of the position what the order reserved.
 func (f *fold) release(o *resting) {
 	bids, asks := reserve(o)
-	h := o.Value.holding
+	h := o.Value.position
 	h.bids, h.asks = h.bids.Sub(bids), h.asks.Sub(asks)
 }
 
-// reserve adds to the holding what the order reserves.
+// reserve adds to the position what the order reserves.
 func (f *fold) reserve(o *resting) {
 	bids, asks := reserve(o)
-	h := o.Value.holding
+	h := o.Value.position
 	h.bids, h.asks = h.bids.Add(bids), h.asks.Add(asks)
 }
 
@@ -131,7 +131,7 @@ func (f *fold) expire(o *resting, at scalar.Time) {
 	}
 }
 
-func (h *holding) has(o *resting) bool {
+func (h *position) has(o *resting) bool {
 	for _, r := range h.reduceOnly {
 		if r == o {
 			return true

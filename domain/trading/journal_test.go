@@ -288,7 +288,7 @@ func (j *testJournal) checkPostings(events []decide.Event) {
 	}
 }
 
-// checkPicture checks that an order's picture is consistent in itself and with the event's type.
+// checkPicture checks that an order's view is consistent in itself and with the event's type.
 func checkPicture(t fataler, e OrderEvent) {
 	t.Helper()
 	o := e.After()
@@ -350,7 +350,7 @@ func checkState(t fataler, s *State) {
 				t.Fatalf("%s has an order that is not among the live ones", a.code)
 			}
 		}
-		for _, h := range a.holdings {
+		for _, h := range a.positions {
 			checkList(t, h)
 			checkReserves(t, h)
 			for _, ahead := range []scalar.Time{0, scalar.Second, 10 * scalar.Second} {
@@ -402,13 +402,13 @@ func checkBook(t fataler, s *State, i *instrument) {
 	}
 }
 
-// checkList checks that the holding's orders hang together in both directions, are its own and in order of arrival, and
+// checkList checks that the position's orders hang together in both directions, are its own and in order of arrival, and
 // are as many as are counted.
-func checkList(t fataler, h *holding) {
+func checkList(t fataler, h *position) {
 	t.Helper()
 	orders, before := 0, (*resting)(nil)
 	for o := h.first; o != nil; o = o.Value.next {
-		if o.Value.holding != h || o.Value.prev != before || before != nil && before.Value.created > o.Value.created {
+		if o.Value.position != h || o.Value.prev != before || before != nil && before.Value.created > o.Value.created {
 			t.Fatalf("%s on %s: an order hangs wrongly in the list: %+v", h.account.code, h.instrument.contract.Symbol, o)
 		}
 		orders, before = orders+1, o
@@ -418,13 +418,13 @@ func checkList(t fataler, h *holding) {
 	}
 }
 
-// checkReserves computes anew what the holding's orders reserve.
-func checkReserves(t fataler, h *holding) {
+// checkReserves computes anew what the position's orders reserve.
+func checkReserves(t fataler, h *position) {
 	t.Helper()
 	var bids, asks fixed.Money
 	reducing := 0
 	for o := range h.account.orders(nil) {
-		if o.Value.holding == h {
+		if o.Value.position == h {
 			b, a := reserve(o)
 			bids, asks = bids+b, asks+a
 			if o.Value.reduceOnly && o.Resting() {
@@ -441,13 +441,13 @@ func checkReserves(t fataler, h *holding) {
 	}
 }
 
-// checkOverdue computes anew what the holding's orders past their time reserve.
-func checkOverdue(t fataler, s *State, h *holding, now scalar.Time) {
+// checkOverdue computes anew what the position's orders past their time reserve.
+func checkOverdue(t fataler, s *State, h *position, now scalar.Time) {
 	t.Helper()
 	var bids, asks fixed.Money
 	if first, ok := s.due.alternating.next(); ok && first <= now {
 		for o := range h.account.orders(nil) {
-			if o.Value.holding == h && isOverdue(o, now) {
+			if o.Value.position == h && isOverdue(o, now) {
 				b, a := reserve(o)
 				bids, asks = bids+b, asks+a
 			}

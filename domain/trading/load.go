@@ -51,9 +51,9 @@ var errContradiction = errors.New("the saved state contradicts itself")
 type loader struct {
 	*State
 	*pack.Reader
-	holdings []*holding
-	byNumber []*resting // from 1
-	created  scalar.Time
+	positions []*position
+	byNumber  []*resting // from 1
+	created   scalar.Time
 }
 
 func (v *loader) when() scalar.Time  { return scalar.Time(v.Int()) }
@@ -115,7 +115,7 @@ func (v *loader) loadAccounts() {
 			v.due.alternating.heap = append(v.due.alternating.heap, a.deadMan)
 		}
 		for range v.Len(9) {
-			v.loadHolding(a)
+			v.loadPosition(a)
 		}
 		transfers := v.Len(3)
 		a.transfers = make(map[string]transfer, transfers)
@@ -142,16 +142,16 @@ func (v *loader) loadEntry() *dueEntry {
 	return &dueEntry{time: v.when(), arrival: v.Int()}
 }
 
-func (v *loader) loadHolding(a *account) {
+func (v *loader) loadPosition(a *account) {
 	n := v.Index(len(v.listing))
-	if v.Err() != nil || len(a.holdings) > 0 && a.holdings[len(a.holdings)-1].instrument.index >= n {
+	if v.Err() != nil || len(a.positions) > 0 && a.positions[len(a.positions)-1].instrument.index >= n {
 		v.Fail(errContradiction)
 		return
 	}
-	h := &holding{account: a, instrument: v.listing[n], size: v.Int(), cost: v.money(), bids: v.money(), asks: v.money(),
+	h := &position{account: a, instrument: v.listing[n], size: v.Int(), cost: v.money(), bids: v.money(), asks: v.money(),
 		leverage: v.Small(), ownFees: v.Bool(), maker: v.Int(), taker: v.Int(), updated: v.when()}
-	a.holdings = append(a.holdings, h)
-	v.holdings = append(v.holdings, h)
+	a.positions = append(a.positions, h)
+	v.positions = append(v.positions, h)
 }
 
 func (v *loader) loadReference(name string) *reference {
@@ -206,7 +206,7 @@ func (v *loader) loadOrders() {
 
 // place puts an order into the book that it was written with.
 func (v *loader) place(i *instrument, o *resting) {
-	if o.Value.holding.instrument != i {
+	if o.Value.position.instrument != i {
 		v.Fail(errContradiction)
 		return
 	}
@@ -217,14 +217,14 @@ func (v *loader) place(i *instrument, o *resting) {
 func (v *loader) loadOrder(side book.Side, price int64) *resting {
 	var code scalar.ID
 	v.Raw(code[:])
-	flags, n := v.Byte(), v.Index(len(v.holdings))
+	flags, n := v.Byte(), v.Index(len(v.positions))
 	if v.Err() != nil {
 		return nil
 	}
 	o := v.orders.New(code)
 	o.Side, o.Price, o.Remaining = side, price, v.Int()
 	l := &o.Value
-	l.holding = v.holdings[n]
+	l.position = v.positions[n]
 	l.amount = o.Remaining + v.Int()
 	l.kind, l.tif = order.Type(v.Word()), order.TimeInForce(v.Word())
 	v.created += v.when()
@@ -247,7 +247,7 @@ func (v *loader) loadOrder(side book.Side, price int64) *resting {
 		l.reference = v.String()
 	}
 	if flags&savedRemembered != 0 {
-		l.holding.account.references.hold(v.loadReference(l.reference))
+		l.position.account.references.hold(v.loadReference(l.reference))
 	}
 	v.byNumber = append(v.byNumber, o)
 	return o
@@ -269,18 +269,18 @@ func (v *loader) loadLists() {
 		last := int64(0)
 		for range v.Len(1) {
 			o := v.number(&last)
-			if o == nil || o.Value.holding.account != a || o.Value.prev != nil || o == o.Value.holding.first {
+			if o == nil || o.Value.position.account != a || o.Value.prev != nil || o == o.Value.position.first {
 				v.Fail(errContradiction)
 				return
 			}
-			o.Value.holding.enlist(o)
+			o.Value.position.enlist(o)
 			listed++
 		}
-		for _, h := range a.holdings {
+		for _, h := range a.positions {
 			last = 0
 			for range v.Len(1) {
 				o := v.number(&last)
-				if o == nil || o.Value.holding != h {
+				if o == nil || o.Value.position != h {
 					v.Fail(errContradiction)
 					return
 				}

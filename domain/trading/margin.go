@@ -7,7 +7,7 @@ import (
 )
 
 // exposure is what margin is computed from on one instrument.
-func (h *holding) exposure() margin.Exposure {
+func (h *position) exposure() margin.Exposure {
 	_, taker := h.fees()
 	return margin.Exposure{Contract: h.instrument.contract, Mark: h.instrument.mark, Size: h.size, Cost: h.cost,
 		Bids: h.bids, Asks: h.asks, Floor: h.floor(), MaintenanceFloor: h.account.maintenance, TakerFee: taker}
@@ -18,7 +18,7 @@ func (h *holding) exposure() margin.Exposure {
 func (s *State) standing(a *account, now scalar.Time, replaced *margin.Exposure) margin.Standing {
 	total := margin.Standing{Balance: a.balance, Pending: a.pending}
 	seen := false
-	for _, h := range a.holdings {
+	for _, h := range a.positions {
 		if replaced != nil && replaced.Contract.Symbol == h.instrument.contract.Symbol {
 			total.Add(*replaced)
 			seen = true
@@ -38,13 +38,13 @@ func (s *State) standing(a *account, now scalar.Time, replaced *margin.Exposure)
 }
 
 // overdue returns what orders past their time, which the due list has not come to yet, still reserve. It looks through
-// what is due or through the holding's orders, whichever is less: either may be very many.
-func (s *State) overdue(h *holding, now scalar.Time) (bids, asks fixed.Money) {
+// what is due or through the position's orders, whichever is less: either may be very many.
+func (s *State) overdue(h *position, now scalar.Time) (bids, asks fixed.Money) {
 	if first, ok := s.due.alternating.next(); !ok || first > now {
 		return 0, 0
 	}
 	add := func(o *resting) {
-		if o.Value.holding == h && isOverdue(o, now) {
+		if o.Value.position == h && isOverdue(o, now) {
 			b, a := reserve(o)
 			bids, asks = bids.Add(b), asks.Add(a)
 		}
@@ -77,7 +77,7 @@ func reserve(o *resting) (bids, asks fixed.Money) {
 	if o.Value.reduceOnly || !o.Resting() {
 		return 0, 0
 	}
-	notional := o.Value.holding.instrument.contract.MustNotional(o.Price, o.Remaining)
+	notional := o.Value.position.instrument.contract.MustNotional(o.Price, o.Remaining)
 	if o.Side == 0 {
 		return notional, 0
 	}
@@ -141,7 +141,7 @@ func (s *State) Positions(customer string) []Position {
 	if a == nil {
 		return out
 	}
-	for _, h := range a.holdings {
+	for _, h := range a.positions {
 		if h.size != 0 {
 			out = append(out, s.position(h))
 		}
@@ -159,7 +159,7 @@ func (s *State) Position(customer, symbol string) (Position, bool) {
 	return s.position(a.on(i)), true
 }
 
-func (s *State) position(h *holding) Position {
+func (s *State) position(h *position) Position {
 	c, e := h.instrument.contract, h.exposure()
 	r := e.Requirements()
 	p := Position{CustomerCode: h.account.code, Symbol: c.Symbol, Amount: c.Amount(h.size),
@@ -173,7 +173,7 @@ func (s *State) position(h *holding) Position {
 }
 
 // rateInForce is the initial margin rate: the override's or the account's default, and not below the instrument's own.
-func (h *holding) rateInForce() fixed.Rate { return h.instrument.contract.InitialRate(h.floor()) }
+func (h *position) rateInForce() fixed.Rate { return h.instrument.contract.InitialRate(h.floor()) }
 
 // leverageOf returns how many times its margin a position may be worth, in whole numbers.
 func leverageOf(r fixed.Rate) int { return int(r.Den / r.Num) }

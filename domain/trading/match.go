@@ -59,7 +59,7 @@ func (d *draft) walk(t *taker, limit bounds) stop {
 			if !maker.status.Live() || maker.remaining == 0 {
 				continue
 			}
-			mine, late := o.Value.holding.account == t.party.account, isOverdue(o, d.now)
+			mine, late := o.Value.position.account == t.party.account, isOverdue(o, d.now)
 			steps := min(t.remaining, maker.remaining)
 			if t.isCash() {
 				steps = min(steps, int64(t.cashLeft)/int64(d.instrument.contract.MustNotional(l.Price, 1)))
@@ -73,7 +73,7 @@ func (d *draft) walk(t *taker, limit bounds) stop {
 				d.end(o, order.Expired, "")
 				continue
 			case mine:
-				d.withdraw(t.party, o)
+				d.cancelOwn(t.party, o)
 				continue
 			}
 			d.fill(t, o, steps)
@@ -93,12 +93,12 @@ func (d *draft) full(t *taker, o *resting, limit bounds) bool {
 	if d.fills+d.others == 0 {
 		return false // one always fits
 	}
-	cuts := len(t.party.holding.reduceOnly) + len(o.Value.holding.reduceOnly)
+	cuts := len(t.party.position.reduceOnly) + len(o.Value.position.reduceOnly)
 	return d.fills >= limit.fills || d.others+max(cuts, 1) > limit.others || d.size+cuts*(orderBytes+200) > limit.size
 }
 
-// withdraw cancels the taker's own order that stands in its way.
-func (d *draft) withdraw(p *party, o *resting) {
+// cancelOwn cancels the taker's own order that stands in its way.
+func (d *draft) cancelOwn(p *party, o *resting) {
 	t := d.look(o)
 	if !o.Value.reduceOnly {
 		notional := d.instrument.contract.MustNotional(o.Price, t.remaining)
@@ -115,13 +115,13 @@ func (d *draft) withdraw(p *party, o *resting) {
 func (d *draft) fill(t *taker, o *resting, steps int64) {
 	c, price := d.instrument.contract, o.Price
 	notional := c.MustNotional(price, steps)
-	_, takerParts := t.party.holding.fees()
+	_, takerParts := t.party.position.fees()
 	takerFee := margin.Fee(notional, takerParts)
 	signed := steps
 	if t.order.Side == book.Ask {
 		signed = -steps
 	}
-	if d.quiet && len(o.Value.holding.reduceOnly) == 0 { // nothing that the taker meets depends on what becomes of the other side
+	if d.quiet && len(o.Value.position.reduceOnly) == 0 { // nothing that the taker meets depends on what becomes of the other side
 		d.trade(nil, t.party, t.order.Code, price, signed, takerFee)
 	} else {
 		d.match(t, o, steps, signed, notional, takerFee)
@@ -139,8 +139,8 @@ func (d *draft) fill(t *taker, o *resting, steps int64) {
 // match books both sides of a trade of signed steps, and the resting order.
 func (d *draft) match(t *taker, o *resting, steps, signed int64, notional, takerFee fixed.Money) {
 	c, price := d.instrument.contract, o.Price
-	mp := d.party(o.Value.holding.account)
-	makerParts, _ := mp.holding.fees()
+	mp := d.party(o.Value.position.account)
+	makerParts, _ := mp.position.fees()
 	makerFee := max(margin.Fee(notional, makerParts), -takerFee) // a rebate is paid out of the taker's fee
 
 	e := &TradeExecuted{}
@@ -170,7 +170,7 @@ func (d *draft) match(t *taker, o *resting, steps, signed int64, notional, taker
 }
 
 func leg(o *resting, fee fixed.Money) TradeLeg {
-	a := o.Value.holding.account
+	a := o.Value.position.account
 	return TradeLeg{OrderCode: o.Code, CustomerCode: a.code, Broker: a.broker, Fee: fee, ReferenceID: referenceID(o)}
 }
 
@@ -182,7 +182,7 @@ func (t *taker) fate(why stop) (rests bool) {
 		t.remaining = 0
 		step := int64(0)
 		if t.at != 0 {
-			step = int64(v.holding.instrument.contract.MustNotional(t.at, 1))
+			step = int64(v.position.instrument.contract.MustNotional(t.at, 1))
 		}
 		if t.amount > 0 && (why == stopCash || int64(t.cashLeft) < step) {
 			t.status, t.reason = order.Filled, ""

@@ -96,7 +96,7 @@ func expect(s *State, customer string) (sum expected) {
 			x = short
 		}
 		initial, maintenance := ratio(a.initial.Num, a.initial.Den), ratio(a.maintenance.Num, a.maintenance.Den)
-		for _, h := range a.holdings {
+		for _, h := range a.positions {
 			if h.instrument.contract.Symbol == i.Symbol && h.leverage != 0 {
 				initial = ratio(1, int64(h.leverage))
 			}

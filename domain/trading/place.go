@@ -56,7 +56,7 @@ func (d *draft) entering(a *account, payload *PlaceOrder) (*taker, error) {
 	}{}
 	t, o := &n.taker, &n.order
 	o.Side = sideOf(payload.Action)
-	o.Value = live{holding: p.holding, cash: payload.CashAmount, created: d.at.Time, updated: d.at.Time, reference: payload.ReferenceID,
+	o.Value = live{position: p.position, cash: payload.CashAmount, created: d.at.Time, updated: d.at.Time, reference: payload.ReferenceID,
 		kind: payload.Type, tif: payload.timeInForce(), postOnly: payload.PostOnly, reduceOnly: payload.ReduceOnly}
 	t.order, t.party, t.cashLeft = o, p, payload.CashAmount
 	t.expires = payload.ExpireTime
@@ -97,7 +97,7 @@ func (d *draft) reserveSlot() int {
 // overrideLeverage applies the leverage that came with an order to the position and to what rests. It stays even if
 // the order is then rejected; if the margin does not allow it, nothing changes and the order is rejected.
 func (d *draft) overrideLeverage(p *party, leverage int) order.Reason {
-	if leverage == 0 || leverage == p.holding.leverage {
+	if leverage == 0 || leverage == p.position.leverage {
 		return ""
 	}
 	before := d.standing(p)
@@ -177,7 +177,7 @@ func (d *draft) opposite(t *taker, others bool) *resting {
 	side := t.order.Side.Opposite()
 	for l := d.instrument.book.Best(side); l != nil && (t.bound == 0 || !side.Better(t.bound, l.Price)); l = l.Worse() {
 		for o := l.Front(); o != nil; o = o.Next() {
-			if !isOverdue(o, d.now) && !(others && o.Value.holding.account == t.party.account) {
+			if !isOverdue(o, d.now) && !(others && o.Value.position.account == t.party.account) {
 				return o
 			}
 		}
@@ -204,14 +204,14 @@ func (d *draft) execute(t *taker, slot int, c decide.Recorded) (decide.Decision,
 		return d.reject(t, slot, reason), nil
 	}
 	if !d.quiet {
-		d.settleOrder(t, slot)
+		d.finish(t, slot)
 		return decide.Decision{Outcome: decide.Accepted, Events: d.check()}, nil
 	}
 	first.status = order.PartiallyFilled
 	if first.done() == 0 {
 		first.status = order.Open
 	}
-	d.settleOrder(&first, slot)
+	d.finish(&first, slot)
 	opened := &WorkStarted{Work: WorkSweep, CommandID: c.ID, CustomerCode: t.party.account.code,
 		Symbol: d.instrument.contract.Symbol, OrderCode: t.order.Code, PriceProtection: t.protected}
 	if t.bound != 0 {
@@ -226,7 +226,7 @@ func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason
 	if t.order.Value.kind == order.Market && t.done() == 0 {
 		return order.NoLiquidity
 	}
-	if rests && t.order.Value.reduceOnly && !t.order.Resting() && len(t.party.holding.reduceOnly) >= maxReduceOnly {
+	if rests && t.order.Value.reduceOnly && !t.order.Resting() && len(t.party.position.reduceOnly) >= maxReduceOnly {
 		return order.ReduceOnlyInvalid
 	}
 	if rests && !t.order.Value.reduceOnly {
@@ -241,8 +241,8 @@ func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason
 	return ""
 }
 
-// settleOrder puts the order's event into its place.
-func (d *draft) settleOrder(t *taker, slot int) {
+// finish puts the order's event into its place.
+func (d *draft) finish(t *taker, slot int) {
 	d.events[slot] = orderEvent(t.order, t.price, t.terms, t.order.Resting() && t.done() == filled(t.order))
 }
 
@@ -251,7 +251,7 @@ func (d *draft) reject(t *taker, slot int, reason order.Reason) decide.Decision 
 	t.terms = terms{amount: t.order.Value.amount, remaining: t.order.Value.amount, status: order.Rejected, reason: reason,
 		expires: t.expires, updated: d.at.Time}
 	d.events = d.events[:slot+1]
-	d.settleOrder(t, slot)
+	d.finish(t, slot)
 	return decide.Decision{Outcome: decide.Rejected, Events: d.events}
 }
 
@@ -259,7 +259,7 @@ func (d *draft) reject(t *taker, slot int, reason order.Reason) decide.Decision 
 func (d *draft) unfilled(t *taker, slot int) decide.Decision {
 	decision := d.reject(t, slot, "")
 	t.status, t.reason = order.Canceled, order.FOKNotFillable
-	d.settleOrder(t, slot)
+	d.finish(t, slot)
 	decision.Outcome = decide.Accepted
 	return decision
 }

@@ -238,7 +238,7 @@ func (r *randomVenue) close() {
 	r.drain()
 	for _, code := range randomCustomers {
 		r.give(decide.Command{Type: CommandCancelAll, Actor: decide.Actor{Sub: "s", Broker: code[:1]}, Payload: &CancelAll{CustomerCode: code}})
-		for _, h := range r.state.accounts[code].holdings {
+		for _, h := range r.state.accounts[code].positions {
 			if h.bids != 0 || h.asks != 0 || len(h.reduceOnly) != 0 {
 				r.t.Fatalf("%s has no orders, and %s and %s reserved", code, h.bids, h.asks)
 			}

@@ -46,7 +46,7 @@ func (stateCodec) Size(of decide.State) int {
 
 // Append implements decide.Codec.
 //
-// The form, in this order: the instruments, the accounts with their holdings, every order in the order of its priority
+// The form, in this order: the instruments, the accounts with their positions, every order in the order of its priority
 // in the books, then what else refers to orders by their numbers in that order (the orders of each account in order of
 // arrival, reduce-only orders, due work), then the rest. So reading it builds the books from front to back, and looks
 // nothing up by code.
@@ -68,11 +68,11 @@ func (c stateCodec) Append(b []byte, s decide.State) []byte {
 type saver struct {
 	*State
 	pack.Writer
-	accountNumbers map[*account]int
-	holdingNumbers map[*holding]uint64
-	orderNumbers   []uint32 // by book.Order.Number: the order's place among those written, from 1
-	orders         uint32
-	created        scalar.Time // of the last order
+	accountNumbers  map[*account]int
+	positionNumbers map[*position]uint64
+	orderNumbers    []uint32 // by book.Order.Number: the order's place among those written, from 1
+	orders          uint32
+	created         scalar.Time // of the last order
 }
 
 func (v *saver) saveInstruments() {
@@ -120,7 +120,7 @@ func packDecimal(w *pack.Writer, d fixed.Decimal) {
 
 func (v *saver) saveAccounts() {
 	v.accountNumbers = make(map[*account]int, len(v.registered))
-	v.holdingNumbers = make(map[*holding]uint64, 2*len(v.registered))
+	v.positionNumbers = make(map[*position]uint64, 2*len(v.registered))
 	v.Len(len(v.registered))
 	for n, a := range v.registered {
 		v.accountNumbers[a] = n
@@ -136,10 +136,10 @@ func (v *saver) saveAccounts() {
 		packDecimal(&v.Writer, a.maintenanceMargin)
 		v.Int(int64(a.deadManSeconds))
 		v.saveEntry(a.deadMan)
-		v.Len(len(a.holdings))
-		for _, h := range a.holdings {
-			v.holdingNumbers[h] = uint64(len(v.holdingNumbers))
-			v.saveHolding(h)
+		v.Len(len(a.positions))
+		for _, h := range a.positions {
+			v.positionNumbers[h] = uint64(len(v.positionNumbers))
+			v.savePosition(h)
 		}
 		v.Len(len(a.transfers))
 		for _, name := range slices.Sorted(maps.Keys(a.transfers)) {
@@ -164,7 +164,7 @@ func (v *saver) saveEntry(e *dueEntry) {
 	}
 }
 
-func (v *saver) saveHolding(h *holding) {
+func (v *saver) savePosition(h *position) {
 	v.Len(h.instrument.index)
 	v.Int(h.size)
 	v.Int(int64(h.cost))
@@ -239,7 +239,7 @@ func (v *saver) saveOrder(o *resting) {
 	}
 	v.Raw(o.Code[:])
 	v.Byte(flags)
-	v.Uint(v.holdingNumbers[l.holding])
+	v.Uint(v.positionNumbers[l.position])
 	v.Int(o.Remaining)
 	v.Int(l.amount - o.Remaining)
 	v.Word(string(l.kind))
@@ -272,7 +272,7 @@ func (l *live) remembered() *reference {
 	if l.reference == "" {
 		return nil
 	}
-	if r := l.holding.account.references.names[l.reference]; r != nil && !r.final {
+	if r := l.position.account.references.names[l.reference]; r != nil && !r.final {
 		return r
 	}
 	return nil
@@ -296,7 +296,7 @@ func (v *saver) saveLists() {
 				held++
 			}
 		}
-		for _, h := range a.holdings {
+		for _, h := range a.positions {
 			v.Len(len(h.reduceOnly))
 			last = 0
 			for _, o := range h.reduceOnly {

@@ -43,7 +43,7 @@ func (s *scenario) payload(verb string, c *decide.Command) (string, any) {
 		return CommandListInstrument, s.listInstrument()
 	case "change":
 		return CommandChangeInstrument, s.changeInstrument()
-	case "withdraw-instrument":
+	case "delist":
 		return CommandDelistInstrument, &DelistInstrument{Symbol: s.word()}
 	case "index":
 		return CommandSetIndexPrice, &SetIndexPrice{Symbol: s.word(), Price: s.decimal(s.word())}

@@ -52,7 +52,7 @@ func runScenario(t *testing.T, file, text string, before ...func(*testJournal)) 
 			s.run(line)
 		}
 	}
-	s.settled()
+	s.noticed()
 	s.checkReplay()
 }
 
@@ -82,8 +82,8 @@ type scenario struct {
 	pending bool              // the last command's outcome was not looked at yet
 }
 
-// settled fails if the last command was refused or rejected and the scenario did not say so.
-func (s *scenario) settled() {
+// noticed fails if the last command was refused or rejected and the scenario did not say so.
+func (s *scenario) noticed() {
 	if s.pending && s.err != nil {
 		s.t.Fatalf("the last command was refused: %v", s.err)
 	}
@@ -101,7 +101,7 @@ func (s *scenario) run(line string) {
 		s.end()
 		return
 	}
-	s.settled()
+	s.noticed()
 	s.label = "it"
 	if label, rest, ok := strings.Cut(line, ": "); ok {
 		s.label, line = label, rest
@@ -128,7 +128,7 @@ func (s *scenario) run(line string) {
 	s.end()
 }
 
-// note keeps the pictures of orders from the records since the last time.
+// note keeps the views of orders from the records since the last time.
 func (s *scenario) note() {
 	for ; s.seen < len(s.records); s.seen++ {
 		for _, e := range s.records[s.seen].decode(s.t) {

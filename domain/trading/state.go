@@ -111,8 +111,8 @@ type resting = book.Order[live]
 
 // live is what is kept of a live order beside price, side and what remains of it.
 type live struct {
-	holding     *holding
-	prev, next  *resting // of the holding, in order of arrival
+	position    *position
+	prev, next  *resting // of the position, in order of arrival
 	amount      int64    // steps
 	filledQuote fixed.Money
 	cash        fixed.Money // of a cash order that sweeps
@@ -140,7 +140,7 @@ type account struct {
 	maintenanceMargin  fixed.Decimal
 	initial            fixed.Rate
 	maintenance        fixed.Rate
-	holdings           []*holding // by instrument, in the order of listing
+	positions          []*position // by instrument, in the order of listing
 	liveOrders         int
 	references         references
 	transfers          map[string]transfer // deposits and withdrawals by reference
@@ -148,8 +148,8 @@ type account struct {
 	deadManSeconds     int
 }
 
-// holding is what an account has on one instrument.
-type holding struct {
+// position is what an account has on one instrument.
+type position struct {
 	account     *account
 	instrument  *instrument
 	size        int64       // steps, signed
@@ -166,7 +166,7 @@ type holding struct {
 }
 
 // fees returns the maker and taker fees in force, as parts of 10⁸.
-func (h *holding) fees() (maker, taker int64) {
+func (h *position) fees() (maker, taker int64) {
 	if h.ownFees {
 		return h.maker, h.taker
 	}
@@ -174,27 +174,27 @@ func (h *holding) fees() (maker, taker int64) {
 }
 
 // floor is the least initial margin rate: the override's, or the account's default.
-func (h *holding) floor() fixed.Rate {
+func (h *position) floor() fixed.Rate {
 	if h.leverage != 0 {
 		return fixed.Leverage(h.leverage)
 	}
 	return h.account.initial
 }
 
-// on returns the account's holding on an instrument, or an empty one that is not part of the state.
-func (a *account) on(i *instrument) *holding {
-	for _, h := range a.holdings {
+// on returns the account's position on an instrument, or an empty one that is not part of the state.
+func (a *account) on(i *instrument) *position {
+	for _, h := range a.positions {
 		if h.instrument == i {
 			return h
 		}
 	}
-	return &holding{account: a, instrument: i}
+	return &position{account: a, instrument: i}
 }
 
-// hold is on for Evolve: it makes the holding part of the state.
-func (a *account) hold(i *instrument) *holding {
-	at := len(a.holdings)
-	for n, h := range a.holdings {
+// hold is on for Evolve: it makes the position part of the state.
+func (a *account) hold(i *instrument) *position {
+	at := len(a.positions)
+	for n, h := range a.positions {
 		if h.instrument == i {
 			return h
 		}
@@ -203,10 +203,10 @@ func (a *account) hold(i *instrument) *holding {
 			break
 		}
 	}
-	h := &holding{account: a, instrument: i}
-	a.holdings = append(a.holdings, nil)
-	copy(a.holdings[at+1:], a.holdings[at:])
-	a.holdings[at] = h
+	h := &position{account: a, instrument: i}
+	a.positions = append(a.positions, nil)
+	copy(a.positions[at+1:], a.positions[at:])
+	a.positions[at] = h
 	return h
 }
 

@@ -93,7 +93,7 @@ func (s *State) CustomersOf(broker string) []Customer {
 // Order returns a live order.
 func (s *State) Order(code scalar.ID) (order.Order, bool) {
 	if o := s.orders.Get(code); o != nil {
-		return picture(o), true
+		return orderView(o), true
 	}
 	return order.Order{}, false
 }
@@ -103,7 +103,7 @@ func (s *State) OpenOrders(customer string) []order.Order {
 	out := []order.Order{}
 	if a := s.accounts[customer]; a != nil {
 		for o := range a.orders(nil) {
-			out = append(out, picture(o))
+			out = append(out, orderView(o))
 		}
 	}
 	return out

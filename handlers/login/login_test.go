@@ -476,7 +476,7 @@ func TestKeyRotationWithoutDowntime(t *testing.T) {
 	if got := kids(); got != first+" "+second {
 		t.Errorf("published are %s", got)
 	}
-	d.pass(time.Duration(identity.Settling) * time.Microsecond)
+	d.pass(time.Duration(identity.KeyDelay) * time.Microsecond)
 	fresh := d.token("user")
 	message, err := jws.Parse([]byte(fresh))
 	if err != nil || message.Signatures()[0].ProtectedHeaders().KeyID() != second {

@@ -19,11 +19,11 @@ type terms struct {
 	updated   scalar.Time
 }
 
-// picture returns a live order as its last record left it.
-func picture(o *resting) (out order.Order) {
+// orderView returns a live order as its last record left it.
+func orderView(o *resting) (out order.Order) {
 	t := termsOf(o)
 	t.updated = o.Value.updated
-	paint(&out, o, o.Price, t)
+	show(&out, o, o.Price, t)
 	return out
 }
 
@@ -39,10 +39,10 @@ func termsOf(o *resting) terms {
 	return t
 }
 
-// paint makes an empty picture one of an order at a limit price with the given figures. It is written in place: a
-// picture is large, and every record holds one.
-func paint(out *order.Order, o *resting, price int64, t terms) {
-	v, h := &o.Value, o.Value.holding
+// show makes an empty view one of an order at a limit price with the given figures. It is written in place: a
+// view is large, and every record holds one.
+func show(out *order.Order, o *resting, price int64, t terms) {
+	v, h := &o.Value, o.Value.position
 	c := h.instrument.contract
 	done := t.amount - t.remaining
 	out.Code = o.Code
@@ -81,14 +81,14 @@ func referenceID(o *resting) string {
 	return o.Value.reference
 }
 
-// orderEvent returns the event whose type says what happened to an order last, with a picture of it.
+// orderEvent returns the event whose type says what happened to an order last, with a view of it.
 func orderEvent(o *resting, price int64, t terms, amended bool) decide.Event {
 	e, out := blank(t.status, amended)
-	paint(out, o, price, t)
+	show(out, o, price, t)
 	return e
 }
 
-// blank returns the event whose type says what happened to an order last, and its picture, which is to be made.
+// blank returns the event whose type says what happened to an order last, and its view, which is to be made.
 func blank(status order.Status, amended bool) (decide.Event, *order.Order) {
 	switch {
 	case amended && status.Live():
