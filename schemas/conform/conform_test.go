@@ -43,6 +43,9 @@ func TestDescriptionIsSound(t *testing.T) {
 				t.Errorf("%s refers to %s, which is not there", at, ref)
 			}
 		}
+		if object["type"] == "array" && object["items"] == nil {
+			t.Errorf("%s: an array of what?", at)
+		}
 		if _, ok := object["schema"]; !ok {
 			return
 		}

@@ -326,6 +326,11 @@ func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply 
 	if err := v.openapi.Response(method, r.URL.EscapedPath(), w.Code, w.Header(), w.Body.Bytes()); err != nil {
 		v.t.Errorf("%s: %v\n%s", what, err, w.Body)
 	}
+	if w.Code < http.StatusMultipleChoices { // what is taken is described
+		if err := v.openapi.Request(method, r.URL, r.Header, []byte(body)); err != nil {
+			v.t.Errorf("%s is accepted: %v", what, err)
+		}
+	}
 	return &Reply{t: v.t, what: what, Status: w.Code, Header: w.Header(), Body: w.Body.String()}
 }
 

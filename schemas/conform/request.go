@@ -1,0 +1,103 @@
+package conform
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Request holds a request against the description: its query, the headers that the operation names, and its JSON body.
+// What is not described must not be there, other headers apart.
+func (o *OpenAPI) Request(method string, target *url.URL, header http.Header, body []byte) error {
+	route, ok := o.Find(method, target.EscapedPath())
+	if !ok {
+		return fmt.Errorf("%s %s is not described", method, target.Path)
+	}
+	query, err := url.ParseQuery(target.RawQuery)
+	if err != nil {
+		return err
+	}
+	at := "/paths/" + Escape(route.Path)
+	operation := at + "/" + strings.ToLower(method)
+	for _, place := range []string{at, operation} {
+		if err := o.parameters(place+"/parameters", query, header); err != nil {
+			return fmt.Errorf("%s: %w", route, err)
+		}
+	}
+	for name := range query {
+		return fmt.Errorf("%s: the parameter %s is not described", route, name)
+	}
+	schema := operation + "/requestBody/content/application~1json/schema"
+	if described, where := o.At(schema); described != nil {
+		if err := o.Validate(where, body); err != nil && o.Validate(where, withoutNulls(body)) != nil {
+			return fmt.Errorf("%s: the body: %w", route, err)
+		}
+	} else if text := strings.TrimSpace(string(body)); text != "" && text != "{}" {
+		return fmt.Errorf("%s: a body is not described", route)
+	}
+	return nil
+}
+
+// withoutNulls takes the members of a body that are null out of it: in what is sent, null is as good as absent, or
+// clears what is there.
+func withoutNulls(body []byte) []byte {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(body, &members) != nil {
+		return body
+	}
+	for name, value := range members {
+		if string(value) == "null" {
+			delete(members, name)
+		}
+	}
+	text, err := json.Marshal(members)
+	if err != nil {
+		return body
+	}
+	return text
+}
+
+// parameters judges the parameters that are described at a place, and takes them out of the query.
+func (o *OpenAPI) parameters(place string, query url.Values, header http.Header) error {
+	list, _ := o.At(place)
+	items, _ := list.([]any)
+	for i := range items {
+		value, where := o.At(fmt.Sprintf("%s/%d", place, i))
+		p, _ := value.(map[string]any)
+		name, _ := p["name"].(string)
+		var given []string
+		switch p["in"] {
+		case "query":
+			given = query[name]
+			delete(query, name)
+		case "header":
+			given = header.Values(name)
+		default:
+			continue
+		}
+		if len(given) == 0 && p["required"] == true || len(given) > 1 {
+			return fmt.Errorf("the parameter %s is there %d times", name, len(given))
+		}
+		for _, v := range given {
+			if err := o.plain(where+"/schema", v); err != nil {
+				return fmt.Errorf("the parameter %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// plain judges a text that may stand for a string or, where the schema wants another type, for JSON.
+func (o *OpenAPI) plain(at, text string) error {
+	asText := o.validate(at, text)
+	if asText == nil || !json.Valid([]byte(text)) {
+		return asText
+	}
+	if err := o.Validate(at, []byte(text)); err != nil {
+		return errors.Join(asText, err)
+	}
+	return nil
+}
