@@ -159,7 +159,7 @@ func (d *deployment) checkSettings(name string, env map[string]string) {
 		return
 	}
 	_, role := node.ParseRoles(s.Roles)
-	_, kafka := s.KafkaOptions()
+	_, kafka := s.JournalConfig(s.Brokers())
 	_, logs := s.Logger(io.Discard)
 	_, key := seal.Open(seal.Options{Folder: t.TempDir(), Value: s.MasterKey})
 	_, records := strconv.ParseInt(s.SnapshotRecords, 10, 64)

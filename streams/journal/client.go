@@ -19,6 +19,9 @@ type Config struct {
 	Brokers []string
 	Prefix  string    // of every topic and group name
 	Options []kgo.Opt // TLS, SASL and the like, for every connection
+
+	Compression Compression // of what is appended; the default for ""
+
 	Logger  *slog.Logger
 	Clock   Clock         // the system's if nil
 	Metrics *Metrics      // none are kept if nil
@@ -91,6 +94,7 @@ func (c *Client) KafkaFor(purpose Purpose, options ...kgo.Opt) (*kgo.Client, err
 		kgo.DisableClientMetrics(),
 		// How soon a client asks again who leads a partition: the default of 5 s would be added to every failover.
 		kgo.MetadataMinAge(200 * time.Millisecond),
+		kgo.ProducerBatchCompression(c.cfg.Compression.codec()),
 		kgo.WithHooks(c.cfg.Metrics.kafka.hooks[purpose]),
 	}, c.cfg.Options...)
 	kc, err := kgo.NewClient(append(all, options...)...)

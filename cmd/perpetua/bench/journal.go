@@ -67,7 +67,11 @@ func journalChild(ctx context.Context, in *json.Decoder, out *json.Encoder) (err
 	if err := in.Decode(&cfg); err != nil {
 		return err
 	}
-	client, err := journal.NewClient(journal.Config{Brokers: cfg.Brokers})
+	compression, err := journal.ParseCompression(os.Getenv("PERPETUA_COMPRESSION")) // as the venues of other measures do
+	if err != nil {
+		return err
+	}
+	client, err := journal.NewClient(journal.Config{Brokers: cfg.Brokers, Compression: compression})
 	if err != nil {
 		return err
 	}

@@ -21,17 +21,16 @@ type stores struct {
 
 // openStores connects to nothing yet but the bucket.
 func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err error) {
-	options, err := c.Settings.KafkaOptions()
+	config, err := c.Settings.JournalConfig(c.Brokers)
 	if err != nil {
 		return s, err
 	}
 	if c.Dial != nil && !c.Settings.KafkaTLS {
-		options = append(options, kgo.Dialer(c.Dial))
+		config.Options = append(config.Options, kgo.Dialer(c.Dial))
 	}
 	measured := journal.NewMetrics()
-	s.client, err = journal.NewClient(journal.Config{Brokers: c.Brokers, Prefix: c.Settings.TopicPrefix, Options: options,
-		Logger: c.Logger.With("part", "journal"), Metrics: measured, Tracer: t.tracer})
-	if err != nil {
+	config.Logger, config.Metrics, config.Tracer = c.Logger.With("part", "journal"), measured, t.tracer
+	if s.client, err = journal.NewClient(config); err != nil {
 		return s, err
 	}
 	t.metrics.MustRegister(measured)

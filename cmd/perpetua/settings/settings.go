@@ -34,6 +34,7 @@ type Settings struct {
 	SnapshotRecords  string
 	SnapshotInterval string
 	TopicPrefix      string
+	Compression      string
 	KafkaTLS         bool
 	KafkaCA          string
 	SASL             string
@@ -81,6 +82,7 @@ func Table() []Setting {
 		{Name: "snapshot-records", usage: "records of a journal after which this node saves what it has folded; 0 for never", preset: "100000", text: func(s *Settings) *string { return &s.SnapshotRecords }},
 		{Name: "snapshot-interval", usage: "time after which it does so although there were fewer, but a hundredth of them", preset: "10m", text: func(s *Settings) *string { return &s.SnapshotInterval }},
 		{Name: "topic-prefix", usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.TopicPrefix }},
+		{Name: "compression", usage: "of the batches that this node appends to the log: none, gzip, snappy, lz4, zstd", preset: string(journal.DefaultCompression), text: func(s *Settings) *string { return &s.Compression }},
 		{Name: "kafka-tls", usage: "speak TLS to Kafka", preset: "false", toggle: func(s *Settings) *bool { return &s.KafkaTLS }},
 		{Name: "kafka-ca-file", usage: "PEM file of the authorities that vouch for the brokers", text: func(s *Settings) *string { return &s.KafkaCA }},
 		{Name: "kafka-sasl", usage: "SASL mechanism: plain, scram-sha-256, scram-sha-512", text: func(s *Settings) *string { return &s.SASL }},
@@ -183,6 +185,9 @@ func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*S
 	if fs.NArg() > 0 {
 		return nil, Usagef("unexpected argument %q", fs.Arg(0))
 	}
+	if _, err := journal.ParseCompression(s.Compression); err != nil {
+		return nil, Usagef("--compression: %v", err)
+	}
 	return s, nil
 }
 
@@ -237,11 +242,25 @@ func (s *Settings) OpenBucket(ctx context.Context) (*gocloud.Bucket, error) {
 
 // NewClient returns a client of the journals on the brokers, which need not be those that the settings name.
 func (s *Settings) NewClient(brokers []string, log *slog.Logger) (*journal.Client, error) {
-	options, err := s.KafkaOptions()
+	c, err := s.JournalConfig(brokers)
 	if err != nil {
 		return nil, err
 	}
-	return journal.NewClient(journal.Config{Brokers: brokers, Prefix: s.TopicPrefix, Options: options, Logger: log.With("part", "journal")})
+	c.Logger = log.With("part", "journal")
+	return journal.NewClient(c)
+}
+
+// JournalConfig returns what the settings say of how the journals on the brokers are reached.
+func (s *Settings) JournalConfig(brokers []string) (journal.Config, error) {
+	options, err := s.KafkaOptions()
+	if err != nil {
+		return journal.Config{}, err
+	}
+	compression, err := journal.ParseCompression(s.Compression)
+	if err != nil {
+		return journal.Config{}, Usagef("--compression: %v", err) // Parse has looked already
+	}
+	return journal.Config{Brokers: brokers, Prefix: s.TopicPrefix, Options: options, Compression: compression}, nil
 }
 
 // TrustedProxies returns the networks whose word on a client's address is taken.

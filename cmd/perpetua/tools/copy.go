@@ -167,9 +167,10 @@ const connectWithin = 30 * time.Second
 
 // connect makes the client of the place, and looks whether anybody is there. stop is called once it is closed.
 func (p *place) connect(ctx context.Context, s *settings.Settings, brokers []string, prefix string, stop func()) error {
-	options, err := s.KafkaOptions()
+	config, err := s.JournalConfig(brokers)
 	if err == nil {
-		p.client, err = journal.NewClient(journal.Config{Brokers: brokers, Prefix: prefix, Options: options})
+		config.Prefix = prefix
+		p.client, err = journal.NewClient(config)
 	}
 	if err != nil {
 		stop()

@@ -108,12 +108,12 @@ func OpenLog(ctx context.Context, s *settings.Settings) (*journal.Client, func()
 			return nil, nil, err
 		}
 	}
-	options, err := s.KafkaOptions()
+	config, err := s.JournalConfig(brokers)
 	if err != nil {
 		stop()
 		return nil, nil, err
 	}
-	client, err := journal.NewClient(journal.Config{Brokers: brokers, Prefix: s.TopicPrefix, Options: options})
+	client, err := journal.NewClient(config)
 	if err != nil {
 		stop()
 		return nil, nil, err
