@@ -3,10 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -227,6 +230,34 @@ func (b *browser) fill(selector, text string) {
 	b.t.Helper()
 	b.element(selector, func(path string) error { return b.call(nil, http.MethodPost, path+"/clear", struct{}{}) })
 	b.keys(selector, text)
+}
+
+// narrow makes the window that of a telephone.
+func (b *browser) narrow() {
+	b.t.Helper()
+	b.must(nil, http.MethodPost, "/goog/cdp/execute", map[string]any{"cmd": "Emulation.setDeviceMetricsOverride",
+		"params": map[string]any{"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true}})
+}
+
+// picturesVariable names a folder for pictures of the page, for people to look at; there are none without it.
+const picturesVariable = "PERPETUA_TEST_PICTURES"
+
+// picture takes a picture of what is shown.
+func (b *browser) picture(name string) {
+	b.t.Helper()
+	folder := os.Getenv(picturesVariable)
+	if folder == "" {
+		return
+	}
+	var encoded string
+	b.must(&encoded, http.MethodGet, "/screenshot", nil)
+	content, err := base64.StdEncoding.DecodeString(encoded)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, name+".png"), content, 0o600)
+	}
+	if err != nil {
+		b.t.Error(err)
+	}
 }
 
 // complaints returns what the page's scripts and policy complained of: not of answers that are no success.

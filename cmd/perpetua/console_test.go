@@ -49,7 +49,7 @@ func TestConsole(t *testing.T) {
 	b.sees("#summary", "100,000.00")
 
 	// A fault is shown at its field, which gets the focus.
-	b.fill("#entry [name=limit_price]", "65000")
+	b.fill("#entry [name=limit_price]", "65,000.0") // as the page prints it
 	b.fill("#entry [name=amount]", "0.5x"+enter)
 	b.sees("#field-amount .fault", "decimal")
 	if at := b.text("return document.activeElement.name"); at != "amount" {
@@ -58,7 +58,16 @@ func TestConsole(t *testing.T) {
 	if n := len(v.openOrders("ANNA")); n != 0 {
 		t.Errorf("%d orders", n)
 	}
-	b.fill("#entry [name=amount]", "0.5"+enter)
+	b.fill("#entry [name=amount]", "0.5")
+	b.sees(".sums", "32,500.00 USDC", "≤ 16.25 USDC", "≤ 2,502.50 USDC") // 5 basis points, and 7.70 % as the account has it
+	b.click("#entry .more summary")
+	b.click(`#entry [name=leverage] option[value="4"]`)
+	b.sees(".sums", "≤ 8,125.00 USDC")
+	b.click(`#entry [name=leverage] option[value=""]`)
+	b.click("#entry [name=post_only]")
+	b.sees("#order-fee", "6.50 USDC") // 2 basis points, as maker
+	b.click("#entry [name=post_only]")
+	b.keys("#entry [name=amount]", enter)
 	b.sees("#entry-result", "Buy 0.500 BTCUSDC_PERP: open at 65,000.0")
 	if b.shown(".fault") != "" {
 		t.Errorf("faults are left: %s", b.shown(".fault"))
@@ -98,6 +107,21 @@ func TestConsole(t *testing.T) {
 	b.sees("#spread", "The book is empty")
 	waitFor(t, "the order to be gone from the rows, too", func() bool { return len(v.openOrders("ANNA")) == 0 })
 
+	// A position is closed with one button.
+	v.bid("BEN", "64900")
+	v.bid("BEN", "64800")
+	b.click("#tab-positions")
+	b.click("#positions-view .close")
+	b.sees("#account-result", "Sell 0.500 BTCUSDC_PERP: canceled, ioc remainder", "0.200 at 64,850.0 filled")
+	b.sees("#positions-view", "0.300")
+	v.bid("BEN", "64900")
+	v.bid("BEN", "64900")
+	v.bid("BEN", "64900")
+	b.click("#positions-view .close")
+	b.sees("#account-result", "Sell 0.300 BTCUSDC_PERP: filled")
+	b.sees("#positions-view", "No positions")
+	b.click("#tab-orders")
+
 	// What the engine rejects is said in its words.
 	b.click(`#entry [name=type] option[value="market"]`)
 	b.fill("#entry [name=amount]", "1"+enter)
@@ -115,6 +139,47 @@ func TestConsole(t *testing.T) {
 	if b.shown("#account, #records-box, #who") != "" {
 		t.Error("after logging out there is still something to see")
 	}
+	for _, c := range b.complaints() {
+		t.Errorf("the browser complains: %s", c)
+	}
+}
+
+// TestConsoleForANewcomer opens the console of a venue with its demo, as its start says: the customer that is there has
+// money, and the first order fills. On a narrow screen the account comes first.
+func TestConsoleForANewcomer(t *testing.T) {
+	b := startBrowser(t)
+	v := startVenue(t, "--demo")
+	if said := v.output.String(); !strings.Contains(said, "as broker-a, whose customer NEWCOMER gets 100000 USDC") {
+		t.Errorf("the start does not say whom to be:\n%s", said)
+	}
+	waitFor(t, "the newcomer's money", func() bool {
+		a := v.do("broker-a", http.MethodGet, "/v1/customers/NEWCOMER/account-summary", nil)
+		return a.Status == 200 && strings.Contains(string(a.Body), `"balance":"100000"`)
+	})
+	b.open(v.REST + "/")
+	b.trader(v, "NEWCOMER")
+	b.sees("#summary", "100,000.00")
+	b.sees("#asks", ".")
+	b.click(`#entry [name=type] option[value="market"]`)
+	b.fill("#entry [name=amount]", "0.010")
+	b.sees("#order-fee", "≈")
+	b.keys("#entry [name=amount]", enter)
+	b.sees("#entry-result", "Buy 0.010 BTCUSDC_PERP: filled")
+	b.click("#tab-positions")
+	b.sees("#positions-view", "BTCUSDC_PERP", "Close")
+	b.picture("wide")
+	b.narrow()
+	const first = `const top = (id) => document.getElementById(id).getBoundingClientRect().top;
+		return String(["entry", "chart", "book", "trades", "log"].every((other) => top("account-panel") < top(other + "-panel")))`
+	if b.text(first) != "true" {
+		t.Error("on a narrow screen something comes before the account")
+	}
+	if wide := b.text("return String(document.documentElement.scrollWidth - innerWidth)"); wide != "0" {
+		t.Errorf("the page is %s pixels wider than the screen", wide)
+	}
+	b.picture("narrow")
+	b.click("#positions-view .close")
+	b.sees("#account-result", "Sell 0.010 BTCUSDC_PERP: filled")
 	for _, c := range b.complaints() {
 		t.Errorf("the browser complains: %s", c)
 	}

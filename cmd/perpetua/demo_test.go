@@ -112,10 +112,10 @@ func TestDemo(t *testing.T) {
 			t.Errorf("the restart writes %.300s", r)
 		}
 	}
-	if n := len(d.records("trading", "--type", "customer.registered")); n != 5 {
+	if n := len(d.records("trading", "--type", "customer.registered")); n != 6 { // five of the demo's, and the newcomer
 		t.Errorf("%d customers", n)
 	}
-	if n := len(d.records("trading", "--type", "deposit.completed")); n != 5 {
+	if n := len(d.records("trading", "--type", "deposit.completed")); n != 6 {
 		t.Errorf("%d deposits", n)
 	}
 

@@ -20,6 +20,9 @@ const (
 	userName   = "demo"
 )
 
+// NewcomerFunds are what the newcomer gets, in USDC.
+const NewcomerFunds = 100_000
+
 const (
 	// funds are deposited at the start, in USDC, and again whenever less than a part of them is available.
 	funds = 250_000
@@ -53,7 +56,10 @@ func (d *demo) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.settle(ctx); err != nil {
+	if err := d.logIn(ctx); err != nil {
+		return err
+	}
+	if err := d.welcome(ctx); err != nil {
 		return err
 	}
 	for _, customer := range customers() {
@@ -83,8 +89,30 @@ func (d *demo) admin(ctx context.Context, method, path string, body any) error {
 	return r.err(method + " " + path)
 }
 
-// settle logs the demo's user in. If the operator has got another password since the user was made, so does the user.
-func (d *demo) settle(ctx context.Context) error {
+// welcome registers and funds the newcomer, once. That it cannot be done, since the broker's password is another now, is
+// no reason not to trade.
+func (d *demo) welcome(ctx context.Context) error {
+	n := d.newcomer
+	if n.Customer == "" {
+		return nil
+	}
+	broker := &user{name: n.Broker, password: n.Password}
+	if _, err := d.rest.login(ctx, broker); errors.Is(err, errCredentials) {
+		d.log.Warn("nobody is registered to trade with by hand: the broker's password is another", "broker", n.Broker)
+		return nil
+	}
+	r, err := d.rest.do(ctx, broker, http.MethodPost, "/v1/customers", map[string]any{"customer_code": n.Customer, "name": "Yours to trade with"}, 0)
+	if err != nil {
+		return err
+	}
+	if err := r.err("customer " + n.Customer); err != nil && r.status != http.StatusConflict {
+		return err
+	}
+	return d.depositOf(ctx, n.Customer, NewcomerFunds, "demo-newcomer")
+}
+
+// logIn logs the demo's user in. If the operator has got another password since the user was made, so does the user.
+func (d *demo) logIn(ctx context.Context) error {
 	_, err := d.rest.login(ctx, d.user)
 	if errors.Is(err, errCredentials) {
 		if err := d.admin(ctx, http.MethodPatch, "/admin/v1/users/"+userName, map[string]any{"password": d.user.password}); err != nil {
@@ -99,8 +127,12 @@ func (d *demo) settle(ctx context.Context) error {
 }
 
 func (d *demo) deposit(ctx context.Context, customer, reference string) error {
+	return d.depositOf(ctx, customer, funds, reference)
+}
+
+func (d *demo) depositOf(ctx context.Context, customer string, amount int, reference string) error {
 	r, err := d.rest.do(ctx, d.operator, http.MethodPost, "/admin/v1/customers/"+customer+"/deposits",
-		map[string]any{"currency": "USDC", "amount": strconv.Itoa(funds), "reference_id": reference}, 0)
+		map[string]any{"currency": "USDC", "amount": strconv.Itoa(amount), "reference_id": reference}, 0)
 	if err != nil {
 		return err
 	}

@@ -20,10 +20,19 @@ type Config struct {
 	REST string
 	// Operator and Password are those of a user with the scope operator.
 	Operator, Password string
-	Seed               uint64
+	// Newcomer is a customer that the demo registers and funds for somebody who looks at the venue for the first time;
+	// nobody if it has no code.
+	Newcomer Newcomer
+	Seed     uint64
 	// UserAgent is what the demo's requests say they come from.
 	UserAgent string
 	Logger    *slog.Logger
+}
+
+// Newcomer is a customer of a broker who is not the demo's: the demo does not trade for it.
+type Newcomer struct {
+	Broker, Password string // a user of the broker's, with the scope trade
+	Customer         string
 }
 
 // pace is how fast the market moves.
@@ -63,6 +72,7 @@ type demo struct {
 	rest     *client
 	operator *user
 	user     *user
+	newcomer Newcomer
 	markets  []*market
 	makers   []maker
 	feed     *feed
@@ -77,7 +87,8 @@ type demo struct {
 // waiting for is logged. At the end it cancels nothing: the quotes rest where they are, and the next run takes them over.
 func Run(ctx context.Context, c Config) {
 	d := &demo{log: c.Logger, seed: c.Seed, rest: newClient(c.REST, c.UserAgent, c.Logger), makers: makers(), failures: make(map[string]bool),
-		operator: &user{name: c.Operator, password: c.Password}, user: &user{name: userName, password: password(c.Password)}}
+		operator: &user{name: c.Operator, password: c.Password}, user: &user{name: userName, password: password(c.Password)},
+		newcomer: c.Newcomer}
 	defer d.rest.close()
 	if err := d.trade(ctx); err != nil && ctx.Err() == nil {
 		d.log.Error("the demo market does not run", "error", err)

@@ -139,12 +139,20 @@ func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, 
 	r.Print(p.out, folder.Path("run.json"))
 	if p.demo(n) {
 		fmt.Fprintf(p.out, "  The demo market is on (seed %d): the first instruments move by themselves. --demo=false turns it off.\n", p.seed)
+		fmt.Fprintf(p.out, "  To trade with it: log in to the console as %s, whose customer %s gets %d USDC of it.\n",
+			newcomersBroker, newcomer, demo.NewcomerFunds)
 	}
 	if p.serving != nil {
 		p.serving(r)
 	}
 	return users, nil
 }
+
+// The demo funds a customer of a seeded broker, so that whoever looks at the venue for the first time can trade at once.
+const (
+	newcomersBroker = "broker-a"
+	newcomer        = "NEWCOMER"
+)
 
 // demo reports whether the demo market runs: it needs somebody to serve it.
 func (p *program) demo(n *node.Node) bool {
@@ -153,12 +161,16 @@ func (p *program) demo(n *node.Node) bool {
 
 // trade lets the demo's makers and takers trade until the context ends. They come in by the front door like everybody.
 func (p *program) trade(ctx context.Context, n *node.Node, users []local.User) {
+	c := demo.Config{REST: n.LocalURL(), Seed: p.seed, UserAgent: p.agent, Logger: p.log.With("part", "demo")}
 	for _, u := range users {
-		if u.Username == "operator" {
-			demo.Run(ctx, demo.Config{REST: n.LocalURL(), Operator: u.Username, Password: u.Password, Seed: p.seed,
-				UserAgent: p.agent, Logger: p.log.With("part", "demo")})
+		switch u.Username {
+		case "operator":
+			c.Operator, c.Password = u.Username, u.Password
+		case newcomersBroker:
+			c.Newcomer = demo.Newcomer{Broker: u.Username, Password: u.Password, Customer: newcomer}
 		}
 	}
+	demo.Run(ctx, c)
 }
 
 // describe returns what run.json says.

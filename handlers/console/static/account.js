@@ -1,9 +1,9 @@
 // A customer's account: balances, open orders, positions, fills, history and ledger, and what can be done with orders.
 
 import { get, getWithPosition, request } from "./api.js";
-import { compare, grouped, money, sign } from "./decimal.js";
+import { compare, grouped, money, plain, sign } from "./decimal.js";
 import { byId, el, moment, onFrame, setText, settled, tabs, words } from "./dom.js";
-import { describe, local, utc } from "./entry.js";
+import { describe, local, reference, utc } from "./entry.js";
 import { say, submitting } from "./form.js";
 
 const terminal = ["filled", "canceled", "expired", "rejected"];
@@ -159,9 +159,10 @@ export class Account {
 
   #positions(list) {
     setText(byId("tab-positions"), list.length ? `Positions (${list.length})` : "Positions");
-    table(byId("positions-view"), "No positions", [["Symbol"], ["Size", 1], ["Entry", 1], ["Mark", 1], ["Notional", 1], ["Unrealised P&L", 1], ["Initial margin", 1], ["Leverage", 1], ["Liquidation", 1]],
+    table(byId("positions-view"), "No positions", [["Symbol"], ["Size", 1], ["Entry", 1], ["Mark", 1], ["Notional", 1], ["Unrealised P&L", 1], ["Initial margin", 1], ["Leverage", 1], ["Liquidation", 1], ["Actions", 1]],
       list.map((p) => el("tr", {}, cell(p.symbol), number(p.amount, sign(p.amount)), number(p.entry_price), number(p.mark_price), amount(p.notional),
-        amount(p.unrealised_pnl, sign(p.unrealised_pnl)), amount(p.initial_margin), number(p.leverage), number(p.liquidation_price))));
+        amount(p.unrealised_pnl, sign(p.unrealised_pnl)), amount(p.initial_margin), number(p.leverage), number(p.liquidation_price),
+        el("td", { class: "num actions" }, this.#mayTrade && el("button", { type: "button", class: "quiet close", "aria-label": `Close ${p.symbol} at the market`, click: (e) => this.#close(p, e.target) }, "Close")))));
   }
 
   #fills(list) {
@@ -186,6 +187,17 @@ export class Account {
     button.setAttribute("aria-disabled", "true");
     await this.#act(async () => describe(await this.#noted(request("DELETE", this.#path(`/orders/${order.code}`)))));
     button.removeAttribute("aria-disabled");
+  }
+
+  // close sends what closes a position at the market. It only reduces, so pressing twice, or a fill meanwhile, turns
+  // nothing around; and the reference makes it harmless that a request is sent again.
+  async #close(position, button) {
+    button.setAttribute("aria-disabled", "true");
+    const body = { symbol: position.symbol, action: position.amount.startsWith("-") ? "buy" : "sell", type: "market",
+      amount: position.amount.replace("-", ""), reduce_only: true, reference_id: reference() };
+    await this.#act(async () => describe(await this.#noted(request("POST", this.#path("/orders"), body))));
+    button.removeAttribute("aria-disabled");
+    this.#refresh();
   }
 
   async #noted(answer) {
@@ -240,7 +252,7 @@ export class Account {
     const fields = byId("amend").elements;
     const body = {};
     for (const name of ["limit_price", "amount"]) {
-      const value = fields[name].value.trim();
+      const value = plain(fields[name].value);
       if (value && !(/^[0-9.]+$/.test(value) && safeEqual(value, order[name]))) body[name] = value;
     }
     if (!byId("amend-expire").hidden && fields.expire_time.value !== local(order.expire_time)) body.expire_time = utc(fields.expire_time.value);

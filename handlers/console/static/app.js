@@ -3,6 +3,7 @@
 import { claims, currentToken, get, logIn, logOut, onToken, request, watchLog } from "./api.js";
 import { Account } from "./account.js";
 import { Book } from "./book.js";
+import { plain } from "./decimal.js";
 import { byId, el, repeat, setText, words } from "./dom.js";
 import { Entry } from "./entry.js";
 import { say, submitting } from "./form.js";
@@ -149,7 +150,7 @@ submitting(byId("new-customer"), byId("new-customer-result"), async () => {
 // What an operator needs to get a market going.
 
 submitting(byId("deposit"), byId("deposit-result"), async () => {
-  const amount = byId("deposit").elements.amount.value.trim();
+  const amount = plain(byId("deposit").elements.amount.value);
   const body = { currency: "USDC", amount, reference_id: `console-${Date.now()}` };
   const row = await request("POST", `/admin/v1/customers/${encodeURIComponent(customer)}/deposits`, body);
   byId("deposit").reset();
@@ -157,7 +158,7 @@ submitting(byId("deposit"), byId("deposit-result"), async () => {
 });
 
 submitting(byId("index-price"), byId("index-result"), async () => {
-  const price = byId("index-price").elements.price.value.trim();
+  const price = plain(byId("index-price").elements.price.value);
   const set = await request("POST", `/admin/v1/index-prices/${symbol}`, { price });
   byId("index-price").reset();
   say(byId("index-result"), "good", `Index ${set.index_price}, mark ${set.mark_price}.`);

@@ -52,12 +52,26 @@ export function grouped(text) {
   return text.startsWith("-") ? `−${out}` : out;
 }
 
+// quotient is a / b with so many decimals, rounded up in size.
+export function quotient(a, b, scale) {
+  const [n, d] = [a.n * 10n ** BigInt(scale + b.scale), b.n * 10n ** BigInt(a.scale)];
+  const up = n % d === 0n ? 0n : 1n;
+  return { n: n / d + up, scale };
+}
+
 // money shows an amount of money with two decimals; the element's title should hold the exact one.
 export function money(text) {
   const d = parse(text);
   if (!d) return "–";
   const r = rounded(d, 2);
   return grouped(format({ n: r.n * 10n ** BigInt(2 - r.scale), scale: 2 }));
+}
+
+// plain takes out what grouped puts in, so that a number can be typed, or copied, as the page prints it. Commas that are
+// not between thousands stay, for the server to refuse: in some countries they stand before the fraction.
+export function plain(text) {
+  const typed = text.trim().replace(/^−/, "-");
+  return /^-?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?$/.test(typed) ? typed.replaceAll(",", "") : typed;
 }
 
 // sign is "up" above zero, "down" below, for colouring.

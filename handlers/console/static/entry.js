@@ -1,7 +1,7 @@
 // Order entry.
 
-import { request } from "./api.js";
-import { format, grouped, money, multiply, parse } from "./decimal.js";
+import { get, request } from "./api.js";
+import { compare, format, grouped, money, multiply, parse, plain, quotient } from "./decimal.js";
 import { byId, el, setText, words } from "./dom.js";
 import { clearFaults, say, submitting } from "./form.js";
 
@@ -25,6 +25,7 @@ export class Entry {
   #customer = null;
   #placed;
   #price;
+  #terms = null; // the customer's {fees, margins}
   #unsure = null; // an order whose outcome is not known: {customer, body}
 
   // price returns a price to value a market order at; placed is called with each order that an answer holds.
@@ -33,7 +34,7 @@ export class Entry {
     this.#placed = placed;
     const leverage = this.#field("leverage");
     for (let i = 1; i <= 13; i++) leverage.append(el("option", { value: i }, `${i}×`));
-    this.#form.addEventListener("input", () => this.#adapt());
+    for (const event of ["input", "change"]) this.#form.addEventListener(event, () => this.#adapt());
     submitting(this.#form, byId("entry-result"), () => this.#place());
     this.#adapt();
   }
@@ -65,6 +66,19 @@ export class Entry {
     this.#customer = mayTrade ? customer : null;
     this.#forget();
     setText(byId("entry-customer"), customer ? (mayTrade ? `for ${customer}` : "this user may only look") : "");
+    this.#terms = null;
+    this.#adapt();
+    this.#learn();
+  }
+
+  // learn reads what orders cost the customer. Without it nothing is said of that, and orders can be placed all the same.
+  async #learn() {
+    const customer = this.#customer;
+    if (!customer) return;
+    const path = `/v1/customers/${encodeURIComponent(customer)}`;
+    const [fees, margins] = await Promise.all([get(`${path}/fee-profile`), get(`${path}/margin-profile`)]).catch(() => []);
+    if (customer !== this.#customer || !margins) return;
+    this.#terms = { fees, margins };
     this.#adapt();
   }
 
@@ -110,27 +124,68 @@ export class Entry {
   }
 
   #value(limit, cash) {
-    const price = parse(limit ? this.#field("limit_price").value : this.#price());
-    const size = parse(this.#field("amount").value);
+    const price = parse(limit ? this.#number("limit_price") : this.#price());
+    const size = parse(this.#number("amount"));
     const contract = parse(this.#instrument?.contract_size);
-    let text = "–";
-    if (cash) text = parse(this.#field("cash_amount").value) ? `≤ ${money(this.#field("cash_amount").value)} USDC` : "–";
-    else if (price && size && contract) text = `${limit ? "" : "≈ "}${money(format(multiply(multiply(price, size), contract)))} USDC`;
-    setText(byId("order-value"), text);
+    let value = null;
+    if (cash) value = parse(this.#number("cash_amount"));
+    else if (price && size && contract) value = multiply(multiply(price, size), contract);
+    const about = cash ? "≤ " : limit ? "" : "≈ ";
+    setText(byId("order-value"), value ? `${about}${money(format(value))} USDC` : "–");
+    this.#costs(value, about);
+  }
+
+  // costs says before an order is sent what fee and margin it takes. The fee is that of a taker unless the order may only
+  // rest; the margin is that of an order which closes nothing: one that does takes less, one that only reduces none.
+  #costs(value, about) {
+    const fee = this.#feeRate();
+    const margin = this.#marginRate();
+    const part = (percent) => money(format(multiply(value, { n: percent.n, scale: percent.scale + 2 })));
+    const basis = fee && { n: parse(fee.rate).n, scale: parse(fee.rate).scale + 2 }; // of basis points, in percent
+    setText(byId("order-fee"), value && fee ? `${fee.most ? "≤ " : about}${part(basis)} USDC` : "–");
+    byId("order-fee").title = fee ? `${fee.rate} basis points, as ${fee.role}` : "";
+    const reduces = this.#field("reduce_only").checked;
+    setText(byId("order-margin"), !value || !margin ? "–" : reduces ? "none" : `≤ ${part(parse(margin))} USDC`);
+    byId("order-margin").title = margin ? `${margin}% of the value` : "";
+  }
+
+  #feeRate() {
+    const item = this.#terms?.fees.find((f) => f.symbol === this.#instrument?.symbol);
+    if (!item) return null;
+    const post = this.#field("post_only").checked && !this.#field("post_only").closest("[hidden]");
+    if (post) return { rate: item.maker_fee, role: "maker" };
+    const rests = !byId("field-post-only").hidden; // what rests pays as maker
+    return { rate: item.taker_fee, role: "taker", most: rests && compare(item.maker_fee, item.taker_fee) < 0 };
+  }
+
+  // marginRate is the initial margin in percent: the strictest of the instrument's requirement, and the leverage that is
+  // asked for or else what the account has.
+  #marginRate() {
+    const margins = this.#terms?.margins;
+    const i = this.#instrument;
+    if (!margins || !i) return null;
+    const leverage = this.#field("leverage").value;
+    const own = leverage ? format(quotient(parse("100"), parse(leverage), 2))
+      : margins.instrument_margins.find((m) => m.symbol === i.symbol)?.initial_margin ?? margins.initial_margin;
+    return compare(own, i.init_margin_req) > 0 ? own : i.init_margin_req;
+  }
+
+  #number(name) {
+    return plain(this.#field(name).value);
   }
 
   // body reads what is shown. An empty field is left out, so that the server says what is missing.
   #body() {
     const body = { symbol: this.#instrument?.symbol, action: this.#field("action").value, type: this.#field("type").value };
     for (const name of ["limit_price", this.#sizing(), "time_in_force", "leverage", "reference_id"]) {
-      const value = this.#field(name).value.trim();
+      const value = name === "reference_id" ? this.#field(name).value.trim() : plain(this.#field(name).value);
       if (value && !this.#field(name).closest("[hidden]")) body[name] = value;
     }
     const expires = this.#field("expire_time");
     if (expires.value && !expires.closest("[hidden]")) body.expire_time = utc(expires.value);
     if (this.#field("post_only").checked && !this.#field("post_only").closest("[hidden]")) body.post_only = true;
     if (this.#field("reduce_only").checked) body.reduce_only = true;
-    body.reference_id ??= `console-${crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`}`;
+    body.reference_id ??= reference();
     return body;
   }
 
@@ -149,6 +204,7 @@ export class Entry {
       const order = await request("POST", `/v1/customers/${encodeURIComponent(customer)}/orders`, body);
       this.#unsure = null;
       this.#placed(order);
+      if (body.leverage) this.#learn();
       say(output, order.status === "canceled" ? "wait" : "good", describe(order));
     } catch (failure) {
       if (failure.order) this.#placed(failure.order);
@@ -169,6 +225,9 @@ export class Entry {
     }
   }
 }
+
+// reference makes a name for an order, by which repeating it is harmless.
+export const reference = () => `console-${crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`}`;
 
 // describe says in a sentence what became of an order.
 export function describe(o) {
