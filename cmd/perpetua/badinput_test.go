@@ -237,7 +237,7 @@ func badOrders() []bad {
 		b := post(c.field+" "+c.value, entry(c.field, fmt.Sprintf("%q", c.value)))
 		table = append(table, b)
 	}
-	for _, at := range []string{"", "tomorrow", "2100-01-01", "2100-01-01T00:00:00Z", "2100-01-01T00:00:00.000Z", "2100-01-01T00:00:00.000000", "2100-01-01T00:00:00.000000+00:00", "2100-01-01 00:00:00.000000Z",
+	for _, at := range []string{"", "tomorrow", "2100-01-01", "2100-01-01T00:00:00.000000", "2100-01-01T00:00:00.0000001Z", "2100-01-01T00:00:00+0000", "2100-01-01T00:00:00+25:00", "2100-01-01 00:00:00.000000Z",
 		"2099-02-29T00:00:00.000000Z", "2099-13-01T00:00:00.000000Z", "2099-01-01T24:00:00.000000Z", "2098-12-31T23:59:60.000000Z", "1999-12-31T23:59:59.999999Z", "2101-01-01T00:00:00.000000Z", "+2099-01-01T00:00:00.000000Z"} {
 		table = append(table, bad{name: "expire_time " + at, user: "broker-a", method: http.MethodPost, path: bensOrders, body: entry("time_in_force", `"GTD"`, "expire_time", fmt.Sprintf("%q", at)), status: 400, code: "VALIDATION_FAILED"})
 	}

@@ -119,7 +119,7 @@ func badQueries() (table []bad) {
 		"after=MToxLjE&before=MToxLjE", "page=1", "after=MToxLjE&after=MToxLjE", "after=" + strings.Repeat("M", 4000)}
 	get(400, "broker-a", "/v1/customers/BEN/orders/history", append(paging, "status=canceled_partially_filled", "status=OPEN", "symbol=a%20b")...)
 	get(400, "broker-a", "/v1/customers/BEN/trades", append(paging, "order_code=x", "from=yesterday")...)
-	get(400, "broker-a", "/v1/customers/BEN/transactions", append(paging, "type=funding_payment", "type=realised_pnl", "type=adjustment", "from=1999-01-01T00:00:00.000000Z")...)
+	get(400, "broker-a", "/v1/customers/BEN/transactions", append(paging, "type=funding_payment", "type=realised_pnl", "type=adjustment", "from=1969-12-31T23:59:59.999999Z")...)
 	get(400, "broker-a", "/v1/customers", paging...)
 	const from, to = "from=2020-01-01T00:00:00.000000Z", "to=2100-01-01T00:00:00.000000Z"
 	for _, path := range []string{"/v1/customers/BEN/trades/history", "/v1/market-trades/history"} {

@@ -180,21 +180,24 @@ func testRows(t *testing.T, d *desk, orders, trades, marketTrades, transactions 
 		'limit_price', limit_price::text, 'trigger_price', trigger_price::text, 'stop_loss_price', stop_loss_price::text,
 		'take_profit_price', take_profit_price::text, 'average_fill_price', average_fill_price::text, 'time_in_force', time_in_force,
 		'expire_time', `+moment("expire_time")+`, 'post_only', post_only, 'reduce_only', reduce_only, 'reference_id', reference_id,
-		'reason', reason, 'created', `+moment("created")+`, 'updated', `+moment("updated")+`)
+		'reason', reason, 'created', `+moment("created")+`, 'updated', `+moment("updated")+`, 'sequence', sequence)
 		|| jsonb_strip_nulls(jsonb_build_object('cash_amount', cash_amount::text, 'trigger_price_type', trigger_price_type)))::text
 		FROM orders ORDER BY created_sequence, created_ordinal`), orders)
 	same(t, "the rows of trades", d.rows(`SELECT jsonb_build_object('code', code, 'order_code', order_code, 'customer_code', customer_code,
 		'symbol', symbol, 'action', action, 'price', price::text, 'amount', amount::text, 'notional', notional::text, 'fee', fee::text,
-		'fee_currency', fee_currency, 'role', role, 'type', type, 'reference_id', reference_id, 'timestamp', `+moment("time")+`)::text
+		'fee_currency', fee_currency, 'role', role, 'type', type, 'reference_id', reference_id, 'timestamp', `+moment("time")+`,
+		'sequence', sequence, 'ordinal', ordinal / 2)::text
 		FROM trades ORDER BY sequence, ordinal`), trades)
 	same(t, "the rows of market trades", d.rows(`SELECT jsonb_build_object('code', code, 'symbol', symbol, 'price', price::text, 'amount', amount::text,
-		'action', action, 'type', type, 'timestamp', `+moment("time")+`, 'sequence', sequence)::text
+		'action', action, 'type', type, 'timestamp', `+moment("time")+`, 'sequence', sequence,
+		'ordinal', ordinal)::text
 		FROM market_trades ORDER BY sequence, ordinal`), marketTrades)
 	same(t, "the rows of transactions", d.rows(`SELECT (jsonb_build_object('code', code, 'customer_code', customer_code, 'type', type,
 		'currency', currency, 'amount', amount::text, 'status', status, 'symbol', symbol, 'order_code', order_code,
 		'timestamp', `+moment("updated")+`, 'sequence', changed_sequence)
-		|| CASE WHEN status = 'completed' THEN jsonb_build_object('balance', balance::text, 'balance_as_of', `+moment("updated")+`) ELSE '{}' END)::text
-		FROM transactions ORDER BY sequence, ordinal`), transactions)
+		|| CASE WHEN status = 'completed' THEN jsonb_build_object('balance', balance::text, 'balance_as_of', `+moment("updated")+`) ELSE '{}' END
+		|| jsonb_strip_nulls(jsonb_build_object('reference_id', reference_id)))::text
+		FROM transactions ORDER BY sequence, ordinal`), without(transactions, "id"))
 }
 
 // testMoney adds everything up: every record's postings, every account, both sides of every position.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
@@ -105,14 +107,16 @@ type fromLog struct {
 
 func tell(records []logged) (out fromLog) {
 	for _, r := range records {
+		trades := 0
 		for _, e := range r.Events {
 			switch d := e.Data; {
 			case strings.HasPrefix(e.Type, "order."):
-				out.orders = append(out.orders, toldOrder(d.fields))
+				out.orders = append(out.orders, toldOrder(r, d.fields))
 			case e.Type == "trade.executed":
 				out.marketTrades = append(out.marketTrades, fields{"code": d.fields["code"], "symbol": d.fields["symbol"], "price": d.fields["price"],
-					"amount": d.fields["amount"], "action": d.fields["action"], "type": d.fields["kind"], "timestamp": r.Time, "sequence": fmt.Sprint(r.Sequence)})
-				out.trades = append(out.trades, toldTrade(r, d.fields, d.taker, "taker"), toldTrade(r, d.fields, d.maker, "maker"))
+					"amount": d.fields["amount"], "action": d.fields["action"], "type": d.fields["type"], "timestamp": r.Time, "sequence": fmt.Sprint(r.Sequence), "ordinal": fmt.Sprint(trades)})
+				out.trades = append(out.trades, toldTrade(r, trades, d.fields, d.taker, "taker"), toldTrade(r, trades, d.fields, d.maker, "maker"))
+				trades++
 				for _, p := range d.postings {
 					if p["customer_code"] != "" {
 						out.transactions = append(out.transactions, toldPosting(r, p))
@@ -126,8 +130,8 @@ func tell(records []logged) (out fromLog) {
 	return out
 }
 
-func toldOrder(data fields) fields {
-	o := fields{}
+func toldOrder(r logged, data fields) fields {
+	o := fields{"sequence": fmt.Sprint(r.Sequence)}
 	for name, v := range data {
 		o[name] = v
 	}
@@ -140,29 +144,51 @@ func toldOrder(data fields) fields {
 	return o
 }
 
-func toldTrade(r logged, trade, side fields, role string) fields {
+func toldTrade(r logged, ordinal int, trade, side fields, role string) fields {
 	action := trade["action"]
 	if role == "maker" {
 		action = map[string]string{"buy": "sell", "sell": "buy"}[action]
 	}
 	return fields{"code": trade["code"], "order_code": side["order_code"], "customer_code": side["customer_code"], "symbol": trade["symbol"],
 		"action": action, "price": trade["price"], "amount": trade["amount"], "notional": trade["notional"], "fee": side["fee"],
-		"fee_currency": "USDC", "role": role, "type": trade["kind"], "reference_id": side["reference_id"], "timestamp": r.Time}
+		"fee_currency": "USDC", "role": role, "type": trade["type"], "reference_id": side["reference_id"], "timestamp": r.Time,
+		"sequence": fmt.Sprint(r.Sequence), "ordinal": fmt.Sprint(ordinal)}
 }
 
 func toldPosting(r logged, p fields) fields {
-	return fields{"code": p["code"], "customer_code": p["customer_code"], "type": p["type"], "currency": p["currency"], "amount": p["amount"],
+	return fields{"id": rowID(p), "code": p["code"], "customer_code": p["customer_code"], "type": p["type"], "currency": p["currency"], "amount": p["amount"],
 		"status": "completed", "balance": p["balance"], "balance_as_of": r.Time, "symbol": p["symbol"], "order_code": p["order_code"],
 		"timestamp": r.Time, "sequence": fmt.Sprint(r.Sequence)}
 }
 
 func toldTransfer(r logged, d fields) fields {
-	t := fields{"code": d["code"], "customer_code": d["customer_code"], "type": d["type"], "currency": d["currency"], "amount": d["amount"],
+	t := fields{"id": rowID(d), "reference_id": d["reference_id"], "code": d["code"], "customer_code": d["customer_code"], "type": d["type"], "currency": d["currency"], "amount": d["amount"],
 		"status": d["status"], "symbol": "null", "order_code": "null", "timestamp": r.Time, "sequence": fmt.Sprint(r.Sequence)}
 	if d["status"] == "completed" {
 		t["balance"], t["balance_as_of"] = d["balance"], r.Time
 	}
 	return t
+}
+
+// rowID returns the id of a row of a customer's ledger: a UUID of version 8 made of the SHA-256 of its key.
+func rowID(row fields) string {
+	code := uuid.MustParse(row["code"])
+	sum := sha256.Sum256([]byte(string(code[:]) + row["type"] + "\x00" + row["customer_code"]))
+	id := uuid.UUID(sum[:16])
+	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80
+	return id.String()
+}
+
+// without leaves members out.
+func without(all []fields, names ...string) (out []fields) {
+	for _, f := range all {
+		f = maps.Clone(f)
+		for _, name := range names {
+			delete(f, name)
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // last keeps the last of those with the same key, in the order in which the keys first came.
