@@ -3,7 +3,7 @@
 //
 // Whatever changes something is a command in a journal, with the operator as its actor; there is no side door into
 // any database. Answers to writes are rendered from the record that answers them, as in package handlers/trading.
-// Lists come from followers of the journals, newest first, and page by number.
+// Lists page by number, newest first: brokers and users come from rows, all else from followers of the journals.
 package admin
 
 import (
@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -30,6 +31,8 @@ type Config struct {
 	// Venue follows the trading journal under trading.Rules, Identity the identity journal under identity.Rules.
 	Venue    web.Follower
 	Identity web.Follower
+	// People are the read models of the identity journal.
+	People rows.Source
 	// SealPassword hashes a password and seals the hash as that of the user: login.SealPassword with the box.
 	SealPassword func(username, password string) (identity.Sealed, error)
 	// NewSigningKey makes a key pair with its private part sealed: login.NewSigningKey with the box.

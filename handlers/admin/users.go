@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,6 +13,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
+	"github.com/perpetua-exchange/perpetua/projections"
+	people "github.com/perpetua-exchange/perpetua/projections/identity"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -50,16 +54,7 @@ func (h *Handler) listBrokers(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	var all []broker
-	err := h.viewIdentity(c, func(s *identity.State) {
-		for _, b := range slices.Backward(s.Brokers()) {
-			all = append(all, broker(*b))
-		}
-	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, web.Slice(page, all))
+	return answerNumbered(c, h.cfg.People, page, people.Brokers, func(b *people.Broker) broker { return broker(b.Broker) })
 }
 
 // user is a user as the operator sees it: never with a password.
@@ -198,16 +193,29 @@ func (h *Handler) listUsers(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	var all []user
-	err := h.viewIdentity(c, func(s *identity.State) {
-		for _, u := range slices.Backward(s.Users()) {
-			all = append(all, newUser(u))
+	return answerNumbered(c, h.cfg.People, page, people.Users, func(u *people.User) user { return newUser(&u.User) })
+}
+
+// answerNumbered answers with a numbered page of rows.
+func answerNumbered[Row, Shown any](c echo.Context, from rows.Source, page web.Numbered,
+	read func(ctx context.Context, db projections.DB, size, offset int) ([]Row, int, int64, error), show func(*Row) Shown) error {
+	var shown []Shown
+	var total int
+	err := from.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		var found []Row
+		if found, total, asOf, err = read(ctx, db, page.Size, page.Offset()); err != nil {
+			return asOf, err
 		}
+		shown = make([]Shown, len(found))
+		for i := range found {
+			shown[i] = show(&found[i])
+		}
+		return asOf, nil
 	})
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, web.Slice(page, all))
+	return c.JSON(http.StatusOK, web.NewItems(page, shown, total))
 }
 
 func passwordRule(s string) (code, message string) {

@@ -101,7 +101,7 @@ func (n *Node) rowsOf(f *follower) rows.Source {
 
 // adminInterface says what the operator's interface serves from.
 func (n *Node) adminInterface(auth *web.Auth, venue, identities *follower) admin.Config {
-	c := admin.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Identity: identities.fold, MAC: n.Box.MAC,
+	c := admin.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Identity: identities.fold, People: n.rowsOf(identities), MAC: n.Box.MAC,
 		SealPassword: func(username, password string) (identity.Sealed, error) {
 			return login.SealPassword(n.Box, username, password)
 		},

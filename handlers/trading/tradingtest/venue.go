@@ -96,6 +96,7 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	interfaces := trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Now: wall,
 		Commands: []rows.Source{trades, {Journal: "identity", DB: read, Waiter: people}}})
 	operator := admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
+		People: rows.Source{Journal: "identity", DB: read, Waiter: people},
 		NewSigningKey: func() (*identity.AddSigningKey, error) {
 			box, err := seal.New(make([]byte, seal.KeySize))
 			if err != nil {
