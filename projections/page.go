@@ -111,11 +111,32 @@ type List[T any] struct {
 	Where Where
 	Order string // for a bounded list
 	Limit int    // for a bounded list; 0 means none
+	// EachBroker has a paged list of everybody's rows read from an index that begins with the broker: so many rows of each
+	// broker, of which the page are the first. Brokers are few.
+	EachBroker bool
 }
 
 // sql selects the list's rows, without an order.
 func (l *List[T]) sql(where *Where) string {
 	return "SELECT " + l.Table.selected() + " FROM " + l.Table.Name + where.sql()
+}
+
+// brokers are the brokers that have customers, each found by one look into the index of customers.
+const brokers = `(WITH RECURSIVE each_broker (each_code) AS (
+		SELECT min(n.broker) FROM customers n
+		UNION ALL
+		SELECT (SELECT min(n.broker) FROM customers n WHERE n.broker > each_broker.each_code) FROM each_broker WHERE each_broker.each_code IS NOT NULL
+	) SELECT each_code FROM each_broker WHERE each_code IS NOT NULL) each_broker`
+
+// nearest is the clause that names the first rows in the order of the keys.
+func (l *List[T]) nearest(where Where, direction string, n int) string {
+	end := " ORDER BY " + strings.Join(l.Table.Keys, direction+", ") + direction + " LIMIT " + strconv.Itoa(n)
+	if !l.EachBroker {
+		return " FROM " + l.Table.Name + where.sql() + end
+	}
+	where = where.clone()
+	where.And("broker = each_broker.each_code")
+	return " FROM " + brokers + ", LATERAL (SELECT * FROM " + l.Table.Name + where.sql() + end + ") " + l.Table.Name + end
 }
 
 // collect reads what a query over the table selected.
@@ -181,8 +202,7 @@ func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 		if strings.HasPrefix(operator, "<") {
 			order = " DESC"
 		}
-		beyond = append(beyond, Statement{"SELECT count(*) > 0 FROM (SELECT FROM " + l.Table.Name + w.sql() +
-			" ORDER BY " + strings.Join(l.Table.Keys, order+", ") + order + " LIMIT 1) nearest", w.args, func(rows pgx.Rows) (err error) {
+		beyond = append(beyond, Statement{"SELECT count(*) > 0 FROM (SELECT" + l.nearest(w, order, 1) + ") nearest", w.args, func(rows pgx.Rows) (err error) {
 			*into, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 			return err
 		}})
@@ -199,7 +219,7 @@ func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 	if p.Descending != backwards {
 		direction = " DESC"
 	}
-	sql := l.sql(&where) + " ORDER BY " + strings.Join(l.Table.Keys, direction+", ") + direction + " LIMIT " + strconv.Itoa(p.Size+1)
+	sql := "SELECT " + l.Table.selected() + l.nearest(where, direction, p.Size+1)
 	var rows []Row[T]
 	read := Statement{sql, where.args, func(r pgx.Rows) error { return l.collect(r, &rows) }}
 	asOf, err := Read(ctx, db, l.Table.Journal, append([]Statement{read}, beyond...)...)

@@ -24,7 +24,7 @@ type Filter struct {
 
 // Transactions returns a page of customers' transactions. A withdrawal keeps the place where it was requested.
 func Transactions(ctx context.Context, db projections.DB, f Filter, p projections.Page) (projections.Paged[Transaction], error) {
-	l := projections.List[Transaction]{Table: transactions}
+	l := projections.List[Transaction]{Table: transactions, EachBroker: f.Broker == "" && f.CustomerCode == ""}
 	l.Where.AndText("broker", f.Broker)
 	l.Where.AndText("customer_code", f.CustomerCode)
 	l.Where.AndText("symbol", f.Symbol)

@@ -63,7 +63,7 @@ func ByReference(ctx context.Context, db projections.DB, s Scope, reference stri
 }
 
 func list(f Filter) projections.List[Order] {
-	l := projections.List[Order]{Table: table}
+	l := projections.List[Order]{Table: table, EachBroker: f.Broker == "" && f.CustomerCode == ""}
 	l.Where.AndText("broker", f.Broker)
 	l.Where.AndText("customer_code", f.CustomerCode)
 	l.Where.AndText("symbol", f.Symbol)

@@ -183,6 +183,24 @@ func TestListsStayNarrow(t *testing.T) {
 			return err
 		})
 	}
+	for _, broker := range []string{"", "alpha", "beta", "nobody's"} {
+		ask("order history of the broker "+broker, func(p projections.Page) error {
+			_, err := orders.History(ctx, db, orders.Filter{Scope: orders.Scope{Broker: broker}}, p)
+			return err
+		})
+		ask("trades of the broker "+broker, func(p projections.Page) error {
+			_, err := trades.Page(ctx, db, trades.Filter{Broker: broker}, p)
+			return err
+		})
+		ask("trades in a span of the broker "+broker, func(p projections.Page) error {
+			_, err := trades.Page(ctx, db, trades.Filter{Broker: broker, Span: span}, p)
+			return err
+		})
+		ask("transactions of the broker "+broker, func(p projections.Page) error {
+			_, err := ledger.Transactions(ctx, db, ledger.Filter{Broker: broker}, p)
+			return err
+		})
+	}
 	for _, symbol := range []string{"", "BTCUSDC_PERP", "ETHUSDC_PERP", "NOTHING"} {
 		once("last trades of "+symbol, func() error {
 			_, _, err := trades.MostRecent(ctx, db, trades.MarketFilter{Symbol: symbol}, 50)

@@ -21,7 +21,7 @@ type Filter struct {
 
 // Page returns a page of the trades of customers.
 func Page(ctx context.Context, db projections.DB, f Filter, p projections.Page) (projections.Paged[Trade], error) {
-	l := projections.List[Trade]{Table: table}
+	l := projections.List[Trade]{Table: table, EachBroker: f.Broker == "" && f.CustomerCode == ""}
 	l.Where.AndText("broker", f.Broker)
 	l.Where.AndText("customer_code", f.CustomerCode)
 	l.Where.AndText("symbol", f.Symbol)
