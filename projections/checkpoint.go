@@ -58,6 +58,7 @@ func moveCheckpoint(ctx context.Context, conn *pgx.Conn, name string, partition 
 	batch := &pgx.Batch{}
 	batch.Queue("BEGIN")
 	if old.IsBefore() {
+		// Of two that insert it at once the second waits for the first at the key, and then does nothing.
 		batch.Queue(`INSERT INTO checkpoints (journal, partition, "offset", sequence, hash, time)
 			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`, name, partition, to.Offset, to.Sequence, to.Hash[:], at)
 	} else {

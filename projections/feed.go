@@ -85,6 +85,7 @@ func (f *feed) put(ctx context.Context, entries []journal.Entry, err error) bool
 	}
 	f.err = err
 	f.signal()
+	// The reader stops here while Postgres is slower than the log, rather than filling the memory with what it decoded.
 	for f.err == nil && (len(f.entries) >= maxAhead || f.bytes >= maxAheadBytes) {
 		if !f.await(ctx) {
 			break
@@ -128,7 +129,7 @@ func (f *feed) takeFull(n int) []journal.Entry {
 
 // cut takes the first n entries. The lock is held.
 func (f *feed) cut(n int) []journal.Entry {
-	taken := f.entries[:n:n]
+	taken := f.entries[:n:n] // so that nobody appends to it what is read meanwhile
 	f.entries = f.entries[n:]
 	for _, e := range taken {
 		f.bytes -= len(e.Value)

@@ -77,11 +77,11 @@ func (c Config) Runner(projections ...Projection) *Runner {
 	return r
 }
 
-// Back-off between attempts, and how often a runner that stands by looks at the checkpoint.
+// Back-off between attempts, and how often a runner that stands by polls the checkpoint.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 5 * time.Second
-	lookEvery  = 40 * time.Millisecond
+	pollEvery  = 40 * time.Millisecond
 	answers    = 10 * time.Second // within which Postgres answers a runner that has nothing to do
 	longest    = 2 * time.Minute  // of a transaction; beyond that the connection is taken for dead
 )
@@ -151,6 +151,9 @@ func (r *Runner) session(ctx context.Context, limit *int, last int64) (applied b
 	if err != nil {
 		return false, err
 	}
+	// From here on the rows belong to this session, as long as its connection lasts. The server may have ended that
+	// already (a crash, a network that is gone), and another runner may be at work: nothing below relies on the lock, only
+	// on the checkpoint, which each transaction finds where the last one left it, or fails.
 	reading, stop := context.WithCancel(ctx)
 	entries, wait := startFeed(reading, r.log.From(at))
 	defer wait()
@@ -163,8 +166,10 @@ func (r *Runner) session(ctx context.Context, limit *int, last int64) (applied b
 			return applied, err
 		}
 		if at, err = r.apply(ctx, conn, at, next); err != nil {
+			// What was prepared is lost with the session. The next one reads the checkpoint anew and starts there, so it
+			// does not matter whether a COMMIT that got no answer took effect.
 			if fault(err) {
-				*limit = max(1, len(next.entries)/2)
+				*limit = max(1, len(next.entries)/2) // until the record at fault is alone, and the message names it
 			}
 			return applied, err
 		}
@@ -188,25 +193,30 @@ func alive(ctx context.Context, conn *pgx.Conn) error {
 // rows stand once it does.
 func (r *Runner) lock(ctx context.Context, conn *pgx.Conn) (journal.Position, error) {
 	for {
-		locked, c, err := r.look(ctx, conn)
+		locked, c, err := r.tryLock(ctx, conn)
 		if err != nil {
 			return journal.Before, err
 		}
+		// This may go back: Postgres may have crashed since, and lost what a runner published. Those who wait for it wait
+		// again.
 		r.publish(func() { r.at, r.active = c, locked })
 		if locked {
 			return c.Position, nil
 		}
-		if !sleep(ctx, lookEvery) {
+		if !sleep(ctx, pollEvery) {
 			return journal.Before, ctx.Err()
 		}
 	}
 }
 
-// look tries to get the lock and then reads the checkpoint.
-func (r *Runner) look(ctx context.Context, conn *pgx.Conn) (locked bool, c Checkpoint, err error) {
+// tryLock tries to get the lock and then reads the checkpoint. In that order: the session that had the lock before may
+// commit until it ends, and only then is the lock free. A checkpoint from before that would be one too old, and the
+// first transaction in vain.
+func (r *Runner) tryLock(ctx context.Context, conn *pgx.Conn) (locked bool, c Checkpoint, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	// The schema is part of the key, so that a rebuild in another schema may run beside.
+	// The lock is the session's: it ends with the connection, however that ends, and needs nobody to give it up. The
+	// schema is part of the key, so that a rebuild in another schema may run beside.
 	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended(
 		format('perpetua projections %s %s/%s', current_schema(), $1::text, $2::integer), 0))`, r.name, r.partition).Scan(&locked)
 	if err != nil {
@@ -252,6 +262,7 @@ func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old journal.Position
 	if err != nil {
 		return old, fmt.Errorf("applying sequences %d to %d: %w", first.Position.Sequence, last.Position.Sequence, err)
 	}
+	// Only now: who is woken by this reads at once, and must find the rows.
 	c := Checkpoint{Journal: r.name, Partition: r.partition, Position: last.Position, Time: last.Record.Time}
 	r.publish(func() { r.at, r.failed = c, nil })
 	r.metrics.applied(len(p.entries), time.Since(start))
@@ -259,6 +270,11 @@ func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old journal.Position
 }
 
 // commit runs the transaction. Where it fails, it is the end of the connection that rolls it back.
+//
+// The checkpoint comes first. A second runner at work on the same entries waits at its row until this transaction ends,
+// and then finds it moved, before it has written anything. A crash before the COMMIT leaves nothing of the batch; one
+// after it, all of it or, since commits are not waited for on disk, nothing of it and of what came before it for some
+// milliseconds. There is no state in between, so whoever reads a checkpoint can go on from there.
 func (r *Runner) commit(ctx context.Context, conn *pgx.Conn, old journal.Position, p *prepared) error {
 	if err := moveCheckpoint(ctx, conn, r.name, r.partition, old, p.entries); err != nil {
 		return err

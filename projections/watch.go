@@ -23,7 +23,7 @@ func (w Watch) Wait(ctx context.Context, sequence int64) error {
 		if err != nil || c.Position.Sequence >= sequence {
 			return err
 		}
-		if !sleep(ctx, lookEvery) {
+		if !sleep(ctx, pollEvery) {
 			return ctx.Err()
 		}
 	}

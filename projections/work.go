@@ -57,6 +57,8 @@ func (w *work) next(ctx context.Context, limit int, wanted <-chan struct{}) (*pr
 		w.ready(other)
 	}
 	w.turn = 1 - w.turn
+	// The slot of the transaction before is free: that has been committed, or next would not be called. It is filled
+	// while Postgres works on the one that is returned. No runner touches it until the channel is closed.
 	if more := w.entries.takeFull(limit); more != nil {
 		w.take(last, more)
 		done := make(chan struct{})
@@ -107,7 +109,7 @@ func (w *work) pace(ctx context.Context, limit int, wanted <-chan struct{}) erro
 	return nil
 }
 
-// wait waits for what is being made ready.
+// wait waits for what is being made ready, so that no goroutine outlives the session and writes into its slots.
 func (w *work) wait() {
 	if w.ahead != nil {
 		<-w.ahead
