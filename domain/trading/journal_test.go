@@ -159,7 +159,7 @@ func (j *testJournal) append(c decide.Recorded, d decide.Decision) {
 				j.t.Fatalf("two events of one order in a record")
 			}
 			changed[o.After().Code] = true
-			checkPicture(j.t, o)
+			checkOrderView(j.t, o)
 		}
 		if e, ok := e.(*TradeExecuted); ok {
 			trades++
@@ -288,8 +288,8 @@ func (j *testJournal) checkPostings(events []decide.Event) {
 	}
 }
 
-// checkPicture checks that an order's view is consistent in itself and with the event's type.
-func checkPicture(t fataler, e OrderEvent) {
+// checkOrderView checks that an order's view is consistent in itself and with the event's type.
+func checkOrderView(t fataler, e OrderEvent) {
 	t.Helper()
 	o := e.After()
 	bad := func(is bool, what string) {

@@ -45,7 +45,14 @@ func runScenario(t *testing.T, file, text string, before ...func(*testJournal)) 
 	for n, line := range strings.Split(text, "\n") {
 		where.line = n + 1
 		line, _, _ = strings.Cut(line, "#")
-		if line = strings.TrimSpace(line); line != "" {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		lines, err := expand(line)
+		if err != nil {
+			where.Fatalf("%v", err)
+		}
+		for _, line := range lines {
 			for _, do := range before {
 				do(s.testJournal)
 			}

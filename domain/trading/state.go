@@ -9,9 +9,34 @@
 // relate. What is in an event is always the state afterwards, in full, in the interface's own terms: whoever shows an
 // order needs the one record that changed it last, and Evolve needs no arithmetic of its own for money.
 //
-// The files: asks.go and events.go are the commands and events; check.go what may be said of an order at all;
-// admin.go, money.go, place.go, amend.go, cancel.go the decisions; match.go the walk through the book; draft.go the
-// record in the making; evolve.go the fold; margin.go what accounts need and have; due.go what time brings.
+// # Where things are
+//
+// commands.go and events*.go are what comes in and what is recorded; check.go, with the table in package order, what may
+// be said of an order at all; admin.go, money.go, place.go, amend.go and cancel.go decide commands; match.go is the walk
+// through the book, draft.go the record in the making, orderview.go what events show of it; evolve.go and evolve_order.go
+// are the fold; margin.go is what accounts need and have, views.go what followers may ask; save.go and load.go are the
+// snapshot. due.go is the table of due work, duelist.go its lists, and each due_*.go one kind of work.
+//
+// # Where things will be
+//
+// Arithmetic that needs no state stands in the packages that the field has words for, so that it is tested by its
+// formulas alone. What decides when, for whom and in which records stands here, a file for each.
+//
+//   - Triggers: order.Type.Trigger and the table of shapes say what watches which price. A trigger list (untriggered stops
+//     by price, beside the book) is in triggers.go, the bound of the prices reached on the instrument; due_trigger.go,
+//     blocking, fires what lies inside it, by the walk of match.go.
+//   - Mark, stale guard: the median, its clamp and the window are market (mark.go); the inputs are on the instrument; the
+//     guard is due_stale.go, blocking, at index time plus the instrument's seconds.
+//   - Funding: premium, rate and cap are market (funding.go). due_funding.go, blocking, fixes the instant, for all;
+//     due_posting.go, alternating, posts it account by account, and whoever touches an account first posts what it owes.
+//   - Settlement: due_settlement.go, blocking, fixes it; its postings are those of due_posting.go.
+//   - Liquidation: bankruptcy price, step size, the fee and the score of deleveraging are margin (liquidation.go).
+//     due_liquidation.go, blocking, takes an account to its end, a step a record: its orders, its steps through the book,
+//     then takeover.go (the insurance fund) or deleverage.go (the ranking).
+//
+// A new kind of due work is a line in dueTable, in its place in the order, and its file. A new event that moves money
+// implements ledger.Posted, one that changes positions PositionEvent: rows, sockets and the fold find it by that. A new
+// command is a payload with its three methods, and a line in Payloads.
 package trading
 
 import (
