@@ -2,6 +2,8 @@ package web
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 )
@@ -47,6 +49,56 @@ func (a *Auth) Register(e *echo.Echo, routes []Route) {
 		if len(r.Scopes) > 0 {
 			handler = a.Require(r.Scopes...)(handler) // once; Echo would do so for each request
 		}
-		e.Add(r.Method, r.Path, handler)
+		e.Add(r.Method, r.Path, notForOthers(routes, r, handler))
+	}
+}
+
+// notForOthers keeps a route that ends in a parameter from taking what is another address, which does not take the
+// route's method: DELETE …/orders/history is no order with the code "history". Echo looks for the method first, and lets
+// the last parameter stand for all that follows, slashes included.
+func notForOthers(routes []Route, r Route, handler echo.HandlerFunc) echo.HandlerFunc {
+	at := strings.LastIndexByte(r.Path, '/') + 1
+	parameter, ends := strings.CutPrefix(r.Path[at:], ":")
+	others := make(map[string][]string) // what may stand there instead → the methods of that address
+	for _, o := range routes {
+		if rest, below := strings.CutPrefix(o.Path, r.Path[:at]); ends && below && !strings.HasPrefix(rest, ":") {
+			others[rest] = append(others[rest], o.Method)
+		}
+	}
+	for rest, methods := range others {
+		if slices.Contains(methods, r.Method) {
+			delete(others, rest) // Echo finds it
+		}
+	}
+	if !ends {
+		return handler
+	}
+	return func(c echo.Context) error {
+		value := c.Param(parameter)
+		for rest, methods := range others {
+			if fits(rest, value) {
+				c.Response().Header().Set(echo.HeaderAllow, strings.Join(methods, ", "))
+				return echo.ErrMethodNotAllowed
+			}
+		}
+		if strings.IndexByte(value, '/') >= 0 {
+			return echo.ErrNotFound
+		}
+		return handler(c)
+	}
+}
+
+// fits reports whether the end of a path is of a form, in which parameters stand for one part each.
+func fits(form, end string) bool {
+	for {
+		want, forms, more := strings.Cut(form, "/")
+		got, ends, longer := strings.Cut(end, "/")
+		if more != longer || got == "" || got != want && !strings.HasPrefix(want, ":") {
+			return false
+		}
+		if !more {
+			return true
+		}
+		form, end = forms, ends
 	}
 }

@@ -58,18 +58,17 @@ var methods = []string{http.MethodGet, http.MethodPut, http.MethodPost, http.Met
 // Routes lists what is described.
 func (o *OpenAPI) Routes() []Route { return slices.Clone(o.routes) }
 
-// Find returns the described route that a request goes to. A path without parameters goes before one with them.
+// Find returns the described route that a request goes to. A path without parameters goes before one with them, whatever
+// its methods are.
 func (o *OpenAPI) Find(method, path string) (Route, bool) {
-	best, fewest := Route{}, -1
+	best, fewest := "", -1
 	for _, r := range o.routes {
-		if r.Method != method {
-			continue
-		}
 		if n, ok := matches(r.Path, path); ok && (fewest < 0 || n < fewest) {
-			best, fewest = r, n
+			best, fewest = r.Path, n
 		}
 	}
-	return best, fewest >= 0
+	route := Route{method, best}
+	return route, slices.Contains(o.routes, route)
 }
 
 // matches reports whether a path has the form of a template, and how many parameters that takes.
