@@ -2,14 +2,12 @@ package postgres
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -91,41 +89,14 @@ func (a account) reaches(path string) bool {
 	}
 }
 
-// locationFile in Dir names the folder that holds the data when Dir cannot be
-// reached by the account. It binds them: without Dir, the data are not found
-// again, so a new Dir does not meet the rows of an old one.
-const locationFile = "location"
-
 // place returns the folder for the data directory, owned by the account: below
 // dir if the account can reach that, else in a place for variable data.
 func (a account) place(dir string, logger *slog.Logger) (string, error) {
+	if !a.reaches(dir) {
+		return a.elsewhere(dir, logger)
+	}
 	base := filepath.Join(dir, "cluster")
-	if a.reaches(dir) {
-		return base, a.makeFolder(base)
-	}
-	note := filepath.Join(dir, locationFile)
-	if text, err := os.ReadFile(note); err == nil {
-		base = strings.TrimSpace(string(text))
-		if _, err := os.Stat(base); err == nil {
-			return base, a.makeFolder(base)
-		}
-	}
-	for _, parent := range []string{"/var/lib/perpetua", os.TempDir()} {
-		if err := os.MkdirAll(parent, 0o755); err != nil || !a.reaches(parent) {
-			continue
-		}
-		made, err := os.MkdirTemp(parent, "postgres-")
-		if err != nil {
-			continue
-		}
-		if err := errors.Join(a.makeFolder(made), os.WriteFile(note, []byte(made+"\n"), 0o600)); err != nil {
-			return "", err
-		}
-		logger.Warn("the user that Postgres runs as cannot reach the data folder; its data lie elsewhere",
-			"user", a.name, "folder", dir, "data", made)
-		return made, nil
-	}
-	return "", fmt.Errorf("user %s, as which Postgres would run, can reach neither %s nor another place for its data: make the folder's parents passable (chmod o+x)", a.name, dir)
+	return base, a.makeFolder(base)
 }
 
 func (a account) makeFolder(path string) error {

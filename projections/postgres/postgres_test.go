@@ -337,6 +337,58 @@ func TestFolderThatTheServersUserCannotReach(t *testing.T) {
 	}
 }
 
+// TestCopiedFolder copies a folder whose data lie elsewhere. The copy must not take the original's data for its own: it
+// would stop the original's server, and find rows that are ahead of its log. A folder that was only moved keeps its data.
+func TestCopiedFolder(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root: otherwise the data are in the folder, and copied with it")
+	}
+	parent := folder(t)
+	if err := os.Chmod(parent, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(parent, "original")
+	dataOf := func(s *postgres.Server) string {
+		return ask[string](t, connect(t, s.URL()), "select current_setting('data_directory')")
+	}
+	s := start(t, dir)
+	data := dataOf(s)
+	t.Cleanup(func() { os.RemoveAll(filepath.Dir(data)) })
+	if _, err := connect(t, s.URL()).Exec(t.Context(), "create table kept as select 7 as n"); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(parent, "copy")
+	if out, err := exec.Command("cp", "-a", dir, copied).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	other := start(t, copied)
+	othersData := dataOf(other)
+	t.Cleanup(func() { os.RemoveAll(filepath.Dir(othersData)) })
+	if othersData == data {
+		t.Fatal("the copy has the data of the original")
+	}
+	if n := ask[int](t, connect(t, other.URL()), "select count(*) from pg_tables where tablename = 'kept'"); n != 0 {
+		t.Error("the copy has the rows of the original")
+	}
+	select {
+	case <-s.Done():
+		t.Error("the copy has stopped the server of the original")
+	default:
+	}
+	other.Close()
+	if again := start(t, copied); dataOf(again) != othersData {
+		t.Error("the copy does not find its own data again")
+	}
+	s.Close()
+	moved := filepath.Join(parent, "moved")
+	if err := os.Rename(dir, moved); err != nil {
+		t.Fatal(err)
+	}
+	if n := ask[int](t, connect(t, start(t, moved).URL()), "select n from kept"); n != 7 {
+		t.Errorf("after a move the row is %d", n)
+	}
+}
+
 // Run by root, the suite runs once more as an ordinary user.
 func TestAsOrdinaryUser(t *testing.T) {
 	if os.Getuid() != 0 || os.Getenv(userVariable) != "" {
