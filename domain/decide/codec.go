@@ -5,9 +5,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Codec writes the states of one journal as bytes and reads them back: what a snapshot is made of. What is read back
+// StateCodec writes the states of one journal as bytes and reads them back: what a snapshot is made of. What is read back
 // decides and evolves as the state that was written, and is written as the same bytes again.
-type Codec interface {
+type StateCodec interface {
 	// Version is the number of the form. It changes with the form and with what a state holds.
 	Version() int
 	// Size returns about how many bytes Append would append. It is quick, whatever the state holds.

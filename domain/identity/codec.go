@@ -14,7 +14,7 @@ import (
 const codecVersion = 2
 
 // Codec writes and reads states of the identity journal. What is sealed in a state is written as it is: sealed.
-func Codec() decide.Codec { return stateCodec{} }
+func Codec() decide.StateCodec { return stateCodec{} }
 
 type stateCodec struct{}
 

@@ -19,7 +19,7 @@ import (
 const codecVersion = 3
 
 // Codec writes and reads states of the trading journal.
-func Codec() decide.Codec { return stateCodec{} }
+func Codec() decide.StateCodec { return stateCodec{} }
 
 type stateCodec struct{}
 

@@ -20,7 +20,7 @@ type Fold struct {
 	state     decide.State
 	at        journal.Position
 	term      int64 // of the seed; 0 if there was none
-	looked    int64 // the offset after the last record looked at, valid or not
+	next      int64 // the offset after the last record observed, valid or not
 	err       error
 	applied   chan struct{} // closed and replaced when at moves on or err is set
 	listeners []*listener
@@ -62,7 +62,7 @@ func (f *Fold) Run(ctx context.Context) error {
 		}
 		f.mu.Lock()
 		if err == nil {
-			f.looked = next
+			f.next = next
 		}
 		f.err = err
 		f.moved()
@@ -79,11 +79,11 @@ func (f *Fold) moved() {
 	f.applied = make(chan struct{})
 }
 
-// Looked returns the offset after the last record that the fold has looked at, whether it was valid or not.
-func (f *Fold) Looked() int64 {
+// NextOffset returns the offset after the last record that the fold has observed, whether it was valid or not.
+func (f *Fold) NextOffset() int64 {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return f.looked
+	return f.next
 }
 
 // maxHeld bounds how many records are applied under one hold of the lock, so that a long catch-up lets views in.
@@ -117,11 +117,11 @@ func (f *Fold) applySome(entries []journal.Entry) error {
 	return nil
 }
 
-// View calls look with the state and the position that it stands at. The state must not be kept or changed.
-func (f *Fold) View(look func(s decide.State, at journal.Position)) {
+// View calls view with the state and the position that it stands at. The state must not be kept or changed.
+func (f *Fold) View(view func(s decide.State, at journal.Position)) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	look(f.state, f.at)
+	view(f.state, f.at)
 }
 
 // Wait returns once the record with the sequence has been applied, or with the context's error, or with the error
@@ -137,7 +137,7 @@ func (f *Fold) WaitTip(ctx context.Context) error {
 		return err
 	}
 	return f.client.ToTip(ctx, f.rules.Journal(), f.partition, func(ctx context.Context, end int64) error {
-		return f.until(ctx, func() bool { return f.looked >= end })
+		return f.until(ctx, func() bool { return f.next >= end })
 	})
 }
 

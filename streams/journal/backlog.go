@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
 
-// The bounds of a piece: what is looked at together, and by one goroutine.
+// The bounds of a piece: what is decoded together, and by one goroutine.
 const (
 	pieceRecords = 256
 	pieceBytes   = 256 << 10 // of their values, unless a single one is larger
@@ -29,19 +29,19 @@ type backlog struct {
 	lanes    []*lane        // one more than are under way at a time: the last one taken is still being read
 	begun    int            // pieces, since the lanes were made
 	taken    int            // of them
-	under    sync.WaitGroup // those who look
+	under    sync.WaitGroup // those who decode
 }
 
-// lane is where one piece at a time is looked at.
+// lane is where one piece at a time is decoded.
 type lane struct {
 	decoder *Decoder
 	records []*kgo.Record
-	seen    []seen
-	looked  chan struct{}
+	seen    []decoded
+	done    chan struct{}
 }
 
-// seen is what a value is, whatever stands before it.
-type seen struct {
+// decoded is what a value is, whatever stands before it.
+type decoded struct {
 	hash   Hash
 	record *Record // nil if it can't be decoded
 }
@@ -63,21 +63,23 @@ func (b *backlog) first() *kgo.Record {
 	return k
 }
 
-// next takes a piece, with what each of its values is if that was looked at; both are good until the next call. plain
-// says that looking ahead would be a waste.
-func (b *backlog) next(plain bool) ([]*kgo.Record, []seen) {
+// next takes a piece, with what each of its values is if that was decoded; both are good until the next call. plain
+// says that decoding ahead would be a waste.
+func (b *backlog) next(plain bool) ([]*kgo.Record, []decoded) {
 	if b.begun == b.taken {
 		if n := b.cut(); plain || n == len(b.rest) || !b.widen() {
 			records := b.rest[:n]
-			b.rest, b.lanes = b.rest[n:], nil // which would keep what they have looked at
+			b.rest, b.lanes = b.rest[n:], nil // which would keep what they have decoded
 			return records, nil
 		}
 	}
 	for len(b.rest) > 0 && b.begun-b.taken < len(b.lanes)-1 {
 		b.begin()
 	}
+	// The caller has still the piece that it took last in its hands. So one lane less than there are is under way, and the
+	// next piece goes into the lane before that, which nobody reads.
 	l := b.lanes[b.taken%len(b.lanes)]
-	<-l.looked
+	<-l.done
 	b.taken++
 	if len(b.rest) > 0 {
 		b.begin()
@@ -102,34 +104,34 @@ func (b *backlog) cut() int {
 	return len(b.rest)
 }
 
-// widen makes as many lanes as there are processors to look ahead with, and reports whether there is more than one.
+// widen makes as many lanes as there are processors to decode ahead with, and reports whether there is more than one.
 // Nothing may be under way.
 func (b *backlog) widen() bool {
 	width := runtime.GOMAXPROCS(0)
 	if width > 1 && len(b.lanes) != width+1 {
 		b.lanes, b.begun, b.taken = make([]*lane, width+1), 0, 0
 		for i := range b.lanes {
-			b.lanes[i] = &lane{decoder: NewDecoder(b.registry), looked: make(chan struct{}, 1)}
+			b.lanes[i] = &lane{decoder: NewDecoder(b.registry), done: make(chan struct{}, 1)}
 		}
 	}
 	return width > 1
 }
 
-// begin has somebody look at the next piece.
+// begin has a goroutine decode the next piece.
 func (b *backlog) begin() {
 	n, l := b.cut(), b.lanes[b.begun%len(b.lanes)]
 	l.records, b.rest = b.rest[:n], b.rest[n:]
 	b.begun++
 	b.under.Go(func() {
-		l.look()
-		l.looked <- struct{}{}
+		l.decode()
+		l.done <- struct{}{}
 	})
 }
 
-func (l *lane) look() {
+func (l *lane) decode() {
 	l.seen = l.seen[:0]
 	for _, k := range l.records {
-		s := seen{hash: sha256.Sum256(k.Value)}
+		s := decoded{hash: sha256.Sum256(k.Value)}
 		if r, err := l.decoder.Decode(k.Value); err == nil {
 			s.record = r
 		}

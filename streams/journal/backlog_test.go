@@ -103,7 +103,7 @@ func fetched(r *Reader, values [][]byte, random *rand.Rand) (entries []Entry, er
 		}
 		var some []Entry
 		some, err = r.read()
-		err = r.settle(err)
+		err = r.keepFinal(err)
 		entries = append(entries, some...)
 	}
 	return entries, err

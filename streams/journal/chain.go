@@ -38,7 +38,7 @@ func newChain(rules decide.Rules, partition int32, from Position) *chain {
 	return c
 }
 
-// admit looks at the next value of the partition. It returns the entry if the value is valid, ok false if it is to be
+// admit judges the next value of the partition. It returns the entry if the value is valid, ok false if it is to be
 // skipped, and a *BrokenRecordError if it continues the chain and can't be applied.
 func (c *chain) admit(offset int64, value []byte) (entry Entry, ok bool, err error) {
 	if entry, ok := c.known(offset, value); ok {
@@ -85,9 +85,9 @@ func (c *chain) admit(offset int64, value []byte) (entry Entry, ok bool, err err
 	return Entry{Record: r, Position: c.at, Journal: c.id, Value: value}, true, nil
 }
 
-// admitSeen is admit for a value that was looked at before. What it may be without a doubt is checked against the chain
+// admitDecoded is admit for a value that was decoded before. What it may be without a doubt is checked against the chain
 // here; everything else has admit to judge it.
-func (c *chain) admitSeen(offset int64, value []byte, s seen) (entry Entry, ok bool, err error) {
+func (c *chain) admitDecoded(offset int64, value []byte, s decoded) (entry Entry, ok bool, err error) {
 	r, n := s.record, c.at.Sequence+1
 	if r == nil || r.Prev != c.at.Hash || r.Sequence != n || n < c.decodeFrom || c.opening(r) != nil {
 		return c.admit(offset, value)

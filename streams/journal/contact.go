@@ -8,16 +8,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// silence is how long the readers of a journal may hear nothing of the brokers before that counts as no contact: they
+// silence is how long the brokers may not answer the readers of a journal before that counts as no contact: they
 // answer a fetch within five seconds, be it with nothing.
 const silence = 8 * time.Second
 
-// Contact is what the readers of a journal in this process hear of its log: where it ends, and whether the brokers talk
-// to them at all. It is safe for concurrent use.
+// Contact is what the brokers answer the readers of a journal in this process: where the log ends, and whether they answer
+// at all. It is safe for concurrent use.
 type Contact struct {
-	end   atomic.Int64 // as the brokers last told it
-	heard atomic.Int64 // when they last answered, in Unix milliseconds; 0 for never
-	lost  atomic.Int64 // since when they do not, in Unix milliseconds; 0 while they do
+	end        atomic.Int64 // as the brokers last told it
+	answeredAt atomic.Int64 // when they last answered, in Unix milliseconds; 0 for never
+	lost       atomic.Int64 // since when they do not, in Unix milliseconds; 0 while they do
 }
 
 // End returns the offset after the last record of the log, as the brokers last told it.
@@ -28,7 +28,7 @@ func (c *Contact) Lost(now time.Time) (since time.Time, lost bool) {
 	if at := c.lost.Load(); at != 0 {
 		return time.UnixMilli(at), true
 	}
-	if at := c.heard.Load(); at != 0 && now.Sub(time.UnixMilli(at)) > silence {
+	if at := c.answeredAt.Load(); at != 0 && now.Sub(time.UnixMilli(at)) > silence {
 		return time.UnixMilli(at), true
 	}
 	return time.Time{}, false
@@ -36,13 +36,13 @@ func (c *Contact) Lost(now time.Time) (since time.Time, lost bool) {
 
 // answered notes that the brokers answered.
 func (c *Contact) answered() {
-	c.heard.Store(time.Now().UnixMilli())
+	c.answeredAt.Store(time.Now().UnixMilli())
 	c.lost.Store(0)
 }
 
 // failed notes that they did not. What was lost was lost when they answered for the last time.
 func (c *Contact) failed() {
-	since := c.heard.Load()
+	since := c.answeredAt.Load()
 	if since == 0 {
 		since = time.Now().UnixMilli()
 	}

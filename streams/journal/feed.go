@@ -14,11 +14,11 @@ const (
 	maxTaken    = 2048     // that a tail gets at once
 )
 
-// courtesy is how long a feed on its way to the tip lets its other tails starve for one that does not keep up, beside
+// starveFor is how long a feed on its way to the tip lets its other tails starve for one that does not keep up, beside
 // half of the time for which it is counted: what takes twice as long as others is waited for.
 const (
-	courtesy = 100 * time.Millisecond
-	counted  = 5 * time.Second
+	starveFor = 100 * time.Millisecond
+	counted   = 5 * time.Second
 )
 
 // place is one partition of one journal.
@@ -41,26 +41,26 @@ type feed struct {
 	stop  context.CancelFunc
 	done  chan struct{}
 
-	mu       sync.Mutex
-	catching bool               // it has not been at the tip yet
-	seats    map[*seat]struct{} // of the tails that it may wait for
-	hunger   hunger             // and how long they may
-	base     Position           // of the record before the first entry
-	entries  []Entry            // never overwritten, since tails hold parts of it
-	bytes    int
-	gone     int           // bytes of those that were let go of, and that the array of the entries still holds
-	next     int64         // the offset after the last record looked at
-	err      error         // final, after the last entry
-	over     bool          // nothing comes after the last entry, since there is another feed at the tip
-	changed  chan struct{} // closed at the next change; nil if nobody waits
-	moved    chan struct{} // holds something once a tail has gone on, or away
+	mu          sync.Mutex
+	catching    bool                     // it has not been at the tip yet
+	subscribers map[*subscriber]struct{} // of the tails that it may wait for
+	starved     starvation               // and how long they may
+	base        Position                 // of the record before the first entry
+	entries     []Entry                  // never overwritten, since tails hold parts of it
+	bytes       int
+	gone        int           // bytes of those that were let go of, and that the array of the entries still holds
+	next        int64         // the offset after the last record observed, valid or not
+	err         error         // final, after the last entry
+	over        bool          // nothing comes after the last entry, since there is another feed at the tip
+	changed     chan struct{} // closed at the next change; nil if nobody waits
+	moved       chan struct{} // holds something once a tail has gone on, or away
 }
 
-// seat is how far a tail of a feed has come.
-type seat struct{ sequence int64 }
+// subscriber is how far a tail of a feed has come.
+type subscriber struct{ sequence int64 }
 
-// hunger is how long a feed has let tails starve for others.
-type hunger struct {
+// starvation is how long a feed has let tails starve for others.
+type starvation struct {
 	since   time.Time // it is counted
 	starved time.Duration
 	checked time.Time
@@ -71,7 +71,7 @@ type hunger struct {
 func newFeed(r *Reader, catching bool, arrived func(*feed) bool, ended func(*feed)) *feed {
 	ctx, stop := context.WithCancel(context.Background())
 	f := &feed{stop: stop, done: make(chan struct{}), base: r.Position(), next: r.next, catching: catching,
-		seats: make(map[*seat]struct{}), moved: make(chan struct{}, 1), hunger: hunger{since: time.Now()}}
+		subscribers: make(map[*subscriber]struct{}), moved: make(chan struct{}, 1), starved: starvation{since: time.Now()}}
 	go func() {
 		defer close(f.done)
 		defer r.Close()
@@ -102,6 +102,8 @@ func (f *feed) put(entries []Entry, next int64, err error) {
 	if cap(f.entries)-len(f.entries) < len(entries) {
 		f.entries, f.gone = slices.Grow(f.entries, len(f.entries)+len(entries)), 0 // so that it is seldom, and the old array goes
 	}
+	// Tails read parts of this array without the lock. What they hold is never written again: entries are only added after
+	// it, and shed moves the beginning of the slice and not the entries.
 	f.entries = append(f.entries, entries...)
 	for _, e := range entries {
 		f.bytes += len(e.Value)
@@ -129,13 +131,13 @@ func (f *feed) full() bool {
 }
 
 // needed reports whether a tail, whose place is not gone already, still has to get the oldest entry.
-func (f *feed) needed() bool { return f.sits(f.base.Sequence) }
+func (f *feed) needed() bool { return f.anybodyAt(f.base.Sequence) }
 
 // starving reports whether a tail has had everything.
-func (f *feed) starving() bool { return f.sits(f.base.Sequence + int64(len(f.entries))) }
+func (f *feed) starving() bool { return f.anybodyAt(f.base.Sequence + int64(len(f.entries))) }
 
-func (f *feed) sits(sequence int64) bool {
-	for s := range f.seats {
+func (f *feed) anybodyAt(sequence int64) bool {
+	for s := range f.subscribers {
 		if s.sequence == sequence {
 			return true
 		}
@@ -146,31 +148,31 @@ func (f *feed) sits(sequence int64) bool {
 // makeRoom waits until the tails have got to the oldest entries of a feed that holds too many, or until some of them
 // have waited long enough for others.
 func (f *feed) makeRoom(ctx context.Context) {
-	f.hunger.checked = time.Now()
-	if !f.keepsTooMuch() {
+	f.starved.checked = time.Now()
+	if !f.overfull() {
 		return
 	}
-	look := time.NewTicker(courtesy / 5)
-	defer look.Stop()
-	for f.keepsTooMuch() {
+	again := time.NewTicker(starveFor / 5)
+	defer again.Stop()
+	for f.overfull() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-f.moved:
-		case <-look.C:
+		case <-again.C:
 		}
 	}
 }
 
-// keepsTooMuch lets go of what it may, and reports whether that was not enough.
-func (f *feed) keepsTooMuch() bool {
+// overfull lets go of what it may, and reports whether that was not enough.
+func (f *feed) overfull() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.shed(false)
 	if !f.full() {
 		return false
 	}
-	w, now := &f.hunger, time.Now()
+	w, now := &f.starved, time.Now()
 	if now.Sub(w.since) > counted {
 		w.since, w.starved = w.checked, 0
 	}
@@ -178,16 +180,16 @@ func (f *feed) keepsTooMuch() bool {
 		w.starved += now.Sub(w.checked)
 	}
 	w.checked = now
-	if w.starved < courtesy+now.Sub(w.since)/2 {
+	if w.starved < starveFor+now.Sub(w.since)/2 {
 		return true
 	}
-	*w = hunger{since: now, checked: now}
+	*w = starvation{since: now, checked: now}
 	f.shed(true)
 	return false
 }
 
-// arrive ends the waiting for tails, and the feed as well if it is over.
-func (f *feed) arrive(over bool) {
+// endCatchUp ends the waiting for tails, and the feed as well if it is over.
+func (f *feed) endCatchUp(over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.catching, f.over = false, over
@@ -208,25 +210,25 @@ func (f *feed) wake() {
 	}
 }
 
-// sit has the feed wait for a tail that is at a position, where it waits for any.
-func (f *feed) sit(at Position) *seat {
+// subscribe has the feed wait for a tail that is at a position, where it waits for any.
+func (f *feed) subscribe(at Position) *subscriber {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := &seat{at.Sequence}
-	f.seats[s] = struct{}{}
+	s := &subscriber{at.Sequence}
+	f.subscribers[s] = struct{}{}
 	return s
 }
 
-// rise has it wait for the tail no more.
-func (f *feed) rise(s *seat) {
+// unsubscribe has it wait for the tail no more.
+func (f *feed) unsubscribe(s *subscriber) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.seats, s)
-	f.moveOn()
+	delete(f.subscribers, s)
+	f.wakeReader()
 }
 
-// moveOn says that a tail has.
-func (f *feed) moveOn() {
+// wakeReader says that a tail has.
+func (f *feed) wakeReader() {
 	select {
 	case f.moved <- struct{}{}:
 	default:
@@ -250,9 +252,9 @@ func (f *feed) behind(at Position) bool {
 	return f.err == nil && !f.over && at.Sequence > f.base.Sequence+int64(len(f.entries))
 }
 
-// meets reports whether a tail at a position can go on with the feed: at once or, where it need not be the one that
+// serves reports whether a tail at a position can go on with the feed: at once or, where it need not be the one that
 // reads on, when the feed has come to the position.
-func (f *feed) meets(at Position, wait bool) bool {
+func (f *feed) serves(at Position, wait bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, held := f.after(at)
@@ -260,15 +262,15 @@ func (f *feed) meets(at Position, wait bool) bool {
 }
 
 // take waits for something that follows the position of a tail, and returns it with the offset after the last record
-// looked at; without an entry if only that is beyond what the caller knows of. held is false if the feed does not hold
+// observed; without an entry if only that is beyond what the caller knows of. held is false if the feed does not hold
 // the position, or no more, or is over. The error comes after the last entry: the context's, or the one that ended the
 // feed.
-func (f *feed) take(ctx context.Context, s *seat, at Position, known int64) (entries []Entry, next int64, held bool, err error) {
+func (f *feed) take(ctx context.Context, s *subscriber, at Position, known int64) (entries []Entry, next int64, held bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.catching {
 		s.sequence = at.Sequence
-		f.moveOn()
+		f.wakeReader()
 	}
 	for {
 		i, held := f.after(at)
@@ -300,6 +302,8 @@ func (f *feed) await(ctx context.Context) error {
 	if f.changed == nil {
 		f.changed = make(chan struct{})
 	}
+	// The channel is taken before the lock is given up, so that a change right after that closes this very one and wakes
+	// the tail.
 	changed := f.changed
 	f.mu.Unlock()
 	defer f.mu.Lock()

@@ -24,15 +24,15 @@ func TestAFeedKnowsItsPositions(t *testing.T) {
 	f := &feed{base: base, next: 10}
 	f.put(list, 17, nil)
 	for i, at := range []Position{base, list[0].Position, list[1].Position, list[2].Position} {
-		if got, held := f.after(at); got != i || !held || !f.meets(at, false) {
+		if got, held := f.after(at); got != i || !held || !f.serves(at, false) {
 			t.Errorf("after %v: %d, %v", at, got, held)
 		}
 		moved := Position{Offset: at.Offset + 1, Sequence: at.Sequence, Hash: at.Hash}
-		if got, held := f.after(moved); got != i || !held || !f.meets(moved, false) {
+		if got, held := f.after(moved); got != i || !held || !f.serves(moved, false) {
 			t.Errorf("after %v, which was last seen elsewhere: %d, %v", moved, got, held)
 		}
 		other := Position{Offset: at.Offset, Sequence: at.Sequence, Hash: Hash{77}}
-		if _, held := f.after(other); held || f.meets(other, true) {
+		if _, held := f.after(other); held || f.serves(other, true) {
 			t.Errorf("it holds %v, which has another hash", other)
 		}
 		if _, _, held, err := f.take(context.Background(), nil, other, 0); held || err != nil {
@@ -40,7 +40,7 @@ func TestAFeedKnowsItsPositions(t *testing.T) {
 		}
 	}
 	old, new := Position{Offset: 8, Sequence: 6}, Position{Offset: 30, Sequence: 11}
-	if f.meets(old, true) || f.meets(new, false) || !f.meets(new, true) {
+	if f.serves(old, true) || f.serves(new, false) || !f.serves(new, true) {
 		t.Error("who may join is another")
 	}
 	entries, next, held, err := f.take(context.Background(), nil, list[0].Position, 12)
@@ -58,7 +58,7 @@ func TestAFeedKnowsItsPositions(t *testing.T) {
 	if _, _, _, err := f.take(context.Background(), nil, list[2].Position, 17); !errors.Is(err, ended) {
 		t.Errorf("%v", err)
 	}
-	if _, _, held, err := f.take(context.Background(), nil, new, 17); held || err != nil || f.meets(new, true) || f.meets(list[2].Position, true) {
+	if _, _, held, err := f.take(context.Background(), nil, new, 17); held || err != nil || f.serves(new, true) || f.serves(list[2].Position, true) {
 		t.Errorf("an ended feed is waited for: %v %v", held, err)
 	}
 }
@@ -77,7 +77,7 @@ func TestAFeedIsBounded(t *testing.T) {
 	if len(f.entries) != feedRecords || f.bytes != 10*feedRecords || f.after1(at) != feedRecords || cap(f.entries) > 3*feedRecords {
 		t.Errorf("%d records of %d bytes, room for %d", len(f.entries), f.bytes, cap(f.entries))
 	}
-	if f.meets(f.base, false) != true || f.meets(Before, true) || !held[2].Position.Equal(first[2].Position) {
+	if f.serves(f.base, false) != true || f.serves(Before, true) || !held[2].Position.Equal(first[2].Position) {
 		t.Error("what was let go of is still there, or what was taken is not")
 	}
 	f.put(chained(at, 40, feedBytes/32), at.Offset+81, nil)
@@ -126,14 +126,14 @@ func (f *feed) after1(at Position) int {
 // TestAFeedOnItsWayWaitsForItsTails is about a feed that is catching up: it lets go of nothing that a tail still needs,
 // until another has starved for long enough.
 func TestAFeedOnItsWayWaitsForItsTails(t *testing.T) {
-	f := &feed{base: Before, catching: true, seats: make(map[*seat]struct{}), moved: make(chan struct{}, 1), hunger: hunger{since: time.Now()}}
-	slow, fast := f.sit(Before), f.sit(Before)
+	f := &feed{base: Before, catching: true, subscribers: make(map[*subscriber]struct{}), moved: make(chan struct{}, 1), starved: starvation{since: time.Now()}}
+	slow, fast := f.subscribe(Before), f.subscribe(Before)
 	list := chained(Before, 2*feedRecords, 10)
 	f.put(list, 4*feedRecords, nil)
-	if len(f.entries) != 2*feedRecords || !f.keepsTooMuch() {
+	if len(f.entries) != 2*feedRecords || !f.overfull() {
 		t.Fatalf("it holds %d records", len(f.entries))
 	}
-	take := func(s *seat, at Position) (n int, held bool) {
+	take := func(s *subscriber, at Position) (n int, held bool) {
 		t.Helper()
 		entries, _, held, err := f.take(t.Context(), s, at, 0)
 		if err != nil {
@@ -142,26 +142,26 @@ func TestAFeedOnItsWayWaitsForItsTails(t *testing.T) {
 		return len(entries), held
 	}
 	take(slow, list[0].Position)
-	if !f.keepsTooMuch() || len(f.entries) != 2*feedRecords {
+	if !f.overfull() || len(f.entries) != 2*feedRecords {
 		t.Fatalf("it holds %d records, though a tail needs them all", len(f.entries))
 	}
 	take(fast, list[0].Position)
-	if !f.keepsTooMuch() || len(f.entries) != 2*feedRecords-1 || len(f.moved) != 1 {
+	if !f.overfull() || len(f.entries) != 2*feedRecords-1 || len(f.moved) != 1 {
 		t.Fatalf("it holds %d records, of which one is not needed", len(f.entries))
 	}
 	take(fast, list[feedRecords].Position)
-	if f.starving() || !f.keepsTooMuch() || f.hunger.starved != 0 {
+	if f.starving() || !f.overfull() || f.starved.starved != 0 {
 		t.Fatal("all have something to do, and one is said to starve")
 	}
 	last := list[len(list)-1].Position
 	fast.sequence = last.Sequence
 	soon := time.Now().Add(time.Minute) // however long this test is kept waiting
-	f.hunger = hunger{since: soon.Add(-time.Hour), starved: 24 * time.Hour, checked: soon}
-	if !f.keepsTooMuch() || f.hunger.starved > time.Hour {
+	f.starved = starvation{since: soon.Add(-time.Hour), starved: 24 * time.Hour, checked: soon}
+	if !f.overfull() || f.starved.starved > time.Hour {
 		t.Fatal("what was long ago is counted")
 	}
-	f.hunger = hunger{since: soon, starved: 24 * time.Hour, checked: soon}
-	if !f.starving() || f.keepsTooMuch() || len(f.entries) != feedRecords || f.hunger.starved != 0 {
+	f.starved = starvation{since: soon, starved: 24 * time.Hour, checked: soon}
+	if !f.starving() || f.overfull() || len(f.entries) != feedRecords || f.starved.starved != 0 {
 		t.Fatalf("it holds %d records, though a tail has starved", len(f.entries))
 	}
 	if _, held := take(slow, list[0].Position); held {
@@ -169,15 +169,15 @@ func TestAFeedOnItsWayWaitsForItsTails(t *testing.T) {
 	}
 	more := chained(last, 5, 10)
 	f.put(more, f.next+10, nil)
-	if f.keepsTooMuch() || len(f.entries) != feedRecords || f.needed() {
+	if f.overfull() || len(f.entries) != feedRecords || f.needed() {
 		t.Error("it waits for a tail whose place is gone")
 	}
-	f.rise(slow)
-	f.arrive(true)
+	f.unsubscribe(slow)
+	f.endCatchUp(true)
 	if n, held := take(fast, last); n != 5 || !held {
 		t.Errorf("%d records are left of a feed that is over, %v", n, held)
 	}
-	if n, held := take(fast, more[4].Position); n != 0 || held || f.meets(more[4].Position, true) || f.meets(Position{Sequence: 1 << 40}, true) {
+	if n, held := take(fast, more[4].Position); n != 0 || held || f.serves(more[4].Position, true) || f.serves(Position{Sequence: 1 << 40}, true) {
 		t.Error("it goes on though it is over")
 	}
 }

@@ -104,8 +104,8 @@ func (l *locator) failed(offset int64, err error) error {
 	return fmt.Errorf("journal: reading %s/%d at offset %d: %w", l.topic, l.partition, offset, err)
 }
 
-// is reports whether a Kafka record is the one of a position.
-func is(k *kgo.Record, p Position) bool {
+// matches reports whether a Kafka record matches the one of a position.
+func matches(k *kgo.Record, p Position) bool {
 	e, err := parseEnvelope(k.Value)
 	return err == nil && e.record.Sequence == p.Sequence && sha256.Sum256(k.Value) == p.Hash
 }
@@ -126,7 +126,7 @@ func (l *locator) search(ctx context.Context, p Position, end int64) (offset int
 			return 0, false, err
 		}
 		for _, k := range s.records {
-			if is(k, p) {
+			if matches(k, p) {
 				return k.Offset, true, nil
 			}
 		}
@@ -176,7 +176,7 @@ func (l *locator) firstCopy(ctx context.Context, p Position, known int64) (int64
 			return 0, err
 		}
 		for _, k := range s.records {
-			if k.Offset < known && is(k, p) {
+			if k.Offset < known && matches(k, p) {
 				return k.Offset, nil
 			}
 		}

@@ -26,8 +26,8 @@ type Reader struct {
 	partition int32
 	contact   *Contact
 	chain     *chain
-	next      int64 // the offset after the last record looked at
-	end       int64 // of the log, as far as the session has heard
+	next      int64 // the offset after the last record observed
+	end       int64 // the high watermark, as the session was last told
 	backlog   *backlog
 
 	session   *session
@@ -65,8 +65,8 @@ func (r *Reader) Poll(ctx context.Context) ([]Entry, error) {
 	}
 }
 
-// Next is Poll for those who also want to know how far the reader has looked: it returns when the reader has moved
-// on, even if all that it saw were records to skip. next is the offset after the last record looked at.
+// Next is Poll for those who also want to know how far the log was observed: it returns when the reader has moved
+// on, even if all that it saw were records to skip. next is the offset after the last record observed.
 func (r *Reader) Next(ctx context.Context) (entries []Entry, next int64, err error) {
 	return r.advance(ctx, false)
 }
@@ -76,7 +76,7 @@ func (r *Reader) verifiedPosition() bool {
 	return r.err == nil && r.session != nil && !r.session.broken.Load() && !r.verifying
 }
 
-// atTip reports whether the reader stands, verified, at the end that the log had when it was last heard of.
+// atTip reports whether the reader stands, verified, at the end that the log had when the brokers last told it.
 func (r *Reader) atTip() bool { return r.verifiedPosition() && r.next >= r.end }
 
 // farBehind reports whether more is left to read, in a log that was seen to hold the position, than a feed holds.
@@ -106,7 +106,7 @@ func (r *Reader) advance(ctx context.Context, tip bool) (entries []Entry, next i
 				}
 			}
 			if err := r.open(ctx); err != nil {
-				return nil, r.next, r.settle(err)
+				return nil, r.next, r.keepFinal(err)
 			}
 		}
 		if tip && r.atTip() {
@@ -120,7 +120,7 @@ func (r *Reader) advance(ctx context.Context, tip bool) (entries []Entry, next i
 			}
 		}
 		entries, err = r.read()
-		if err = r.settle(err); err != nil && len(entries) == 0 {
+		if err = r.keepFinal(err); err != nil && len(entries) == 0 {
 			return nil, r.next, err
 		}
 	}
@@ -182,9 +182,9 @@ func (r *Reader) poll(ctx context.Context) kgo.Fetches {
 	return r.session.kafka.PollFetches(ctx)
 }
 
-// settle remembers a final error, so that the records before it can be returned first and it comes back on every
+// keepFinal remembers a final error, so that the records before it can be returned first and it comes back on every
 // later call.
-func (r *Reader) settle(err error) error {
+func (r *Reader) keepFinal(err error) error {
 	if Final(err) {
 		r.err = err
 		r.alarm(err)
@@ -224,7 +224,7 @@ func (r *Reader) read() (entries []Entry, err error) {
 		var entry Entry
 		var ok bool
 		if seen != nil {
-			entry, ok, err = r.chain.admitSeen(record.Offset, record.Value, seen[i])
+			entry, ok, err = r.chain.admitDecoded(record.Offset, record.Value, seen[i])
 		} else {
 			entry, ok, err = r.chain.admit(record.Offset, record.Value)
 		}
@@ -259,7 +259,7 @@ func (r *Reader) read() (entries []Entry, err error) {
 // verify compares the first record of a session with the position. Another one says that the hint is past: the log may
 // still hold the position, elsewhere.
 func (r *Reader) verify(record *kgo.Record) {
-	if record.Offset == r.chain.at.Offset && is(record, r.chain.at) {
+	if record.Offset == r.chain.at.Offset && matches(record, r.chain.at) {
 		r.verifying, r.attempts = false, 0
 		return
 	}
@@ -323,6 +323,8 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 		}
 		r.chain.id = genesis.JournalID
 	}
+	// The session begins with the record at the position although that was just found: what was asked before may have been
+	// another broker's log than the one that is consumed now.
 	s, err := r.client.session(r.chain.journal, r.partition, max(at.Offset, 0))
 	if err != nil {
 		return err

@@ -22,17 +22,17 @@ type Tail struct {
 	rules  decide.Rules
 	place  place
 
-	own   *Reader // nil while it shares
-	feed  *feed   // nil while it does not
-	seat  *seat   // there
-	apart bool    // the feed does not have the present position: the own reader waits for what comes after it
+	own          *Reader     // nil while it shares
+	feed         *feed       // nil while it does not
+	subscription *subscriber // there
+	apart        bool        // the feed does not have the present position: the own reader waits for what comes after it
 
-	at   Position // of the last record returned
-	id   scalar.ID
-	term int64
-	next int64 // the offset after the last record looked at
-	told int64 // what of it Next has returned
-	err  error
+	at       Position // of the last record returned
+	id       scalar.ID
+	term     int64
+	next     int64 // the offset after the last record observed, valid or not
+	reported int64 // what of it Next has returned
+	err      error
 }
 
 // NewTail returns a tail that goes on after from. It does not connect before it is polled.
@@ -43,7 +43,7 @@ func NewTail(client *Client, rules decide.Rules, partition int32, from Position)
 // tail returns a tail that goes on where a reader stands, with that reader. The reader is the tail's from then on.
 func (r *Reader) tail() *Tail {
 	return &Tail{client: r.client, rules: r.rules, place: place{r.chain.journal, r.partition}, own: r, at: r.chain.at, id: r.chain.id,
-		term: r.chain.term, next: r.next, told: -1}
+		term: r.chain.term, next: r.next, reported: -1}
 }
 
 // Poll waits for valid records and returns at least one. What errors it returns are final, or the context's.
@@ -56,14 +56,14 @@ func (t *Tail) Poll(ctx context.Context) ([]Entry, error) {
 	}
 }
 
-// Next is Poll for those who also want to know how far the log has been looked at: it returns when that has changed,
+// Next is Poll for those who also want to know how far the log has been observed: it returns when that has changed,
 // and at first when the position is verified and nothing may have come after it. next is the offset after the last
-// record looked at.
+// record observed.
 func (t *Tail) Next(ctx context.Context) (entries []Entry, next int64, err error) {
 	if t.err != nil {
 		return nil, t.next, t.err
 	}
-	for len(entries) == 0 && t.next <= t.told || t.told < 0 && len(entries) == 0 && !t.verified() {
+	for len(entries) == 0 && t.next <= t.reported || t.reported < 0 && len(entries) == 0 && !t.verified() {
 		if entries, err = t.read(ctx); err != nil {
 			if Final(err) {
 				t.err = err
@@ -72,7 +72,7 @@ func (t *Tail) Next(ctx context.Context) (entries []Entry, next int64, err error
 			return nil, t.next, err
 		}
 	}
-	t.told = t.next
+	t.reported = t.next
 	return entries, t.next, nil
 }
 
@@ -84,7 +84,7 @@ func (t *Tail) read(ctx context.Context) (entries []Entry, err error) {
 	var next int64
 	if t.feed != nil {
 		var held bool
-		entries, next, held, err = t.feed.take(ctx, t.seat, t.at, max(t.told, t.next))
+		entries, next, held, err = t.feed.take(ctx, t.subscription, t.at, max(t.reported, t.next))
 		if err == nil && !held {
 			t.fallBack()
 			return nil, nil
@@ -103,7 +103,7 @@ func (t *Tail) read(ctx context.Context) (entries []Entry, err error) {
 	}
 	t.next = max(t.next, next)
 	if t.own != nil && t.own.verifiedPosition() {
-		// The own reader knows where the position lies. Until it has looked, the tail has a hint, which may lie past
+		// The own reader knows where the position lies. Until it has, the tail has a hint, which may lie past
 		// the log's end: who waits for the tip must not take that for having seen it.
 		t.at.Offset, t.next = t.own.chain.at.Offset, next
 	}
@@ -126,16 +126,18 @@ func (t *Tail) share() {
 // join is share, and says whether the tail's own reader is left over.
 func (t *Tail) join(own *Reader) (left bool) {
 	c, tip := t.client, own.atTip()
+	// To find a feed and to subscribe is one step: between the two its last tail could leave and end it, and this tail
+	// would wait for a reader that is closed.
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
 	f, g := c.feeds[t.place], c.catching[t.place]
 	switch {
-	case f != nil && f.meets(t.at, tip):
+	case f != nil && f.serves(t.at, tip):
 		left = true
 	case f == nil && tip:
 		f = newFeed(own, false, nil, func(f *feed) { c.forget(t.place, f) })
 		c.feeds[t.place] = f
-	case g != nil && g.meets(t.at, false):
+	case g != nil && g.serves(t.at, false):
 		f, left = g, true
 	case g == nil && own.farBehind():
 		f = newFeed(own, true, func(f *feed) bool { return c.arrived(t.place, f) }, func(f *feed) { c.forget(t.place, f) })
@@ -143,15 +145,15 @@ func (t *Tail) join(own *Reader) (left bool) {
 	default:
 		return false
 	}
-	t.sit(f)
+	t.subscribe(f)
 	t.own = nil
 	return left
 }
 
-// sit has the tail read from a feed. The client's lock must be held.
-func (t *Tail) sit(f *feed) {
+// subscribe has the tail read from a feed. The client's lock must be held.
+func (t *Tail) subscribe(f *feed) {
 	f.tails++
-	t.feed, t.seat = f, f.sit(t.at)
+	t.feed, t.subscription = f, f.subscribe(t.at)
 }
 
 // fallBack leaves the feed: for the one at the tip if that has the position, or else for a reader of the tail's own,
@@ -159,7 +161,7 @@ func (t *Tail) sit(f *feed) {
 func (t *Tail) fallBack() {
 	over := t.feed.isOver()
 	t.leave()
-	if over && t.goOver() {
+	if over && t.switchFeed() {
 		return
 	}
 	t.own = NewReader(t.client, t.rules, t.place.partition, t.at)
@@ -169,15 +171,15 @@ func (t *Tail) fallBack() {
 	}
 }
 
-// goOver takes a seat at the feed at the tip, if that has the tail's position.
-func (t *Tail) goOver() bool {
+// switchFeed subscribes to the feed at the tip, if that has the tail's position.
+func (t *Tail) switchFeed() bool {
 	t.client.sharing.Lock()
 	defer t.client.sharing.Unlock()
 	f := t.client.feeds[t.place]
-	if f == nil || !f.meets(t.at, false) {
+	if f == nil || !f.serves(t.at, false) {
 		return false
 	}
-	t.sit(f)
+	t.subscribe(f)
 	return true
 }
 
@@ -187,8 +189,8 @@ func (t *Tail) leave() {
 	if f == nil {
 		return
 	}
-	f.rise(t.seat)
-	t.feed, t.seat = nil, nil
+	f.unsubscribe(t.subscription)
+	t.feed, t.subscription = nil, nil
 	c := t.client
 	c.sharing.Lock()
 	f.tails--
@@ -197,6 +199,8 @@ func (t *Tail) leave() {
 		c.drop(t.place, f)
 	}
 	c.sharing.Unlock()
+	// Without the lock: the feed's goroutine may be about to take it, in arrived or forget, and has to end first. Nobody
+	// subscribes any more, since the feed was dropped under the lock.
 	if last {
 		f.stop()
 		<-f.done
@@ -229,7 +233,7 @@ func (c *Client) arrived(p place, f *feed) bool {
 	if first {
 		c.feeds[p] = f
 	}
-	f.arrive(!first)
+	f.endCatchUp(!first)
 	return first
 }
 

@@ -97,7 +97,7 @@ func (t *term) open(ctx context.Context) error {
 			return err
 		}
 		other <- clock
-		if err := t.o.found(ctx); err != nil {
+		if err := t.o.appendGenesis(ctx); err != nil {
 			return err
 		}
 	}

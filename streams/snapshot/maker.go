@@ -17,8 +17,8 @@ const (
 	// holdable is the largest state, in bytes of its saved form, that is saved with the node's own fold held still: a few
 	// milliseconds, which its sockets and queries don't notice. A larger one is folded apart.
 	holdable = 512 << 10
-	// look is how often a maker looks whether a snapshot is due.
-	look = time.Second
+	// poll is how often a maker asks whether a snapshot is due.
+	poll = time.Second
 	// effort is how much longer than making the last one took the next one is put off, so that snapshots don't follow one
 	// another while the journal grows fast. But no longer than the interval: what is put off has to be folded all the
 	// same, and under a load that lasts, each one would take longer and have the next put off further. Unless making one
@@ -29,7 +29,7 @@ const (
 	// it: then the others see it before they begin. It is drawn from so many times what making one takes, but at least
 	// from leastSpread and at most from this part of the interval.
 	spread       = 10
-	leastSpread  = 3 * look
+	leastSpread  = 3 * poll
 	spreadPartOf = 4
 	// atStop is the part of Records that makes a snapshot worth its while when the node stops, and atInterval when one is
 	// due for its age.
@@ -42,7 +42,7 @@ type MakerConfig struct {
 	Store     *Store
 	Client    *journal.Client
 	Rules     decide.Rules
-	Codec     decide.Codec
+	Codec     decide.StateCodec
 	Partition int32
 	Fold      *follow.Fold
 	Seed      *journal.Seed // that the fold started from, if it did
@@ -106,7 +106,7 @@ func (m *mark) pass(e journal.Entry) {
 
 // Run makes snapshots whenever they are due, from when the fold has reached the log's end until the context ends.
 func (m *Maker) Run(ctx context.Context) error {
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	for caughtUp := false; ; {
 		select {
@@ -156,7 +156,7 @@ func (m *Maker) due(sequence int64, since time.Duration) bool {
 func (m *Maker) failed(err error) {
 	m.cfg.Store.metrics.failures.WithLabelValues(m.name).Inc()
 	m.log.Warn("no snapshot could be made", "error", err)
-	m.made, m.took = time.Now(), max(m.took, look)
+	m.made, m.took = time.Now(), max(m.took, poll)
 }
 
 // Stop makes a snapshot if enough has been added since the last for that to be worth it. It is called when the node has

@@ -78,7 +78,7 @@ func (s *Store) key(journalName string, partition int32, n name) string {
 
 // list returns the snapshots of a partition by falling sequence.
 func (s *Store) list(ctx context.Context, journalName string, partition int32) ([]name, error) {
-	l, err := s.look(ctx, journalName, partition)
+	l, err := s.listFolder(ctx, journalName, partition)
 	return l.names, err
 }
 
@@ -90,8 +90,8 @@ type listing struct {
 
 var errNoKey = errors.New("without the venue's key nobody can tell which snapshots are its own")
 
-// look lists the folder of a partition. What the venue has not made itself does not count, whatever its name.
-func (s *Store) look(ctx context.Context, journalName string, partition int32) (l listing, err error) {
+// listFolder lists the folder of a partition. What the venue has not made itself does not count, whatever its name.
+func (s *Store) listFolder(ctx context.Context, journalName string, partition int32) (l listing, err error) {
 	if len(s.cfg.Key) == 0 {
 		return l, errNoKey
 	}
@@ -160,7 +160,7 @@ func (s *Store) Positions(ctx context.Context, journalName string, partition int
 
 // Load returns the newest snapshot of a partition that can be read, or nil if there is none, or the blob store doesn't
 // answer: then the log is folded. Its only error is the context's. Each call makes a state of its own.
-func (s *Store) Load(ctx context.Context, journalName string, partition int32, codec decide.Codec) (*journal.Seed, error) {
+func (s *Store) Load(ctx context.Context, journalName string, partition int32, codec decide.StateCodec) (*journal.Seed, error) {
 	start := time.Now()
 	err := s.line.Resting()
 	var seed *journal.Seed
@@ -188,7 +188,7 @@ func (s *Store) ignored(journalName string, partition int32, reason, message str
 }
 
 // load returns the newest snapshot that can be read, nil if there is none, and an error if the store does not answer.
-func (s *Store) load(ctx context.Context, journalName string, partition int32, codec decide.Codec) (*journal.Seed, error) {
+func (s *Store) load(ctx context.Context, journalName string, partition int32, codec decide.StateCodec) (*journal.Seed, error) {
 	ctx, cancel := context.WithTimeout(ctx, loadWithin)
 	defer cancel()
 	names, err := s.list(ctx, journalName, partition)
@@ -215,7 +215,7 @@ func (s *Store) load(ctx context.Context, journalName string, partition int32, c
 }
 
 // read reads one snapshot.
-func (s *Store) read(ctx context.Context, journalName string, partition int32, n name, codec decide.Codec) (*journal.Seed, error) {
+func (s *Store) read(ctx context.Context, journalName string, partition int32, n name, codec decide.StateCodec) (*journal.Seed, error) {
 	content, err := s.fetch(ctx, s.key(journalName, partition, n))
 	if err != nil {
 		return nil, err
@@ -271,7 +271,7 @@ func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, 
 	if err != nil {
 		return 0, fmt.Errorf("snapshot: %w", err)
 	}
-	l, err := s.look(ctx, h.Journal, h.Partition)
+	l, err := s.listFolder(ctx, h.Journal, h.Partition)
 	if err != nil {
 		return 0, err
 	}

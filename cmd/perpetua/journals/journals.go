@@ -28,7 +28,7 @@ const (
 type Journal struct {
 	Rules decide.Rules // which also say its name
 	// Codec is how its states are saved. Without one there are no snapshots, and every fold begins with genesis.
-	Codec decide.Codec
+	Codec decide.StateCodec
 	// Projections are what is kept of it in Postgres, in the order in which a runner must apply them.
 	Projections []projections.Projection
 	// Compare holds its rows against a fold of it at a sequence and returns what differs; readmodels.ErrMoved if the rows

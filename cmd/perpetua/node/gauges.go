@@ -68,7 +68,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 // readers shows how far the readers of a journal are. Where the log ends is looked at last, so that no lag is too small.
 func (g *gauges) readers(f *follower, gauge func(*prometheus.Desc, float64, ...string)) {
 	name := f.Name()
-	at, looked := f.fold.Position(), f.fold.Looked()
+	at, looked := f.fold.Position(), f.fold.NextOffset()
 	rows := f.runner.Checkpoint()
 	var standby int64
 	standing := false

@@ -57,9 +57,9 @@ func (o *Owner) vouched(ctx context.Context) (known []Position, silent []Known, 
 	}
 }
 
-// found appends a genesis to an empty partition, provided that nothing knows of a journal there: else the log was
+// appendGenesis appends a genesis to an empty partition, provided that nothing knows of a journal there: else the log was
 // lost, and founding another would hide it. What could know of one and doesn't answer is waited for.
-func (o *Owner) found(ctx context.Context) error {
+func (o *Owner) appendGenesis(ctx context.Context) error {
 	known, silent := o.known(ctx)
 	for attempt := 0; len(silent) > 0; attempt++ {
 		if err := pause(ctx, attempt); err != nil {
