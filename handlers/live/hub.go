@@ -140,7 +140,7 @@ func (h *Hub) socketError(socket *melody.Session, err error) {
 	h.logger.Debug("socket", "remote", socket.RemoteAddr(), "error", err)
 	var failed net.Error
 	if errors.As(err, &failed) && failed.Timeout() { // of the reader: a write through melody only queues
-		sessionOf(socket).unheard()
+		sessionOf(socket).noPong()
 	}
 }
 
@@ -199,6 +199,8 @@ func (h *Hub) fail(err error) {
 func (h *Hub) onRecord(e journal.Entry, s decide.State) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	// Before the early return: whoever subscribes next, under the same locks, gets a snapshot as of this record, and whoever
+	// resumes looks for where to begin among the anchors.
 	h.last = e.Stamp()
 	h.anchors.Note(e.Position)
 	if len(h.index.readers) == 0 {
@@ -208,6 +210,8 @@ func (h *Hub) onRecord(e journal.Entry, s decide.State) {
 		defer h.tracer.Followed("deliver "+h.journal, e.Traced(h.journal), time.Now())
 	}
 	state := s.(*trading.State)
+	// Books come after the other messages of the record, and withdrawals last: a client gets all that a record did to an
+	// instrument before it is told that there is nothing more to come.
 	drafts := translate(e, func(c *channel) bool { return h.index.count[c] > 0 })
 	for i, position := range positions(h.logPosition(e.Record.Sequence), drafts) {
 		h.publish(&drafts[i], position)
@@ -242,7 +246,7 @@ func (h *Hub) publish(d *draft, position string) {
 // deliver queues a message for the subscription's session, and reports whether it did; the caller counts it.
 func (s *subscription) deliver(m *message) bool {
 	if s.catching != nil {
-		s.catching.hold(s, m)
+		s.catching.buffer(s, m)
 		return false
 	}
 	return s.session.deliver(m.frame(s.positions))
@@ -286,6 +290,8 @@ func (h *Hub) Close(ctx context.Context) error {
 	if !first {
 		return nil
 	}
+	// From here on admit lets nobody in. A connection amid its handshake is not in open: it finds closing set when it has
+	// put itself among the sessions, under the same lock, and closes itself.
 	h.cancel()
 	for _, s := range open {
 		s.close(nil, melody.CloseGoingAway, "the server is stopping")

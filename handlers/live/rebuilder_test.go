@@ -17,8 +17,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// heard is a message as a rebuilder needs it.
-type heard struct {
+// received is a message as a rebuilder needs it.
+type received struct {
 	raw          []byte
 	Op           string `json:"op"`
 	Channel      string `json:"channel"`
@@ -42,21 +42,21 @@ type levelChange struct {
 	amount int64
 }
 
-// hearing reads each message once and holds it against the AsyncAPI file, whatever the number of sockets that it
+// messageCache reads each message once and holds it against the AsyncAPI file, whatever the number of sockets that it
 // comes from: they all get the same bytes.
-type hearing struct {
+type messageCache struct {
 	mu    sync.RWMutex
-	known map[string]*heard
+	known map[string]*received
 }
 
-func (h *hearing) of(raw []byte) (*heard, error) {
+func (h *messageCache) of(raw []byte) (*received, error) {
 	h.mu.RLock()
 	m := h.known[string(raw)]
 	h.mu.RUnlock()
 	if m != nil {
 		return m, nil
 	}
-	m, err := hear(raw)
+	m, err := parseMessage(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", raw, err)
 	}
@@ -66,8 +66,8 @@ func (h *hearing) of(raw []byte) (*heard, error) {
 	return m, nil
 }
 
-func hear(raw []byte) (*heard, error) {
-	m := &heard{raw: raw}
+func parseMessage(raw []byte) (*received, error) {
+	m := &received{raw: raw}
 	if err := json.Unmarshal(raw, m); err != nil {
 		return nil, err
 	}
@@ -120,15 +120,15 @@ const absent = math.MaxInt64
 // it had when. It may leave and come back: to the book's stream with a new snapshot, to the orders at the position
 // that it had last.
 type rebuilder struct {
-	name    string
-	x       *exchange
-	hearing *hearing
-	dialing chan struct{} // holds a token for each handshake under way
-	token   string
-	topic   string
-	resume  string // where the channel orders goes on
-	stays   bool   // on its connection when it leaves the topic
-	stalls  chan struct{}
+	name     string
+	x        *exchange
+	messages *messageCache
+	dialing  chan struct{} // holds a token for each handshake under way
+	token    string
+	topic    string
+	resume   string // where the channel orders goes on
+	stays    bool   // on its connection when it leaves the topic
+	stalls   chan struct{}
 
 	leave atomic.Bool
 	back  chan struct{} // closed when it is to come back
@@ -137,7 +137,7 @@ type rebuilder struct {
 	book  *levels
 	sides *resting // behind book, on the channel orders
 	spans []span
-	said  *heard // what it was told last
+	said  *received // what it was told last
 
 	mu     sync.Mutex
 	socket *websocket.Conn
@@ -234,12 +234,12 @@ func (r *rebuilder) subscribe() error {
 	return nil
 }
 
-func (r *rebuilder) next() (*heard, error) {
+func (r *rebuilder) next() (*received, error) {
 	_, raw, err := r.socket.ReadMessage()
 	if err != nil {
 		return nil, err
 	}
-	m, err := r.hearing.of(raw)
+	m, err := r.messages.of(raw)
 	if err == nil {
 		r.said = m
 	}
@@ -276,7 +276,7 @@ func (r *rebuilder) read() error {
 	}
 }
 
-func (r *rebuilder) apply(m *heard) error {
+func (r *rebuilder) apply(m *received) error {
 	if m.order != nil {
 		return r.applyOrder(m)
 	}
@@ -300,7 +300,7 @@ func (r *rebuilder) apply(m *heard) error {
 }
 
 // applyOrder takes an order. The book is as it should be once the last of a record's orders is there.
-func (r *rebuilder) applyOrder(m *heard) error {
+func (r *rebuilder) applyOrder(m *received) error {
 	r.resume = m.Position
 	if m.order.Symbol == btc {
 		if err := r.sides.told(m.order); err != nil {
@@ -317,7 +317,7 @@ func (r *rebuilder) applyOrder(m *heard) error {
 	return r.visit(now, m)
 }
 
-func (r *rebuilder) visit(now *span, m *heard) error {
+func (r *rebuilder) visit(now *span, m *received) error {
 	now.last = m.Sequence
 	now.visits = append(now.visits, visit{m.Sequence, r.book.digest})
 	r.stand(m.Sequence)

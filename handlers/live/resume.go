@@ -48,7 +48,7 @@ func (l journalLog) Read(ctx context.Context, after journal.Position, each func(
 
 const (
 	// nearTip is how many records a resuming subscription may be behind when it joins the live messages: those are
-	// held back meanwhile.
+	// buffered meanwhile.
 	nearTip = 256
 	// maxResuming is how many subscriptions of a node read the log at once, and maxResumingOfUser how many of one user
 	// among them, whatever the number of connections; others wait for their turn.
@@ -62,21 +62,21 @@ const (
 
 // catchUp is the state of a subscription that is served from the log. The hub's lock guards it.
 type catchUp struct {
-	after   int64 // the record that the client had last
-	part    int   // how many of the following record's messages it had
-	holding bool  // live messages are kept in held; before that they are ignored, since they will be read from the log
-	held    []*message
+	after     int64 // the record that the client had last
+	part      int   // how many of the following record's messages it had
+	buffering bool  // live messages are kept in buffered; before that they are ignored, since they will be read from the log
+	buffered  []*message
 }
 
-func (c *catchUp) hold(s *subscription, m *message) {
-	if !c.holding {
+func (c *catchUp) buffer(s *subscription, m *message) {
+	if !c.buffering {
 		return
 	}
-	if len(c.held) >= s.session.hub.limits.QueueMessages {
+	if len(c.buffered) >= s.session.hub.limits.QueueMessages {
 		s.session.slow()
 		return
 	}
-	c.held = append(c.held, m)
+	c.buffered = append(c.buffered, m)
 }
 
 // parsePosition reads a position as messages carry it: "trading/0@123" after a whole record, "trading/0@123.2" after
@@ -181,12 +181,14 @@ func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *journal.Pos
 	for {
 		var target int64
 		var joining bool
+		// Target and buffering are set together, while no record is applied: what comes after target is live, and buffered
+		// if this round may be the last; what comes up to it is read from the log. Nothing falls between, nothing is both.
 		h.follower.View(func(_ decide.State, at journal.Position) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			target = at.Sequence
 			joining = target-max(from.Sequence, after) <= nearTip
-			sub.catching.holding = joining
+			sub.catching.buffering = joining
 		})
 		if from.Sequence < target {
 			err := h.log.Read(ctx, *from, func(e journal.Entry) bool {
@@ -203,16 +205,18 @@ func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *journal.Pos
 			}
 		}
 		h.mu.Lock()
-		if full {
-			sub.catching.holding, sub.catching.held = false, nil
+		if full { // the turn is given back; until the next one live messages are read from the log again, not kept
+			sub.catching.buffering, sub.catching.buffered = false, nil
 			h.mu.Unlock()
 			return true
 		}
 		over := !h.holds(sub) || sub.session.isEnded()
 		if !over && joining && from.Sequence >= target {
-			held := sub.catching.held
+			// Under the hub's lock onRecord adds nothing to the buffer, and the next message finds catching gone: it goes
+			// behind what is sent here.
+			buffered := sub.catching.buffered
 			sub.catching = nil
-			for _, m := range held {
+			for _, m := range buffered {
 				h.sendTo(sub, m)
 			}
 			over = true

@@ -208,7 +208,7 @@ func inTurn(t *testing.T, texts []string) {
 	t.Helper()
 	last := int64(-1)
 	for _, text := range texts {
-		m, err := hear([]byte(text))
+		m, err := parseMessage([]byte(text))
 		if err != nil || last >= 0 && m.PrevSequence != last {
 			t.Fatalf("after %d: %s %v", last, text, err)
 		}

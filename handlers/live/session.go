@@ -92,9 +92,9 @@ func (s *session) late() {
 	s.shedding = true
 }
 
-// unheard is called by the reader when no pong came in time. Whoever does not read sends none: it may still read why it
+// noPong is called by the reader when no pong came in time. Whoever does not read sends none: it may still read why it
 // was closed. The reader stays until then, since the connection is closed as soon as it ends.
-func (s *session) unheard() {
+func (s *session) noPong() {
 	s.mu.Lock()
 	first := !s.ended
 	s.endSlow("no pong came for " + s.hub.limits.PongWait.String() + "; the connection is closed")
@@ -150,16 +150,20 @@ func (s *session) queue(frame []byte) {
 // push puts a frame behind the others and sees to it that a writer comes. It is called under the session's lock.
 func (s *session) push(frame []byte) {
 	s.frames = append(s.frames, frame)
+	// A writer that has the session looks at the queue again, under this lock, before it lets go of it (written): so a frame
+	// that comes while it writes needs no second writer, and none is left behind.
 	if !s.writing {
 		s.writing = true
 		s.hub.writers.add(s)
 	}
 }
 
-// taken returns all that is queued, to be written by the caller alone.
-func (s *session) taken() [][]byte {
+// dequeue returns all that is queued, to be written by the caller alone.
+func (s *session) dequeue() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// The two slices change places: deliver goes on into the spare one while the writer reads this one, which becomes the
+	// spare. That is safe since a session has one writer, which has done with the frames before it comes for more.
 	frames := s.frames
 	s.frames, s.free = s.free, frames[:0]
 	return frames
@@ -299,6 +303,9 @@ func (s *session) end(last []byte, code int, reason string, patience time.Durati
 	if s.ended {
 		return
 	}
+	// From now on deliver and control refuse, so that nothing comes behind the close frame, and the farewell is what the
+	// queue ends with, which shed counts on. The deadline of the reader is set before the frames are queued: once they are
+	// written the client has only the short time of Close to answer, and that one must not be lengthened here.
 	s.ended, s.closed, s.parting = true, true, true
 	s.conn.part(patience)
 	if last != nil {

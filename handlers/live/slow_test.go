@@ -182,7 +182,7 @@ func inOrder(c *websocket.Conn, orders int) error {
 		if err != nil {
 			return fmt.Errorf("after %d changes of the book, %d trades and %d orders: %w", book, trades, told, err)
 		}
-		m, err := hear(raw)
+		m, err := parseMessage(raw)
 		switch {
 		case err != nil:
 			return err

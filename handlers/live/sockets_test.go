@@ -104,11 +104,11 @@ func TestSocketsOverAMovingBook(t *testing.T) {
 // back, on the same connection or a new one, and some follow everybody's orders instead of the book.
 func (c *crowd) enroll(sockets int, begin int64) {
 	r := rand.New(rand.NewPCG(c.seed, 3))
-	h := &hearing{known: make(map[string]*heard)}
+	h := &messageCache{known: make(map[string]*received)}
 	dialing := make(chan struct{}, 32)
 	steps := int64(rounds * perRound)
 	for n := range sockets {
-		reader := &rebuilder{x: c.x, hearing: h, dialing: dialing, topic: "orderbook-stream:" + btc, back: make(chan struct{}), at: -1}
+		reader := &rebuilder{x: c.x, messages: h, dialing: dialing, topic: "orderbook-stream:" + btc, back: make(chan struct{}), at: -1}
 		kind := []string{"steady", "late", "steady", "comes back", "steady", "resubscribes", "steady", "orders", "late", "steady"}[n%10]
 		reader.name = fmt.Sprintf("%d, %s", n, kind)
 		away := r.Int64N(steps * 3 / 4)
@@ -135,7 +135,7 @@ func (c *crowd) enroll(sockets int, begin int64) {
 		}
 		c.readers = append(c.readers, reader)
 	}
-	c.stalled = &rebuilder{name: "the stalled one", x: c.x, hearing: h, dialing: dialing, topic: "orderbook-stream:" + btc,
+	c.stalled = &rebuilder{name: "the stalled one", x: c.x, messages: h, dialing: dialing, topic: "orderbook-stream:" + btc,
 		stalls: make(chan struct{}), at: -1}
 }
 
@@ -298,7 +298,7 @@ func (r *rebuilder) comeBack() {
 // follow starts a fold of the exchange's journal for the truth of a book.
 func (x *exchange) follow(book *truth) *follow.Fold {
 	f := follow.New(x.client, trading.Rules(), 0)
-	f.Listen(book.hear)
+	f.Listen(book.observe)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = f.Run(ctx) }()

@@ -145,8 +145,8 @@ type truth struct {
 
 func newTruth(symbol string) *truth { return &truth{symbol: symbol, book: newResting()} }
 
-// hear is called by the fold after each record.
-func (t *truth) hear(e journal.Entry, s decide.State) {
+// observe is called by the fold after each record.
+func (t *truth) observe(e journal.Entry, s decide.State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.book.digest

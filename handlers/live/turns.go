@@ -26,6 +26,8 @@ func newTurns() *turns {
 // take waits for a user's turn. It returns false if the context ends first, and otherwise what ends the turn.
 func (t *turns) take(ctx context.Context, user string) (done func(), ok bool) {
 	u := t.enter(user)
+	// One's own place comes first. Taken the other way round, a user with many subscriptions would hold places among all
+	// while it waits for its own, and others would wait for it.
 	select {
 	case u.own <- struct{}{}:
 	case <-ctx.Done():

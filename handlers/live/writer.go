@@ -78,7 +78,7 @@ func (w *writers) take() *session {
 
 // write writes what is queued, as far as the connection takes it at once.
 func (s *session) write(buffer []byte) {
-	frames := s.taken()
+	frames := s.dequeue()
 	for len(frames) > 0 {
 		p, n := gather(frames, buffer)
 		done, err := s.conn.writeSome(p)
@@ -87,6 +87,8 @@ func (s *session) write(buffer []byte) {
 			s.unwritable()
 			return
 		case done < len(p):
+			// A client that reads slowly must not hold up this writer, which has others to serve. The session stays marked
+			// as being written, so no other writer takes it, until writeSlowly has caught up.
 			if n > 1 { // the buffer goes on to the next session
 				p = bytes.Clone(p[done:])
 			} else {
