@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -463,3 +464,25 @@ type named string
 
 // CommandType implements decide.Payload.
 func (n named) CommandType() string { return string(n) }
+
+// failing is a follower that fails while it is viewed: the state that it shows is no record's.
+type failing struct {
+	waiter
+	err error
+}
+
+func (f *failing) View(look func(decide.State, journal.Position)) {
+	look(identity.Rules().NewState(), journal.Position{Sequence: 7})
+	f.err = &journal.BrokenRecordError{}
+}
+
+func (f *failing) Listen(func(journal.Entry, decide.State)) {}
+
+func (f *failing) Err() error { return f.err }
+
+func TestAViewOfAFollowerThatFailsIsNoAnswer(t *testing.T) {
+	err := View(get(""), "trading", &failing{}, func(decide.State, int64) error { return nil })
+	if err == nil || ProblemOf(err).Status != 503 {
+		t.Errorf("the answer is %v", err)
+	}
+}
