@@ -79,10 +79,13 @@ const (
 	InvalidValue = "INVALID_VALUE"
 )
 
-// Complaints is what takes faults.
-type Complaints interface {
-	Fault(field, code, message string)
-}
+// Fault says what is wrong with a field.
+type Fault struct{ Field, Code, Message string }
+
+// faults collects them. There are none as a rule, and then nothing is allocated: every order passes here.
+type faults []Fault
+
+func (f *faults) add(field, code, message string) { *f = append(*f, Fault{field, code, message}) }
 
 // Entry is the shape of an order entry: what is judged without knowing the instrument, or any figure.
 type Entry struct {
@@ -93,55 +96,57 @@ type Entry struct {
 	Given            Fields // the fields that the entry has, good or not
 }
 
-// Check complains of every field that is missing and of those that do not go together. The type must be Valid.
-func (e Entry) Check(to Complaints) {
+// Faults returns every field that is missing and those that do not go together. The type must be Valid.
+func (e *Entry) Faults() []Fault {
+	var f faults
 	s := shapeOf(e.Type)
-	e.checkSize(to, s)
-	e.checkPrices(to, s)
-	e.checkTime(to, s)
+	e.checkSize(&f, s)
+	e.checkPrices(&f, s)
+	e.checkTime(&f, s)
+	return f
 }
 
 func (e *Entry) has(f Fields) bool { return e.Given&f != 0 }
 
 // checkSize wants exactly one of amount and cash_amount.
-func (e *Entry) checkSize(to Complaints, s *shape) {
+func (e *Entry) checkSize(to *faults, s *shape) {
 	amount, cash := e.has(FieldAmount), e.has(FieldCashAmount)
 	switch {
 	case !s.cash && cash:
-		to.Fault("cash_amount", NotAllowed, "only market and limit orders can be sized by cash_amount")
+		to.add("cash_amount", NotAllowed, "only market and limit orders can be sized by cash_amount")
 		if !amount {
-			to.Fault("amount", Required, "the field is required")
+			to.add("amount", Required, "the field is required")
 		}
 	case !s.cash && !amount:
-		to.Fault("amount", Required, "the field is required")
+		to.add("amount", Required, "the field is required")
 	case amount && cash:
-		to.Fault("cash_amount", NotAllowed, "only one of amount and cash_amount may be given")
+		to.add("cash_amount", NotAllowed, "only one of amount and cash_amount may be given")
 	case !amount && !cash:
-		to.Fault("amount", Required, "one of amount and cash_amount is required")
+		to.add("amount", Required, "one of amount and cash_amount is required")
 	}
 }
 
 // checkPrices wants the prices that the type needs, and no others.
-func (e *Entry) checkPrices(to Complaints, s *shape) {
+func (e *Entry) checkPrices(to *faults, s *shape) {
 	for _, p := range prices {
 		switch needed, given := s.prices&p.field != 0, e.has(p.field); {
 		case needed && !given:
-			to.Fault(p.name, Required, "the field is required for "+string(e.Type)+" orders")
+			to.add(p.name, Required, "the field is required for "+string(e.Type)+" orders")
 		case !needed && given:
-			to.Fault(p.name, NotAllowed, "the field does not go with "+string(e.Type)+" orders")
+			to.add(p.name, NotAllowed, "the field does not go with "+string(e.Type)+" orders")
 		}
 	}
 	switch {
 	case e.TriggerPriceType == "" || e.TriggerPriceType == s.trigger:
 	case s.trigger == "":
-		to.Fault("trigger_price_type", NotAllowed, "the field does not go with "+string(e.Type)+" orders")
+		to.add("trigger_price_type", NotAllowed, "the field does not go with "+string(e.Type)+" orders")
 	default:
-		to.Fault("trigger_price_type", InvalidValue, string(e.Type)+" orders are triggered by "+string(s.trigger))
+		to.add("trigger_price_type", InvalidValue, string(e.Type)+" orders are triggered by "+string(s.trigger))
 	}
 }
 
 // checkTime judges how long the order is to stay, and what may only rest.
-func (e *Entry) checkTime(to Complaints, s *shape) {
+func (e *Entry) checkTime(to *faults, s *shape) {
 	tif, cash := e.TimeInForce, s.cash && e.has(FieldCashAmount)
 	switch {
 	case tif == "" && e.has(FieldTimeInForce):
@@ -149,21 +154,21 @@ func (e *Entry) checkTime(to Complaints, s *shape) {
 	case tif == "":
 		tif = e.Type.DefaultTimeInForce(cash)
 	case cash && tif != IOC:
-		to.Fault("time_in_force", NotAllowed, "orders sized by cash_amount must be IOC")
+		to.add("time_in_force", NotAllowed, "orders sized by cash_amount must be IOC")
 	case s.atOnce && tif.Rests():
-		to.Fault("time_in_force", NotAllowed, string(e.Type)+" orders must be IOC or FOK")
+		to.add("time_in_force", NotAllowed, string(e.Type)+" orders must be IOC or FOK")
 	}
 	switch expires := e.has(FieldExpireTime); {
 	case tif == GTD && !expires:
-		to.Fault("expire_time", Required, "the field is required with GTD")
+		to.add("expire_time", Required, "the field is required with GTD")
 	case tif != GTD && expires:
-		to.Fault("expire_time", NotAllowed, "the field goes with GTD only")
+		to.add("expire_time", NotAllowed, "the field goes with GTD only")
 	}
 	switch {
 	case !e.PostOnly:
 	case !s.rests || cash:
-		to.Fault("post_only", NotAllowed, "only limit orders that may rest can be post_only")
+		to.add("post_only", NotAllowed, "only limit orders that may rest can be post_only")
 	case !tif.Rests():
-		to.Fault("post_only", NotAllowed, "post_only orders must be GTC or GTD")
+		to.add("post_only", NotAllowed, "post_only orders must be GTC or GTD")
 	}
 }

@@ -5,9 +5,12 @@ import (
 	"testing"
 )
 
-type complaint struct{ told []string }
-
-func (c *complaint) Fault(field, code, _ string) { c.told = append(c.told, field+" "+code) }
+func told(e Entry) (out []string) {
+	for _, f := range e.Faults() {
+		out = append(out, f.Field+" "+f.Code)
+	}
+	return out
+}
 
 func TestFieldsOf(t *testing.T) {
 	all := map[string]Fields{"amount": FieldAmount, "cash_amount": FieldCashAmount, "limit_price": FieldLimitPrice, "trigger_price": FieldTriggerPrice,
@@ -37,13 +40,11 @@ func TestEveryTypeHasItsShape(t *testing.T) {
 		if s.prices&^(FieldLimitPrice|FieldTriggerPrice|FieldStopLossPrice|FieldTakeProfitPrice) != 0 {
 			t.Errorf("%s needs what is no price", of)
 		}
-		var c complaint
-		if (Entry{Type: of, Given: s.prices | FieldAmount}).Check(&c); len(c.told) > 0 {
-			t.Errorf("%s with all that it needs: %v", of, c.told)
+		if told := told(Entry{Type: of, Given: s.prices | FieldAmount}); len(told) > 0 {
+			t.Errorf("%s with all that it needs: %v", of, told)
 		}
-		c = complaint{}
-		(Entry{Type: of, Given: ^s.prices & (FieldLimitPrice | FieldTriggerPrice | FieldStopLossPrice | FieldTakeProfitPrice)}).Check(&c)
-		if told := strings.Join(c.told, ", "); strings.Count(told, "_price NOT_ALLOWED")+strings.Count(told, "_price REQUIRED") != len(prices) || !strings.Contains(told, "amount REQUIRED") {
+		told := strings.Join(told(Entry{Type: of, Given: ^s.prices & (FieldLimitPrice | FieldTriggerPrice | FieldStopLossPrice | FieldTakeProfitPrice)}), ", ")
+		if strings.Count(told, "_price NOT_ALLOWED")+strings.Count(told, "_price REQUIRED") != len(prices) || !strings.Contains(told, "amount REQUIRED") {
 			t.Errorf("%s with all that it must not have: %s", of, told)
 		}
 	}

@@ -25,9 +25,6 @@ func (f *faults) add(field, code, format string, args ...any) {
 	*f = append(*f, &decide.Refusal{Kind: decide.Invalid, Code: code, Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
-// Fault implements order.Complaints.
-func (f *faults) Fault(field, code, message string) { f.add(field, code, "%s", message) }
-
 // first returns the first fault as Decide's answer, or nil.
 func (f faults) first() error {
 	if len(f) == 0 {
@@ -52,7 +49,9 @@ func CheckOrder(c *market.Contract, payload *PlaceOrder, now scalar.Time) []*dec
 		f.add("time_in_force", order.InvalidValue, "time_in_force must be GTC, IOC, FOK or GTD")
 		entry.TimeInForce, entry.Given = "", entry.Given|order.FieldTimeInForce
 	}
-	entry.Check(&f)
+	for _, fault := range entry.Faults() {
+		f.add(fault.Field, fault.Code, "%s", fault.Message)
+	}
 	payload.checkFigures(&f, c, now)
 	if payload.ReferenceID != "" && !validReference(payload.ReferenceID) {
 		f.add("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")

@@ -41,7 +41,10 @@ func readOrder(f *web.Form, customer string) *domain.PlaceOrder {
 	if !payload.Type.Valid() {
 		return payload // nothing can be said of what goes with it
 	}
-	shape(payload, order.FieldsOf(f.Has)).Check(f)
+	entry := shape(payload, order.FieldsOf(f.Has))
+	for _, fault := range entry.Faults() {
+		f.Fault(fault.Field, fault.Code, fault.Message)
+	}
 	return payload
 }
 

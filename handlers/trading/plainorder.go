@@ -37,19 +37,11 @@ func plainOrder(raw []byte, customer string) *domain.PlaceOrder {
 	if r.odd || len(r.rest) > 0 || given&(symbolField|actionField|typeField) != symbolField|actionField|typeField {
 		return nil
 	}
-	var found anyFault
-	shape(payload, given.given()).Check(&found)
-	if found {
+	if entry := shape(payload, given.given()); len(entry.Faults()) > 0 {
 		return nil
 	}
 	return payload
 }
-
-// anyFault is whether there is one.
-type anyFault bool
-
-// Fault notes a fault.
-func (a *anyFault) Fault(string, string, string) { *a = true }
 
 // fields is a set of members of an order entry, and, shifted by nulls, of those that are null.
 type fields uint64
