@@ -120,6 +120,11 @@ func (s *server) answer(r *request, next echo.HandlerFunc) (err error) {
 		err = NewProblem(http.StatusInternalServerError, "INTERNAL",
 			"The server failed to answer. The request id names the failure.").Because(fmt.Errorf("panic: %v", p))
 	}()
+	if ambiguous(r.Request()) {
+		r.Response().Header().Set(echo.HeaderConnection, "close") // what follows may be anything
+		return NewProblem(http.StatusBadRequest, "AMBIGUOUS_LENGTH",
+			"The request has both a Content-Length and a Transfer-Encoding.")
+	}
 	if !wholePath(r) {
 		return echo.ErrNotFound
 	}

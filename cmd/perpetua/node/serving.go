@@ -12,6 +12,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/handlers/apikeys"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
 // serving is a node's port and what is served there.
@@ -26,12 +27,12 @@ type serving struct {
 func (s *serving) handle(h http.Handler) {
 	// A slow body or reader holds a goroutine for no longer than this. Sockets lift the deadlines when they are upgraded.
 	s.server = &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
-		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, ConnContext: web.Remember}
 }
 
 // serve answers until the server is shut down.
 func (s *serving) serve() error {
-	if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.server.Serve(web.Listen(s.listener)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
