@@ -175,6 +175,7 @@ func TestTheLogMoves(t *testing.T) {
 // refuses copies an older log, and another, over the venue's.
 func (m *mover) refuses(t *testing.T, older string) {
 	t.Helper()
+	m.postgres = "" // which knows of the venue's own log
 	before := files(t, filepath.Join(m.dir, "kafka"))
 	for from, why := range map[string]string{older: "is not in the source", newVenueThatRan(t).dir: "has another value"} {
 		if code, said := m.outcome(nil, "log", "copy", "--from", from, "--to", m.dir); code != exitFailed || !strings.Contains(said, why) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -134,14 +135,19 @@ func TestTruncatedLogWithAWitnessOnly(t *testing.T) {
 	whole := v.records("trading")
 	v.dropDatabase()
 	w.cut(1)
-	for _, tool := range [][]string{{"rebuild"}, {"audit"}, {"log", "--journal", "trading"}} {
+	backup := filepath.Join(v.dir, "backup.zst")
+	for _, tool := range [][]string{{"rebuild"}, {"audit"}, {"log", "--journal", "trading"},
+		{"log", "copy", "--from", strings.Join(fake.ListenAddrs(), ","), "--to", backup}} {
 		out, err := v.command(tool...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "LOG_DIVERGED: journal trading/0") {
 			t.Errorf("with a truncated log, %v: %v\n%s", tool, err, out)
 		}
-		if printed := strings.Count(string(out), "\n{") + 1; tool[0] == "log" && printed != len(whole)-1 {
+		if printed := strings.Count(string(out), "\n{") + 1; tool[0] == "log" && tool[1] != "copy" && printed != len(whole)-1 {
 			t.Errorf("log printed %d of %d records", printed, len(whole)-1)
 		}
+	}
+	if _, err := os.Stat(backup); err == nil {
+		t.Error("there is a backup of the truncated log")
 	}
 	end := fake.PartitionInfo(v.prefix+"trading", 0).HighWatermark
 	v.launch()

@@ -55,6 +55,9 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) error {
 	defer target.close()
 	fmt.Fprintf(std.Out, "copying from the %s to the %s\n", source, target)
 	for _, j := range table {
+		if err := source.hold(ctx, s, j, std); err != nil {
+			return err
+		}
 		if err := copyJournal(ctx, j, source, target, std); err != nil {
 			return err
 		}
@@ -192,6 +195,20 @@ func (p *place) source(name string) transfer.Log {
 		return transfer.Source(p.path, name)
 	}
 	return transfer.Topic(p.client, name, p.String())
+}
+
+// hold holds the log to copy from against every position that is known of it at hand: a log that lost its end is not
+// to become the backup of what it was.
+func (p *place) hold(ctx context.Context, s *settings.Settings, j journals.Journal, std settings.IO) error {
+	if p.kind == inFile {
+		return nil // nothing but its chain is known of it
+	}
+	of := *s
+	of.KafkaBrokers = p.said
+	if p.kind == inFolder {
+		of.Data, of.KafkaBrokers = p.said, ""
+	}
+	return holdAtHand(ctx, &of, p.client, j, std.Err)
 }
 
 // target returns the log of a journal to copy to. Its topic is made if need be; one that is there has to have the settings
