@@ -9,7 +9,7 @@ type ack struct {
 	err    error
 }
 
-// acks are what the producer has said and the term has not heard yet. The producer speaks of a whole batch at a time,
+// acks are what the producer has said and the term has not read yet. The producer speaks of a whole batch at a time,
 // and never waits for the term.
 type acks struct {
 	some chan struct{} // takes a word without blocking when there are some

@@ -36,9 +36,9 @@ func (b *barrier) next() {
 	}
 }
 
-// pop returns the next refusal to answer: its tip is settled, and the log up to the end that was told is accounted for.
-func (b *barrier) pop(settled, accounted int64) (h heldReply, ok bool) {
-	if b.covered == 0 || b.end < 0 || b.end > accounted || b.held.peek().tip > settled {
+// pop returns the next refusal to answer: its tip is complete, and the log up to the end that was told is accounted for.
+func (b *barrier) pop(complete, accounted int64) (h heldReply, ok bool) {
+	if b.covered == 0 || b.end < 0 || b.end > accounted || b.held.peek().tip > complete {
 		return heldReply{}, false
 	}
 	b.covered--

@@ -79,7 +79,7 @@ func (t *term) decide(now scalar.Time, r *request) error {
 		if r.alone {
 			t.alone = s
 		}
-		if err := t.commit(s); err != nil {
+		if err := t.append(s); err != nil {
 			// The term ends with it. The answer is kept, and never the command: decided anew, it would end every term.
 			t.hold(heldReply{request: r, err: &DecideError{CommandID: r.command.ID, Cause: err}, void: true}, harmless)
 			return err
@@ -125,8 +125,8 @@ func (t *term) build(at decide.Stamp, c decide.Recorded, d decide.Decision) (*sl
 		Position: Position{Offset: -1, Sequence: r.Sequence, Hash: sha256.Sum256(value)}}}, nil
 }
 
-// commit applies the record to the state and has it appended to the log. Nothing after Evolve can fail here.
-func (t *term) commit(s *slot) (err error) {
+// append applies the record to the state and has it appended to the log. Nothing after Evolve can fail here.
+func (t *term) append(s *slot) (err error) {
 	if err := t.evolve(s.entry); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (t *term) commit(s *slot) (err error) {
 	s.at = time.Now()
 	t.flight.add(s)
 	t.o.built.add(s.entry)
-	t.outbox.add(s)
+	t.gathered.add(s)
 	return nil
 }
 
@@ -168,7 +168,7 @@ func (t *term) step(now scalar.Time) error {
 		s, d, err = t.tryStep(at, func() decide.Decision { return t.state.SetAside(at, cause) })
 	}
 	if err == nil {
-		err = t.commit(s)
+		err = t.append(s)
 	}
 	if err != nil {
 		return fmt.Errorf("%w on due work: %w", errRules, err)
@@ -220,7 +220,7 @@ func (t *term) hold(h heldReply, fate int32) {
 	t.release()
 }
 
-// release answers what was decided on no more than is settled.
+// release answers what was decided on no more than is complete.
 func (t *term) release() {
 	for t.held.len() > 0 && t.held.peek().tip <= t.flight.last.Sequence {
 		h := t.held.pop()

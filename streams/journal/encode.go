@@ -160,7 +160,7 @@ func appendEvent(b []byte, e decide.Event) ([]byte, error) {
 // tools which know nothing of its shape can route and filter; they are functions of it and carry nothing of their own.
 func KafkaRecord(topic, journal string, partition int32, id scalar.ID, r *Record, value []byte) *kgo.Record {
 	to := newAddress(topic, journal, partition, id)
-	return new(shipment).fill(&to, r, value)
+	return new(message).fill(&to, r, value)
 }
 
 // address is what the Kafka records of one journal's partition have in common. They share its bytes: nobody may change
@@ -182,14 +182,14 @@ func newAddress(topic, journal string, partition int32, id scalar.ID) address {
 		id: []byte(id.String() + "/"), version: []byte("1.0"), content: []byte("application/json")}
 }
 
-// shipment is a Kafka record with the room for its headers.
-type shipment struct {
+// message is a Kafka record with the room for its headers.
+type message struct {
 	record  kgo.Record
 	headers [6]kgo.RecordHeader
 }
 
 // fill makes the Kafka record of a value.
-func (s *shipment) fill(to *address, r *Record, value []byte) *kgo.Record {
+func (s *message) fill(to *address, r *Record, value []byte) *kgo.Record {
 	text := make([]byte, 0, len(to.id)+20+len(r.Command.Type)+len(scalar.TimeLayout)) // 20 are the digits of a sequence
 	text = append(text, to.id...)
 	text = strconv.AppendInt(text, r.Sequence, 10)

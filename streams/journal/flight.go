@@ -6,8 +6,8 @@ import (
 
 // slot is one record of this term, from its decision until its fate is known.
 type slot struct {
-	entry    Entry // its position's offset is set when it settles
-	shipment shipment
+	entry    Entry // its position's offset is set when it is complete
+	message  message
 	at       time.Time
 	acked    bool
 	ackedAt  int64    // the offset that the broker said, if it said one
@@ -17,49 +17,49 @@ type slot struct {
 	tooLarge bool     // the broker refused it, or a batch with it, for the size
 }
 
-// flight are the records of a term on their way. A record is settled once it is acknowledged and known to be valid:
+// flight are the records of a term on their way. A record is complete once it is acknowledged and known to be valid:
 // because no offset lies between its own and that of the record before it, or, after a gap, because the owner's own
 // reader has passed it.
 type flight struct {
-	unsettled fifo[*slot]
-	unseen    fifo[*slot]
-	bytes     int // of the unsettled
+	inFlight fifo[*slot]
+	unseen   fifo[*slot]
+	bytes    int // of those
 
 	unseenBytes int
-	last        Position // settled
+	last        Position // of the last complete record
 	gap         bool     // an acknowledgement did not follow on; the reader decides until it has caught up
 	lastAck     time.Time
 	next        int64 // the offset after the last one that the reader looked at
 }
 
 func (f *flight) add(s *slot) {
-	f.unsettled.push(s)
+	f.inFlight.push(s)
 	f.unseen.push(s)
 	f.bytes += len(s.entry.Value)
 	f.unseenBytes += len(s.entry.Value)
 }
 
-// acknowledge notes an acknowledgement, and returns the slot if it settles by it.
-func (f *flight) acknowledge(a ack) (settled bool) {
+// acknowledge notes an acknowledgement, and reports whether it makes the oldest record complete.
+func (f *flight) acknowledge(a ack) (complete bool) {
 	a.slot.acked, a.slot.ackedAt = true, a.offset
-	if f.gap || a.offset != f.last.Offset+1 || f.unsettled.peek() != a.slot {
+	if f.gap || a.offset != f.last.Offset+1 || f.inFlight.peek() != a.slot {
 		f.gap = true
 		return false
 	}
 	return true
 }
 
-// settle takes the oldest slot out at its offset.
-func (f *flight) settle(offset int64) *slot {
-	s := f.unsettled.pop()
+// complete takes the oldest slot out at its offset.
+func (f *flight) complete(offset int64) *slot {
+	s := f.inFlight.pop()
 	f.bytes -= len(s.entry.Value)
 	s.entry.Position.Offset = offset
 	f.last = s.entry.Position
 	return s
 }
 
-// sighted tells that the reader found a valid record. It returns false if that isn't the next one of this term.
-func (f *flight) sighted(p Position) bool {
+// observe tells that the reader found a valid record. It returns false if that isn't the next one of this term.
+func (f *flight) observe(p Position) bool {
 	if f.unseen.len() == 0 || f.unseen.peek().entry.Position.Hash != p.Hash {
 		return false
 	}
@@ -75,11 +75,11 @@ func (f *flight) resolved() (offset int64, ok bool) {
 	if !f.gap {
 		return 0, false
 	}
-	if f.unsettled.len() == 0 {
+	if f.inFlight.len() == 0 {
 		f.gap = false
 		return 0, false
 	}
-	s := f.unsettled.peek()
+	s := f.inFlight.peek()
 	if !s.acked {
 		// Everything acknowledged so far has been accounted for. The next acknowledgement follows on, or is a gap
 		// of its own.
@@ -91,10 +91,10 @@ func (f *flight) resolved() (offset int64, ok bool) {
 
 // lost reports whether the reader has gone past a record that was acknowledged without finding it valid.
 func (f *flight) lost() bool {
-	if !f.gap || f.unsettled.len() == 0 {
+	if !f.gap || f.inFlight.len() == 0 {
 		return false
 	}
-	s := f.unsettled.peek()
+	s := f.inFlight.peek()
 	return s.acked && !s.seen && s.ackedAt > f.last.Offset && f.next > s.ackedAt
 }
 
@@ -103,10 +103,10 @@ func (f *flight) accounted() int64 { return max(f.last.Offset+1, f.next) }
 
 // waitingSince returns since when the oldest record waits with no acknowledgement in between.
 func (f *flight) waitingSince() (time.Time, bool) {
-	if f.unsettled.len() == 0 {
+	if f.inFlight.len() == 0 {
 		return time.Time{}, false
 	}
-	since := f.unsettled.peek().at
+	since := f.inFlight.peek().at
 	if f.lastAck.After(since) {
 		since = f.lastAck
 	}

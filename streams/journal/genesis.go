@@ -16,8 +16,8 @@ const askFor = 5 * time.Second
 
 // known gathers the positions that anything knows of the partition. silent are those that did not answer.
 func (o *Owner) known(ctx context.Context) (positions []Position, silent []Known) {
-	if !o.settled.IsBefore() {
-		positions = append(positions, o.settled)
+	if !o.acknowledged.IsBefore() {
+		positions = append(positions, o.acknowledged)
 	}
 	for _, k := range o.cfg.Known {
 		more, err := o.positions(ctx, k)

@@ -126,8 +126,8 @@ func TestAWindowIsReservedBeforeDecide(t *testing.T) {
 		room bool
 	}{
 		{"nothing in flight", func(*flight) {}, true},
-		{"room for one record", func(f *flight) { f.unsettled.items = make([]*slot, 4095) }, true},
-		{"as many records as may be", func(f *flight) { f.unsettled.items = make([]*slot, 4096) }, false},
+		{"room for one record", func(f *flight) { f.inFlight.items = make([]*slot, 4095) }, true},
+		{"as many records as may be", func(f *flight) { f.inFlight.items = make([]*slot, 4096) }, false},
 		{"room for one of the largest", func(f *flight) { f.bytes = 16<<20 - limit }, true},
 		{"a byte less", func(f *flight) { f.bytes = 16<<20 - limit + 1 }, false},
 		{"as many as the reader may be behind", func(f *flight) { f.unseen.items = make([]*slot, maxUnseen) }, false},

@@ -24,7 +24,7 @@ type kept struct {
 // close ends a term and keeps the requests that it did not answer, in the order in which they were decided.
 func (o *Owner) close(t *term) {
 	t.close()
-	for _, a := range append(t.heard, t.acks.take(nil)...) { // the neighbours in a batch that was refused
+	for _, a := range append(t.unread, t.acks.take(nil)...) { // the neighbours in a batch that was refused
 		a.slot.tooLarge = errors.Is(a.err, kerr.MessageTooLarge)
 	}
 	var left []kept
@@ -54,7 +54,7 @@ func (o *Owner) close(t *term) {
 		add(kept{request: r})
 	}
 	if t.resumed {
-		o.behind = o.settled
+		o.behind = o.acknowledged
 	} else {
 		// The term ended before it looked at what earlier ones had kept, perhaps with its own taken record acknowledged
 		// already. What those wait for lies before that record, so the place to look for it from must not move.
@@ -77,7 +77,7 @@ func (o *Owner) fates() map[scalar.ID]*Entry {
 	return m
 }
 
-// resume answers the kept requests whose records turned out valid, now that a valid taken record has settled the
+// resume answers the kept requests whose records turned out valid, now that a valid taken record has decided the
 // fate of everything before it, and lines the others up to be decided anew.
 func (t *term) resume() {
 	for _, k := range t.o.kept {

@@ -74,17 +74,17 @@ type Owner struct {
 	stalled   atomic.Int64 // since when nothing is acknowledged, in Unix milliseconds, or 0
 	run       sync.Mutex   // held by Run; guards what follows
 
-	kept    []kept                 // requests that outlived their term
-	behind  Position               // before every record that they wait for
-	sent    map[scalar.ID]struct{} // the taken records of this process
-	met     int64                  // the highest term that this Run has folded; none before its first fold
-	settled Position               // the last position that this process knew to be acknowledged
-	anchors Anchors
-	recent  recent
-	to      address // what the records of the partition have in common
-	built   *built
-	scratch []byte        // where records are written
-	reading chan struct{} // a token for each read of an old record
+	kept         []kept                 // requests that outlived their term
+	behind       Position               // before every record that they wait for
+	sent         map[scalar.ID]struct{} // the taken records of this process
+	met          int64                  // the highest term that this Run has folded; none before its first fold
+	acknowledged Position               // the last position that this process knew to be acknowledged
+	anchors      Anchors
+	recent       recent
+	to           address // what the records of the partition have in common
+	built        *built
+	scratch      []byte        // where records are written
+	reading      chan struct{} // a token for each read of an old record
 }
 
 // meters are the client's metrics with the journal's label filled in.
@@ -122,14 +122,14 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 			acknowledged: m.Acknowledged.WithLabelValues(name), unseen: m.Unseen.WithLabelValues(name),
 			term: m.Term.WithLabelValues(name), stalled: m.Stalled.WithLabelValues(name), clockOff: m.ClockOff.WithLabelValues(name),
 		},
-		tracer:  cfg.Client.cfg.Tracer,
-		clock:   newSteady(cfg.Client.cfg.Clock),
-		queue:   make(chan *request, queueCommands),
-		sent:    make(map[scalar.ID]struct{}),
-		settled: Before,
-		behind:  Before,
-		built:   cfg.Client.built(place{name, cfg.Partition}),
-		reading: make(chan struct{}, 8),
+		tracer:       cfg.Client.cfg.Tracer,
+		clock:        newSteady(cfg.Client.cfg.Clock),
+		queue:        make(chan *request, queueCommands),
+		sent:         make(map[scalar.ID]struct{}),
+		acknowledged: Before,
+		behind:       Before,
+		built:        cfg.Client.built(place{name, cfg.Partition}),
+		reading:      make(chan struct{}, 8),
 	}, nil
 }
 

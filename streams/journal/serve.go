@@ -25,7 +25,7 @@ const gapLasts = 10 * time.Second
 
 // serve decides until the context ends, which drains, or something ends the term.
 func (t *term) serve(ctx context.Context) error {
-	if err := t.sight(t.early, t.flight.next); err != nil {
+	if err := t.observe(t.early, t.flight.next); err != nil {
 		return err
 	}
 	t.resume()
@@ -51,7 +51,7 @@ func (t *term) serve(ctx context.Context) error {
 	for {
 		for more := true; more; {
 			var err error
-			if more, err = t.hear(); err != nil {
+			if more, err = t.poll(); err != nil {
 				return err
 			}
 		}
@@ -62,8 +62,8 @@ func (t *term) serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if t.outbox.ripe(decided && (urgency != decide.Nothing || t.again.len() > 0 || len(t.o.queue) > 0)) {
-			t.ship()
+		if t.gathered.ready(decided && (urgency != decide.Nothing || t.again.len() > 0 || len(t.o.queue) > 0)) {
+			t.flush()
 		}
 		if decided {
 			continue
@@ -77,7 +77,7 @@ func (t *term) serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if left, ok := t.outbox.left(); ok {
+		if left, ok := t.gathered.left(); ok {
 			wait = min(wait, max(left, 0))
 		}
 		timer.Reset(wait)
@@ -85,7 +85,7 @@ func (t *term) serve(ctx context.Context) error {
 		case <-t.acks.some:
 			err = t.acknowledgeAll()
 		case b := <-t.tail:
-			err = t.look(b)
+			err = t.fetched(b)
 		case end := <-t.barrier.answers:
 			t.told(end)
 		case err = <-t.lost:
@@ -100,14 +100,14 @@ func (t *term) serve(ctx context.Context) error {
 	}
 }
 
-// hear takes one acknowledgement or batch of the reader, if one is there, and watches how long they take.
-func (t *term) hear() (more bool, err error) {
+// poll takes one acknowledgement or batch of the reader, if one is there, and watches how long they take.
+func (t *term) poll() (more bool, err error) {
 	if len(t.acks.some) > 0 || len(t.tail) > 0 || len(t.barrier.answers) > 0 || len(t.lost) > 0 { // which costs less to find out than to select
 		select {
 		case <-t.acks.some:
 			return true, t.acknowledgeAll()
 		case b := <-t.tail:
-			return true, t.look(b)
+			return true, t.fetched(b)
 		case end := <-t.barrier.answers:
 			t.told(end)
 			return true, nil
@@ -126,7 +126,7 @@ func (t *term) hear() (more bool, err error) {
 		if stalled {
 			t.o.meters.stalled.Set(1)
 			t.o.stalled.Store(since.UnixMilli())
-			t.o.log.Warn("nothing is being acknowledged: no intake", "unacknowledged", t.flight.unsettled.len())
+			t.o.log.Warn("nothing is being acknowledged: no intake", "unacknowledged", t.flight.inFlight.len())
 			t.o.refuse("nothing has been acknowledged for two seconds")
 		}
 	}
@@ -138,17 +138,17 @@ func (t *term) hear() (more bool, err error) {
 
 // acknowledgeAll takes in what the producer has said. What it leaves at an error, the end of the term looks at.
 func (t *term) acknowledgeAll() error {
-	said := t.acks.take(t.heard)
-	t.outbox.under -= len(said)
+	said := t.acks.take(t.unread)
+	t.gathered.inFlight -= len(said)
 	now := time.Now()
 	for i, a := range said {
 		if err := t.acknowledge(now, a); err != nil {
-			t.heard = said[i+1:]
+			t.unread = said[i+1:]
 			return err
 		}
 	}
 	clear(said)
-	t.heard = said[:0]
+	t.unread = said[:0]
 	return nil
 }
 
@@ -161,24 +161,24 @@ func (t *term) acknowledge(now time.Time, a ack) error {
 	t.o.meters.appends.Inc()
 	t.o.meters.appendTime.Observe(t.flight.lastAck.Sub(a.slot.at).Seconds())
 	if t.flight.acknowledge(a) {
-		t.settle(a.offset)
+		t.complete(a.offset)
 		return nil
 	}
 	return t.resolve()
 }
 
-// look takes in what the owner's own reader has read.
-func (t *term) look(b batch) error {
-	if err := t.sight(b.entries, b.next); err != nil {
+// fetched takes in what the owner's own reader has read.
+func (t *term) fetched(b batch) error {
+	if err := t.observe(b.entries, b.next); err != nil {
 		return err
 	}
 	return b.err
 }
 
-func (t *term) sight(entries []Entry, next int64) error {
+func (t *term) observe(entries []Entry, next int64) error {
 	t.flight.next = next
 	for _, e := range entries {
-		if !t.flight.sighted(e.Position) {
+		if !t.flight.observe(e.Position) {
 			return t.intruder(e)
 		}
 	}
@@ -199,14 +199,14 @@ func (t *term) intruder(e Entry) error {
 	return fmt.Errorf("journal: the log holds a %s as record %d that this term did not append", e.Record.Command.Type, e.Record.Sequence)
 }
 
-// resolve settles what a gap held up.
+// resolve completes what a gap held up.
 func (t *term) resolve() error {
 	for {
 		offset, ok := t.flight.resolved()
 		if !ok {
 			break
 		}
-		t.settle(offset)
+		t.complete(offset)
 	}
 	if t.flight.lost() {
 		return errors.New("journal: an acknowledged record is not valid")
@@ -214,13 +214,13 @@ func (t *term) resolve() error {
 	return nil
 }
 
-// settle takes the oldest record out of flight and releases the replies that were decided on it.
-func (t *term) settle(offset int64) {
-	s := t.flight.settle(offset)
+// complete takes the oldest record out of flight and releases the replies that were decided on it.
+func (t *term) complete(offset int64) {
+	s := t.flight.complete(offset)
 	if t.o.tracer != nil {
 		t.trace(s)
 	}
-	t.o.settled = s.entry.Position
+	t.o.acknowledged = s.entry.Position
 	if t.alone == s {
 		t.alone = nil
 	}
@@ -229,7 +229,7 @@ func (t *term) settle(offset int64) {
 	t.release()
 }
 
-// trace tells of a record that is settled.
+// trace tells of a record that is complete.
 func (t *term) trace(s *slot) {
 	var traced *trace.Command
 	if s.request != nil {
@@ -246,7 +246,7 @@ func (e Entry) Traced(journal string) trace.Record {
 // roomy reports whether another record may be decided. What it might take at most is reserved before it is.
 func (t *term) roomy() bool {
 	f := &t.flight
-	return !t.stalled && t.alone == nil && f.unsettled.len() < windowRecords && f.bytes+t.o.cfg.Rules.Limit() <= windowBytes &&
+	return !t.stalled && t.alone == nil && f.inFlight.len() < windowRecords && f.bytes+t.o.cfg.Rules.Limit() <= windowBytes &&
 		f.unseen.len() < maxUnseen && f.unseenBytes < maxUnseenBytes
 }
 
@@ -302,7 +302,7 @@ func (t *term) nextRequest() *request {
 	for {
 		var r *request
 		if t.again.len() > 0 {
-			if t.again.peek().alone && t.flight.unsettled.len() > 0 {
+			if t.again.peek().alone && t.flight.inFlight.len() > 0 {
 				return nil
 			}
 			r = t.again.pop()
@@ -345,7 +345,7 @@ func (t *term) untilNext() (time.Duration, error) {
 }
 
 func (t *term) report() {
-	t.o.meters.window.Set(float64(t.flight.unsettled.len()))
+	t.o.meters.window.Set(float64(t.flight.inFlight.len()))
 	t.o.meters.windowBytes.Set(float64(t.flight.bytes))
 	t.o.meters.held.Set(float64(t.held.len() + t.barrier.held.len()))
 	t.o.meters.unseen.Set(float64(t.flight.unseen.len()))
@@ -358,16 +358,16 @@ func (t *term) report() {
 func (t *term) drain() error {
 	t.o.accepting.Store(false)
 	t.o.refuse("this node is stopping")
-	t.ship()
+	t.flush()
 	limit := time.NewTimer(drainFor)
 	defer limit.Stop()
-	for t.flight.unsettled.len() > 0 {
+	for t.flight.inFlight.len() > 0 {
 		var err error
 		select {
 		case <-t.acks.some:
 			err = t.acknowledgeAll()
 		case b := <-t.tail:
-			err = t.look(b)
+			err = t.fetched(b)
 		case <-limit.C:
 			return errors.New("journal: stopped before everything was acknowledged")
 		}

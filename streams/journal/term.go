@@ -24,12 +24,12 @@ type term struct {
 
 	state decide.State
 	id    scalar.ID
-	tip   Position    // of the last record decided; its offset is known only once it is settled
+	tip   Position    // of the last record decided; its offset is known only once it is complete
 	last  scalar.Time // of that record
 
 	writer *kgo.Client
 	acks   *acks
-	heard  []ack // of the acks, and not taken in yet
+	unread []ack // of the acks, and not taken in yet
 	reader *Reader
 	shared *Tail // what the reader became part of when the fold was done
 	tail   chan batch
@@ -39,13 +39,13 @@ type term struct {
 	early  []Entry // read before the term was served
 	inTerm int64   // the term of the last taken record folded
 
-	flight  flight
-	outbox  outbox
-	held    fifo[heldReply]       // answers that need a record
-	barrier barrier               // and those that do not
-	pending map[scalar.ID]pending // whose work goes on in steps
-	again   fifo[*request]        // to be decided anew, before those in the queue
-	fates   map[scalar.ID]*Entry  // the records that kept requests wait for, where the fold has met them
+	flight   flight
+	gathered accumulator
+	held     fifo[heldReply]       // answers that need a record
+	barrier  barrier               // and those that do not
+	pending  map[scalar.ID]pending // whose work goes on in steps
+	again    fifo[*request]        // to be decided anew, before those in the queue
+	fates    map[scalar.ID]*Entry  // the records that kept requests wait for, where the fold has met them
 
 	folded  bool  // up to the end that the log had
 	alone   *slot // no other record may be in flight with it
@@ -223,7 +223,7 @@ func (t *term) checkPassed(ctx context.Context, known, passed []Position) (ahead
 // this Run has not folded. The latter comes after the last record that this process knew to be acknowledged. The former
 // may come before it: a term that ended before it resumed has acknowledged its own taken record and answered nobody.
 func (t *term) passOver(ctx context.Context) error {
-	from := t.o.settled
+	from := t.o.acknowledged
 	switch {
 	case len(t.fates) > 0:
 		from = t.o.behind
@@ -411,7 +411,7 @@ func (t *term) begin(e Entry, after []Entry) error {
 	t.number = t.inTerm
 	t.flight.last = e.Position
 	t.early = after
-	t.o.settled = e.Position
+	t.o.acknowledged = e.Position
 	return nil
 }
 
@@ -460,7 +460,7 @@ func (o *Owner) address(id scalar.ID) *address {
 }
 
 func (o *Owner) kafkaRecord(id scalar.ID, r *Record, value []byte) *kgo.Record {
-	return new(shipment).fill(o.address(id), r, value)
+	return new(message).fill(o.address(id), r, value)
 }
 
 func (o *Owner) diverged(have, found Position, reason string) error {
