@@ -131,22 +131,11 @@ func (r *Runner) Replay(ctx context.Context, sequence int64) error {
 // fails or the rows have reached a sequence. Everything about an attempt ends with its connection, the lock included.
 // It says whether it applied any.
 func (r *Runner) session(ctx context.Context, limit *int, last int64) (applied bool, err error) {
-	acquired, err := r.pool.Acquire(ctx)
+	conn, err := r.connect(ctx)
 	if err != nil {
-		return false, fmt.Errorf("connecting to Postgres: %w", err)
+		return false, err
 	}
-	conn := acquired.Hijack()
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = conn.Close(closing) // it may be broken, which is why it ends
-	}()
-	// The statements are few and are planned once: each looks its rows up by an index, however small the tables were
-	// when it was planned.
-	if _, err := conn.Exec(ctx, `SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off;
-		SET enable_hashjoin = off; SET enable_mergejoin = off`); err != nil {
-		return false, fmt.Errorf("setting up the session: %w", err)
-	}
+	defer disconnect(ctx, conn)
 	at, err := r.lock(ctx, conn)
 	if err != nil {
 		return false, err
@@ -176,6 +165,29 @@ func (r *Runner) session(ctx context.Context, limit *int, last int64) (applied b
 		applied, *limit = true, min(2**limit, maxBatch)
 	}
 	return applied, nil
+}
+
+// connect takes a connection out of the pool for good: it is closed when the session ends.
+func (r *Runner) connect(ctx context.Context) (*pgx.Conn, error) {
+	acquired, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to Postgres: %w", err)
+	}
+	conn := acquired.Hijack()
+	// The statements are few and are planned once: each looks its rows up by an index, however small the tables were
+	// when it was planned.
+	if _, err := conn.Exec(ctx, `SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off;
+		SET enable_hashjoin = off; SET enable_mergejoin = off`); err != nil {
+		disconnect(ctx, conn)
+		return nil, fmt.Errorf("setting up the session: %w", err)
+	}
+	return conn, nil
+}
+
+func disconnect(ctx context.Context, conn *pgx.Conn) {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = conn.Close(closing) // it may be broken, which is why it ends
 }
 
 // alive asks whether the server still answers. A crash may take the last transactions along, and nothing would tell a
