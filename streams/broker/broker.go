@@ -214,6 +214,22 @@ func (b *Broker) fail(err error) {
 // Done is closed when the broker has stopped, by Close or because it failed.
 func (b *Broker) Done() <-chan struct{} { return b.halt.done }
 
+// While returns a context that ends with ctx, or when the broker stops: whatever
+// waits for the broker would wait for ever. The caller calls release.
+func (b *Broker) While(ctx context.Context) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		select {
+		case <-ctx.Done():
+		case <-b.Done():
+			cancel()
+		}
+	}()
+	return ctx, func() { cancel(); <-watching }
+}
+
 // Err returns the *FailedError for which the broker has stopped; nil while it
 // serves and after Close.
 func (b *Broker) Err() error { return b.halt.cause() }

@@ -193,6 +193,8 @@ func TestFirstFailedSyncStops(t *testing.T) {
 	b := startOn(t, dir, disk)
 	createTopic(t, client(t, b.Addrs()), topic, nil)
 	produce(t, client(t, b.Addrs()), topic, numbered(0, 5)...)
+	serving, done := b.While(t.Context())
+	defer done()
 	release := disk.hold()
 	defer release()
 	var all sync.WaitGroup
@@ -211,6 +213,7 @@ func TestFirstFailedSyncStops(t *testing.T) {
 	release()
 	all.Wait()
 	<-b.Done()
+	<-serving.Done()
 	failed := (*broker.FailedError)(nil)
 	if err := b.Err(); !errors.As(err, &failed) || !errors.Is(err, syscall.EIO) || failed.Dir != dir || !strings.Contains(err.Error(), "0.dat") {
 		t.Errorf("it ends with %v", err)

@@ -111,6 +111,10 @@ func (t *topicAppender) Append(ctx context.Context, r *kgo.Record) error {
 }
 
 func (t *topicAppender) send(ctx context.Context) error {
+	// The end of its context alone does not end an idempotent produce that is under way: its outcome is unknown until the
+	// brokers answer, and they may never do.
+	stop := context.AfterFunc(ctx, t.kafka.Close)
+	defer stop()
 	results := t.kafka.ProduceSync(ctx, t.piece...)
 	t.piece, t.bytes = nil, 0
 	if err := results.FirstErr(); err != nil {

@@ -81,23 +81,12 @@ func (e *Services) Err() error {
 	return e.broker.Err()
 }
 
-// While returns a context that ends with ctx, or when the embedded broker stops by itself: whatever waits for the broker
-// would wait for ever. The caller calls release.
+// While returns a context that ends with ctx, or when the embedded broker stops by itself. The caller calls release.
 func (e *Services) While(ctx context.Context) (_ context.Context, release func()) {
-	ctx, cancel := context.WithCancel(ctx)
 	if e.broker == nil {
-		return ctx, cancel
+		return ctx, func() {}
 	}
-	watching := make(chan struct{})
-	go func() {
-		defer close(watching)
-		select {
-		case <-ctx.Done():
-		case <-e.broker.Done():
-			cancel()
-		}
-	}()
-	return ctx, func() { cancel(); <-watching }
+	return e.broker.While(ctx)
 }
 
 // Supervise starts Postgres again whenever it dies by itself, until the context ends. Meanwhile reads that need it are

@@ -21,7 +21,7 @@ import (
 )
 
 // CopyLog copies the journals, or one of them, record for record between data folders, brokers and files.
-func CopyLog(ctx context.Context, args []string, std settings.IO) error {
+func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 	var from, to, toPrefix, name string
 	s, err := settings.Parse("log copy", args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&from, "from", "", "data folder, brokers (host:port,…) or file to copy from")
@@ -53,6 +53,12 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer target.close()
+	if target.broker != nil { // it may find its disk full
+		var release func()
+		ctx, release = target.broker.While(ctx)
+		defer release()
+		defer func() { err = cmp.Or(target.broker.Err(), err) }()
+	}
 	fmt.Fprintf(std.Out, "copying from the %s to the %s\n", source, target)
 	for _, j := range table {
 		if err := source.hold(ctx, s, j, std); err != nil {
@@ -94,6 +100,7 @@ type place struct {
 	path   string          // of a file
 	said   string          // as it was named
 	client *journal.Client // nil for a file
+	broker *broker.Broker  // of a data folder to copy to
 	close  func()
 }
 
@@ -162,6 +169,7 @@ func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) 
 		folder.Close()
 		return nil, err
 	}
+	p.broker = b
 	return p, p.connect(ctx, s.Embedded(), b.Addrs(), prefix, func() { b.Close(); folder.Close() })
 }
 
