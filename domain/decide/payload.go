@@ -40,12 +40,7 @@ func (p *Payloads) New(commandType string) (Payload, bool) {
 // Types lists the types of command, in the order of registration.
 func (p *Payloads) Types() []string { return p.types }
 
-// PayloadOf returns a command's payload as what the rules of a journal take: P is the interface of all their payloads.
-func PayloadOf[P Payload](c Command) (P, error) {
-	p, ok := c.Payload.(P)
-	if !ok || p.CommandType() != c.Type {
-		var none P
-		return none, Refuse(Invalid, "UNKNOWN_COMMAND", fmt.Sprintf("the journal has no command %s with %T", c.Type, c.Payload))
-	}
-	return p, nil
+// UnknownCommand refuses a command whose payload is none of its journal's, or is another command's.
+func UnknownCommand(c Command) error {
+	return Refuse(Invalid, "UNKNOWN_COMMAND", fmt.Sprintf("the journal has no command %s with %T", c.Type, c.Payload))
 }

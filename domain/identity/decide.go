@@ -21,11 +21,11 @@ const (
 
 // Decide says what the command causes.
 func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	p, err := decide.PayloadOf[payload](c)
-	if err == nil {
-		err = p.permit(s, c.Actor)
+	p, known := c.Payload.(payload)
+	if !known || p.CommandType() != c.Type {
+		return decide.Decision{}, decide.UnknownCommand(c)
 	}
-	if err != nil {
+	if err := p.permit(s, c.Actor); err != nil {
 		return decide.Decision{}, err
 	}
 	if d, ok, err := s.memory.Recall(at.Time, c); ok || err != nil {

@@ -66,6 +66,8 @@ func FieldsOf(has func(name string) bool) Fields {
 	return given
 }
 
+const allPrices = FieldLimitPrice | FieldTriggerPrice | FieldStopLossPrice | FieldTakeProfitPrice
+
 // Has reports whether orders of the type have a price.
 func (t Type) Has(price Fields) bool {
 	s := shapeOf(t)
@@ -129,6 +131,9 @@ func (e *Entry) checkSize(to *faults, s *shape) {
 // checkPrices wants the prices that the type needs, and no others.
 func (e *Entry) checkPrices(to *faults, s *shape) {
 	for _, p := range prices {
+		if e.Given&allPrices == s.prices {
+			break // as nearly always
+		}
 		switch needed, given := s.prices&p.field != 0, e.has(p.field); {
 		case needed && !given:
 			to.add(p.name, Required, "the field is required for "+string(e.Type)+" orders")

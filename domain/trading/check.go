@@ -68,20 +68,19 @@ func CheckOrder(c *market.Contract, payload *PlaceOrder, now scalar.Time) []*dec
 // shape is what is judged without knowing the instrument.
 func (p *PlaceOrder) shape() order.Entry {
 	e := order.Entry{Type: p.Type, TriggerPriceType: p.TriggerPriceType, TimeInForce: p.TimeInForce, PostOnly: p.PostOnly}
-	for _, f := range [...]struct {
-		given bool
-		field order.Fields
-	}{
-		{!p.Amount.IsZero(), order.FieldAmount}, {p.CashAmount != 0, order.FieldCashAmount},
-		{!p.LimitPrice.IsZero(), order.FieldLimitPrice}, {!p.TriggerPrice.IsZero(), order.FieldTriggerPrice},
-		{!p.StopLossPrice.IsZero(), order.FieldStopLossPrice}, {!p.TakeProfitPrice.IsZero(), order.FieldTakeProfitPrice},
-		{p.ExpireTime != 0, order.FieldExpireTime},
-	} {
-		if f.given {
-			e.Given |= f.field
-		}
-	}
+	e.Given = given(!p.Amount.IsZero(), order.FieldAmount) | given(p.CashAmount != 0, order.FieldCashAmount) |
+		given(!p.LimitPrice.IsZero(), order.FieldLimitPrice) | given(!p.TriggerPrice.IsZero(), order.FieldTriggerPrice) |
+		given(!p.StopLossPrice.IsZero(), order.FieldStopLossPrice) | given(!p.TakeProfitPrice.IsZero(), order.FieldTakeProfitPrice) |
+		given(p.ExpireTime != 0, order.FieldExpireTime)
 	return e
+}
+
+// given is the field where it is there.
+func given(is bool, field order.Fields) order.Fields {
+	if is {
+		return field
+	}
+	return 0
 }
 
 // checkFigures judges the figures of those fields that the order has.
@@ -94,18 +93,10 @@ func (p *PlaceOrder) checkFigures(f *faults, c *market.Contract, now scalar.Time
 	case p.CashAmount == 0 && !p.Amount.IsZero():
 		checkAmount(f, c, p.Amount)
 	}
-	for _, price := range [...]struct {
-		name  string
-		field order.Fields
-		value fixed.Decimal
-	}{
-		{"limit_price", order.FieldLimitPrice, p.LimitPrice}, {"trigger_price", order.FieldTriggerPrice, p.TriggerPrice},
-		{"stop_loss_price", order.FieldStopLossPrice, p.StopLossPrice}, {"take_profit_price", order.FieldTakeProfitPrice, p.TakeProfitPrice},
-	} {
-		if !price.value.IsZero() && p.Type.Has(price.field) {
-			checkPrice(f, c, price.name, price.value)
-		}
-	}
+	checkPriceOf(f, c, p.Type, order.FieldLimitPrice, "limit_price", p.LimitPrice)
+	checkPriceOf(f, c, p.Type, order.FieldTriggerPrice, "trigger_price", p.TriggerPrice)
+	checkPriceOf(f, c, p.Type, order.FieldStopLossPrice, "stop_loss_price", p.StopLossPrice)
+	checkPriceOf(f, c, p.Type, order.FieldTakeProfitPrice, "take_profit_price", p.TakeProfitPrice)
 	if p.ExpireTime != 0 && p.timeInForce() == order.GTD {
 		checkExpiry(f, p.ExpireTime, now)
 	}
@@ -134,6 +125,13 @@ func checkPrice(f *faults, c *market.Contract, field string, price fixed.Decimal
 		f.add(field, "INVALID_PRICE", "%s must be below %d", field, int64(market.MaxPrice))
 	case !whole:
 		f.add(field, "INVALID_PRICE_TICK", "%s must be a whole multiple of %s", field, c.PriceTick)
+	}
+}
+
+// checkPriceOf judges a price that is there and goes with the type; that it is missing or does not is told already.
+func checkPriceOf(f *faults, c *market.Contract, of order.Type, field order.Fields, name string, price fixed.Decimal) {
+	if !price.IsZero() && of.Has(field) {
+		checkPrice(f, c, name, price)
 	}
 }
 

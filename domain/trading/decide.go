@@ -9,11 +9,11 @@ import (
 
 // Decide says what the command causes. It implements decide.State.
 func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	p, err := decide.PayloadOf[payload](c)
-	if err == nil {
-		err = confined(c.Actor, p)
+	p, known := c.Payload.(payload)
+	if !known || p.CommandType() != c.Type {
+		return decide.Decision{}, decide.UnknownCommand(c)
 	}
-	if err != nil {
+	if err := confined(c.Actor, p); err != nil {
 		return decide.Decision{}, err
 	}
 	if source := c.Kept.Source; source != nil {
