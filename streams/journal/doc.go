@@ -14,6 +14,6 @@
 // and decoded by several goroutines; which of them are valid is found out by one, in their order.
 //
 // Conventions: a sequence counts valid records from 0, the genesis. An offset is Kafka's and is never below the
-// sequence of the record that it holds. A Position is that of the last valid record applied, so reading goes on at
-// its offset + 1. Times are microseconds. Sizes are bytes of a record's value.
+// sequence of the record that it holds. A Position is that of the last valid record applied, by sequence and hash; its
+// offset is a hint where the record lies, and reading goes on after it. Times are microseconds. Sizes are bytes of a record's value.
 package journal
