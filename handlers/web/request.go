@@ -125,7 +125,7 @@ func Await(c echo.Context, name string, source Waiter) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), waitLimit)
 	defer cancel()
-	return await(c, ctx, source, sequence)
+	return await(ctx, c, source, sequence)
 }
 
 // ReadRows is Await for rows, with the read itself: query reads, and says the sequence that what it read is as of. The
@@ -143,7 +143,7 @@ func ReadRows(c echo.Context, name string, rows Waiter, query func(context.Conte
 	defer cancel()
 	for {
 		if sequence >= 0 {
-			if err := await(c, ctx, rows, sequence); err != nil {
+			if err := await(ctx, c, rows, sequence); err != nil {
 				return err
 			}
 		}
@@ -184,7 +184,7 @@ func leastSequence(c echo.Context, name string) (int64, error) {
 }
 
 // await waits for a sequence until the context of the wait ends.
-func await(c echo.Context, wait context.Context, source Waiter, sequence int64) error {
+func await(wait context.Context, c echo.Context, source Waiter, sequence int64) error {
 	err := source.Wait(wait, sequence)
 	switch {
 	case err == nil:
