@@ -87,29 +87,29 @@ func (s *State) changeInstrument(payload *ChangeInstrument) (decide.Decision, er
 }
 
 // applyTo returns the instrument with what is asked for.
-func (payload *ChangeInstrument) applyTo(i market.Instrument) market.Instrument {
-	set(&i.Status, payload.Status)
-	set(&i.MinAmount, payload.MinAmount)
-	set(&i.MaxAmount, payload.MaxAmount)
-	set(&i.InitMarginReq, payload.InitMarginReq)
-	set(&i.MaintMarginReq, payload.MaintMarginReq)
-	set(&i.MaxLeverage, payload.MaxLeverage)
-	set(&i.FundingIntervalSeconds, payload.FundingIntervalSeconds)
-	set(&i.PriceBand, payload.PriceBand)
-	set(&i.LimitBand, payload.LimitBand)
-	set(&i.MakerFee, payload.MakerFee)
-	set(&i.TakerFee, payload.TakerFee)
-	set(&i.IndexStaleSeconds, payload.IndexStaleSeconds)
+func (p *ChangeInstrument) applyTo(i market.Instrument) market.Instrument {
+	set(&i.Status, p.Status)
+	set(&i.MinAmount, p.MinAmount)
+	set(&i.MaxAmount, p.MaxAmount)
+	set(&i.InitMarginReq, p.InitMarginReq)
+	set(&i.MaintMarginReq, p.MaintMarginReq)
+	set(&i.MaxLeverage, p.MaxLeverage)
+	set(&i.FundingIntervalSeconds, p.FundingIntervalSeconds)
+	set(&i.PriceBand, p.PriceBand)
+	set(&i.LimitBand, p.LimitBand)
+	set(&i.MakerFee, p.MakerFee)
+	set(&i.TakerFee, p.TakerFee)
+	set(&i.IndexStaleSeconds, p.IndexStaleSeconds)
 	switch {
-	case len(payload.Tiers) > 0:
-		i.Tiers = payload.Tiers
-		if payload.InitMarginReq == nil {
-			i.InitMarginReq = payload.Tiers[0].InitMarginReq
+	case len(p.Tiers) > 0:
+		i.Tiers = p.Tiers
+		if p.InitMarginReq == nil {
+			i.InitMarginReq = p.Tiers[0].InitMarginReq
 		}
-		if payload.MaintMarginReq == nil {
-			i.MaintMarginReq = payload.Tiers[0].MaintMarginReq
+		if p.MaintMarginReq == nil {
+			i.MaintMarginReq = p.Tiers[0].MaintMarginReq
 		}
-	case payload.InitMarginReq != nil || payload.MaintMarginReq != nil:
+	case p.InitMarginReq != nil || p.MaintMarginReq != nil:
 		i.Tiers = nil
 	}
 	return i.Normal()

@@ -34,8 +34,8 @@ func compressed(b []byte) (out []byte, release func()) {
 	z := compressors.Get().(*compressor)
 	z.out.Reset()
 	z.writer.Reset(&z.out)
-	z.writer.Write(b) // into memory, which does not fail
-	z.writer.Close()
+	_, _ = z.writer.Write(b) // into memory, which does not fail
+	_ = z.writer.Close()
 	return z.out.Bytes(), func() { compressors.Put(z) }
 }
 
