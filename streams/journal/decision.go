@@ -40,6 +40,10 @@ func (t *term) stamp(now scalar.Time) decide.Stamp {
 }
 
 // decide decides one command. Only a failure of the rules that leaves the state unusable is returned.
+//
+// The state is ahead of the log by what is in flight, and the log may never catch up with it: another owner's taken record
+// may come first. So nothing is answered here. Whatever the outcome (a record, a refusal, a repetition, a failure), it is
+// held until the tip that it was decided on is complete, or kept for the next term if this one ends before.
 func (t *term) decide(now scalar.Time, r *request) error {
 	if r.traced != nil {
 		defer func(began time.Time) { r.traced.Decided(r.since, began, time.Now()) }(time.Now())
@@ -69,13 +73,14 @@ func (t *term) decide(now scalar.Time, r *request) error {
 		t.o.alarm("decide", "the rules failed on a command", "command", r.command.ID, "type", r.command.Type, "error", err)
 		t.hold(heldReply{request: r, err: &DecideError{CommandID: r.command.ID, Cause: err}}, harmless)
 	case s == nil:
+		// Who gives up on a repetition may have to be told that the outcome is unknown: that of the record it repeats is.
 		fate := harmless
 		if d.Repeat > t.flight.last.Sequence {
 			fate = uncertain
 		}
 		t.hold(heldReply{request: r, repeat: d.Repeat}, fate)
 	default:
-		s.request = r
+		s.request = r // before append, after which the producer may speak of the slot at any time
 		if r.alone {
 			t.alone = s
 		}

@@ -20,6 +20,11 @@ type slot struct {
 // flight are the records of a term on their way. A record is complete once it is acknowledged and known to be valid:
 // because no offset lies between its own and that of the record before it, or, after a gap, because the owner's own
 // reader has passed it.
+//
+// Two sources tell of each record, and in any order: the producer, that it was appended, and where; the reader, that it is
+// valid. The producer is the faster one and is enough while its offsets follow on, since nothing can then have come between.
+// An offset that is missing may be another owner's taken record, behind which nothing of this term is valid, or a duplicate
+// of a batch that was sent again. Only the reader can tell them apart, so nothing completes until it has caught up.
 type flight struct {
 	inFlight fifo[*slot]
 	unseen   fifo[*slot]
@@ -42,6 +47,7 @@ func (f *flight) add(s *slot) {
 // acknowledge notes an acknowledgement, and reports whether it makes the oldest record complete.
 func (f *flight) acknowledge(a ack) (complete bool) {
 	a.slot.acked, a.slot.ackedAt = true, a.offset
+	// Within a gap even an offset that follows on proves nothing: what it follows on may have come after a foreign record.
 	if f.gap || a.offset != f.last.Offset+1 || f.inFlight.peek() != a.slot {
 		f.gap = true
 		return false

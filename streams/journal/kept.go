@@ -22,8 +22,12 @@ type kept struct {
 }
 
 // close ends a term and keeps the requests that it did not answer, in the order in which they were decided.
+//
+// Their records may be in the log, or be on their way there, or be lost, and no acknowledgement will come any more. So none
+// is answered here, and none is decided again before a later valid taken record: until then each of them may still become
+// valid, and what a client sent once would take effect twice.
 func (o *Owner) close(t *term) {
-	t.close()
+	t.close()                                                 // first: until then the producer's callbacks still add to what was said
 	for _, a := range append(t.unread, t.acks.take(nil)...) { // the neighbours in a batch that was refused
 		a.slot.tooLarge = errors.Is(a.err, kerr.MessageTooLarge)
 	}
@@ -40,7 +44,7 @@ func (o *Owner) close(t *term) {
 		}
 		if s := h.slot; s != nil {
 			k.record, k.refused = h.request.command.ID, s.tooLarge
-			if s.request != h.request {
+			if s.request != h.request { // the slot is the step that completes the work of an earlier record
 				k.steps, k.finish, k.valid = true, s.entry.Record.Command.ID, h.began <= t.flight.last.Sequence
 			}
 		}
@@ -54,7 +58,7 @@ func (o *Owner) close(t *term) {
 		add(kept{request: r})
 	}
 	if t.resumed {
-		o.behind = o.acknowledged
+		o.behind = o.acknowledged // what was answered is up to there; what is kept now was decided after it
 	} else {
 		// The term ended before it looked at what earlier ones had kept, perhaps with its own taken record acknowledged
 		// already. What those wait for lies before that record, so the place to look for it from must not move.
@@ -79,13 +83,18 @@ func (o *Owner) fates() map[scalar.ID]*Entry {
 
 // resume answers the kept requests whose records turned out valid, now that a valid taken record has decided the
 // fate of everything before it, and lines the others up to be decided anew.
+//
+// It comes after the term has looked at what was read together with its taken record. A foreign one there ends the term, and
+// what resume had lined up would be dropped or decided by a state that is past. A request whose record is not among the fates
+// never took effect and never will: the fates cover the log from behind the first kept record to the taken record, whatever
+// the fold began with.
 func (t *term) resume() {
 	for _, k := range t.o.kept {
 		record, finish := t.fates[k.record], t.fates[k.finish]
 		switch {
 		case k.failed != nil:
 			k.request.answer(Result{}, k.failed)
-		case k.record.IsZero():
+		case k.record.IsZero(): // a refusal or a repetition, decided on a tip that may be gone
 			t.anew(k)
 		case k.steps && finish != nil:
 			t.o.respond(k.request, finish, false)
@@ -97,7 +106,7 @@ func (t *term) resume() {
 			t.pending[k.request.command.ID] = p
 		case record != nil:
 			t.o.respond(k.request, record, false)
-		case k.refused && k.request.alone:
+		case k.refused && k.request.alone: // it had no neighbours in its batch, so it is the one that is too large
 			k.request.answer(Result{}, &RefusedError{AsOf: t.o.position(t.tip.Sequence), Refusal: decide.Refuse(decide.TooLarge,
 				CodeRecordTooLarge, "the brokers refused the record for its size")})
 		default:

@@ -87,25 +87,16 @@ func (t *term) run(ctx context.Context) (opened bool, err error) {
 func (t *term) open(ctx context.Context) error {
 	other := make(chan otherClock, 1)
 	t.reads.Go(func() { other <- t.o.askClock(ctx) }) // which need not be waited for while there is something to fold
-	end, err := t.o.cfg.Client.Tip(ctx, t.o.journal, t.o.cfg.Partition)
-	if err != nil {
+	if err := t.ground(ctx, other); err != nil {
 		return err
-	}
-	if end == 0 {
-		clock := <-other
-		if err := t.o.checkClock(0, clock); err != nil {
-			return err
-		}
-		other <- clock
-		if err := t.o.appendGenesis(ctx); err != nil {
-			return err
-		}
 	}
 	known, silent, err := t.o.vouched(ctx)
 	if err != nil {
 		return err
 	}
-	if end, err = t.o.cfg.Client.Tip(ctx, t.o.journal, t.o.cfg.Partition); err != nil {
+	// Asked for after the known positions: whoever noted one had read it, so the log reaches as far by now, or has lost it.
+	end, err := t.o.cfg.Client.Tip(ctx, t.o.journal, t.o.cfg.Partition)
+	if err != nil {
 		return err
 	}
 	if err := t.fold(ctx, end, known); err != nil {
@@ -128,34 +119,33 @@ func (t *term) open(ctx context.Context) error {
 	}
 }
 
+// ground has the partition begin with a genesis. With a clock that is off none is appended: its time would be the log's
+// first, and no later one can be before it.
+func (t *term) ground(ctx context.Context, other chan otherClock) error {
+	end, err := t.o.cfg.Client.Tip(ctx, t.o.journal, t.o.cfg.Partition)
+	if err != nil || end > 0 {
+		return err
+	}
+	clock := <-other
+	other <- clock
+	if err := t.o.checkClock(0, clock); err != nil {
+		return err
+	}
+	return t.o.appendGenesis(ctx)
+}
+
 // fold applies the journal up to an end offset and checks that it holds every known position.
+//
+// Meanwhile others may append: what comes after the end is folded by await, before this node's taken record or instead of
+// it. Nothing that is folded here can be undone by them, since a valid record stays valid. But the log may lose its end under
+// the fold. Then the reader stops at the new end, and a known position beyond it says so.
 func (t *term) fold(ctx context.Context, end int64, known []Position) error {
-	t.state, t.tip = t.o.cfg.Rules.NewState(), Before
-	var termBefore int64
-	var passed []Position // by the fold that made the seed
-	if t.o.cfg.Seed != nil {
-		seed, err := t.o.cfg.Seed(ctx)
-		if err != nil {
-			return fmt.Errorf("journal: loading a snapshot: %w", err)
-		}
-		if seed != nil {
-			t.state, t.tip, t.last, termBefore = seed.State, seed.Position, seed.Time, seed.Term
-			passed = seed.Anchors
-		}
+	passed, err := t.begun(ctx)
+	if err != nil {
+		return err
 	}
-	t.o.recent = recent{}
-	t.fates = t.o.fates()
-	t.reader = NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, t.tip)
-	if !t.tip.IsBefore() {
-		t.reader.chain.term, t.inTerm = termBefore, termBefore
-		// First of all: what leads to a position that the log does not hold would be waited for in vain, and perhaps
-		// nothing follows the seed that would be folded, and so tell whether the log holds it and which log it is.
-		if err := t.reader.holds(ctx); err != nil {
-			return err
-		}
-		t.tip, t.id = t.reader.Position(), t.reader.chain.id
-		t.o.anchors.Fill(passed)
-	}
+	// Before the fold: an owner that was overtaken must not learn it only after it has folded a long log, and a kept request
+	// whose record the seed hides would be decided again.
 	if err := t.passOver(ctx); err != nil {
 		return err
 	}
@@ -163,28 +153,7 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 	if err != nil {
 		return err
 	}
-	var overtaken error
-	err = t.reader.to(ctx, end, func(entries []Entry) error {
-		for _, e := range entries {
-			for _, p := range check[e.Position.Sequence] {
-				if !p.Equal(e.Position) {
-					return t.o.diverged(p, e.Position, "another record has its sequence")
-				}
-			}
-			delete(check, e.Position.Sequence)
-			if err := t.apply(e); err != nil {
-				return err
-			}
-			if taken, ok := t.overtakes(e); ok {
-				overtaken = t.foreign(taken)
-			}
-		}
-		return nil
-	})
-	if err == nil {
-		err = overtaken
-	}
-	if err != nil {
+	if err := t.replay(ctx, end, check); err != nil {
 		return err
 	}
 	for _, beyond := range check {
@@ -200,6 +169,64 @@ func (t *term) fold(ctx context.Context, end int64, known []Position) error {
 	}
 	t.folded = true
 	return nil
+}
+
+// begun makes the state that the fold begins with, and its reader. passed are positions that the fold which made the seed
+// has met.
+func (t *term) begun(ctx context.Context) (passed []Position, err error) {
+	t.state, t.tip = t.o.cfg.Rules.NewState(), Before
+	var seed *Seed
+	if t.o.cfg.Seed != nil {
+		if seed, err = t.o.cfg.Seed(ctx); err != nil {
+			return nil, fmt.Errorf("journal: loading a snapshot: %w", err)
+		}
+	}
+	if seed != nil {
+		t.state, t.tip, t.last, passed = seed.State, seed.Position, seed.Time, seed.Anchors
+	}
+	t.o.recent = recent{}
+	t.fates = t.o.fates()
+	t.reader = NewReader(t.o.cfg.Client, t.o.cfg.Rules, t.o.cfg.Partition, t.tip)
+	if t.tip.IsBefore() {
+		return passed, nil
+	}
+	t.reader.chain.term, t.inTerm = seed.Term, seed.Term
+	// First of all: what leads to a position that the log does not hold would be waited for in vain, and perhaps
+	// nothing follows the seed that would be folded, and so tell whether the log holds it and which log it is.
+	if err := t.reader.holds(ctx); err != nil {
+		return nil, err
+	}
+	t.tip, t.id = t.reader.Position(), t.reader.chain.id
+	t.o.anchors.Fill(passed)
+	return passed, nil
+}
+
+// replay applies what follows up to an end offset, and strikes the known positions off the list that it meets.
+func (t *term) replay(ctx context.Context, end int64, check map[int64][]Position) error {
+	var overtaken error
+	err := t.reader.to(ctx, end, func(entries []Entry) error {
+		for _, e := range entries {
+			for _, p := range check[e.Position.Sequence] {
+				if !p.Equal(e.Position) {
+					return t.o.diverged(p, e.Position, "another record has its sequence")
+				}
+			}
+			delete(check, e.Position.Sequence)
+			if err := t.apply(e); err != nil {
+				return err
+			}
+			// Not returned at once: what is known beyond must be looked for all the same, and what kept requests wait for
+			// is in the fold already when this node is assigned the partition again.
+			if taken, ok := t.overtakes(e); ok {
+				overtaken = t.foreign(taken)
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = overtaken
+	}
+	return err
 }
 
 // checkPassed checks that the log holds the known positions that the fold begins after, and returns the others by their
@@ -371,6 +398,7 @@ func (t *term) await(ctx context.Context, taken *Record, hash Hash, passed <-cha
 		case <-ctx.Done():
 			return false, ctx.Err()
 		case a := <-passed:
+			// That it was appended says nothing yet: only the reader tells whether something valid came before it.
 			if a.err != nil {
 				return false, fmt.Errorf("journal: appending a taken record: %w", a.err)
 			}
