@@ -51,12 +51,14 @@ func balanced(events []decide.Event) {
 			continue
 		}
 		for _, p := range posted.Postings() {
+			// A row of nothing could not be shown, and one with both an account and a customer would be counted in two sums.
 			if p.Currency != currency || p.Amount == 0 || (p.Account == "") == (p.CustomerCode == "") {
 				panic("trading: a posting is of nothing, of nobody, or in another currency")
 			}
 			sum = sum.Add(p.Amount)
 		}
 	}
+	// Money would have come from nowhere, and no later record could mend it: better no record, and a 500.
 	if sum != 0 {
 		panic("trading: the postings of a record do not sum to zero")
 	}

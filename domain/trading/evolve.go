@@ -24,12 +24,15 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 	if source := c.Kept.Source; source != nil {
 		s.sources[source.Journal] = applied{source.Sequence, at.Sequence}
 	}
+	// Whether the taker goes on taking is told by the last event (work.started, work.finished), and must be known at its
+	// order's, which comes before: an order that goes on must not rest, or the next step would meet it in the book.
 	f := fold{State: s, at: at, command: c, active: s.activeTaker(events)}
 	for _, e := range events {
 		if o, ok := e.(OrderEvent); ok {
 			f.order(o.After())
 			continue
 		}
+		// First what is the event's own: a new account must be there before it is posted to.
 		f.apply(e)
 		if changed, ok := e.(PositionEvent); ok {
 			f.hold(changed.PositionsAfter())
@@ -38,6 +41,8 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 			f.post(posted.Postings())
 		}
 	}
+	// The task is the one after the record: what the record that started it canceled counts, too, and what the one that
+	// finished it canceled is in that record's own total.
 	if s.running != nil && f.canceled > 0 {
 		s.running.canceled += f.canceled
 	}
@@ -253,6 +258,7 @@ func (f *fold) finish(*WorkFinished) {
 	if f.running == nil {
 		return // the whole of it was in this record
 	}
+	// The key was noted at the record that started the work, which holds no answer. From here on a repeat finds this one.
 	if f.running.command.Kept.Key != "" {
 		f.memory.Note(f.at, f.running.command) // the command's answer is this record
 	}
