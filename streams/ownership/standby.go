@@ -20,15 +20,15 @@ type standby struct {
 	partition int32
 	from      func(context.Context) (*journal.Seed, error) // where to start; nil, or a nil seed: genesis
 
-	mu      sync.Mutex
-	stop    context.CancelFunc // nil while it does not fold
-	done    chan struct{}
-	seed    *journal.Seed    // its own until done is closed
-	looked  int64            // the offset after the last record that the fold has met
-	time    scalar.Time      // of the last valid one, of this fold or those before it
-	anchors *journal.Anchors // of the positions that it has passed
-	met     atomic.Bool      // something else knows a position that the fold has passed
-	seeks   *journal.Anchors // of the owner, which is to find old records as if it had folded them itself
+	mu       sync.Mutex
+	stop     context.CancelFunc // nil while it does not fold
+	done     chan struct{}
+	seed     *journal.Seed    // its own until done is closed
+	observed int64            // the offset after the last record that the fold has met
+	time     scalar.Time      // of the last valid one, of this fold or those before it
+	anchors  *journal.Anchors // of the positions that it has passed
+	met      atomic.Bool      // something else knows a position that the fold has passed
+	seeks    *journal.Anchors // of the owner, which is to find old records as if it had folded them itself
 }
 
 // begin starts to fold, unless it does.
@@ -41,7 +41,7 @@ func (s *standby) begin(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	done, anchors := make(chan struct{}), new(journal.Anchors)
 	s.met.Store(false)
-	s.stop, s.done, s.seed, s.anchors, s.looked = stop, done, nil, anchors, 0
+	s.stop, s.done, s.seed, s.anchors, s.observed = stop, done, nil, anchors, 0
 	go func() {
 		defer close(done)
 		seed := s.fold(ctx, anchors)
@@ -99,7 +99,7 @@ func (s *standby) fold(ctx context.Context, anchors *journal.Anchors) *journal.S
 func (s *standby) reached(next int64, time scalar.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.looked, s.time = next, max(s.time, time)
+	s.observed, s.time = next, max(s.time, time)
 }
 
 // lastTime returns the time of the last record that was met.
@@ -119,7 +119,7 @@ func (s *standby) atTip(ctx context.Context) {
 	_ = s.client.ToTip(ctx, s.rules.Journal(), s.partition, func(ctx context.Context, end int64) error { // of no use, but nobody's fault
 		for {
 			s.mu.Lock()
-			reached := s.looked >= end || s.done == nil
+			reached := s.observed >= end || s.done == nil
 			s.mu.Unlock()
 			if reached {
 				return nil

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	lookEvery  = 250 * time.Millisecond // at the other members
+	probeEvery = 250 * time.Millisecond // at the other members
 	dialWithin = time.Second
 	refusals   = 2 // in a row make a dead member of one that was reached before
 )
@@ -34,14 +34,14 @@ type peer struct {
 // alone may be gone. Then nothing but time is lost. Neither its records nor its refusals stand unless the log says so.
 func (n *Node) watch(ctx context.Context) {
 	peers := make(map[string]*peer) // by member id
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(probeEvery)
 	defer ticker.Stop()
 	for {
 		members, err := n.find.members(ctx)
 		if err != nil {
 			n.log.Debug("looking at the other engines", "error", err)
 		} else {
-			peers = n.lookAt(ctx, members, peers)
+			peers = n.probeAll(ctx, members, peers)
 		}
 		select {
 		case <-ctx.Done():
@@ -51,8 +51,8 @@ func (n *Node) watch(ctx context.Context) {
 	}
 }
 
-// lookAt tries to reach each of the other members once, and returns what is known of them now.
-func (n *Node) lookAt(ctx context.Context, members []kadm.DescribedGroupMember, before map[string]*peer) map[string]*peer {
+// probeAll tries to reach each of the other members once, and returns what is known of them now.
+func (n *Node) probeAll(ctx context.Context, members []kadm.DescribedGroupMember, before map[string]*peer) map[string]*peer {
 	now := make(map[string]*peer)
 	for _, m := range members {
 		if m.InstanceID == nil || *m.InstanceID == n.cfg.NodeID {
@@ -62,7 +62,7 @@ func (n *Node) lookAt(ctx context.Context, members []kadm.DescribedGroupMember, 
 		if p == nil {
 			p = new(peer)
 		}
-		p.look(ctx, m.ClientID)
+		p.probe(ctx, m.ClientID)
 		if p.dead() && n.remove(ctx, m) == nil {
 			continue
 		}
@@ -73,8 +73,8 @@ func (n *Node) lookAt(ctx context.Context, members []kadm.DescribedGroupMember, 
 
 func (p *peer) dead() bool { return p.reached && p.refused >= refusals }
 
-// look tries to reach a member.
-func (p *peer) look(ctx context.Context, at string) {
+// probe tries to reach a member.
+func (p *peer) probe(ctx context.Context, at string) {
 	u, err := url.Parse(at)
 	if err != nil || u.Port() == "" {
 		return

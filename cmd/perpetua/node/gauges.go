@@ -73,7 +73,7 @@ func (g *gauges) readers(f *follower, gauge func(*prometheus.Desc, float64, ...s
 	var standby int64
 	standing := false
 	if g.n.owning.engine != nil {
-		standby, standing = g.n.owning.engine.Looked(name, 0)
+		standby, standing = g.n.owning.engine.Observed(name, 0)
 	}
 	end := f.client.Contact(name).End()
 	gauge(g.lag, float64(max(0, end-looked)), name, "fold")

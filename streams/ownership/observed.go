@@ -14,9 +14,9 @@ func (n *Node) Stalled(name string, partition int32) (since time.Time, stalled b
 	return o.Stalled()
 }
 
-// Looked returns the offset after the last record that this node has met while it folds a partition that it does not
+// Observed returns the offset after the last record that this node has met while it folds a partition that it does not
 // own, and false while it does not: it owns the partition, or nobody asked it to stand by.
-func (n *Node) Looked(name string, partition int32) (offset int64, standing bool) {
+func (n *Node) Observed(name string, partition int32) (offset int64, standing bool) {
 	p := place{name, partition}
 	n.mu.Lock()
 	s := n.ready[p]
@@ -27,5 +27,5 @@ func (n *Node) Looked(name string, partition int32) (offset int64, standing bool
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.looked, s.stop != nil
+	return s.observed, s.stop != nil
 }
