@@ -217,17 +217,43 @@ func Finish(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// wholeEnd returns where the last whole line of a file ends, or its last whole frame.
-func wholeEnd(f *os.File, compressed bool) (int64, error) {
+// wholeEnd returns where the last whole line of a file ends, or its last whole frame. What follows has to be the beginning of
+// another one, as a copy leaves it that was broken off: anything else is not ours to cut off.
+func wholeEnd(f *os.File, compressed bool) (end int64, err error) {
 	about, err := f.Stat()
 	if err != nil {
 		return 0, err
 	}
+	all, begins := io.NewSectionReader(f, 0, about.Size()), lineBegins
 	if compressed {
-		return framesEnd(io.NewSectionReader(f, 0, about.Size()))
+		begins = frameBegins
+		end, err = framesEnd(all)
+	} else {
+		end, err = linesEnd(all)
 	}
+	if err != nil {
+		return 0, err
+	}
+	rest := make([]byte, min(int64(len(begins)), about.Size()-end))
+	if _, err := f.ReadAt(rest, end); err != nil {
+		return 0, err
+	}
+	if !strings.HasPrefix(begins, string(rest)) {
+		return 0, errors.New("it was not written by a copy, and is left as it is")
+	}
+	return end, nil
+}
+
+// What each line and each frame of a copy begins with.
+const (
+	lineBegins  = `{"journal":"`
+	frameBegins = "\x28\xb5\x2f\xfd"
+)
+
+// linesEnd returns where the last whole line ends.
+func linesEnd(f *io.SectionReader) (int64, error) {
 	tail := make([]byte, 64<<10)
-	for end := about.Size(); end > 0; {
+	for end := f.Size(); end > 0; {
 		start := max(0, end-int64(len(tail)))
 		part := tail[:end-start]
 		if _, err := f.ReadAt(part, start); err != nil {

@@ -38,10 +38,11 @@ func (t *topic) Records(ctx context.Context) (Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &topicRecords{kafka: kc, end: end}, nil
+	return &topicRecords{topic: t, kafka: kc, end: end}, nil
 }
 
 type topicRecords struct {
+	topic   *topic
 	kafka   *kgo.Client
 	fetched []*kgo.Record
 	next    int64 // the offset after the last record returned
@@ -52,11 +53,9 @@ type topicRecords struct {
 func (t *topicRecords) Next(ctx context.Context) (*kgo.Record, error) {
 	for t.next < t.end {
 		if len(t.fetched) == 0 {
-			fetches := t.kafka.PollRecords(ctx, 10000)
-			if err := fetches.Err(); err != nil {
+			if err := t.fetch(ctx); err != nil {
 				return nil, err
 			}
-			t.fetched = fetches.Records()
 			continue
 		}
 		r := t.fetched[0]
@@ -70,6 +69,18 @@ func (t *topicRecords) Next(ctx context.Context) (*kgo.Record, error) {
 		}
 	}
 	return nil, io.EOF
+}
+
+// fetch waits for more records, unless the log has lost its end since it was told: nothing would ever come.
+func (t *topicRecords) fetch(ctx context.Context) error {
+	return t.topic.client.ToTip(ctx, t.topic.name, 0, func(ctx context.Context, end int64) error {
+		if end <= t.next {
+			return fmt.Errorf("%s: the log has lost its end while it was read: it ends at offset %d and ended at %d", t.topic, end, t.end)
+		}
+		fetches := t.kafka.PollRecords(ctx, 10000)
+		t.fetched = fetches.Records()
+		return fetches.Err()
+	})
 }
 
 // Close ends the client.

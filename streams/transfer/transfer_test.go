@@ -218,6 +218,51 @@ func TestCopyRefuses(t *testing.T) {
 	}
 }
 
+// TestCopyLeavesOtherFiles refuses a file that no copy has written, and leaves every byte of it, although it holds no whole line.
+func TestCopyLeavesOtherFiles(t *testing.T) {
+	source, _ := history(t, 3)
+	for name, there := range map[string]string{
+		"notes.txt": "no line ends here", "conf.json": `{"a":1}`, "short.jsonl": "{", "x.zst": "abc", "y.zst": strings.Repeat("x", 100),
+		"log.jsonl.part": "not a line",
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(there), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Copy(t.Context(), rules, source, Target(strings.TrimSuffix(path, partSuffix), rules.Name), nil)
+		if name == "short.jsonl" { // which a copy may have left
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if after, _ := os.ReadFile(path); err == nil || string(after) != there {
+			t.Errorf("%s holds %q after %v", name, after, err)
+		}
+	}
+}
+
+// TestCopyOfAShorterLog ends where the source lost its end after a copy had been told where that was.
+func TestCopyOfAShorterLog(t *testing.T) {
+	source, want := history(t, 3)
+	records, err := source.Records(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	records.(*topicRecords).end += 2
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range want {
+		if _, err := records.Next(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err := records.Next(ctx); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "lost its end") {
+		t.Fatalf("%v, %v", r, err)
+	}
+}
+
 // TestCopyChecksTheChain stops at a record that continues the chain and is none.
 func TestCopyChecksTheChain(t *testing.T) {
 	client := journaltest.NewClient(t, rules.Name)
