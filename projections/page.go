@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // DB is what queries need of a pool or a connection.
@@ -48,13 +50,18 @@ func ParseKey(s string) (Key, error) {
 }
 
 // Page says which part of a list is wanted. After and Before are exclusive and may both be given; "after" means
-// further on in the direction of the sort. With Before alone the page is the one that ends right before it.
+// further on in the direction of the sort. With Before alone the page is the one that ends right before it. BeforeTime,
+// unless it is zero, stands in place of Before: the page ends before the records of that time.
 type Page struct {
 	Size       int
 	After      *Key
 	Before     *Key
+	BeforeTime scalar.Time
 	Descending bool
 }
+
+// backwards reports whether the page is read from its end.
+func (p *Page) backwards() bool { return p.After == nil && (p.Before != nil || !p.BeforeTime.IsZero()) }
 
 // Row is a row of a paged list with its key.
 type Row[T any] struct {
@@ -185,7 +192,7 @@ func (l List[T]) One(ctx context.Context, db DB) (v T, found bool, asOf int64, e
 // Page returns one page of the list in the order of its keys. Whether there are rows before and after it is read in
 // the same snapshot, never guessed.
 func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
-	backwards := p.Before != nil && p.After == nil // the page that ends at a cursor is read from there
+	backwards := p.backwards()
 	forward, away := ">", "<="
 	if p.Descending {
 		forward, away = "<", ">="
@@ -193,9 +200,9 @@ func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 	where := l.Where.clone()
 	var beyond []Statement // what tells whether there are rows on the far side of a cursor
 	var behind, ahead bool
-	exists := func(operator string, k Key, into *bool) {
+	exists := func(operator string, compare standing, into *bool) {
 		w := l.Where.clone()
-		l.compare(&w, operator, k)
+		compare(&w, operator)
 		// It is the nearest that is looked for, in the index's order: where any would do, as in EXISTS, the planner may
 		// choose to read the table until one comes.
 		order := " ASC"
@@ -208,12 +215,13 @@ func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 		}})
 	}
 	if p.After != nil {
-		l.compare(&where, forward, *p.After)
-		exists(away, *p.After, &behind)
+		after := l.toKey(*p.After)
+		after(&where, forward)
+		exists(away, after, &behind)
 	}
-	if p.Before != nil {
-		l.compare(&where, opposite(forward), *p.Before)
-		exists(opposite(away), *p.Before, &ahead)
+	if before := l.end(&p); before != nil {
+		before(&where, opposite(forward))
+		exists(opposite(away), before, &ahead)
 	}
 	direction := " ASC"
 	if p.Descending != backwards {
@@ -237,13 +245,44 @@ func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 	return Paged[T]{Rows: rows, HasNext: more || ahead, HasPrevious: behind, AsOf: asOf}, nil
 }
 
-// compare adds "the row's key is beyond k".
-func (l List[T]) compare(w *Where, operator string, k Key) {
-	if len(l.Table.Keys) == 1 {
-		w.And(l.Table.Keys[0]+" "+operator+" ?", k.Sequence)
-		return
+// standing adds how a row stands to a place: <, <=, > or >=.
+type standing func(w *Where, operator string)
+
+// end returns how a row stands to what the page ends before, nil where it goes on as far as there are rows.
+func (l List[T]) end(p *Page) standing {
+	switch {
+	case p.Before != nil:
+		return l.toKey(*p.Before)
+	case !p.BeforeTime.IsZero():
+		return l.toTime(p.BeforeTime)
 	}
-	w.And("("+strings.Join(l.Table.Keys, ", ")+") "+operator+" (?, ?)", k.Sequence, k.Ordinal)
+	return nil
+}
+
+// toKey compares the row's key.
+func (l List[T]) toKey(k Key) standing {
+	return func(w *Where, operator string) {
+		if len(l.Table.Keys) == 1 {
+			w.And(l.Table.Keys[0]+" "+operator+" ?", k.Sequence)
+			return
+		}
+		w.And("("+strings.Join(l.Table.Keys, ", ")+") "+operator+" (?, ?)", k.Sequence, k.Ordinal)
+	}
+}
+
+// toTime compares the time of the row's record.
+func (l List[T]) toTime(t scalar.Time) standing {
+	return func(w *Where, operator string) {
+		bound := t
+		if operator == ">" || operator == "<=" { // later than t is from the next microsecond on
+			bound++
+		}
+		sequences := Span{From: bound}
+		if strings.HasPrefix(operator, "<") {
+			sequences = Span{To: bound}
+		}
+		sequences.In(w, l.Table.Journal, l.Table.Keys[0])
+	}
 }
 
 func opposite(operator string) string {

@@ -1,10 +1,6 @@
 package projections
 
 import (
-	"context"
-
-	"github.com/jackc/pgx/v5"
-
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/column"
 )
@@ -22,20 +18,6 @@ const first = `(WITH RECURSIVE half (low, high) AS (
 		FROM half, LATERAL (SELECT r.sequence, r.time FROM records r WHERE r.journal = ? AND r.sequence = (low + high) / 2 OFFSET 0) r
 		WHERE high - low > 1
 	) SELECT min(high) FROM half)`
-
-// At returns the place that the first row of a time or later has or would have: of a list in the order of the log, all
-// rows before it are of earlier records.
-func At(ctx context.Context, db DB, journal string, t scalar.Time) (*Key, error) {
-	var w Where
-	at := column.Timestamp(t)
-	w.And(first, journal, at, at, journal)
-	var k Key
-	_, err := Read(ctx, db, journal, Statement{"SELECT " + w.conditions[0], w.args, func(rows pgx.Rows) (err error) {
-		k.Sequence, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
-		return err
-	}})
-	return &k, err
-}
 
 // In confines rows, whose record a column names, to the records of the journal within the span. The span of time is
 // turned into one of sequences, which the index of every list is made of.

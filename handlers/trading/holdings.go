@@ -92,10 +92,10 @@ func (h *Handler) listAccountSummaries(c echo.Context) error {
 
 // showHeld answers with a page of what customers hold. One customer's things come with their place among them, which
 // rises.
-func showHeld[T any](h *Handler, c echo.Context, of who, p rows.Paging, held func(s *domain.State, customer string, yield func(int64, T))) error {
+func showHeld[T any](h *Handler, c echo.Context, of who, p projections.Page, held func(s *domain.State, customer string, yield func(int64, T))) error {
 	var page projections.Paged[T]
 	err := h.view(c, func(s *domain.State) error {
-		page = rows.Take(p.Page, func(beyond *projections.Key, descending bool) iter.Seq2[projections.Key, T] {
+		page = rows.Take(p, func(beyond *projections.Key, descending bool) iter.Seq2[projections.Key, T] {
 			return walkHeld(s, of, beyond, descending, held)
 		})
 		return nil

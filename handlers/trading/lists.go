@@ -120,7 +120,7 @@ func tradeFilter(query *web.Form) trades.Filter {
 		Types: web.Several(query, "type", domain.Trade, domain.Liquidation, domain.AutoDeleveraging)}
 }
 
-func (h *Handler) trades(c echo.Context, query *web.Form, f trades.Filter, p rows.Paging) error {
+func (h *Handler) trades(c echo.Context, query *web.Form, f trades.Filter, p projections.Page) error {
 	of, err := h.whose(c, query)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/trades"
 )
@@ -41,6 +42,45 @@ func TestPages(t *testing.T) {
 							have, got.HasNext, got.HasPrevious, want, next, previous)
 					}
 				}
+			}
+		}
+	}
+}
+
+// TestPagesBeforeATime: in either order a page ends before the records of the time, which may be one of a record, one
+// between two, or one that no record has reached yet.
+func TestPagesBeforeATime(t *testing.T) {
+	ctx := t.Context()
+	_, entries, pool := venue(t, 8, 600)
+	filter := trades.Filter{CustomerCode: "C1"}
+	for _, descending := range []bool{false, true} {
+		whole, err := trades.Page(ctx, pool, filter, projections.Page{Size: 10000, Descending: descending})
+		must(t, err)
+		if len(whole.Rows) < 20 {
+			t.Fatalf("only %d rows", len(whole.Rows))
+		}
+		times := []scalar.Time{1, entries[len(entries)-1].Record.Time + 1, entries[len(entries)-1].Record.Time + scalar.Day}
+		for _, i := range []int{0, 7, len(whole.Rows) - 1} {
+			at := whole.Rows[i].Value.Time
+			times = append(times, at-1, at, at+1)
+		}
+		for _, at := range times {
+			var want []projections.Key
+			for _, r := range whole.Rows {
+				if v := r.Value.Time; v < at && !descending || v > at && descending {
+					want = append(want, r.Key)
+				}
+			}
+			next, previous := len(want) < len(whole.Rows), len(want) > 3
+			want = want[max(0, len(want)-3):]
+			got, err := trades.Page(ctx, pool, filter, projections.Page{Size: 3, BeforeTime: at, Descending: descending})
+			must(t, err)
+			var have []projections.Key
+			for _, r := range got.Rows {
+				have = append(have, r.Key)
+			}
+			if !slices.Equal(have, want) || got.HasNext != next || got.HasPrevious != previous {
+				t.Errorf("before %v descending %v: %v %v %v, want %v %v %v", at, descending, have, got.HasNext, got.HasPrevious, want, next, previous)
 			}
 		}
 	}

@@ -4,21 +4,13 @@ import (
 	"encoding/base64"
 	"strings"
 
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
-// Paging is what a client asks of a list that can grow without bound.
-type Paging struct {
-	projections.Page
-	// BeforeTime is the time before which the page ends, where the client gave that in place of a cursor.
-	BeforeTime scalar.Time
-}
-
 // ReadPaging reads page_size, after, before and sort. Only one of after and before may be given. They are exclusive:
 // after continues behind a record, before ends ahead of it, in the order of the answer.
-func ReadPaging(f *web.Form, ascendingByDefault bool) Paging {
+func ReadPaging(f *web.Form, ascendingByDefault bool) projections.Page {
 	p := readPaging(f, ascendingByDefault)
 	p.Before = readCursor(f, "before")
 	return p
@@ -26,7 +18,7 @@ func ReadPaging(f *web.Form, ascendingByDefault bool) Paging {
 
 // ReadHistory reads the paging and the span of a list that is about a time in the past: from and to are required, the
 // oldest come first, and before may be a time.
-func ReadHistory(f *web.Form) (Paging, projections.Span) {
+func ReadHistory(f *web.Form) (projections.Page, projections.Span) {
 	p := readPaging(f, true)
 	if text := f.OptionalString("before"); text.Set {
 		if k, ok := parseCursor(text.Value); ok {
@@ -38,16 +30,16 @@ func ReadHistory(f *web.Form) (Paging, projections.Span) {
 	return p, ReadSpan(f, true)
 }
 
-func readPaging(f *web.Form, ascendingByDefault bool) Paging {
+func readPaging(f *web.Form, ascendingByDefault bool) projections.Page {
 	fallback := "desc"
 	if ascendingByDefault {
 		fallback = "asc"
 	}
-	p := Paging{Page: projections.Page{
+	p := projections.Page{
 		Size:       PageSize(f, "page_size"),
 		Descending: f.OptionalEnum("sort", "asc", "desc").Or(fallback) == "desc",
 		After:      readCursor(f, "after"),
-	}}
+	}
 	if f.Has("after") && f.Has("before") {
 		f.Fault("before", web.InvalidValue, "only one of after and before may be given")
 	}

@@ -32,16 +32,10 @@ func (s Source) Read(c echo.Context, query func(context.Context, projections.DB)
 type PageOf[Row any] func(context.Context, projections.DB, projections.Page) (projections.Paged[Row], error)
 
 // Page answers with a page of a list.
-func Page[Row, Shown any](c echo.Context, s Source, p Paging, read PageOf[Row], show func(*Row) Shown) error {
+func Page[Row, Shown any](c echo.Context, s Source, p projections.Page, read PageOf[Row], show func(*Row) Shown) error {
 	var out Records[Shown]
-	err := s.Read(c, func(ctx context.Context, db projections.DB) (_ int64, err error) {
-		page := p.Page
-		if p.BeforeTime != 0 {
-			if page.Before, err = projections.At(ctx, db, s.Journal, p.BeforeTime); err != nil {
-				return -1, err
-			}
-		}
-		found, err := read(ctx, db, page)
+	err := s.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
+		found, err := read(ctx, db, p)
 		out = Show(found, show)
 		return found.AsOf, err
 	})
