@@ -2,6 +2,7 @@ package readmodels
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -155,7 +156,7 @@ func (j *auditedJournal) fold(ctx context.Context, goal journal.Position) error 
 			if j.looked >= end {
 				return &journal.DivergedError{Journal: name, Have: goal, Found: j.at, Reason: "the rows hold records that the log does not"}
 			}
-			if j.waiting, j.looked, err = j.records.Next(ctx); err != nil {
+			if err := j.read(ctx, &end); err != nil {
 				return err
 			}
 			continue
@@ -169,6 +170,35 @@ func (j *auditedJournal) fold(ctx context.Context, goal journal.Position) error 
 		return &journal.DivergedError{Journal: name, Have: goal, Found: j.at, Reason: "the rows stand at a record that the log does not hold"}
 	}
 	return nil
+}
+
+// lookAgain is how often an audit that waits for records asks whether the log still reaches that far.
+const lookAgain = time.Second
+
+// read waits for more records. Where none come, it asks again where the log ends: one that has lost its end since never reaches
+// it. What is told once only may be the word of a broker that has just lost the partition.
+func (j *auditedJournal) read(ctx context.Context, end *int64) error {
+	for shorter := false; ; {
+		some, cancel := context.WithTimeout(ctx, lookAgain)
+		entries, next, err := j.records.Next(some)
+		cancel()
+		if err == nil {
+			j.waiting, j.looked = entries, next
+			return nil
+		}
+		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		now, err := j.Log.Tip(ctx)
+		if err != nil {
+			return err
+		}
+		if now < *end && shorter {
+			*end = now
+			return nil
+		}
+		shorter = now < *end
+	}
 }
 
 // compare holds the live rows against those beside, those against the folds, and the live rows against each other.

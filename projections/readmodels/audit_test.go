@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -248,6 +250,28 @@ func TestAudit(t *testing.T) {
 	if _, _, err := run(o.Entries[:last]); !errors.As(err, &diverged) {
 		t.Errorf("of a log that lost records: %v", err)
 	}
+	within, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	journals := audited(o.Entries[:last], identity)
+	journals[0].Log = &shrinking{Log: journals[0].Log}
+	_, _, err = readmodels.Audit{Live: live, Beside: projectiontest.Database(t), Journals: journals}.Run(within)
+	if !errors.As(err, &diverged) {
+		t.Errorf("of a log that lost records while it was audited: %v", err)
+	}
+}
+
+// shrinking is a log that loses its end once it was asked where that is.
+type shrinking struct {
+	projections.Log
+	asked atomic.Bool
+}
+
+func (s *shrinking) Tip(ctx context.Context) (int64, error) {
+	end, err := s.Log.Tip(ctx)
+	if !s.asked.Swap(true) {
+		end += 1000
+	}
+	return end, err
 }
 
 // hooked calls something once records are read.

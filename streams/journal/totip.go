@@ -75,6 +75,28 @@ func (r *Reader) to(ctx context.Context, end int64, each func([]Entry) error) er
 	})
 }
 
+// PollFor is Poll for those who know of a record, by its sequence, that the reader has not come to. Where the log ends before
+// it, since it has lost its end, nothing may ever come: then the error is ErrNoRecord.
+func (r *Reader) PollFor(ctx context.Context, sequence int64) (entries []Entry, err error) {
+	got := func(some []Entry) error {
+		if entries = some; len(some) > 0 {
+			return errFound
+		}
+		return nil
+	}
+	// The end that the session was told is good for most polls, so that the brokers are asked at the tip only.
+	if err = r.to(ctx, r.end, got); err == nil {
+		err = r.ToTip(ctx, got)
+	}
+	switch {
+	case errors.Is(err, errFound):
+		return entries, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, noRecord(r.chain.journal, r.partition, sequence)
+}
+
 // ReadAt returns the valid record with a sequence, reading from a position at or before it: an anchor, or Before. The
 // journal must hold it by now.
 func (c *Client) ReadAt(ctx context.Context, rules decide.Rules, partition int32, from Position, sequence int64) (Entry, error) {

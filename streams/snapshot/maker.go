@@ -243,7 +243,7 @@ func (m *Maker) apart(ctx context.Context) error {
 	r := journal.NewReader(m.cfg.Client, m.cfg.Rules, m.cfg.Partition, at)
 	defer r.Close()
 	for at.Sequence < target.Sequence {
-		entries, err := r.Poll(ctx)
+		entries, err := r.PollFor(ctx, target.Sequence)
 		if err != nil {
 			return err
 		}

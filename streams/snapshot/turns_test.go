@@ -1,10 +1,14 @@
 package snapshot
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 )
 
 func TestNodesDoNotMakeASnapshotAllAtOnce(t *testing.T) {
@@ -47,6 +51,24 @@ type meanwhile struct {
 func (c meanwhile) Read(b []byte) (decide.State, error) {
 	c.happens()
 	return c.codec.Read(b)
+}
+
+// TestAFoldApartEndsWhereTheLogLostItsEnd has the log end before the position that the node's fold is at.
+func TestAFoldApartEndsWhereTheLogLostItsEnd(t *testing.T) {
+	v := newVenue(t)
+	c := codec{version: 1, size: 2 * holdable}
+	v.own(c)
+	v.say("one")
+	m, f := v.follow(c, nil, 1)
+	last := v.say("two", "three")
+	v.wait(f, last)
+	v.stop()
+	journaltest.Cut(t, v.client, "trading", last.Offset)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := m.apart(ctx); !errors.Is(err, journal.ErrNoRecord) {
+		t.Errorf("%v", err)
+	}
 }
 
 func TestASnapshotFoldedApartIsDroppedWhereAnotherNodeWasFaster(t *testing.T) {

@@ -149,11 +149,11 @@ func (f *follower) fillTail(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// readUpTo returns what a reader reads, up to a sequence that the log holds.
+// readUpTo returns what a reader reads, up to a sequence that the log held.
 func readUpTo(ctx context.Context, r *journal.Reader, to int64) (entries []journal.Entry, err error) {
 	defer r.Close()
 	for r.Position().Sequence < to {
-		more, err := r.Poll(ctx)
+		more, err := r.PollFor(ctx, to)
 		if err != nil {
 			return nil, err
 		}

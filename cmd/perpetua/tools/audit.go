@@ -168,6 +168,9 @@ func compareWithFold(ctx context.Context, client *journal.Client, pool *pgxpool.
 			return 0, nil, fmt.Errorf("the read models hold nothing of the journal %s", j.Name())
 		}
 		found, err := fold.To(ctx, at.Position.Sequence)
+		if errors.Is(err, journal.ErrNoRecord) {
+			return 0, nil, &journal.DivergedError{Journal: j.Name(), Have: at.Position, Found: found, Reason: "the log ends before it"}
+		}
 		if err != nil {
 			return 0, nil, err
 		}
@@ -202,11 +205,12 @@ func NewFold(client *journal.Client, rules decide.Rules) *Fold {
 // Close ends what the fold reads with.
 func (f *Fold) Close() { f.reader.Close() }
 
-// To applies records up to the sequence and returns the position of the last.
+// To applies records up to the sequence and returns the position of the last. Its error is journal.ErrNoRecord where the log
+// ends before that.
 func (f *Fold) To(ctx context.Context, sequence int64) (journal.Position, error) {
 	for f.at.Sequence < sequence {
 		if len(f.waiting) == 0 {
-			entries, err := f.reader.Poll(ctx)
+			entries, err := f.reader.PollFor(ctx, sequence)
 			if err != nil {
 				return f.at, err
 			}

@@ -62,6 +62,11 @@ func TestALogFromItsEndEnds(t *testing.T) {
 	if ended := <-done; err != nil || ended != nil {
 		t.Fatal(err, ended)
 	}
+	fold := NewFold(client, rules)
+	defer fold.Close()
+	if at, err := fold.To(ctx, said.Position.Sequence+1); !errors.Is(err, journal.ErrNoRecord) || at.Sequence != said.Position.Sequence {
+		t.Errorf("folded beyond the end, at %v: %v", at, err)
+	}
 	print := func(start journal.Position, from int64) (string, error) {
 		var out bytes.Buffer
 		b := bufio.NewWriter(&out)
