@@ -154,12 +154,14 @@ func (h *Handler) verify(ctx context.Context, username, password string) (*ident
 	return user, nil
 }
 
+// keysAge is how long caches may keep the key set. A key signs only when it has been in the set for that long.
+const keysAge = time.Duration(identity.KeyDelay) * time.Microsecond
+
 func (h *Handler) keys(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err
 	}
-	c.Response().Header().Set(echo.HeaderCacheControl, "public, max-age=5")
-	return c.JSON(http.StatusOK, h.signer.keySet())
+	return web.CachedJSON(c, keysAge, h.signer.keySet())
 }
 
 // credentials reads the form, with every fault at once. What is not a form has no fields. Other fields of an OAuth2

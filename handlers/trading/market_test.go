@@ -63,6 +63,17 @@ func TestInstrumentFilters(t *testing.T) {
 	v.Send("", "GET", "/v1/instruments?status=withdrawn", "").Code(400, "VALIDATION_FAILED")
 }
 
+// TestInstrumentsAreCached: a client that has the list does not get it again, until it changes.
+func TestInstrumentsAreCached(t *testing.T) {
+	v := tradingtest.New(t)
+	const list, file = "/v1/instruments", "/openapi.json"
+	tag := v.Send("", "GET", list, "").Want(200).Header.Get("ETag")
+	v.Send("", "GET", list, "", "If-None-Match", tag).Want(304)
+	v.Send("operator", "PATCH", "/admin/v1/instruments/"+btc, `{"status":"trade_halt"}`).Want(200)
+	v.Send("", "GET", list, "", "If-None-Match", tag).Want(200)
+	v.Send("", "GET", file, "", "If-None-Match", v.Send("", "GET", file, "").Want(200).Header.Get("ETag")).Want(304)
+}
+
 func TestTickers(t *testing.T) {
 	v := funded(t)
 	quiet := v.Send("", "GET", "/v1/tickers?symbol="+btc, "").Want(200).Body

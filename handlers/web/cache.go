@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,7 +37,14 @@ func Cached(c echo.Context, age time.Duration, contentType string, b []byte) err
 	h.Set(echo.HeaderCacheControl, "public, max-age="+strconv.Itoa(int(age.Seconds())))
 	h.Set("ETag", tag)
 	h.Add(echo.HeaderVary, HeaderMinLogPosition) // who waits for a write does not want an answer of before it
+	// A cache must not give pages what a program got: without an origin the answer does not say that they may read it.
+	if !slices.Contains(h[echo.HeaderVary], echo.HeaderOrigin) {
+		h.Add(echo.HeaderVary, echo.HeaderOrigin)
+	}
 	if matches(c.Request().Header["If-None-Match"], tag) {
+		if len(b) > compressible { // a cache takes over what a 304 says, which so must say the same as the 200 (RFC 9110, section 15.4.5)
+			h.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
+		}
 		return c.NoContent(http.StatusNotModified)
 	}
 	return c.Blob(http.StatusOK, contentType, b)

@@ -121,3 +121,26 @@ func TestCaching(t *testing.T) {
 		t.Errorf("a problem: %v", w.Header())
 	}
 }
+
+// TestCachesTellAnswersApart: what caches may keep says what else the answer depends on, and a 304 the same as the 200:
+// without an origin it does not say that a page may read it, and it is packed for some and not for others.
+func TestCachesTellAnswersApart(t *testing.T) {
+	e := serve(t, Options{}, func(c echo.Context) error { return CachedJSON(c, 5*time.Second, strings.Repeat("x", 2000)) })
+	for _, origin := range []string{"", "https://a.example"} {
+		var headers []string
+		if origin != "" {
+			headers = []string{"Origin", origin}
+		}
+		whole := ask(e, "GET", "/v1/things", "", headers...)
+		known := ask(e, "GET", "/v1/things", "", append(headers, "If-None-Match", whole.Header().Get("ETag"))...)
+		if whole.Code != 200 || known.Code != 304 {
+			t.Fatalf("%d, then %d", whole.Code, known.Code)
+		}
+		want := []string{"Accept-Encoding", "Origin", HeaderMinLogPosition}
+		for _, w := range []http.Header{whole.Header(), known.Header()} {
+			if vary := slices.Sorted(slices.Values(w.Values("Vary"))); !slices.Equal(vary, want) {
+				t.Errorf("from %q: varies by %v, want %v", origin, vary, want)
+			}
+		}
+	}
+}
