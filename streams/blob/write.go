@@ -2,8 +2,10 @@ package blob
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -74,6 +76,15 @@ func syncFolder(path string, sync func(*os.File) error) (os.FileInfo, error) {
 		return nil, err
 	}
 	return folder.Stat()
+}
+
+// Spoilt reports whether an error of reading a blob comes from a file of attributes beside it. In a folder such a file is read
+// first, and none is ever written, so that somebody has planted it: the store is there, and answers so for ever.
+func Spoilt(err error) bool {
+	var form *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	return errors.As(err, &form) || errors.As(err, &kind) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.EISDIR)
 }
 
 // Temporary reports whether a key is of a file that somebody writes at this time, or wrote when he was killed: in a

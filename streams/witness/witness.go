@@ -107,10 +107,13 @@ func (s *Store) all(ctx context.Context, journalName string, partition int32) (a
 		if gcerrors.Code(err) == gcerrors.NotFound { // another node has just deleted it
 			continue
 		}
-		if err != nil {
+		if err != nil && !blob.Spoilt(err) {
 			return nil, fmt.Errorf("witness %s: %w", key, err)
 		}
-		w, err := s.parse(key, content)
+		var w statement
+		if err == nil {
+			w, err = s.parse(key, content)
+		}
 		if err != nil {
 			s.cfg.Logger.Warn("a witness of the log is ignored", "blob", key, "error", err)
 			continue

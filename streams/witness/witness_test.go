@@ -115,6 +115,41 @@ func TestAWitnessOfNobodyIsIgnored(t *testing.T) {
 	}
 }
 
+// TestPlantedAttributesHoldNobodyUp plants files that a folder reads as the attributes of a witness.
+func TestPlantedAttributesHoldNobodyUp(t *testing.T) {
+	dir := t.TempDir()
+	bucket, err := blob.Open(t.Context(), blob.URLOf(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bucket.Close()
+	s, log := newStore(t, bucket, "")
+	for node, at := range map[string]int64{"n1": 5, "n2": 6} {
+		if err := s.write(t.Context(), "trading", 0, node, position(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	planted := filepath.Join(dir, filepath.FromSlash(s.key("trading", 0, "n2")+".attrs"))
+	for what, content := range map[string]string{"empty": "", "cut off": "{", "no JSON": "x", "another form": "[]"} {
+		log.Reset()
+		if err := os.WriteFile(planted, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := known(t, s, "trading"); !slices.Equal(got, []int64{5}) || !strings.Contains(log.String(), "n2") {
+			t.Errorf("%s: known are %v, and told was %s", what, got, log)
+		}
+	}
+	if err := os.Remove(planted); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(planted, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := known(t, s, "trading"); !slices.Equal(got, []int64{5}) {
+		t.Errorf("a folder: known are %v", got)
+	}
+}
+
 func TestWitnessesOfNodesThatAreGoneAreClearedUp(t *testing.T) {
 	bucket := memblob.OpenBucket(nil)
 	defer bucket.Close()
