@@ -28,6 +28,7 @@ type Finder struct {
 	mu    sync.Mutex
 	urls  map[place]string // the URL of each owner as the group had it …
 	asked time.Time        // … at this time
+	away  bool             // the brokers did not say it when it was last asked for
 }
 
 // NewFinder returns a finder of the owners of the named journals. It is closed by its user.
@@ -148,11 +149,26 @@ func (f *Finder) elsewhere(ctx context.Context, name, self string) error {
 	if _, ok := f.names[f.client.Topic(name)]; !ok {
 		return fmt.Errorf("ownership: no journal %q", name)
 	}
-	switch url, err := f.Owner(ctx, name, 0); {
-	case err != nil && !errors.Is(err, context.Canceled):
-		f.client.Logger().Warn("asking the group who owns a journal", "journal", name, "error", err)
-	case err == nil && url != "" && url != self:
+	url, err := f.Owner(ctx, name, 0)
+	if ctx.Err() == nil { // else it says nothing of the brokers
+		f.note(err)
+	}
+	if err == nil && url != "" && url != self {
 		return &journal.ElsewhereError{URL: url}
 	}
 	return &journal.NotAcceptedError{RetryAfter: time.Second, Reason: "the journal has no owner at the moment"}
+}
+
+// note logs whether the brokers say who owns what, when that changes: while they do not, every request asks.
+func (f *Finder) note(err error) {
+	f.mu.Lock()
+	changed := f.away != (err != nil)
+	f.away = err != nil
+	f.mu.Unlock()
+	switch {
+	case changed && err != nil:
+		f.client.Logger().Warn("the brokers do not say who owns the journals", "error", err)
+	case changed:
+		f.client.Logger().Info("the brokers say again who owns the journals")
+	}
 }
