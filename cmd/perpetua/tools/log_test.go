@@ -33,17 +33,14 @@ func TestAFolderSaysNothingOfTheLogOfOtherBrokers(t *testing.T) {
 	}
 }
 
-// TestALogFromItsEndEnds asks for what comes after the last record, which is all that anything at hand remembers: there
-// is nothing to print and nothing to wait for, but the log still has to hold that position.
-func TestALogFromItsEndEnds(t *testing.T) {
-	rules := journaltest.Words{Name: "trading"}
+// oneWord returns a client of a log that holds a word, and what its owner answered.
+func oneWord(ctx context.Context, t *testing.T, rules journaltest.Words) (*journal.Client, journal.Result) {
+	t.Helper()
 	client := journaltest.NewClient(t, rules.Name)
 	o, err := journal.NewOwner(journal.OwnerConfig{Client: client, Rules: rules, Node: "n1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 90*time.Second)
-	defer stop()
 	owning, end := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- o.Run(owning) }()
@@ -62,6 +59,16 @@ func TestALogFromItsEndEnds(t *testing.T) {
 	if ended := <-done; err != nil || ended != nil {
 		t.Fatal(err, ended)
 	}
+	return client, said
+}
+
+// TestALogFromItsEndEnds asks for what comes after the last record, which is all that anything at hand remembers: there
+// is nothing to print and nothing to wait for, but the log still has to hold that position.
+func TestALogFromItsEndEnds(t *testing.T) {
+	ctx, stop := context.WithTimeout(t.Context(), 90*time.Second)
+	defer stop()
+	rules := journaltest.Words{Name: "trading"}
+	client, said := oneWord(ctx, t, rules)
 	fold := NewFold(client, rules)
 	defer fold.Close()
 	if at, err := fold.To(ctx, said.Position.Sequence+1); !errors.Is(err, journal.ErrNoRecord) || at.Sequence != said.Position.Sequence {

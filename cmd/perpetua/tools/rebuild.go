@@ -120,25 +120,32 @@ func (r *rebuild) fill(ctx context.Context) error {
 	return running.Wait()
 }
 
-// follow waits until a runner has applied what its journal holds now.
+// follow waits until a runner has applied what its journal holds now. It ends where the log loses that meanwhile: the runner would
+// wait for it for ever.
 func (r *rebuild) follow(ctx context.Context, rules decide.Rules, runner *projections.Runner) error {
 	name := rules.Journal()
-	last, err := r.lastSequence(ctx, rules)
+	last, err := r.last(ctx, rules)
 	if err != nil {
 		return err
 	}
 	told := time.Now()
 	for {
 		at := runner.Position().Sequence
-		if at >= last || time.Since(told) > time.Second {
-			fmt.Fprintf(r.out, "%s: %d of %d records\n", name, at+1, last+1)
-			told = time.Now()
+		late := time.Since(told) > time.Second
+		if at >= last.Sequence || late {
+			fmt.Fprintf(r.out, "%s: %d of %d records\n", name, at+1, last.Sequence+1)
 		}
-		if at >= last {
+		if at >= last.Sequence {
 			return nil
 		}
 		if err := runner.Err(); err != nil {
 			return err
+		}
+		if late {
+			if err := r.client.Holds(ctx, rules, 0, last); err != nil {
+				return err
+			}
+			told = time.Now()
 		}
 		select {
 		case <-ctx.Done():
@@ -148,12 +155,12 @@ func (r *rebuild) follow(ctx context.Context, rules decide.Rules, runner *projec
 	}
 }
 
-// lastSequence reads a journal to the end that it has now and returns the sequence of its last valid record.
-func (r *rebuild) lastSequence(ctx context.Context, rules decide.Rules) (int64, error) {
+// last reads a journal to the end that it has now and returns the position of its last valid record.
+func (r *rebuild) last(ctx context.Context, rules decide.Rules) (journal.Position, error) {
 	reader := journal.NewReader(r.client, rules, 0, journal.Before)
 	defer reader.Close()
 	err := reader.ToTip(ctx, func([]journal.Entry) error { return nil })
-	return reader.Position().Sequence, err
+	return reader.Position(), err
 }
 
 // compare holds the new rows against a fold of the log, which must agree, and tells which tables differ from the live
