@@ -388,15 +388,6 @@ func (r *Runner) Err() error {
 	return r.err
 }
 
-// Lag returns how many offsets of the log the rows are behind: 0 at the tip. Records that readers skip count too.
-func (r *Runner) Lag(ctx context.Context) (int64, error) {
-	tip, err := r.log.Tip(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("projections: asking for the tip of %s/%d: %w", r.name, r.partition, err)
-	}
-	return max(0, tip-1-r.Position().Offset), nil
-}
-
 // sleep waits for d; false means that ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
