@@ -55,6 +55,7 @@ func (e *OtherError) Error() string {
 type Summary struct {
 	Records int64            // that the log holds
 	Skipped int64            // of them, by every reader
+	After   int64            // of those, after the last valid record: where history was changed, all that followed the change
 	Found   int64            // of them, which the target held already
 	Tip     journal.Position // the last valid record; the offset is that of the target
 }
@@ -76,7 +77,7 @@ func Copy(ctx context.Context, rules decide.Rules, from, to Log, tell func(recor
 		return Summary{}, fmt.Errorf("%s does not hold what was copied to it: %d records up to %v, while %s has %d up to %v",
 			to, written.records, wrote, from, read.records, tip)
 	}
-	return Summary{Records: read.records, Skipped: read.skipped, Found: found, Tip: wrote}, nil
+	return Summary{Records: read.records, Skipped: read.skipped, After: read.after, Found: found, Tip: wrote}, nil
 }
 
 // carry compares what the target holds with the source and appends the rest. It returns what it has read of the source,
@@ -192,6 +193,7 @@ type examination struct {
 	chain            *journal.Verifier
 	sum              hash.Hash // of all that a copy has to preserve
 	records, skipped int64
+	after            int64 // of the skipped, since the last valid record
 }
 
 func newExamination(rules decide.Rules) *examination {
@@ -204,7 +206,10 @@ func (x *examination) add(r *kgo.Record) error {
 	if err != nil {
 		return err
 	}
-	if !valid {
+	x.after++
+	if valid {
+		x.after = 0
+	} else {
 		x.skipped++
 	}
 	x.records++

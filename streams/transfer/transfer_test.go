@@ -263,6 +263,27 @@ func TestCopyOfAShorterLog(t *testing.T) {
 	}
 }
 
+// TestCopyTellsOfChangedHistory changes a record, which has readers skip all that follow it.
+func TestCopyTellsOfChangedHistory(t *testing.T) {
+	_, want := history(t, 20)
+	last := len(want) - 6 // the last valid one
+	changed := *want[last-10]
+	changed.Value = bytes.Replace(changed.Value, []byte(`"word":"word`), []byte(`"word":"Word`), 1)
+	all := append([]*kgo.Record{}, want[:last+1]...)
+	for what, c := range map[string]struct {
+		record *kgo.Record
+		after  int64
+	}{"nothing": {want[last-10], 0}, "a word": {&changed, 10}} {
+		all[last-10] = c.record
+		path := filepath.Join(t.TempDir(), "log.jsonl")
+		appendAll(t, Target(path, rules.Name), all...)
+		s, err := Copy(t.Context(), rules, Target(path, rules.Name), empty(t), nil)
+		if err != nil || s.After != c.after || s.Skipped != c.after {
+			t.Errorf("%s was changed: %+v, %v", what, s, err)
+		}
+	}
+}
+
 // TestCopyChecksTheChain stops at a record that continues the chain and is none.
 func TestCopyChecksTheChain(t *testing.T) {
 	client := journaltest.NewClient(t, rules.Name)
