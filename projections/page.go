@@ -3,6 +3,7 @@ package projections
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,13 +38,15 @@ func (k Key) String() string {
 	return strconv.FormatInt(k.Sequence, 10) + "." + strconv.FormatInt(k.Ordinal, 10)
 }
 
-// ParseKey reads what String returns.
+// ParseKey reads what String returns for the key of a row that may be.
 func ParseKey(s string) (Key, error) {
 	a, b, _ := strings.Cut(s, ".")
 	sequence, err := strconv.ParseInt(a, 10, 64)
 	ordinal, err2 := strconv.ParseInt(b, 10, 64)
 	k := Key{sequence, ordinal}
-	if err != nil || err2 != nil || k.String() != s {
+	// Of rows, ordinals are PostgreSQL integers: a query for another one would fail.
+	handedOut := sequence >= 0 && ordinal >= 0 && ordinal <= math.MaxInt32
+	if err != nil || err2 != nil || !handedOut || k.String() != s {
 		return Key{}, fmt.Errorf("%q is not a key", s)
 	}
 	return k, nil

@@ -2,12 +2,15 @@ package trading_test
 
 import (
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
+	"github.com/perpetua-exchange/perpetua/projections"
 )
 
 // listed is a page of a list with cursors.
@@ -197,6 +200,21 @@ func TestMarketTradesPageSize(t *testing.T) {
 	for query, want := range map[string]string{"limit=0": "limit OUT_OF_RANGE", "page_size=1001": "page_size OUT_OF_RANGE", "limit=1&page_size=1": "limit INVALID_VALUE"} {
 		if got := v.Send("", "GET", "/v1/market-trades?"+query, "").Want(400).Faults(); !slices.Contains(got, want) {
 			t.Errorf("%s: %v, want %s", query, got, want)
+		}
+	}
+}
+
+// TestFarCursors: a cursor beyond all rows is as good as any other, and one that can be of no row is the client's fault.
+func TestFarCursors(t *testing.T) {
+	v := funded(t)
+	far := rows.Cursor(projections.Key{Sequence: math.MaxInt64, Ordinal: math.MaxInt32})
+	none := rows.Cursor(projections.Key{Sequence: 5, Ordinal: math.MaxInt32 + 1})
+	for _, list := range []string{"/v1/customers", "/v1/positions", "/v1/account-summaries", "/v1/trades", "/v1/transactions", a1 + "/orders/history"} {
+		for _, side := range []string{"?after=", "?before="} {
+			v.Send("broker-a", "GET", list+side+far, "").Want(200)
+			if got := v.Send("broker-a", "GET", list+side+none, "").Want(400).Faults(); len(got) != 1 {
+				t.Errorf("%s%s: %v", list, side, got)
+			}
 		}
 	}
 }

@@ -121,7 +121,7 @@ func TestKeyText(t *testing.T) {
 	if back, err := projections.ParseKey(k.String()); err != nil || back != k {
 		t.Errorf("%v, %v", back, err)
 	}
-	for _, bad := range []string{"", "1", "1.", ".1", "1.2.3", "01.2", "+1.2", "1.x", " 1.2"} {
+	for _, bad := range []string{"", "1", "1.", ".1", "1.2.3", "01.2", "+1.2", "1.x", " 1.2", "-1.0", "1.-1", "1.2147483648"} {
 		if k, err := projections.ParseKey(bad); err == nil {
 			t.Errorf("ParseKey(%q) = %v", bad, k)
 		}

@@ -50,6 +50,7 @@ func TestReadPaging(t *testing.T) {
 		{"after=0", projections.Page{}, "after INVALID_VALUE"},
 		{"after=MTox", projections.Page{}, "after INVALID_VALUE"}, // 1:1
 		{"after=MTovMS4xAA", projections.Page{}, "after INVALID_VALUE"},
+		{"after=" + Cursor(projections.Key{Sequence: 5, Ordinal: 1 << 31}), projections.Page{}, "after INVALID_VALUE"}, // of no row
 		{"after=%00", projections.Page{}, "after CONTROL_CHARACTER"},
 		{"before=2026-03-31T08:00:00Z", projections.Page{}, "before INVALID_VALUE"},
 		{"after=" + Cursor(at) + "&before=" + Cursor(at), projections.Page{}, "before INVALID_VALUE"},
