@@ -10,18 +10,38 @@ import (
 	"testing"
 )
 
-// TestEveryEventIsRegistered reads the package's own files: whatever has an event type must be in the registry, or logs
-// that hold it could not be read.
-func TestEveryEventIsRegistered(t *testing.T) {
-	registered := make(map[string]bool)
+// TestEverythingIsRegistered reads the package's own files: whatever has an event type must be in the registry, or logs
+// that hold it could not be read, and whatever has a command type must be among the payloads, or no other node could send
+// it to the owner.
+func TestEverythingIsRegistered(t *testing.T) {
+	events, commands := make(map[string]bool), make(map[string]bool)
 	for _, s := range Rules().Registry().Shapes() {
-		registered[reflect.TypeOf(s.New()).Elem().Name()] = true
+		events[reflect.TypeOf(s.New()).Elem().Name()] = true
 	}
+	for _, name := range Payloads().Types() {
+		p, _ := Payloads().New(name)
+		commands[reflect.TypeOf(p).Elem().Name()] = true
+	}
+	for method, registered := range map[string]map[string]bool{"EventType": events, "CommandType": commands} {
+		found := withMethod(t, method)
+		for _, name := range found {
+			if !registered[name] {
+				t.Errorf("%s, which has %s, is not registered", name, method)
+			}
+		}
+		if len(found) == 0 || len(found) != len(registered) {
+			t.Errorf("%d types with %s, %d registered", len(found), method, len(registered))
+		}
+	}
+}
+
+// withMethod returns the names of the types that have a method, pointers' methods alone.
+func withMethod(t *testing.T, method string) (names []string) {
+	t.Helper()
 	files, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := 0
 	for _, file := range files {
 		if !strings.HasSuffix(file.Name(), ".go") || strings.HasSuffix(file.Name(), "_test.go") {
 			continue
@@ -31,17 +51,10 @@ func TestEveryEventIsRegistered(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, d := range parsed.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if !ok || f.Recv == nil || f.Name.Name != "EventType" {
-				continue
-			}
-			found++
-			if name := f.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name; !registered[name] {
-				t.Errorf("%s is not registered", name)
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && f.Name.Name == method {
+				names = append(names, f.Recv.List[0].Type.(*ast.StarExpr).X.(*ast.Ident).Name)
 			}
 		}
 	}
-	if found != len(registered) {
-		t.Errorf("%d types of event, %d registered", found, len(registered))
-	}
+	return names
 }

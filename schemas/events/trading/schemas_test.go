@@ -54,12 +54,7 @@ func TestEventsMatchSchemasAndGoldenFiles(t *testing.T) {
 
 // TestCommandSchemas holds what records keep of commands against the schemas, of which there is one for each type.
 func TestCommandSchemas(t *testing.T) {
-	types := []string{trading.CommandRegisterCustomer, trading.CommandListInstrument, trading.CommandChangeInstrument,
-		trading.CommandDelistInstrument, trading.CommandSetIndexPrice, trading.CommandMakeDeposit,
-		trading.CommandRequestWithdrawal, trading.CommandCompleteWithdrawal, trading.CommandCancelWithdrawal,
-		trading.CommandSetFeeProfile, trading.CommandSetMarginProfile, trading.CommandPlaceOrder, trading.CommandAmendOrder,
-		trading.CommandCancelOrder, trading.CommandCancelAll, trading.CommandSetCancelAllAfter, trading.CommandPutBackDue,
-		trading.CommandActivateRules}
+	types := trading.Payloads().Types()
 	kept, err := json.Marshal(decide.Kept{Key: "k:1", Fingerprint: "00ff", Source: &decide.Source{Journal: "onboarding", Sequence: 7}})
 	if err != nil {
 		t.Fatal(err)
