@@ -66,6 +66,26 @@ func TestAPIKeys(t *testing.T) {
 	}
 }
 
+// TestKeysForOneAccountSeeThatAlone: what a key lists is no more than what it is for.
+func TestKeysForOneAccountSeeThatAlone(t *testing.T) {
+	v := tradingtest.New(t)
+	key := make(map[string]string)
+	for _, name := range []string{"A-1", "A-2"} {
+		v.Send("broker-a", "POST", "/v1/customers", `{"customer_code":"`+name+`"}`).Want(201)
+		key[name] = v.Send("broker-a", "POST", base, `{"name":"of `+name+`","scopes":["read"],"customer_code":"`+name+`"}`).Want(201).Text("key")
+	}
+	key["all"] = v.Send("broker-a", "POST", base, `{"name":"of all","scopes":["read"]}`).Want(201).Text("key")
+	for who, want := range map[string]int{"A-1": 1, "A-2": 1, "all": 3} {
+		list := v.Send("", "GET", base, "", "Authorization", "Bearer "+key[who]).Want(200).Body
+		if strings.Count(list, `"id"`) != want || !strings.Contains(list, `"of `+who+`"`) {
+			t.Errorf("a key for %s lists %s", who, list)
+		}
+	}
+	if list := v.Send("broker-a", "GET", base, "").Want(200).Body; strings.Count(list, `"id"`) != 3 {
+		t.Errorf("the user lists %s", list)
+	}
+}
+
 func TestBadRequestsForAPIKeys(t *testing.T) {
 	v := tradingtest.New(t)
 	v.Send("broker-b", "POST", "/v1/customers", `{"customer_code":"B-1"}`).Want(201)

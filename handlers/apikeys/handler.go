@@ -132,9 +132,12 @@ func (h *Handler) list(c echo.Context) error {
 		return err
 	}
 	out := []apiKey{}
+	p := web.PrincipalOf(c)
 	err := web.View(c, identityJournal, h.cfg.Identity, func(s *identity.State, _ int64) error {
-		for _, k := range s.APIKeys(web.PrincipalOf(c).Username) {
-			out = append(out, newAPIKey(k))
+		for _, k := range s.APIKeys(p.Username) {
+			if mayList(p, k) {
+				out = append(out, newAPIKey(k))
+			}
 		}
 		return nil
 	})
@@ -142,6 +145,12 @@ func (h *Handler) list(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, out)
+}
+
+// mayList reports whether a principal sees a key of its user. Whoever was given a key for one account learns nothing of
+// those for others.
+func mayList(p *web.Principal, k *identity.APIKey) bool {
+	return p.APIKey.IsZero() || p.Customer == "" || p.Customer == k.CustomerCode
 }
 
 // revokedKey is the answer to revoking a key.
