@@ -22,6 +22,9 @@ type Config struct {
 
 	Compression Compression // of what is appended; the default for ""
 
+	// Gone says that the brokers are gone for good: then nothing is waited for at a stop. nil for never.
+	Gone func() bool
+
 	Logger  *slog.Logger
 	Clock   Clock         // the system's if nil
 	Metrics *Metrics      // none are kept if nil
@@ -77,6 +80,9 @@ func (c *Client) Tracer() *trace.Tracer { return c.cfg.Tracer }
 
 // Logger returns the client's logger.
 func (c *Client) Logger() *slog.Logger { return c.cfg.Logger }
+
+// Gone reports whether the brokers are known to be gone for good, so that it is of no use to wait for them.
+func (c *Client) Gone() bool { return c.cfg.Gone != nil && c.cfg.Gone() }
 
 // Contact returns what the readers of a journal hear of its log.
 func (c *Client) Contact(journal string) *Contact { return c.cfg.Metrics.contacts.of(journal) }

@@ -3,6 +3,7 @@ package journal_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -163,6 +165,44 @@ func TestAnOwnerThatStopsWithoutItsAcknowledgementsSaysSo(t *testing.T) {
 	}
 	if a := <-refusal; !notAccepted(a.err) {
 		t.Errorf("the refusal: %v", a.err)
+	}
+}
+
+// heard notes whether some words were logged.
+type heard struct {
+	words string
+	is    atomic.Bool
+}
+
+func (h *heard) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), h.words) {
+		h.is.Store(true)
+	}
+	return len(b), nil
+}
+
+// TestAnOwnerDoesNotWaitForBrokersThatAreGone stops one whose record will never be acknowledged.
+func TestAnOwnerDoesNotWaitForBrokersThatAreGone(t *testing.T) {
+	r := newRig(t)
+	g, told := newGate(), &heard{words: "the brokers will acknowledge nothing more"}
+	client, err := journal.NewClient(journal.Config{Brokers: r.brokers, Prefix: r.prefix, Options: []kgo.Opt{g.option()},
+		Gone: func() bool { return true }, Logger: slog.New(slog.NewTextHandler(told, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	t.Cleanup(g.release)
+	cfg := r.ownerConfig("n1")
+	cfg.Client, cfg.Deadline = client, time.Minute
+	o := r.run(cfg).ready()
+	g.withhold()
+	held := o.start(command(&add{"a", 1}))
+	eventually(t, "it is in the log", func() bool { return len(r.all()) == 3 })
+	if err := o.end(); err != nil || !told.is.Load() {
+		t.Errorf("it waited: %v", err)
+	}
+	if a := <-held; !unknown(a.err) {
+		t.Errorf("the command: %v", a.err)
 	}
 }
 

@@ -156,6 +156,9 @@ func (o *Owner) Run(ctx context.Context) error {
 		var clock *ClockError
 		switch {
 		case ctx.Err() != nil:
+			if opened && err != nil {
+				o.log.Warn("a term ended at the stop of the node", "error", err)
+			}
 			o.giveUp()
 			return nil
 		case errors.As(err, &foreign):

@@ -362,6 +362,9 @@ func (t *term) drain() error {
 	limit := time.NewTimer(drainFor)
 	defer limit.Stop()
 	for t.flight.inFlight.len() > 0 {
+		if t.o.cfg.Client.Gone() { // what they said last, and was not taken in, stays unknown
+			return errors.New("journal: stopped, and the brokers will acknowledge nothing more")
+		}
 		var err error
 		select {
 		case <-t.acks.some:

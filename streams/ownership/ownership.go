@@ -325,6 +325,9 @@ func (n *Node) endAll() {
 func (n *Node) leave(kc *kgo.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()
+	if n.cfg.Client.Gone() { // nobody is there to be told
+		cancel()
+	}
 	if err := kc.LeaveGroupContext(ctx); err != nil {
 		n.log.Debug("ending the group session", "error", err)
 	}

@@ -115,6 +115,9 @@ func (all followers) catchUp(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, f := range all {
+		if f.client.Gone() {
+			continue
+		}
 		group.Go(func() { f.keeper.CatchUp(context.WithoutCancel(ctx)) })
 	}
 }
