@@ -64,6 +64,8 @@ func (d *draft) party(a *account) *party {
 	}
 	h := a.on(d.instrument)
 	p := &party{account: a, position: h, balance: a.balance, size: h.size, cost: h.cost, bids: h.bids, asks: h.asks, floor: h.floor()}
+	// An order past its time reserves nothing, even if its expiry is still due: what is available must not depend on when
+	// the engine gets to it.
 	bids, asks := d.state.overdue(h, d.now)
 	p.bids, p.asks = p.bids.Sub(bids), p.asks.Sub(asks)
 	d.parties.put(a, p)

@@ -55,6 +55,8 @@ func (d *draft) walk(t *taker, limit bounds) stop {
 			return stopBound
 		}
 		for o := l.Front(); o != nil; o = o.Next() {
+			// The book is as it was before the record: only Evolve changes it. What this draft has ended or filled still
+			// stands there, and would be met a second time.
 			maker := d.look(o)
 			if !maker.status.Live() || maker.remaining == 0 {
 				continue
@@ -68,6 +70,7 @@ func (d *draft) walk(t *taker, limit bounds) stop {
 			case steps == 0 && !late && (!mine || t.order.Side == book.Bid): // behind its own order a buyer finds only dearer ones
 				return stopCash
 			case d.full(t, o, limit):
+				// Before the order is touched in any way: an expiry and a self-trade take room in the record as a fill does.
 				return stopFull
 			case late:
 				d.end(o, order.Expired, "")
@@ -80,7 +83,7 @@ func (d *draft) walk(t *taker, limit bounds) stop {
 			if t.remaining == 0 {
 				return stopDone
 			}
-			if steps < maker.remaining {
+			if steps < maker.remaining { // both sides have something left: only cash can have run out
 				return stopCash
 			}
 		}
@@ -133,6 +136,8 @@ func (d *draft) fill(t *taker, o *resting, steps int64) {
 		t.cashLeft = t.cashLeft.Sub(notional)
 	}
 	d.fills++
+	// After each fill, not once at the end: the record may be full at the next order, and none may leave a reduce-only
+	// order larger than the position behind.
 	d.cut(t.party, t.order)
 }
 
@@ -159,7 +164,7 @@ func (d *draft) match(t *taker, o *resting, steps, signed int64, notional, taker
 	d.trade(e, mp, o.Code, price, -signed, makerFee)
 
 	m := d.touch(o)
-	m.amended = false
+	m.amended = false // even if it was cut before: a record has one event for each order, and that one tells of the trade
 	m.remaining -= steps
 	m.quote = m.quote.Add(notional)
 	m.status = order.PartiallyFilled
@@ -178,6 +183,7 @@ func leg(o *resting, fee fixed.Money) TradeLeg {
 func (t *taker) fate(why stop) (rests bool) {
 	v := &t.order.Value
 	if t.isCash() {
+		// The amount was a bound only. What was bought is the amount from here on, and nothing remains.
 		t.amount = t.done()
 		t.remaining = 0
 		step := int64(0)

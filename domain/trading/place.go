@@ -35,6 +35,8 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, payload *PlaceOrde
 		return decide.Decision{}, err
 	}
 	reason := d.overrideLeverage(t.party, payload.Leverage)
+	// The code is that of the slot's place, which leverage.set may have moved by one: so neither line comes earlier. Who
+	// answers the command finds the order by deriving the code from the place again.
 	t.order.Code = at.Derive(len(d.events))
 	slot := d.reserveSlot()
 	if reason == "" {
@@ -190,9 +192,13 @@ func (d *draft) execute(t *taker, slot int, c decide.Recorded) (decide.Decision,
 	before := d.standing(t.party)
 	d.releaseOld(t)
 	why := d.walk(t, d.state.limit)
+	// The record ends here, and first is the order as it leaves it. The makers' events are written now: what the quiet
+	// walk below does to the same orders belongs to later records.
 	first := *t
 	d.write()
 	if why == stopFull {
+		// The order is accepted or rejected as a whole, and the first record decides it. So the walk goes on to its end,
+		// on paper: fills that are in the log could not be taken back if the margin gave out three records later.
 		d.quiet = true
 		why = d.walk(t, unbounded())
 	}
@@ -207,6 +213,8 @@ func (d *draft) execute(t *taker, slot int, c decide.Recorded) (decide.Decision,
 		d.finish(t, slot)
 		return decide.Decision{Outcome: decide.Accepted, Events: d.check()}, nil
 	}
+	// It is accepted. The record holds the first fills; steps make those that the quiet walk found, before anything else
+	// is decided.
 	first.status = order.PartiallyFilled
 	if first.done() == 0 {
 		first.status = order.Open
