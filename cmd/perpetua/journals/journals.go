@@ -4,11 +4,10 @@
 package journals
 
 import (
+	"context"
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"context"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
