@@ -2,6 +2,7 @@ package readmodels_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -52,7 +53,11 @@ func TestFollowAJournal(t *testing.T) {
 			<-done
 		}
 	}()
-	must(t, runner.Wait(ctx, 1)) // genesis and taken
+	must(t, runner.Wait(ctx, 1))                                   // genesis and taken
+	for serving := false; !serving; _, serving = owner.Serving() { // the rows may see the record of the term first
+		must(t, ctx.Err())
+		runtime.Gosched()
+	}
 
 	id := byte(0)
 	submit := func(actor decide.Actor, kind string, payload any) journal.Result {
