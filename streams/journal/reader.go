@@ -274,8 +274,13 @@ func (r *Reader) diverged(found Position, reason string) error {
 // open starts a session at the position, when the log still reaches that far. It tries for ever.
 func (r *Reader) open(ctx context.Context) error {
 	r.closeSession()
+	return r.persist(ctx, r.tryOpen)
+}
+
+// persist tries for ever, until the error is final or the context ends.
+func (r *Reader) persist(ctx context.Context, try func(context.Context) error) error {
 	for {
-		err := r.tryOpen(ctx)
+		err := try(ctx)
 		if err == nil || Final(err) {
 			return err
 		}
@@ -296,6 +301,23 @@ func (r *Reader) open(ctx context.Context) error {
 }
 
 func (r *Reader) tryOpen(ctx context.Context) error {
+	if err := r.locate(ctx); err != nil {
+		return err
+	}
+	// The session begins with the record at the position although that was just found: what was asked before may have been
+	// another broker's log than the one that is consumed now.
+	at := r.chain.at
+	s, err := r.client.session(r.chain.journal, r.partition, max(at.Offset, 0))
+	if err != nil {
+		return err
+	}
+	r.session, r.verifying = s, !at.IsBefore()
+	return nil
+}
+
+// locate finds out which log it is, where it ends, and where the record at the position lies if the log does not hold it
+// where it was last seen.
+func (r *Reader) locate(ctx context.Context) error {
 	at := r.chain.at
 	start, end, err := r.client.bounds(ctx, r.chain.journal, r.partition)
 	if err != nil {
@@ -311,7 +333,6 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 		if err := r.find(ctx); err != nil {
 			return err
 		}
-		at = r.chain.at
 	}
 	if !at.IsBefore() && r.chain.id.IsZero() {
 		genesis, err := r.client.genesis(ctx, r.chain.journal, r.partition)
@@ -323,13 +344,7 @@ func (r *Reader) tryOpen(ctx context.Context) error {
 		}
 		r.chain.id = genesis.JournalID
 	}
-	// The session begins with the record at the position although that was just found: what was asked before may have been
-	// another broker's log than the one that is consumed now.
-	s, err := r.client.session(r.chain.journal, r.partition, max(at.Offset, 0))
-	if err != nil {
-		return err
-	}
-	r.session, r.verifying, r.end = s, !at.IsBefore(), end
+	r.end = end
 	return nil
 }
 
@@ -368,11 +383,11 @@ func (r *Reader) find(ctx context.Context) error {
 }
 
 // holds returns nil if the log holds the reader's position, without reading on. The position's offset is then where its
-// record lies, and the journal's identity is known.
+// record lies, and the journal's identity is known. It starts no session: to end one that has hardly begun to consume is a
+// data race in kgo, between Close and the first fetch that its metadata sets going.
 func (r *Reader) holds(ctx context.Context) error {
-	defer r.Close()
 	r.moved = !r.chain.at.IsBefore() // so that it is looked up
-	return r.open(ctx)
+	return r.persist(ctx, r.locate)
 }
 
 // Position returns the position of the last record that was returned.
