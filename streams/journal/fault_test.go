@@ -351,14 +351,15 @@ func TestNoTermIsTakenOfALogThatNothingVouchesFor(t *testing.T) {
 	last := all[len(all)-1].Position
 	lost := journal.Position{Offset: last.Offset + 5, Sequence: last.Sequence + 5, Hash: journal.Hash{1}}
 	end := func() int64 { return r.fake.PartitionInfo(r.topic(), 0).HighWatermark }
-	before := end()
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
+		name     string
 		postgres *positions
 		snapshot []journal.Position
 	}{
-		"nothing else knows of it":           {&positions{err: errors.New("away"), known: []journal.Position{lost}}, nil},
-		"a snapshot knows that it holds one": {&positions{err: errors.New("away"), known: []journal.Position{lost}}, []journal.Position{last}},
+		{"nothing else knows of it", &positions{err: errors.New("away"), known: []journal.Position{lost}}, nil},
+		{"a snapshot knows that it holds one", &positions{err: errors.New("away"), known: []journal.Position{lost}}, []journal.Position{last}},
 	} {
+		name, before := c.name, end()
 		cfg := r.ownerConfig("n")
 		cfg.Client, cfg.Known = r.newClient(nil, nil), []journal.Known{c.postgres, &positions{known: c.snapshot}}
 		o := r.run(cfg)
