@@ -68,6 +68,7 @@ func (p *program) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	// Deferred first, so that they close last: the node drains into the broker and the rows until its end.
 	services, err := local.StartServices(ctx, p.settings, folder, p.log)
 	if err != nil {
 		return err
@@ -80,6 +81,8 @@ func (p *program) run(ctx context.Context) (err error) {
 		return err
 	}
 	err = migrate(ctx, client, p.journals, services.DatabaseURL())
+	// Only a venue without a user may get a new master key. With another key, what an older log holds sealed could not be
+	// opened any more, and whoever restored it without its key would notice too late.
 	fresh := false
 	if err == nil {
 		fresh, err = emptyIdentity(ctx, client)

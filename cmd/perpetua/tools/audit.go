@@ -31,24 +31,11 @@ func Audit(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	client, stop, err := OpenLog(ctx, s)
+	client, url, live, closeBoth, err := openLogAndRows(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer stop()
-	url, stopDatabase, err := findDatabase(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer stopDatabase()
-	live, err := projections.Open(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer live.Close()
-	if err := holdLog(ctx, s, client, live, journals.All()...); err != nil {
-		return err
-	}
+	defer closeBoth()
 	beside, remove, err := projections.OpenScratch(ctx, url, auditSchema)
 	if err != nil {
 		return err

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	gocloud "gocloud.dev/blob"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
@@ -77,3 +79,37 @@ func openSaved(ctx context.Context, s *settings.Settings) (*saved, error) {
 }
 
 func (s *saved) close() { s.bucket.Close() }
+
+// openLogAndRows opens a log and the live rows that belong to it, held against each other and against everything else that
+// is known of the log, for tools that make rows anew. The caller closes both at once.
+func openLogAndRows(ctx context.Context, s *settings.Settings) (client *journal.Client, url string, live *pgxpool.Pool, undo func(), err error) {
+	var opened []func()
+	closeBoth := func() {
+		for _, shut := range slices.Backward(opened) { // the pool before the database that it is of
+			shut()
+		}
+	}
+	defer func() {
+		if err != nil {
+			closeBoth()
+		}
+	}()
+	client, stopLog, err := OpenLog(ctx, s)
+	if err != nil {
+		return nil, "", nil, nil, err
+	}
+	opened = append(opened, stopLog)
+	url, stopDatabase, err := findDatabase(ctx, s)
+	if err != nil {
+		return nil, "", nil, nil, err
+	}
+	opened = append(opened, stopDatabase)
+	if live, err = projections.Open(ctx, url); err != nil {
+		return nil, "", nil, nil, err
+	}
+	opened = append(opened, live.Close)
+	if err = holdLog(ctx, s, client, live, journals.All()...); err != nil {
+		return nil, "", nil, nil, err
+	}
+	return client, url, live, closeBoth, nil
+}

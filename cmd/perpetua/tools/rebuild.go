@@ -33,24 +33,11 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	client, stopLog, err := OpenLog(ctx, s)
+	client, url, live, closeBoth, err := openLogAndRows(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer stopLog()
-	url, stopDatabase, err := findDatabase(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer stopDatabase()
-	live, err := projections.Open(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer live.Close()
-	if err := holdLog(ctx, s, client, live, journals.All()...); err != nil {
-		return err
-	}
+	defer closeBoth()
 	if _, err := live.Exec(ctx, "DROP SCHEMA IF EXISTS "+besideSchema+" CASCADE"); err != nil { // of a rebuild that was cut off
 		return fmt.Errorf("rebuild: %w", err)
 	}
