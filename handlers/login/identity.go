@@ -1,6 +1,7 @@
 package login
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"fmt"
@@ -19,6 +20,12 @@ type Identity interface {
 	View(look func(*identity.State))
 }
 
+// Followed is an Identity that can be waited for until it shows a record.
+type Followed interface {
+	Identity
+	web.Waiter
+}
+
 // Fold is an Identity that follows the journal.
 type Fold struct{ fold *follow.Fold }
 
@@ -29,6 +36,10 @@ func FromFold(f *follow.Fold) Fold { return Fold{f} }
 func (f Fold) View(look func(*identity.State)) {
 	f.fold.View(func(s decide.State, _ journal.Position) { look(s.(*identity.State)) })
 }
+
+// Wait returns once the fold has applied the record with the sequence, or with the context's error, or with the error that
+// ended the fold.
+func (f Fold) Wait(ctx context.Context, sequence int64) error { return f.fold.Wait(ctx, sequence) }
 
 // Listen registers a function that is called with what each record changes in what tokens and keys give, under the
 // fold's lock. It is called before the fold runs.

@@ -22,6 +22,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
+const identityJournal = "identity"
+
 const (
 	maxForm     = 64 << 10
 	maxUsername = 256
@@ -32,7 +34,7 @@ const DefaultIssuer = "perpetua"
 
 // Options are what a login needs of its surroundings.
 type Options struct {
-	Identity Identity
+	Identity Followed
 	Box      *seal.Box
 	Issuer   string
 	Now      func() time.Time
@@ -42,7 +44,7 @@ type Options struct {
 
 // Handler serves the login and the key set.
 type Handler struct {
-	identity Identity
+	identity Followed
 	box      *seal.Box
 	signer   *signer
 	attempts *attempts
@@ -84,6 +86,12 @@ type grant struct {
 func (h *Handler) login(c echo.Context) error {
 	username, password, err := credentials(c)
 	if err != nil {
+		return err
+	}
+	// A user that was made a moment ago, through another node, may not be known here yet. Whoever names the position of
+	// that record is not told that the password is wrong. It comes before the queue: who waits for a record takes no place
+	// there from those who log in.
+	if err := web.Await(c, identityJournal, h.identity); err != nil {
 		return err
 	}
 	ctx := c.Request().Context()

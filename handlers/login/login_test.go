@@ -36,6 +36,14 @@ type memoryState struct {
 	mu       sync.Mutex
 	state    *identity.State
 	sequence int64
+	wait     func(sequence int64) error // what waiting comes to; nil for nothing to wait for
+}
+
+func (m *memoryState) Wait(_ context.Context, sequence int64) error {
+	if m.wait == nil {
+		return nil
+	}
+	return m.wait(sequence)
 }
 
 func (m *memoryState) View(look func(*identity.State)) {
@@ -240,6 +248,43 @@ func TestLoginRefusals(t *testing.T) {
 			}
 			if strings.Contains(d.log.String(), "right") || strings.Contains(d.log.String(), "wrong") {
 				t.Errorf("the log holds a password: %s", d.log.String())
+			}
+		})
+	}
+}
+
+// TestLoginWaitsForThePosition logs in a user that another node has just made. The record comes while the login waits.
+func TestLoginWaitsForThePosition(t *testing.T) {
+	for _, test := range []struct {
+		name, position string
+		reached        error // what waiting for the record comes to
+		status         int
+		want           string // what the answer begins with
+	}{
+		{"no position", "", nil, 400, `{"detail":"LOGIN_BAD_CREDENTIALS"}`},
+		{"the user's position", "identity/0@42", nil, 200, `{"access_token":`},
+		{"a position that does not come", "identity/0@42", context.DeadlineExceeded, 412, `{"detail":"LOG_POSITION_NOT_REACHED"}`},
+		{"another journal's", "trading/0@42", nil, 412, `{"detail":"LOG_POSITION_NOT_REACHED"}`},
+		{"no position at all", "42", nil, 422, `{"detail":[{"type":"value_error","loc":["header","X-Min-Log-Position"],`},
+		{"a fold that has ended", "identity/0@42", errors.New("the fold has ended"), 503, `{"detail":"SOURCE_UNAVAILABLE"}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.addKey()
+			d.memory.wait = func(sequence int64) error {
+				if sequence != 42 {
+					t.Errorf("it waits for %d", sequence)
+				}
+				d.addUser(identity.RegisterUser{Username: "late", Scopes: []string{identity.ScopeRead}, IsActive: true, IsVerified: true}, "right")
+				return test.reached
+			}
+			w := d.post("username=late&password=right", func(r *http.Request) {
+				if test.position != "" {
+					r.Header.Set(web.HeaderMinLogPosition, test.position)
+				}
+			})
+			if w.Code != test.status || !strings.HasPrefix(w.Body.String(), test.want) {
+				t.Errorf("got %d %s, want %d %s", w.Code, w.Body, test.status, test.want)
 			}
 		})
 	}

@@ -70,8 +70,11 @@ func detailOf(f Fault) detail {
 	case MalformedJSON, TrailingData:
 		d.Type, d.Message = "json_invalid", "JSON decode error"
 	}
-	if f.Code == UnknownParameter {
+	switch {
+	case f.Code == UnknownParameter:
 		d.Loc[0] = "query"
+	case f.Field == HeaderMinLogPosition, f.Field == HeaderIdempotencyKey:
+		d.Loc[0] = "header"
 	}
 	return d
 }
