@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 )
 
@@ -27,21 +29,23 @@ func Bootstrap(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	path := m.folder.Path("users.json")
-	if err := m.bootstrap(ctx, !served, path); err != nil {
+	at, err := m.bootstrap(ctx, !served, path)
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.Out, "users and their passwords are in %s\n", path)
+	fmt.Fprintf(std.Out, "users and their passwords are in %s, and known to a node once it has reached %v\n", path, at[journals.Identity])
 	return nil
 }
 
-// bootstrap sows the seeds, as the engine or through the engines that there are.
-func (m *member) bootstrap(ctx context.Context, engine bool, usersPath string) error {
+// bootstrap makes what a venue begins with, as the engine or through the engines that there are, and returns the positions
+// from which on everybody knows of it.
+func (m *member) bootstrap(ctx context.Context, engine bool, usersPath string) (at map[string]journal.LogPosition, err error) {
 	if !engine {
 		m.settings.Listen, m.settings.Advertise = "127.0.0.1:0", "" // nobody needs to reach it
 	}
 	n, err := m.open(ctx, node.Roles{Engine: engine}, true)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer n.Close()
 	working, done := context.WithCancel(ctx)
@@ -50,13 +54,15 @@ func (m *member) bootstrap(ctx context.Context, engine bool, usersPath string) e
 		if err := seedNode(ctx, n, usersPath, m.settings.Demo); err != nil {
 			return err
 		}
+		var err error
+		at, err = positionsOf(n, m.journals)
 		done()
-		return nil
+		return err
 	})
 	if err == nil {
 		err = ctx.Err()
 	}
-	return err
+	return at, err
 }
 
 // served reports whether some journal has an owner.
@@ -91,7 +97,7 @@ func (m *member) served(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// seedNode has a node that runs sow the seeds, once it has caught up.
+// seedNode has a node that runs make what a venue begins with, once it has caught up.
 func seedNode(ctx context.Context, n *node.Node, usersPath string, demo bool) error {
 	catching, cancel := context.WithTimeout(ctx, bootstrapPatience)
 	defer cancel()
@@ -99,6 +105,6 @@ func seedNode(ctx context.Context, n *node.Node, usersPath string, demo bool) er
 		return err
 	}
 	seeds := seeder{n, demo}
-	_, err := seeds.sow(ctx, usersPath)
+	_, err := seeds.seed(ctx, usersPath)
 	return err
 }

@@ -253,8 +253,14 @@ func (t *together) bootstrap(ctx context.Context, folder *local.Folder) ([]local
 	s.Demo = t.settings.Demo && t.settings.Source("demo") != "default"
 	m := &member{settings: &s, journals: t.journals, log: t.log, folder: folder, id: "cluster"}
 	path := folder.Path("users.json")
-	if err := m.bootstrap(ctx, false, path); err != nil {
+	at, err := m.bootstrap(ctx, false, path)
+	if err != nil {
 		return nil, err
+	}
+	for i, p := range t.nodes { // or who reads run.json at once may be told at one of them that the user is unknown
+		if err := caughtUp(ctx, p, t.files[i].REST, at); err != nil {
+			return nil, err
+		}
 	}
 	users, _, err := local.KeptUsers(path)
 	return users, err

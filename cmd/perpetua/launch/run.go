@@ -127,7 +127,7 @@ func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, 
 		return nil, err
 	}
 	seeds := seeder{n, p.settings.Demo}
-	users, err := seeds.sow(ctx, folder.Path("users.json"))
+	users, err := seeds.seed(ctx, folder.Path("users.json"))
 	if err != nil {
 		return nil, err
 	}

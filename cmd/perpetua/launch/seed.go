@@ -28,11 +28,11 @@ type seeder struct {
 	demo bool
 }
 
-// seedActor is on whose behalf the seeds are sown.
+// seedActor is on whose behalf they are made.
 func seedActor() decide.Actor { return decide.Actor{System: "seed"} }
 
-// sow makes what is missing and returns the users with their passwords, kept at usersPath.
-func (s *seeder) sow(ctx context.Context, usersPath string) ([]local.User, error) {
+// seed makes what is missing and returns the users with their passwords, kept at usersPath.
+func (s *seeder) seed(ctx context.Context, usersPath string) ([]local.User, error) {
 	if err := s.signingKey(ctx); err != nil {
 		return nil, err
 	}
