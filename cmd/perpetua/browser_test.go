@@ -239,13 +239,13 @@ func (b *browser) narrow() {
 		"params": map[string]any{"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": true}})
 }
 
-// picturesVariable names a folder for pictures of the page, for people to look at; there are none without it.
-const picturesVariable = "PERPETUA_TEST_PICTURES"
+// screenshotsVariable names a folder for screenshots of the page, for people to look at; there are none without it.
+const screenshotsVariable = "PERPETUA_TEST_SCREENSHOTS"
 
-// picture takes a picture of what is shown.
-func (b *browser) picture(name string) {
+// screenshot keeps what is shown.
+func (b *browser) screenshot(name string) {
 	b.t.Helper()
-	folder := os.Getenv(picturesVariable)
+	folder := os.Getenv(screenshotsVariable)
 	if folder == "" {
 		return
 	}

@@ -167,7 +167,7 @@ func TestConsoleForANewcomer(t *testing.T) {
 	b.sees("#entry-result", "Buy 0.010 BTCUSDC_PERP: filled")
 	b.click("#tab-positions")
 	b.sees("#positions-view", "BTCUSDC_PERP", "Close")
-	b.picture("wide")
+	b.screenshot("wide")
 	b.narrow()
 	const first = `const top = (id) => document.getElementById(id).getBoundingClientRect().top;
 		return String(["entry", "chart", "book", "trades", "log"].every((other) => top("account-panel") < top(other + "-panel")))`
@@ -177,7 +177,7 @@ func TestConsoleForANewcomer(t *testing.T) {
 	if wide := b.text("return String(document.documentElement.scrollWidth - innerWidth)"); wide != "0" {
 		t.Errorf("the page is %s pixels wider than the screen", wide)
 	}
-	b.picture("narrow")
+	b.screenshot("narrow")
 	b.click("#positions-view .close")
 	b.sees("#account-result", "Sell 0.010 BTCUSDC_PERP: filled")
 	for _, c := range b.complaints() {

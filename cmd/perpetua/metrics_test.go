@@ -166,7 +166,7 @@ func TestMetricsAnswerQuestions(t *testing.T) {
 		{"perpetua_node_info", "roles,engine,api,projector,live", 1, 1},
 	}
 	var s scrape
-	waitForWord(t, "what is measured to settle", func() string {
+	waitForWord(t, "what is measured", func() string {
 		s = v.scrape()
 		var wrong []string
 		for _, c := range table {

@@ -230,7 +230,7 @@ func (r Record) attributes() trace.SpanStartEventOption {
 
 // Appended tells that a record was appended: when it was handed to the producer, and when it was acknowledged and known
 // to be valid. c is the command that asked for it; nil for a record of the engine's own.
-func (t *Tracer) Appended(c *Command, r Record, produced, settled time.Time) {
+func (t *Tracer) Appended(c *Command, r Record, produced, complete time.Time) {
 	if !t.Traces(r.Command) {
 		return
 	}
@@ -241,7 +241,7 @@ func (t *Tracer) Appended(c *Command, r Record, produced, settled time.Time) {
 	own := ofRecord(r.Command)
 	ctx = context.WithValue(ctx, wantedKey{}, wanted{own.TraceID(), own.SpanID()})
 	_, span := t.tracer.Start(ctx, "record", trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(produced), r.attributes())
-	span.End(trace.WithTimestamp(settled))
+	span.End(trace.WithTimestamp(complete))
 }
 
 // Batch tells what became of records that were dealt with together.

@@ -68,15 +68,15 @@ func startChild(t *testing.T, name string) (*json.Encoder, *json.Decoder) {
 
 // TestLoad has the load child drive the bare Echo, as the bench does with processes.
 func TestLoad(t *testing.T) {
-	tell, hear := startChild(t, "noop")
+	requests, replies := startChild(t, "noop")
 	var ready rivalReady
-	exchange(t, tell, hear, rivalConfig{Answer: []byte(`{"code":"x"}`)}, &ready)
-	tell, hear = startChild(t, "load")
-	exchange(t, tell, hear, loadConfig{URL: ready.URL, Token: "t"}, new(struct{}))
+	exchange(t, requests, replies, rivalConfig{Answer: []byte(`{"code":"x"}`)}, &ready)
+	requests, replies = startChild(t, "load")
+	exchange(t, requests, replies, loadConfig{URL: ready.URL, Token: "t"}, new(struct{}))
 	for _, connections := range []int{1, 4} {
 		var r loadReply
 		for lasts := 50 * time.Millisecond; r.Count == 0 && lasts < time.Minute; lasts *= 4 { // a busy machine may answer nothing in a moment
-			exchange(t, tell, hear, loadRequest{connections, lasts}, &r)
+			exchange(t, requests, replies, loadRequest{connections, lasts}, &r)
 		}
 		if r.Count == 0 || r.PerSecond <= 0 || r.P50 <= 0 || r.P99 < r.P50 || string(r.Sample) != `{"code":"x"}` {
 			t.Errorf("%d connections: %+v", connections, r)
@@ -84,12 +84,12 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func exchange(t *testing.T, tell *json.Encoder, hear *json.Decoder, request, reply any) {
+func exchange(t *testing.T, requests *json.Encoder, replies *json.Decoder, request, reply any) {
 	t.Helper()
-	if err := tell.Encode(request); err != nil {
+	if err := requests.Encode(request); err != nil {
 		t.Fatal(err)
 	}
-	if err := hear.Decode(reply); err != nil {
+	if err := replies.Decode(reply); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -28,7 +28,7 @@ type socketConfig struct {
 	Message []byte
 }
 
-// socketReady says where the server listens, where it wants to hear what has arrived, and what a message is.
+// socketReady says where the server listens, where it wants to be told what has arrived, and what a message is.
 type socketReady struct {
 	URL, Pace string
 	Message   []byte
@@ -49,11 +49,12 @@ func newPace(sockets int) (*pace, error) {
 		return nil, err
 	}
 	p := &pace{listener: l, sockets: int64(sockets), moved: make(chan struct{}, 1)}
-	go p.hear()
+	go p.read()
 	return p, nil
 }
 
-func (p *pace) hear() {
+// read takes in how many messages have arrived, until the connection ends.
+func (p *pace) read() {
 	c, err := p.listener.Accept()
 	if err != nil {
 		return
@@ -185,7 +186,7 @@ func socketReaderChild(ctx context.Context, in *json.Decoder, out *json.Encoder)
 }
 
 // countFrames counts unmasked text frames until the connection ends. It takes one system call for what has come, not
-// a second one to hear that no more is there: a read that does not fill its buffer has emptied the connection, and
+// a second one to learn that no more is there: a read that does not fill its buffer has emptied the connection, and
 // whatever comes after it wakes the reader. Its buffers are those of all readers, since most have nothing to read.
 func countFrames(c net.Conn, buffers *sync.Pool, arrived *atomic.Int64) {
 	raw, err := c.(syscall.Conn).SyscallConn()

@@ -230,7 +230,7 @@ func TestLimitTakesQuotesAway(t *testing.T) {
 	}
 	first := v.makers[0].customer
 	v.own.positions[first+" "+v.m.symbol] = makerLimit * v.m.lot
-	settle := func() (bids int) {
+	quoteAll := func() (bids int) {
 		for range 100 {
 			d, _ := next(v.makers, v.m, v.own)
 			if d.verb == nothing {
@@ -246,11 +246,11 @@ func TestLimitTakesQuotesAway(t *testing.T) {
 		}
 		return bids
 	}
-	if bids := settle(); bids != 0 {
+	if bids := quoteAll(); bids != 0 {
 		t.Errorf("%d bids at the limit", bids)
 	}
 	v.own.positions[first+" "+v.m.symbol] = 0
-	if bids := settle(); bids != len(v.makers[0].ladder) {
+	if bids := quoteAll(); bids != len(v.makers[0].ladder) {
 		t.Errorf("%d bids afterwards", bids)
 	}
 }
@@ -274,7 +274,7 @@ func TestJump(t *testing.T) {
 		}
 		for n := 0; d.verb != nothing; n++ {
 			if n == 200 {
-				t.Fatal("the quotes do not settle")
+				t.Fatal("there is always another quote to change")
 			}
 			v.act(d)
 			v.check()

@@ -84,9 +84,9 @@ func (n *Node) rowsAt(ctx context.Context, f *follower) (int64, error) {
 type prober struct {
 	pool *pgxpool.Pool
 
-	mu    sync.Mutex
-	away  bool
-	heard time.Time // when it answered last
+	mu       sync.Mutex
+	away     bool
+	answered time.Time // last
 }
 
 // newProber returns a prober of the database that a pool is of. It does not connect yet.
@@ -97,7 +97,7 @@ func newProber(ctx context.Context, of *pgxpool.Pool) (*prober, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the connection that probes Postgres: %w", err)
 	}
-	return &prober{pool: pool, heard: time.Now()}, nil
+	return &prober{pool: pool, answered: time.Now()}, nil
 }
 
 // probe asks once, and logs when the answer changes.
@@ -116,7 +116,7 @@ func (p *prober) probe(ctx context.Context, log *slog.Logger) {
 		log.Info("Postgres answers again")
 	}
 	if p.away = err != nil; !p.away {
-		p.heard = time.Now()
+		p.answered = time.Now()
 	}
 }
 
@@ -124,7 +124,7 @@ func (p *prober) probe(ctx context.Context, log *slog.Logger) {
 func (p *prober) lost() (since time.Time, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.heard, p.away
+	return p.answered, p.away
 }
 
 // pace tells rows that are behind and catch up from rows that stand still.
