@@ -32,7 +32,7 @@ type problem struct {
 // refuse sends one of them and holds the problem against what is promised.
 func (d *desk) refuse(t *testing.T, b bad) {
 	t.Helper()
-	a := d.venue.do(b.user, b.method, b.path, b.body, b.headers...)
+	a := d.insist(b.status, func() answer { return d.venue.do(b.user, b.method, b.path, b.body, b.headers...) })
 	if a.Status != b.status {
 		t.Errorf("%s: %d, want %d: %.400s", b.name, a.Status, b.status, a.Body)
 		return

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,18 +81,21 @@ func startCluster(t *testing.T, roles ...string) *cluster {
 
 func (c *cluster) node(i int) *venue { return c.nodes[i].Load() }
 
-// perform runs a command to its end.
-func (c *cluster) perform(args ...string) {
+// perform runs a command to its end and returns what it says.
+func (c *cluster) perform(args ...string) string {
 	c.t.Helper()
-	if out, err := c.command(append(args, "--log-level", "warn")...).CombinedOutput(); err != nil {
+	out, err := c.command(append(args, "--log-level", "warn")...).CombinedOutput()
+	if err != nil {
 		c.t.Fatalf("perpetua %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
+	return string(out)
 }
 
-// bootstrap makes the users, or new passwords for them where the folder has lost the old ones.
-func (c *cluster) bootstrap() {
+// bootstrap makes the users, or new passwords for them where the folder has lost the old ones, and returns the position
+// from which on the nodes know them.
+func (c *cluster) bootstrap() (position string) {
 	c.t.Helper()
-	c.perform("admin", "bootstrap")
+	said := c.perform("admin", "bootstrap")
 	content, err := os.ReadFile(filepath.Join(c.dir, "users.json"))
 	if err == nil {
 		err = json.Unmarshal(content, &c.users)
@@ -99,6 +103,7 @@ func (c *cluster) bootstrap() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	return regexp.MustCompile(`identity/0@\d+`).FindString(said)
 }
 
 // ready waits until a node that was launched is ready and lets it be used.
@@ -151,8 +156,8 @@ func (o *outage) begin() {
 	o.last, o.longest = time.Now(), 0
 }
 
-// settled takes note of an answer.
-func (o *outage) settled() {
+// answered takes down the time of an answer.
+func (o *outage) answered() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
@@ -222,7 +227,7 @@ func TestCluster(t *testing.T) {
 		x := newClient(seed, i)
 		pick := rand.New(rand.NewPCG(seed, uint64(1000+i)))
 		x.venue = func() *venue { return c.node(pick.IntN(len(c.nodes))) }
-		x.settled = timer.settled
+		x.answered = timer.answered
 		clients, names = append(clients, x), append(names, x.customer)
 	}
 	face.fund("1000000", names...)
@@ -261,11 +266,13 @@ func TestCluster(t *testing.T) {
 	if err := os.Remove(filepath.Join(c.dir, "users.json")); err != nil {
 		t.Fatal(err)
 	}
-	c.bootstrap()
+	made := answer{Header: http.Header{"X-Log-Position": {c.bootstrap()}}}
 	face.Users = c.users
-	if fresh := face.password("operator"); fresh == password || face.login("operator", fresh) == "" {
+	fresh := face.password("operator")
+	if fresh == password {
 		t.Error("the operator has no new password")
 	}
+	face.login("operator", fresh, made)
 }
 
 // spread tells the median and the worst of some times.
@@ -337,7 +344,7 @@ func (c *cluster) suspendOwner(t *testing.T, round int, clients []*client) {
 	m := startLoad(round, after)
 	m.more(t, 200)
 
-	// The old owner is asked to cancel orders that it never heard of.
+	// The old owner is asked to cancel orders that it does not know.
 	path := "/v1/customers/" + after[0].customer + "/orders"
 	cancels := make(chan answer, 8)
 	for k := range cap(cancels) {

@@ -43,8 +43,7 @@ func (d *desk) open(t *testing.T) {
 	const password = "for ANNA's eyes only"
 	made := d.must(201, "operator", http.MethodPost, "/admin/v1/users", map[string]any{"username": "anna", "password": password, "broker": "alpha",
 		"customer_code": "ANNA", "scopes": []string{"read", "trade"}, "is_active": true, "is_verified": true})
-	d.must(200, "operator", http.MethodGet, "/admin/v1/users", nil, "X-Min-Log-Position", made.Header.Get("X-Log-Position"))
-	d.tokens["anna"] = d.login("anna", password)
+	d.tokens["anna"] = d.login("anna", password, made)
 }
 
 // testAgreement holds what REST answers, what sockets were told and what Postgres holds against the log.

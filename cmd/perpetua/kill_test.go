@@ -22,8 +22,8 @@ import (
 type attempt struct {
 	customer, reference string
 	body                map[string]any
-	status              int    // of the answer that settled it; 0 while its outcome is unknown
-	code                string // of the order, once settled
+	status              int    // of the answer that told its outcome; 0 while that is unknown
+	code                string // of the order, once its outcome is known
 }
 
 // client places orders one after the other until told to stop, and remembers each.
@@ -32,7 +32,7 @@ type client struct {
 	customer string
 	random   *rand.Rand
 	attempts []*attempt
-	settled  func() // called after each answer that settles an order; may be nil
+	answered func() // called after each answer that tells an outcome; may be nil
 }
 
 // trade sends orders until stop is closed or, where stop is nil, until one's outcome stays unknown because the venue
@@ -56,12 +56,12 @@ func (c *client) trade(round int, done *atomic.Int64, stop <-chan struct{}) erro
 		}
 		switch answer.Status {
 		case http.StatusCreated, http.StatusUnprocessableEntity:
-			if err := a.settle(answer); err != nil {
+			if err := a.note(answer); err != nil {
 				return err
 			}
 			done.Add(1)
-			if c.settled != nil {
-				c.settled()
+			if c.answered != nil {
+				c.answered()
 			}
 		case http.StatusServiceUnavailable:
 			if answer.get("code") == "NOT_ACCEPTED" {
@@ -90,9 +90,8 @@ func (c *client) next(round, i int) *attempt {
 		"amount": fmt.Sprintf("0.%03d", 1+c.random.IntN(9)), "limit_price": fmt.Sprintf("%d.%d", price/10, price%10)}}
 }
 
-// settle takes note of the order in an answer. It must be the one that was asked for, and if the attempt was settled
-// before, the same as then.
-func (a *attempt) settle(answer answer) error {
+// note takes down the order in an answer. It must be the one that was asked for, and the same as in an earlier answer.
+func (a *attempt) note(answer answer) error {
 	var order struct {
 		Code      string
 		Reference string `json:"reference_id"`
@@ -189,7 +188,7 @@ func followUp(t *testing.T, v *venue, clients []*client) {
 			})
 			switch answer.Status {
 			case http.StatusOK, http.StatusCreated, http.StatusUnprocessableEntity:
-				if err := a.settle(answer); err != nil {
+				if err := a.note(answer); err != nil {
 					t.Fatal(err)
 				}
 			default:
@@ -200,8 +199,8 @@ func followUp(t *testing.T, v *venue, clients []*client) {
 }
 
 // checkOrders holds what the clients know against the log: an acknowledged order is in it once, with the code that
-// was answered; one of unknown outcome at most once, or once if settled says that all were followed up.
-func checkOrders(t *testing.T, v *venue, clients []*client, settled bool) {
+// was answered; one of unknown outcome at most once, or once if all were followed up.
+func checkOrders(t *testing.T, v *venue, clients []*client, followedUp bool) {
 	t.Helper()
 	log := foldLog(t, v)
 	for _, c := range clients {
@@ -212,7 +211,7 @@ func checkOrders(t *testing.T, v *venue, clients []*client, settled bool) {
 				t.Errorf("%s is in the log as %d orders", a.reference, len(codes))
 			case a.status != 0 && !codes[a.code]:
 				t.Errorf("%s was acknowledged as %s and is in the log as %v", a.reference, a.code, codes)
-			case settled && a.status == 0:
+			case followedUp && a.status == 0:
 				t.Errorf("%s was not followed up", a.reference)
 			}
 		}

@@ -95,7 +95,7 @@ func (m *mover) skip() {
 // remember takes down what must hold from now on, once the rows are at the tip, and stops the venue.
 func (m *mover) remember() {
 	m.t.Helper()
-	m.must(200, "broker-a", http.MethodGet, "/v1/customers/BEN/orders", nil, "X-Min-Log-Position", m.lastRecord())
+	m.must(200, "broker-a", http.MethodGet, "/v1/customers/BEN/orders", nil, "X-Min-Log-Position", m.lastRecord("trading"))
 	m.stop()
 	m.history = map[string][]string{"identity": m.records("identity"), "trading": m.records("trading")}
 	m.rows = m.digests()

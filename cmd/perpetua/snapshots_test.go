@@ -99,22 +99,24 @@ func (v *venue) checkSnapshot() {
 	}
 }
 
-// views returns what clients see that comes from the node's fold or was folded by the engine.
+// views returns what clients see, of the end of the log, that comes from the node's fold or was folded by the engine.
 func (v *venue) views() map[string]string {
 	v.t.Helper()
+	last := v.lastRecord("trading")
 	asOf := regexp.MustCompile(`"(sequence|timestamp)":("[^"]*"|\d+)`)
 	seen := make(map[string]string)
 	for _, path := range []string{"/v1/orderbook/" + bitcoin, "/v1/customers/ANNA/account-summary", "/v1/customers/BEN/account-summary",
 		"/v1/customers/BEN/positions", annasOrders, bensOrders, "/v1/instruments"} {
 		// But for which record they are as of: each start adds one.
-		seen[path] = asOf.ReplaceAllString(string(v.must(200, "broker-a", http.MethodGet, path, nil).Body), "")
+		seen[path] = asOf.ReplaceAllString(string(v.must(200, "broker-a", http.MethodGet, path, nil, "X-Min-Log-Position", last).Body), "")
 	}
 	return seen
 }
 
-func (v *venue) lastRecord() string {
+// lastRecord returns the position of a journal's last record.
+func (v *venue) lastRecord(journal string) string {
 	v.t.Helper()
-	return fmt.Sprint("trading/0@", len(v.records("trading"))-1)
+	return fmt.Sprintf("%s/0@%d", journal, len(v.records(journal))-1)
 }
 
 // TestSnapshots kills a venue that makes snapshots, and has it start from the newest: everything must be as it was, and
@@ -137,10 +139,9 @@ func TestSnapshots(t *testing.T) {
 	}
 	waitFor(t, "a snapshot", func() bool { return v.measure("sequence") > 20 })
 	v.must(201, "broker-a", http.MethodPost, bensOrders, entry("buy", "60000.0"))
-	v.must(200, "broker-a", http.MethodGet, bensOrders, nil, "X-Min-Log-Position", v.lastRecord())
 	before := v.views()
 	saved := v.measure("sequence")
-	heard := len(v.orderEvents())
+	events := len(v.orderEvents())
 	v.kill()
 	v.checkSnapshot()
 
@@ -148,7 +149,6 @@ func TestSnapshots(t *testing.T) {
 	if at := v.measure("loaded_sequence"); at < saved {
 		t.Errorf("the venue started from the snapshot at %d; there is one at %d\n%s", at, saved, v.output)
 	}
-	v.must(200, "broker-a", http.MethodGet, bensOrders, nil, "X-Min-Log-Position", v.lastRecord())
 	for path, is := range v.views() {
 		if was := before[path]; was != is {
 			t.Errorf("after the start from a snapshot, %s shows\n%s\nand not\n%s", path, is, was)
@@ -163,7 +163,7 @@ func TestSnapshots(t *testing.T) {
 		t.Errorf("the command from before the snapshot is told to be %s", fate.Body)
 	}
 	v.checkTail()
-	v.checkResume(heard)
+	v.checkResume(events)
 	v.checkLogFrom(saved)
 	if out, err := v.command("audit").CombinedOutput(); err != nil {
 		t.Errorf("perpetua audit: %v\n%s", err, out)
@@ -315,7 +315,7 @@ func TestSnapshotBeyondTheLog(t *testing.T) {
 	w := &withheld{venue: v, fake: fake}
 	v.start()
 	v.fund("10000", "ANNA", "BEN")
-	v.must(200, "broker-a", http.MethodGet, bensOrders, nil, "X-Min-Log-Position", v.lastRecord()) // what makes snapshots is at the tip
+	v.must(200, "broker-a", http.MethodGet, bensOrders, nil, "X-Min-Log-Position", v.lastRecord("trading")) // what makes snapshots is at the tip
 	v.stop()
 	v.checkSnapshot()
 	if n := len(v.snapshotFiles()); n == 0 {

@@ -443,10 +443,10 @@ func (d *desk) do(user, method, path string, body any, headers ...string) answer
 	return a
 }
 
-// must is do for a request that has to be answered with the status.
+// must is the venue's, with that position.
 func (d *desk) must(status int, user, method, path string, body any, headers ...string) answer {
 	d.t.Helper()
-	a := d.do(user, method, path, body, headers...)
+	a := d.insist(status, func() answer { return d.do(user, method, path, body, headers...) })
 	if a.Status != status {
 		d.t.Fatalf("%s %s as %s: %d, want %d: %s", method, path, user, a.Status, status, a.Body)
 	}

@@ -44,15 +44,16 @@ func (w *withheld) withhold() {
 
 func (w *withheld) release() { w.faults.Remove() }
 
-// shows returns everything that a client could see of the two customers and of the market.
-func (w *withheld) shows() map[string]string {
+// shows returns everything that a client could see of the two customers and of the market, as of the last write that was
+// acknowledged at the earliest.
+func (w *withheld) shows(written string) map[string]string {
 	w.t.Helper()
 	seen := make(map[string]string)
 	for _, path := range []string{annasOrders, bensOrders, "/v1/orders?customer_code=BEN", bensOrders + "/history",
 		"/v1/customers/ANNA/trades", "/v1/customers/BEN/trades", "/v1/customers/ANNA/positions",
 		"/v1/customers/ANNA/account-summary", "/v1/customers/BEN/account-summary", "/v1/customers/ANNA/transactions",
 		"/v1/customers/BEN/transactions", "/v1/orderbook/" + bitcoin, "/v1/market-trades?symbol=" + bitcoin} {
-		a := w.must(200, "broker-a", http.MethodGet, path, nil)
+		a := w.must(200, "broker-a", http.MethodGet, path, nil, "X-Min-Log-Position", written)
 		seen[path] = a.Header.Get("X-Log-Position") + " " + string(a.Body)
 	}
 	w.must(404, "broker-a", http.MethodGet, bensOrders+"/by-reference/ben-1", nil)
@@ -60,9 +61,9 @@ func (w *withheld) shows() map[string]string {
 }
 
 // unchanged holds what shows now against what did.
-func (w *withheld) unchanged(when string, before map[string]string) {
+func (w *withheld) unchanged(when, written string, before map[string]string) {
 	w.t.Helper()
-	for path, is := range w.shows() {
+	for path, is := range w.shows(written) {
 		if was := before[path]; was != is {
 			w.t.Errorf("%s, %s shows\n%s\nand not\n%s", when, path, is, was)
 		}
@@ -80,9 +81,9 @@ func (w *withheld) gauge(name string) string {
 }
 
 // silent asks each socket for a pong and checks that nothing else has come since it was at the given message.
-func silent(t *testing.T, when string, heard map[*livetest.Client]int) {
+func silent(t *testing.T, when string, seen map[*livetest.Client]int) {
 	t.Helper()
-	for socket, n := range heard {
+	for socket, n := range seen {
 		socket.Send(livetest.Request{Op: "ping"})
 		socket.Next("a pong", func(m livetest.Message) bool { return m.Op == "pong" })
 		messages := socket.Messages()
@@ -91,7 +92,7 @@ func silent(t *testing.T, when string, heard map[*livetest.Client]int) {
 				t.Errorf("%s, a socket is told %s", when, m.Raw)
 			}
 		}
-		heard[socket] = len(messages)
+		seen[socket] = len(messages)
 	}
 }
 
@@ -120,15 +121,15 @@ func (w *withheld) stallBriefly(t *testing.T) (resting answer, inTime bool) {
 	w.fund("10000", "ANNA", "BEN")
 	resting = w.must(201, "broker-a", http.MethodPost, annasOrders,
 		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.1","limit_price":"65000"}`)
-	w.must(200, "broker-a", http.MethodGet, annasOrders, nil, "X-Min-Log-Position", resting.Header.Get("X-Log-Position"))
+	written := resting.Header.Get("X-Log-Position")
 	private, public := livetest.Dial(t, w.WebSocket, w.token("broker-a")), livetest.Dial(t, w.WebSocket, "")
 	private.Subscribe("orders", "trades", "balance-changes")
 	public.Subscribe("orderbook-stream:"+bitcoin, "market-trades:"+bitcoin)
 	public.Until("the snapshot", func(all []livetest.Message) bool {
 		return slices.ContainsFunc(all, func(m livetest.Message) bool { return m.Type == "snapshot" })
 	})
-	heard := map[*livetest.Client]int{private: len(private.Messages()), public: len(public.Messages())}
-	before := w.shows()
+	seen := map[*livetest.Client]int{private: len(private.Messages()), public: len(public.Messages())}
+	before := w.shows(written)
 
 	const crossing = `{"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amount":"0.04","limit_price":"65000","reference_id":"ben-1"}`
 	var begun time.Time
@@ -166,8 +167,8 @@ func (w *withheld) stallBriefly(t *testing.T) (resting answer, inTime bool) {
 	if !decided {
 		return resting, false
 	}
-	w.unchanged("withheld", before)
-	silent(t, "withheld", heard)
+	w.unchanged("withheld", written, before)
+	silent(t, "withheld", seen)
 	if !open("withheld", first, again, byReference, conflict) {
 		return resting, false
 	}
@@ -188,8 +189,8 @@ func (w *withheld) stallBriefly(t *testing.T) (resting answer, inTime bool) {
 			return false
 		}
 	})
-	w.unchanged("with intake stopped", before)
-	silent(t, "with intake stopped", heard)
+	w.unchanged("with intake stopped", written, before)
+	silent(t, "with intake stopped", seen)
 	if !open("with intake stopped", first, again, byReference, conflict) {
 		return resting, false
 	}
