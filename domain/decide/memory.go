@@ -1,6 +1,11 @@
 package decide
 
-import "github.com/perpetua-exchange/perpetua/domain/scalar"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
 
 // Remember is how long the outcome of a command with an Idempotency-Key is kept.
 const Remember = 24 * scalar.Hour
@@ -49,15 +54,46 @@ func (m *Memory) Recall(now scalar.Time, c Command) (d Decision, ok bool, err er
 	if c.Kept.Key == "" {
 		return Decision{}, false, nil
 	}
-	r, found := m.keys[memoryKey{c.Actor.Broker, c.Type, c.Kept.Key}]
-	if !found || m.Counted(now)-r.time >= Remember {
+	if name, fingerprint, ok := batchOf(c.Kept.Key); ok {
+		// The whole comes first: of another batch with the same key nothing is done, whatever stands at which place.
+		if whole, found := m.find(now, memoryKey{c.Actor.Broker, c.Type, name}); found && whole.fingerprint != fingerprint {
+			return Decision{}, false, keyReused()
+		}
+	}
+	r, found := m.find(now, memoryKey{c.Actor.Broker, c.Type, c.Kept.Key})
+	if !found {
 		return Decision{}, false, nil
 	}
 	if r.fingerprint != c.Kept.Fingerprint {
-		return Decision{}, false, &Refusal{Kind: Conflict, Code: "IDEMPOTENCY_KEY_REUSED", Field: "Idempotency-Key",
-			Message: "the Idempotency-Key was used for another request within the last 24 hours"}
+		return Decision{}, false, keyReused()
 	}
 	return Decision{Repeated: true, Repeat: r.sequence}, true, nil
+}
+
+func (m *Memory) find(now scalar.Time, k memoryKey) (remembered, bool) {
+	r, found := m.keys[k]
+	return r, found && m.Counted(now)-r.time < Remember
+}
+
+// CodeKeyReused is the code of the refusal of a key that was used for another request.
+const CodeKeyReused = "IDEMPOTENCY_KEY_REUSED"
+
+func keyReused() error {
+	return &Refusal{Kind: Conflict, Code: CodeKeyReused, Field: "Idempotency-Key",
+		Message: "the Idempotency-Key was used for another request within the last 24 hours"}
+}
+
+// BatchKey is the key of a command that came with others under one Idempotency-Key: it also holds a fingerprint of all of
+// them, and the command's place. No client's own key has a slash.
+func BatchKey(key, fingerprint string, place int) string {
+	return key + "/" + fingerprint + "/" + strconv.Itoa(place)
+}
+
+// batchOf returns the name under which a batch is remembered, and its fingerprint, if the key is of a command in one.
+func batchOf(key string) (name, fingerprint string, ok bool) {
+	name, rest, ok := strings.Cut(key, "/")
+	fingerprint, _, _ = strings.Cut(rest, "/")
+	return name + "/", fingerprint, ok
 }
 
 // Note records that the command was decided in the record at the stamp, and forgets what is older than 24 hours.
@@ -86,9 +122,18 @@ func (m *Memory) Note(at Stamp, c Recorded) {
 	if m.keys == nil {
 		m.keys = make(map[memoryKey]remembered)
 	}
-	k := memoryKey{c.Actor.Broker, c.Type, c.Kept.Key}
-	m.keys[k] = remembered{c.Kept.Fingerprint, at.Sequence, now}
-	m.queue = append(m.queue, expiring{k, now})
+	m.keep(memoryKey{c.Actor.Broker, c.Type, c.Kept.Key}, remembered{c.Kept.Fingerprint, at.Sequence, now})
+	if name, fingerprint, ok := batchOf(c.Kept.Key); ok {
+		k := memoryKey{c.Actor.Broker, c.Type, name}
+		if _, there := m.find(at.Time, k); !there { // by the first of the batch that left a record
+			m.keep(k, remembered{fingerprint, at.Sequence, now})
+		}
+	}
+}
+
+func (m *Memory) keep(k memoryKey, r remembered) {
+	m.keys[k] = r
+	m.queue = append(m.queue, expiring{k, r.time})
 }
 
 // Len returns how many keys are remembered.

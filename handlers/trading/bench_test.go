@@ -58,6 +58,14 @@ func (a *accepting) Submit(context.Context, string, decide.Command) (journal.Res
 	return a.result, nil
 }
 
+func (a *accepting) SubmitAll(_ context.Context, _ string, cs []decide.Command) []journal.Outcome {
+	out := make([]journal.Outcome, len(cs))
+	for i := range out {
+		out[i].Result = a.result
+	}
+	return out
+}
+
 // known is an identity state without a journal.
 type known struct{ state *identity.State }
 

@@ -27,7 +27,7 @@ const journalName = "trading"
 // Config is what the interface is made of.
 type Config struct {
 	Auth     *web.Auth
-	Journals journal.Submitter
+	Journals journal.BatchSubmitter
 	// Venue follows the trading journal under trading.Rules.
 	Venue web.Follower
 	// Rows are the read models of the trading journal.
@@ -42,6 +42,7 @@ type Config struct {
 type Handler struct {
 	auth     *web.Auth
 	journal  web.Journal
+	batches  journal.BatchSubmitter
 	venue    web.Follower
 	rows     rows.Source
 	commands []rows.Source
@@ -55,7 +56,7 @@ type Handler struct {
 // New makes the handler of the trading interface. It listens to the venue from then on, so it is made before the
 // follower runs.
 func New(c Config) *Handler {
-	h := &Handler{auth: c.Auth, journal: web.Journal{To: c.Journals, Name: journalName}, venue: c.Venue, rows: c.Rows,
+	h := &Handler{auth: c.Auth, journal: web.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows,
 		commands: c.Commands, now: c.Now, description: newDescription()}
 	h.venue.Listen(h.recentTrades.Observe)
 	return h
@@ -71,6 +72,8 @@ func (h *Handler) Routes() []web.Route {
 		web.Get(customer+"/orders", h.listOpenOrders, web.ScopeRead),
 		web.Post(customer+"/orders", h.placeOrder, web.ScopeTrade),
 		web.Delete(customer+"/orders", h.cancelOrders, web.ScopeTrade),
+		web.Post(customer+"/orders/batch", h.placeOrders, web.ScopeTrade),
+		web.Delete(customer+"/orders/batch", h.cancelSeveral, web.ScopeTrade),
 		web.Get(customer+"/orders/history", h.listOrderHistory, web.ScopeRead),
 		web.Get(customer+"/orders/by-reference/:reference_id", h.getOrderByReference, web.ScopeRead),
 		web.Delete(customer+"/orders/by-reference/:reference_id", h.cancelOrderByReference, web.ScopeTrade),

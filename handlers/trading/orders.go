@@ -36,19 +36,30 @@ func (h *Handler) placeOrder(c echo.Context) error {
 		cmd.Kept.Fingerprint = orderFingerprint(payload)
 	}
 	x, err := h.journal.Submit(c, cmd)
+	status, o, err := h.placed(x, err, payload)
 	if err != nil {
-		return h.allFaults(err, payload)
+		return err
+	}
+	return web.AnswerWith(c, status, &o)
+}
+
+// placed is the answer to an order entry: its status and the order, or the error of one that was refused or rejected.
+func (h *Handler) placed(x web.Executed, err error, payload *domain.PlaceOrder) (status int, _ wire.Order, _ error) {
+	if err != nil {
+		return 0, wire.Order{}, h.allFaults(err, payload)
 	}
 	o := placedOrder(x.Entry, payload.CustomerCode, payload.ReferenceID)
-	switch {
-	case o == nil:
-		return x.Unanswered()
-	case o.Status == order.Rejected:
-		return rejected(o, x.Entry.Record)
-	case firstAnswer(x):
-		return answerOrder(c, http.StatusCreated, o, x.Entry.Record)
+	if o == nil {
+		return 0, wire.Order{}, x.Unanswered()
 	}
-	return answerOrder(c, http.StatusOK, o, x.Entry.Record)
+	shown := wire.NewOrder(o, x.Entry.Record.Sequence)
+	switch {
+	case o.Status == order.Rejected:
+		return 0, shown, rejected(o, x.Entry.Record)
+	case firstAnswer(x):
+		return http.StatusCreated, shown, nil
+	}
+	return http.StatusOK, shown, nil
 }
 
 // orderEntry reads the request's order. What plainOrder cannot read is read again by readOrder, which knows why.
@@ -60,6 +71,11 @@ func orderEntry(c echo.Context) (*domain.PlaceOrder, error) {
 			return payload, nil
 		}
 	}
+	return thoroughly(c, raw, err, customer)
+}
+
+// thoroughly reads an order entry with all that may be wrong with it.
+func thoroughly(c echo.Context, raw []byte, err error, customer string) (*domain.PlaceOrder, error) {
 	body := web.BodyForm(c, raw, err)
 	payload := readOrder(body, customer)
 	return payload, body.Done()
@@ -149,14 +165,23 @@ func (n oneOrder) find(ctx context.Context, db projections.DB, s orders.Scope) (
 // changeOrder submits what changes one order, and answers with the order.
 func (h *Handler) changeOrder(c echo.Context, payload decide.Payload, named oneOrder, forms ...*web.Form) error {
 	x, err := h.journal.Execute(c, payload, forms...)
+	o, err := h.changed(c, x, err, named)
 	if err != nil {
-		return h.finishedLongAgo(c, err, named)
+		return err
+	}
+	return web.AnswerWith(c, http.StatusOK, &o)
+}
+
+// changed is the answer to what changes one order: the order, or the error of a change that was refused.
+func (h *Handler) changed(c echo.Context, x web.Executed, err error, named oneOrder) (wire.Order, error) {
+	if err != nil {
+		return wire.Order{}, h.finishedLongAgo(c, err, named)
 	}
 	o := changedOrder(x.Entry.Record, named)
 	if o == nil {
-		return x.Unanswered()
+		return wire.Order{}, x.Unanswered()
 	}
-	return answerOrder(c, http.StatusOK, o, x.Entry.Record)
+	return wire.NewOrder(o, x.Entry.Record.Sequence), nil
 }
 
 // finishedLongAgo tells an order that never was from one that finished so long ago that the engine has forgotten it.

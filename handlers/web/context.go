@@ -30,6 +30,8 @@ type notes struct {
 	room      []byte    // for the body
 	answer    []byte    // room for the answer
 	traced    trace.Request
+	problems  []string // codes of the problems of its parts
+	failures  []error  // of the server, in parts of it
 }
 
 // maxRoom bounds what is kept of a buffer for later requests.

@@ -74,11 +74,8 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 		if c.Response().Committed {
 			return
 		}
-		shared := ProblemOf(err)
-		p := *shared // the original may be shared between requests
-		p.RequestID = RequestID(c)
-		p.Instance = c.Request().URL.EscapedPath() // a URI reference; the path itself may not even be text
-		if p.Status >= http.StatusInternalServerError && p.Status != http.StatusServiceUnavailable {
+		p := problemFor(c, err)
+		if p.failed() {
 			log.ErrorContext(c.Request().Context(), "request failed", "request_id", p.RequestID, "error", err)
 		}
 		private(c)
@@ -93,6 +90,31 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 			log.DebugContext(c.Request().Context(), "an error could not be written", "request_id", p.RequestID, "error", err)
 		}
 	}
+}
+
+// problemFor returns the problem that an error is answered with on a request.
+func problemFor(c echo.Context, err error) Problem {
+	p := *ProblemOf(err) // the original may be shared between requests
+	p.RequestID = RequestID(c)
+	p.Instance = c.Request().URL.EscapedPath() // a URI reference; the path itself may not even be text
+	return p
+}
+
+// failed reports whether the problem is a fault of the server, which its log has to tell of.
+func (p *Problem) failed() bool {
+	return p.Status >= http.StatusInternalServerError && p.Status != http.StatusServiceUnavailable
+}
+
+// PartProblem returns the problem of one part of a request that is answered part by part. A fault of the server is
+// logged with the request.
+func PartProblem(c echo.Context, err error) *Problem {
+	p := problemFor(c, err)
+	n := notesOf(c)
+	n.problems = append(n.problems, p.Code)
+	if p.failed() {
+		n.failures = append(n.failures, err)
+	}
+	return &p
 }
 
 func writeProblem(c echo.Context, p *Problem) error {

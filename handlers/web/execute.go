@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/labstack/echo/v4"
@@ -50,6 +51,37 @@ func (j Journal) Execute(c echo.Context, payload decide.Payload, forms ...*Form)
 func (j Journal) Submit(c echo.Context, cmd decide.Command) (Executed, error) {
 	result, err := Submit(c, j.To, j.Name, cmd)
 	return Executed{result, cmd}, err
+}
+
+// Tried is one of several commands and what came of it.
+type Tried struct {
+	Executed
+	Err error
+}
+
+// SubmitAll has commands decided in their order, each in a record of its own, and sets the latest position of their
+// answers. An error says that another node owns the journal, and none was decided here.
+func (j Journal) SubmitAll(c echo.Context, to journal.BatchSubmitter, cmds []decide.Command) ([]Tried, error) {
+	out := make([]Tried, len(cmds))
+	at := journal.LogPosition{Sequence: -1}
+	for i, o := range to.SubmitAll(c.Request().Context(), j.Name, cmds) {
+		var elsewhere *journal.ElsewhereError
+		if errors.As(o.Err, &elsewhere) {
+			return nil, o.Err
+		}
+		out[i] = Tried{Executed{o.Result, cmds[i]}, o.Err}
+		var refused *journal.RefusedError
+		switch {
+		case o.Err == nil && o.Result.Position.Sequence > at.Sequence:
+			at = o.Result.Position
+		case errors.As(o.Err, &refused) && refused.AsOf.Sequence > at.Sequence:
+			at = refused.AsOf
+		}
+	}
+	if at.Sequence >= 0 {
+		SetPosition(c, at)
+	}
+	return out, nil
 }
 
 // First reports whether the answer is the first one that the client's request had: it is the same status again for a

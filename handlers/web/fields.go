@@ -248,16 +248,8 @@ func (f *Form) OptionalObjects(name string, least, most int, read func(i int, it
 }
 
 func (f *Form) objects(name string, required bool, least, most int, read func(int, *Form)) bool {
-	n := f.member(name, required)
+	n := f.array(name, required, least, most)
 	if n == nil {
-		return false
-	}
-	if n.kind != '[' {
-		f.Fault(name, WrongType, "the value must be an array of objects")
-		return false
-	}
-	if len(n.items) < least || len(n.items) > most {
-		f.Fault(name, OutOfRange, "the array must have "+strconv.Itoa(least)+" to "+strconv.Itoa(most)+" items")
 		return false
 	}
 	for i, item := range n.items {
@@ -269,6 +261,21 @@ func (f *Form) objects(name string, required bool, least, most int, read func(in
 		read(i, f.below(item, at))
 	}
 	return true
+}
+
+// array returns an array of objects, with least to most items, nil where there is none.
+func (f *Form) array(name string, required bool, least, most int) *node {
+	n := f.member(name, required)
+	switch {
+	case n == nil:
+	case n.kind != '[':
+		f.Fault(name, WrongType, "the value must be an array of objects")
+	case len(n.items) < least || len(n.items) > most:
+		f.Fault(name, OutOfRange, "the array must have "+strconv.Itoa(least)+" to "+strconv.Itoa(most)+" items")
+	default:
+		return n
+	}
+	return nil
 }
 
 func (f *Form) below(n *node, path []any) *Form {

@@ -65,6 +65,9 @@ func IdempotencyKey(c echo.Context) (string, error) {
 	return keys[0], nil
 }
 
+// Keyed reports whether the request has an Idempotency-Key, good or bad.
+func Keyed(c echo.Context) bool { return len(c.Request().Header[HeaderIdempotencyKey]) > 0 }
+
 // givenTwice is the problem of a header that says two things, of which none is better than the other.
 func givenTwice(name string) *Problem {
 	return Invalid(Fault{Field: name, Code: DuplicateField, Message: "the header is given more than once", path: []any{name}})
@@ -107,8 +110,36 @@ func BareCommand(c echo.Context, payload decide.Payload) (decide.Command, error)
 	if n.principal != nil {
 		cmd.Actor = n.principal.Actor()
 	}
-	n.command = cmd.ID
+	n.forwarded, n.command = scalar.ID{}, cmd.ID
 	return cmd, nil
+}
+
+// Part is one command of a request that makes several.
+type Part struct {
+	Payload     decide.Payload
+	Fingerprint string // of the part alone
+}
+
+// Commands makes the commands of a request's parts on behalf of its principal. With an Idempotency-Key, each carries it
+// together with a fingerprint of the whole request and its own place in it (decide.BatchKey).
+func Commands(c echo.Context, parts []Part) ([]decide.Command, error) {
+	var whole []byte
+	for _, p := range parts {
+		whole = append(whole, p.Fingerprint...)
+	}
+	out := make([]decide.Command, len(parts))
+	for i, p := range parts {
+		cmd, err := BareCommand(c, p.Payload)
+		if err != nil {
+			return nil, err
+		}
+		if key := cmd.Kept.Key; key != "" {
+			cmd.Kept.Key = decide.BatchKey(key, FingerprintText(whole), i)
+		}
+		cmd.Kept.Fingerprint = p.Fingerprint
+		out[i] = cmd
+	}
+	return out, nil
 }
 
 // A Waiter waits until its source has applied the record with a sequence. Folds and projections are waiters.

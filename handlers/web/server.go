@@ -162,6 +162,12 @@ func (s *server) observe(r *request, next echo.HandlerFunc) {
 		s.metrics.problems.WithLabelValues(code).Inc()
 		r.Error(err) // writes the answer now, so that its status is known
 	}
+	for _, part := range r.problems {
+		s.metrics.problems.WithLabelValues(part).Inc()
+	}
+	for _, failure := range r.failures {
+		s.options.Logger.ErrorContext(r.Request().Context(), "a part of a request failed", "request_id", r.id, "error", failure)
+	}
 	of := series{r.Path(), r.Request().Method, r.Response().Status}
 	if of.route == "" || of.status == http.StatusNotFound && code == "NOT_FOUND" {
 		of.route = "unknown" // client-made paths must not become label values

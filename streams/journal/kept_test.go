@@ -18,7 +18,10 @@ func TestACommandThatOutlivedItsTermWaitsToBeDecidedAnew(t *testing.T) {
 		submit := func() (*request, <-chan error) {
 			ended := make(chan error, 1)
 			go func() {
-				_, err := o.submit(t.Context(), decide.Command{}, nil)
+				r, err := o.enqueue(t.Context(), decide.Command{})
+				if err == nil {
+					_, err = o.await(t.Context(), r)
+				}
 				ended <- err
 			}()
 			return <-o.queue, ended

@@ -24,6 +24,20 @@ type Submitter interface {
 	Submit(ctx context.Context, journal string, c decide.Command) (Result, error)
 }
 
+// Outcome is what Submit returns for one of several commands.
+type Outcome struct {
+	Result Result
+	Err    error
+}
+
+// BatchSubmitter is a Submitter that takes several commands at once.
+type BatchSubmitter interface {
+	Submitter
+	// SubmitAll has the commands decided in their order, each in a record of its own, and waits until all of them are
+	// answered. Each has the outcome that Submit would have had for it.
+	SubmitAll(ctx context.Context, journal string, cs []decide.Command) []Outcome
+}
+
 // request is a command on its way, shared by the goroutine that waits for its answer and the term that decides it.
 type request struct {
 	command decide.Command
@@ -95,16 +109,56 @@ func notAccepted(reason string) error {
 // then says whether the command may still take effect (*OutcomeUnknownError) or was never decided
 // (*NotAcceptedError).
 func (o *Owner) Submit(ctx context.Context, c decide.Command) (Result, error) {
-	traced := o.tracer.StartCommand(ctx, c.ID, c.Type, o.journal)
-	result, err := o.submit(ctx, c, traced)
+	r, err := o.enqueue(ctx, c)
+	if err == nil {
+		tellQueued(ctx)
+	}
+	return o.outcome(ctx, r, err)
+}
+
+// SubmitAll is Submit for several commands, which are decided in their order; commands of others may come between them.
+// Their records are gathered for the log as all are, so nearly always one append answers all of them.
+func (o *Owner) SubmitAll(ctx context.Context, cs []decide.Command) []Outcome {
+	requests, errs := make([]*request, len(cs)), make([]error, len(cs))
+	for i, c := range cs { // all of them before the first is waited for
+		requests[i], errs[i] = o.enqueue(ctx, c)
+	}
+	tellQueued(ctx)
+	out := make([]Outcome, len(cs))
+	for i, r := range requests {
+		out[i].Result, out[i].Err = o.outcome(ctx, r, errs[i])
+	}
+	return out
+}
+
+type queuedKey struct{}
+
+// OnQueued returns a context by which whoever submits in it is told when its commands have their place in the owner's
+// queue: a command that is submitted after that is decided after them. Where they are refused before, or another node
+// owns the journal, nobody is told. The function must not wait.
+func OnQueued(ctx context.Context, call func()) context.Context {
+	return context.WithValue(ctx, queuedKey{}, call)
+}
+
+func tellQueued(ctx context.Context) {
+	if call, ok := ctx.Value(queuedKey{}).(func()); ok {
+		call()
+	}
+}
+
+// outcome waits for a request, unless it was refused, and counts what became of it.
+func (o *Owner) outcome(ctx context.Context, r *request, err error) (result Result, _ error) {
+	if err == nil {
+		result, err = o.await(ctx, r)
+	}
 	if err == nil {
 		o.meters.answered.Inc()
-		traced.End("answered")
+		r.traced.End("answered")
 		return result, nil
 	}
 	label := outcomeLabel(err)
 	o.cfg.Client.cfg.Metrics.Commands.WithLabelValues(o.journal, label).Inc()
-	traced.End(label)
+	r.traced.End(label)
 	return result, err
 }
 
@@ -126,17 +180,24 @@ func outcomeLabel(err error) string {
 	return "failed"
 }
 
-func (o *Owner) submit(ctx context.Context, c decide.Command, traced *trace.Command) (Result, error) {
+// enqueue lines a command up to be decided. It always returns the request, which with an error is not lined up.
+func (o *Owner) enqueue(ctx context.Context, c decide.Command) (*request, error) {
+	r := &request{command: c, since: time.Now(), reply: make(chan answer, 1), traced: o.tracer.StartCommand(ctx, c.ID, c.Type, o.journal)}
 	if !o.accepting.Load() {
-		return Result{}, notAccepted("this node accepts no commands for the journal at the moment")
+		return r, notAccepted("this node accepts no commands for the journal at the moment")
 	}
-	r := &request{command: c, since: time.Now(), reply: make(chan answer, 1), traced: traced}
 	select {
 	case o.queue <- r:
 	default:
-		return Result{}, notAccepted("too many commands are waiting")
+		return r, notAccepted("too many commands are waiting")
 	}
-	wait := o.timer(min(patience, o.cfg.Deadline))
+	return r, nil
+}
+
+// await waits for the answer to a request.
+func (o *Owner) await(ctx context.Context, r *request) (Result, error) {
+	// Of its own time: one that was lined up with others was waited for while they were.
+	wait := o.timer(max(0, min(patience, o.cfg.Deadline)-time.Since(r.since)))
 	defer o.timers.Put(wait)
 	defer wait.Stop()
 	for {

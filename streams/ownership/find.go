@@ -143,6 +143,20 @@ func (f *Finder) Submit(ctx context.Context, name string, _ decide.Command) (jou
 	return journal.Result{}, f.elsewhere(ctx, name, "")
 }
 
+// SubmitAll says of each command where the journal's owner is. It implements journal.BatchSubmitter.
+func (f *Finder) SubmitAll(ctx context.Context, name string, cs []decide.Command) []journal.Outcome {
+	return allFail(cs, f.elsewhere(ctx, name, ""))
+}
+
+// allFail is one outcome for all commands.
+func allFail(cs []decide.Command, err error) []journal.Outcome {
+	out := make([]journal.Outcome, len(cs))
+	for i := range out {
+		out[i].Err = err
+	}
+	return out
+}
+
 // elsewhere returns the error that sends a command to the owner of a journal, or says that there is none but perhaps
 // the asking node itself.
 func (f *Finder) elsewhere(ctx context.Context, name, self string) error {

@@ -56,7 +56,7 @@ type place struct {
 	partition int32
 }
 
-// Node is this process's membership in the group of engines. It implements journal.Submitter.
+// Node is this process's membership in the group of engines. It implements journal.BatchSubmitter.
 type Node struct {
 	cfg   Config
 	log   *slog.Logger
@@ -344,23 +344,47 @@ func (n *Node) leave(kc *kgo.Client) {
 // Submit has a command decided by the owner of the journal's partition, if that is this node, and says where it is
 // if it's another.
 func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
-	p := place{name, 0}
-	n.mu.Lock()
-	o, r := n.owners[p], n.runs[p]
-	n.mu.Unlock()
-	if o == nil || r == nil {
+	o := n.assigned(name)
+	if o == nil {
 		return journal.Result{}, n.find.elsewhere(ctx, name, n.cfg.URL)
 	}
 	result, err := o.Submit(ctx, c)
-	if err == nil {
-		return result, nil
+	return result, n.judged(err)
+}
+
+// SubmitAll is Submit for several commands: either this node decides all of them or none. It implements
+// journal.BatchSubmitter.
+func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) []journal.Outcome {
+	o := n.assigned(name)
+	if o == nil {
+		return allFail(cs, n.find.elsewhere(ctx, name, n.cfg.URL))
 	}
+	out := o.SubmitAll(ctx, cs)
+	for i := range out {
+		out[i].Err = n.judged(out[i].Err)
+	}
+	return out
+}
+
+// assigned returns the owner of a journal's partition, nil where it is not assigned to this node.
+func (n *Node) assigned(name string) *journal.Owner {
+	p := place{name, 0}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.runs[p] == nil {
+		return nil
+	}
+	return n.owners[p]
+}
+
+// judged returns the error of a command, but no refusal by a node whose lease has run out.
+func (n *Node) judged(err error) error {
 	var refused *journal.RefusedError
-	if errors.As(err, &refused) && !n.lease.holds() {
-		return journal.Result{}, &journal.NotAcceptedError{RetryAfter: time.Second,
+	if err != nil && errors.As(err, &refused) && !n.lease.holds() {
+		return &journal.NotAcceptedError{RetryAfter: time.Second,
 			Reason: "this node may own the journal no more, and what it refuses may be good"}
 	}
-	return result, err
+	return err
 }
 
 // Serving returns this node's term of a partition and whether it is valid.

@@ -17,7 +17,7 @@ type owning struct {
 
 // owners take commands and say who would.
 type owners interface {
-	journal.Submitter
+	journal.BatchSubmitter
 	// Owner returns the URL of the node that the group of engines has assigned a partition to, or "".
 	Owner(ctx context.Context, name string, partition int32) (string, error)
 	// Engines returns the nodes of that group.

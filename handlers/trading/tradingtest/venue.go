@@ -218,6 +218,15 @@ func (v *Venue) Submit(ctx context.Context, name string, c decide.Command) (jour
 	return v.Trading.Submit(ctx, c)
 }
 
+// SubmitAll implements journal.BatchSubmitter.
+func (v *Venue) SubmitAll(ctx context.Context, name string, cs []decide.Command) []journal.Outcome {
+	out := make([]journal.Outcome, len(cs))
+	for i, c := range cs {
+		out[i].Result, out[i].Err = v.Submit(ctx, name, c)
+	}
+	return out
+}
+
 // do submits a command of the system, which must succeed.
 func (v *Venue) do(name, command string, payload any) {
 	v.t.Helper()

@@ -1,0 +1,159 @@
+package trading
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+)
+
+// maxBatch is how many orders a batch has at most.
+const maxBatch = 50
+
+// batchItem is one order of a batch.
+type batchItem struct {
+	web.Part
+	fault error // of the item itself, which then is not submitted
+	// answer is what it came to: a status and the order, or an error.
+	answer func(x web.Executed, err error) (int, wire.Order, error)
+}
+
+// placeOrders enters several orders of one customer. Each is answered like an order entry of its own.
+func (h *Handler) placeOrders(c echo.Context) error {
+	customer, keyed := web.Param(c, customerCode), web.Keyed(c)
+	return h.batch(c, func(raw []byte) batchItem {
+		payload := plainOrder(raw, customer)
+		if payload == nil {
+			var err error
+			if payload, err = thoroughly(c, raw, nil, customer); err != nil {
+				return batchItem{fault: err}
+			}
+		}
+		part := web.Part{Payload: payload}
+		if keyed || payload.ReferenceID != "" {
+			part.Fingerprint = orderFingerprint(payload)
+		}
+		return batchItem{Part: part,
+			answer: func(x web.Executed, err error) (int, wire.Order, error) { return h.placed(x, err, payload) }}
+	})
+}
+
+// cancelSeveral cancels several orders of one customer, each named by its code or by the client's own name.
+func (h *Handler) cancelSeveral(c echo.Context) error {
+	customer, keyed := web.Param(c, customerCode), web.Keyed(c)
+	return h.batch(c, func(raw []byte) batchItem {
+		payload := &domain.CancelOrder{CustomerCode: customer}
+		var err error
+		if payload.OrderCode, payload.ReferenceID, err = readName(c, raw); err != nil {
+			return batchItem{fault: err}
+		}
+		named := oneOrder{payload.OrderCode, payload.ReferenceID}
+		part := web.Part{Payload: payload}
+		if keyed {
+			part.Fingerprint = web.FingerprintText([]byte(customer + " " + named.code.String() + " " + named.reference))
+		}
+		return batchItem{Part: part,
+			answer: func(x web.Executed, err error) (int, wire.Order, error) {
+				o, err := h.changed(c, x, err, named)
+				return http.StatusOK, o, err
+			}}
+	})
+}
+
+// batch answers a request for several orders, which read makes of what was sent of each. They are submitted together,
+// and each has a result of its own; but what is wrong with all of them for one reason is wrong with the request.
+func (h *Handler) batch(c echo.Context, read func(raw []byte) batchItem) error {
+	raw, err := web.BodyItems(c, "orders", maxBatch)
+	if err != nil {
+		return err
+	}
+	items, parts := make([]batchItem, len(raw)), make([]web.Part, 0, len(raw))
+	for i := range raw {
+		if items[i] = read(raw[i]); items[i].fault == nil {
+			parts = append(parts, items[i].Part)
+		}
+	}
+	commands, err := web.Commands(c, parts)
+	if err != nil {
+		return err
+	}
+	tried, err := h.journal.SubmitAll(c, h.batches, commands)
+	if err == nil {
+		err = ofAll(tried)
+	}
+	if err != nil {
+		return err
+	}
+	results := make(batchResults, len(items))
+	for i, item := range items {
+		err, status, o := item.fault, 0, wire.Order{}
+		if err == nil {
+			status, o, err = item.answer(tried[0].Executed, tried[0].Err)
+			tried = tried[1:]
+		}
+		results[i] = batchResult{status: status, order: o}
+		if err != nil {
+			results[i].problem = web.PartProblem(c, err)
+		}
+	}
+	return web.AnswerWith(c, http.StatusOK, results)
+}
+
+// ofAll returns the refusal that all commands of a batch met for one reason: their customer is not there for the client,
+// or their key belongs to another batch.
+func ofAll(tried []web.Tried) error {
+	for i, t := range tried {
+		var refusal *decide.Refusal
+		if !errors.As(t.Err, &refusal) || refusal.Code != "UNKNOWN_CUSTOMER" && refusal.Code != decide.CodeKeyReused {
+			return nil
+		}
+		if i == len(tried)-1 {
+			return t.Err
+		}
+	}
+	return nil
+}
+
+// batchResult is what one order of a batch came to.
+type batchResult struct {
+	status  int
+	order   wire.Order
+	problem *web.Problem // in place of the order
+}
+
+// batchResults is the answer to a batch.
+type batchResults []batchResult
+
+// AppendJSON writes it.
+func (all batchResults) AppendJSON(b []byte) (_ []byte, err error) {
+	b = append(b, `{"results":[`...)
+	for i := range all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = all[i].appendJSON(b); err != nil {
+			return b, err
+		}
+	}
+	return append(b, "]}"...), nil
+}
+
+func (r *batchResult) appendJSON(b []byte) (_ []byte, err error) {
+	b = append(b, `{"status":`...)
+	if r.problem == nil {
+		b = append(strconv.AppendInt(b, int64(r.status), 10), `,"order":`...)
+		b, err = r.order.AppendJSON(b)
+		return append(b, '}'), err
+	}
+	text, err := json.Marshal(r.problem, jsontext.AllowInvalidUTF8(true)) // better a replaced character than no answer
+	b = append(strconv.AppendInt(b, int64(r.problem.Status), 10), `,"problem":`...)
+	return append(append(b, text...), '}'), err
+}

@@ -1,0 +1,45 @@
+package trading
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+)
+
+// readName reads how an item of a batch names an order: by its code or by the client's own name, one of the two.
+func readName(c echo.Context, raw []byte) (code scalar.ID, reference string, err error) {
+	if code, reference, ok := plainName(raw); ok {
+		return code, reference, nil
+	}
+	f := web.BodyForm(c, raw, nil)
+	code = f.OptionalID("order_code").Value
+	reference = f.OptionalString("reference_id", web.Reference).Value
+	if f.Has("order_code") == f.Has("reference_id") {
+		f.Fault("", web.Required, "one of order_code and reference_id is required, and only one")
+	}
+	return code, reference, f.Done()
+}
+
+// plainName is readName for what nearly every client writes, as plainOrder is for orders.
+func plainName(raw []byte) (code scalar.ID, reference string, ok bool) {
+	r := plainReader{rest: raw}
+	r.take('{')
+	name := string(r.quoted())
+	r.take(':')
+	text := string(r.quoted())
+	r.take('}')
+	r.space()
+	if r.odd || len(r.rest) > 0 {
+		return code, "", false
+	}
+	switch name {
+	case "order_code":
+		code, err := scalar.ParseID(text)
+		return code, "", err == nil
+	case "reference_id":
+		wrong, _ := web.Reference(text)
+		return code, text, wrong == ""
+	}
+	return code, "", false
+}
