@@ -199,10 +199,9 @@ func (p *RequestWithdrawal) decide(s *State, at decide.Stamp, c decide.Command) 
 	return s.requestWithdrawal(at, c, p)
 }
 
-// CompleteWithdrawal pays a pending withdrawal out, if its account still has the money.
+// CompleteWithdrawal pays a pending withdrawal out.
 //
-// Event: withdrawal.completed. Refusals: NotFound UNKNOWN_WITHDRAWAL; Conflict WITHDRAWAL_NOT_PENDING; Unacceptable
-// INSUFFICIENT_FUNDS: it stays pending.
+// Event: withdrawal.completed. Refusals: NotFound UNKNOWN_WITHDRAWAL; Conflict WITHDRAWAL_NOT_PENDING.
 type CompleteWithdrawal struct{ Code scalar.ID }
 
 // CommandType returns the type of the command.

@@ -43,7 +43,9 @@ const (
 )
 
 // Operations lists what a client may put into op.
-func Operations() []string { return []string{opSubscribe, opUnsubscribe, opAuthenticate, opPing} }
+func Operations() []string {
+	return []string{opSubscribe, opUnsubscribe, opAuthenticate, opPing, opPlace, opAmend, opCancel, opPlaceBatch, opCancelBatch, opCancelAll}
+}
 
 // channel is a kind of topic.
 type channel struct {

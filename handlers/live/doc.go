@@ -11,6 +11,8 @@
 // them waits for a client: a session is a bounded queue, and one that is full ends with SLOW_CONSUMER. Nothing is ever
 // left out of the middle of a subscription.
 //
+// Orders are entered by way of the REST interface (orderentry.go), which the hub calls as if a request had come over HTTP.
+//
 // The sockets are melody's, which reads requests, keeps connections alive and ends them. What is sent does not go
 // through it, since it copies and counts a message for each socket, wakes a goroutine and makes a system call, and
 // drops silently when its buffer is full: a session has a queue of frames of its own (session.go), which it shares with

@@ -24,6 +24,13 @@ func (h *Hub) handle(s *session, raw []byte) {
 		h.notText(s)
 		return
 	}
+	// Order entry is bounded by what is under way, and by the user's own rate, not by the rate of other requests.
+	if e, err := parseEntry(raw); e != nil {
+		if !s.isEnded() {
+			h.beginEntry(s, e, err)
+		}
+		return
+	}
 	if !h.mayAsk(s) {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"net"
+	"net/http"
 	"runtime"
 	"slices"
 	"sync"
@@ -44,14 +45,15 @@ type Changes interface {
 	Listen(call func(web.Change))
 }
 
-// Config is what a hub needs. Changes, Log, Wrap, Logger and Limits may be left out.
+// Config is what a hub needs. Changes, Log, Orders, Wrap, Logger and Limits may be left out.
 type Config struct {
 	Follower  Follower
 	Journal   string // "trading"
 	Partition int32
 	Tokens    Verifier
 	Changes   Changes
-	Log       Log // for subscriptions that resume; without it every resume is too old
+	Log       Log          // for subscriptions that resume; without it every resume is too old
+	Orders    http.Handler // the REST interface, by which orders are entered; without it none are
 	Wrap      Wrap
 	Logger    *slog.Logger
 	Limits    Limits
@@ -65,6 +67,7 @@ type Hub struct {
 	partition int32
 	tokens    Verifier
 	log       Log
+	orders    http.Handler
 	wrap      Wrap
 	logger    *slog.Logger
 	limits    Limits
@@ -98,7 +101,7 @@ func New(cfg Config) *Hub {
 	}
 	h := &Hub{
 		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens, log: cfg.Log,
-		wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), metrics: newMetrics(), melody: melody.New(),
+		orders: cfg.Orders, wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), metrics: newMetrics(), melody: melody.New(),
 		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),
 		turns: newTurns(), ready: make(chan struct{}),
 	}

@@ -13,6 +13,8 @@ type Limits struct {
 	// RequestsPerSecond and RequestBurst fill and size the token bucket of a connection's requests.
 	RequestsPerSecond float64
 	RequestBurst      int
+	// Entries is how many requests for order entry of a connection may be under way at once.
+	Entries int
 	// RequestExcess is how many requests in a row may exceed the rate before the connection is closed.
 	RequestExcess int
 	// QueueMessages and QueueBytes bound what waits to be written to a connection.
@@ -40,6 +42,7 @@ func (l Limits) withDefaults() Limits {
 	l.Subscriptions = orElse(l.Subscriptions, 256)
 	l.RequestsPerSecond = orElse(l.RequestsPerSecond, 50)
 	l.RequestBurst = orElse(l.RequestBurst, 200)
+	l.Entries = orElse(l.Entries, 128)
 	l.RequestExcess = orElse(l.RequestExcess, 100)
 	l.QueueMessages = orElse(l.QueueMessages, 2048)
 	l.QueueBytes = orElse(l.QueueBytes, 8<<20)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/olahol/melody"
@@ -23,6 +24,9 @@ type session struct {
 	// Of the goroutine that reads requests.
 	bucket *bucket
 	excess int
+	turn   <-chan struct{} // closed once the order entry begun last can't be overtaken any more; nil before the first
+
+	entering atomic.Int64 // requests for order entry that are under way
 
 	subscriptions map[string]*subscription // by topic; under the hub's lock
 	ctx           context.Context          // ends with the connection

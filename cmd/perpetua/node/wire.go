@@ -34,10 +34,18 @@ func (n *Node) wire() error {
 	if err != nil {
 		return err
 	}
-	e, err := web.New(web.Options{TrustedProxies: proxies, CORSOrigins: n.Settings.CORSOrigins(), Logger: n.Logger.With("part", "http"),
-		Metrics: n.telemetry.metrics, ForwardKey: n.Box.Derive("forward"), Quiet: n.Quiet, Tracer: n.telemetry.tracer})
+	options := web.Options{TrustedProxies: proxies, CORSOrigins: n.Settings.CORSOrigins(), Logger: n.Logger.With("part", "http"),
+		Metrics: n.telemetry.metrics, ForwardKey: n.Box.Derive("forward"), Quiet: n.Quiet, Tracer: n.telemetry.tracer}
+	e, err := web.New(options)
 	if err != nil {
 		return err
+	}
+	orders := e // sockets enter them by the interface that this node serves, or by one of their own
+	if !n.Roles.API && !n.Roles.Engine {
+		options.Metrics = nil
+		if orders, err = web.New(options); err != nil {
+			return err
+		}
 	}
 	users := login.FromFold(identities.fold)
 	tokens := web.NewTokens(login.NewDirectory(users), login.DefaultIssuer, time.Now)
@@ -46,14 +54,14 @@ func (n *Node) wire() error {
 	tokens.Used(n.serving.uses.Note)
 
 	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: users,
-		Log: live.NewLog(n.stores.client, venue.Rules, 0), Logger: n.Logger.With("part", "live"), Seed: venue.seed})
+		Log: live.NewLog(n.stores.client, venue.Rules, 0), Orders: orders, Logger: n.Logger.With("part", "live"), Seed: venue.seed})
 	n.serving.hub.Trace(n.telemetry.tracer)
 	n.measure()
 
+	trade.New(n.tradingInterface(auth, venue)).Register(orders)
 	if n.Roles.API || n.Roles.Engine { // an owner answers what the others pass on to it
 		login.New(login.Options{Identity: users, Box: n.Box, Issuer: login.DefaultIssuer, Now: time.Now}).Register(e)
 		apikeys.New(apikeys.Config{Auth: auth, Journals: n.owning.owners, Identity: identities.fold, Venue: venue.fold}).Register(e)
-		trade.New(n.tradingInterface(auth, venue)).Register(e)
 		admin.New(n.adminInterface(auth, venue, identities)).Register(e)
 		if err := console.Register(e); err != nil {
 			return err

@@ -17,7 +17,7 @@ var description = sync.OnceValues(func() (*conform.Document, error) {
 // payloads names the schema of each kind of message: by op, or by channel and, where a channel has several, type.
 var payloads = map[string]string{
 	"subscribed": "Subscribed", "unsubscribed": "Unsubscribed", "authenticated": "Authenticated", "pong": "Pong",
-	"error": "Error", "orders": "Order", "trades": "Trade", "balance-changes": "BalanceChange",
+	"error": "Error", "result": "Result", "orders": "Order", "trades": "Trade", "balance-changes": "BalanceChange",
 	"orderbook-stream snapshot": "BookSnapshot", "orderbook-stream update": "BookUpdate", "market-trades": "MarketTrade",
 }
 

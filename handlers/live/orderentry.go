@@ -1,0 +1,293 @@
+package live
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Order entry over a socket is order entry over REST: a request is cut into the path, the query, the key and the body of
+// the REST route, which nobody reads here, and what the route answers is sent back. So there is one set of rules.
+//
+// The requests of a session are begun in their order, each when the one before has its place in the queue of the journal's
+// owner, or its answer: a cancel is never decided before the order that was sent before it. They are answered as their
+// records are acknowledged, so answers may overtake each other.
+
+// entryShape says how an operation becomes a REST request.
+type entryShape struct {
+	method string
+	path   string // below the customer's orders; "{order}" stands for what names an order
+	body   bool   // what is left of data is the body
+	query  string // a member of data that is a parameter, if there is one
+}
+
+// The operations of order entry.
+const (
+	opPlace       = "order.place"
+	opAmend       = "order.amend"
+	opCancel      = "order.cancel"
+	opPlaceBatch  = "order.place_batch"
+	opCancelBatch = "order.cancel_batch"
+	opCancelAll   = "order.cancel_all"
+)
+
+var entryShapes = map[string]entryShape{
+	opPlace:       {method: http.MethodPost, body: true},
+	opAmend:       {method: http.MethodPatch, path: "{order}", body: true},
+	opCancel:      {method: http.MethodDelete, path: "{order}"},
+	opPlaceBatch:  {method: http.MethodPost, path: "batch", body: true},
+	opCancelBatch: {method: http.MethodDelete, path: "batch", body: true},
+	opCancelAll:   {method: http.MethodDelete, query: "symbol"},
+}
+
+// entry is a request for order entry as it was sent.
+type entry struct {
+	op   string
+	id   jsontext.Value
+	call web.Call
+}
+
+// parseEntry reads a request for order entry. It returns nil for every other request, whether it can be read or not. With
+// an error it returns the entry with the id, if there is a good one.
+func parseEntry(raw []byte) (*entry, error) {
+	e := &entry{}
+	var data jsontext.Value
+	var faults []error
+	cut := cutter{raw: raw}
+	for cut.next() {
+		switch cut.name {
+		case "op":
+			e.op = cut.text()
+		case "id":
+			e.id = cut.value
+		case "data":
+			data = cut.value
+		default:
+			faults = append(faults, fmt.Errorf("order entry takes no field %.64q", cut.name))
+		}
+		if cut.again {
+			faults = append(faults, errors.New("a field is given twice"))
+		}
+	}
+	shape, known := entryShapes[e.op]
+	if !known || cut.err != nil { // what is wrong with it, the reader of all other requests says
+		return nil, nil
+	}
+	if k := e.id.Kind(); k != '"' && k != '0' || len(e.id) > maxID {
+		e.id = nil
+		return e, fmt.Errorf("%s needs an id, a string or a number of at most %d bytes", e.op, maxID)
+	}
+	if len(faults) > 0 {
+		return e, faults[0]
+	}
+	return e, e.read(shape, data)
+}
+
+// read cuts data up.
+func (e *entry) read(shape entryShape, data jsontext.Value) error {
+	if data.Kind() != '{' {
+		return errors.New("data must be an object")
+	}
+	e.call.Method = shape.method
+	customer, order := "", []string(nil)
+	body := append(make([]byte, 0, len(data)), '{')
+	cut := cutter{raw: data}
+	for cut.next() {
+		var to *string
+		switch {
+		case cut.name == "customer_code":
+			to = &customer
+		case cut.name == "idempotency_key":
+			to, e.call.Keyed = &e.call.Key, true
+		case shape.path == "{order}" && cut.name == "order_code":
+			order = []string{""}
+			to = &order[0]
+		case shape.path == "{order}" && cut.name == "reference_id" && e.op == opCancel:
+			if order != nil {
+				return errors.New("one of data.order_code and data.reference_id names the order, not both")
+			}
+			order = []string{"by-reference", ""}
+			to = &order[1]
+		case shape.query != "" && cut.name == shape.query:
+			e.call.Query = url.Values{shape.query: {""}}
+			to = &e.call.Query[shape.query][0]
+		default:
+			if len(body) > 1 {
+				body = append(body, ',')
+			}
+			body = append(append(append(body, cut.quoted...), ':'), cut.value...)
+			continue
+		}
+		if cut.again {
+			return fmt.Errorf("data.%s is given twice", cut.name)
+		}
+		if *to = cut.text(); *to == "" && cut.name != "idempotency_key" {
+			return fmt.Errorf("data.%s must be a string that is not empty", cut.name)
+		}
+	}
+	switch {
+	case customer == "":
+		return errors.New("data.customer_code is required")
+	case shape.path == "{order}" && order == nil && e.op == opCancel:
+		return errors.New("one of data.order_code and data.reference_id is required")
+	case shape.path == "{order}" && order == nil:
+		return errors.New("data.order_code is required")
+	case !shape.body && len(body) > 1:
+		return fmt.Errorf("%s takes nothing else in data: %.64q", e.op, body)
+	}
+	e.call.Path = append([]string{"v1", "customers", customer, "orders"}, order...)
+	if shape.path == "batch" {
+		e.call.Path = append(e.call.Path, shape.path)
+	}
+	if shape.body {
+		e.call.Body = append(body, '}')
+	}
+	return nil
+}
+
+// cutter cuts an object into its members, without reading the values any further than to their ends.
+type cutter struct {
+	raw []byte
+	dec *jsontext.Decoder
+
+	name   string
+	quoted []byte         // the name as it was sent
+	value  jsontext.Value // as it was sent
+	again  bool           // the name has been there before
+	names  []string
+	err    error
+}
+
+// next goes on to the next member. It returns false at the end, or when what is there is no object: err says which.
+func (c *cutter) next() bool {
+	if c.dec == nil {
+		c.dec = jsontext.NewDecoder(bytes.NewBuffer(c.raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+		if open, err := c.dec.ReadToken(); err != nil || open.Kind() != '{' {
+			c.err = errNoObject
+			return false
+		}
+	}
+	if c.dec.PeekKind() == '}' {
+		_, c.err = c.dec.ReadToken()
+		if _, err := c.dec.ReadToken(); c.err == nil && !errors.Is(err, io.EOF) {
+			c.err = errNoObject // there is something behind it
+		}
+		return false
+	}
+	if c.quoted, c.err = c.piece(); c.err != nil {
+		return false
+	}
+	name, err := jsontext.AppendUnquote(nil, c.quoted)
+	if err != nil {
+		name = c.quoted // of no meaning
+	}
+	c.name = string(name)
+	c.again = slices.Contains(c.names, c.name)
+	c.names = append(c.names, c.name)
+	c.value, c.err = c.piece()
+	return c.err == nil
+}
+
+var errNoObject = errors.New("not an object")
+
+// piece reads a value, and returns it as it lies in raw, where it stays.
+func (c *cutter) piece() (jsontext.Value, error) {
+	v, err := c.dec.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	end := c.dec.InputOffset()
+	return c.raw[end-int64(len(v)) : end : end], nil
+}
+
+// text returns the value if it is a string, "" otherwise.
+func (c *cutter) text() string {
+	if c.value.Kind() != '"' {
+		return ""
+	}
+	s, err := jsontext.AppendUnquote(nil, c.value)
+	if err != nil {
+		return ""
+	}
+	return string(s)
+}
+
+// beginEntry begins a request for order entry. It is called by the goroutine that reads the session's requests.
+func (h *Hub) beginEntry(s *session, e *entry, err error) {
+	h.metrics.requests.WithLabelValues(e.op).Inc()
+	token := s.bearer()
+	switch {
+	case err != nil:
+		if h.mayAsk(s) { // as any other request that is not as described
+			h.reject(s, e.id, InvalidMessage, err.Error())
+		}
+		return
+	case h.orders == nil:
+		h.reject(s, e.id, InvalidMessage, "orders are not entered here")
+		return
+	case token == "":
+		if h.mayAsk(s) {
+			h.reject(s, e.id, AuthenticationRequired, "order entry needs an authenticated connection")
+		}
+		return
+	case s.entering.Add(1) > int64(h.limits.Entries):
+		s.entering.Add(-1)
+		h.reject(s, e.id, RateLimited, "more than "+strconv.Itoa(h.limits.Entries)+" requests for order entry are under way")
+		return
+	}
+	e.call.Token, e.call.Address = token, s.address
+	turn, done := s.turn, make(chan struct{})
+	s.turn = done
+	h.serving.Go(func() { h.answer(s, e, turn, done) }) // the session's handler is counted, so the count is not zero
+}
+
+// answer has a request answered when its turn has come, and ends the turn as soon as the request cannot be overtaken.
+func (h *Hub) answer(s *session, e *entry, turn <-chan struct{}, done chan struct{}) {
+	defer s.entering.Add(-1)
+	end := sync.OnceFunc(func() { close(done) })
+	defer end()
+	if turn != nil {
+		<-turn
+	}
+	reply := e.call.Do(journal.OnQueued(s.ctx, end), h.orders)
+	s.send(resultMessage(e.id, &reply))
+}
+
+// resultMessage is the answer to order entry: that of the REST route.
+func resultMessage(id jsontext.Value, r *web.Reply) []byte {
+	b := make([]byte, 0, len(r.Body)+len(id)+96)
+	b = append(append(b, `{"op":"result","id":`...), id...)
+	b = strconv.AppendInt(append(b, `,"status":`...), int64(r.Status), 10)
+	b = append(b, `,"position":`...)
+	if r.Position == "" {
+		b = append(b, "null"...)
+	} else {
+		b = append(append(append(b, '"'), r.Position...), '"') // a position needs no escaping
+	}
+	b = append(b, `,"data":`...)
+	if len(r.Body) == 0 {
+		b = append(b, "null"...)
+	}
+	return append(append(b, r.Body...), '}')
+}
+
+// bearer returns the token that the session acts with, "" for none.
+func (s *session) bearer() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.who == nil {
+		return ""
+	}
+	return s.token
+}

@@ -1,0 +1,113 @@
+package live
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+)
+
+// TestEntryIsTheRESTRequest lists what order entry becomes: method, path, query, key and body of a REST route.
+func TestEntryIsTheRESTRequest(t *testing.T) {
+	for _, test := range []struct{ op, data, want string }{
+		{opPlace, `{"customer_code":"C","symbol":"X", "amount" : "1","idempotency_key":"k"}`, `POST v1/customers/C/orders k {"symbol":"X","amount":"1"}`},
+		{opPlace, `{"amount":1,"amount":2,"reference_id":"r","customer_code":"C"}`, `POST v1/customers/C/orders {"amount":1,"amount":2,"reference_id":"r"}`},
+		{opPlace, `{"customer_code":"C","idempotency_key":7}`, `POST v1/customers/C/orders  {}`},
+		{opAmend, `{"customer_code":"C","order_code":"O","amount":"1"}`, `PATCH v1/customers/C/orders/O {"amount":"1"}`},
+		{opCancel, `{"order_code":"O","customer_code":"C"}`, `DELETE v1/customers/C/orders/O`},
+		{opCancel, `{"reference_id":"r","customer_code":"C","idempotency_key":"k"}`, `DELETE v1/customers/C/orders/by-reference/r k`},
+		{opPlaceBatch, `{"customer_code":"C","orders":[{}]}`, `POST v1/customers/C/orders/batch {"orders":[{}]}`},
+		{opCancelBatch, `{"customer_code":"C","orders":[{}],"x":1}`, `DELETE v1/customers/C/orders/batch {"orders":[{}],"x":1}`},
+		{opCancelAll, `{"customer_code":"C"}`, `DELETE v1/customers/C/orders`},
+		{opCancelAll, `{"symbol":"X|","customer_code":"C"}`, `DELETE v1/customers/C/orders?symbol=X%7C`},
+	} {
+		e, err := parseEntry([]byte(`{"op":"` + test.op + `","id":"i","data":` + test.data + `}`))
+		if err != nil {
+			t.Errorf("%s %s: %v", test.op, test.data, err)
+			continue
+		}
+		c := &e.call
+		got := c.Method + " " + strings.Join(c.Path, "/")
+		if c.Query != nil {
+			got += "?" + c.Query.Encode()
+		}
+		if c.Keyed {
+			got += " " + c.Key
+		}
+		if c.Body != nil {
+			got += " " + string(c.Body)
+		}
+		if got != test.want {
+			t.Errorf("%s %s is\n%s, want\n%s", test.op, test.data, got, test.want)
+		}
+	}
+}
+
+// TestEntryIsStrict lists what is no request for order entry, and what other requests are left alone.
+func TestEntryIsStrict(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"op":"order.cancel_all","data":{"customer_code":"C"}}`:                                        "needs an id",
+		`{"op":"order.cancel_all","id":null,"data":{"customer_code":"C"}}`:                              "needs an id",
+		`{"op":"order.cancel_all","id":1}`:                                                              "data must be",
+		`{"op":"order.cancel_all","id":1,"data":[]}`:                                                    "data must be",
+		`{"op":"order.cancel_all","id":1,"data":{}}`:                                                    "customer_code is required",
+		`{"op":"order.cancel_all","id":1,"data":{"customer_code":""}}`:                                  "customer_code must be",
+		`{"op":"order.cancel_all","id":1,"data":{"customer_code":7}}`:                                   "customer_code must be",
+		`{"op":"order.cancel_all","id":1,"data":{"customer_code":"C","customer_code":"D"}}`:             "given twice",
+		`{"op":"order.cancel_all","id":1,"data":{"customer_code":"C","amount":"1"}}`:                    "takes nothing else",
+		`{"op":"order.cancel_all","id":1,"data":{"customer_code":"C","symbol":""}}`:                     "symbol must be",
+		`{"op":"order.cancel_all","id":1,"data":{"customer_code":"C"},"args":[]}`:                       "takes no field",
+		`{"op":"order.cancel_all","id":1,"id":2,"data":{"customer_code":"C"}}`:                          "given twice",
+		`{"op":"order.cancel","id":1,"data":{"customer_code":"C"}}`:                                     "one of data.order_code",
+		`{"op":"order.cancel","id":1,"data":{"customer_code":"C","order_code":"O","reference_id":"r"}}`: "not both",
+		`{"op":"order.amend","id":1,"data":{"customer_code":"C","amount":"1"}}`:                         "order_code is required",
+	} {
+		if e, err := parseEntry([]byte(text)); e == nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	for _, text := range []string{`{"op":"ping"}`, `{"op":"order.none","id":1}`, `{"op":"order.cancel_all","id":1,"data":{"customer_code":"C"}`,
+		`{"op":"order.cancel_all"} {}`, `[]`, ``, `{"op":7}`} {
+		if e, err := parseEntry([]byte(text)); e != nil || err != nil {
+			t.Errorf("%s is taken for order entry: %v", text, err)
+		}
+	}
+}
+
+// FuzzParseEntry: whatever comes in, what becomes of it has a body that is a JSON object and holds what was sent.
+func FuzzParseEntry(f *testing.F) {
+	for _, text := range []string{
+		`{"op":"order.place","id":1,"data":{"customer_code":"C","symbol":"X","idempotency_key":"k"}}`,
+		`{"op":"order.place_batch","id":"\u0041","data":{"customer\u005fcode":"C","orders":[{"a":"}"}]}}`,
+		`{"op":"order.cancel","id":1e3,"data":{"customer_code":"C","reference_id":"r"}}`, `{"op":"order.cancel_all","id":1,"data":{"symbol":"\ud800"}}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		kept := bytes.Clone(raw)
+		e, err := parseEntry(raw)
+		if !bytes.Equal(raw, kept) {
+			t.Fatalf("%q was changed", kept)
+		}
+		if e == nil || err != nil {
+			return
+		}
+		allow := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+		if e.call.Body != nil {
+			if body := jsontext.Value(bytes.Clone(e.call.Body)); body.Kind() != '{' || body.Compact(allow...) != nil {
+				t.Fatalf("%q has the body %q", raw, e.call.Body)
+			}
+		}
+		if len(e.call.Path) < 4 || e.call.Path[2] == "" || e.call.Method == "" {
+			t.Fatalf("%q goes to %v", raw, e.call.Path)
+		}
+		if message := jsontext.Value(resultMessage(e.id, nothingReplied())); message.Compact(allow...) != nil {
+			t.Fatalf("%q is answered %q", raw, message)
+		}
+	})
+}
+
+func nothingReplied() *web.Reply { return &web.Reply{Status: 200} }
