@@ -16,10 +16,16 @@ func NewVerifier(rules decide.Rules, partition int32) *Verifier {
 }
 
 // Verify takes the next record and reports whether it is valid, or one that every reader skips. A *BrokenRecordError says
-// that it continues the chain and can't be applied.
+// that it continues the chain and can't be applied, or that its key, headers or timestamp are not those of its value.
 func (v *Verifier) Verify(r *kgo.Record) (valid bool, err error) {
-	_, valid, err = v.chain.admit(r.Offset, r.Value)
-	return valid, err
+	entry, valid, err := v.chain.admit(r.Offset, r.Value)
+	if err != nil || !valid {
+		return false, err
+	}
+	if err := VerifyKafka(entry, v.chain.journal, r); err != nil {
+		return false, v.chain.broken(r.Offset, entry.Record.Sequence, err.Error(), err)
+	}
+	return true, nil
 }
 
 // Position returns the position of the last valid record.

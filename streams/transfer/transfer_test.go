@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +190,43 @@ func TestCopyAppendsFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds(t, Source(path, rules.Name), want)
+}
+
+// TestCopyRefusesARecordThatIsNotWhatItsValueSays copies from logs in which one thing about one valid record was changed that
+// the chain does not cover. It is named, wherever the copy meets it, and does not get into the target.
+func TestCopyRefusesARecordThatIsNotWhatItsValueSays(t *testing.T) {
+	_, sound := history(t, 20)
+	const at = 9
+	for what, change := range map[string]func(r *kgo.Record){
+		"key":       func(r *kgo.Record) { r.Key = []byte("words/1") },
+		"no key":    func(r *kgo.Record) { r.Key = nil },
+		"header":    func(r *kgo.Record) { r.Headers[3].Value = []byte("else") },
+		"headers":   func(r *kgo.Record) { r.Headers = r.Headers[:5] },
+		"timestamp": func(r *kgo.Record) { r.Timestamp = r.Timestamp.Add(time.Millisecond) },
+	} {
+		all := slices.Clone(sound)
+		wrong := *sound[at]
+		wrong.Headers = slices.Clone(wrong.Headers)
+		change(&wrong)
+		all[at] = &wrong
+		source, file := empty(t), filepath.Join(t.TempDir(), "log.jsonl")
+		appendAll(t, source, all...)
+		appendAll(t, Target(file, rules.Name), all...)
+		if err := Finish(file); err != nil {
+			t.Fatal(err)
+		}
+		for _, from := range []Log{source, Source(file, rules.Name)} {
+			to := empty(t)
+			_, err := Copy(t.Context(), rules, from, to, nil)
+			var broken *journal.BrokenRecordError
+			if !errors.As(err, &broken) || broken.Sequence != at || !strings.Contains(err.Error(), "record 9: ") {
+				t.Errorf("%s, from %s: %v", what, from, err)
+			}
+			if n := len(read(t, to)); n > at {
+				t.Errorf("%s, from %s: the target holds %d records", what, from, n)
+			}
+		}
+	}
 }
 
 // TestCopyRefuses what is not the beginning of the source, and leaves it as it is.
