@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// Patience is how long a store is waited for without a word from it: what lists blobs, or the next piece of one.
+	// Patience is how long a store is waited for without a sign of life: what lists blobs, or the next piece of one.
 	Patience = 4 * time.Second
 	// Rest is for how long a store that has not answered is left alone by those who would only be spared work.
 	Rest = 30 * time.Second
@@ -20,29 +20,29 @@ const (
 // ErrSilent says that the store did not answer in time.
 var ErrSilent = errors.New("the blob store does not answer")
 
-// Line is a way to a store for those who don't wait for one that hangs, although a folder that does knows of no context:
+// line is a way to a store for those who don't wait for one that hangs, although a folder that does knows of no context:
 // what asks it then is left behind, and so that those left behind don't add up they are limited. It is safe for concurrent
 // use.
-type Line struct {
+type line struct {
 	free   chan struct{} // a token for each question that may be asked
 	silent atomic.Int64  // when it last did not answer, in Unix nanoseconds
 }
 
-// NewLine returns a line on which nothing was asked.
-func NewLine() *Line { return &Line{free: make(chan struct{}, Pending)} }
+// newLine returns a line on which nothing was asked.
+func newLine() *line { return &line{free: make(chan struct{}, Pending)} }
 
-// Resting returns an error if the store did not answer a short while ago.
-func (l *Line) Resting() error {
+// resting returns an error if the store did not answer a short while ago.
+func (l *line) resting() error {
 	if at := l.silent.Load(); at != 0 && time.Since(time.Unix(0, at)) < Rest {
 		return fmt.Errorf("%w: it did not at %s, and is asked again %v after that", ErrSilent, time.Unix(0, at).UTC().Format(time.TimeOnly), Rest)
 	}
 	return nil
 }
 
-// Ask returns what a question to the store returns, or ErrSilent as soon as that has heard nothing for so long. It does not
-// wait for the question then: who asks owns nothing that the question still uses. The question calls heard at each sign of
-// life, and observes its context where the store can.
-func Ask[T any](ctx context.Context, l *Line, quietFor time.Duration, question func(ctx context.Context, heard func()) (T, error)) (T, error) {
+// ask returns what a question to the store returns, or ErrSilent once the store has given no sign of life for so long. It
+// does not wait for the question then: who asks owns nothing that the question still uses. The question calls alive at each
+// sign of life, and observes its context where the store can.
+func ask[T any](ctx context.Context, l *line, quietFor time.Duration, question func(ctx context.Context, alive func()) (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
@@ -57,13 +57,14 @@ func Ask[T any](ctx context.Context, l *Line, quietFor time.Duration, question f
 	defer quiet.Stop()
 	select {
 	case l.free <- struct{}{}:
-	case <-ctx.Done():
+	case <-ctx.Done(): // as many questions as there may be hang
 		return none, context.Cause(ctx)
 	}
-	answered := make(chan answer, 1)
+	answered := make(chan answer, 1) // with room, so that a question that is left behind can end
 	go func() {
-		defer func() { <-l.free }()
+		defer func() { <-l.free }() // whenever that is: until then it counts
 		value, err := question(ctx, func() {
+			// What comes after it was given up must not start the clock again: it would be taken for another silence.
 			if ctx.Err() == nil {
 				quiet.Reset(quietFor)
 			}

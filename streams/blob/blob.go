@@ -4,30 +4,33 @@
 // A bucket is named by a URL. The scheme file is a folder, mem is memory that ends with the process; s3, gs and azblob
 // are in binaries built with the tag cloud. With prefix=venue/ in the URL's query, several venues share one bucket.
 //
-// A blob is written whole or not at all, by Write: in a folder under another name that is synced and renamed, elsewhere by
-// the store. Who is killed while he writes leaves a file under the other name, for others to clear up.
+// A blob is written whole or not at all: in a folder under another name that is synced and renamed, elsewhere by the store.
+// Who is killed while he writes leaves a file under the other name, for others to clear up.
+//
+// Store is how the packages beside this one use a bucket: none of them waits for one that hangs.
 package blob
 
 import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"gocloud.dev/blob"
-	"gocloud.dev/blob/fileblob"
 	_ "gocloud.dev/blob/memblob" // the scheme mem
 )
+
+// folderScheme is the scheme of the URLs of folders.
+const folderScheme = "file"
 
 // Folder is where the bucket is inside a data folder, where no URL names another.
 const Folder = "blob"
 
 // URLOf returns the URL of the bucket that is a folder.
 func URLOf(folder string) string {
-	return (&url.URL{Scheme: fileblob.Scheme, Path: filepath.ToSlash(folder)}).String()
+	return (&url.URL{Scheme: folderScheme, Path: filepath.ToSlash(folder)}).String()
 }
 
 // Open returns the bucket at a URL. It makes a folder that is not there yet, for its owner only, unless the query says
@@ -38,7 +41,7 @@ func Open(ctx context.Context, at string) (*blob.Bucket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("blob store: %w", err)
 	}
-	if u.Scheme == fileblob.Scheme {
+	if u.Scheme == folderScheme {
 		return openInTime(ctx, u, openFolder)
 	}
 	bucket, err := blob.OpenBucket(ctx, at)
@@ -72,8 +75,7 @@ func openInTime(ctx context.Context, u *url.URL, open func(*url.URL) (*blob.Buck
 	}
 }
 
-// openFolder opens a bucket in a folder: gocloud's own way would leave temporary files on another disk, where they
-// can't be renamed, and a file of attributes beside each blob.
+// openFolder opens a bucket in a folder.
 func openFolder(u *url.URL) (*blob.Bucket, error) {
 	query := u.Query()
 	prefix, create := query.Get("prefix"), query.Get("create_dir") != "false"
@@ -89,25 +91,13 @@ func openFolder(u *url.URL) (*blob.Bucket, error) {
 	if u.Host == "." {
 		path = strings.TrimPrefix(path, string(filepath.Separator))
 	}
-	bucket, err := fileblob.OpenBucket(path, &fileblob.Options{CreateDir: create, DirFileMode: 0o700, NoTempDir: true,
-		Metadata: fileblob.MetadataDontWrite})
+	driver, err := newFolder(path, create)
 	if err != nil {
 		return nil, fmt.Errorf("blob store: %w", err)
 	}
+	bucket := blob.NewBucket(driver)
 	if prefix != "" {
 		bucket = blob.PrefixedBucket(bucket, prefix)
 	}
 	return bucket, nil
-}
-
-// Check says whether the bucket answers.
-func Check(ctx context.Context, b *blob.Bucket) error {
-	ok, err := b.IsAccessible(ctx)
-	if err != nil {
-		return fmt.Errorf("blob store: %w", err)
-	}
-	if !ok {
-		return fmt.Errorf("blob store: %w", os.ErrNotExist)
-	}
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -24,12 +25,24 @@ func openTest(t *testing.T, url string) *blob.Bucket {
 	return b
 }
 
+// openSynced is openTest for a folder, of which sync syncs the files and folders.
+func openSynced(t *testing.T, root string, sync func(*os.File) error) *blob.Bucket {
+	t.Helper()
+	f, err := newFolder(root, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.sync = sync
+	b := blob.PrefixedBucket(blob.NewBucket(f), "venue/")
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
 func TestABlobIsSyncedBeforeItHasItsNameAndItsFoldersAfterwards(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "blob")
-	b := openTest(t, URLOf(root)+"?prefix=venue/")
 	at := filepath.Join(root, "venue/snapshots/trading/one")
 	var synced []string
-	err := write(t.Context(), b, "snapshots/trading/one", []byte("content"), func(f *os.File) error {
+	b := openSynced(t, root, func(f *os.File) error {
 		info, err := f.Stat()
 		if err != nil {
 			t.Fatal(err)
@@ -47,6 +60,7 @@ func TestABlobIsSyncedBeforeItHasItsNameAndItsFoldersAfterwards(t *testing.T) {
 		}
 		return f.Sync()
 	})
+	err := NewStore(b).Write(t.Context(), "snapshots/trading/one", []byte("content"), Patience)
 	want := []string{filepath.Dir(at) + "/file", filepath.Dir(at), filepath.Join(root, "venue/snapshots"), filepath.Join(root, "venue"), root}
 	if err != nil || !slices.Equal(synced, want) {
 		t.Errorf("%v were synced, not %v: %v", synced, want, err)
@@ -57,35 +71,81 @@ func TestABlobIsSyncedBeforeItHasItsNameAndItsFoldersAfterwards(t *testing.T) {
 }
 
 func TestABlobThatCantBeSyncedOrIsGivenUpIsNotThere(t *testing.T) {
-	for name, url := range map[string]string{"folder": URLOf(t.TempDir()), "memory": "mem://"} {
+	var fails error
+	folder := openSynced(t, t.TempDir(), func(*os.File) error { return fails })
+	for name, b := range map[string]*blob.Bucket{"folder": folder, "memory": openTest(t, "mem://")} {
 		t.Run(name, func(t *testing.T) {
-			b := openTest(t, url)
-			if err := Write(t.Context(), b, "x", []byte("old")); err != nil {
+			s := NewStore(b)
+			if err := s.Write(t.Context(), "x", []byte("old"), Patience); err != nil {
 				t.Fatal(err)
 			}
 			ended, end := context.WithCancel(t.Context())
 			end()
-			if err := Write(ended, b, "x", []byte("new")); err == nil {
+			if err := s.Write(ended, "x", []byte("new"), Patience); err == nil {
 				t.Error("it was written although the context had ended")
 			}
-			full := errors.New("no space left")
-			if err := write(t.Context(), b, "x", []byte("new"), func(*os.File) error { return full }); name == "folder" && !errors.Is(err, full) {
-				t.Errorf("%v", err)
+			if fails = errors.New("no space left"); name == "folder" {
+				if err := s.Write(t.Context(), "x", []byte("new"), Patience); !errors.Is(err, fails) {
+					t.Errorf("%v", err)
+				}
 			}
-			content, err := b.ReadAll(t.Context(), "x")
-			if err != nil || name == "folder" && string(content) != "old" {
+			fails = nil
+			if content, err := s.Read(t.Context(), "x", 10); err != nil || string(content) != "old" {
 				t.Errorf("%q %v", content, err)
 			}
-			for it := b.List(nil); ; {
-				o, err := it.Next(t.Context())
-				if err != nil {
-					break
-				}
-				if o.Key != "x" {
-					t.Errorf("%s is left over", o.Key)
-				}
+			all, err := s.List(t.Context(), "")
+			if err != nil || len(all) != 1 {
+				t.Errorf("%d are listed: %v", len(all), err)
 			}
 		})
+	}
+}
+
+// TestOnlyRegularFilesAreBlobs puts what hangs or fails when it is opened where blobs are: beside one, under a name that
+// gocloud's driver would read on the way to it, and in the place of one that was just listed.
+func TestOnlyRegularFilesAreBlobs(t *testing.T) {
+	root := t.TempDir()
+	s := NewStore(openTest(t, URLOf(root)))
+	if err := s.Write(t.Context(), "all/one", []byte("content"), Patience); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"all/pipe", "all/one.attrs", "all/.pipe"} {
+		if err := syscall.Mkfifo(filepath.Join(root, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"all/link": "one", "all/nowhere": "none", "all/device": os.DevNull, "all/to-pipe": "pipe"} {
+		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(root, "all/folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	found, err := s.List(t.Context(), "all/")
+	if err != nil || len(found) != 2 || found[0].Key != "all/link" || found[1].Key != "all/one" {
+		t.Errorf("%v: %v", found, err)
+	}
+	for _, key := range []string{"all/pipe", "all/to-pipe", "all/device", "all/nowhere"} {
+		if _, err := s.Read(t.Context(), key, 10); !Missing(err) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	for _, key := range []string{"all/one", "all/link"} {
+		if content, err := s.Read(t.Context(), key, 4); err != nil || string(content) != "cont" {
+			t.Errorf("%s: %q, %v", key, content, err)
+		}
+	}
+	for _, key := range []string{"../all/one", "all//one", "/all/one", "all/../all/one", "."} {
+		if _, err := s.Read(t.Context(), key, 10); err == nil {
+			t.Errorf("%s was read", key)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "flat"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := s.List(t.Context(), "flat/trading/0/"); len(found) != 0 || err != nil {
+		t.Errorf("below a file there are %v: %v", found, err)
 	}
 }
 

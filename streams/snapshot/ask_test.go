@@ -91,24 +91,8 @@ func TestQuestionsThatHangDoNotAddUp(t *testing.T) {
 			h.free <- struct{}{}
 		}
 		go func() { h.free <- struct{}{} }()
-		if _, err := s.list(t.Context(), "trading", 0); err != nil || s.line.Resting() != nil {
-			t.Errorf("when it answers again: %v, %v", err, s.line.Resting())
-		}
-	})
-}
-
-func TestASnapshotIsReadForAsLongAsItComes(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *hanging, s *Store) {
-		start := time.Now()
-		n, err := blob.Ask(t.Context(), s.line, blob.Patience, func(_ context.Context, heard func()) (int, error) {
-			for range 5 {
-				time.Sleep(blob.Patience - time.Millisecond)
-				heard()
-			}
-			return 5, nil
-		})
-		if n != 5 || err != nil || time.Since(start) <= blob.Patience {
-			t.Errorf("%d after %v: %v", n, time.Since(start), err)
+		if _, err := s.list(t.Context(), "trading", 0); err != nil || s.blobs.Resting() != nil {
+			t.Errorf("when it answers again: %v, %v", err, s.blobs.Resting())
 		}
 	})
 }
@@ -142,9 +126,9 @@ func TestWhatAKilledProcessWasWritingIsClearedUpInTime(t *testing.T) {
 		}
 	}
 	writing, killed := whole+".1890abcdef012345.tmp", whole+".1890abcdef012346.tmp"
-	leave(writing, abandoned/2)
-	leave(killed, 2*abandoned)
-	leave("notes.tmp", 2*abandoned)
+	leave(writing, blob.AbandonedAfter/2)
+	leave(killed, 2*blob.AbandonedAfter)
+	leave("notes.tmp", 2*blob.AbandonedAfter)
 	save()
 	var left []string
 	files, err := os.ReadDir(place)

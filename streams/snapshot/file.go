@@ -17,6 +17,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // magic is the first line of a file. The second is its header.
@@ -60,13 +61,7 @@ func appendFile(key []byte, h Header, anchors []journal.Position, state []byte) 
 		b = append(b, p.Hash[:]...)
 	}
 	b = append(b, state...)
-	return seal(key, b), nil
-}
-
-func seal(key, b []byte) []byte {
-	mac := hmac.New(sha256.New, key)
-	mac.Write(b)
-	return mac.Sum(b)
+	return append(b, seal.MAC(key, b)...), nil
 }
 
 var (
@@ -80,9 +75,7 @@ func parseFile(key, b []byte) (h Header, anchors []journal.Position, state []byt
 		return h, nil, nil, errDamaged
 	}
 	b, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
-	mac := hmac.New(sha256.New, key)
-	mac.Write(b)
-	if !hmac.Equal(sum, mac.Sum(nil)) {
+	if !hmac.Equal(sum, seal.MAC(key, b)) {
 		return h, nil, nil, errDamaged
 	}
 	rest, ok := bytes.CutPrefix(b, []byte(magic))
@@ -141,9 +134,7 @@ func (n name) String() string {
 // sealed returns the key of a blob with its seal, an HMAC over it that is cut to 128 bits. Owners refuse to start where the
 // log does not hold what a name says, so a name has to be of the venue's own making.
 func sealed(key []byte, blob string) string {
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(blob))
-	return blob + "." + hex.EncodeToString(mac.Sum(nil)[:16])
+	return blob + "." + hex.EncodeToString(seal.MAC(key, []byte(blob))[:16])
 }
 
 // isSealed reports whether a blob's key is one that the venue has made, and returns it without its seal.

@@ -22,6 +22,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 var rules = journaltest.Words{Name: "trading"}
@@ -39,6 +40,9 @@ func (codec) Read(b []byte) (decide.State, error) {
 	s := new(journaltest.Heard)
 	return s, json.Unmarshal(b, &s.Words)
 }
+
+// signed returns what is before a file's HMAC with the HMAC.
+func signed(key, b []byte) []byte { return append(slices.Clip(b), seal.MAC(key, b)...) }
 
 // venue is a journal with an owner, a fold and a bucket.
 type venue struct {
@@ -234,10 +238,10 @@ func TestSnapshotsThatCantBeUsedAreIgnored(t *testing.T) {
 		}
 	}
 	edit := bytes.Replace(content, []byte("two"), []byte("TWO"), 1)
-	forged := seal([]byte("another key"), edit[:len(edit)-32])
+	forged := signed([]byte("another key"), edit[:len(edit)-32])
 	older := bytes.Replace(content[:len(content)-32], []byte(`"codec":1`), []byte(`"codec":7`), 1)
 	for name, bad := range map[string][]byte{"empty": {}, "cut off": content[:len(content)-9], "edited": edit, "forged": forged,
-		"of the venue, but not what its name says": seal(key, older), "without a header": seal(key, []byte(magic))} {
+		"of the venue, but not what its name says": signed(key, older), "without a header": signed(key, []byte(magic))} {
 		put(newest, bad)
 		if seed := v.load(c); seed == nil || !seed.Position.Equal(at) {
 			t.Errorf("%s: started from %+v", name, seed)
@@ -498,7 +502,7 @@ func FuzzParseFile(f *testing.F) {
 		if _, _, _, err := parseFile(key, content); err == nil {
 			t.Error("without an HMAC it was read")
 		}
-		h, anchors, saved, err := parseFile(key, seal(key, content))
+		h, anchors, saved, err := parseFile(key, signed(key, content))
 		if err != nil {
 			return
 		}

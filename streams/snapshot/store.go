@@ -10,18 +10,15 @@
 package snapshot
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	gocloud "gocloud.dev/blob"
-	"gocloud.dev/gcerrors"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
@@ -31,15 +28,12 @@ import (
 const (
 	folder = "snapshots/" // in the bucket, which holds other things too
 	keep   = 3            // snapshots of a partition and codec version; older ones are deleted
-	// abandoned is how long ago somebody last wrote to a temporary file before it is deleted: he was killed, or what he
-	// writes will fail, which costs a snapshot.
-	abandoned = time.Hour
 
 	// A snapshot only spares work, so nobody waits for one as long as it may take to fold the log. But one that is being
 	// read is waited for, since a large one takes its time from far away.
 	loadWithin = time.Minute     // for all that it takes to load one
 	saveWithin = 5 * time.Minute // for all that it takes to write one
-	piece      = 256 << 10       // bytes read at a time
+	maxSize    = 4 << 30         // of what is read of a blob, in bytes
 )
 
 // Config says where snapshots are.
@@ -54,7 +48,7 @@ type Config struct {
 type Store struct {
 	cfg     Config
 	metrics *metrics
-	line    *blob.Line
+	blobs   *blob.Store
 }
 
 // NewStore returns a store in a bucket, which stays its user's to close.
@@ -62,7 +56,7 @@ func NewStore(cfg Config) *Store {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Store{cfg, newMetrics(), blob.NewLine()}
+	return &Store{cfg, newMetrics(), blob.NewStore(cfg.Bucket)}
 }
 
 var _ journal.Known = (*Store)(nil)
@@ -96,43 +90,30 @@ func (s *Store) listFolder(ctx context.Context, journalName string, partition in
 		return l, errNoKey
 	}
 	at := s.folder(journalName, partition)
-	err = s.each(ctx, journalName, partition, func(o *gocloud.ListObject) {
+	found, err := s.all(ctx, journalName, partition)
+	for _, o := range found {
 		plain, own := isSealed(s.cfg.Key, o.Key)
 		n, ok := parseName(strings.TrimPrefix(plain, at))
 		switch {
 		case own && ok:
 			l.names = append(l.names, n)
+		case blob.Abandoned(o):
+			l.abandoned = append(l.abandoned, o.Key)
 		case !blob.Temporary(o.Key):
 			s.cfg.Logger.Warn("what is no snapshot of this venue lies among its snapshots", "blob", o.Key)
-		case time.Since(o.ModTime) > abandoned:
-			l.abandoned = append(l.abandoned, o.Key)
 		}
-	})
+	}
 	slices.SortFunc(l.names, func(a, b name) int { return -compare(a, b) })
 	return l, err
 }
 
-// each calls f for each blob in the folder of a partition.
-func (s *Store) each(ctx context.Context, journalName string, partition int32, f func(*gocloud.ListObject)) error {
-	found, err := blob.Ask(ctx, s.line, blob.Patience, func(ctx context.Context, heard func()) (list []*gocloud.ListObject, err error) {
-		for it := s.cfg.Bucket.List(&gocloud.ListOptions{Prefix: s.folder(journalName, partition)}); ; heard() {
-			o, err := it.Next(ctx)
-			if errors.Is(err, io.EOF) {
-				return list, nil
-			}
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, o)
-		}
-	})
+// all returns what lies in the folder of a partition.
+func (s *Store) all(ctx context.Context, journalName string, partition int32) ([]*gocloud.ListObject, error) {
+	found, err := s.blobs.List(ctx, s.folder(journalName, partition))
 	if err != nil {
-		return fmt.Errorf("snapshots of %s/%d: %w", journalName, partition, err)
+		return nil, fmt.Errorf("snapshots of %s/%d: %w", journalName, partition, err)
 	}
-	for _, o := range found {
-		f(o)
-	}
-	return nil
+	return found, nil
 }
 
 func compare(a, b name) int {
@@ -162,7 +143,7 @@ func (s *Store) Positions(ctx context.Context, journalName string, partition int
 // answer: then the log is folded. Its only error is the context's. Each call makes a state of its own.
 func (s *Store) Load(ctx context.Context, journalName string, partition int32, codec decide.StateCodec) (*journal.Seed, error) {
 	start := time.Now()
-	err := s.line.Resting()
+	err := s.blobs.Resting()
 	var seed *journal.Seed
 	if err == nil {
 		seed, err = s.load(ctx, journalName, partition, codec)
@@ -206,7 +187,7 @@ func (s *Store) load(ctx context.Context, journalName string, partition int32, c
 			return seed, nil
 		case errors.Is(err, blob.ErrSilent) || ctx.Err() != nil:
 			return nil, err
-		case gcerrors.Code(err) == gcerrors.NotFound: // it was the oldest, and another node has made a newer one
+		case blob.Missing(err): // it was the oldest, and another node has made a newer one
 		default:
 			s.ignored(journalName, partition, "damaged", "a snapshot is ignored", "snapshot", n, "error", err)
 		}
@@ -216,7 +197,7 @@ func (s *Store) load(ctx context.Context, journalName string, partition int32, c
 
 // read reads one snapshot.
 func (s *Store) read(ctx context.Context, journalName string, partition int32, n name, codec decide.StateCodec) (*journal.Seed, error) {
-	content, err := s.fetch(ctx, s.key(journalName, partition, n))
+	content, err := s.blobs.Read(ctx, s.key(journalName, partition, n), maxSize)
 	if err != nil {
 		return nil, err
 	}
@@ -235,29 +216,6 @@ func (s *Store) read(ctx context.Context, journalName string, partition int32, n
 		Anchors: anchors}, nil
 }
 
-// fetch returns the content of a blob. It waits for as long as pieces of it keep coming.
-func (s *Store) fetch(ctx context.Context, key string) ([]byte, error) {
-	return blob.Ask(ctx, s.line, blob.Patience, func(ctx context.Context, heard func()) ([]byte, error) {
-		r, err := s.cfg.Bucket.NewReader(ctx, key, nil)
-		if err != nil {
-			return nil, err
-		}
-		defer r.Close()
-		heard()
-		content := bytes.NewBuffer(make([]byte, 0, max(r.Size(), 0)+bytes.MinRead))
-		for {
-			_, err := io.CopyN(content, r, piece)
-			if errors.Is(err, io.EOF) {
-				return content.Bytes(), nil
-			}
-			if err != nil {
-				return nil, err
-			}
-			heard()
-		}
-	})
-}
-
 // save writes a snapshot and deletes what is too old. It returns how many bytes it took.
 func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, state []byte) (bytes int, err error) {
 	content, err := appendFile(s.cfg.Key, h, thin(anchors), state)
@@ -265,64 +223,47 @@ func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, 
 		return 0, err
 	}
 	key := s.key(h.Journal, h.Partition, name{h.Position, h.Codec})
-	_, err = blob.Ask(ctx, s.line, saveWithin, func(ctx context.Context, _ func()) (struct{}, error) {
-		return struct{}{}, blob.Write(ctx, s.cfg.Bucket, key, content)
-	})
-	if err != nil {
+	if err := s.blobs.Write(ctx, key, content, saveWithin); err != nil {
 		return 0, fmt.Errorf("snapshot: %w", err)
 	}
 	l, err := s.listFolder(ctx, h.Journal, h.Partition)
 	if err != nil {
 		return 0, err
 	}
-	for _, key := range l.abandoned {
-		s.cfg.Logger.Info("deleting what somebody left who was killed while he wrote a snapshot", "blob", key)
-		if err := s.delete(ctx, key); err != nil {
-			return 0, err
-		}
+	old := l.abandoned
+	if len(old) > 0 {
+		s.cfg.Logger.Info("deleting what somebody left who was killed while he wrote a snapshot", "blobs", old)
 	}
 	of := make(map[int]int) // by codec
 	for _, n := range l.names {
-		if of[n.Codec]++; of[n.Codec] <= keep {
-			continue
+		if of[n.Codec]++; of[n.Codec] > keep {
+			old = append(old, s.key(h.Journal, h.Partition, n))
 		}
-		if err := s.delete(ctx, s.key(h.Journal, h.Partition, n)); err != nil {
-			return 0, err
-		}
+	}
+	if err := s.blobs.Delete(ctx, old...); err != nil {
+		return 0, fmt.Errorf("snapshot: %w", err)
 	}
 	return len(content), nil
-}
-
-// delete deletes a blob, unless another node has.
-func (s *Store) delete(ctx context.Context, key string) error {
-	_, err := blob.Ask(ctx, s.line, blob.Patience, func(ctx context.Context, _ func()) (struct{}, error) {
-		return struct{}{}, s.cfg.Bucket.Delete(ctx, key)
-	})
-	if err != nil && gcerrors.Code(err) != gcerrors.NotFound {
-		return fmt.Errorf("snapshot: deleting an old one: %w", err)
-	}
-	return nil
 }
 
 // Forget deletes every snapshot of a partition, whoever made it, and returns how many there were. It is part of forgetting
 // a log.
 func (s *Store) Forget(ctx context.Context, journalName string, partition int32) (n int, err error) {
+	found, err := s.all(ctx, journalName, partition)
+	if err != nil {
+		return 0, err
+	}
 	var keys []string
-	err = s.each(ctx, journalName, partition, func(o *gocloud.ListObject) {
+	for _, o := range found {
 		base := strings.TrimPrefix(o.Key, s.folder(journalName, partition))
 		plain, _ := isSealed(s.cfg.Key, base)
 		_, named := parseName(plain)
 		if _, unsealed := parseName(base); named || unsealed {
 			keys = append(keys, o.Key)
 		}
-	})
-	if err != nil {
-		return 0, err
 	}
-	for _, key := range keys {
-		if err := s.delete(ctx, key); err != nil {
-			return 0, err
-		}
+	if err := s.blobs.Delete(ctx, keys...); err != nil {
+		return 0, fmt.Errorf("snapshot: %w", err)
 	}
 	return len(keys), nil
 }

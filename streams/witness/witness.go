@@ -15,10 +15,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/url"
 	"time"
@@ -26,10 +24,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	gocloud "gocloud.dev/blob"
-	"gocloud.dev/gcerrors"
 
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 const (
@@ -51,8 +49,8 @@ type Config struct {
 
 // Store keeps the witnesses of a venue. It is safe for concurrent use, and implements journal.Known.
 type Store struct {
-	cfg  Config
-	line *blob.Line
+	cfg   Config
+	blobs *blob.Store
 }
 
 // NewStore returns a store in a bucket, which stays its user's to close.
@@ -60,7 +58,7 @@ func NewStore(cfg Config) *Store {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Store{cfg, blob.NewLine()}
+	return &Store{cfg, blob.NewStore(cfg.Bucket)}
 }
 
 var _ journal.Known = (*Store)(nil)
@@ -98,22 +96,19 @@ func (s *Store) all(ctx context.Context, journalName string, partition int32) (a
 	if len(s.cfg.Key) == 0 {
 		return nil, errNoKey
 	}
-	keys, err := s.list(ctx, journalName, partition)
+	keys, _, err := s.list(ctx, journalName, partition)
 	if err != nil {
 		return nil, err
 	}
 	for _, key := range keys {
-		content, err := s.read(ctx, key)
-		if gcerrors.Code(err) == gcerrors.NotFound { // another node has just deleted it
+		content, err := s.blobs.Read(ctx, key, maxSize)
+		if blob.Missing(err) { // another node has just deleted it
 			continue
 		}
-		if err != nil && !blob.Spoilt(err) {
+		if err != nil {
 			return nil, fmt.Errorf("witness %s: %w", key, err)
 		}
-		var w statement
-		if err == nil {
-			w, err = s.parse(key, content)
-		}
+		w, err := s.parse(key, content)
 		if err != nil {
 			s.cfg.Logger.Warn("a witness of the log is ignored", "blob", key, "error", err)
 			continue
@@ -123,37 +118,21 @@ func (s *Store) all(ctx context.Context, journalName string, partition int32) (a
 	return all, nil
 }
 
-// list returns the keys of the blobs of a partition.
-func (s *Store) list(ctx context.Context, journalName string, partition int32) ([]string, error) {
-	keys, err := blob.Ask(ctx, s.line, blob.Patience, func(ctx context.Context, heard func()) (keys []string, err error) {
-		for it := s.cfg.Bucket.List(&gocloud.ListOptions{Prefix: s.folder(journalName, partition)}); ; heard() {
-			o, err := it.Next(ctx)
-			if errors.Is(err, io.EOF) {
-				return keys, nil
-			}
-			if err != nil {
-				return nil, err
-			}
-			if !blob.Temporary(o.Key) {
-				keys = append(keys, o.Key)
-			}
-		}
-	})
+// list returns the keys of the blobs of a partition, and of what killed nodes were writing.
+func (s *Store) list(ctx context.Context, journalName string, partition int32) (keys, abandoned []string, err error) {
+	found, err := s.blobs.List(ctx, s.folder(journalName, partition))
 	if err != nil {
-		return nil, fmt.Errorf("witnesses of %s/%d: %w", journalName, partition, err)
+		return nil, nil, fmt.Errorf("witnesses of %s/%d: %w", journalName, partition, err)
 	}
-	return keys, nil
-}
-
-func (s *Store) read(ctx context.Context, key string) ([]byte, error) {
-	return blob.Ask(ctx, s.line, blob.Patience, func(ctx context.Context, _ func()) ([]byte, error) {
-		r, err := s.cfg.Bucket.NewReader(ctx, key, nil)
-		if err != nil {
-			return nil, err
+	for _, o := range found {
+		switch {
+		case blob.Abandoned(o):
+			abandoned = append(abandoned, o.Key)
+		case !blob.Temporary(o.Key):
+			keys = append(keys, o.Key)
 		}
-		defer r.Close()
-		return io.ReadAll(io.LimitReader(r, maxSize))
-	})
+	}
+	return keys, abandoned, nil
 }
 
 // write replaces the witness of a node.
@@ -163,47 +142,41 @@ func (s *Store) write(ctx context.Context, journalName string, partition int32, 
 	if err != nil {
 		return fmt.Errorf("witness: %w", err)
 	}
-	_, err = blob.Ask(ctx, s.line, blob.Patience, func(ctx context.Context, _ func()) (struct{}, error) {
-		return struct{}{}, blob.Write(ctx, s.cfg.Bucket, w.Blob, s.sign(line))
-	})
-	if err != nil {
+	if err := s.blobs.Write(ctx, w.Blob, s.sign(line), blob.Patience); err != nil {
 		return fmt.Errorf("witness: %w", err)
 	}
 	return nil
 }
 
-// retire deletes the witnesses of nodes that have written none for long and have seen less than what is given: those that
-// are gone for good would add up. One that says more is never deleted, however old: only that node has seen it.
+// retire deletes the witnesses of nodes that have written none for long and have seen less than what is given, and what
+// killed nodes were writing: those that are gone for good would add up. One that says more is never deleted, however old: only that node has seen it.
 func (s *Store) retire(ctx context.Context, journalName string, partition int32, at journal.Position) error {
 	all, err := s.all(ctx, journalName, partition)
 	if err != nil {
 		return err
 	}
+	_, old, err := s.list(ctx, journalName, partition)
+	if err != nil {
+		return err
+	}
 	for _, w := range all {
 		if w.Position.Sequence < at.Sequence && time.Since(w.Written) > retired {
-			if err := s.delete(ctx, w.Blob); err != nil {
-				return err
-			}
+			old = append(old, w.Blob)
 		}
 	}
-	return nil
+	return s.delete(ctx, old...)
 }
 
-func (s *Store) delete(ctx context.Context, key string) error {
-	_, err := blob.Ask(ctx, s.line, blob.Patience, func(ctx context.Context, _ func()) (struct{}, error) {
-		return struct{}{}, s.cfg.Bucket.Delete(ctx, key)
-	})
-	if err != nil && gcerrors.Code(err) != gcerrors.NotFound {
-		return fmt.Errorf("witness: deleting an old one: %w", err)
+func (s *Store) delete(ctx context.Context, keys ...string) error {
+	if err := s.blobs.Delete(ctx, keys...); err != nil {
+		return fmt.Errorf("witness: %w", err)
 	}
 	return nil
 }
 
 // sign returns a witness as it is kept: a line of JSON and a line with the HMAC over it, so that `cat` shows it.
 func (s *Store) sign(line []byte) []byte {
-	mac := hmac.New(sha256.New, s.cfg.Key)
-	mac.Write(line)
-	return fmt.Appendf(nil, "%s\n%x\n", line, mac.Sum(nil))
+	return fmt.Appendf(nil, "%s\n%x\n", line, seal.MAC(s.cfg.Key, line))
 }
 
 var errForeign = errors.New("it is cut off, damaged or not made by this venue")
@@ -225,14 +198,12 @@ func (s *Store) parse(key string, content []byte) (w statement, err error) {
 
 // Forget deletes every witness of a partition and returns how many there were. It is part of forgetting a log.
 func (s *Store) Forget(ctx context.Context, journalName string, partition int32) (int, error) {
-	keys, err := s.list(ctx, journalName, partition)
+	keys, abandoned, err := s.list(ctx, journalName, partition)
 	if err != nil {
 		return 0, err
 	}
-	for _, key := range keys {
-		if err := s.delete(ctx, key); err != nil {
-			return 0, err
-		}
+	if err := s.delete(ctx, abandoned...); err != nil {
+		return 0, err
 	}
-	return len(keys), nil
+	return len(keys), s.delete(ctx, keys...)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -115,8 +116,9 @@ func TestAWitnessOfNobodyIsIgnored(t *testing.T) {
 	}
 }
 
-// TestPlantedAttributesHoldNobodyUp plants files that a folder reads as the attributes of a witness.
-func TestPlantedAttributesHoldNobodyUp(t *testing.T) {
+// TestPlantedFilesHoldNobodyUp plants what can't be read beside witnesses, and what gocloud's own driver would read on the way
+// to them. An owner must not wait for any of it.
+func TestPlantedFilesHoldNobodyUp(t *testing.T) {
 	dir := t.TempDir()
 	bucket, err := blob.Open(t.Context(), blob.URLOf(dir))
 	if err != nil {
@@ -129,24 +131,52 @@ func TestPlantedAttributesHoldNobodyUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	planted := filepath.Join(dir, filepath.FromSlash(s.key("trading", 0, "n2")+".attrs"))
-	for what, content := range map[string]string{"empty": "", "cut off": "{", "no JSON": "x", "another form": "[]"} {
-		log.Reset()
-		if err := os.WriteFile(planted, []byte(content), 0o600); err != nil {
+	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(s.folder("trading", 0)), name) }
+	for name, plant := range map[string]func(path string) error{
+		"n2.witness.attrs":                     func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) },
+		"n1.witness.attrs":                     func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"n3.witness":                           func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"n4.witness":                           func(path string) error { return os.Mkdir(path, 0o700) },
+		"n5.witness":                           func(path string) error { return os.Symlink("nowhere", path) },
+		"n6.witness":                           func(path string) error { return os.Symlink(os.DevNull, path) },
+		"n7.witness":                           func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"n8.witness.1890abcdef012345.tmp":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"n9.witness.1890abcdef012345.tmp.more": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+	} {
+		if err := plant(at(name)); err != nil {
 			t.Fatal(err)
 		}
-		if got := known(t, s, "trading"); !slices.Equal(got, []int64{5}) || !strings.Contains(log.String(), "n2") {
-			t.Errorf("%s: known are %v, and told was %s", what, got, log)
+	}
+	if got := known(t, s, "trading"); !slices.Equal(got, []int64{5, 6}) || !strings.Contains(log.String(), "n7.witness") {
+		t.Errorf("known are %v, and told was %s", got, log)
+	}
+}
+
+func TestWhatAKilledNodeWasWritingIsClearedUp(t *testing.T) {
+	dir := t.TempDir()
+	bucket, err := blob.Open(t.Context(), blob.URLOf(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bucket.Close()
+	s, _ := newStore(t, bucket, "")
+	if err := s.write(t.Context(), "trading", 0, "n1", position(5)); err != nil {
+		t.Fatal(err)
+	}
+	place := filepath.Join(dir, filepath.FromSlash(s.folder("trading", 0)))
+	for name, age := range map[string]time.Duration{"n2.witness.1890abcdef012345.tmp": 2 * blob.AbandonedAfter, "n2.witness.1890abcdef012346.tmp": 0} {
+		if err := os.WriteFile(filepath.Join(place, name), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(filepath.Join(place, name), time.Time{}, time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if err := os.Remove(planted); err != nil {
+	if err := s.retire(t.Context(), "trading", 0, position(5)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(planted, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if got := known(t, s, "trading"); !slices.Equal(got, []int64{5}) {
-		t.Errorf("a folder: known are %v", got)
+	if left, err := filepath.Glob(filepath.Join(place, "*")); err != nil || len(left) != 2 || filepath.Base(left[1]) != "n2.witness.1890abcdef012346.tmp" {
+		t.Errorf("left are %v: %v", left, err)
 	}
 }
 

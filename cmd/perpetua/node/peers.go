@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -82,9 +81,7 @@ func (p *peers) payload(c peerCommand) (any, error) {
 }
 
 func (p *peers) proof(body []byte) string {
-	mac := hmac.New(sha256.New, p.key)
-	mac.Write(body)
-	return hex.EncodeToString(mac.Sum(nil))
+	return hex.EncodeToString(seal.MAC(p.key, body))
 }
 
 // Submit has a command decided here or, where the journal's owner is elsewhere, there.

@@ -1,0 +1,242 @@
+package blob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"gocloud.dev/blob/driver"
+	"gocloud.dev/gcerrors"
+)
+
+// folder is the driver of a bucket that is a folder: a blob is a file, and its key the path to it.
+//
+// gocloud's own driver reads a file of attributes beside each blob, even to list them, and opens whatever has its name. A
+// pipe that somebody has put there would hold up everybody who lists. This one knows no attributes, opens without waiting,
+// and takes regular files only for blobs.
+type folder struct {
+	root string
+	sync func(*os.File) error // (*os.File).Sync; for tests
+}
+
+var _ driver.Bucket = (*folder)(nil)
+
+// newFolder returns the driver of a folder, which is made for its owner alone if need be.
+func newFolder(path string, create bool) (*folder, error) {
+	if create {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	root, err := filepath.Abs(path)
+	if err == nil {
+		root, err = filepath.EvalSymlinks(root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if about, err := os.Stat(root); err != nil {
+		return nil, err
+	} else if !about.IsDir() {
+		return nil, fmt.Errorf("%s: %w", root, syscall.ENOTDIR)
+	}
+	return &folder{root, (*os.File).Sync}, nil
+}
+
+// path returns where a blob lies.
+func (f *folder) path(key string) (string, error) {
+	if !fs.ValidPath(key) || key == "." {
+		return "", fmt.Errorf("%q is no path below a folder: %w", key, fs.ErrInvalid)
+	}
+	return filepath.Join(f.root, filepath.FromSlash(key)), nil
+}
+
+// ListPaged returns everything in one page. Where something else than a folder leads to the prefix, there is nothing.
+func (f *folder) ListPaged(_ context.Context, opts *driver.ListOptions) (*driver.ListPage, error) {
+	if opts.Delimiter != "" {
+		return nil, errors.ErrUnsupported
+	}
+	top := f.root
+	if end := strings.LastIndexByte(opts.Prefix, '/'); end >= 0 {
+		top = filepath.Join(top, filepath.FromSlash(opts.Prefix[:end]))
+	}
+	page := new(driver.ListPage)
+	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			if path == top && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+				return err
+			}
+			return nil // it has been deleted meanwhile, or is none of ours
+		}
+		if entry.IsDir() {
+			return nil
+		}
+		about, err := os.Stat(path)
+		if err != nil || !about.Mode().IsRegular() {
+			return nil
+		}
+		below, err := filepath.Rel(f.root, path)
+		if key := filepath.ToSlash(below); err == nil && strings.HasPrefix(key, opts.Prefix) {
+			page.Objects = append(page.Objects, &driver.ListObject{Key: key, ModTime: about.ModTime(), Size: about.Size(), AsFunc: none})
+		}
+		return err
+	})
+	slices.SortFunc(page.Objects, func(a, b *driver.ListObject) int { return strings.Compare(a.Key, b.Key) })
+	return page, err
+}
+
+// folderReader reads a part of a file.
+type folderReader struct {
+	io.Reader
+	io.Closer
+	attributes driver.ReaderAttributes
+}
+
+func (r *folderReader) Attributes() *driver.ReaderAttributes { return &r.attributes }
+func (r *folderReader) As(any) bool                          { return false }
+
+// NewRangeReader opens a file.
+func (f *folder) NewRangeReader(_ context.Context, key string, offset, length int64, _ *driver.ReaderOptions) (driver.Reader, error) {
+	path, err := f.path(key)
+	if err != nil {
+		return nil, err
+	}
+	// Without O_NONBLOCK, opening a pipe waits until somebody writes to it. It may have come after the blobs were listed.
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	about, err := file.Stat()
+	if err == nil && !about.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file: %w", path, fs.ErrNotExist)
+	}
+	if err == nil && offset > 0 {
+		_, err = file.Seek(offset, io.SeekStart)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	r := &folderReader{file, file, driver.ReaderAttributes{ModTime: about.ModTime(), Size: about.Size()}}
+	if length >= 0 {
+		r.Reader = io.LimitReader(file, length)
+	}
+	return r, nil
+}
+
+// folderWriter writes a blob under another name, which Temporary knows.
+type folderWriter struct {
+	*os.File
+	ctx    context.Context // that the blob is given up with
+	folder *folder
+	path   string
+}
+
+// NewTypedWriter begins to write a blob.
+func (f *folder) NewTypedWriter(ctx context.Context, key, _ string, opts *driver.WriterOptions) (driver.Writer, error) {
+	path, err := f.path(key)
+	if err != nil {
+		return nil, err
+	}
+	if opts.IfNotExist {
+		return nil, errors.ErrUnsupported
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(fmt.Sprintf("%s.%016x.tmp", path, rand.Uint64()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return &folderWriter{file, ctx, f, path}, nil
+}
+
+// Close gives the blob its name, unless its context has ended. The file is synced before, and the folders that lead to it
+// after: in any other order a power cut could leave the name without the content.
+func (w *folderWriter) Close() error {
+	defer os.Remove(w.Name()) // which is gone if all went well
+	err := w.ctx.Err()
+	if err == nil {
+		err = w.folder.sync(w.File)
+	}
+	if err = errors.Join(err, w.File.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(w.Name(), w.path); err != nil {
+		return err
+	}
+	return w.folder.syncUpTo(filepath.Dir(w.path))
+}
+
+// syncUpTo syncs a folder and those above it, up to the root.
+func (f *folder) syncUpTo(path string) error {
+	for {
+		if err := f.syncFolder(path); err != nil || path == f.root || path == filepath.Dir(path) {
+			return err
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+func (f *folder) syncFolder(path string) error {
+	at, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	// Some file systems sync no folders, and need it not or can't.
+	if err := f.sync(at); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
+
+// Delete removes a file.
+func (f *folder) Delete(_ context.Context, key string, _ *driver.DeleteOptions) error {
+	path, err := f.path(key)
+	if err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// ErrorCode implements driver.Bucket.
+func (f *folder) ErrorCode(err error) gcerrors.ErrorCode {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return gcerrors.NotFound
+	case errors.Is(err, fs.ErrInvalid):
+		return gcerrors.InvalidArgument
+	case errors.Is(err, errors.ErrUnsupported):
+		return gcerrors.Unimplemented
+	}
+	return gcerrors.Unknown
+}
+
+// What follows is of no use to anybody here.
+
+func none(any) bool { return false }
+
+func (f *folder) As(any) bool             { return false }
+func (f *folder) ErrorAs(error, any) bool { return false }
+func (f *folder) Close() error            { return nil }
+
+func (f *folder) Attributes(context.Context, string) (*driver.Attributes, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (f *folder) Copy(context.Context, string, string, *driver.CopyOptions) error {
+	return errors.ErrUnsupported
+}
+
+func (f *folder) SignedURL(context.Context, string, *driver.SignedURLOptions) (string, error) {
+	return "", errors.ErrUnsupported
+}
