@@ -464,6 +464,35 @@ func TestATermThatEndsBeforeItResumesHidesNoKeptCommand(t *testing.T) {
 	}
 }
 
+// TestATakenRecordThatVanishesIsTakenAgain has the brokers acknowledge a taken record that the log does not hold, as one does
+// that loses its end right after. Nothing will ever be read of it, and without another try the partition has no owner.
+func TestATakenRecordThatVanishesIsTakenAgain(t *testing.T) {
+	r := newFake(t)
+	end := int64(len(r.written(2)))
+	var lost atomic.Int64
+	r.fake.ControlKey(int16(kmsg.Produce), func(q kmsg.Request) (kmsg.Response, error, bool) {
+		r.fake.KeepControl()
+		if lost.Add(1) > 1 {
+			return nil, nil, false
+		}
+		request := q.(*kmsg.ProduceRequest)
+		response := request.ResponseKind().(*kmsg.ProduceResponse)
+		topic := kmsg.NewProduceResponseTopic()
+		topic.Topic, topic.TopicID = request.Topics[0].Topic, request.Topics[0].TopicID
+		partition := kmsg.NewProduceResponseTopicPartition()
+		partition.BaseOffset = end
+		topic.Partitions = append(topic.Partitions, partition)
+		response.Topics = append(response.Topics, topic)
+		return response, nil, true
+	})
+	cfg := r.ownerConfig("n2")
+	cfg.Deadline = 300 * time.Millisecond
+	o := r.run(cfg).ready()
+	if term, _ := o.Serving(); term != 2 || lost.Load() < 2 {
+		t.Errorf("it serves term %d after %d produces", term, lost.Load())
+	}
+}
+
 func TestASeedThatIsNotInTheLogIsDiverged(t *testing.T) {
 	r := newRig(t)
 	all := r.written(2)

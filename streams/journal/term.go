@@ -393,6 +393,7 @@ func (t *term) take(ctx context.Context) (valid bool, err error) {
 
 // await reads on until the taken record with the hash is seen, or until something valid has come before it.
 func (t *term) await(ctx context.Context, taken *Record, hash Hash, passed <-chan ack) (valid bool, err error) {
+	var vanished <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -402,6 +403,14 @@ func (t *term) await(ctx context.Context, taken *Record, hash Hash, passed <-cha
 			if a.err != nil {
 				return false, fmt.Errorf("journal: appending a taken record: %w", a.err)
 			}
+			// And the reader may never show it: a log that has lost its end since holds neither the record nor anything
+			// after it. This term would be awaited for ever, and the partition have no owner, where the next one folds
+			// what is left and is held against what is known.
+			limit := time.NewTimer(t.o.cfg.Deadline)
+			defer limit.Stop()
+			vanished = limit.C
+		case <-vanished:
+			return false, errors.New("journal: a taken record that was acknowledged was not seen in the log")
 		case b := <-t.tail:
 			if b.err != nil {
 				return false, b.err
