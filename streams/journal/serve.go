@@ -354,14 +354,18 @@ func (t *term) report() {
 	t.o.meters.clockOff.Set(t.off.Seconds())
 }
 
-// drain waits for what is in flight, up to a limit, and decides nothing more.
+// drain waits for what is in flight and for the brokers' word on the refusals that are held, up to a limit, and decides
+// nothing more.
+//
+// A refusal that is not given has changed nothing, and would be answered NOT_ACCEPTED. But it was decided, and its client is
+// better served with it than with another try elsewhere.
 func (t *term) drain() error {
 	t.o.accepting.Store(false)
 	t.o.refuse("this node is stopping")
 	t.flush()
 	limit := time.NewTimer(drainFor)
 	defer limit.Stop()
-	for t.flight.inFlight.len() > 0 {
+	for t.flight.inFlight.len() > 0 || t.barrier.held.len() > 0 {
 		if t.o.cfg.Client.Gone() { // what they said last, and was not taken in, stays unknown
 			return errors.New("journal: stopped, and the brokers will acknowledge nothing more")
 		}
@@ -371,6 +375,8 @@ func (t *term) drain() error {
 			err = t.acknowledgeAll()
 		case b := <-t.tail:
 			err = t.fetched(b)
+		case end := <-t.barrier.answers:
+			t.told(end)
 		case <-limit.C:
 			return errors.New("journal: stopped before everything was acknowledged")
 		}

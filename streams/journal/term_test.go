@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -198,6 +200,31 @@ func TestAnOwnerThatStopsDrainsWhatIsInFlight(t *testing.T) {
 	g.release()
 	if a := <-held; a.err != nil {
 		t.Error(a.err)
+	}
+	if err := o.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnOwnerThatStopsGivesTheRefusalsThatItHolds stops an owner while the brokers do not say where the log ends, so that a
+// refusal is held for their word.
+func TestAnOwnerThatStopsGivesTheRefusalsThatItHolds(t *testing.T) {
+	r := newFake(t)
+	o := r.owner("n1").ready()
+	o.do(command(&add{"a", 3}))
+	silent := r.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: r.topic(), Err: kerr.NotLeaderForPartition, Count: -1})
+	refused := o.start(command(&read{"a"}))
+	r.holds(1)
+	o.stop()
+	eventually(t, "intake has stopped", func() bool {
+		_, err := o.Submit(context.Background(), command(&add{"a", 1}))
+		return notAccepted(err)
+	})
+	pending(t, "a refusal before the brokers have said where the log ends", refused)
+	silent.Remove()
+	var e *journal.RefusedError
+	if got := <-refused; !errors.As(got.err, &e) || e.Refusal.Message != "3" {
+		t.Errorf("the refusal is %v", got.err)
 	}
 	if err := o.end(); err != nil {
 		t.Error(err)
