@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -184,6 +185,115 @@ func TestDamagedLog(t *testing.T) {
 		t.Errorf("the order is now %s, before %s", again.Body, placed.Body)
 	}
 	v.must(200, "broker-a", http.MethodDelete, annasOrders+"/"+placed.get("code"), nil)
+}
+
+// TestCopiedFolder copies the data folder of a stopped venue and starts both. Each is whole, and neither knows of the other:
+// they have their own logs, rows, ports and snapshots, and go on apart from one history.
+func TestCopiedFolder(t *testing.T) {
+	if os.Getenv("KAFKA_BROKERS") != "" {
+		t.Skip("the log is not in the folder")
+	}
+	original, copied := newWholeVenue(t, "--snapshot-records", "10"), newWholeVenue(t, "--snapshot-records", "10")
+	original.start()
+	original.fund("10000", "ANNA", "BEN")
+	original.must(201, "broker-a", http.MethodPost, annasOrders, `{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.010","limit_price":"66000.0"}`)
+	original.stop()
+	history := original.records("trading")
+	if err := os.Remove(copied.dir); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "-a", original.dir, copied.dir).CombinedOutput(); err != nil {
+		t.Fatalf("cp: %v\n%s", err, out)
+	}
+	venues := map[string]*venue{"original": original, "copy": copied}
+	for _, v := range venues {
+		v.start()
+		t.Cleanup(v.stop)
+	}
+	if original.REST == copied.REST || original.DatabaseURL == copied.DatabaseURL || slices.Equal(original.Kafka, copied.Kafka) {
+		t.Errorf("the two share an address: %v, %v", original.RunFile, copied.RunFile)
+	}
+	for name, v := range venues {
+		bought := v.must(201, "broker-a", http.MethodPost, bensOrders, `{"symbol":"BTCUSDC_PERP","action":"buy","type":"market","amount":"0.00`+fmt.Sprint(len(name)%9)+`"}`)
+		if bought.get("status") != "filled" {
+			t.Errorf("%s: the order is %s", name, bought.Body)
+		}
+		own := map[string]string{"customer_code": strings.ToUpper(name)}
+		v.must(201, "broker-a", http.MethodPost, "/v1/customers", own)
+	}
+	for name, v := range venues {
+		read := v.must(200, "broker-a", http.MethodGet, "/v1/customers", nil, "X-Min-Log-Position", v.lastRecord("trading"))
+		for other := range venues {
+			if strings.Contains(string(read.Body), strings.ToUpper(other)) != (other == name) {
+				t.Errorf("%s knows of the other's customers, or not of its own: %s", name, read.Body)
+			}
+		}
+		if now := v.records("trading"); len(now) <= len(history) || !slices.Equal(now[:len(history)], history) {
+			t.Errorf("%s: %d records, of which the first %d are not the history", name, len(now), len(history))
+		}
+		if out, err := v.command("audit").CombinedOutput(); err != nil {
+			t.Errorf("%s: perpetua audit: %v\n%s", name, err, out)
+		}
+	}
+	for name, v := range venues { // and again, each where it was
+		v.stop()
+		v.start()
+		v.must(200, "broker-a", http.MethodGet, "/v1/customers/"+strings.ToUpper(name)+"/orders", nil)
+	}
+}
+
+// TestToolsAskTheRowsOfAStoppedVenue takes the last record, the snapshots and the witnesses away from a venue that is stopped.
+// Its own Postgres, which does not run, is all that still knows how far the log went.
+func TestToolsAskTheRowsOfAStoppedVenue(t *testing.T) {
+	if os.Getenv("KAFKA_BROKERS") != "" {
+		t.Skip("the log is not in files of ours")
+	}
+	v := newWholeVenue(t)
+	v.start()
+	v.fund("10000", "ANNA")
+	v.must(200, "broker-a", http.MethodGet, annasOrders, nil, "X-Min-Log-Position", v.lastRecord("trading"))
+	v.stop()
+	whole := v.records("trading")
+	segments, err := filepath.Glob(filepath.Join(v.dir, "kafka", "partitions", "*trading*", "*.dat"))
+	if err != nil || len(segments) != 1 {
+		t.Fatalf("segments %v, %v", segments, err)
+	}
+	content, err := os.ReadFile(segments[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := batches(content)
+	if err := os.Truncate(segments[0], int64(all[len(all)-2])); err != nil {
+		t.Fatal(err)
+	}
+	for _, known := range []string{"snapshots", "witnesses"} {
+		if err := os.RemoveAll(filepath.Join(v.dir, "blob", known)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	backup := filepath.Join(t.TempDir(), "log.zst")
+	for _, tool := range [][]string{{"log"}, {"log", "--from", "3"}, {"log", "copy", "--from", v.dir, "--to", backup}, {"audit"}, {"rebuild"}} {
+		code, said := v.outcome(nil, tool...)
+		if code != exitFailed || !strings.Contains(said, "LOG_DIVERGED: journal trading/0") {
+			t.Errorf("%v exits with %d:\n%s", tool, code, said)
+		}
+		if printed := strings.Count(said, "\n{"); tool[0] == "log" && len(tool) == 1 && printed < len(whole)-3 {
+			t.Errorf("log printed %d of %d records", printed, len(whole)-1)
+		}
+	}
+	if _, err := os.Stat(backup); err == nil {
+		t.Error("there is a backup of the truncated log")
+	}
+	// Where there are no rows to be asked, the command says so.
+	if err := os.RemoveAll(filepath.Join(v.dir, "postgres")); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := v.outcome(nil, "log"); code != exitDone || !strings.Contains(said, "held against no rows") {
+		t.Errorf("log without rows exits with %d:\n%s", code, said)
+	}
+	if _, err := os.Stat(filepath.Join(v.dir, "postgres")); err == nil {
+		t.Error("to read the log, a Postgres was made")
+	}
 }
 
 // TestRunContract holds `perpetua run` to what scripts rely on.

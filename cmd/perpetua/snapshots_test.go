@@ -21,8 +21,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/tools"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -88,15 +90,33 @@ func (v *venue) checkSnapshot() {
 		v.t.Fatal(err)
 	}
 	defer stop()
-	fold := tools.NewFold(client, trading.Rules())
-	defer fold.Close()
-	at, err := fold.To(ctx, seed.Position.Sequence)
-	if err != nil || !at.Equal(seed.Position) {
-		v.t.Fatalf("the snapshot stands at %v, the log has %v: %v", seed.Position, at, err)
+	state, at := foldTo(ctx, v.t, client, seed.Position.Sequence)
+	if !at.Equal(seed.Position) {
+		v.t.Fatalf("the snapshot stands at %v, the log has %v", seed.Position, at)
 	}
-	if !bytes.Equal(trading.Codec().Append(nil, seed.State), trading.Codec().Append(nil, fold.State)) {
+	if !bytes.Equal(trading.Codec().Append(nil, seed.State), trading.Codec().Append(nil, state)) {
 		v.t.Errorf("the snapshot at %v is not what a fold from genesis comes to", at)
 	}
+}
+
+// foldTo folds the trading journal from its genesis to a sequence.
+func foldTo(ctx context.Context, t testing.TB, client *journal.Client, sequence int64) (state decide.State, at journal.Position) {
+	t.Helper()
+	reader := journal.NewReader(client, trading.Rules(), 0, journal.Before)
+	defer reader.Close()
+	for state, at = trading.Rules().NewState(), journal.Before; at.Sequence < sequence; {
+		entries, err := reader.PollFor(ctx, sequence)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if at.Sequence < sequence {
+				state.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
+				at = e.Position
+			}
+		}
+	}
+	return state, at
 }
 
 // views returns what clients see, of the end of the log, that comes from the node's fold or was folded by the engine.

@@ -213,7 +213,7 @@ func TestAudit(t *testing.T) {
 	o.Play(300)
 	more := false
 	run := func(trade []journal.Entry) ([]journal.LogPosition, []string, error) {
-		a := readmodels.Audit{Live: live, Beside: projectiontest.Database(t), Journals: audited(trade, identity)}
+		a := readmodels.Audit{Live: live, Replay: readmodels.Replay{Beside: projectiontest.Database(t), Journals: audited(trade, identity)}}
 		a.Journals[0].Read = func(read func() readmodels.Records) func() readmodels.Records {
 			return func() readmodels.Records {
 				return hooked{read(), func() {
@@ -256,7 +256,8 @@ func TestAudit(t *testing.T) {
 	defer cancel()
 	journals := audited(o.Entries[:last], identity)
 	journals[0].Log = &shrinking{Log: journals[0].Log}
-	_, _, err = readmodels.Audit{Live: live, Beside: projectiontest.Database(t), Journals: journals}.Run(within)
+	replay := readmodels.Replay{Beside: projectiontest.Database(t), Journals: journals}
+	_, _, err = readmodels.Audit{Live: live, Replay: replay}.Run(within)
 	if !errors.As(err, &diverged) {
 		t.Errorf("of a log that lost records while it was audited: %v", err)
 	}

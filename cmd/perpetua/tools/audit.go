@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
@@ -31,7 +29,7 @@ func Audit(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	client, url, live, closeBoth, err := openLogAndRows(ctx, s)
+	client, url, live, closeBoth, err := openLogAndRows(ctx, s, std)
 	if err != nil {
 		return err
 	}
@@ -41,36 +39,43 @@ func Audit(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer remove()
-	a := readmodels.Audit{Live: live, Beside: beside, Told: progress(std)}
-	for _, j := range journals.All() {
-		a.Journals = append(a.Journals, audited(client, j))
-	}
-	positions, differences, err := a.Run(ctx)
+	a := readmodels.Audit{Live: live, Replay: replayOf(client, beside, progress(std))}
+	at, differences, err := a.Run(ctx)
 	if err != nil {
 		return err
-	}
-	at := make([]string, len(positions))
-	for i, p := range positions {
-		at[i] = p.String()
 	}
 	for _, d := range differences {
 		fmt.Fprintln(std.Out, d)
 	}
 	if len(differences) > 0 {
-		return fmt.Errorf("%d differences between the read models and the log at %s", len(differences), strings.Join(at, ", "))
+		return fmt.Errorf("%d differences between the read models and the log at %s", len(differences), positions(at))
 	}
-	fmt.Fprintf(std.Out, "the read models equal the log at %s\n", strings.Join(at, ", "))
+	fmt.Fprintf(std.Out, "the read models equal the log at %s\n", positions(at))
 	return nil
 }
 
-// audited is a journal as an audit reads it.
-func audited(client *journal.Client, j journals.Journal) readmodels.Audited {
-	return readmodels.Audited{Rules: j.Rules, Projections: j.Projections, Compare: j.Compare, Log: projections.NewLog(client, j.Rules, 0),
-		Read: func() readmodels.Records {
-			r := journal.NewReader(client, j.Rules, 0, journal.Before)
-			r.Audit()
-			return r
-		}}
+// positions writes where journals stand.
+func positions(at []journal.LogPosition) string {
+	texts := make([]string, len(at))
+	for i, p := range at {
+		texts[i] = p.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// replayOf is the replay of all journals into a schema, which checks what it reads: keys, headers and timestamps too.
+func replayOf(client *journal.Client, beside *pgxpool.Pool, told func(string)) readmodels.Replay {
+	replay := readmodels.Replay{Beside: beside, Told: told}
+	for _, j := range journals.All() {
+		replay.Journals = append(replay.Journals, readmodels.Audited{Rules: j.Rules, Projections: j.Projections, Compare: j.Compare,
+			Log: projections.NewLog(client, j.Rules, 0),
+			Read: func() readmodels.Records {
+				r := journal.NewReader(client, j.Rules, 0, journal.Before)
+				r.Audit()
+				return r
+			}})
+	}
+	return replay
 }
 
 // progress returns what tells somebody at a terminal how far a long command is; nil where nobody sits there.
@@ -118,95 +123,4 @@ func findDatabase(ctx context.Context, s *settings.Settings) (url string, stop f
 		return "", nil, err
 	}
 	return server.URL(), func() { server.Close() }, nil
-}
-
-// foldTries bounds how often rows are compared anew because they moved meanwhile.
-const foldTries = 20
-
-// compareWithFolds holds the rows of every journal that can be compared against a fold of the log, and the rows against one
-// another. It returns which positions the rows stand at, and what differs.
-func compareWithFolds(ctx context.Context, client *journal.Client, pool *pgxpool.Pool, table journals.Table) (at []string, differences []string, err error) {
-	for _, j := range table {
-		if j.Compare == nil {
-			continue
-		}
-		sequence, found, err := compareWithFold(ctx, client, pool, j)
-		if err != nil {
-			return nil, nil, err
-		}
-		at = append(at, journal.LogPosition{Journal: j.Name(), Sequence: sequence}.String())
-		differences = append(differences, found...)
-	}
-	broken, err := readmodels.Broken(ctx, pool)
-	return at, append(differences, broken...), err
-}
-
-// compareWithFold folds a journal up to where its rows stand, and compares. While a venue trades they move on; then it
-// folds on and compares again.
-func compareWithFold(ctx context.Context, client *journal.Client, pool *pgxpool.Pool, j journals.Journal) (sequence int64, differences []string, err error) {
-	fold := NewFold(client, j.Rules)
-	defer fold.Close()
-	for range foldTries {
-		at, err := projections.ReadCheckpoint(ctx, pool, j.Name(), 0)
-		if err != nil {
-			return 0, nil, err
-		}
-		if at.Position.IsBefore() {
-			return 0, nil, fmt.Errorf("the read models hold nothing of the journal %s", j.Name())
-		}
-		found, err := fold.To(ctx, at.Position.Sequence)
-		if errors.Is(err, journal.ErrNoRecord) {
-			return 0, nil, &journal.DivergedError{Journal: j.Name(), Have: at.Position, Found: found, Reason: "the log ends before it"}
-		}
-		if err != nil {
-			return 0, nil, err
-		}
-		if !found.Equal(at.Position) {
-			return 0, nil, &journal.DivergedError{Journal: j.Name(), Have: at.Position, Found: found,
-				Reason: "the read models stand at a record that the log does not hold"}
-		}
-		differences, err := j.Compare(ctx, pool, fold.State, at.Position.Sequence)
-		if !errors.Is(err, readmodels.ErrMoved) {
-			return at.Position.Sequence, differences, err
-		}
-	}
-	return 0, nil, fmt.Errorf("%w: the venue trades faster than it is compared; audit it while it is quiet", readmodels.ErrMoved)
-}
-
-// Fold folds a journal from its genesis, record by record, up to wherever it is asked to. It checks the chain, the
-// keys, the headers and the timestamps as it goes.
-type Fold struct {
-	State   decide.State
-	reader  *journal.Reader
-	waiting []journal.Entry // read, not yet applied
-	at      journal.Position
-}
-
-// NewFold returns a fold that stands before genesis. The caller closes it.
-func NewFold(client *journal.Client, rules decide.Rules) *Fold {
-	f := &Fold{State: rules.NewState(), reader: journal.NewReader(client, rules, 0, journal.Before), at: journal.Before}
-	f.reader.Audit()
-	return f
-}
-
-// Close ends what the fold reads with.
-func (f *Fold) Close() { f.reader.Close() }
-
-// To applies records up to the sequence and returns the position of the last. Its error is journal.ErrNoRecord where the log
-// ends before that.
-func (f *Fold) To(ctx context.Context, sequence int64) (journal.Position, error) {
-	for f.at.Sequence < sequence {
-		if len(f.waiting) == 0 {
-			entries, err := f.reader.PollFor(ctx, sequence)
-			if err != nil {
-				return f.at, err
-			}
-			f.waiting = entries
-		}
-		e := f.waiting[0]
-		f.waiting = f.waiting[1:]
-		f.State.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
-		f.at = e.Position
-	}
-	return f.at, nil
 }

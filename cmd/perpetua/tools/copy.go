@@ -53,17 +53,19 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 		return err
 	}
 	defer target.close()
-	if target.broker != nil { // it may find its disk full
+	// The embedded broker of a target may find its disk full. It stops then, and what is sent to it would wait for ever: so the
+	// copy ends with it, and with its reason rather than with that of the connection.
+	if target.broker != nil {
 		var release func()
 		ctx, release = target.broker.While(ctx)
 		defer release()
 		defer func() { err = cmp.Or(target.broker.Err(), err) }()
 	}
+	if err := source.hold(ctx, s, table, std); err != nil {
+		return err
+	}
 	fmt.Fprintf(std.Out, "copying from the %s to the %s\n", source, target)
 	for _, j := range table {
-		if err := source.hold(ctx, s, j, std); err != nil {
-			return err
-		}
 		if err := copyJournal(ctx, j, source, target, std); err != nil {
 			return err
 		}
@@ -174,6 +176,7 @@ func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) 
 		return nil, err
 	}
 	p.broker = b
+	// The folder's lock is the last to go: a node that starts before would find the broker's files in use.
 	return p, p.connect(ctx, s.Embedded(), b.Addrs(), prefix, func() { b.Close(); folder.Close() })
 }
 
@@ -209,9 +212,9 @@ func (p *place) source(name string) transfer.Log {
 	return transfer.Topic(p.client, name, p.String())
 }
 
-// hold holds the log to copy from against every position that is known of it at hand: a log that lost its end is not
+// hold holds the logs to copy from against every position that is known of them at hand: a log that lost its end is not
 // to become the backup of what it was.
-func (p *place) hold(ctx context.Context, s *settings.Settings, j journals.Journal, std settings.IO) error {
+func (p *place) hold(ctx context.Context, s *settings.Settings, table journals.Table, std settings.IO) error {
 	if p.kind == inFile {
 		return nil // nothing but its chain is known of it
 	}
@@ -220,7 +223,9 @@ func (p *place) hold(ctx context.Context, s *settings.Settings, j journals.Journ
 	if p.kind == inFolder {
 		of.Data, of.KafkaBrokers = p.said, ""
 	}
-	return holdAtHand(ctx, &of, p.client, j, std.Err)
+	known := openAtHand(ctx, &of)
+	defer known.close()
+	return known.holdOrTell(ctx, p.client, std.Err, table...)
 }
 
 // target returns the log of a journal to copy to. Its topic is made if need be; one that is there has to have the settings

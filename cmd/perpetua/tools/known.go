@@ -2,7 +2,9 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -21,27 +23,69 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
 
-// holdLog holds the logs of journals against every position that is known of them, as an owner does before a term: in a
-// database, if one is given, and in the bucket, if it is at hand. A log that lost its end is LOG_DIVERGED for whoever reads
-// it, and not only for the venue.
-func holdLog(ctx context.Context, s *settings.Settings, client *journal.Client, db projections.Querier, table ...journals.Journal) error {
+// atHand is what remembers positions of a log beside the log itself, as far as a command finds it. An owner holds the log
+// against all of it before a term. So does who only reads it: a log that lost its end is LOG_DIVERGED for everybody.
+type atHand struct {
+	rows   *pgxpool.Pool // nil where none are at hand
+	saved  *saved        // nil where there is no bucket
+	failed error         // why something that is there can't be asked
+	close  func()
+}
+
+// openAtHand opens what the settings name and, where the log is that of the data folder, what the folder holds: its Postgres
+// is started if no node runs on it.
+func openAtHand(ctx context.Context, s *settings.Settings) *atHand {
+	rows, done, failed := rowsAtHand(ctx, s)
+	h := withRows(ctx, s, rows)
+	saved := h.close
+	h.failed, h.close = errors.Join(failed, h.failed), func() { saved(); done() }
+	return h
+}
+
+// withRows is openAtHand for those who have opened the rows already.
+func withRows(ctx context.Context, s *settings.Settings, rows *pgxpool.Pool) *atHand {
+	h := &atHand{rows: rows, close: func() {}}
+	if h.saved, h.failed = openSaved(ctx, s); h.saved != nil {
+		h.close = h.saved.close
+	}
+	if h.failed != nil {
+		h.failed = fmt.Errorf("the bucket can't be asked which positions of the log are known: %w", h.failed)
+	}
+	return h
+}
+
+// hold holds the logs of journals against every position that is known. A *journal.DivergedError says that a log is at fault;
+// any other error, that something which is there could not be asked. What is not there is told on out.
+func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
 	var known []journal.Known
-	if db != nil {
-		known = append(known, projections.KnownTo{DB: db})
+	if h.rows != nil {
+		known = append(known, projections.KnownTo{DB: h.rows})
+	} else {
+		fmt.Fprintln(out, "perpetua: the log is held against no rows, since no Postgres is at hand; --database-url names it")
 	}
-	saved, err := openSaved(ctx, s)
-	if err != nil {
-		return fmt.Errorf("the bucket can't be asked which positions of the log are known: %w", err)
+	if h.saved != nil {
+		known = append(known, h.saved.snapshots, h.saved.witnesses)
+	} else if h.failed == nil {
+		fmt.Fprintln(out, "perpetua: the log is held against no snapshots and witnesses, since no bucket is at hand; --blob-url names it")
 	}
-	if saved != nil {
-		defer saved.close()
-		known = append(known, saved.snapshots, saved.witnesses)
-	}
+	failed := h.failed
 	for _, j := range table {
-		if err := client.HoldsKnown(ctx, j.Rules, 0, known...); err != nil {
+		err := client.HoldsKnown(ctx, j.Rules, 0, known...)
+		if journal.Final(err) {
 			return err
 		}
+		failed = errors.Join(failed, err)
 	}
+	return failed
+}
+
+// holdOrTell is hold for those who go on where something can't be asked: that is told on out.
+func (h *atHand) holdOrTell(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
+	err := h.hold(ctx, client, out, table...)
+	if err == nil || journal.Final(err) {
+		return err
+	}
+	fmt.Fprintf(out, "perpetua: the log is not held against every known position: %v\n", err)
 	return nil
 }
 
@@ -61,7 +105,7 @@ func openSaved(ctx context.Context, s *settings.Settings) (*saved, error) {
 			return nil, err
 		}
 		if _, err := os.Stat((&local.Folder{Dir: s.Data}).Path(blob.Folder)); err != nil {
-			return nil, nil // nothing was ever saved, and a look makes no folder
+			return nil, nil // nothing was ever saved, and to ask makes no folder
 		}
 	}
 	box, err := seal.Open(seal.Options{Folder: s.Data, Value: s.MasterKey})
@@ -82,7 +126,7 @@ func (s *saved) close() { s.bucket.Close() }
 
 // openLogAndRows opens a log and the live rows that belong to it, held against each other and against everything else that
 // is known of the log, for tools that make rows anew. The caller closes both at once.
-func openLogAndRows(ctx context.Context, s *settings.Settings) (client *journal.Client, url string, live *pgxpool.Pool, undo func(), err error) {
+func openLogAndRows(ctx context.Context, s *settings.Settings, std settings.IO) (client *journal.Client, url string, live *pgxpool.Pool, undo func(), err error) {
 	var opened []func()
 	closeBoth := func() {
 		for _, shut := range slices.Backward(opened) { // the pool before the database that it is of
@@ -108,8 +152,15 @@ func openLogAndRows(ctx context.Context, s *settings.Settings) (client *journal.
 		return nil, "", nil, nil, err
 	}
 	opened = append(opened, live.Close)
-	if err = holdLog(ctx, s, client, live, journals.All()...); err != nil {
+	if err = holdAll(ctx, s, client, live, std.Err); err != nil {
 		return nil, "", nil, nil, err
 	}
 	return client, url, live, closeBoth, nil
+}
+
+// holdAll holds the logs of all journals against the live rows and what is saved, which all have to answer.
+func holdAll(ctx context.Context, s *settings.Settings, client *journal.Client, live *pgxpool.Pool, out io.Writer) error {
+	h := withRows(ctx, s, live)
+	defer h.close()
+	return h.hold(ctx, client, out, journals.All()...)
 }

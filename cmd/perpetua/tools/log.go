@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -14,7 +15,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -56,46 +56,30 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 		return err
 	}
 	defer stop()
-	start := journal.Before
-	if filter.from > 0 && !all {
-		start = logStart(ctx, s, name, filter.from, std.Err)
+	seek := filter.from
+	if all {
+		seek = 0
 	}
+	start, held := prepareLog(ctx, s, client, j, seek, std.Err)
+	if held != nil && follow {
+		return held
+	}
+	defer func() { failed = cmp.Or(failed, held) }() // first what there is: it may be just what somebody looks for
 	out := bufio.NewWriterSize(std.Out, 1<<16)
-	if err := holdAtHand(ctx, s, client, j, std.Err); err != nil && follow {
-		return err
-	} else if err != nil { // what there is may be just what somebody looks for
-		defer func() {
-			if failed == nil {
-				failed = err
-			}
-		}()
-	}
 	err = printLog(ctx, client, j.Rules, start, filter, follow, out)
-	if flushed := out.Flush(); err == nil {
-		err = flushed
-	}
-	return err
+	return errors.Join(err, out.Flush())
 }
 
-// holdAtHand holds a log against what is at hand, which is not what an owner has: a database is not started to be asked. It
-// tells on err what could not be asked, and returns only that the log is at fault.
-func holdAtHand(ctx context.Context, s *settings.Settings, client *journal.Client, j journals.Journal, err io.Writer) error {
-	pool, failed := databaseAtHand(ctx, s)
-	var db projections.Querier
-	if failed == nil && pool != nil {
-		defer pool.Close()
-		db = pool
+// prepareLog holds a log against what is known of it, and returns the position from which its chain is to be checked for
+// records from a sequence on. What was started for that, it ends: a log may be followed for days.
+func prepareLog(ctx context.Context, s *settings.Settings, client *journal.Client, j journals.Journal, from int64, out io.Writer) (start journal.Position, err error) {
+	known := openAtHand(ctx, s)
+	defer known.close()
+	start = journal.Before
+	if from > 0 {
+		start = known.startBefore(ctx, j.Name(), from, out)
 	}
-	if held := holdLog(ctx, s, client, db, j); held != nil {
-		if journal.Final(held) {
-			return held
-		}
-		failed = errors.Join(failed, held)
-	}
-	if failed != nil {
-		fmt.Fprintf(err, "perpetua log: the log is not held against every known position: %v\n", failed)
-	}
-	return nil
+	return start, known.holdOrTell(ctx, client, out, j)
 }
 
 // OpenLog returns a client of the log that the settings mean: the brokers they name, or those of the node that runs

@@ -69,11 +69,6 @@ func TestALogFromItsEndEnds(t *testing.T) {
 	defer stop()
 	rules := journaltest.Words{Name: "trading"}
 	client, said := oneWord(ctx, t, rules)
-	fold := NewFold(client, rules)
-	defer fold.Close()
-	if at, err := fold.To(ctx, said.Position.Sequence+1); !errors.Is(err, journal.ErrNoRecord) || at.Sequence != said.Position.Sequence {
-		t.Errorf("folded beyond the end, at %v: %v", at, err)
-	}
 	print := func(start journal.Position, from int64) (string, error) {
 		var out bytes.Buffer
 		b := bufio.NewWriter(&out)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"time"
 
@@ -18,63 +19,45 @@ import (
 // seekWithin is how long what remembers positions may take to tell them: what it spares is often no longer.
 const seekWithin = 5 * time.Second
 
-// logStart returns the last position before a sequence that anything at hand remembers, for a reader that is not to
-// begin with genesis: the reader holds the log against it, and goes on from there. It tells on err where that is.
-func logStart(ctx context.Context, s *settings.Settings, name string, from int64, err io.Writer) journal.Position {
+// startBefore returns the last position before a sequence that anything at hand remembers, for a reader that is not to begin
+// with genesis: the reader holds the log against it, and goes on from there. It tells on out where that is.
+func (h *atHand) startBefore(ctx context.Context, name string, sequence int64, out io.Writer) journal.Position {
 	ctx, cancel := context.WithTimeout(ctx, seekWithin)
 	defer cancel()
 	start, whose := journal.Before, ""
 	for _, source := range []struct {
 		whose string
-		last  func(context.Context, *settings.Settings, string, int64) (journal.Position, error)
-	}{{"the read models", lastAnchor}, {"a snapshot", lastSnapshot}} {
-		p, failed := source.last(ctx, s, name, from-1)
+		last  func(context.Context, string, int64) (journal.Position, error)
+	}{{"the read models", h.lastAnchor}, {"a snapshot", h.lastSnapshot}} {
+		p, failed := source.last(ctx, name, sequence-1)
 		if failed != nil {
-			fmt.Fprintf(err, "perpetua log: %s can't be asked for a position to start from: %v\n", source.whose, failed)
+			fmt.Fprintf(out, "perpetua: %s can't be asked for a position to start from: %v\n", source.whose, failed)
 		} else if p.Sequence > start.Sequence {
 			start, whose = p, source.whose
 		}
 	}
 	if start.IsBefore() {
-		fmt.Fprintf(err, "perpetua log: the chain is checked from its genesis, since nothing at hand remembers a position below %d\n", from)
+		fmt.Fprintf(out, "perpetua: the chain is checked from its genesis, since nothing at hand remembers a position below %d\n", sequence)
 	} else {
-		fmt.Fprintf(err, "perpetua log: the chain is checked from %v, which %s remembered; --check-all checks it from its genesis\n", start, whose)
+		fmt.Fprintf(out, "perpetua: the chain is checked from %v, which %s remembered; --check-all checks it from its genesis\n", start, whose)
 	}
 	return start
 }
 
-// lastAnchor returns the read models' last position up to a sequence, if a database is at hand.
-func lastAnchor(ctx context.Context, s *settings.Settings, name string, sequence int64) (journal.Position, error) {
-	pool, err := databaseAtHand(ctx, s)
-	if err != nil || pool == nil {
-		return journal.Before, err
+// lastAnchor returns the read models' last position up to a sequence.
+func (h *atHand) lastAnchor(ctx context.Context, name string, sequence int64) (journal.Position, error) {
+	if h.rows == nil {
+		return journal.Before, nil
 	}
-	defer pool.Close()
-	return projections.Anchor(ctx, pool, name, 0, sequence)
+	return projections.Anchor(ctx, h.rows, name, 0, sequence)
 }
 
-// databaseAtHand opens the database that the settings name, or that of the node which runs on the data folder; nil where
-// there is none: a log is read without starting one.
-func databaseAtHand(ctx context.Context, s *settings.Settings) (*pgxpool.Pool, error) {
-	url := s.DatabaseURL
-	if url == "" {
-		_, running, err := folderOfLog(s)
-		if err != nil || running.DatabaseURL == "" {
-			return nil, err
-		}
-		url = running.DatabaseURL
+// lastSnapshot returns the position of the last snapshot up to a sequence.
+func (h *atHand) lastSnapshot(ctx context.Context, name string, sequence int64) (journal.Position, error) {
+	if h.saved == nil {
+		return journal.Before, nil
 	}
-	return projections.Open(ctx, url)
-}
-
-// lastSnapshot returns the position of the last snapshot up to a sequence, if there is a bucket at hand.
-func lastSnapshot(ctx context.Context, s *settings.Settings, name string, sequence int64) (journal.Position, error) {
-	saved, err := openSaved(ctx, s)
-	if err != nil || saved == nil {
-		return journal.Before, err
-	}
-	defer saved.close()
-	known, err := saved.snapshots.Positions(ctx, name, 0)
+	known, err := h.saved.snapshots.Positions(ctx, name, 0)
 	last := journal.Before
 	for _, p := range known {
 		if p.Sequence <= sequence && p.Sequence > last.Sequence {
@@ -82,6 +65,28 @@ func lastSnapshot(ctx context.Context, s *settings.Settings, name string, sequen
 		}
 	}
 	return last, err
+}
+
+// rowsAtHand opens the database that the settings name or, where the log is that of the data folder, the folder's: that of
+// the node which runs on it, or else its own, which is served until done is called. Where there is none, the pool is nil:
+// to ask a log nobody makes one.
+func rowsAtHand(ctx context.Context, s *settings.Settings) (pool *pgxpool.Pool, done func(), err error) {
+	done = func() {}
+	if s.DatabaseURL == "" {
+		ours, running, err := folderOfLog(s)
+		if err != nil || !ours {
+			return nil, done, err
+		}
+		_, missing := os.Stat((&local.Folder{Dir: s.Data}).Path("postgres"))
+		if idle := running.PID == 0; idle && missing != nil || !idle && running.DatabaseURL == "" {
+			return nil, done, nil
+		}
+	}
+	pool, closeRows, err := OpenReadModels(ctx, s)
+	if err != nil {
+		return nil, done, fmt.Errorf("the rows can't be asked which positions of the log are known: %w", err)
+	}
+	return pool, closeRows, nil
 }
 
 // folderOfLog reports whether the data folder is of the log that is read, and which node runs on it. With brokers that

@@ -2,18 +2,12 @@ package tools
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
-	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -33,7 +27,7 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	client, url, live, closeBoth, err := openLogAndRows(ctx, s)
+	client, url, live, closeBoth, err := openLogAndRows(ctx, s, std)
 	if err != nil {
 		return err
 	}
@@ -46,11 +40,13 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer beside.Close()
-	r := rebuild{journals: journals.All(), client: client, live: live, beside: beside, out: std.Out}
-	if err := r.fill(ctx); err != nil {
+	if _, err := projections.Migrate(ctx, beside); err != nil {
 		return err
 	}
-	if err := r.compare(ctx); err != nil {
+	if err := fill(ctx, client, live, beside, std.Out); err != nil {
+		return err
+	}
+	if err := tellTables(ctx, live, beside, std.Out); err != nil {
 		return err
 	}
 	if keep {
@@ -59,7 +55,7 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 	}
 	beside.Close()
 	// Once more, since the new rows forget what the old ones knew: the log may have lost its end while it was read.
-	if err := holdLog(ctx, s, client, live, journals.All()...); err != nil {
+	if err := holdAll(ctx, s, client, live, io.Discard); err != nil {
 		return err
 	}
 	if err := projections.Switch(ctx, live, besideSchema); err != nil {
@@ -69,122 +65,74 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 	return nil
 }
 
-// rebuild is one run of the command.
-type rebuild struct {
-	journals     journals.Table
-	client       *journal.Client
-	live, beside *pgxpool.Pool
-	out          io.Writer
-}
-
-// fill projects all journals from their beginning up to the tips that they have now, and tells how far it is.
-func (r *rebuild) fill(ctx context.Context) error {
-	if _, err := projections.Migrate(ctx, r.beside); err != nil {
-		return err
-	}
-	working, stop := context.WithCancel(ctx)
-	defer stop()
-	var running errgroup.Group
-	runners := make([]*projections.Runner, len(r.journals))
-	for i, j := range r.journals {
-		runner := projections.Config{Pool: r.beside, Log: projections.NewLog(r.client, j.Rules, 0), Journal: j.Name(),
-			Logger: slog.New(slog.DiscardHandler)}.Runner(j.Projections...)
-		runners[i] = runner
-		running.Go(func() error {
-			if err := runner.Run(working); working.Err() == nil {
-				return err
-			}
-			return nil
-		})
-	}
-	for i, j := range r.journals {
-		if err := r.follow(ctx, j.Rules, runners[i]); err != nil {
-			stop()
-			return errors.Join(err, running.Wait())
-		}
-	}
-	stop()
-	return running.Wait()
-}
-
-// follow waits until a runner has applied what its journal holds now. It ends where the log loses that meanwhile: the runner would
-// wait for it for ever.
-func (r *rebuild) follow(ctx context.Context, rules decide.Rules, runner *projections.Runner) error {
-	name := rules.Journal()
-	last, err := r.last(ctx, rules)
-	if err != nil {
-		return err
-	}
-	told := time.Now()
-	for {
-		at := runner.Position().Sequence
-		late := time.Since(told) > time.Second
-		if at >= last.Sequence || late {
-			fmt.Fprintf(r.out, "%s: %d of %d records\n", name, at+1, last.Sequence+1)
-		}
-		if at >= last.Sequence {
-			return nil
-		}
-		if err := runner.Err(); err != nil {
+// fill makes the rows of all journals up to the tips that they have now, and holds them against a fold of the log, which must
+// agree.
+func fill(ctx context.Context, client *journal.Client, live, beside *pgxpool.Pool, out io.Writer) error {
+	replay := replayOf(client, beside, func(line string) { fmt.Fprintln(out, line) })
+	goals := make([]journal.Position, len(replay.Journals))
+	for i, j := range replay.Journals {
+		var err error
+		if goals[i], err = tip(ctx, client, j.Rules, live); err != nil {
 			return err
 		}
-		if late {
-			if err := r.client.Holds(ctx, rules, 0, last); err != nil {
-				return err
-			}
-			told = time.Now()
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(10 * time.Millisecond):
-		}
 	}
-}
-
-// last reads a journal to the end that it has now and returns the position of its last valid record.
-func (r *rebuild) last(ctx context.Context, rules decide.Rules) (journal.Position, error) {
-	reader := journal.NewReader(r.client, rules, 0, journal.Before)
-	defer reader.Close()
-	err := reader.ToTip(ctx, func([]journal.Entry) error { return nil })
-	return reader.Position(), err
-}
-
-// compare holds the new rows against a fold of the log, which must agree, and tells which tables differ from the live
-// ones, which may: that is what a rebuild is for.
-func (r *rebuild) compare(ctx context.Context) error {
-	at, differences, err := compareWithFolds(ctx, r.client, r.beside, r.journals)
+	at, differences, err := replay.Run(ctx, goals)
 	if err != nil {
 		return err
 	}
 	for _, d := range differences {
-		fmt.Fprintln(r.out, d)
+		fmt.Fprintln(out, d)
 	}
 	if len(differences) > 0 {
-		return fmt.Errorf("%d differences between the new rows and the log at %s: not switched", len(differences), strings.Join(at, ", "))
+		return fmt.Errorf("%d differences between the new rows and the log at %s: not switched", len(differences), positions(at))
 	}
-	fmt.Fprintf(r.out, "the new rows equal the log at %s\n", strings.Join(at, ", "))
-	before, err := projections.Digests(ctx, r.live)
+	fmt.Fprintf(out, "the new rows equal the log at %s\n", positions(at))
+	return nil
+}
+
+// tip returns the position of a journal's last valid record. It reads on from where the live rows stand, which the log was
+// seen to hold.
+func tip(ctx context.Context, client *journal.Client, rules decide.Rules, live *pgxpool.Pool) (journal.Position, error) {
+	known, err := projections.Known(ctx, live, rules.Journal(), 0)
+	if err != nil {
+		return journal.Before, err
+	}
+	from := journal.Before
+	if len(known) > 0 { // in the order of their sequences
+		from = known[len(known)-1]
+	}
+	reader := journal.NewReader(client, rules, 0, from)
+	defer reader.Close()
+	err = reader.ToTip(ctx, func([]journal.Entry) error { return nil })
+	if err == nil && reader.Position().IsBefore() {
+		err = fmt.Errorf("the journal %s is empty", rules.Journal())
+	}
+	return reader.Position(), err
+}
+
+// tellTables tells which of the new tables differ from the live ones. They may: that is what a rebuild is for.
+func tellTables(ctx context.Context, live, beside *pgxpool.Pool, out io.Writer) error {
+	before, err := projections.Digests(ctx, live)
 	if err != nil {
 		return err
 	}
-	after, err := projections.Digests(ctx, r.beside)
+	after, err := projections.Digests(ctx, beside)
 	if err != nil {
 		return err
 	}
 	if before["checkpoints"] != after["checkpoints"] {
-		fmt.Fprintln(r.out, "the live rows have moved on meanwhile, so they were not compared table by table")
+		fmt.Fprintln(out, "the live rows have moved on meanwhile, so they were not compared table by table")
 		return nil
 	}
 	same := true
 	for table, d := range after {
 		if before[table] != d {
-			fmt.Fprintf(r.out, "%s: %d rows live, %d new, and they differ\n", table, before[table].Rows, d.Rows)
+			fmt.Fprintf(out, "%s: %d rows live, %d new, and they differ\n", table, before[table].Rows, d.Rows)
 			same = false
 		}
 	}
 	if same {
-		fmt.Fprintln(r.out, "every table equals the live one")
+		fmt.Fprintln(out, "every table equals the live one")
 	}
 	return nil
 }
