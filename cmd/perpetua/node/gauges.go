@@ -65,22 +65,26 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	g.pool(ch, g.n.stores.pool.Stat())
 }
 
-// readers shows how far the readers of a journal are. Where the log ends is looked at last, so that no lag is too small.
+// readers shows how far the readers of a journal are. Who is behind is asked first and where the log ends last, so that no
+// lag is too small.
 func (g *gauges) readers(f *follower, gauge func(*prometheus.Desc, float64, ...string)) {
 	name := f.Name()
-	at, looked := f.fold.Position(), f.fold.NextOffset()
 	rows := f.runner.Checkpoint()
+	at, observed := f.fold.Position(), f.fold.NextOffset()
 	var standby int64
 	standing := false
 	if g.n.owning.engine != nil {
 		standby, standing = g.n.owning.engine.Observed(name, 0)
 	}
 	end := f.client.Contact(name).End()
-	gauge(g.lag, float64(max(0, end-looked)), name, "fold")
+	unseen := max(0, end-observed)
+	gauge(g.lag, float64(unseen), name, "fold")
 	gauge(g.sequence, float64(at.Sequence), name, "fold")
 	gauge(g.time, float64(f.time.Load())/1e6, name, "fold")
 	if g.n.Roles.Projector {
-		gauge(g.lag, float64(max(0, end-1-rows.Position.Offset)), name, "projections")
+		// The offset of a checkpoint is a hint, and another one where the log was copied: the rows are as far behind the fold as
+		// their sequences are apart.
+		gauge(g.lag, float64(unseen+max(0, at.Sequence-rows.Position.Sequence)), name, "projections")
 		gauge(g.sequence, float64(rows.Position.Sequence), name, "projections")
 		gauge(g.time, float64(rows.Time)/1e6, name, "projections")
 	}

@@ -33,6 +33,7 @@ type Config struct {
 	Dial        func(ctx context.Context, network, addr string) (net.Conn, error) // to the brokers; nil for the usual way
 	DatabaseURL func() string
 	Box         *seal.Box
+	Clock       journal.Clock // of this node's terms; nil for the machine's
 	// Services returns why what this process itself runs for the node has failed for good: the embedded broker. nil for none.
 	Services func() error
 	Quiet    func(*http.Request) bool // requests that the log need not tell of; nil for none
@@ -149,7 +150,7 @@ type task struct {
 
 // tasks are what runs until the interfaces have closed.
 func (n *Node) tasks() []task {
-	tasks := []task{{"pace the collector", paceCollector}, {"debug", n.telemetry.debug.serve}, {"look after itself", n.watch},
+	tasks := []task{{"pace the collector", paceCollector}, {"debug", n.telemetry.debug.serve}, {"watch itself", n.watch},
 		{"uses of API keys", n.serving.uses.Run}}
 	for _, f := range n.followers {
 		tasks = append(tasks, f.tasks(n.Roles, n.Logger)...)

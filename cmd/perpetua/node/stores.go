@@ -28,6 +28,7 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 	if c.Dial != nil && !c.Settings.KafkaTLS {
 		config.Options = append(config.Options, kgo.Dialer(c.Dial))
 	}
+	config.Clock = c.Clock
 	config.Gone = func() bool { return c.Services != nil && c.Services() != nil }
 	measured := journal.NewMetrics()
 	config.Logger, config.Metrics, config.Tracer = c.Logger.With("part", "journal"), measured, t.tracer
