@@ -60,6 +60,7 @@ func (f *Fold) Run(ctx context.Context) error {
 		if err == nil {
 			err = f.apply(entries)
 		}
+		// After the records up to it were applied: who waits for the tip reads the state as soon as next has reached it.
 		f.mu.Lock()
 		if err == nil {
 			f.next = next
@@ -143,6 +144,7 @@ func (f *Fold) WaitTip(ctx context.Context) error {
 
 func (f *Fold) until(ctx context.Context, reached func() bool) error {
 	for {
+		// Both under one hold of the lock: a record that is applied right after it closes this very channel.
 		f.mu.RLock()
 		ok, err, applied := reached(), f.err, f.applied
 		f.mu.RUnlock()

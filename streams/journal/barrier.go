@@ -9,7 +9,7 @@ import (
 // A record of an owner that was overtaken never becomes valid, so the log itself keeps its answer from being given. A
 // refusal has no record. The owner may have been taken out of the group by another node that no longer reaches its port, or
 // have been stopped for a while; somebody else then has acknowledged what would have been no refusal, and this owner's own
-// reader may be the last to hear of it. So a refusal is answered once the brokers have said, after it was decided, where the
+// reader may be the last to see it. So a refusal is answered once the brokers have said, after it was decided, where the
 // log ends, and everything up to there is this term's own or was passed by its reader. Whoever took a term before the
 // refusal was decided has put its taken record there.
 //

@@ -84,7 +84,7 @@ func (c *Client) Logger() *slog.Logger { return c.cfg.Logger }
 // Gone reports whether the brokers are known to be gone for good, so that it is of no use to wait for them.
 func (c *Client) Gone() bool { return c.cfg.Gone != nil && c.cfg.Gone() }
 
-// Contact returns what the readers of a journal hear of its log.
+// Contact returns what the brokers tell the readers of a journal of its log.
 func (c *Client) Contact(journal string) *Contact { return c.cfg.Metrics.contacts.of(journal) }
 
 // Kafka returns a new Kafka client with the connection settings of c and the given options. The caller closes it.

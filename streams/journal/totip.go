@@ -13,7 +13,7 @@ const askAgain = time.Second
 
 // ToTip has reach go on until it has come to the end that a partition's log has now. It is called with that end, an offset,
 // and a context that ends after a second, over and over until it returns nil or an error of another kind. In between the
-// brokers are asked again: a log that was cut off since it was first looked at never reaches its former end, and who waits
+// brokers are asked again: a log that was cut off since they were first asked never reaches its former end, and who waits
 // for that waits for ever. Then the end is the present one.
 func (c *Client) ToTip(ctx context.Context, journal string, partition int32, reach func(ctx context.Context, end int64) error) error {
 	end, err := c.Tip(ctx, journal, partition)
@@ -23,7 +23,7 @@ func (c *Client) ToTip(ctx context.Context, journal string, partition int32, rea
 	return c.toEnd(ctx, journal, partition, end, reach)
 }
 
-// toEnd is ToTip for an end that was heard of before.
+// toEnd is ToTip for an end that was told before.
 func (c *Client) toEnd(ctx context.Context, journal string, partition int32, end int64, reach func(ctx context.Context, end int64) error) error {
 	for shorter := false; ; {
 		some, cancel := context.WithTimeout(ctx, askAgain)
@@ -58,7 +58,7 @@ func (r *Reader) ToTip(ctx context.Context, each func([]Entry) error) error {
 	return r.to(ctx, end, each)
 }
 
-// to is ToTip for an end that was heard of before.
+// to is ToTip for an end that was told before.
 func (r *Reader) to(ctx context.Context, end int64, each func([]Entry) error) error {
 	return r.client.toEnd(ctx, r.chain.journal, r.partition, end, func(ctx context.Context, end int64) error {
 		// The offset that a reader starts with is a hint, which may be past the end: only a verified one counts.

@@ -9,7 +9,7 @@ import (
 )
 
 // lease knows until when nobody else can have been assigned what this member owns: the group forgets a member no
-// sooner than a session after it has heard from it.
+// sooner than a session after its last heartbeat.
 //
 // What leaves a record does not need it, since the log decides about that. A refusal leaves none. The owner has the brokers
 // confirm it, which also holds where the watch has ended a membership before its time; but a broker that has lost the

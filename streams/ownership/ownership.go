@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -156,7 +158,7 @@ func (n *Node) Run(ctx context.Context) error {
 	for {
 		n.standBy(following)
 		// Its partitions are given to a node as soon as it joins, and nobody owns them until it has folded them.
-		for _, s := range n.ready {
+		for _, s := range n.standbys() {
 			s.atTip(ctx)
 		}
 		n.awaitClock(ctx)
@@ -225,12 +227,17 @@ func (n *Node) member(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kc.PauseFetchTopics(topics...) // the group assigns; what is in the journals is read elsewhere
+	// The client joined with its first poll of the metadata: partitions may be assigned, and fail, from here on. It must not
+	// fetch as well, since the group only assigns; what is in the journals is read elsewhere.
+	kc.PauseFetchTopics(topics...)
 	n.setMembership(kc)
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
+	// In this order. First nothing is begun any more that would outlive this membership, and the watch has no client to
+	// rebalance that is about to close. Then the owners drain, while the partitions are still this node's: whoever is assigned
+	// one takes a term, and what this node had in flight could not become valid any more. Only then the group is told.
 	stop()
 	n.setMembership(nil)
 	n.endAll()
@@ -257,6 +264,13 @@ func (n *Node) standBy(ctx context.Context) {
 	}
 }
 
+// standbys returns those that there are now. An assignment may add one at any time.
+func (n *Node) standbys() []*standby {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Values(n.ready))
+}
+
 // standDown ends that.
 func (n *Node) standDown() {
 	n.mu.Lock()
@@ -276,6 +290,7 @@ func (n *Node) begin(ctx context.Context, p place, failed chan<- error) {
 		}
 		return
 	}
+	// A partition that is lost and assigned again without a word in between: two runs of one owner would wait for each other.
 	n.end(p)
 	ctx, stop := context.WithCancel(ctx)
 	r := &run{stop: stop, done: make(chan struct{})}
@@ -289,7 +304,7 @@ func (n *Node) begin(ctx context.Context, p place, failed chan<- error) {
 		if err := o.Run(ctx); err != nil {
 			select {
 			case failed <- err:
-			default:
+			default: // another partition's owner has ended the membership already
 			}
 		}
 	}()
@@ -297,6 +312,8 @@ func (n *Node) begin(ctx context.Context, p place, failed chan<- error) {
 
 // end stops owning a place and waits until what was in flight is drained.
 func (n *Node) end(p place) {
+	// Taken out first: from here on commands are sent elsewhere instead of into an owner that stops. Draining is waited for
+	// without the lock, which they need.
 	n.mu.Lock()
 	r := n.runs[p]
 	delete(n.runs, p)
@@ -379,6 +396,8 @@ func (n *Node) assigned(name string) *journal.Owner {
 
 // judged returns the error of a command, but no refusal by a node whose lease has run out.
 func (n *Node) judged(err error) error {
+	// A refusal leaves no record that could lose its place, so it is given only while nobody else can own the partition. The
+	// lease is asked after the decision: before it, the answer could be of another time.
 	var refused *journal.RefusedError
 	if err != nil && errors.As(err, &refused) && !n.lease.holds() {
 		return &journal.NotAcceptedError{RetryAfter: time.Second,

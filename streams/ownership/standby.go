@@ -47,7 +47,7 @@ func (s *standby) begin(ctx context.Context) {
 		seed := s.fold(ctx, anchors)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.done == done {
+		if s.done == done { // else it was taken meanwhile, and perhaps another fold has begun
 			s.seed = seed
 			if seed == nil { // nothing is handed over that would stand on them
 				s.anchors = nil
@@ -143,6 +143,8 @@ func (s *standby) take() *journal.Seed {
 	if stop == nil {
 		return nil
 	}
+	// Without the lock, which the fold takes to say how far it is. It hands its state over only at its very end: until then it
+	// may be about to apply a record to it.
 	stop()
 	<-done
 	s.mu.Lock()

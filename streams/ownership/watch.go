@@ -111,6 +111,8 @@ func (n *Node) remove(ctx context.Context, m kadm.DescribedGroupMember) error {
 	if err != nil {
 		return err
 	}
+	// The members learn with their next heartbeat that the group rebalances. This one joins at once. Under the lock, so that
+	// the client is not closed meanwhile.
 	n.joined.Lock()
 	defer n.joined.Unlock()
 	if n.membership != nil {

@@ -86,6 +86,7 @@ func journalChild(ctx context.Context, in *json.Decoder, out *json.Encoder) (err
 	owning, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- owner.Run(owning) }()
+	// Before the client is closed, and waited for: what the owner has in flight drains through it.
 	defer func() {
 		stop()
 		err = errors.Join(err, <-done)
@@ -96,6 +97,7 @@ func journalChild(ctx context.Context, in *json.Decoder, out *json.Encoder) (err
 		select {
 		case <-tick.C:
 		case err := <-done:
+			done <- err // once more, for the end of this function
 			return err
 		}
 	}

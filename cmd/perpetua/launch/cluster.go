@@ -86,6 +86,8 @@ func (t *together) run(ctx context.Context) (err error) {
 	if err := local.RemoveRunFile(runJSON); err != nil {
 		return err
 	}
+	// Deferred before the nodes' stop, so that it comes after: they drain into the broker. Why the broker ended comes first in
+	// the message: what else failed, failed for that.
 	services, err := local.StartServices(ctx, t.settings, folder, t.log)
 	if err != nil {
 		return err
@@ -104,7 +106,7 @@ func (t *together) run(ctx context.Context) (err error) {
 	if err := t.masterKey(folder, fresh); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.stop()) }()
+	defer func() { err = errors.Join(err, t.stop()) }() // also those that were started before one did not start
 	if err := t.start(ctx, folder); err != nil {
 		return err
 	}
@@ -118,6 +120,8 @@ func (t *together) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, local.RemoveRunFile(runJSON)) }()
 	r.print(t.out, runJSON)
+	// A node that ends is told of, and its peers go on: that is what a cluster is tried out for. These goroutines end with the
+	// nodes, which stop waits for.
 	for _, p := range t.nodes {
 		go func() {
 			<-p.Done()

@@ -137,12 +137,12 @@ func (s *seeder) instruments(ctx context.Context) error {
 	return nil
 }
 
-func (s *seeder) viewIdentity(look func(*identity.State)) error {
+func (s *seeder) viewIdentity(view func(*identity.State)) error {
 	fold, err := s.node.Fold(journals.Identity)
 	if err != nil {
 		return err
 	}
-	login.FromFold(fold).View(look)
+	login.FromFold(fold).View(view)
 	return nil
 }
 

@@ -70,7 +70,7 @@ func openFollower(ctx context.Context, c Config, s *stores, j journals.Journal) 
 		f.owner.url = seed.URL
 	}
 	f.fold = follow.New(s.client, j.Rules, 0, options...)
-	// Whoever listens before the fold runs hears every record after the seed.
+	// Who listens before the fold runs is told of every record after the seed.
 	f.fold.Listen(f.tail.Observe)
 	f.fold.Listen(f.owner.observe)
 	f.fold.Listen(func(e journal.Entry, _ decide.State) { f.time.Store(int64(e.Record.Time)) })
@@ -174,7 +174,7 @@ type lastOwner struct {
 // nobody has taken a journal that has just been founded.
 const nobody = "nobody"
 
-// observe hears of every record.
+// observe is called with every record.
 func (o *lastOwner) observe(e journal.Entry, _ decide.State) {
 	url := nobody
 	switch event := e.Record.Events[0].(type) {

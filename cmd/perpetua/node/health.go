@@ -36,25 +36,25 @@ func (h *health) close() {
 	}
 }
 
-// How often a node looks at what does not tell by itself how it is, and what it takes for a fault.
+// How often a node polls what does not tell by itself how it is, and what it takes for a fault.
 const (
-	lookEvery  = time.Second
+	pollEvery  = time.Second
 	probeTime  = 2 * time.Second  // within which Postgres answers
 	stillAfter = 10 * time.Second // rows that lag behind the fold and have not moved for so long stand still
 	askTime    = 2 * time.Second  // within which the group says who owns a journal
 )
 
-// watch looks at Postgres and at the pace of the rows until the context ends, so that /readyz only tells what is known.
+// watch polls Postgres and the positions of the rows until the context ends, so that /readyz only tells what is known.
 func (n *Node) watch(ctx context.Context) error {
 	if !n.Roles.API && !n.Roles.Projector {
 		return nil
 	}
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
 		n.health.prober.probe(ctx, n.Logger)
 		for _, f := range n.followers {
-			// The fold is looked at first: rows that are ahead of it are not behind.
+			// The fold is asked first: rows that are ahead of it are not behind.
 			folded := f.fold.Position().Sequence
 			if at, err := n.rowsAt(ctx, f); err == nil {
 				f.pace.note(time.Now(), at, folded)
@@ -168,8 +168,8 @@ type roleState struct {
 
 func (s state) ready() bool { return s.Status == "ready" }
 
-// readiness says how the node is now. It looks at what is known in this process; but of a journal that others own it
-// asks the group, at most every so often.
+// readiness says how the node is now, by what is known in this process. Only who owns a journal that others own is asked of
+// the group, at most every so often.
 func (n *Node) readiness(ctx context.Context) state {
 	now := time.Now()
 	s := state{Status: "ready", Roles: map[string]roleState{}, Journals: map[string]string{}, LogAway: n.logAway(now)}

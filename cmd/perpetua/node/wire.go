@@ -47,12 +47,15 @@ func (n *Node) wire() error {
 			return err
 		}
 	}
+	// The fold is read by requests from their first on, and stands before its first record until Run moves it: nobody is let in
+	// before, since it knows no user.
 	users := login.FromFold(identities.fold)
 	tokens := web.NewTokens(login.NewDirectory(users), login.DefaultIssuer, time.Now)
 	auth := web.NewAuth(tokens)
 	n.serving.uses = apikeys.NewUses(n.owning.peers, n.Logger.With("part", "api keys"))
 	tokens.Used(n.serving.uses.Note)
 
+	// Made before Run, as all that listens to the fold: sockets are told of every record after the state that they begin with.
 	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: users,
 		Log: live.NewLog(n.stores.client, venue.Rules, 0), Orders: orders, Logger: n.Logger.With("part", "live"), Seed: venue.seed})
 	n.serving.hub.Trace(n.telemetry.tracer)
