@@ -150,9 +150,8 @@ func (s *State) setFeeProfile(c decide.Command, payload *SetFeeProfile) (decide.
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	i := s.instruments[payload.Symbol]
-	if i == nil || i.contract.Status == market.Withdrawn {
-		return decide.Decision{}, &decide.Refusal{Kind: decide.NotFound, Code: "UNKNOWN_SYMBOL", Field: "symbol", Message: "there is no such instrument"}
+	if _, err := s.traded(payload.Symbol); err != nil {
+		return decide.Decision{}, err
 	}
 	var f faults
 	if !market.FeeInRange(payload.MakerFee, payload.Operator) {

@@ -56,12 +56,7 @@ func CheckOrder(c *market.Contract, payload *PlaceOrder, now scalar.Time) []*dec
 	if payload.ReferenceID != "" && !validReference(payload.ReferenceID) {
 		f.add("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
 	}
-	switch {
-	case payload.Leverage < 0 || payload.Leverage > maxLeverage:
-		f.add("leverage", "INVALID_LEVERAGE", "leverage must be a whole number from 1 to %d", maxLeverage)
-	case payload.Leverage > c.MaxLeverage:
-		f.add("leverage", "LEVERAGE_ABOVE_MAXIMUM", "leverage must not be above %d on %s", c.MaxLeverage, c.Symbol)
-	}
+	checkLeverage(&f, c, payload.Leverage)
 	return f
 }
 

@@ -22,6 +22,7 @@ const (
 	CommandCancelWithdrawal   = "withdrawal.cancel"    // *CancelWithdrawal
 	CommandSetFeeProfile      = "fee_profile.set"      // *SetFeeProfile
 	CommandSetMarginProfile   = "margin_profile.set"   // *SetMarginProfile
+	CommandSetLeverage        = "leverage.set"         // *SetLeverage
 	CommandPlaceOrder         = "order.place"          // *PlaceOrder
 	CommandAmendOrder         = "order.amend"          // *AmendOrder
 	CommandCancelOrder        = "order.cancel"         // *CancelOrder
@@ -37,8 +38,8 @@ type payload interface {
 	decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error)
 }
 
-// AccountPayload is carried by the commands about a customer's own orders, which are all that a token for one account
-// may give.
+// AccountPayload is carried by the commands about a customer's own orders and leverage, which are all that a token for
+// one account may give.
 type AccountPayload interface {
 	decide.Payload
 	// Account returns the customer.
@@ -59,6 +60,7 @@ func Payloads() *decide.Payloads {
 		func() decide.Payload { return new(CancelWithdrawal) },
 		func() decide.Payload { return new(SetFeeProfile) },
 		func() decide.Payload { return new(SetMarginProfile) },
+		func() decide.Payload { return new(SetLeverage) },
 		func() decide.Payload { return new(PlaceOrder) },
 		func() decide.Payload { return new(AmendOrder) },
 		func() decide.Payload { return new(CancelOrder) },
@@ -255,6 +257,27 @@ func (*SetMarginProfile) CommandType() string { return CommandSetMarginProfile }
 
 func (p *SetMarginProfile) decide(s *State, _ decide.Stamp, _ decide.Command) (decide.Decision, error) {
 	return s.setMarginProfile(p)
+}
+
+// SetLeverage sets a customer's override of the initial margin on an instrument, or takes it away, without an order. It
+// applies at once to the position and to open orders.
+//
+// Event: leverage.changed. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_SYMBOL; Invalid INVALID_LEVERAGE,
+// LEVERAGE_ABOVE_MAXIMUM; Unacceptable INSUFFICIENT_MARGIN: nothing changed.
+type SetLeverage struct {
+	CustomerCode string
+	Symbol       string
+	Leverage     int // 1–13, or 0 to take the override away
+}
+
+// CommandType returns the type of the command.
+func (*SetLeverage) CommandType() string { return CommandSetLeverage }
+
+// Account returns the customer whose own leverage the command is about.
+func (p *SetLeverage) Account() string { return p.CustomerCode }
+
+func (p *SetLeverage) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return s.setLeverage(at, c, p)
 }
 
 // PlaceOrder enters an order.

@@ -111,7 +111,16 @@ func (s *State) listed(symbol string) (*instrument, error) {
 	return nil, &decide.Refusal{Kind: decide.Invalid, Code: "UNKNOWN_SYMBOL", Field: "symbol", Message: "there is no such instrument"}
 }
 
-// instrumentToChange returns an instrument that a path names.
+// traded returns a listed instrument that a path names.
+func (s *State) traded(symbol string) (*instrument, error) {
+	i, err := s.listed(symbol)
+	if err != nil {
+		return nil, &decide.Refusal{Kind: decide.NotFound, Code: "UNKNOWN_SYMBOL", Field: "symbol", Message: "there is no such instrument"}
+	}
+	return i, nil
+}
+
+// instrumentToChange returns an instrument that a path of the operator's names, and which may be withdrawn already.
 func (s *State) instrumentToChange(symbol string) (*instrument, error) {
 	i := s.instruments[symbol]
 	switch {

@@ -24,6 +24,7 @@ func registry() *decide.Registry {
 		func() decide.Event { return new(FeeProfileSet) },
 		func() decide.Event { return new(MarginProfileSet) },
 		func() decide.Event { return new(LeverageSet) },
+		func() decide.Event { return new(LeverageChanged) },
 		func() decide.Event { return new(OrderOpened) },
 		func() decide.Event { return new(OrderPartiallyFilled) },
 		func() decide.Event { return new(OrderFilled) },
@@ -179,7 +180,7 @@ func (*MarginProfileSet) EventType() string { return "margin_profile.set" }
 // EventVersion returns 1.
 func (*MarginProfileSet) EventVersion() int { return 1 }
 
-// LeverageSet says that a customer's override for an instrument changed.
+// LeverageSet says that a customer's override for an instrument changed by an order.
 type LeverageSet struct {
 	CustomerCode string `json:"customer_code"`
 	Broker       string `json:"broker"`
@@ -192,6 +193,22 @@ func (*LeverageSet) EventType() string { return "leverage.set" }
 
 // EventVersion returns 1.
 func (*LeverageSet) EventVersion() int { return 1 }
+
+// LeverageChanged says that a customer's override for an instrument was set or, with Leverage 0, taken away without an
+// order, and what the account is margined by with that.
+type LeverageChanged struct {
+	CustomerCode  string        `json:"customer_code"`
+	Broker        string        `json:"broker"`
+	Symbol        string        `json:"symbol"`
+	Leverage      int           `json:"leverage,omitzero"`
+	MarginProfile MarginProfile `json:"margin_profile"`
+}
+
+// EventType returns "leverage.changed".
+func (*LeverageChanged) EventType() string { return "leverage.changed" }
+
+// EventVersion returns 1.
+func (*LeverageChanged) EventVersion() int { return 1 }
 
 // CancelAllAfterSet says when the customer's orders will be canceled, or that they will not.
 type CancelAllAfterSet struct {

@@ -107,11 +107,13 @@ func (f *fold) apply(e decide.Event) {
 		f.account(e.CustomerCode).setMargins(e)
 	case *LeverageSet:
 		f.position(e.CustomerCode, e.Symbol).leverage = e.Leverage
+	case *LeverageChanged:
+		f.position(e.CustomerCode, e.Symbol).leverage = e.Leverage
 	case *InstrumentListed:
 		if f.instruments[e.Symbol] != nil {
 			panic("trading: an event lists the instrument " + e.Symbol + " again")
 		}
-		i := &instrument{contract: market.NewContract(e.Instrument), index: len(f.listing)}
+		i := &instrument{contract: market.NewContract(e.Instrument), index: len(f.listing), created: f.at.Time}
 		f.instruments[e.Symbol] = i
 		f.listing = append(f.listing, i)
 	case *InstrumentChanged:

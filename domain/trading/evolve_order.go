@@ -48,7 +48,7 @@ func (f *fold) order(after *order.Order) {
 	remaining := amount - done
 	moves := !o.Resting() || price != o.Price || remaining > o.Remaining && amount > o.Value.amount
 	v := &o.Value
-	v.amount, v.filledQuote, v.updated = amount, after.FilledQuote, after.Updated
+	v.amount, v.filledQuote, v.updated, v.sequence = amount, after.FilledQuote, after.Updated, f.at.Sequence
 	f.expire(o, after.ExpireTime)
 	f.touch(h.instrument, o.Side, price)
 	if after.Code == f.active {

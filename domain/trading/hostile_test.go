@@ -199,6 +199,8 @@ func (h *hostile) event() decide.Event {
 		return &FeeProfileSet{CustomerCode: h.customer(), Symbol: h.symbol(), MakerFee: h.figure(1), TakerFee: h.figure(1)}
 	case 10:
 		return &LeverageSet{CustomerCode: h.customer(), Symbol: h.symbol(), Leverage: rapid.IntRange(1, 13).Draw(h.T, "leverage")}
+	case 20:
+		return &LeverageChanged{CustomerCode: h.customer(), Symbol: h.symbol(), Leverage: rapid.IntRange(0, 13).Draw(h.T, "leverage")}
 	case 11:
 		e := &WorkStarted{Work: rapid.SampledFrom([]Work{WorkSweep, WorkMassCancel, WorkDelisting, WorkMassCancel}).Draw(h.T, "kind"), CommandID: h.id(),
 			CustomerCode: h.customer(), Symbol: h.symbol(), OrderCode: h.code(), Bound: h.figure(1), PriceProtection: rapid.Bool().Draw(h.T, "protected")}

@@ -173,7 +173,7 @@ func (j *testJournal) append(c decide.Recorded, d decide.Decision) {
 		}
 	}
 	// Besides the order that the command is about. What one fill alone brings with it always fits.
-	if trades > j.state.limit.fills || others > max(j.state.limit.others, 2*maxReduceOnly)+1 {
+	if trades > j.state.limit.fills || others > max(j.state.limit.others, 2*MaxReduceOnly)+1 {
 		j.t.Fatalf("a record of %d fills and %d other order changes", trades, others)
 	}
 	if size > maxRecord {
@@ -435,7 +435,7 @@ func checkReserves(t fataler, h *position) {
 			}
 		}
 	}
-	if bids != h.bids || asks != h.asks || reducing != len(h.reduceOnly) || reducing > maxReduceOnly {
+	if bids != h.bids || asks != h.asks || reducing != len(h.reduceOnly) || reducing > MaxReduceOnly {
 		t.Fatalf("%s on %s: reserves %s and %s, %d reduce-only; recomputed %s and %s, %d", h.account.code, h.instrument.contract.Symbol,
 			h.bids, h.asks, len(h.reduceOnly), bids, asks, reducing)
 	}

@@ -54,6 +54,7 @@ type loader struct {
 	positions []*position
 	byNumber  []*resting // from 1
 	created   scalar.Time
+	sequence  int64
 }
 
 func (v *loader) when() scalar.Time  { return scalar.Time(v.Int()) }
@@ -75,6 +76,7 @@ func (v *loader) loadInstruments() {
 			return
 		}
 		i := &instrument{contract: market.NewContract(parameters), index: len(v.listing)}
+		i.created = v.when()
 		i.mark, i.indexPrice, i.indexTime = v.Int(), v.Int(), v.when()
 		i.last, i.openInterest, i.clearing = v.Int(), v.Int(), v.money()
 		if v.instruments[parameters.Symbol] != nil {
@@ -229,6 +231,8 @@ func (v *loader) loadOrder(side book.Side, price int64) *resting {
 	l.kind, l.tif = order.Type(v.Word()), order.TimeInForce(v.Word())
 	v.created += v.when()
 	l.created, l.updated = v.created, v.created
+	v.sequence += v.Int()
+	l.sequence = v.sequence
 	l.postOnly, l.reduceOnly = flags&savedPostOnly != 0, flags&savedReduceOnly != 0
 	if flags&savedCash != 0 {
 		l.cash = v.money()

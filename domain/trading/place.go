@@ -96,26 +96,6 @@ func (d *draft) reserveSlot() int {
 	return len(d.events) - 1
 }
 
-// overrideLeverage applies the leverage that came with an order to the position and to what rests. It stays even if
-// the order is then rejected; if the margin does not allow it, nothing changes and the order is rejected.
-func (d *draft) overrideLeverage(p *party, leverage int) order.Reason {
-	if leverage == 0 || leverage == p.position.leverage {
-		return ""
-	}
-	before := d.standing(p)
-	p.floor = fixed.Leverage(leverage)
-	if !acceptable(before, d.standing(p)) {
-		return order.InsufficientMargin
-	}
-	d.events = append(d.events, &LeverageSet{p.account.code, p.account.broker, d.instrument.contract.Symbol, leverage})
-	return ""
-}
-
-// acceptable is the margin rule: what is available stays at or above zero, or what is reserved does not rise.
-func acceptable(before, after margin.Standing) bool {
-	return after.Available() >= 0 || after.Reserved() <= before.Reserved()
-}
-
 // admissible checks a taker against the instrument's state and the account's position before it meets the book, and
 // sets how far it may go. It returns the reason to reject it, or "".
 func (d *draft) admissible(t *taker) order.Reason {
@@ -234,7 +214,7 @@ func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason
 	if t.order.Value.kind == order.Market && t.done() == 0 {
 		return order.NoLiquidity
 	}
-	if rests && t.order.Value.reduceOnly && !t.order.Resting() && len(t.party.position.reduceOnly) >= maxReduceOnly {
+	if rests && t.order.Value.reduceOnly && !t.order.Resting() && len(t.party.position.reduceOnly) >= MaxReduceOnly {
 		return order.ReduceOnlyInvalid
 	}
 	if rests && !t.order.Value.reduceOnly {

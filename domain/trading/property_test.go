@@ -151,6 +151,9 @@ func (r *randomVenue) command() {
 	case n == 27:
 		code, _ := r.customer()
 		r.give(decide.Command{Type: CommandSetMarginProfile, Payload: &SetMarginProfile{CustomerCode: code, Leverage: rapid.IntRange(1, 20).Draw(r.T, "leverage")}})
+	case n == 28:
+		code, actor := r.customer()
+		r.give(decide.Command{Type: CommandSetLeverage, Actor: actor, Payload: &SetLeverage{CustomerCode: code, Symbol: r.symbol(), Leverage: rapid.IntRange(0, 13).Draw(r.T, "leverage")}})
 	default:
 		r.withdraw()
 	}

@@ -146,11 +146,11 @@ func TestSourceIsAppliedOnce(t *testing.T) {
 // going first.
 func TestReferencesAreBounded(t *testing.T) {
 	var r references
-	for n := range int64(maxReferences + 10) {
+	for n := range int64(MaxReferences + 10) {
 		r.note(n, start+scalar.Time(n), fmt.Sprint(n), "00", true)
 	}
 	r.note(1, start, "live", "00", false)
-	if r.final != maxReferences || len(r.names) != maxReferences+1 {
+	if r.final != MaxReferences || len(r.names) != MaxReferences+1 {
 		t.Fatalf("%d names of final orders, %d in all", r.final, len(r.names))
 	}
 	if r.find("9", start) != nil || r.find("10", start) == nil || r.find("live", start+100*scalar.Hour) == nil {

@@ -59,7 +59,7 @@ func (r *references) note(sequence int64, now scalar.Time, name, fingerprint str
 	}
 	r.newest = ref
 	r.final++
-	for r.final > maxReferences || now-r.oldest.time >= decide.Remember {
+	for r.final > MaxReferences || now-r.oldest.time >= decide.Remember {
 		r.forget(r.oldest)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // codecVersion is the number of the form that this file writes and load.go reads. It is raised with every change of
 // either, and of what a State holds or means: TestTheFormIsThatOfItsVersion says when. A snapshot of another version is
 // not read, but made anew from the log, so there is nothing to migrate.
-const codecVersion = 3
+const codecVersion = 4
 
 // Codec writes and reads states of the trading journal.
 func Codec() decide.StateCodec { return stateCodec{} }
@@ -73,12 +73,14 @@ type saver struct {
 	orderNumbers    []uint32 // by book.Order.Number: the order's place among those written, from 1
 	orders          uint32
 	created         scalar.Time // of the last order
+	sequence        int64       // likewise
 }
 
 func (v *saver) saveInstruments() {
 	v.Len(len(v.listing))
 	for _, i := range v.listing {
 		packInstrument(&v.Writer, &i.contract.Instrument)
+		v.Int(int64(i.created))
 		v.Int(i.mark)
 		v.Int(i.indexPrice)
 		v.Int(int64(i.indexTime))
@@ -246,6 +248,8 @@ func (v *saver) saveOrder(o *resting) {
 	v.Word(string(l.tif))
 	v.Int(int64(l.created - v.created))
 	v.created = l.created
+	v.Int(l.sequence - v.sequence)
+	v.sequence = l.sequence
 	if flags&savedCash != 0 {
 		v.Int(int64(l.cash))
 	}

@@ -73,6 +73,13 @@ func (s *scenario) payload(verb string, c *decide.Command) (string, any) {
 			payload.InitialMargin, payload.MaintenanceMargin = s.decimal(s.word()), s.decimal(s.word())
 		}
 		return CommandSetMarginProfile, payload
+	case "leverage": // leverage CODE SYMBOL N|none
+		payload := &SetLeverage{CustomerCode: s.word(), Symbol: s.word()}
+		c.Actor = trader(s.broker(payload.CustomerCode))
+		if !s.accept("none") {
+			payload.Leverage = s.number(s.word())
+		}
+		return CommandSetLeverage, payload
 	case "amend":
 		return CommandAmendOrder, s.amendPayload(c)
 	case "cancel":

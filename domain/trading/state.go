@@ -12,7 +12,7 @@
 // # Where things are
 //
 // commands.go and events*.go are what comes in and what is recorded; check.go, with the table in package order, what may
-// be said of an order at all; admin.go, money.go, place.go, amend.go and cancel.go decide commands; match.go is the walk
+// be said of an order at all; admin.go, money.go, leverage.go, place.go, amend.go and cancel.go decide commands; match.go is the walk
 // through the book, draft.go the record in the making, orderview.go what events show of it; evolve.go and evolve_order.go
 // are the fold; margin.go is what accounts need and have, views.go what followers may ask; save.go and load.go are the
 // snapshot. due.go is the table of due work, duelist.go its lists, and each due_*.go one kind of work.
@@ -54,9 +54,12 @@ const (
 	maxRecord      = 256 << 10 // bytes
 	maxFills       = 100
 	maxChanges     = 64
-	maxReduceOnly  = 20      // resting reduce-only orders of a customer on an instrument
-	maxReferences  = 100_000 // remembered references of final orders, a customer
 	rulesSupported = 1
+
+	// MaxReduceOnly is how many reduce-only orders a customer may have on an instrument.
+	MaxReduceOnly = 20
+	// MaxReferences is how many reference_ids of final orders are remembered of a customer.
+	MaxReferences = 100_000
 )
 
 // Rules returns the rules of the trading journal.
@@ -113,7 +116,8 @@ func NewState() *State {
 // instrument is a listed instrument with its book and prices.
 type instrument struct {
 	contract     *market.Contract
-	index        int // in the listing
+	index        int         // in the listing
+	created      scalar.Time // when it was listed
 	book         book.Book[live]
 	mark         int64 // marks; 0 before the first index price
 	indexPrice   int64 // marks
@@ -143,6 +147,7 @@ type live struct {
 	cash        fixed.Money // of a cash order that sweeps
 	created     scalar.Time
 	updated     scalar.Time
+	sequence    int64  // of the record that changed it last
 	reference   string // "" for the code
 	due         *dueEntry
 	kind        order.Type

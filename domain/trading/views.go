@@ -45,6 +45,14 @@ func (s *State) Instrument(symbol string) (market.Instrument, bool) {
 	return market.Instrument{}, false
 }
 
+// Listed returns when an instrument was listed; zero for one that never was.
+func (s *State) Listed(symbol string) scalar.Time {
+	if i := s.instruments[symbol]; i != nil {
+		return i.created
+	}
+	return 0
+}
+
 // Contract returns an instrument made ready for counting in ticks, steps and money, or nil.
 func (s *State) Contract(symbol string) *market.Contract {
 	if i := s.instruments[symbol]; i != nil {
@@ -101,12 +109,19 @@ func (s *State) Order(code scalar.ID) (order.Order, bool) {
 // OpenOrders returns a customer's live orders in the order of their arrival, as account.orders has it.
 func (s *State) OpenOrders(customer string) []order.Order {
 	out := []order.Order{}
+	s.EachOpenOrder(customer, func(o *order.Order, _ int64) { out = append(out, *o) })
+	return out
+}
+
+// EachOpenOrder shows a customer's live orders in the order of their arrival, each with the sequence of the record that
+// changed it last.
+func (s *State) EachOpenOrder(customer string, see func(o *order.Order, sequence int64)) {
 	if a := s.accounts[customer]; a != nil {
 		for o := range a.orders(nil) {
-			out = append(out, orderView(o))
+			v := orderView(o)
+			see(&v, o.Value.sequence)
 		}
 	}
-	return out
 }
 
 // Depth returns the best n levels of each side, bids descending, asks ascending. n below 1 means all.
@@ -249,49 +264,6 @@ func (s *State) FeeProfile(customer string) ([]FeeProfile, bool) {
 		out = append(out, FeeProfile{i.contract.Symbol, market.FeePoints(maker), market.FeePoints(taker)})
 	}
 	return out, true
-}
-
-// MarginProfile is what an account's positions and orders are margined by, in percent with 2 decimals, rounded up.
-type MarginProfile struct {
-	InitialMargin     fixed.Decimal // the account's default
-	MaintenanceMargin fixed.Decimal
-	Leverage          int // that InitialMargin stands for, in whole numbers
-	// Instruments are those whose initial margin for this account differs from its default, by an override or because
-	// the instrument requires more, in the order of listing.
-	Instruments []InstrumentMargin
-}
-
-// InstrumentMargin is what is in force for an account on one instrument.
-type InstrumentMargin struct {
-	Symbol        string
-	Leverage      int
-	InitialMargin fixed.Decimal
-}
-
-// MarginProfile returns an account's default margins, and where others are in force.
-func (s *State) MarginProfile(customer string) (MarginProfile, bool) {
-	a := s.accounts[customer]
-	if a == nil {
-		return MarginProfile{}, false
-	}
-	p := MarginProfile{a.initial.Percent(), a.maintenance.Percent(), leverageOf(a.initial), []InstrumentMargin{}}
-	for _, i := range s.listing {
-		if i.contract.Status == market.Withdrawn {
-			continue
-		}
-		if rate := a.on(i).rateInForce(); rate.Cmp(a.initial) != 0 {
-			p.Instruments = append(p.Instruments, InstrumentMargin{i.contract.Symbol, leverageOf(rate), rate.Percent()})
-		}
-	}
-	return p, true
-}
-
-// Leverage returns a customer's override on an instrument; 0 for none.
-func (s *State) Leverage(customer, symbol string) int {
-	if a, i := s.accounts[customer], s.instruments[symbol]; a != nil && i != nil {
-		return a.on(i).leverage
-	}
-	return 0
 }
 
 // action returns the action of the orders that rest on a side.

@@ -24,6 +24,7 @@ func tell(t *testing.T) []decide.Event {
 	s.accounts()
 	s.orders()
 	s.dueWork()
+	s.leverages()
 	// This build knows only the first rules, which are in force from the beginning.
 	s.events = append(s.events, &trading.RulesActivated{Rules: 2})
 	return s.events
@@ -146,4 +147,10 @@ func (s *story) dueWork() {
 	s.fold(step, s.state.Step(s.at, false))
 	s.at.Time += scalar.Minute
 	s.fold(step, s.state.Step(s.at, false))
+}
+
+func (s *story) leverages() {
+	for _, leverage := range []int{5, 0} {
+		s.do(trading.CommandSetLeverage, &trading.SetLeverage{CustomerCode: "bob", Symbol: "BTCUSDC_PERP", Leverage: leverage})
+	}
 }

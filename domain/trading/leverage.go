@@ -1,0 +1,124 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/margin"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// overrideLeverage applies the leverage that came with an order to the position and to what rests. It stays even if
+// the order is then rejected; if the margin does not allow it, nothing changes and the order is rejected.
+func (d *draft) overrideLeverage(p *party, leverage int) order.Reason {
+	if leverage == 0 || leverage == p.position.leverage {
+		return ""
+	}
+	if !d.refloor(p, fixed.Leverage(leverage)) {
+		return order.InsufficientMargin
+	}
+	d.events = append(d.events, &LeverageSet{p.account.code, p.account.broker, d.instrument.contract.Symbol, leverage})
+	return ""
+}
+
+// refloor gives the party another least rate on the instrument, and reports whether the margin allows that.
+func (d *draft) refloor(p *party, floor fixed.Rate) bool {
+	before := d.standing(p)
+	p.floor = floor
+	return acceptable(before, d.standing(p))
+}
+
+// acceptable is the margin rule: what is available stays at or above zero, or what is reserved does not rise.
+func acceptable(before, after margin.Standing) bool {
+	return after.Available() >= 0 || after.Reserved() <= before.Reserved()
+}
+
+// setLeverage decides an override without an order, or that there is none any more. It is judged as one that comes with an
+// order is; what is refused changes nothing. Whether the instrument takes orders now does not matter: none is entered.
+func (s *State) setLeverage(at decide.Stamp, c decide.Command, payload *SetLeverage) (decide.Decision, error) {
+	a, err := s.customerOf(c.Actor, payload.CustomerCode)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	i, err := s.traded(payload.Symbol)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	var f faults
+	checkLeverage(&f, i.contract, payload.Leverage)
+	if err := f.first(); err != nil {
+		return decide.Decision{}, err
+	}
+	floor := a.initial
+	if payload.Leverage != 0 {
+		floor = fixed.Leverage(payload.Leverage)
+	}
+	d := s.newDraft(at, i)
+	if !d.refloor(d.party(a), floor) {
+		return decide.Decision{}, decide.Refuse(decide.Unacceptable, "INSUFFICIENT_MARGIN", "the available margin does not suffice for this leverage")
+	}
+	return accepted(&LeverageChanged{CustomerCode: a.code, Broker: a.broker, Symbol: payload.Symbol, Leverage: payload.Leverage,
+		MarginProfile: s.marginProfile(a, i, floor)})
+}
+
+// checkLeverage adds what is wrong with a leverage; 0 is none.
+func checkLeverage(f *faults, c *market.Contract, leverage int) {
+	switch {
+	case leverage < 0 || leverage > maxLeverage:
+		f.add("leverage", "INVALID_LEVERAGE", "leverage must be a whole number from 1 to %d", maxLeverage)
+	case leverage > c.MaxLeverage:
+		f.add("leverage", "LEVERAGE_ABOVE_MAXIMUM", "leverage must not be above %d on %s", c.MaxLeverage, c.Symbol)
+	}
+}
+
+// MarginProfile is what an account's positions and orders are margined by, in percent with 2 decimals, rounded up.
+type MarginProfile struct {
+	InitialMargin     fixed.Decimal `json:"initial_margin"` // the account's default
+	MaintenanceMargin fixed.Decimal `json:"maintenance_margin"`
+	Leverage          int           `json:"leverage"` // that InitialMargin stands for, in whole numbers
+	// Instruments are those whose initial margin for this account differs from its default, by an override or because
+	// the instrument requires more, in the order of listing.
+	Instruments []InstrumentMargin `json:"instrument_margins"`
+}
+
+// InstrumentMargin is what is in force for an account on one instrument.
+type InstrumentMargin struct {
+	Symbol        string        `json:"symbol"`
+	Leverage      int           `json:"leverage"`
+	InitialMargin fixed.Decimal `json:"initial_margin"`
+}
+
+// MarginProfile returns an account's default margins, and where others are in force.
+func (s *State) MarginProfile(customer string) (MarginProfile, bool) {
+	a := s.accounts[customer]
+	if a == nil {
+		return MarginProfile{}, false
+	}
+	return s.marginProfile(a, nil, fixed.Rate{}), true
+}
+
+// marginProfile is that of an account whose least rate on one instrument, unless it is nil, is replaced.
+func (s *State) marginProfile(a *account, replaced *instrument, floor fixed.Rate) MarginProfile {
+	p := MarginProfile{a.initial.Percent(), a.maintenance.Percent(), leverageOf(a.initial), []InstrumentMargin{}}
+	for _, i := range s.listing {
+		if i.contract.Status == market.Withdrawn {
+			continue
+		}
+		least := a.on(i).floor()
+		if i == replaced {
+			least = floor
+		}
+		if rate := i.contract.InitialRate(least); rate.Cmp(a.initial) != 0 {
+			p.Instruments = append(p.Instruments, InstrumentMargin{i.contract.Symbol, leverageOf(rate), rate.Percent()})
+		}
+	}
+	return p
+}
+
+// Leverage returns a customer's override on an instrument; 0 for none.
+func (s *State) Leverage(customer, symbol string) int {
+	if a, i := s.accounts[customer], s.instruments[symbol]; a != nil && i != nil {
+		return a.on(i).leverage
+	}
+	return 0
+}
