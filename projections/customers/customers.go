@@ -52,7 +52,7 @@ type Margins struct {
 	Sequence          int64
 }
 
-// Leverage is a customer's override for an instrument.
+// Leverage is a customer's override for an instrument; 0 where it was taken away.
 type Leverage struct {
 	CustomerCode string
 	Broker       string
@@ -137,6 +137,8 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 			case *trading.MarginProfileSet:
 				margins.Put(e.CustomerCode, marginsRow{Value: Margins{e.CustomerCode, e.Broker, e.Leverage, e.InitialMargin, e.MaintenanceMargin, at}})
 			case *trading.LeverageSet:
+				overrides.Put(own{e.CustomerCode, e.Symbol}, leverageRow{Value: Leverage{e.CustomerCode, e.Broker, e.Symbol, e.Leverage, at}})
+			case *trading.LeverageChanged:
 				overrides.Put(own{e.CustomerCode, e.Symbol}, leverageRow{Value: Leverage{e.CustomerCode, e.Broker, e.Symbol, e.Leverage, at}})
 			}
 		}

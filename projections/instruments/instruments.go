@@ -27,7 +27,8 @@ func (Projection) Tables() []string { return []string{table.Name, priceTable.Nam
 // Instrument is an instrument as the record Sequence left it.
 type Instrument struct {
 	market.Instrument
-	Listed   int64 // the sequence of the record that listed it
+	Created  scalar.Time // when it was listed
+	Listed   int64       // the sequence of the record that did
 	Sequence int64
 
 	tiers string // as in the journal
@@ -71,6 +72,7 @@ var table = &projections.Table[Instrument]{
 		c.Decimal("taker_fee", func(r *row) *fixed.Decimal { return &r.Value.TakerFee }),
 		c.Small("index_stale_seconds", func(r *row) *int { return &r.Value.IndexStaleSeconds }),
 		c.JSON("tiers", func(r *row) *string { return &r.Value.tiers }),
+		c.Time("created", func(r *row) *scalar.Time { return &r.Value.Created }).Fixed(),
 		c.Int("listed_sequence", func(r *row) *int64 { return &r.Value.Listed }).Fixed(),
 		c.Int("sequence", func(r *row) *int64 { return &r.Value.Sequence }),
 	},
@@ -109,11 +111,11 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 		at := entry.Record.Sequence
 		put := func(i market.Instrument) {
 			r, again := changed.Slot(i.Symbol)
-			listed := at
+			created, listed := entry.Record.Time, at
 			if again {
-				listed = r.Value.Listed
+				created, listed = r.Value.Created, r.Value.Listed
 			}
-			r.Value = Instrument{i, listed, at, tiers(i.Tiers)}
+			r.Value = Instrument{i, created, listed, at, tiers(i.Tiers)}
 		}
 		for _, event := range entry.Record.Events {
 			switch e := event.(type) {

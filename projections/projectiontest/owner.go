@@ -130,7 +130,9 @@ func (o *Owner) command(customer string) {
 		if open := o.State.OpenOrders(customer); len(open) > 0 {
 			o.change(by, customer, open[o.random.IntN(len(open))])
 		}
-	case n < 26:
+	case n < 27:
+		o.do(by, trading.CommandSetLeverage, &trading.SetLeverage{CustomerCode: customer, Symbol: symbol, Leverage: o.random.IntN(14)})
+	case n < 28:
 		o.do(by, trading.CommandCancelAll, &trading.CancelAll{CustomerCode: customer})
 	default:
 		o.place(by, customer, symbol)

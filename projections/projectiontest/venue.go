@@ -160,12 +160,14 @@ func (v *Venue) setting(customer string) journal.Entry {
 	symbol := Symbols()[v.random.IntN(2)]
 	fee := fixed.Decimal{Coef: int64(v.random.IntN(1000)) - 100, Scale: 1}.Trim()
 	b := BrokerOf(customer)
-	switch v.random.IntN(3) {
+	switch v.random.IntN(4) {
 	case 0:
 		return v.Entry("fee_profile.set", actor(customer), decide.Accepted, &trading.FeeProfileSet{CustomerCode: customer, Broker: b, Symbol: symbol, MakerFee: fee, TakerFee: fee})
 	case 1:
 		return v.Entry("margin_profile.set", actor(customer), decide.Accepted, &trading.MarginProfileSet{CustomerCode: customer, Broker: b,
 			Leverage: v.random.IntN(14), InitialMargin: fixed.Decimal{Coef: 770, Scale: 2}, MaintenanceMargin: fixed.Decimal{Coef: 385, Scale: 2}})
+	case 2:
+		return v.Entry("leverage.set", actor(customer), decide.Accepted, &trading.LeverageChanged{CustomerCode: customer, Broker: b, Symbol: symbol, Leverage: v.random.IntN(14)})
 	}
 	return v.Entry("order.place", actor(customer), decide.Accepted, &trading.LeverageSet{CustomerCode: customer, Broker: b, Symbol: symbol, Leverage: 1 + v.random.IntN(13)})
 }

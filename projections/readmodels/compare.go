@@ -152,7 +152,7 @@ func (c *comparison) instruments() error {
 	listed := c.state.Instruments()
 	c.same("the number of instruments", len(rows), len(listed))
 	for i := range min(len(rows), len(listed)) {
-		c.same("instrument "+rows[i].Symbol, rows[i].Instrument, listed[i])
+		c.same("instrument "+rows[i].Symbol, []any{rows[i].Instrument, rows[i].Created}, []any{listed[i], c.state.Listed(listed[i].Symbol)})
 	}
 	prices, asOf, err := instruments.LastPrices().All(c.ctx, c.pool)
 	if prices, err = read(c, prices, asOf, err); err != nil {
@@ -171,11 +171,9 @@ func (c *comparison) orders() error {
 	if rows, err = read(c, rows, asOf, err); err != nil {
 		return err
 	}
-	live := make(map[scalar.ID]order.Order)
+	live := make(map[scalar.ID]orders.Order)
 	for _, customer := range c.state.CustomersOf("") {
-		for _, o := range c.state.OpenOrders(customer.Code) {
-			live[o.Code] = o
-		}
+		c.state.EachOpenOrder(customer.Code, func(o *order.Order, sequence int64) { live[o.Code] = orders.Order{Order: *o, Sequence: sequence} })
 	}
 	for _, r := range rows {
 		o, ok := live[r.Code]
@@ -183,7 +181,7 @@ func (c *comparison) orders() error {
 			c.same("order "+r.Code.String(), r.Status, "not live")
 			continue
 		}
-		c.same("order "+r.Code.String(), r.Order, o)
+		c.same("order "+r.Code.String(), r, o)
 		delete(live, r.Code)
 	}
 	for code, o := range live {

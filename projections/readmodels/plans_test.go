@@ -11,9 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	domainledger "github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/candles"
 	"github.com/perpetua-exchange/perpetua/projections/customers"
 	"github.com/perpetua-exchange/perpetua/projections/ledger"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
@@ -44,8 +46,11 @@ INSERT INTO transactions SELECT sequence, n, md5('trade' || sequence)::uuid, cus
 	symbol, code, NULL, time, time, sequence FROM happened, generate_series(0, 1) n;
 INSERT INTO transactions SELECT sequence, 2, md5('deposit' || sequence)::uuid, customer_code, broker, 'deposit', 'USDC', 100, 'completed', 1,
 	NULL, NULL, md5('deposit' || sequence)::uuid::text, time, time, sequence FROM happened WHERE sequence % 10000 = 11;
-INSERT INTO candles SELECT s, to_timestamp(extract(epoch FROM min(time))::bigint / s * s), symbol, 65000.1, 65000.1, 65000.1, 65000.1,
-	count(*), count(*) * 65000.1, count(*) FROM happened, (VALUES (60), (3600)) v (s) GROUP BY s, symbol, extract(epoch FROM time)::bigint / s;
+INSERT INTO candles SELECT symbol, p, s, to_timestamp(extract(epoch FROM min(time))::bigint / s * s), 65000.1, 65000.1, 65000.1, 65000.1,
+	count(*), count(*) * 65000.1, count(*) FROM happened, (VALUES ('trade'), ('mark'), ('index')) k (p), (VALUES (60), (300), (900), (3600), (14400), (86400)) v (s)
+	GROUP BY p, s, symbol, extract(epoch FROM time)::bigint / s ORDER BY min(time);
+INSERT INTO instruments SELECT s, 'BTC', 'USDC', 'USDC', 'open', 0.1, 0.001, 0.001, 1000, 1, 5, 2.5, 13, 3600, 5, 20, 2, 5, 0, '[]', 0, 0, now()
+	FROM (VALUES ('BTCUSDC_PERP'), ('ETHUSDC_PERP')) v (s);
 INSERT INTO checkpoints VALUES ('trading', 0, size, size, sha256(''), now());
 ANALYZE`
 
@@ -217,7 +222,15 @@ func TestListsStayNarrow(t *testing.T) {
 		return err
 	})
 	once("tickers", func() error {
-		_, _, err := tickers.Since(ctx, db, at(size)-scalar.Day+12345)
+		_, _, err := tickers.Since(ctx, db, tickers.DayBefore(at(size)))
 		return err
 	})
+	for what, span := range map[string]projections.Span{"latest": {}, "of a span": span, "from the first on": {From: 1}, "up to the middle": {To: at(size / 2)}} {
+		for _, symbol := range []string{"BTCUSDC_PERP", "NOTHING"} {
+			once("candles, "+what+", "+symbol, func() error {
+				_, _, err := candles.Page(ctx, db, candles.Filter{Symbol: symbol, Price: candles.Trade, Interval: market.OneMinute, Span: span, Limit: 500})
+				return err
+			})
+		}
+	}
 }

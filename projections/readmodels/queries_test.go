@@ -310,6 +310,8 @@ func TestCustomersAndInstruments(t *testing.T) {
 				margins[x.CustomerCode] = x
 			case *trading.LeverageSet:
 				leverages[[2]string{x.CustomerCode, x.Symbol}] = x.Leverage
+			case *trading.LeverageChanged:
+				leverages[[2]string{x.CustomerCode, x.Symbol}] = x.Leverage
 			case *trading.InstrumentListed:
 				status[x.Symbol] = x.Status
 			case *trading.InstrumentChanged:

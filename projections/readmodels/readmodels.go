@@ -4,6 +4,7 @@ package readmodels
 
 import (
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/candles"
 	"github.com/perpetua-exchange/perpetua/projections/customers"
 	"github.com/perpetua-exchange/perpetua/projections/identity"
 	"github.com/perpetua-exchange/perpetua/projections/instruments"
@@ -21,6 +22,7 @@ func Trading() []projections.Projection {
 		instruments.Projection{},
 		orders.Projection{},
 		trades.Projection{},
+		candles.Projection{},
 		ledger.Projection{},
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
@@ -21,7 +22,7 @@ func TestBroughtFiguresAreThoseOfTheRows(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 2))
 	v, pool := projectiontest.NewVenue(seed), projectiontest.Database(t)
 	entries := v.Entries(7)
-	since := v.Pass(scalar.Minute)
+	v.Pass(2*scalar.Minute - 20*scalar.Second)
 	for range 60 {
 		var events []decide.Event
 		for i := range random.IntN(4) {
@@ -39,7 +40,7 @@ func TestBroughtFiguresAreThoseOfTheRows(t *testing.T) {
 		entries = append(entries, v.Entry("order.place", decide.Actor{Sub: "broker-a", Broker: "alpha"}, decide.Accepted, events...))
 		v.Pass(scalar.Second * scalar.Time(random.IntN(3)))
 	}
-	since += scalar.Time(random.IntN(20)) * scalar.Second // some trades are before it
+	since := market.OneMinute.Start(v.Pass(0)) // some trades are before it
 	figures := make(map[int64][]tickers.Figures)
 	for _, e := range entries { // the rows at each position
 		at := e.Position.Sequence

@@ -1,5 +1,5 @@
-// Package tickers reads the figures of tickers, what was traded since a time, out of the candles of hours and minutes,
-// and out of the trades themselves where the time is within a minute. It keeps no rows of its own.
+// Package tickers reads the figures of tickers, what was traded since a minute began, out of the candles of hours and
+// minutes. It keeps no rows of its own.
 package tickers
 
 import (
@@ -10,6 +10,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
@@ -32,12 +33,15 @@ type Figures struct {
 // VolumeText returns the volume with all decimals of the step.
 func (f *Figures) VolumeText() string { return f.Volume.StringFixed(-f.Volume.Exponent()) }
 
-// Since returns the figures of every instrument that traded at the time or later, and the sequence that they are as of.
-func Since(ctx context.Context, db projections.DB, from scalar.Time) (figures []Figures, asOf int64, err error) {
-	minute := from + (scalar.Minute-from%scalar.Minute)%scalar.Minute
-	hour := from + (scalar.Hour-from%scalar.Hour)%scalar.Hour
+// DayBefore returns when the minute began in which a time lay 24 hours ago: from there on the figures of the day at the
+// time are counted.
+func DayBefore(t scalar.Time) scalar.Time { return market.OneMinute.Start(t - scalar.Day) }
+
+// Since returns the figures of every instrument that traded since a minute began, and the sequence that they are as of.
+func Since(ctx context.Context, db projections.DB, minute scalar.Time) (figures []Figures, asOf int64, err error) {
+	hour := minute + (scalar.Hour-minute%scalar.Hour)%scalar.Hour
 	asOf, err = projections.Read(ctx, db, "trading", projections.Statement{SQL: since,
-		Args: []any{c.Timestamp(from), c.Timestamp(minute), c.Timestamp(hour)},
+		Args: []any{c.Timestamp(minute), c.Timestamp(hour)},
 		Collect: func(rows pgx.Rows) (err error) {
 			figures, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Figures, err error) {
 				return f, row.Scan(&f.Symbol, c.IntoDecimal(&f.Open), c.IntoDecimal(&f.High), c.IntoDecimal(&f.Low),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
@@ -37,11 +38,8 @@ func TestSince(t *testing.T) {
 				Maker: trading.TradeLeg{OrderCode: id, CustomerCode: "C1", Broker: "beta", ReferenceID: "r"}}))
 	}
 	const btc, eth = "BTCUSDC_PERP", "ETHUSDC_PERP"
-	trade(btc, 100, 1, trading.Trade) // before the span, unless it begins at the same time
-	for entries[len(entries)-1].Record.Time == entries[7].Record.Time {
-		entries = append(entries, v.Entry("index.set", decide.Actor{}, decide.Accepted, &trading.IndexUpdated{Symbol: btc}))
-	}
-	from := entries[len(entries)-1].Record.Time
+	trade(btc, 100, 1, trading.Trade) // before the span
+	from := market.OneMinute.Start(v.Pass(scalar.Minute))
 	trade(btc, 650000, 500, trading.Trade)
 	trade(btc, 651000, 250, trading.Trade)
 	trade(eth, 35000, 2000, trading.Trade)
@@ -68,7 +66,7 @@ func TestSince(t *testing.T) {
 	if len(text) != len(want) || text[btc] != want[btc] || text[eth] != want[eth] {
 		t.Errorf("%v, want %v", text, want)
 	}
-	later, _, err := tickers.Since(ctx, pool, entries[len(entries)-1].Record.Time+scalar.Day)
+	later, _, err := tickers.Since(ctx, pool, from+scalar.Day)
 	if err != nil || len(later) != 0 {
 		t.Errorf("after the last trade: %v, %v", later, err)
 	}
@@ -103,7 +101,7 @@ const naive = `SELECT symbol, (array_agg(price ORDER BY sequence, ordinal))[1]::
 		(array_agg(price ORDER BY sequence DESC, ordinal DESC))[1]::text, sum(amount)::text, trim_scale(sum(price * amount))::text
 	FROM trades WHERE role = 'taker' AND type <> 'auto_deleveraging' AND time >= $1 GROUP BY symbol`
 
-// Over days of trades, from any time on, the figures are those of the trades themselves.
+// Over days of trades, from any minute on, the figures are those of the trades themselves.
 func TestSinceAgreesWithTheTrades(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -138,7 +136,7 @@ func TestSinceAgreesWithTheTrades(t *testing.T) {
 	log.Chunk = 1 + random.IntN(50)
 	project(t, pool, log, entries[len(entries)-1].Position.Sequence)
 	for range 300 {
-		from := times[random.IntN(len(times))]
+		from := market.OneMinute.Start(times[random.IntN(len(times))])
 		rows, err := pool.Query(t.Context(), naive, from.Std())
 		if err != nil {
 			t.Fatal(err)

@@ -1,5 +1,5 @@
 // Package trades is the read model of trades: a row for each side. The market's trades are the takers' rows without
-// their names. Candles sum them up by the minute and by the hour.
+// their names.
 //
 // A row's place in every list is its record's sequence and, within it, twice its event's place, plus 1 for the maker.
 // Times never go back along the sequence, so lists are in the order of time too.
@@ -15,14 +15,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Projection keeps the tables trades and candles.
+// Projection keeps the table trades.
 type Projection struct{}
 
 // Name returns "trades".
 func (Projection) Name() string { return "trades" }
 
-// Tables returns the tables of trades and of candles.
-func (Projection) Tables() []string { return []string{table.Name, candleTable.Name} }
+// Tables returns the table of trades.
+func (Projection) Tables() []string { return []string{table.Name} }
 
 // Trade is one customer's side of a trade.
 type Trade = trading.CustomerTrade
@@ -59,10 +59,9 @@ var table = &projections.Table[Trade]{
 	},
 }
 
-// Project adds the rows of every trade in the entries, and what the trades make of their candles.
+// Project adds the rows of every trade in the entries.
 func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 	rows := table.Copy(batch)
-	var changed candles
 	for _, e := range entries {
 		at, ordinal := e.Stamp(), 0
 		for _, event := range e.Record.Events {
@@ -76,8 +75,6 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 			rows.Add(&row{Key: place, Value: taker})
 			place.Ordinal++
 			rows.Add(&row{Key: place, Value: maker})
-			changed.add(at.Time, t)
 		}
 	}
-	candleTable.Upsert(batch, changed.Rows())
 }
