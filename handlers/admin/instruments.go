@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -49,11 +50,15 @@ func (h *Handler) listInstrument(c echo.Context) error {
 	i.MinAmount = body.OptionalDecimal("min_amount", web.Positive).Or(i.AmountStep)
 	i = i.Normal()
 	addFaults(body, i.Check())
-	e, err := web.Execute[*venue.InstrumentListed](c, h.trading, &venue.ListInstrument{Instrument: i}, body)
+	x, err := h.trading.Execute(c, &venue.ListInstrument{Instrument: i}, body)
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusCreated, wire.NewOperatedInstrument(&e.Instrument))
+	e, err := web.Answer[*venue.InstrumentListed](x)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, wire.NewOperatedInstrument(&e.Instrument, x.Entry.Record.Time))
 }
 
 // addFaults names what is wrong with the instrument where the request says it, once for each field.
@@ -109,11 +114,34 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 	if !slices.ContainsFunc(fields, body.Has) {
 		body.Fault("", web.Required, "at least one field is required")
 	}
-	e, err := web.Execute[*venue.InstrumentChanged](c, h.trading, payload, body)
+	x, err := h.trading.Execute(c, payload, body)
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, wire.NewOperatedInstrument(&e.Instrument))
+	e, err := web.Answer[*venue.InstrumentChanged](x)
+	if err != nil {
+		return err
+	}
+	listed, err := h.listed(c, e.Symbol, x.Entry.Record.Sequence)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, wire.NewOperatedInstrument(&e.Instrument, listed))
+}
+
+// listed returns when an instrument was listed that a record changed. That never changes, so any state says it that is
+// not older than the listing: this node's fold is waited for only if it has not heard of it.
+func (h *Handler) listed(c echo.Context, symbol string, sequence int64) (at scalar.Time, err error) {
+	look := func() {
+		h.cfg.Venue.View(func(s decide.State, _ journal.Position) { at = s.(*venue.State).Listed(symbol) })
+	}
+	if look(); at == 0 {
+		if err := h.cfg.Venue.Wait(c.Request().Context(), sequence); err != nil {
+			return 0, web.SourceFailed(err)
+		}
+		look()
+	}
+	return at, nil
 }
 
 func integer(o web.Optional[int64]) *int {
@@ -152,7 +180,7 @@ func (h *Handler) listInstruments(c echo.Context) error {
 	var all []wire.OperatedInstrument
 	err := h.viewVenue(c, func(s *venue.State) {
 		for _, i := range slices.Backward(s.Instruments()) {
-			all = append(all, wire.NewOperatedInstrument(&i))
+			all = append(all, wire.NewOperatedInstrument(&i, s.Listed(i.Symbol)))
 		}
 	})
 	if err != nil {

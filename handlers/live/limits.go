@@ -35,6 +35,9 @@ type Limits struct {
 	ResumeRecords int64
 }
 
+// DefaultLimits returns the limits of connections where nothing else is set.
+func DefaultLimits() Limits { return Limits{}.withDefaults() }
+
 // withDefaults fills in what is not set.
 func (l Limits) withDefaults() Limits {
 	l.Connections = orElse(l.Connections, 16384)

@@ -97,6 +97,29 @@ func (h *Handler) getMarginProfile(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
+// setLeverage overrides the initial margin on an instrument, as an order with a leverage does.
+func (h *Handler) setLeverage(c echo.Context) error {
+	body := web.BodyOnly(c)
+	return h.override(c, int(body.Leverage("leverage", maxLeverage)), body)
+}
+
+// clearLeverage takes an override away.
+func (h *Handler) clearLeverage(c echo.Context) error {
+	if err := web.NoBody(c); err != nil {
+		return err
+	}
+	return h.override(c, 0)
+}
+
+func (h *Handler) override(c echo.Context, leverage int, forms ...*web.Form) error {
+	payload := &domain.SetLeverage{CustomerCode: web.Param(c, customerCode), Symbol: web.Param(c, "symbol"), Leverage: leverage}
+	e, err := web.Execute[*domain.LeverageChanged](c, h.journal, payload, forms...)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, newMarginProfile(&e.MarginProfile))
+}
+
 func (h *Handler) getFeeProfile(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err

@@ -34,6 +34,10 @@ type Config struct {
 	Rows rows.Source
 	// Commands are the read models that GET /v1/commands looks into.
 	Commands []rows.Source
+	// Folds are the followers whose journals GET /v1/status tells of.
+	Folds []Fold
+	// Sockets are the limits of WebSocket connections, which GET /v1/limits tells of.
+	Sockets SocketLimits
 	// Now is the wall clock, for /v1/time and the span of 24 hours of the tickers.
 	Now func() time.Time
 }
@@ -46,6 +50,8 @@ type Handler struct {
 	venue    web.Follower
 	rows     rows.Source
 	commands []rows.Source
+	folds    []Fold
+	sockets  SocketLimits
 	now      func() time.Time
 
 	description *description
@@ -57,7 +63,7 @@ type Handler struct {
 // follower runs.
 func New(c Config) *Handler {
 	h := &Handler{auth: c.Auth, journal: web.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows,
-		commands: c.Commands, now: c.Now, description: newDescription()}
+		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, now: c.Now, description: newDescription()}
 	h.venue.Listen(h.recentTrades.Observe)
 	return h
 }
@@ -93,6 +99,9 @@ func (h *Handler) Routes() []web.Route {
 		web.Get(customer+"/positions", h.listPositions, web.ScopeRead),
 		web.Get(customer+"/account-summary", h.getAccountSummary, web.ScopeRead),
 		web.Get(customer+"/margin-profile", h.getMarginProfile, web.ScopeRead),
+		web.Put(customer+"/margin-profile/:symbol", h.setLeverage, web.ScopeTrade),
+		web.Delete(customer+"/margin-profile/:symbol", h.clearLeverage, web.ScopeTrade),
+		web.Get(customer+"/state", h.getState, web.ScopeRead),
 		web.Get(customer+"/transactions", h.listTransactions, web.ScopeRead),
 		web.Get(customer+"/fee-profile", h.getFeeProfile, web.ScopeRead),
 		web.Put(customer+"/fee-profile/:symbol", h.setFees, web.ScopeTrade),
@@ -104,7 +113,10 @@ func (h *Handler) Routes() []web.Route {
 		web.Get("/v1/market-trades", h.listMarketTrades),
 		web.Get("/v1/market-trades/history", h.listMarketTradeHistory),
 		web.Get("/v1/orderbook/:symbol", h.getOrderbook),
+		web.Get("/v1/candles/:symbol", h.listCandles),
 		web.Get("/v1/time", h.getTime),
+		web.Get("/v1/status", h.getStatus),
+		web.Get("/v1/limits", h.getLimits),
 
 		web.Get("/openapi.yaml", h.description.yaml),
 		web.Get("/openapi.json", h.description.json),

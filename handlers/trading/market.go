@@ -46,7 +46,7 @@ func (h *Handler) listInstruments(c echo.Context) error {
 		for _, i := range s.Instruments() {
 			status, _ := s.Status(i.Symbol)
 			if filter.match(&i) && (wanted == nil || slices.Contains(wanted, status)) {
-				out = append(out, wire.NewInstrument(&i, status))
+				out = append(out, wire.NewInstrument(&i, status, s.Listed(i.Symbol)))
 			}
 		}
 		return nil
@@ -56,9 +56,6 @@ func (h *Handler) listInstruments(c echo.Context) error {
 	}
 	return web.CachedJSON(c, instrumentsAge, out)
 }
-
-// day is the span of the tickers' figures.
-const day = 24 * scalar.Hour
 
 // ticker is what is known of an instrument's market. What is not known is null: funding is not charged yet, so there
 // is neither a rate nor a time.
@@ -139,7 +136,7 @@ func (h *Handler) viewTickers(c echo.Context, look func(s *domain.State, figures
 	ctx, cancel := context.WithTimeout(c.Request().Context(), figuresLimit)
 	defer cancel()
 	for {
-		since := scalar.TimeOf(h.now()) - day
+		since := tickers.DayBefore(scalar.TimeOf(h.now()))
 		figures, asOf, err := tickers.Since(ctx, h.rows.DB, since)
 		if err == nil {
 			err = h.venue.Wait(ctx, asOf)
@@ -229,8 +226,8 @@ func (h *Handler) getOrderbook(c echo.Context) error {
 	}
 	out := orderbook{Symbol: web.Param(c, "symbol")}
 	err := h.viewAt(c, func(s *domain.State, sequence int64) error {
-		if i, known := s.Instrument(out.Symbol); !known || i.Status == market.Withdrawn {
-			return web.NotFound("UNKNOWN_SYMBOL", "There is no such instrument.")
+		if err := listedSymbol(s, out.Symbol); err != nil {
+			return err
 		}
 		bids, asks := s.Depth(out.Symbol, depth)
 		out.Bids, out.Asks, out.Sequence, out.Timestamp = levels(bids), levels(asks), sequence, s.Time()

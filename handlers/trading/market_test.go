@@ -88,8 +88,8 @@ func TestTickers(t *testing.T) {
 		v.Send("broker-b", "POST", b1+"/orders", entry("sell", amount, price)).Want(201)
 		v.Send("broker-a", "POST", a1+"/orders", entry("buy", amount, price)).Want(201)
 	}
-	trade("60000", "0.1") // a day earlier
-	v.Advance(scalar.Day + scalar.Second)
+	trade("60000", "0.1") // a day earlier, to the last minute
+	v.Advance(scalar.Day + scalar.Minute)
 	trade("65000", "0.1")
 	trade("65650", "0.2")
 	trade("64350", "0.1")
@@ -107,7 +107,7 @@ func TestTickers(t *testing.T) {
 	want(t, book, "symbol", btc, "bids", `[{"amount":"0.400","price":"64999.0"}]`, "asks", `[{"amount":"0.300","price":"65001.0"}]`,
 		"sequence", fmt.Sprint(v.Trading.Tip().Sequence))
 	v.Send("", "GET", "/v1/orderbook/NOPE", "").Code(404, "UNKNOWN_SYMBOL")
-	want(t, v.Send("", "GET", "/v1/time", "").Want(200), "time", "2026-04-01T08:00:01.000000Z")
+	want(t, v.Send("", "GET", "/v1/time", "").Want(200), "time", "2026-04-01T08:01:00.000000Z")
 }
 
 // page is a page of a list with cursors.

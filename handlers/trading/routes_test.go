@@ -75,9 +75,10 @@ func TestAnotherBrokersCustomer(t *testing.T) {
 		"PATCH /v1/customers/:customer_code/orders/:order_code": `{"amount":"2"}`,
 		"POST /v1/customers/:customer_code/orders/batch": `{"orders":[{"symbol":"` + btc + `","action":"buy","type":"limit","amount":"1","limit_price":"64000"},` +
 			`{"symbol":"` + btc + `","action":"buy","type":"limit","amount":"2","limit_price":"64000"}]}`,
-		"DELETE /v1/customers/:customer_code/orders/batch":     `{"orders":[{"reference_id":"r-1"}]}`,
-		"POST /v1/customers/:customer_code/cancel-all-after":   `{"timeout_seconds":5}`,
-		"PUT /v1/customers/:customer_code/fee-profile/:symbol": `{"maker_fee":"1","taker_fee":"1"}`,
+		"DELETE /v1/customers/:customer_code/orders/batch":        `{"orders":[{"reference_id":"r-1"}]}`,
+		"POST /v1/customers/:customer_code/cancel-all-after":      `{"timeout_seconds":5}`,
+		"PUT /v1/customers/:customer_code/fee-profile/:symbol":    `{"maker_fee":"1","taker_fee":"1"}`,
+		"PUT /v1/customers/:customer_code/margin-profile/:symbol": `{"leverage":5}`,
 	}
 	for _, r := range v.Routes() {
 		if !strings.HasPrefix(r.Path, "/v1/customers/:customer_code/") {
@@ -117,7 +118,7 @@ func TestRemovedRoutes(t *testing.T) {
 	v := funded(t)
 	for _, path := range []string{"/v1/instruments/" + btc, "/v1/instruments/" + btc + "/leverage_brackets",
 		a1 + "/margin-requirements/" + btc, a1 + "/risk-limits", "/customers/A-1/risk-limits", a1 + "/leverage", "/customers/A-1/leverage",
-		"/v1/candles/" + btc, "/v1/funding-rates", "/v1", "/v2/instruments"} {
+		"/v1/candles", "/v1/funding-rates", "/v1", "/v2/instruments"} {
 		v.Send("broker-a", "GET", path, "").Code(404, "NOT_FOUND")
 	}
 	v.Send("broker-a", "PUT", a1+"/orders", "{}").Code(405, "METHOD_NOT_ALLOWED")

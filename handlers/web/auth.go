@@ -135,6 +135,9 @@ func (a *Auth) Tokens() *Tokens { return a.tokens }
 // PrincipalOf returns the request's principal, nil on a route that needs none.
 func PrincipalOf(c echo.Context) *Principal { return notesOf(c).principal }
 
+// RateLimitOf returns the rate limit of the request's user; zero for none, and on a route that needs no token.
+func RateLimitOf(c echo.Context) RateLimit { return notesOf(c).limit }
+
 // Require lets a request pass whose token has at least one of the scopes: 401 without a good token, 403 without a
 // scope. With no scope named any good token will do. It also applies the user's rate limit.
 func (a *Auth) Require(scopes ...string) echo.MiddlewareFunc {
@@ -171,6 +174,7 @@ func (a *Auth) Authenticate(c echo.Context) (*Principal, error) {
 	if err != nil {
 		return nil, Unauthorized("The bearer token is not valid.").Because(err)
 	}
-	notesOf(c).principal = p
+	n := notesOf(c)
+	n.principal, n.limit = p, account.RateLimit
 	return p, a.limits.take(c, p.Username, account.RateLimit)
 }

@@ -176,10 +176,17 @@ func isInteger(s string) bool {
 	return strings.Trim(digits, "0123456789") == ""
 }
 
-// OptionalLeverage reads a leverage, at most the given one: a JSON integer or a string of digits without sign or
+// Leverage reads a required leverage, at most the given one: a JSON integer or a string of digits without sign or
 // leading zero.
+func (f *Form) Leverage(name string, most int64) int64 { return f.leverage(name, true, most).Value }
+
+// OptionalLeverage reads a leverage that may be absent.
 func (f *Form) OptionalLeverage(name string, most int64) Optional[int64] {
-	n := f.member(name, false)
+	return f.leverage(name, false, most)
+}
+
+func (f *Form) leverage(name string, required bool, most int64) Optional[int64] {
+	n := f.member(name, required)
 	if n == nil || n.broken {
 		return Optional[int64]{}
 	}

@@ -3,6 +3,7 @@ package wire
 import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // Instrument is an instrument as everybody may see it.
@@ -27,6 +28,7 @@ type Instrument struct {
 	PriceBand              fixed.Decimal `json:"price_band"` // in percent
 	LimitBand              fixed.Decimal `json:"limit_band"`
 	FundingIntervalSeconds int           `json:"funding_interval_seconds"`
+	Created                scalar.Time   `json:"created"` // when it was listed
 }
 
 // Tier is a margin bracket, which ends where the next one begins.
@@ -37,14 +39,15 @@ type Tier struct {
 	MaxLeverage    int           `json:"max_leverage"`
 }
 
-// NewInstrument shows an instrument with a status: the one in force for everybody, the operator's own setting for the
-// operator.
-func NewInstrument(i *market.Instrument, status market.Status) Instrument {
+// NewInstrument shows an instrument that was listed at a time, with a status: the one in force for everybody, the
+// operator's own setting for the operator.
+func NewInstrument(i *market.Instrument, status market.Status, listed scalar.Time) Instrument {
 	out := Instrument{Symbol: i.Symbol, Underlying: i.Underlying, BaseCurrency: i.Underlying, QuoteCurrency: i.QuoteCurrency,
 		SettlementCurrency: i.SettlementCurrency, Status: status, PriceTick: i.PriceTick, AmountStep: i.AmountStep,
 		MinAmount: i.MinAmount, MaxAmount: i.MaxAmount, ContractSize: i.ContractSize, InitMarginReq: Percent(i.InitMarginReq),
 		MaintMarginReq: Percent(i.MaintMarginReq), MaxLeverage: i.MaxLeverage, MarginTiers: []Tier{}, MakerFee: i.MakerFee,
-		TakerFee: i.TakerFee, PriceBand: i.PriceBand, LimitBand: i.LimitBand, FundingIntervalSeconds: i.FundingIntervalSeconds}
+		TakerFee: i.TakerFee, PriceBand: i.PriceBand, LimitBand: i.LimitBand, FundingIntervalSeconds: i.FundingIntervalSeconds,
+		Created: listed}
 	for _, t := range i.Tiers {
 		out.MarginTiers = append(out.MarginTiers, Tier{t.NotionalFrom, Percent(t.InitMarginReq), Percent(t.MaintMarginReq), min(t.MaxLeverage, i.MaxLeverage)})
 	}
@@ -57,7 +60,7 @@ type OperatedInstrument struct {
 	IndexStaleSeconds int `json:"index_stale_seconds"`
 }
 
-// NewOperatedInstrument shows an instrument to the operator.
-func NewOperatedInstrument(i *market.Instrument) OperatedInstrument {
-	return OperatedInstrument{NewInstrument(i, i.Status), i.IndexStaleSeconds}
+// NewOperatedInstrument shows an instrument that was listed at a time to the operator.
+func NewOperatedInstrument(i *market.Instrument, listed scalar.Time) OperatedInstrument {
+	return OperatedInstrument{NewInstrument(i, i.Status, listed), i.IndexStaleSeconds}
 }

@@ -77,6 +77,18 @@ func TestByHand(t *testing.T) {
 			}
 			return list
 		},
+		"candles": func(t *rapid.T) appender {
+			list := Candles{}
+			for range rapid.IntRange(0, 3).Draw(t, "candles") {
+				price := func(name string) string { return decimal.Draw(t, name).String() }
+				k := Candle{Time: moment.Draw(t, "time"), Open: price("open"), High: price("high"), Low: price("low"), Close: price("close"), Closed: rapid.Bool().Draw(t, "closed")}
+				if rapid.Bool().Draw(t, "traded") {
+					k.Traded = &Traded{price("volume"), price("turnover"), rapid.Int64().Draw(t, "trades")}
+				}
+				list = append(list, k)
+			}
+			return list
+		},
 		"trade message":        func(t *rapid.T) appender { return drawTrade(t) },
 		"market trade message": func(t *rapid.T) appender { return drawMarketTrade(t) },
 	} {
@@ -132,7 +144,7 @@ func TestShapes(t *testing.T) {
 		`"amount_step":"1.000","min_amount":"1.000","max_amount":"1.000","contract_size":"1.000","init_margin_req":"7.70","maint_margin_req":"5.00",` +
 		`"max_leverage":13,"margin_tiers":[{"notional_from":"0","init_margin_req":"1.00","maint_margin_req":"1.00","max_leverage":13},` +
 		`{"notional_from":"5","init_margin_req":"1.00","maint_margin_req":"1.00","max_leverage":5}],"maker_fee":"1.000","taker_fee":"1.000",` +
-		`"price_band":"1.000","limit_band":"1.000","funding_interval_seconds":3600`
+		`"price_band":"1.000","limit_band":"1.000","funding_interval_seconds":3600,"created":"2026-03-31T08:00:00.000000Z"`
 	for _, tt := range []struct {
 		shown any
 		want  string
@@ -150,8 +162,8 @@ func TestShapes(t *testing.T) {
 		{moved.Message("balance-changes"), `{"channel":"balance-changes","type":"update","id":"28d28ad3-8827-8ca6-ac95-c4a0bcd36262",` + head + `"transaction_type":"trade_fee",` + movedRest},
 		{asked, `{"id":"58a2e42c-4160-8ddd-9423-a14324e8c375",` + head + `"type":"withdrawal","currency":"USDC","amount":"-5","status":"pending","symbol":null,"order_code":null,` +
 			`"reference_id":"r","timestamp":"2026-03-31T08:00:00.000000Z","sequence":7}`},
-		{NewInstrument(instrument, market.Open), instrumentText + `}`},
-		{NewOperatedInstrument(instrument), instrumentText + `,"index_stale_seconds":9}`},
+		{NewInstrument(instrument, market.Open, at), instrumentText + `}`},
+		{NewOperatedInstrument(instrument, at), instrumentText + `,"index_stale_seconds":9}`},
 	} {
 		if got, err := json.Marshal(tt.shown); err != nil || string(got) != tt.want {
 			t.Errorf("%T is\n%s (%v), want\n%s", tt.shown, got, err, tt.want)

@@ -99,8 +99,13 @@ func (n *Node) measure() {
 // tradingInterface says what the trading interface serves from.
 func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
 	c := trade.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Rows: n.rowsOf(venue), Now: time.Now}
+	sockets := live.DefaultLimits()
+	c.Sockets = trade.SocketLimits{MessageBytes: trade.Limit(sockets.MessageBytes), Subscriptions: trade.Limit(sockets.Subscriptions),
+		RequestsPerSecond: trade.Limit(sockets.RequestsPerSecond), RequestBurst: trade.Limit(sockets.RequestBurst),
+		QueuedMessages: trade.Limit(sockets.QueueMessages), QueuedBytes: trade.Limit(sockets.QueueBytes), ResumeRecords: trade.Limit(sockets.ResumeRecords)}
 	for _, f := range n.followers {
 		c.Commands = append(c.Commands, n.rowsOf(f))
+		c.Folds = append(c.Folds, trade.Fold{Journal: f.Name(), Follower: f.fold})
 	}
 	return c
 }

@@ -94,7 +94,9 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	auth := web.NewAuth(web.NewTokens(directory, login.DefaultIssuer, wall))
 	trades := rows.Source{Journal: "trading", DB: read, Waiter: runner}
 	interfaces := trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Now: wall,
-		Commands: []rows.Source{trades, {Journal: "identity", DB: read, Waiter: people}}})
+		Commands: []rows.Source{trades, {Journal: "identity", DB: read, Waiter: people}},
+		Folds:    []trading.Fold{{Journal: "trading", Follower: v.Trading}, {Journal: "identity", Follower: v.Identity}},
+		Sockets:  trading.SocketLimits{MessageBytes: 32 << 10, Subscriptions: 256, ResumeRecords: 1_000_000}})
 	operator := admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
 		People: rows.Source{Journal: "identity", DB: read, Waiter: people},
 		NewSigningKey: func() (*identity.AddSigningKey, error) {

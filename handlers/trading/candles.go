@@ -1,0 +1,90 @@
+package trading
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/candles"
+)
+
+// How many candles a page has.
+const (
+	defaultCandles = 500
+	maxCandles     = 5000
+)
+
+// quietFor is how long after an interval's end its candle stays open where the log says nothing: a record of that
+// interval may still be on its way to the rows.
+const quietFor = 5 * scalar.Second
+
+// listCandles lists candles without gaps, the oldest first.
+//
+// What is open is told by the time of the log. Where the rows hold all that this node has heard of, the wall clock counts
+// too, so that candles go on while nothing happens at all.
+func (h *Handler) listCandles(c echo.Context) error {
+	query := web.Query(c)
+	f := candles.Filter{Symbol: web.Param(c, "symbol"), Span: rows.ReadSpan(query, false),
+		Price: candles.Price(query.OptionalEnum("price", string(candles.Trade), string(candles.Mark), string(candles.Index)).Or(string(candles.Trade))),
+		Limit: int(query.OptionalInteger("page_size", 1, maxCandles).Or(defaultCandles))}
+	f.Interval, _ = market.ParseInterval(query.Enum("interval", intervals()...))
+	if err := query.Done(); err != nil {
+		return err
+	}
+	err := h.viewAt(c, func(s *domain.State, sequence int64) error {
+		f.Known = sequence
+		return listedSymbol(s, f.Symbol)
+	})
+	if err != nil {
+		return err
+	}
+	f.Clock = scalar.TimeOf(h.now()) - quietFor
+	var out wire.Candles
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
+		page, asOf, err := candles.Page(ctx, db, f)
+		out = showCandles(page)
+		return asOf, err
+	})
+	if err != nil {
+		return err
+	}
+	return web.AnswerWith(c, http.StatusOK, out)
+}
+
+func intervals() []string {
+	names := []string{}
+	for _, i := range market.Intervals() {
+		names = append(names, i.String())
+	}
+	return names
+}
+
+// listedSymbol says that there is no such instrument where there is none, or no longer.
+func listedSymbol(s *domain.State, symbol string) error {
+	if i, known := s.Instrument(symbol); !known || i.Status == market.Withdrawn {
+		return web.NotFound("UNKNOWN_SYMBOL", "There is no such instrument.")
+	}
+	return nil
+}
+
+func showCandles(page []candles.Candle) wire.Candles {
+	out := make(wire.Candles, len(page))
+	traded := make([]wire.Traded, len(page))
+	for i := range page {
+		k := &page[i]
+		out[i] = wire.Candle{Time: k.Start, Open: k.Open, High: k.High, Low: k.Low, Close: k.Close, Closed: k.Closed}
+		if k.Volume != "" {
+			traded[i] = wire.Traded{Volume: k.Volume, Turnover: k.Turnover, Trades: k.Trades}
+			out[i].Traded = &traded[i]
+		}
+	}
+	return out
+}

@@ -1,0 +1,85 @@
+package trading
+
+import (
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+)
+
+// Limit is how much of something is allowed; 0 is no limit and is shown as "none".
+type Limit int64
+
+// MarshalJSONTo writes the number, or "none".
+func (l Limit) MarshalJSONTo(e *jsontext.Encoder) error {
+	if l == 0 {
+		return e.WriteToken(jsontext.String("none"))
+	}
+	return json.MarshalEncode(e, int64(l))
+}
+
+// limitsInForce are the limits that a client may meet. What an instrument allows is told with the instruments.
+type limitsInForce struct {
+	RateLimit rateLimit     `json:"rate_limit"` // the caller's, on all its requests
+	Requests  requestLimits `json:"requests"`
+	Orders    orderLimits   `json:"orders"`
+	Sockets   SocketLimits  `json:"sockets"`
+}
+
+type rateLimit struct {
+	PerSecond Limit `json:"per_second"`
+	Burst     Limit `json:"burst"`
+}
+
+type requestLimits struct {
+	BodyBytes        Limit `json:"body_bytes"`
+	PageSize         Limit `json:"page_size"`
+	CandlesPageSize  Limit `json:"candles_page_size"`
+	CSVRows          Limit `json:"csv_rows"`
+	OrderbookDepth   Limit `json:"orderbook_depth"`
+	FilterCharacters Limit `json:"filter_characters"`
+}
+
+type orderLimits struct {
+	Leverage              Limit `json:"leverage"`
+	Live                  Limit `json:"live"`
+	Batch                 Limit `json:"batch"`       // orders at once
+	ReduceOnly            Limit `json:"reduce_only"` // of a customer on an instrument
+	RememberedReferences  Limit `json:"remembered_reference_ids"`
+	CancelAllAfterSeconds Limit `json:"cancel_all_after_seconds"`
+}
+
+// SocketLimits are the limits of each WebSocket connection; 0 is none.
+type SocketLimits struct {
+	MessageBytes      Limit `json:"message_bytes"`
+	Subscriptions     Limit `json:"subscriptions"`
+	RequestsPerSecond Limit `json:"requests_per_second"`
+	RequestBurst      Limit `json:"request_burst"`
+	QueuedMessages    Limit `json:"queued_messages"`
+	QueuedBytes       Limit `json:"queued_bytes"`
+	ResumeRecords     Limit `json:"resume_records"`
+}
+
+// getLimits tells the limits in force. The route is public; who sends a token is told what holds for its user.
+func (h *Handler) getLimits(c echo.Context) error {
+	if err := web.NoQuery(c); err != nil {
+		return err
+	}
+	var own web.RateLimit
+	if len(c.Request().Header[echo.HeaderAuthorization]) > 0 {
+		if _, err := h.auth.Authenticate(c); err != nil {
+			return err
+		}
+		own = web.RateLimitOf(c)
+	}
+	return c.JSON(http.StatusOK, limitsInForce{
+		RateLimit: rateLimit{Limit(own.PerSecond), Limit(own.Burst)},
+		Requests:  requestLimits{BodyBytes: web.MaxBody, PageSize: web.MaxPageSize, CandlesPageSize: maxCandles, OrderbookDepth: maxDepth, FilterCharacters: maxFilter},
+		Orders:    orderLimits{Leverage: maxLeverage, Batch: maxBatch, ReduceOnly: domain.MaxReduceOnly, RememberedReferences: domain.MaxReferences, CancelAllAfterSeconds: maxTimeout},
+		Sockets:   h.sockets,
+	})
+}

@@ -1,0 +1,71 @@
+package trading
+
+import (
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// accountState is all that a client needs of an account after a restart, as of one position of the log. With that as
+// resume_from, the private channels go on from there.
+type accountState struct {
+	OpenOrders       wire.Orders         `json:"open_orders"`
+	Positions        []position          `json:"positions"`
+	AccountSummaries []accountSummary    `json:"account_summaries"`
+	Position         journal.LogPosition `json:"position"`
+}
+
+// AppendJSON appends the state as the generic encoder writes it: the orders, of which there may be many, by hand.
+func (a *accountState) AppendJSON(b []byte) ([]byte, error) {
+	b, err := a.OpenOrders.AppendJSON(append(b, `{"open_orders":`...))
+	if err != nil {
+		return b, err
+	}
+	for _, part := range [...]struct {
+		name  string
+		value any
+	}{{"positions", a.Positions}, {"account_summaries", a.AccountSummaries}, {"position", a.Position}} {
+		text, err := json.Marshal(part.value, json.Deterministic(true))
+		if err != nil {
+			return b, err
+		}
+		b = append(append(append(b, `,"`...), part.name...), `":`...)
+		b = append(b, text...)
+	}
+	return append(b, '}'), nil
+}
+
+// getState shows an account as one look at the fold finds it: rows would be of different age.
+func (h *Handler) getState(c echo.Context) error {
+	of, err := h.whose(c, web.Query(c))
+	if err != nil {
+		return err
+	}
+	out := accountState{OpenOrders: wire.Orders{}, Positions: []position{}}
+	err = h.viewAt(c, func(s *domain.State, sequence int64) error {
+		summary, ok := s.Summary(of.customer)
+		if !ok {
+			return unknownCustomer()
+		}
+		s.EachOpenOrder(of.customer, func(o *order.Order, changed int64) {
+			out.OpenOrders = append(out.OpenOrders, wire.NewOrder(o, changed))
+		})
+		for _, p := range s.Positions(of.customer) {
+			out.Positions = append(out.Positions, newPosition(&p))
+		}
+		out.AccountSummaries = []accountSummary{newAccountSummary(&summary)}
+		out.Position = journal.LogPosition{Journal: journalName, Sequence: sequence}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return web.AnswerWith(c, http.StatusOK, &out)
+}

@@ -1,0 +1,69 @@
+package trading
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	domain "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Fold is a follower of a journal.
+type Fold struct {
+	Journal string
+	web.Follower
+}
+
+// venueStatus says whether the venue trades, and how far each journal has come as this node knows.
+type venueStatus struct {
+	Status   string          `json:"status"`
+	Journals []journalStatus `json:"journals"`
+	Time     scalar.Time     `json:"time"`
+}
+
+type journalStatus struct {
+	Journal  string `json:"journal"`
+	Sequence int64  `json:"sequence"`
+}
+
+// halted is the venue's status while no instrument takes any order.
+const halted = "halted"
+
+func (h *Handler) getStatus(c echo.Context) error {
+	if err := web.NoQuery(c); err != nil {
+		return err
+	}
+	out := venueStatus{Time: scalar.TimeOf(h.now())}
+	for _, f := range h.folds {
+		f.View(func(_ decide.State, at journal.Position) {
+			out.Journals = append(out.Journals, journalStatus{f.Journal, at.Sequence})
+		})
+	}
+	err := h.view(c, func(s *domain.State) error {
+		out.Status = statusOf(s)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// statusOf is the loosest status that is in force on an instrument.
+func statusOf(s *domain.State) string {
+	status := halted
+	for _, i := range s.Instruments() {
+		switch inForce, _ := s.Status(i.Symbol); inForce {
+		case market.Open:
+			return string(market.Open)
+		case market.PostOnly:
+			status = string(market.PostOnly)
+		}
+	}
+	return status
+}
