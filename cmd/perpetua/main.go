@@ -11,9 +11,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 )
 
-func main() {
+func main() { os.Exit(command(settings.StandardIO())) }
+
+// command runs the command that the process was started with until it ends or is told to, and returns its exit code.
+func command(std settings.IO) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := dispatch(ctx, os.Args[1:], settings.StandardIO())
-	stop()
-	os.Exit(code)
+	defer stop()
+	return dispatch(ctx, os.Args[1:], std)
 }

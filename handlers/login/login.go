@@ -40,6 +40,8 @@ type Options struct {
 	Now      func() time.Time
 	// Hashes is how many password hashes are computed at once, each in 64 MiB; 0 for one a processor, at most 8.
 	Hashes int
+	// PasswordMemory is what SealPassword was told that a hash takes.
+	PasswordMemory uint32
 }
 
 // Handler serves the login and the key set.
@@ -54,7 +56,7 @@ type Handler struct {
 }
 
 // New makes the handler.
-func New(o Options) *Handler { return newHandler(o, standard) }
+func New(o Options) *Handler { return newHandler(o, costOf(o.PasswordMemory)) }
 
 func newHandler(o Options, c cost) *Handler {
 	if o.Hashes <= 0 {
@@ -67,7 +69,7 @@ func newHandler(o Options, c cost) *Handler {
 			unsealed: make(map[string]ed25519.PrivateKey)},
 		attempts: newAttempts(o.Now),
 		slots:    make(chan struct{}, o.Hashes),
-		decoy:    hashPassword(web.NewID().String(), c),
+		decoy:    decoyHash(c),
 	}
 }
 

@@ -20,8 +20,17 @@ type cost struct {
 	lanes          uint8
 }
 
-// standard is the cost of every hash that is made here.
+// standard is the cost of every hash that is made here, unless a test wants less memory.
 var standard = cost{memory: 64 << 10, passes: 3, lanes: 4}
+
+// costOf returns the standard cost with another memory, in KiB; 0 for the standard's own.
+func costOf(memory uint32) cost {
+	c := standard
+	if memory > 0 {
+		c.memory = memory
+	}
+	return c
+}
 
 const (
 	saltSize = 16
@@ -32,13 +41,10 @@ const (
 
 var errHash = errors.New("not an argon2id hash in PHC form")
 
-// HashPassword returns the argon2id hash of a password in PHC form: $argon2id$v=19$m=65536,t=3,p=4$salt$hash. It takes
-// 64 MiB of memory.
-func HashPassword(password string) string { return hashPassword(password, standard) }
-
-// SealPassword hashes a password and seals the hash as that of the user, as user.register and user.change want it.
-func SealPassword(box *seal.Box, username, password string) (identity.Sealed, error) {
-	return sealHash(box, username, HashPassword(password))
+// SealPassword hashes a password, by argon2id, and seals the hash as that of the user, as user.register and user.change want
+// it. A hash takes so much memory, in KiB; 0 for 64 MiB.
+func SealPassword(box *seal.Box, username, password string, memory uint32) (identity.Sealed, error) {
+	return sealHash(box, username, hashPassword(password, costOf(memory)))
 }
 
 func sealHash(box *seal.Box, username, hash string) (identity.Sealed, error) {
@@ -49,17 +55,30 @@ func sealHash(box *seal.Box, username, hash string) (identity.Sealed, error) {
 	return sealed, nil
 }
 
+// hashPassword returns a password's hash in PHC form: $argon2id$v=19$m=65536,t=3,p=4$salt$hash.
 func hashPassword(password string, c cost) string {
-	salt := make([]byte, saltSize)
-	rand.Read(salt) // never fails
-	hash := argon2.IDKey([]byte(password), salt, c.passes, c.memory, c.lanes, hashSize)
+	salt := random(saltSize)
+	return phc(c, salt, argon2.IDKey([]byte(password), salt, c.passes, c.memory, c.lanes, hashSize))
+}
+
+// decoyHash returns what no password hashes to, at a cost: to hold one against it takes as long as against a hash, and to
+// make it takes no time.
+func decoyHash(c cost) string { return phc(c, random(saltSize), random(hashSize)) }
+
+func random(size int) []byte {
+	b := make([]byte, size)
+	rand.Read(b) // never fails
+	return b
+}
+
+func phc(c cost, salt, hash []byte) string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, c.memory, c.passes, c.lanes,
 		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(hash))
 }
 
-// verifyPassword hashes the password as the PHC string says and compares in constant time.
-func verifyPassword(phc, password string) (bool, error) {
-	c, salt, hash, err := parsePHC(phc)
+// verifyPassword hashes the password as a hash in PHC form says and compares in constant time.
+func verifyPassword(text, password string) (bool, error) {
+	c, salt, hash, err := parsePHC(text)
 	if err != nil {
 		return false, err
 	}
@@ -67,8 +86,8 @@ func verifyPassword(phc, password string) (bool, error) {
 	return subtle.ConstantTimeCompare(got, hash) == 1, nil
 }
 
-func parsePHC(phc string) (c cost, salt, hash []byte, err error) {
-	parts := strings.Split(phc, "$")
+func parsePHC(text string) (c cost, salt, hash []byte, err error) {
+	parts := strings.Split(text, "$")
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
 		return cost{}, nil, nil, errHash
 	}

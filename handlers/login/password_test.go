@@ -9,7 +9,7 @@ import (
 )
 
 func TestHashPassword(t *testing.T) {
-	hash := HashPassword("right")
+	hash := hashPassword("right", costOf(0))
 	if !strings.HasPrefix(hash, "$argon2id$v=19$m=65536,t=3,p=4$") {
 		t.Errorf("the hash is %s", hash)
 	}
@@ -28,6 +28,9 @@ func TestUnknownUsersCostTheSame(t *testing.T) {
 	c, _, hash, err := parsePHC(h.decoy)
 	if err != nil || c != standard || len(hash) != hashSize {
 		t.Errorf("the decoy costs %+v, %v", c, err)
+	}
+	if right, err := verifyPassword(newHandler(Options{}, cheap).decoy, "x"); right || err != nil {
+		t.Errorf("against the decoy: %v, %v", right, err)
 	}
 }
 
@@ -65,7 +68,7 @@ func TestSealPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := SealPassword(box, "user", "right")
+	sealed, err := SealPassword(box, "user", "right", 8)
 	if err != nil {
 		t.Fatal(err)
 	}

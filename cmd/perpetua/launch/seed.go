@@ -108,7 +108,7 @@ func (s *seeder) user(ctx context.Context, u local.User, fresh bool) error {
 	if err != nil || there && !fresh {
 		return err
 	}
-	hash, err := login.SealPassword(s.node.Box, u.Username, u.Password)
+	hash, err := login.SealPassword(s.node.Box, u.Username, u.Password, s.node.Settings.PasswordMemory)
 	if err != nil {
 		return fmt.Errorf("password of %s: %w", u.Username, err)
 	}

@@ -63,7 +63,8 @@ func (n *Node) wire() error {
 
 	trade.New(n.tradingInterface(auth, venue)).Register(orders)
 	if n.Roles.API || n.Roles.Engine { // an owner answers what the others pass on to it
-		login.New(login.Options{Identity: users, Box: n.Box, Issuer: login.DefaultIssuer, Now: time.Now}).Register(e)
+		login.New(login.Options{Identity: users, Box: n.Box, Issuer: login.DefaultIssuer, Now: time.Now,
+			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
 		apikeys.New(apikeys.Config{Auth: auth, Journals: n.owning.owners, Identity: identities.fold, Venue: venue.fold}).Register(e)
 		admin.New(n.adminInterface(auth, venue, identities)).Register(e)
 		if err := console.Register(e); err != nil {
@@ -119,7 +120,7 @@ func (n *Node) rowsOf(f *follower) rows.Source {
 func (n *Node) adminInterface(auth *web.Auth, venue, identities *follower) admin.Config {
 	c := admin.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Identity: identities.fold, People: n.rowsOf(identities), MAC: n.Box.MAC,
 		SealPassword: func(username, password string) (identity.Sealed, error) {
-			return login.SealPassword(n.Box, username, password)
+			return login.SealPassword(n.Box, username, password, n.Settings.PasswordMemory)
 		},
 		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(n.Box) },
 		Nodes:         func(ctx context.Context) ([]admin.Node, error) { return n.owning.rules(ctx, n.URL()) }}

@@ -11,6 +11,9 @@ type IO struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Env      func(string) (string, bool) // looks up an environment variable
+	// PasswordMemory is what a new hash of a password takes, in KiB; 0 for what is safe. Tests that are not about passwords
+	// take less: most of a venue's first start goes into hashes.
+	PasswordMemory uint32
 }
 
 // StandardIO returns that of the process.

@@ -50,6 +50,8 @@ type Settings struct {
 	sources map[string]string // setting → flag, the variable's name, or default
 
 	Trace struct{ Endpoint, Ratio string }
+
+	PasswordMemory uint32 // as IO has it; there is no flag for it
 }
 
 // Setting describes one of them.
@@ -152,7 +154,7 @@ func (v flagValue) Set(text string) error {
 // Parse reads defaults, environment and flags, in rising order of weight. extra adds a command's own flags.
 // What is left on the line after the flags is a usage error.
 func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*Settings, error) {
-	s := &Settings{sources: make(map[string]string)}
+	s := &Settings{sources: make(map[string]string), PasswordMemory: std.PasswordMemory}
 	fs := flag.NewFlagSet("perpetua "+command, flag.ContinueOnError)
 	fs.SetOutput(std.Err)
 	for _, d := range Table() {
