@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
@@ -28,13 +29,19 @@ import (
 // asPerpetua is the variable that makes the test binary be perpetua itself, so that tests have real processes to kill.
 const asPerpetua = "PERPETUA_TEST_AS_MAIN"
 
+// cheapPasswords is the variable that makes such a process hash passwords at next to no cost. Its value is of no account.
+const cheapPasswords = "PERPETUA_TEST_CHEAP_PASSWORDS"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asPerpetua) != "" {
 		if len(os.Args) < 2 || os.Args[1] != "cluster" { // whose nodes are to be perpetua as well
 			os.Unsetenv(asPerpetua)
 		}
-		main()
-		return
+		std := settings.StandardIO()
+		if os.Getenv(cheapPasswords) != "" {
+			std.PasswordMemory = 32
+		}
+		os.Exit(command(std))
 	}
 	os.Exit(projectiontest.Main(m))
 }
@@ -52,7 +59,7 @@ type venue struct {
 	env    []string
 	prefix string
 	// postgres is the URL of a database of its own on the server that all tests share, which spares each start one of Postgres; "" for
-	// the embedded Postgres, in the tests that are about it or about the whole.
+	// the embedded Postgres, in the tests that are about it or about the whole. These alone hash passwords at full cost.
 	postgres string
 
 	local.RunFile
@@ -69,11 +76,8 @@ var openAPI = sync.OnceValues(func() (*conform.OpenAPI, error) { return conform.
 // newVenue prepares a venue that is not running. What it holds is removed with the test.
 func newVenue(t testing.TB, args ...string) *venue {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "perpetua-test-*")
+	dir, err := projectiontest.Folder("perpetua-test-*")
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil { // Postgres may run as another user
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -115,7 +119,7 @@ func (v *venue) command(args ...string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), asPerpetua+"=1", "PERPETUA_DATA="+v.dir, "PERPETUA_TOPIC_PREFIX="+v.prefix, "PERPETUA_LISTEN=127.0.0.1:0",
 		"GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE")) // the race detector otherwise sleeps a second before each exit
 	if v.postgres != "" {
-		cmd.Env = append(cmd.Env, "PERPETUA_DATABASE_URL="+v.postgres)
+		cmd.Env = append(cmd.Env, "PERPETUA_DATABASE_URL="+v.postgres, cheapPasswords+"=1")
 	}
 	cmd.Env = append(cmd.Env, v.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -30,10 +30,7 @@ func Main(m *testing.M) int {
 	if server != "" {
 		return m.Run()
 	}
-	dir, err := os.MkdirTemp("", "perpetua-projections-")
-	if err == nil {
-		err = os.Chmod(dir, 0o755) // the server may run as another user
-	}
+	dir, err := Folder("perpetua-projections-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package projectiontest
+
+func inMemory() string { return "" }
