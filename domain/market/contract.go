@@ -240,6 +240,37 @@ func (c *Contract) MaintenanceRate(floor fixed.Rate) fixed.Rate {
 	return fixed.Rate{Num: c.brackets[0].maint, Den: parts}.Max(floor)
 }
 
+// MaintenanceRates returns the lowest and the highest maintenance rate of any bracket, none below the floor.
+func (c *Contract) MaintenanceRates(floor fixed.Rate) (least, most fixed.Rate) {
+	least, most = c.MaintenanceRate(floor), c.MaintenanceRate(floor)
+	for _, b := range c.brackets[1:] {
+		rate := fixed.Rate{Num: b.maint, Den: parts}.Max(floor)
+		if rate.Cmp(least) < 0 {
+			least = rate
+		}
+		most = most.Max(rate)
+	}
+	return least, most
+}
+
+// Reach returns how many marks the price may move, in whole ones, for the rate's part of what so many steps gain or lose
+// by it to be no more than an amount of money, which is not negative; math.MaxInt64 for more than can be counted.
+func (c *Contract) Reach(steps int64, money fixed.Money, rate fixed.Rate) int64 {
+	if rate.Num == 0 || steps == 0 {
+		return math.MaxInt64
+	}
+	// money × MarkDen ÷ (steps × markNum × rate), by one divisor after the other: cut off in between, nothing is lost.
+	scaled := fixed.Mul(int64(money), c.MarkDen).Mul(rate.Den)
+	for _, divisor := range [...]int64{steps, c.markNum, rate.Num} {
+		scaled = scaled.Div(divisor, fixed.Down)
+	}
+	marks, ok := scaled.Int64()
+	if !ok {
+		return math.MaxInt64
+	}
+	return marks
+}
+
 // Initial returns the initial margin that a value (in units of 10⁻⁸ ÷ MarkDen, not negative) requires, with no bracket's
 // rate below the floor, rounded up.
 func (c *Contract) Initial(value fixed.Wide, floor fixed.Rate) fixed.Money {

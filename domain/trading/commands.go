@@ -201,9 +201,10 @@ func (p *RequestWithdrawal) decide(s *State, at decide.Stamp, c decide.Command) 
 	return s.requestWithdrawal(at, c, p)
 }
 
-// CompleteWithdrawal pays a pending withdrawal out.
+// CompleteWithdrawal pays a pending withdrawal out, if its account still has the money.
 //
-// Event: withdrawal.completed. Refusals: NotFound UNKNOWN_WITHDRAWAL; Conflict WITHDRAWAL_NOT_PENDING.
+// Event: withdrawal.completed. Refusals: NotFound UNKNOWN_WITHDRAWAL; Conflict WITHDRAWAL_NOT_PENDING; Unacceptable
+// INSUFFICIENT_FUNDS: it stays pending.
 type CompleteWithdrawal struct{ Code scalar.ID }
 
 // CommandType returns the type of the command.

@@ -93,11 +93,17 @@ func (s *State) pendingWithdrawal(code scalar.ID) (*withdrawal, error) {
 	return w, nil
 }
 
-// completeWithdrawal decides that a withdrawal is paid out.
+// completeWithdrawal decides that a withdrawal is paid out. Since it was requested its account may have lost what was
+// reserved for it: then it waits, until there is enough again or it is canceled.
 func (s *State) completeWithdrawal(at decide.Stamp, payload *CompleteWithdrawal) (decide.Decision, error) {
 	w, err := s.pendingWithdrawal(payload.Code)
 	if err != nil {
 		return decide.Decision{}, err
+	}
+	amount, m := -w.transaction.Amount, s.standing(w.account, at.Time, nil)
+	if most := min(m.Balance, m.Available().Add(amount)); amount > most {
+		return decide.Decision{}, decide.Refuse(decide.Unacceptable, "INSUFFICIENT_FUNDS", "the withdrawal stays pending: at most "+
+			max(0, most).String()+" "+currency+" can be paid out now")
 	}
 	t := w.transaction
 	t.Status, t.Updated, t.Balance = ledger.Completed, at.Time, w.account.balance.Add(t.Amount)

@@ -1,0 +1,27 @@
+package fixed
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Quotient returns a × b × c ÷ (d × e), cut toward zero, without losing a digit in between: products of three amounts
+// may need 192 bits. Nothing is negative, and the divisors are positive. A quotient beyond 127 bits is the largest Wide.
+func Quotient(a, b, c, d, e int64) Wide {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	over, low := bits.Mul64(lo, uint64(c))
+	top, middle := bits.Mul64(hi, uint64(c))
+	middle, carry := bits.Add64(middle, over, 0)
+	limbs := [3]uint64{top + carry, middle, low}
+	// What is cut off by the first division can't matter to the second: ⌊⌊n ÷ d⌋ ÷ e⌋ = ⌊n ÷ (d × e)⌋.
+	for _, divisor := range [2]int64{d, e} {
+		rest := uint64(0)
+		for i := range limbs {
+			limbs[i], rest = bits.Div64(rest, limbs[i], uint64(divisor))
+		}
+	}
+	if limbs[0] != 0 || limbs[1] > math.MaxInt64 {
+		return Wide{math.MaxInt64, math.MaxUint64}
+	}
+	return Wide{int64(limbs[1]), limbs[2]}
+}

@@ -1,0 +1,50 @@
+package margin
+
+import (
+	"math"
+
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+)
+
+// An account's slack is its equity less its maintenance margin: negative where the account is to be liquidated. The
+// slack moves with the marks of all of the account's instruments. Shared out over them, each share says how far that one
+// mark may move before anybody has to look at the account again: as long as no mark has passed its bound, no shares are
+// used up, whatever the others do within theirs.
+
+// roundings is what the roundings of a profit and of a margin requirement may add up to: each is off by less than a
+// unit, before and after.
+const roundings = 4
+
+// Share returns an instrument's part of an account's slack, as the instrument's notional is part of the account's. It
+// is not negative: for an account with less equity than maintenance margin it is a part of what is lacking.
+func Share(slack, notional, total fixed.Money) fixed.Money {
+	if total == 0 {
+		return 0
+	}
+	share, _ := fixed.Mul(int64(slack.Abs()), int64(notional)).Div(int64(total), fixed.Down).Money()
+	return share
+}
+
+// Bound returns the last mark, away from the exposure's own, up to which the account's slack changes by less than a
+// share on account of this instrument. Of an account with slack that is the mark up to which it may fall for a long
+// position, or rise for a short one (above); of one that lacks equity, the other way. Beyond the bound the account is
+// to be looked at; up to it nothing can have come of this instrument. The exposure has a size.
+//
+// A long position that loses notional needs less margin, at the least rate of any bracket; a short one more, at the
+// highest. So the bound is exact where there is one bracket, and otherwise too near rather than too far.
+func (e Exposure) Bound(share fixed.Money, lacking bool) (bound int64, above bool) {
+	least, most := e.Contract.MaintenanceRates(e.MaintenanceFloor)
+	loses := fixed.Rate{Num: least.Den - least.Num, Den: least.Den}
+	if e.Size < 0 {
+		loses = fixed.Rate{Num: most.Den + most.Num, Den: most.Den}
+	}
+	reach := e.Contract.Reach(fixed.Abs(e.Size), max(0, share-roundings), loses)
+	above = (e.Size < 0) != lacking
+	switch {
+	case !above:
+		return max(0, e.Mark-reach), false
+	case reach > math.MaxInt64-e.Mark:
+		return math.MaxInt64, true
+	}
+	return e.Mark + reach, true
+}
