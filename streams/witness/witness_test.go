@@ -271,11 +271,16 @@ func (v *venue) own() (o *journal.Owner, stop func()) {
 
 func (v *venue) say(o *journal.Owner, word string) journal.Position {
 	v.t.Helper()
-	r, err := o.Submit(v.t.Context(), journaltest.Say(word))
-	if err != nil {
-		v.t.Fatal(err)
+	var busy *journal.NotAcceptedError // it does not serve yet, or the machine is busy
+	for limit := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
+		r, err := o.Submit(v.t.Context(), journaltest.Say(word))
+		if err == nil {
+			return r.Entry.Position
+		}
+		if !errors.As(err, &busy) || time.Now().After(limit) {
+			v.t.Fatal(err)
+		}
 	}
-	return r.Entry.Position
 }
 
 // TestACleanStopLeavesAWitnessOfTheTip stops a venue right after a write and cuts the log. Nothing but the witness knows.
@@ -283,7 +288,7 @@ func TestACleanStopLeavesAWitnessOfTheTip(t *testing.T) {
 	v := newVenue(t)
 	fold := follow.New(v.client, rules, 0)
 	stopFold := running(t, fold.Run)
-	k := NewKeeper(KeeperConfig{Store: v.store, Fold: fold, Journal: "trading", Node: "n1"})
+	k := NewKeeper(KeeperConfig{Store: v.store, Client: v.client, Rules: rules, Fold: fold, Node: "n1"})
 	o, stop := v.own()
 	v.say(o, "one")
 	last := v.say(o, "two")
@@ -316,6 +321,55 @@ func TestACleanStopLeavesAWitnessOfTheTip(t *testing.T) {
 	v.say(o, "again")
 }
 
+// TestAShorterLogLeavesTheWitnessAsItIs starts and stops the node on a log that has lost its end, and on one that goes on
+// otherwise from there. What the node has seen before stays known.
+func TestAShorterLogLeavesTheWitnessAsItIs(t *testing.T) {
+	v := newVenue(t)
+	once := func() {
+		t.Helper()
+		fold := follow.New(v.client, rules, 0)
+		stop := running(t, fold.Run)
+		k := NewKeeper(KeeperConfig{Store: v.store, Client: v.client, Rules: rules, Fold: fold, Node: "n1"})
+		k.CatchUp(t.Context())
+		stop()
+		k.Stop(t.Context())
+	}
+	o, stop := v.own()
+	v.say(o, "one")
+	last := v.say(o, "two")
+	stop()
+	once()
+	knows := func(what string, want journal.Position) {
+		t.Helper()
+		if positions, err := v.store.Positions(t.Context(), "trading", 0); err != nil || len(positions) != 1 || !positions[0].Equal(want) {
+			t.Errorf("%s: the witness says %v and not %v: %v", what, positions, want, err)
+		}
+	}
+	knows("of the whole log", last)
+	journaltest.Cut(t, v.client, "trading", last.Offset)
+	once()
+	knows("after a start on the log without its end", last)
+
+	careless, err := journal.NewOwner(journal.OwnerConfig{Client: v.client, Rules: rules, Node: "n2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop = running(t, careless.Run)
+	for range 3 {
+		v.say(careless, "other")
+	}
+	stop()
+	once()
+	knows("after a start on a log that went on otherwise", last)
+	if _, err := v.store.Forget(t.Context(), "trading", 0); err != nil {
+		t.Fatal(err)
+	}
+	once()
+	if positions, err := v.store.Positions(t.Context(), "trading", 0); err != nil || len(positions) != 1 || positions[0].Sequence <= last.Sequence {
+		t.Errorf("of a log that was forgotten, the witness says %v: %v", positions, err)
+	}
+}
+
 // TestAWitnessIsWrittenAfterSoManyRecords is about a venue that is not stopped, but killed.
 func TestAWitnessIsWrittenAfterSoManyRecords(t *testing.T) {
 	k := &Keeper{last: position(10), at: time.Now()}
@@ -342,7 +396,7 @@ func TestABucketThatFailsHoldsNothingUp(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(v.folder, "witnesses"), nil, 0o600); err != nil { // where a folder should be
 		t.Fatal(err)
 	}
-	k := NewKeeper(KeeperConfig{Store: v.store, Fold: fold, Journal: "trading", Node: "n1"})
+	k := NewKeeper(KeeperConfig{Store: v.store, Client: v.client, Rules: rules, Fold: fold, Node: "n1"})
 	k.Stop(t.Context())
 	if !k.last.IsBefore() {
 		t.Error("a witness was written")

@@ -75,7 +75,7 @@ func openFollower(ctx context.Context, c Config, s *stores, j journals.Journal) 
 	f.fold.Listen(f.owner.observe)
 	f.fold.Listen(func(e journal.Entry, _ decide.State) { f.time.Store(int64(e.Record.Time)) })
 	f.maker = s.snapshots.maker(s.client, j, f.fold, seed, c.ID)
-	f.keeper = witness.NewKeeper(witness.KeeperConfig{Store: s.snapshots.witnesses, Fold: f.fold, Journal: j.Name(), Node: c.ID})
+	f.keeper = witness.NewKeeper(witness.KeeperConfig{Store: s.snapshots.witnesses, Client: s.client, Rules: j.Rules, Fold: f.fold, Node: c.ID})
 	f.runner = projections.NewRunner(s.pool, s.client, j.Rules, j.Projections...)
 	f.rows = f.runner
 	if !c.Roles.Projector {
