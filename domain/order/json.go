@@ -104,6 +104,12 @@ func (o *Order) ParseJSON(b []byte) bool {
 
 // ReadJSON is ParseJSON in the midst of other things. It implements decide.Reading.
 func (o *Order) ReadJSON(r *fastjson.Reader) {
+	o.ReadMembers(r)
+	r.Raw(`}`)
+}
+
+// ReadMembers is ReadJSON without the end of the object, for what has more members than an order.
+func (o *Order) ReadMembers(r *fastjson.Reader) {
 	r.Raw(`{"code":`)
 	o.Code.ReadJSON(r)
 	r.Raw(`,"customer_code":`)
@@ -152,7 +158,6 @@ func (o *Order) ReadJSON(r *fastjson.Reader) {
 	o.Created.ReadJSON(r)
 	r.Raw(`,"updated":`)
 	o.Updated.ReadJSON(r)
-	r.Raw(`}`)
 }
 
 func (o *Order) parseTrigger(r *fastjson.Reader) {
@@ -166,7 +171,7 @@ func (o *Order) parseTrigger(r *fastjson.Reader) {
 		o.TakeProfitPrice.ReadJSON(r)
 	}
 	if r.Try(`,"trigger_price_type":`) {
-		o.TriggerPriceType = TriggerPriceType(r.String())
+		o.TriggerPriceType = triggerPriceTypeOf(r.Quoted())
 	}
 }
 
@@ -182,13 +187,22 @@ func ActionOf(b []byte) Action {
 }
 
 func typeOf(b []byte) Type {
-	switch string(b) {
-	case string(Limit):
-		return Limit
-	case string(Market):
-		return Market
+	for i := range shapes {
+		if string(shapes[i].of) == string(b) {
+			return shapes[i].of
+		}
 	}
 	return Type(b)
+}
+
+func triggerPriceTypeOf(b []byte) TriggerPriceType {
+	switch string(b) {
+	case string(TradePrice):
+		return TradePrice
+	case string(MarkPrice):
+		return MarkPrice
+	}
+	return TriggerPriceType(b)
 }
 
 func statusOf(b []byte) Status {

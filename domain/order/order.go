@@ -130,6 +130,30 @@ func (t Type) Trigger() TriggerPriceType {
 	return ""
 }
 
+// Leg is one of the two things that an order may wait for.
+type Leg string
+
+// The legs. An order of a single type has one, a combo both.
+const (
+	StopLossLeg   Leg = "stop_loss"
+	TakeProfitLeg Leg = "take_profit"
+)
+
+// Of reports whether orders of the type have the leg.
+func (l Leg) Of(t Type) bool {
+	switch t {
+	case StopLoss, StopLossLimit:
+		return l == StopLossLeg
+	case TakeProfit, TakeProfitLimit:
+		return l == TakeProfitLeg
+	}
+	return t == TakeProfitStopLoss
+}
+
+// Below reports whether the leg of an order fires at its price or below; otherwise it fires at its price or above. A stop
+// that sells limits a loss while prices fall, one that buys while they rise; taking profit is the other way.
+func (l Leg) Below(a Action) bool { return (a == Sell) == (l == StopLossLeg) }
+
 // DefaultTimeInForce returns the time in force of an order that names none.
 func (t Type) DefaultTimeInForce(cash bool) TimeInForce {
 	if t.Limited() && !cash {

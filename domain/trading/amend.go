@@ -1,6 +1,7 @@
 package trading
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -17,8 +18,11 @@ func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrde
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	if !o.Resting() {
-		return decide.Decision{}, decide.Refuse(decide.Conflict, "ORDER_NOT_AMENDABLE", "the order does not rest in the book")
+	switch {
+	case !o.Resting() && !o.Value.stop.waiting():
+		return decide.Decision{}, decide.Refuse(decide.Conflict, "ORDER_NOT_AMENDABLE", "the order neither rests in the book nor waits for its price")
+	case o.Resting() && payload.trigger() != nil && o.Value.stop != nil:
+		return decide.Decision{}, decide.Refuse(decide.Conflict, "ORDER_NOT_AMENDABLE", "the order has fired: it waits for no price any more")
 	}
 	i := o.Value.position.instrument
 	if err := checkAmend(i.contract, o, payload, at.Time).first(); err != nil {
@@ -26,7 +30,7 @@ func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrde
 	}
 	d := s.newDraft(at, i)
 	t := d.amending(o, payload)
-	moves := t.price != o.Price || t.remaining > o.Remaining
+	moves := t.price != o.Price || t.remaining > o.Remaining || t.stop != nil && t.stop.prices() != o.Value.stop.prices()
 	slot := d.reserveSlot()
 	if err := d.fits(t); err != nil {
 		return decide.Decision{}, err
@@ -35,17 +39,25 @@ func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrde
 	if reason != "" {
 		return decide.Decision{}, refusedAs(reason)
 	}
-	decision, err := d.execute(t, slot, c.Recorded())
-	if err == nil && decision.Outcome == decide.Rejected {
+	if t.stop != nil {
+		return d.stay(t, slot), nil
+	}
+	decision := d.execute(t, slot, c.Recorded())
+	if decision.Outcome == decide.Rejected {
 		return decide.Decision{}, refusedAs(t.reason)
 	}
-	return decision, err
+	return decision, nil
+}
+
+// trigger is one of the prices to wait for that are to change, or nil.
+func (p *AmendOrder) trigger() *fixed.Decimal {
+	return cmp.Or(p.TriggerPrice, p.StopLossPrice, p.TakeProfitPrice)
 }
 
 // amending makes the taker that the order is with its new terms.
 func (d *draft) amending(o *resting, payload *AmendOrder) *taker {
 	c := d.instrument.contract
-	t := &taker{order: o, party: d.party(o.Value.position.account), terms: termsOf(o), price: o.Price}
+	t := &taker{order: o, party: d.party(o.Value.position.account), terms: termsOf(o), price: o.Price, amends: true}
 	t.updated = d.at.Time
 	if payload.Amount != nil {
 		amount, _ := c.Steps(*payload.Amount)
@@ -58,7 +70,21 @@ func (d *draft) amending(o *resting, payload *AmendOrder) *taker {
 	if payload.ExpireTime != nil {
 		t.expires = *payload.ExpireTime
 	}
+	if s := o.Value.stop; s.waiting() {
+		t.stop = newStop(o, s.amended(c, payload))
+	}
 	return t
+}
+
+// amended are the prices of the stop's legs as they are to be.
+func (s *stop) amended(c *market.Contract, payload *AmendOrder) [len(legs)]int64 {
+	prices := s.prices()
+	for n, changed := range [len(legs)]*fixed.Decimal{payload.StopLossPrice, payload.TakeProfitPrice} {
+		if changed = cmp.Or(payload.TriggerPrice, changed); changed != nil {
+			prices[n], _ = c.Ticks(*changed)
+		}
+	}
+	return prices
 }
 
 // amendable checks the new terms against the instrument's state. What makes an order only smaller or shorter is always

@@ -42,7 +42,7 @@ func (s *State) cancelAll(at decide.Stamp, c decide.Command, payload *CancelAll)
 			return decide.Decision{}, err
 		}
 	}
-	return w.open(at, nil, s.limit.others), nil
+	return w.open(s, at, nil, s.limit.others), nil
 }
 
 // delistInstrument decides that an instrument is no longer listed, and the end of its orders.
@@ -57,7 +57,7 @@ func (s *State) delistInstrument(at decide.Stamp, c decide.Command, payload *Del
 	after := i.contract.Instrument
 	after.Status = market.Withdrawn
 	w := &task{kind: WorkDelisting, command: c.Recorded(), symbol: i, reason: order.InstrumentHalted}
-	return w.open(at, []decide.Event{&InstrumentDelisted{after}}, s.limit.others), nil
+	return w.open(s, at, []decide.Event{&InstrumentDelisted{after}}, s.limit.others), nil
 }
 
 // maxTimeout is the longest time that a dead-man switch can be set to, in seconds.
@@ -77,7 +77,7 @@ func (s *State) setCancelAllAfter(at decide.Stamp, c decide.Command, payload *Se
 		e.ExpiresAt = at.Time + scalar.Time(payload.TimeoutSeconds)*scalar.Second
 	}
 	if a.deadMan != nil && a.deadMan.time <= at.Time { // it comes too late: the switch has gone off, though nobody came to it
-		return accepted(append(fireDeadMan(at, nil, a, s.limit.others), e)...)
+		return accepted(append(fireDeadMan(s, at, nil, a, s.limit.others), e)...)
 	}
 	return accepted(e)
 }

@@ -288,8 +288,8 @@ func (p *SetLeverage) decide(s *State, at decide.Stamp, c decide.Command) (decid
 // the makers' order events; work.started if it goes on in steps (the decision is Pending then).
 // Repeated: same ReferenceID, same fingerprint; the record is the one that changed the order last.
 //
-// Refusals: NotFound UNKNOWN_CUSTOMER; Conflict REFERENCE_ID_REUSED; TooLarge RECORD_TOO_LARGE; Unacceptable
-// ORDER_TYPE_NOT_AVAILABLE; Invalid UNKNOWN_SYMBOL and every code of CheckOrder.
+// Refusals: NotFound UNKNOWN_CUSTOMER; Conflict REFERENCE_ID_REUSED; TooLarge RECORD_TOO_LARGE; Invalid UNKNOWN_SYMBOL and
+// every code of CheckOrder.
 type PlaceOrder struct {
 	CustomerCode     string
 	Symbol           string
@@ -326,7 +326,7 @@ func (p *PlaceOrder) decide(s *State, at decide.Stamp, c decide.Command) (decide
 // makers' order events, work.started. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE,
 // ORDER_NOT_AMENDABLE; Invalid NOTHING_TO_AMEND and the codes of CheckOrder, AMOUNT_NOT_ABOVE_FILLED; Unacceptable
 // with a reason of order.Reason in upper case (POST_ONLY_WOULD_CROSS, INSUFFICIENT_MARGIN, PRICE_OUT_OF_BAND,
-// INSTRUMENT_HALTED, REDUCE_ONLY_INVALID): the order stays as it was.
+// INSTRUMENT_HALTED, REDUCE_ONLY_INVALID, TRIGGER_WOULD_FIRE_IMMEDIATELY): the order stays as it was.
 type AmendOrder struct {
 	CustomerCode    string
 	OrderCode       scalar.ID

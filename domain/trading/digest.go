@@ -25,6 +25,7 @@ func (s *State) dump(w io.Writer) {
 	for _, i := range s.listing {
 		fmt.Fprintf(w, "instrument %+v mark %d index %d %s last %d open %d clearing %d\n", i.contract.Instrument,
 			i.mark, i.indexPrice, i.indexTime, i.last, i.openInterest, i.clearing)
+		i.dumpStops(w)
 		for _, side := range [2]book.Side{book.Bid, book.Ask} {
 			for l := i.book.Best(side); l != nil; l = l.Worse() {
 				fmt.Fprintf(w, "level %d %d %d %d:", side, l.Price, l.Amount, l.Orders)
@@ -77,7 +78,7 @@ func (a *account) dump(w io.Writer) {
 		fmt.Fprintln(w)
 	}
 	for o := range a.orders(nil) {
-		fmt.Fprintf(w, "order %+v resting %t\n", orderView(o), o.Resting())
+		fmt.Fprintf(w, "order %+v resting %t untriggered %t waiting %t\n", orderView(o), o.Resting(), o.Value.untriggered(), o.Value.stop.waiting())
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.references.names)) {
 		r := a.references.names[name]
@@ -89,6 +90,23 @@ func (a *account) dump(w io.Writer) {
 	for _, name := range slices.Sorted(maps.Keys(a.transfers)) {
 		fmt.Fprintf(w, "transfer %s %+v\n", name, a.transfers[name])
 	}
+}
+
+// dumpStops writes what waits for prices.
+func (i *instrument) dumpStops(w io.Writer) {
+	for n := range i.watches {
+		bound := &i.watches[n]
+		fmt.Fprintf(w, "watch %s %d %d:", watched[n], bound.low, bound.high)
+		for l := range bound.each() {
+			fmt.Fprintf(w, " %s %s %d %d", l.Value.order.Code, l.Value.legOf(l), l.Price, l.Value.arrival)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "stops %d due %t", i.stops, i.triggers != nil)
+	for _, s := range i.putBack {
+		fmt.Fprintf(w, " %s %s", s.order.Code, s.held)
+	}
+	fmt.Fprintln(w)
 }
 
 func compareIDs(a, b scalar.ID) int { return slices.Compare(a[:], b[:]) }

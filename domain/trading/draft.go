@@ -27,6 +27,7 @@ type draft struct {
 	size       int // estimate of the record in bytes
 	// quiet is set while a walk only finds out where it leads: it changes the view and writes no events.
 	quiet bool
+	limit bounds // of the record
 }
 
 // Estimates of what parts of a record take, without their variable strings. They err on the large side; a test holds
@@ -43,7 +44,7 @@ const (
 
 func (s *State) newDraft(at decide.Stamp, i *instrument) *draft {
 	return &draft{state: s, at: at, now: at.Time, instrument: i, clearing: s.venue[ledger.Clearing],
-		fees: s.venue[ledger.Fees], size: headBytes}
+		fees: s.venue[ledger.Fees], size: headBytes, limit: s.limit}
 }
 
 // party is an account as the draft leaves it, on the draft's instrument.
@@ -205,7 +206,7 @@ func positionAfter(i *instrument, size int64, cost fixed.Money, price, steps int
 	return size + steps, cost, realised
 }
 
-// cut brings the party's resting reduce-only orders down to its position, and cancels those for which nothing is left.
+// cut brings the party's reduce-only orders, resting or untriggered, down to its position, and cancels those for which nothing is left.
 func (d *draft) cut(p *party, except *resting) {
 	for _, o := range p.position.reduceOnly {
 		t := d.look(o)

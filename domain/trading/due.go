@@ -13,7 +13,9 @@ type dueKind uint8
 
 const (
 	dueTask dueKind = iota // a command's work that goes on in steps: it was due before anything that became due since
-	// Here: the stale guard, the fixing of funding, of settlement, triggers, liquidation.
+	// Here: the stale guard, the fixing of funding, of settlement.
+	dueTrigger
+	// Here: liquidation.
 
 	dueCancelAllAfter
 	// Here: the postings of funding and settlement.
@@ -42,19 +44,21 @@ var dueTable = [dueKinds]struct {
 	dueWork
 }{
 	dueTask:           {decide.Blocking, taskWork{}},
+	dueTrigger:        {decide.Blocking, triggerWork{}},
 	dueCancelAllAfter: {decide.Alternate, cancelAllAfterWork{}},
 	dueExpiry:         {decide.Alternate, expiryWork{}},
 }
 
 // dueEntry is work that becomes due at a time.
 type dueEntry struct {
-	time    scalar.Time
-	arrival int64    // orders entries of one time and kind
-	order   *resting // of an expiry
-	account *account // of a dead-man switch
-	task    *task
-	place   int // in the heap; -1 when not in it
-	kind    dueKind
+	time       scalar.Time
+	arrival    int64       // orders entries of one time and kind
+	order      *resting    // of an expiry, or of a trigger that was set aside
+	instrument *instrument // of triggers
+	account    *account    // of a dead-man switch
+	task       *task
+	place      int // in the heap; -1 when not in it
+	kind       dueKind
 }
 
 // name identifies the entry in events.
@@ -153,7 +157,11 @@ func (s *State) setAside(name, cause string) {
 	for _, l := range [...]*dueList{&s.due.blocking, &s.due.alternating} {
 		if n := slices.IndexFunc(l.heap, func(e *dueEntry) bool { return e.name() == name }); n >= 0 {
 			e := l.heap[n]
-			l.remove(e)
+			if e.kind == dueTrigger { // of many stops one
+				e = s.holdStop(e)
+			} else {
+				l.remove(e)
+			}
 			s.aside = append(s.aside, asideEntry{e, cause})
 			if e.task == s.running {
 				s.running = nil
@@ -189,6 +197,10 @@ func (s *State) putBack(name string) {
 	}
 	e := s.aside[n].dueEntry
 	s.aside = slices.Delete(s.aside, n, n+1)
+	if e.kind == dueTrigger {
+		s.putBackStop(e)
+		return
+	}
 	s.due.list(e).push(e)
 	if e.task != nil {
 		s.running = e.task

@@ -20,13 +20,13 @@ func (cancelAllAfterWork) load(v *loader) *dueEntry {
 }
 
 func (cancelAllAfterWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
-	return stepped(WorkCancelAllAfter, fireDeadMan(at, nil, entries[0].account, s.most(single))...)
+	return stepped(WorkCancelAllAfter, fireDeadMan(s, at, nil, entries[0].account, s.most(single))...)
 }
 
 // fireDeadMan decides the cancellation of a customer's orders whose dead-man switch went off.
-func fireDeadMan(at decide.Stamp, events []decide.Event, a *account, n int) []decide.Event {
+func fireDeadMan(s *State, at decide.Stamp, events []decide.Event, a *account, n int) []decide.Event {
 	w := &task{kind: WorkMassCancel, account: a, reason: order.CancelAllAfter}
-	events, canceled, more := w.end(at, append(events, &CancelAllAfterFired{CustomerCode: a.code, Broker: a.broker}), n)
+	events, canceled, more := w.end(s, at, append(events, &CancelAllAfterFired{CustomerCode: a.code, Broker: a.broker}), n)
 	if more {
 		events = append(events, &WorkStarted{Work: w.kind, CustomerCode: a.code, Reason: w.reason, Canceled: canceled})
 	}

@@ -47,14 +47,14 @@ func (taskWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool
 	case WorkSweep:
 		return s.stepTaker(w, at, single)
 	case WorkMassCancel, WorkDelisting:
-		return w.stepMassCancel(at, s.most(single))
+		return w.stepMassCancel(s, at, s.most(single))
 	}
 	panic("trading: a task of the unknown kind " + string(w.kind)) // a record opens no other: see fold.open
 }
 
 // open decides the first record of a mass cancel, of at most n orders, which is the only one if all fits.
-func (w *task) open(at decide.Stamp, events []decide.Event, n int) decide.Decision {
-	events, canceled, more := w.end(at, events, n)
+func (w *task) open(s *State, at decide.Stamp, events []decide.Event, n int) decide.Decision {
+	events, canceled, more := w.end(s, at, events, n)
 	if more {
 		events = append(events, &WorkStarted{Work: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(),
 			Symbol: w.onSymbol(), Reason: w.reason, Canceled: canceled})
@@ -65,8 +65,8 @@ func (w *task) open(at decide.Stamp, events []decide.Event, n int) decide.Decisi
 
 // end appends the ends of the next n orders, and says how many of them it canceled and whether there are more. Orders
 // past their time expire, like everywhere.
-func (w *task) end(at decide.Stamp, events []decide.Event, n int) (after []decide.Event, canceled int, more bool) {
-	orders, more := w.take(n)
+func (w *task) end(s *State, at decide.Stamp, events []decide.Event, n int) (after []decide.Event, canceled int, more bool) {
+	orders, more := w.take(s, n)
 	for _, o := range orders {
 		if isOverdue(o, at.Time) {
 			events = append(events, ended(o, at, order.Expired, ""))
@@ -99,9 +99,12 @@ func (w *task) onSymbol() string {
 }
 
 // take returns the next n orders of a mass cancel, and whether there are more.
-func (w *task) take(n int) (orders []*resting, more bool) {
+func (w *task) take(s *State, n int) (orders []*resting, more bool) {
 	if w.kind == WorkDelisting {
-		return takeBook(&w.symbol.book, n)
+		if orders, more = takeBook(&w.symbol.book, n); !more {
+			orders, more = s.takeStops(w.symbol, orders, n)
+		}
+		return orders, more
 	}
 	for o := range w.account.orders(w.symbol) {
 		if len(orders) == n {
@@ -128,8 +131,8 @@ func takeBook(b *book.Book[live], n int) (orders []*resting, more bool) {
 }
 
 // stepMassCancel decides the next orders of a running mass cancel.
-func (w *task) stepMassCancel(at decide.Stamp, n int) decide.Decision {
-	events, canceled, more := w.end(at, nil, n)
+func (w *task) stepMassCancel(s *State, at decide.Stamp, n int) decide.Decision {
+	events, canceled, more := w.end(s, at, nil, n)
 	if more {
 		return stepped(w.kind, events...)
 	}
@@ -160,11 +163,10 @@ func (s *State) stepTaker(w *task, at decide.Stamp, single bool) decide.Decision
 	if o.Value.reduceOnly {
 		t.capTo(reducible(t.party.size, action(o.Side)))
 	}
-	limit := s.limit
 	if single {
-		limit = bounds{1, 1, 1}
+		d.limit = bounds{1, 1, 1}
 	}
-	why := d.walk(t, limit)
+	why := d.walk(t, d.limit)
 	d.write()
 	decision := decide.Decision{Outcome: decide.Accepted}
 	if why == stopFull {

@@ -7,9 +7,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// compare orders entries by time, at one time by kind, of one kind by arrival.
+// compare orders entries: a task before all else, then by time, at one time by kind, of one kind by arrival. A task goes
+// on from where a record left it, and what was due before that record is for after its end.
 func (e *dueEntry) compare(o *dueEntry) int {
-	return cmp.Or(cmp.Compare(e.time, o.time), cmp.Compare(e.kind, o.kind), cmp.Compare(e.arrival, o.arrival))
+	return cmp.Or(cmp.Compare(min(e.kind, dueTask+1), min(o.kind, dueTask+1)), cmp.Compare(e.time, o.time), cmp.Compare(e.kind, o.kind), cmp.Compare(e.arrival, o.arrival))
 }
 
 // dueList is what will be due, as a binary heap in which every entry knows its place.

@@ -33,6 +33,7 @@ func registry() *decide.Registry {
 		func() decide.Event { return new(OrderRejected) },
 		func() decide.Event { return new(OrderAmended) },
 		func() decide.Event { return new(TradeExecuted) },
+		func() decide.Event { return new(TriggerFired) },
 		func() decide.Event { return new(WorkStarted) },
 		func() decide.Event { return new(WorkFinished) },
 		func() decide.Event { return new(CancelAllAfterSet) },
@@ -44,6 +45,7 @@ func registry() *decide.Registry {
 	} {
 		r.Add(fresh)
 	}
+	r.AddUpcaster("order.rejected", 1, rejectedWithoutLeverage)
 	return r
 }
 

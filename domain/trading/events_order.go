@@ -1,8 +1,13 @@
 package trading
 
 import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // OrderEvent is implemented by the events of orders. A record holds at most one for each order; its data is the order
@@ -15,7 +20,7 @@ type OrderEvent interface {
 
 // The events of orders.
 type (
-	// OrderOpened says that a new order rests in full.
+	// OrderOpened says that a new order rests in full or waits for its price, or that one that fired rests in full.
 	OrderOpened struct{ order.Order }
 	// OrderPartiallyFilled says that an order traded and what remains rests, or goes on trading in the next step.
 	OrderPartiallyFilled struct{ order.Order }
@@ -26,7 +31,11 @@ type (
 	// OrderExpired says that an order's time ran out.
 	OrderExpired struct{ order.Order }
 	// OrderRejected says that an order was refused by a rule of business.
-	OrderRejected struct{ order.Order }
+	OrderRejected struct {
+		order.Order
+		// Leverage is what came with the order, so that anybody can verify the refusal; 0 for none.
+		Leverage int `json:"leverage,omitzero"`
+	}
 	// OrderAmended says that a live order's terms changed, by request or because a reduce-only order was cut.
 	OrderAmended struct{ order.Order }
 )
@@ -79,8 +88,18 @@ func (e *OrderExpired) After() *order.Order { return &e.Order }
 // EventType returns "order.rejected".
 func (*OrderRejected) EventType() string { return "order.rejected" }
 
-// EventVersion returns 1.
-func (*OrderRejected) EventVersion() int { return 1 }
+// EventVersion returns 2. Version 1 did not tell the leverage.
+func (*OrderRejected) EventVersion() int { return 2 }
+
+// rejectedWithoutLeverage reads version 1, whose data was the order alone.
+func rejectedWithoutLeverage(data jsontext.Value) (decide.Event, error) {
+	e := &OrderRejected{}
+	if e.Order.ParseJSON(data) {
+		return e, nil
+	}
+	e = &OrderRejected{}
+	return e, json.Unmarshal(data, &e.Order, json.RejectUnknownMembers(true))
+}
 
 // After implements OrderEvent.
 func (e *OrderRejected) After() *order.Order { return &e.Order }
@@ -93,3 +112,22 @@ func (*OrderAmended) EventVersion() int { return 1 }
 
 // After implements OrderEvent.
 func (e *OrderAmended) After() *order.Order { return &e.Order }
+
+// TriggerFired says that a price was reached which an order waited for: it takes what it can now, as an order of its terms.
+// What became of it in the record is told by its own event, which follows.
+type TriggerFired struct {
+	OrderCode    scalar.ID `json:"order_code"`
+	CustomerCode string    `json:"customer_code"`
+	Broker       string    `json:"broker"`
+	Symbol       string    `json:"symbol"`
+	// Leg is which of its prices was reached, and TriggerPrice that price.
+	Leg              order.Leg              `json:"leg"`
+	TriggerPrice     fixed.Decimal          `json:"trigger_price"`
+	TriggerPriceType order.TriggerPriceType `json:"trigger_price_type"`
+}
+
+// EventType returns "trigger.fired".
+func (*TriggerFired) EventType() string { return "trigger.fired" }
+
+// EventVersion returns 1.
+func (*TriggerFired) EventVersion() int { return 1 }

@@ -16,7 +16,9 @@ import (
 func TestEverythingIsRegistered(t *testing.T) {
 	events, commands := make(map[string]bool), make(map[string]bool)
 	for _, s := range Rules().Registry().Shapes() {
-		events[reflect.TypeOf(s.New()).Elem().Name()] = true
+		if s.New != nil { // else a version that is written no more
+			events[reflect.TypeOf(s.New()).Elem().Name()] = true
+		}
 	}
 	for _, name := range Payloads().Types() {
 		p, _ := Payloads().New(name)

@@ -16,6 +16,7 @@ const (
 	WorkMassCancel Work = "mass_cancel" // a customer's orders are canceled
 	WorkDelisting  Work = "delisting"   // an instrument is no longer listed, its orders are canceled
 
+	WorkTrigger        Work = "trigger" // a stop whose price was reached fires
 	WorkCancelAllAfter Work = "cancel_all_after"
 	WorkExpiry         Work = "expiry"
 

@@ -46,6 +46,7 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 	if s.running != nil && f.canceled > 0 {
 		s.running.canceled += f.canceled
 	}
+	s.arm()
 }
 
 // activeTaker returns the order that goes on taking after the record, rather than resting.
@@ -81,8 +82,11 @@ func (f *fold) apply(e decide.Event) {
 	case *TradeExecuted:
 		if e.MovesLastPrice() {
 			i := f.instrument(e.Symbol)
-			i.last, _ = i.contract.Ticks(e.Price)
+			ticks, _ := i.contract.Ticks(e.Price)
+			f.setLast(i, ticks)
 		}
+	case *TriggerFired:
+		f.fire(e)
 	case *IndexUpdated:
 		f.index(e)
 	case *CustomerRegistered:
@@ -220,7 +224,8 @@ func (f *fold) endWithdrawal(t *ledger.Transaction) {
 func (f *fold) index(e *IndexUpdated) {
 	i := f.instrument(e.Symbol)
 	i.indexPrice, _ = i.contract.Marks(e.IndexPrice)
-	i.mark, _ = i.contract.Marks(e.MarkPrice)
+	mark, _ := i.contract.Marks(e.MarkPrice)
+	f.setMark(i, mark)
 	i.indexTime = f.at.Time
 }
 

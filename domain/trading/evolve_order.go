@@ -1,6 +1,8 @@
 package trading
 
 import (
+	"slices"
+
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
@@ -46,10 +48,14 @@ func (f *fold) order(after *order.Order) {
 		}
 	}
 	remaining := amount - done
-	moves := !o.Resting() || price != o.Price || remaining > o.Remaining && amount > o.Value.amount
 	v := &o.Value
+	moves := !o.Resting() || price != o.Price || remaining > o.Remaining && amount > v.amount
 	v.amount, v.filledQuote, v.updated, v.sequence = amount, after.FilledQuote, after.Updated, f.at.Sequence
 	f.expire(o, after.ExpireTime)
+	if v.untriggered() {
+		f.waitFor(o, after, price, remaining)
+		return
+	}
 	f.touch(h.instrument, o.Side, price)
 	if after.Code == f.active {
 		f.unrest(o)
@@ -60,9 +66,7 @@ func (f *fold) order(after *order.Order) {
 		f.unrest(o)
 		o.Price, o.Remaining = price, remaining
 		h.instrument.book.Add(o)
-		if v.reduceOnly && !h.has(o) {
-			h.reduceOnly = append(h.reduceOnly, o)
-		}
+		h.limitTo(o)
 	} else {
 		h.instrument.book.Resize(o, remaining)
 	}
@@ -75,6 +79,7 @@ func (f *fold) enter(h *position, after *order.Order) *resting {
 	o.Side = sideOf(after.Action)
 	o.Value = live{position: h, cash: after.CashAmount, created: after.Created, kind: intern(after.Type), tif: intern(after.TimeInForce),
 		postOnly: after.PostOnly, reduceOnly: after.ReduceOnly}
+	o.Value.stop = newStop(o, [len(legs)]int64{}) // its prices it gets when it begins to wait
 	h.enlist(o)
 	return o
 }
@@ -83,14 +88,12 @@ func (f *fold) enter(h *position, after *order.Order) *resting {
 func (f *fold) drop(o *resting) {
 	f.unrest(o)
 	v := &o.Value
+	if v.stop != nil {
+		f.discharge(v.stop)
+	}
 	v.position.delist(o)
 	f.cancelEntry(v.due)
-	for n, r := range v.position.reduceOnly {
-		if r == o {
-			v.position.reduceOnly = append(v.position.reduceOnly[:n], v.position.reduceOnly[n+1:]...)
-			break
-		}
-	}
+	v.position.unlimit(o)
 	f.orders.Delete(o)
 }
 
@@ -131,18 +134,26 @@ func (f *fold) expire(o *resting, at scalar.Time) {
 	}
 }
 
-func (h *position) has(o *resting) bool {
-	for _, r := range h.reduceOnly {
-		if r == o {
-			return true
-		}
+// limitTo keeps an order among those that are cut down to the position, if it is one.
+func (h *position) limitTo(o *resting) {
+	if o.Value.reduceOnly && !h.has(o) {
+		h.reduceOnly = append(h.reduceOnly, o)
 	}
-	return false
 }
+
+// unlimit takes it out from among them.
+func (h *position) unlimit(o *resting) {
+	if n := slices.Index(h.reduceOnly, o); n >= 0 {
+		h.reduceOnly = slices.Delete(h.reduceOnly, n, n+1)
+	}
+}
+
+func (h *position) has(o *resting) bool { return slices.Contains(h.reduceOnly, o) }
 
 // intern returns the constant that equals a decoded word, so that orders do not keep the records they came from alive.
 func intern[T order.Type | order.TimeInForce](word T) T {
-	for _, known := range [...]string{"limit", "GTC", "market", "IOC", "GTD", "FOK"} {
+	for _, known := range [...]string{"limit", "GTC", "market", "IOC", "GTD", "FOK", "stop_loss", "stop_loss_limit", "take_profit",
+		"take_profit_limit", "take_profit_stop_loss"} {
 		if string(word) == known {
 			return T(known)
 		}

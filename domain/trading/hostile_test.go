@@ -155,6 +155,12 @@ func (h *hostile) live() order.Order {
 			o.Amount.Coef, o.Amount.Scale = o.FilledAmount.Coef%1_000_000+7, 3
 		}
 	}
+	if o.Code[0] > 6 {
+		o.Type, o.LimitPrice, o.TriggerPrice = order.StopLoss, fixed.Decimal{}, h.figure(1)
+		if o.Code[0] > 9 {
+			o.Type, o.StopLossPrice, o.TakeProfitPrice = order.TakeProfitStopLoss, h.figure(1), h.figure(1)
+		}
+	}
 	if h.seldom() {
 		o.Type, o.LimitPrice, o.CashAmount = order.Market, fixed.Decimal{}, h.money()
 	}
@@ -172,7 +178,12 @@ func (h *hostile) event() decide.Event {
 		return p
 	}
 	transaction := ledger.Transaction{Code: h.code(), CustomerCode: h.customer(), Amount: h.money(), Balance: h.money(), ReferenceID: h.text(), Status: ledger.Pending}
-	switch rapid.IntRange(0, 25).Draw(h.T, "event") {
+	switch rapid.IntRange(0, 27).Draw(h.T, "event") {
+	case 26:
+		return &TriggerFired{OrderCode: h.code(), Symbol: h.symbol()}
+	case 27:
+		return &DueSetAside{Entry: "trigger/" + h.code().String()}
+
 	case 0:
 		return &OrderFilled{h.final(order.Filled)}
 	case 1:
@@ -180,7 +191,7 @@ func (h *hostile) event() decide.Event {
 	case 2:
 		return &OrderExpired{h.final(order.Expired)}
 	case 3:
-		return &OrderRejected{h.final(order.Rejected)}
+		return &OrderRejected{Order: h.final(order.Rejected)}
 	case 4:
 		return &IndexUpdated{Symbol: h.symbol(), IndexPrice: h.figure(1), MarkPrice: h.figure(1)}
 	case 5:

@@ -3,6 +3,7 @@ package trading
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -11,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
@@ -37,6 +39,8 @@ type testJournal struct {
 	single bool
 	// twin, if there is one, is a state that was saved and read back, and must go on like the other (save_test.go).
 	twin *State
+	// follow, if it is set, is called after each record.
+	follow func(c decide.Recorded, events []decide.Event)
 	// amid, if it is set, is called before each step of a pending command.
 	amid func()
 }
@@ -75,6 +79,9 @@ func (j *testJournal) stamp() decide.Stamp {
 // the command: those of the record that finishes it.
 func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 	j.t.Helper()
+	for j.state.Due(j.now) == decide.Blocking { // what blocks comes first, as with the owner
+		j.step(j.single)
+	}
 	// The digest walks the whole state: later in a long story, now and then is enough.
 	look := len(j.records) < 50 || len(j.records)%16 == 0
 	var before [32]byte
@@ -184,6 +191,9 @@ func (j *testJournal) append(c decide.Recorded, d decide.Decision) {
 		j.twin.Evolve(r.stamp, c, d.Outcome, r.decode(j.t))
 	}
 	j.records = append(j.records, r)
+	if j.follow != nil {
+		j.follow(c, r.decode(j.t))
+	}
 	j.checkPostings(r.built)
 	checkState(j.t, j.state)
 	if len(j.records) < 50 || len(j.records)%16 == 0 { // in fractions, this takes its time
@@ -310,6 +320,10 @@ func checkOrderView(t fataler, e OrderEvent) {
 	bad(o.Updated < o.Created || o.ReferenceID == "" || o.Broker == "", "missing")
 	bad((o.TimeInForce == order.GTD) != (o.ExpireTime != 0), "expire time")
 	bad(o.Type.Limited() == o.LimitPrice.IsZero(), "limit price")
+	combo := o.Type == order.TakeProfitStopLoss
+	bad((o.Type.Conditional() && !combo) == o.TriggerPrice.IsZero(), "trigger price")
+	bad(combo == o.StopLossPrice.IsZero() || combo == o.TakeProfitPrice.IsZero(), "prices of the legs")
+	bad(o.TriggerPriceType != o.Type.Trigger(), "trigger price type")
 }
 
 // checkState checks what must hold after every record.
@@ -322,6 +336,7 @@ func checkState(t fataler, s *State) {
 	resting := 0
 	for _, i := range s.listing {
 		checkBook(t, s, i)
+		checkStops(t, s, i)
 		resting += i.book.Len()
 		var sizes, long int64
 		var costs fixed.Money
@@ -402,6 +417,44 @@ func checkBook(t fataler, s *State, i *instrument) {
 	}
 }
 
+// checkStops checks that what waits for prices on an instrument stands where it should, and that its triggers are on the
+// due list as long as a stop is to fire.
+func checkStops(t fataler, s *State, i *instrument) {
+	t.Helper()
+	listed := make(map[*stop]int)
+	for n := range i.watches {
+		w := &i.watches[n]
+		if w.low != 0 && !i.isDue() {
+			t.Fatalf("%s: a bound of %d to %d, and nothing is due", i.contract.Symbol, w.low, w.high)
+		}
+		for l := range w.each() {
+			listed[l.Value]++
+			if o := l.Value.order; s.orders.Get(o.Code) != o || o.Value.stop != l.Value || o.Resting() || l.Value.fired || l.Value.watch() != w {
+				t.Fatalf("%s waits wrongly: %+v", o.Code, *l.Value)
+			}
+		}
+	}
+	for _, a := range s.registered {
+		for o := range a.orders(i) {
+			want := 0
+			if o.Value.untriggered() && o.Value.stop.held == "" {
+				want = 1
+				if o.Value.kind == order.TakeProfitStopLoss {
+					want = 2
+				}
+			}
+			if o.Value.kind.Conditional() != (o.Value.stop != nil) || listed[o.Value.stop] != want {
+				t.Fatalf("%s is listed %d times, not %d", o.Code, listed[o.Value.stop], want)
+			}
+			delete(listed, o.Value.stop)
+		}
+	}
+	due := i.isDue() && i.status() == market.Open
+	if len(listed) > 0 || due != (i.triggers != nil) || due != slices.Contains(s.due.blocking.heap, i.triggers) || i.isDue() != slices.Contains(s.stirred, i) {
+		t.Fatalf("%s: %d stops of nobody, due %t, on the list %t", i.contract.Symbol, len(listed), due, i.triggers != nil)
+	}
+}
+
 // checkList checks that the position's orders hang together in both directions, are its own and in order of arrival, and
 // are as many as are counted.
 func checkList(t fataler, h *position) {
@@ -427,7 +480,7 @@ func checkReserves(t fataler, h *position) {
 		if o.Value.position == h {
 			b, a := reserve(o)
 			bids, asks = bids+b, asks+a
-			if o.Value.reduceOnly && o.Resting() {
+			if o.Value.reduceOnly && (o.Resting() || o.Value.untriggered()) {
 				reducing++
 				if o.Remaining > reducible(h.size, action(o.Side)) {
 					t.Fatalf("%s: a reduce-only order of %d on a position of %d", h.account.code, o.Remaining, h.size)

@@ -1,12 +1,43 @@
 package trading
 
 import (
+	"strconv"
+
 	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
 
-// The events of orders have AppendJSON and ParseJSON from order.Order.
+// The events of orders have AppendJSON and ParseJSON from order.Order, but for order.rejected.
+
+// AppendJSON appends the event's JSON form, which is the generic encoder's.
+func (e *OrderRejected) AppendJSON(b []byte) ([]byte, error) {
+	b, err := e.Order.AppendJSON(b)
+	if err != nil || e.Leverage == 0 {
+		return b, err
+	}
+	b = append(b[:len(b)-len(`}`)], `,"leverage":`...)
+	return append(strconv.AppendInt(b, int64(e.Leverage), 10), '}'), nil
+}
+
+// Canonical implements decide.Canonical.
+func (e *OrderRejected) Canonical() bool { return e.Leverage >= 0 && e.Order.Canonical() }
+
+// ParseJSON reads what AppendJSON wrote, into a zero event, like that of order.Order.
+func (e *OrderRejected) ParseJSON(b []byte) bool {
+	r := fastjson.NewReader(b)
+	e.ReadJSON(&r)
+	return r.Done()
+}
+
+// ReadJSON is ParseJSON in the midst of other things. It implements decide.Reading.
+func (e *OrderRejected) ReadJSON(r *fastjson.Reader) {
+	e.ReadMembers(r)
+	if r.Try(`,"leverage":`) {
+		e.Leverage = int(r.Int())
+	}
+	r.Raw(`}`)
+}
 
 // AppendJSON appends the event's JSON form, which is the generic encoder's.
 func (e *TradeExecuted) AppendJSON(b []byte) ([]byte, error) {

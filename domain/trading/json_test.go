@@ -67,8 +67,11 @@ func TestWrittenJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawn{t}
 		var e written = &OrderOpened{d.order()}
-		if rapid.Bool().Draw(t, "trade") {
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		case 0, 1:
 			e = d.trade()
+		case 2:
+			e = &OrderRejected{d.order(), rapid.OneOf(rapid.Just(0), rapid.IntRange(-20, 20), rapid.Int()).Draw(t, "leverage")}
 		}
 		data, err := json.Marshal(e)
 		if err != nil {
@@ -85,7 +88,7 @@ func TestWrittenJSON(t *testing.T) {
 		if fast.ParseJSON(data) && !reflect.DeepEqual(fast, generic) {
 			t.Fatalf("%s reads as\n%+v\nand not as\n%+v", data, fast, generic)
 		}
-		if back, err := registry().Decode(e.EventType(), 1, data); err != nil || !reflect.DeepEqual(back, generic) {
+		if back, err := registry().Decode(e.EventType(), e.EventVersion(), data); err != nil || !reflect.DeepEqual(back, generic) {
 			t.Fatalf("the registry reads %s as\n%+v (%v)", data, back, err)
 		} else if e.Canonical() && !reflect.DeepEqual(back, e) {
 			t.Fatalf("%+v\nis not canonical: it reads as\n%+v", e, back)

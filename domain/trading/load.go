@@ -1,8 +1,10 @@
 package trading
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/book"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -53,6 +55,7 @@ type loader struct {
 	*pack.Reader
 	positions []*position
 	byNumber  []*resting // from 1
+	stops     []*stop    // that wait
 	created   scalar.Time
 	sequence  int64
 }
@@ -79,11 +82,24 @@ func (v *loader) loadInstruments() {
 		i.created = v.when()
 		i.mark, i.indexPrice, i.indexTime = v.Int(), v.Int(), v.when()
 		i.last, i.openInterest, i.clearing = v.Int(), v.Int(), v.money()
+		v.loadWatches(i)
 		if v.instruments[parameters.Symbol] != nil {
 			v.Fail(errContradiction)
 		}
 		v.instruments[parameters.Symbol] = i
 		v.listing = append(v.listing, i)
+	}
+}
+
+// loadWatches reads what was reached on an instrument. The stops follow with the orders.
+func (v *loader) loadWatches(i *instrument) {
+	for n := range i.watches {
+		i.watches[n].low, i.watches[n].high = v.Int(), v.Int()
+	}
+	i.stops = v.Int()
+	if i.triggers = v.loadEntry(); i.triggers != nil {
+		i.triggers.kind, i.triggers.instrument = dueTrigger, i
+		v.due.blocking.heap = append(v.due.blocking.heap, i.triggers)
 	}
 }
 
@@ -204,11 +220,20 @@ func (v *loader) loadOrders() {
 		}
 		v.loadOrder(book.Side(side), v.Int())
 	}
+	v.listStops()
+}
+
+// listStops lets those wait that do, in their order.
+func (v *loader) listStops() {
+	slices.SortFunc(v.stops, func(a, b *stop) int { return cmp.Compare(a.arrival, b.arrival) })
+	for _, s := range v.stops {
+		s.list()
+	}
 }
 
 // place puts an order into the book that it was written with.
 func (v *loader) place(i *instrument, o *resting) {
-	if o.Value.position.instrument != i {
+	if o.Value.position.instrument != i || o.Value.untriggered() {
 		v.Fail(errContradiction)
 		return
 	}
@@ -219,7 +244,7 @@ func (v *loader) place(i *instrument, o *resting) {
 func (v *loader) loadOrder(side book.Side, price int64) *resting {
 	var code scalar.ID
 	v.Raw(code[:])
-	flags, n := v.Byte(), v.Index(len(v.positions))
+	flags, n := v.Uint(), v.Index(len(v.positions))
 	if v.Err() != nil {
 		return nil
 	}
@@ -253,8 +278,37 @@ func (v *loader) loadOrder(side book.Side, price int64) *resting {
 	if flags&savedRemembered != 0 {
 		l.position.account.references.hold(v.loadReference(l.reference))
 	}
+	if l.kind.Conditional() != (flags&savedStop != 0) {
+		v.Fail(errContradiction)
+		return nil
+	}
+	if flags&savedStop != 0 {
+		v.loadStop(o)
+	}
 	v.byNumber = append(v.byNumber, o)
 	return o
+}
+
+// loadStop reads what an order waits for, or waited for.
+func (v *loader) loadStop(o *resting) {
+	fired, held, arrival := v.Bool(), order.Leg(v.Word()), v.Int()
+	s := newStop(o, [len(legs)]int64{v.Int(), v.Int()})
+	s.fired, s.held, s.arrival = fired, held, arrival
+	if o.Value.stop = s; s.untold() {
+		v.Fail(errContradiction)
+	} else if !fired && held == "" {
+		v.stops = append(v.stops, s)
+	}
+}
+
+// untold reports whether the stop is nothing that there could be.
+func (s *stop) untold() bool {
+	for n, of := range legs {
+		if of.Of(s.order.Value.kind) != (s.legs[n].Price > 0) || s.legs[n].Price < 0 {
+			return true
+		}
+	}
+	return s.arrival < 1 || s.held != "" && (s.fired || !s.held.Of(s.order.Value.kind))
 }
 
 // number reads which order it is, by its distance from another. It returns nil if there is none.
@@ -268,6 +322,7 @@ func (v *loader) number(last *int64) *resting {
 }
 
 func (v *loader) loadLists() {
+	v.loadPutBack()
 	listed := 0
 	for _, a := range v.registered {
 		last := int64(0)
@@ -297,6 +352,24 @@ func (v *loader) loadLists() {
 	}
 	if listed != v.orders.Len() {
 		v.Fail(errContradiction)
+	}
+}
+
+// loadPutBack reads which stops are to fire that were set aside before.
+func (v *loader) loadPutBack() {
+	for _, i := range v.listing {
+		last := int64(0)
+		for range v.Len(1) {
+			o := v.number(&last)
+			if o == nil || o.Value.position.instrument != i || o.Value.stop == nil || o.Value.stop.held == "" {
+				v.Fail(errContradiction)
+				return
+			}
+			i.putBack = append(i.putBack, o.Value.stop)
+		}
+		if i.isDue() {
+			v.stir(i)
+		}
 	}
 }
 

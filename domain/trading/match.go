@@ -18,22 +18,26 @@ type taker struct {
 	protected bool  // the bound is the price band
 	price     int64 // its limit in ticks, 0 for none
 	terms
-	cashLeft fixed.Money // of a cash order
-	at       int64       // the price of its last fill
+	stop          *stop       // of an order that waits for its price, with its new prices; such a one takes nothing
+	amends        bool        // a live order gets other terms
+	overleveraged bool        // the margin did not allow the leverage that came with it
+	leverage      int         // that came with it
+	cashLeft      fixed.Money // of a cash order
+	at            int64       // the price of its last fill
 }
 
 func (t *taker) isCash() bool { return t.order.Value.cash != 0 }
 func (t *taker) done() int64  { return t.amount - t.remaining }
 
-// stop says why a walk ended.
-type stop int
+// walkEnd says why a walk ended.
+type walkEnd int
 
 const (
-	stopDone  stop = iota // nothing remains
-	stopBook              // nothing is left to trade with
-	stopBound             // the rest lies beyond the bound
-	stopCash              // what is left does not buy all of the level it stands at
-	stopFull              // the record is full
+	stopDone  walkEnd = iota // nothing remains
+	stopBook                 // nothing is left to trade with
+	stopBound                // the rest lies beyond the bound
+	stopCash                 // what is left does not buy all of the level it stands at
+	stopFull                 // the record is full
 )
 
 // bounds limit what a walk may put into a record.
@@ -48,7 +52,7 @@ func unbounded() bounds { return bounds{math.MaxInt, math.MaxInt, math.MaxInt} }
 // walk lets the taker trade with what rests on the other side, best price first and at one price in order of arrival.
 // Orders past their time are expired on the way and the taker's own ones canceled, so that nothing is left in its way
 // and the book never stands crossed.
-func (d *draft) walk(t *taker, limit bounds) stop {
+func (d *draft) walk(t *taker, limit bounds) walkEnd {
 	side := t.order.Side.Opposite()
 	for l := d.instrument.book.Best(side); l != nil; l = l.Worse() {
 		if t.bound != 0 && side.Better(t.bound, l.Price) {
@@ -152,7 +156,7 @@ func (d *draft) match(t *taker, o *resting, steps, signed int64, notional, taker
 	if !d.quiet {
 		*e = TradeExecuted{Code: d.at.Derive(len(d.events)), Symbol: c.Symbol, Price: c.Price(price), Amount: c.Amount(steps),
 			Notional: notional, Action: action(t.order.Side), Type: Trade,
-			Taker: leg(t.order, takerFee), Maker: leg(o, makerFee),
+			Taker: tradeLeg(t.order, takerFee), Maker: tradeLeg(o, makerFee),
 			Positions: make([]PositionHeld, 0, 2), Entries: make([]ledger.Posting, 0, 4)} // as they are read: never nil
 		d.events = append(d.events, e)
 		for _, a := range [2]*account{t.party.account, mp.account} {
@@ -174,13 +178,13 @@ func (d *draft) match(t *taker, o *resting, steps, signed int64, notional, taker
 	d.cut(mp, nil)
 }
 
-func leg(o *resting, fee fixed.Money) TradeLeg {
+func tradeLeg(o *resting, fee fixed.Money) TradeLeg {
 	a := o.Value.position.account
 	return TradeLeg{OrderCode: o.Code, CustomerCode: a.code, Broker: a.broker, Fee: fee, ReferenceID: referenceID(o)}
 }
 
 // fate decides what becomes of a taker after its walk: its status and reason, and whether the rest of it rests.
-func (t *taker) fate(why stop) (rests bool) {
+func (t *taker) fate(why walkEnd) (rests bool) {
 	v := &t.order.Value
 	if t.isCash() {
 		// The amount was a bound only. What was bought is the amount from here on, and nothing remains.
@@ -200,7 +204,7 @@ func (t *taker) fate(why stop) (rests bool) {
 	switch {
 	case t.remaining == 0:
 		t.status = order.Filled
-	case v.tif.Rests():
+	case v.rests():
 		t.status = order.Open
 		if t.done() > 0 {
 			t.status = order.PartiallyFilled
@@ -213,7 +217,7 @@ func (t *taker) fate(why stop) (rests bool) {
 }
 
 // leftover is the reason for which what an order could not trade is canceled.
-func (t *taker) leftover(why stop) order.Reason {
+func (t *taker) leftover(why walkEnd) order.Reason {
 	if why == stopBound && t.protected {
 		return order.PriceProtection
 	}

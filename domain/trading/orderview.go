@@ -62,6 +62,9 @@ func show(out *order.Order, o *resting, price int64, t terms) {
 	if v.kind.Limited() {
 		out.LimitPrice = c.Price(price)
 	}
+	if v.stop != nil {
+		v.stop.show(out)
+	}
 	out.AverageFillPrice = c.AveragePrice(t.quote, done)
 	out.TimeInForce = v.tif
 	out.ExpireTime = t.expires

@@ -26,26 +26,27 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, payload *PlaceOrde
 	if err := wrong.first(); err != nil {
 		return decide.Decision{}, err
 	}
-	if payload.Type.Conditional() {
-		return decide.Decision{}, decide.Refuse(decide.Unacceptable, "ORDER_TYPE_NOT_AVAILABLE", "stop and take-profit orders are not available yet")
-	}
 	d := s.newDraft(at, i)
 	t, err := d.entering(a, payload)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	reason := d.overrideLeverage(t.party, payload.Leverage)
+	t.leverage = payload.Leverage
+	t.overleveraged = d.overrideLeverage(t.party, payload.Leverage) != ""
 	// The code is that of the slot's place, which leverage.set may have moved by one: so neither line comes earlier. Who
 	// answers the command finds the order by deriving the code from the place again.
 	t.order.Code = at.Derive(len(d.events))
 	slot := d.reserveSlot()
-	if reason == "" {
-		reason = d.admissible(t)
+	// Of several reasons to reject it the first in their order is told, and margin, also that of its leverage, comes last.
+	switch reason := d.admissible(t); {
+	case reason != "":
+		return d.reject(t, slot, reason), nil
+	case t.stop == nil:
+		return d.execute(t, slot, c.Recorded()), nil
+	case t.overleveraged:
+		return d.reject(t, slot, order.InsufficientMargin), nil
 	}
-	if reason == "" {
-		return d.execute(t, slot, c.Recorded())
-	}
-	return d.reject(t, slot, reason), nil
+	return d.stay(t, slot), nil
 }
 
 // entering makes the taker that a new order is at first.
@@ -69,6 +70,8 @@ func (d *draft) entering(a *account, payload *PlaceOrder) (*taker, error) {
 	t.price, _ = c.Ticks(payload.LimitPrice)
 	t.remaining, t.updated = t.amount, d.at.Time
 	o.Price, o.Value.amount, o.Remaining = t.price, t.amount, t.amount
+	o.Value.stop = newStop(o, legPrices(c, payload.TriggerPrice, payload.StopLossPrice, payload.TakeProfitPrice))
+	t.stop = o.Value.stop
 	return t, d.fits(t)
 }
 
@@ -97,49 +100,64 @@ func (d *draft) reserveSlot() int {
 }
 
 // admissible checks a taker against the instrument's state and the account's position before it meets the book, and
-// sets how far it may go. It returns the reason to reject it, or "".
+// sets how far it may go. It returns the first reason to reject it, in the order that they have, or "".
 func (d *draft) admissible(t *taker) order.Reason {
+	if t.stop != nil {
+		return d.waitable(t)
+	}
 	i, v := d.instrument, &t.order.Value
-	buy := t.order.Side == book.Bid
-	status := i.status()
-	switch {
-	case status == market.CancelOnly, status == market.TradeHalt, status == market.Withdrawn:
-		return order.InstrumentHalted
-	case v.kind == order.Market && i.mark == 0 && i.contract.Status == market.Open:
+	limited := v.kind.Limited()
+	if !limited && i.mark == 0 && i.contract.Status == market.Open {
 		return order.NoLiquidity
-	case status == market.PostOnly && !v.tif.Rests():
+	}
+	t.bound, t.protected = t.price, false
+	if !limited {
+		t.bound, t.protected = i.contract.MarketBound(t.order.Side == book.Bid, i.mark), true
+	}
+	crosses := func() bool { return d.opposite(t, false) != nil }
+	switch status := i.status(); {
+	case status == market.Open:
+	case status == market.PostOnly && v.rests() && !crosses():
+	default:
 		return order.InstrumentHalted
 	}
-	if v.kind == order.Market {
-		t.bound, t.protected = i.contract.MarketBound(buy, i.mark), true
-	} else {
-		t.bound = t.price
-		if i.mark != 0 && t.order.Side.Better(t.price, i.contract.LimitBound(buy, i.mark)) {
-			return order.PriceOutOfBand
-		}
+	if limited && i.mark != 0 && t.order.Side.Better(t.price, i.contract.LimitBound(t.order.Side == book.Bid, i.mark)) {
+		return order.PriceOutOfBand
 	}
-	if v.reduceOnly {
-		allowed := reducible(t.party.size, action(t.order.Side))
-		if allowed == 0 {
-			return order.ReduceOnlyInvalid
-		}
-		t.capTo(allowed)
+	if reason := d.reduces(t, v.postOnly); reason != "" {
+		return reason
 	}
-	first := d.opposite(t, false)
-	switch {
-	case status == market.PostOnly && first != nil:
-		return order.InstrumentHalted
-	case v.postOnly && first != nil:
+	if v.postOnly && crosses() {
 		return order.PostOnlyWouldCross
 	}
 	return d.liquidity(t)
+}
+
+// reduces cuts a reduce-only order down to the position. One that is sure to stay must find a place among the account's
+// others; of one that may trade in full that is known at its end only.
+func (d *draft) reduces(t *taker, stays bool) order.Reason {
+	if !t.order.Value.reduceOnly {
+		return ""
+	}
+	allowed := reducible(t.party.size, action(t.order.Side))
+	if allowed == 0 || stays && t.crowded() {
+		return order.ReduceOnlyInvalid
+	}
+	t.capTo(allowed)
+	return ""
+}
+
+// crowded reports whether a reduce-only order that is not there yet finds as many as an account may have.
+func (t *taker) crowded() bool {
+	h := t.party.position
+	return t.order.Value.reduceOnly && len(h.reduceOnly) >= MaxReduceOnly && !h.has(t.order)
 }
 
 // liquidity checks that a market or cash order finds anything to trade with.
 func (d *draft) liquidity(t *taker) order.Reason {
 	best := d.opposite(t, true)
 	if best == nil {
-		if t.order.Value.kind == order.Market {
+		if !t.order.Value.kind.Limited() {
 			return order.NoLiquidity
 		}
 		return ""
@@ -168,10 +186,10 @@ func (d *draft) opposite(t *taker, others bool) *resting {
 }
 
 // execute lets the taker trade, judges the outcome as a whole, and decides the record or the first of several.
-func (d *draft) execute(t *taker, slot int, c decide.Recorded) (decide.Decision, error) {
+func (d *draft) execute(t *taker, slot int, c decide.Recorded) decide.Decision {
 	before := d.standing(t.party)
 	d.releaseOld(t)
-	why := d.walk(t, d.state.limit)
+	why := d.walk(t, d.limit)
 	// The record ends here, and first is the order as it leaves it. The makers' events are written now: what the quiet
 	// walk below does to the same orders belongs to later records.
 	first := *t
@@ -183,15 +201,15 @@ func (d *draft) execute(t *taker, slot int, c decide.Recorded) (decide.Decision,
 		why = d.walk(t, unbounded())
 	}
 	rests := t.fate(why)
-	if t.order.Value.tif == order.FOK && t.status != order.Filled { // it gets no fills, so there is nothing to judge
-		return d.unfilled(t, slot), nil
+	if t.order.Value.tif == order.FOK && t.status != order.Filled && !t.overleveraged { // it gets no fills, so there is nothing to judge
+		return d.unfilled(t, slot)
 	}
 	if reason := d.judge(t, before, rests); reason != "" {
-		return d.reject(t, slot, reason), nil
+		return d.reject(t, slot, reason)
 	}
 	if !d.quiet {
 		d.finish(t, slot)
-		return decide.Decision{Outcome: decide.Accepted, Events: d.check()}, nil
+		return decide.Decision{Outcome: decide.Accepted, Events: d.check()}
 	}
 	// It is accepted. The record holds the first fills; steps make those that the quiet walk found, before anything else
 	// is decided.
@@ -206,16 +224,18 @@ func (d *draft) execute(t *taker, slot int, c decide.Recorded) (decide.Decision,
 		opened.Bound = d.instrument.contract.Price(t.bound)
 	}
 	d.events = append(d.events, opened)
-	return decide.Decision{Outcome: decide.Accepted, Events: d.check(), Pending: true}, nil
+	return decide.Decision{Outcome: decide.Accepted, Events: d.check(), Pending: true}
 }
 
 // judge applies the margin rule to all that the taker would do.
 func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason {
-	if t.order.Value.kind == order.Market && t.done() == 0 {
-		return order.NoLiquidity
-	}
-	if rests && t.order.Value.reduceOnly && !t.order.Resting() && len(t.party.position.reduceOnly) >= MaxReduceOnly {
+	switch {
+	case rests && t.crowded():
 		return order.ReduceOnlyInvalid
+	case !t.order.Value.kind.Limited() && t.done() == 0:
+		return order.NoLiquidity
+	case t.overleveraged:
+		return order.InsufficientMargin
 	}
 	if rests && !t.order.Value.reduceOnly {
 		n, ok := d.instrument.contract.Notional(t.price, t.remaining)
@@ -231,7 +251,15 @@ func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason
 
 // finish puts the order's event into its place.
 func (d *draft) finish(t *taker, slot int) {
-	d.events[slot] = orderEvent(t.order, t.price, t.terms, t.order.Resting() && t.done() == filled(t.order))
+	e, out := blank(t.status, t.amends && t.done() == filled(t.order))
+	show(out, t.order, t.price, t.terms)
+	if t.stop != nil { // with its new prices
+		t.stop.show(out)
+	}
+	if e, ok := e.(*OrderRejected); ok {
+		e.Leverage = t.leverage
+	}
+	d.events[slot] = e
 }
 
 // reject drops all that the draft did but what precedes the order, and rejects it.

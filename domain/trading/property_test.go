@@ -51,6 +51,9 @@ func (r *randomVenue) give(c decide.Command) {
 	if c.Actor == (decide.Actor{}) {
 		c.Actor = operator
 	}
+	for r.state.Due(r.now) == decide.Blocking {
+		r.step(r.single)
+	}
 	records := len(r.records)
 	customer, before := "", expected{}
 	if r.state.Due(r.now) == decide.Nothing { // else what is due still shows, and counts no more
@@ -128,7 +131,7 @@ func (r *randomVenue) command() {
 	if rapid.Bool().Draw(r.T, "drain") {
 		r.drain()
 	}
-	switch n := rapid.IntRange(0, 29).Draw(r.T, "command"); {
+	switch n := rapid.IntRange(0, 31).Draw(r.T, "command"); {
 	case n < 16:
 		r.place()
 	case n < 20:
@@ -141,6 +144,9 @@ func (r *randomVenue) command() {
 	case n == 23:
 		code, actor := r.customer()
 		r.give(decide.Command{Type: CommandSetCancelAllAfter, Actor: actor, Payload: &SetCancelAllAfter{CustomerCode: code, TimeoutSeconds: rapid.IntRange(0, 5).Draw(r.T, "timeout")}})
+	case n >= 30:
+		r.give(decide.Command{Payload: &ChangeInstrument{Symbol: r.symbol(), Status: some(rapid.SampledFrom([]market.Status{
+			market.Open, market.Open, market.PostOnly, market.TradeHalt}).Draw(r.T, "status"))}})
 	case n < 26:
 		r.give(decide.Command{Type: CommandSetIndexPrice, Payload: &SetIndexPrice{Symbol: r.symbol(), Price: fixed.Decimal{Coef: rapid.Int64Range(900_000, 1_100_000).Draw(r.T, "index"), Scale: 4}}})
 	case n == 26:
@@ -163,7 +169,9 @@ func (r *randomVenue) place() {
 	code, actor := r.customer()
 	payload := &PlaceOrder{CustomerCode: code, Symbol: r.symbol(), Action: rapid.SampledFrom([]order.Action{order.Buy, order.Sell}).Draw(r.T, "action"),
 		Type: order.Limit, Amount: r.amount(), LimitPrice: r.price(), ReduceOnly: rapid.IntRange(0, 3).Draw(r.T, "reduce only") == 0}
-	switch rapid.IntRange(0, 9).Draw(r.T, "kind") {
+	switch rapid.IntRange(0, 12).Draw(r.T, "kind") {
+	case 10, 11, 12:
+		r.conditional(payload)
 	case 0, 1:
 		payload.Type, payload.LimitPrice = order.Market, fixed.Decimal{}
 	case 2:
@@ -191,6 +199,28 @@ func (r *randomVenue) place() {
 	r.give(c)
 }
 
+// conditional makes the order one that waits for a price.
+func (r *randomVenue) conditional(payload *PlaceOrder) {
+	payload.Type = rapid.SampledFrom([]order.Type{order.StopLoss, order.StopLossLimit, order.TakeProfit, order.TakeProfitLimit,
+		order.TakeProfitStopLoss}).Draw(r.T, "type")
+	if !payload.Type.Limited() {
+		payload.LimitPrice = fixed.Decimal{}
+	}
+	if payload.Type == order.TakeProfitStopLoss {
+		payload.StopLossPrice, payload.TakeProfitPrice = r.price(), r.price()
+		if sell := payload.Action == order.Sell; sell != (payload.StopLossPrice.Cmp(payload.TakeProfitPrice) < 0) {
+			payload.StopLossPrice, payload.TakeProfitPrice = payload.TakeProfitPrice, payload.StopLossPrice
+		}
+	} else {
+		payload.TriggerPrice = r.price()
+	}
+	payload.TimeInForce = rapid.SampledFrom([]order.TimeInForce{"", order.GTC, order.IOC, order.FOK, order.GTD}).Draw(r.T, "in force")
+	if payload.TimeInForce == order.GTD {
+		payload.ExpireTime = r.now + scalar.Time(rapid.Int64Range(1, 10_000_000).Draw(r.T, "expires"))
+	}
+	payload.PostOnly = payload.Type.Limited() && (payload.TimeInForce == "" || payload.TimeInForce.Rests()) && rapid.Bool().Draw(r.T, "post only")
+}
+
 // order picks one of the orders that were placed, live or not.
 func (r *randomVenue) order() (order.Order, bool) {
 	if len(r.placed) == 0 {
@@ -205,8 +235,17 @@ func (r *randomVenue) amend() {
 		return
 	}
 	payload := &AmendOrder{CustomerCode: o.CustomerCode, OrderCode: o.Code}
-	if rapid.Bool().Draw(r.T, "amend price") {
+	if o.Type.Limited() && rapid.Bool().Draw(r.T, "amend price") {
 		payload.LimitPrice = some(r.price())
+	}
+	for _, p := range []struct {
+		of    bool
+		price **fixed.Decimal
+	}{{o.TriggerPriceType == order.TradePrice, &payload.TriggerPrice}, {o.Type == order.TakeProfitStopLoss, &payload.StopLossPrice},
+		{o.Type == order.TakeProfitStopLoss, &payload.TakeProfitPrice}} {
+		if p.of && rapid.IntRange(0, 2).Draw(r.T, "amend trigger") == 0 {
+			*p.price = some(r.price())
+		}
 	}
 	if rapid.Bool().Draw(r.T, "amend amount") {
 		payload.Amount = some(r.amount())

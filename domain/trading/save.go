@@ -16,7 +16,7 @@ import (
 // codecVersion is the number of the form that this file writes and load.go reads. It is raised with every change of
 // either, and of what a State holds or means: TestTheFormIsThatOfItsVersion says when. A snapshot of another version is
 // not read, but made anew from the log, so there is nothing to migrate.
-const codecVersion = 4
+const codecVersion = 5
 
 // Codec writes and reads states of the trading journal.
 func Codec() decide.StateCodec { return stateCodec{} }
@@ -87,6 +87,12 @@ func (v *saver) saveInstruments() {
 		v.Int(i.last)
 		v.Int(i.openInterest)
 		v.Int(int64(i.clearing))
+		for n := range i.watches {
+			v.Int(i.watches[n].low)
+			v.Int(i.watches[n].high)
+		}
+		v.Int(i.stops)
+		v.saveEntry(i.triggers)
 	}
 }
 
@@ -185,7 +191,8 @@ func (v *saver) saveReference(r *reference) {
 	v.Int(int64(r.time))
 }
 
-// saveOrders writes what rests in the books, and then the live orders that do not rest: those that sweeps are about.
+// saveOrders writes what rests in the books, and then the live orders that do not rest: those that wait for a price, and
+// those that sweeps are about.
 func (v *saver) saveOrders() {
 	v.orderNumbers = make([]uint32, v.State.orders.Numbers()+1)
 	v.Len(v.State.orders.Len())
@@ -226,21 +233,22 @@ const (
 	savedRemembered // the reference leads to this order's last record
 	savedPostOnly
 	savedReduceOnly
+	savedStop
 )
 
 func (v *saver) saveOrder(o *resting) {
 	l := &o.Value
 	v.orders++
 	v.orderNumbers[o.Number()] = v.orders
-	flags := byte(0)
+	flags := uint64(0)
 	for bit, is := range [...]bool{l.cash != 0, l.filledQuote != 0, l.updated != l.created, l.due != nil, l.reference != "", l.remembered() != nil,
-		l.postOnly, l.reduceOnly} {
+		l.postOnly, l.reduceOnly, l.stop != nil} {
 		if is {
 			flags |= 1 << bit
 		}
 	}
 	v.Raw(o.Code[:])
-	v.Byte(flags)
+	v.Uint(flags)
 	v.Uint(v.positionNumbers[l.position])
 	v.Int(o.Remaining)
 	v.Int(l.amount - o.Remaining)
@@ -269,6 +277,19 @@ func (v *saver) saveOrder(o *resting) {
 	if flags&savedRemembered != 0 {
 		v.saveReference(l.remembered())
 	}
+	if flags&savedStop != 0 {
+		v.saveStop(l.stop)
+	}
+}
+
+// saveStop writes what an order waits for, or waited for.
+func (v *saver) saveStop(s *stop) {
+	v.Bool(s.fired)
+	v.Word(string(s.held))
+	v.Int(s.arrival)
+	for _, price := range s.prices() {
+		v.Int(price)
+	}
 }
 
 // remembered returns what is remembered of a live order's name, or nil.
@@ -289,8 +310,16 @@ func (v *saver) saveNumber(o *resting, last uint32) uint32 {
 	return n
 }
 
-// saveLists writes which orders each account has, in order of arrival, and which of them only reduce.
+// saveLists writes which orders each account has, in order of arrival, and which of them only reduce; and which stops of
+// an instrument were put back.
 func (v *saver) saveLists() {
+	for _, i := range v.listing {
+		v.Len(len(i.putBack))
+		last := uint32(0)
+		for _, s := range i.putBack {
+			last = v.saveNumber(s.order, last)
+		}
+	}
 	for _, a := range v.registered {
 		v.Len(a.liveOrders)
 		last, held := uint32(0), 0

@@ -184,6 +184,15 @@ func golden(t fataler) *State {
 		p.TimeInForce, p.ExpireTime = order.GTD, j.now+scalar.Hour
 	}))
 	give(alpha, decide.Kept{}, payload("ben", order.Sell, 660_000, 4, func(p *PlaceOrder) { p.ReduceOnly = true }))
+	for n, price := range []string{"64999.9", "64998", "64997"} {
+		give(alpha, decide.Kept{}, payload("ann", order.Sell, 600_000, 5, func(p *PlaceOrder) {
+			p.Type, p.TriggerPrice, p.TimeInForce = order.StopLossLimit, number(price), order.GTC
+			if n == 2 {
+				p.Type, p.TriggerPrice, p.LimitPrice, p.TimeInForce = order.TakeProfitStopLoss, fixed.Decimal{}, fixed.Decimal{}, order.IOC
+				p.StopLossPrice, p.TakeProfitPrice = number(price), number("66000")
+			}
+		}))
+	}
 	give(alpha, decide.Kept{}, &SetCancelAllAfter{CustomerCode: "ann", TimeoutSeconds: 3000})
 	give(operator, decide.Kept{}, &SetFeeProfile{CustomerCode: "ben", Symbol: "ETHUSDC_PERP", MakerFee: number("1"), TakerFee: number("3"), Operator: true})
 	give(operator, decide.Kept{}, &SetMarginProfile{CustomerCode: "ann", Leverage: 5})

@@ -179,14 +179,37 @@ func (s *scenario) placePayload(customer string) *PlaceOrder {
 		case "as":
 			s.word()
 			payload.ReferenceID = s.word()
-		case "stop":
-			s.word()
-			payload.Type, payload.TriggerPrice = order.StopLoss, s.decimal(s.word())
+		case "stop", "profit":
+			s.conditional(payload)
 		default:
 			return payload
 		}
 	}
 	return payload
+}
+
+// conditional: stop PRICE, profit PRICE, or both
+func (s *scenario) conditional(payload *PlaceOrder) {
+	limited := payload.Type == order.Limit
+	stop, profit := fixed.Decimal{}, fixed.Decimal{}
+	if s.accept("stop") {
+		stop = s.decimal(s.word())
+	}
+	if s.accept("profit") {
+		profit = s.decimal(s.word())
+	}
+	switch {
+	case !stop.IsZero() && !profit.IsZero():
+		payload.Type, payload.StopLossPrice, payload.TakeProfitPrice = order.TakeProfitStopLoss, stop, profit
+	case !stop.IsZero() && limited:
+		payload.Type, payload.TriggerPrice = order.StopLossLimit, stop
+	case !stop.IsZero():
+		payload.Type, payload.TriggerPrice = order.StopLoss, stop
+	case limited:
+		payload.Type, payload.TriggerPrice = order.TakeProfitLimit, profit
+	default:
+		payload.Type, payload.TriggerPrice = order.TakeProfit, profit
+	}
 }
 
 func (s *scenario) amendPayload(c *decide.Command) *AmendOrder {
@@ -205,6 +228,12 @@ func (s *scenario) amendPayload(c *decide.Command) *AmendOrder {
 		case "trigger":
 			s.word()
 			payload.TriggerPrice = some(s.decimal(s.word()))
+		case "stop":
+			s.word()
+			payload.StopLossPrice = some(s.decimal(s.word()))
+		case "profit":
+			s.word()
+			payload.TakeProfitPrice = some(s.decimal(s.word()))
 		case "expires":
 			s.word()
 			payload.ExpireTime = some(s.now + s.span(s.word()))

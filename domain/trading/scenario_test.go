@@ -87,6 +87,7 @@ type scenario struct {
 	label   string
 	named   map[string]string // parameters of the instrument being listed
 	pending bool              // the last command's outcome was not looked at yet
+	fired   []scalar.ID       // orders, since the scenario last asked
 }
 
 // noticed fails if the last command was refused or rejected and the scenario did not say so.
@@ -126,7 +127,11 @@ func (s *scenario) run(line string) {
 		s.pause = s.span(s.word())
 	case "set-aside":
 		s.testJournal.append(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, s.state.SetAside(s.stamp(), "it failed"))
-	case "position", "balance", "available", "withdrawable", "order", "orders", "book", "venue", "last", "margin", "status", "profile":
+	case "position", "balance", "available", "withdrawable", "order", "orders", "book", "venue", "last", "margin", "status", "profile", "fired", "due":
+		for s.state.Due(s.now) == decide.Blocking && verb != "due" {
+			s.testJournal.step(s.single)
+		}
+		s.note()
 		s.expect(verb)
 	default:
 		s.command(verb)
@@ -139,8 +144,11 @@ func (s *scenario) run(line string) {
 func (s *scenario) note() {
 	for ; s.seen < len(s.records); s.seen++ {
 		for _, e := range s.records[s.seen].decode(s.t) {
-			if o, ok := e.(OrderEvent); ok {
-				s.orders[o.After().Code] = *o.After()
+			switch e := e.(type) {
+			case OrderEvent:
+				s.orders[e.After().Code] = *e.After()
+			case *TriggerFired:
+				s.fired = append(s.fired, e.OrderCode)
 			}
 		}
 	}
@@ -220,6 +228,12 @@ func (s *scenario) orderIs(o order.Order) {
 			s.same("quote", o.FilledQuote.String(), s.word())
 		case "price":
 			s.same("price", o.LimitPrice.String(), s.word())
+		case "trigger":
+			s.same("trigger", o.TriggerPrice.String(), s.word())
+		case "stop":
+			s.same("stop", o.StopLossPrice.String(), s.word())
+		case "profit":
+			s.same("profit", o.TakeProfitPrice.String(), s.word())
 		default:
 			s.t.Fatalf("what is %q of an order?", word)
 		}
@@ -280,6 +294,11 @@ func (s *scenario) expect(what string) {
 		s.same("status", string(status), s.word())
 	case "profile":
 		s.profile()
+	case "fired":
+		s.firedIs()
+	case "due":
+		_, total := s.state.DueEntries(0, 0)
+		s.same("due entries", strconv.Itoa(total), s.word())
 	}
 }
 
@@ -296,6 +315,25 @@ func (s *scenario) summary() {
 		}
 		s.same(field, value, s.word())
 	}
+}
+
+// firedIs: fired LABEL… or fired nothing
+func (s *scenario) firedIs() {
+	got := []string{}
+	for _, code := range s.fired {
+		name := "?"
+		for label, of := range s.labels {
+			if of == code && label != "it" {
+				name = label
+			}
+		}
+		got = append(got, name)
+	}
+	if len(got) == 0 {
+		got = append(got, "nothing")
+	}
+	s.same("what fired", strings.Join(got, " "), strings.Join(s.words, " "))
+	s.words, s.fired = nil, nil
 }
 
 // profile: profile CUSTOMER initial maintenance [SYMBOL leverage margin]…

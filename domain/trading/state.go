@@ -12,9 +12,10 @@
 // # Where things are
 //
 // commands.go and events*.go are what comes in and what is recorded; check.go, with the table in package order, what may
-// be said of an order at all; admin.go, money.go, leverage.go, place.go, amend.go and cancel.go decide commands; match.go is the walk
-// through the book, draft.go the record in the making, orderview.go what events show of it; evolve.go and evolve_order.go
-// are the fold; margin.go is what accounts need and have, views.go what followers may ask; save.go and load.go are the
+// be said of an order at all; admin.go, money.go, leverage.go, place.go, amend.go and cancel.go decide commands; match.go
+// is the walk through the book, draft.go the record in the making, orderview.go what events show of it; triggers.go is what
+// waits for a price, beside the book, and the bound of the prices reached; evolve.go and evolve_order.go are the fold;
+// margin.go is what accounts need and have, views.go what followers may ask; save.go and load.go are the
 // snapshot. due.go is the table of due work, duelist.go its lists, and each due_*.go one kind of work.
 //
 // # Where things will be
@@ -22,9 +23,6 @@
 // Arithmetic that needs no state stands in the packages that the field has words for, so that it is tested by its
 // formulas alone. What decides when, for whom and in which records stands here, a file for each.
 //
-//   - Triggers: order.Type.Trigger and the table of shapes say what watches which price. A trigger list (untriggered stops
-//     by price, beside the book) is in triggers.go, the bound of the prices reached on the instrument; due_trigger.go,
-//     blocking, fires what lies inside it, by the walk of match.go.
 //   - Mark, stale guard: the median, its clamp and the window are market (mark.go); the inputs are on the instrument; the
 //     guard is due_stale.go, blocking, at index time plus the instrument's seconds.
 //   - Funding: premium, rate and cap are market (funding.go). due_funding.go, blocking, fixes the instant, for all;
@@ -56,7 +54,7 @@ const (
 	maxChanges     = 64
 	rulesSupported = 1
 
-	// MaxReduceOnly is how many reduce-only orders a customer may have on an instrument.
+	// MaxReduceOnly is how many reduce-only orders a customer may have on an instrument, resting or untriggered.
 	MaxReduceOnly = 20
 	// MaxReferences is how many reference_ids of final orders are remembered of a customer.
 	MaxReferences = 100_000
@@ -88,8 +86,9 @@ type State struct {
 	withdrawals map[scalar.ID]*withdrawal
 	venue       map[ledger.Account]fixed.Money
 	due         agenda
-	aside       []asideEntry // due work that failed, in the order in which it was set aside
-	running     *task        // which is on the agenda too; nil for none
+	aside       []asideEntry  // due work that failed, in the order in which it was set aside
+	running     *task         // which is on the agenda too; nil for none
+	stirred     []*instrument // with a stop to fire, in the order of listing
 	memory      decide.Memory
 	sources     map[string]applied
 	limit       bounds // of a record
@@ -125,6 +124,10 @@ type instrument struct {
 	last         int64 // ticks; 0 before the first trade
 	openInterest int64 // steps, one side
 	clearing     fixed.Money
+	watches      [len(watched)]watch
+	stops        int64     // that began to wait so far
+	putBack      []*stop   // that were set aside, and are to fire
+	triggers     *dueEntry // while a stop is to fire and the instrument is open
 }
 
 // status is what is in force: the operator's setting or an automatic guard, whichever is stricter.
@@ -150,6 +153,7 @@ type live struct {
 	sequence    int64  // of the record that changed it last
 	reference   string // "" for the code
 	due         *dueEntry
+	stop        *stop // of the types that wait for a price, fired or not
 	kind        order.Type
 	tif         order.TimeInForce
 	postOnly    bool
@@ -191,7 +195,7 @@ type position struct {
 	taker       int64
 	first, last *resting // live orders in order of arrival
 	liveOrders  int
-	reduceOnly  []*resting // in order of arrival
+	reduceOnly  []*resting // live ones, in order of arrival
 	updated     scalar.Time
 }
 

@@ -2,6 +2,7 @@ package conform
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,10 +87,24 @@ func (e Events) Golden(t testing.TB, name string, made []byte) []byte {
 	return want
 }
 
+// Written returns what the golden file of an event's type and version holds, or nil while there is none.
+func (e Events) Written(t testing.TB, event decide.Event) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(e.Folder, "golden", nameOf(event)+".json"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return bytes.TrimSuffix(text, []byte("\n"))
+}
+
+func nameOf(event decide.Event) string {
+	return fmt.Sprintf("%s.v%d", event.EventType(), event.EventVersion())
+}
+
 // Event holds an event against its golden file, byte for byte in both directions, and that against its schema.
 func (e Events) Event(t testing.TB, registry *decide.Registry, event decide.Event) {
 	t.Helper()
-	name := event.EventType() + ".v1"
+	name := nameOf(event)
 	made, err := json.Marshal(event)
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +119,24 @@ func (e Events) Event(t testing.TB, registry *decide.Registry, event decide.Even
 		t.Errorf("%s: decoded and encoded again it is %s (%v)", name, again, err)
 	}
 	Strict(t, name, e.Schema(t, name+".schema.json"), want)
+}
+
+// Retired holds the golden file of a version that is written no more: its schema describes it, and the registry reads it as
+// the current version.
+func (e Events) Retired(t testing.TB, registry *decide.Registry, eventType string, version int) decide.Event {
+	t.Helper()
+	name := fmt.Sprintf("%s.v%d", eventType, version)
+	text, err := os.ReadFile(filepath.Join(e.Folder, "golden", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.TrimSuffix(text, []byte("\n"))
+	Strict(t, name, e.Schema(t, name+".schema.json"), text)
+	event, err := registry.Decode(eventType, version, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return event
 }
 
 // Command holds what records keep of a command against its schema: the good and the bad.

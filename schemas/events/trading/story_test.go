@@ -25,6 +25,7 @@ func tell(t *testing.T) []decide.Event {
 	s.orders()
 	s.dueWork()
 	s.leverages()
+	s.stops()
 	// This build knows only the first rules, which are in force from the beginning.
 	s.events = append(s.events, &trading.RulesActivated{Rules: 2})
 	return s.events
@@ -153,4 +154,17 @@ func (s *story) leverages() {
 	for _, leverage := range []int{5, 0} {
 		s.do(trading.CommandSetLeverage, &trading.SetLeverage{CustomerCode: "bob", Symbol: "BTCUSDC_PERP", Leverage: leverage})
 	}
+}
+
+// stops fire, and an order is refused with the leverage that came with it.
+func (s *story) stops() {
+	alice := s.state.CustomersOf("alpha")[0].Code
+	s.place(alice, order.Sell, "63000", "0.1", "alice-4", func(p *trading.PlaceOrder) {
+		p.Type, p.TriggerPrice = order.StopLossLimit, dec("65500")
+	})
+	s.do(trading.CommandPlaceOrder, &trading.PlaceOrder{CustomerCode: alice, Symbol: "BTCUSDC_PERP", Action: order.Sell, Amount: dec("0.1"),
+		Type: order.TakeProfitStopLoss, StopLossPrice: dec("60000"), TakeProfitPrice: dec("70000"), ReferenceID: "alice-5"})
+	s.place("bob", order.Buy, "65400", "0.2", "bob-6", nil)
+	s.place(alice, order.Sell, "65400", "0.1", "alice-6", nil)
+	s.place(alice, order.Buy, "64000", "900", "alice-whose-leverage-is-told-with-the-refusal", func(p *trading.PlaceOrder) { p.Leverage = 4 })
 }

@@ -1,0 +1,110 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// triggerWork is the stops whose prices were reached: one fires a record, as an order that takes what it can. There is one
+// entry for an instrument, whatever the number of its stops, and it stays until nothing is left inside the bound. An entry
+// that was set aside is of one order.
+type triggerWork struct{}
+
+func (triggerWork) work(*dueEntry) Work { return WorkTrigger }
+
+func (triggerWork) subject(e *dueEntry) string {
+	if e.order != nil {
+		return e.order.Code.String()
+	}
+	next, _ := e.instrument.nextStop()
+	return next.order.Code.String()
+}
+
+func (triggerWork) save(v *saver, e *dueEntry) {
+	v.saveNumber(e.order, 0)
+	v.Int(int64(e.time))
+}
+
+func (triggerWork) load(v *loader) *dueEntry {
+	o, at := v.number(new(int64)), v.when()
+	if o == nil || !o.Value.untriggered() || o.Value.stop.held == "" {
+		return nil
+	}
+	return &dueEntry{kind: dueTrigger, order: o, time: at}
+}
+
+func (triggerWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
+	next, by := entries[0].instrument.nextStop()
+	o := next.order
+	if isOverdue(o, at.Time) {
+		return stepped(WorkTrigger, ended(o, at, order.Expired, ""))
+	}
+	d := s.newDraft(at, entries[0].instrument)
+	if single {
+		d.limit = bounds{1, 1, 1}
+	}
+	return d.fire(next, by)
+}
+
+// fire decides what becomes of a stop whose price was reached. It is an order now like any other of its terms, with one
+// difference: it was accepted long ago, so what would have been rejected is canceled.
+func (d *draft) fire(s *stop, by order.Leg) decide.Decision {
+	o := s.order
+	d.events = append(d.events, &Step{Work: WorkTrigger}, fired(s, by))
+	t := &taker{order: o, party: d.party(o.Value.position.account), price: o.Price, terms: termsOf(o)}
+	t.updated = d.at.Time
+	slot := d.reserveSlot()
+	var decision decide.Decision
+	if reason := d.takeable(t); reason != "" {
+		decision = d.reject(t, slot, reason)
+	} else {
+		decision = d.execute(t, slot, decide.Recorded{})
+	}
+	if decision.Outcome == decide.Rejected {
+		t.status = order.Canceled
+		d.finish(t, slot)
+	}
+	return decide.Decision{Outcome: decide.Accepted, Events: decision.Events} // nobody waits for it
+}
+
+// takeable checks a stop that fires like a new order of its terms.
+func (d *draft) takeable(t *taker) order.Reason {
+	if reason := d.admissible(t); reason != "" {
+		return reason
+	}
+	// Prices may have gone far since it was entered: what can't be counted is beyond anything that margin could cover.
+	if d.fits(t) != nil {
+		return order.InsufficientMargin
+	}
+	return ""
+}
+
+// fired is the event that says which leg of a stop fired.
+func fired(s *stop, by order.Leg) *TriggerFired {
+	v := &s.order.Value
+	e := &TriggerFired{OrderCode: s.order.Code, CustomerCode: v.position.account.code, Broker: v.position.account.broker,
+		Symbol: v.position.instrument.contract.Symbol, Leg: by, TriggerPriceType: v.kind.Trigger()}
+	for n, of := range legs {
+		if of == by {
+			e.TriggerPrice = v.position.instrument.contract.Price(s.legs[n].Price)
+		}
+	}
+	return e
+}
+
+// holdStop applies that the stop which was to fire next could not, and is set aside until it is put back. Nothing else of
+// the instrument waits for it.
+func (s *State) holdStop(e *dueEntry) *dueEntry {
+	next, by := e.instrument.nextStop()
+	held := &dueEntry{kind: dueTrigger, order: next.order, time: e.time, arrival: e.arrival, place: -1}
+	s.discharge(next)
+	next.held = by
+	return held
+}
+
+// putBackStop applies that a stop which was set aside is to fire.
+func (s *State) putBackStop(e *dueEntry) {
+	i := e.order.Value.position.instrument
+	i.putBack = append(i.putBack, e.order.Value.stop)
+	s.stir(i)
+}
