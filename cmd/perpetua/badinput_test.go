@@ -276,9 +276,7 @@ func badStops() (table []bad) {
 			post(kind+" without amount", with("amount", ""), "amount REQUIRED"),
 			post(kind+" in cash", with("amount", "", "cash_amount", `"500"`), "amount REQUIRED", "cash_amount NOT_ALLOWED"),
 			post(kind+" in both", with("cash_amount", `"500"`), "cash_amount NOT_ALLOWED"),
-			post(kind+" with stop_price", with("stop_price", `"61000.0"`), "stop_price UNKNOWN_FIELD"),
-			// What is specified but not there yet says so, and is not kept.
-			bad{name: kind, user: "broker-a", method: http.MethodPost, path: bensOrders, body: with(), status: 422, code: "ORDER_TYPE_NOT_AVAILABLE"})
+			post(kind+" with stop_price", with("stop_price", `"61000.0"`), "stop_price UNKNOWN_FIELD"))
 	}
 	return table
 }

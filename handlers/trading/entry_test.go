@@ -94,24 +94,65 @@ func sorted(s []string) []string {
 	return s
 }
 
-// TestTypesNotOffered are checked completely and then refused by the engine.
-func TestTypesNotOffered(t *testing.T) {
+// TestStops are entered, shown as they were submitted, listed among the open orders, amended, and fire; what their prices
+// must not be is refused.
+func TestStops(t *testing.T) {
 	v := funded(t)
-	for _, body := range []string{
-		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"stop_loss","amount":"1","trigger_price":"64000"}`,
-		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"stop_loss_limit","amount":"1","trigger_price":"64000","limit_price":"63900","trigger_price_type":"trade_price"}`,
-		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"take_profit","amount":"1","trigger_price":"66000","time_in_force":"FOK"}`,
-		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"take_profit_limit","amount":"1","trigger_price":"66000","limit_price":"66000"}`,
-		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"take_profit_stop_loss","amount":"1","stop_loss_price":"64000","take_profit_price":"66000","trigger_price_type":"mark_price"}`,
-	} {
-		before := v.Trading.Tip()
-		if r := v.Send("broker-a", "POST", a1+"/orders", body).Code(422, "ORDER_TYPE_NOT_AVAILABLE"); r.Text("order") != "" {
-			t.Errorf("an order was kept: %s", r.Body)
+	trade := func(price string) {
+		v.Send("broker-b", "POST", b1+"/orders", entry("sell", "0.1", price)).Want(201)
+		v.Send("broker-a", "POST", "/v1/customers/A-2/orders", entry("buy", "0.1", price)).Want(201)
+	}
+	trade("65000")
+	stops := []struct{ kind, rest, tif string }{
+		{"stop_loss", `"trigger_price":"64000"`, "IOC"},
+		{"stop_loss_limit", `"trigger_price":"64000","limit_price":"63900","trigger_price_type":"trade_price"`, "GTC"},
+		{"take_profit", `"trigger_price":"66000","time_in_force":"FOK"`, "FOK"},
+		{"take_profit_limit", `"trigger_price":"66000","limit_price":"66000"`, "GTC"},
+		{"take_profit_stop_loss", `"stop_loss_price":"64000","take_profit_price":"66000","trigger_price_type":"mark_price"`, "IOC"},
+	}
+	body := func(kind, rest string) string {
+		return `{"symbol":"BTCUSDC_PERP","action":"sell","type":"` + kind + `","amount":"1",` + rest + `}`
+	}
+	var codes []string
+	for _, stop := range stops {
+		r := v.Send("broker-a", "POST", a1+"/orders", body(stop.kind, stop.rest)).Want(201)
+		want(t, r, "type", stop.kind, "status", "open", "time_in_force", stop.tif, "filled_amount", "0.000", "reason", "")
+		if watches := map[bool]string{false: "trade_price", true: "mark_price"}[stop.kind == "take_profit_stop_loss"]; r.Text("trigger_price_type") != watches {
+			t.Errorf("%s watches %s", stop.kind, r.Text("trigger_price_type"))
 		}
-		if v.Trading.Tip() != before {
-			t.Error("a record was written")
+		codes = append(codes, r.Text("code"))
+		// The same that would fire at once is rejected, and kept.
+		at := strings.NewReplacer(`"64000"`, `"65000"`, `"66000"`, `"65000"`).Replace(stop.rest)
+		refused := v.Send("broker-a", "POST", a1+"/orders", body(stop.kind, at)).Code(422, "TRIGGER_WOULD_FIRE_IMMEDIATELY")
+		if o, _ := refused.Fields()["order"].(map[string]any); o["status"] != "rejected" || o["type"] != stop.kind {
+			t.Errorf("%s: %s", stop.kind, refused.Body)
 		}
 	}
+	v.Send("broker-a", "POST", a1+"/orders", body("stop_market", `"trigger_price":"64000"`)).Code(400, "VALIDATION_FAILED")
+	v.Send("broker-a", "POST", a1+"/orders", body("stop_limit", `"trigger_price":"64000","limit_price":"64000"`)).Code(400, "VALIDATION_FAILED")
+
+	open := v.Send("broker-a", "GET", a1+"/orders?status=open", "").Want(200).Body
+	for _, code := range codes {
+		if strings.Count(open, `"code":"`+code) != 1 {
+			t.Errorf("%s is not once among %s", code, open)
+		}
+	}
+	one := a1 + "/orders/"
+	want(t, v.Send("broker-a", "PATCH", one+codes[0], `{"trigger_price":"63000"}`).Want(200), "trigger_price", "63000.0", "status", "open")
+	want(t, v.Send("broker-a", "PATCH", one+codes[1], `{"limit_price":"63800","amount":"0.5"}`).Want(200), "limit_price", "63800.0", "amount", "0.500")
+	want(t, v.Send("broker-a", "PATCH", one+codes[4], `{"stop_loss_price":"63500","take_profit_price":"66500"}`).Want(200),
+		"stop_loss_price", "63500.0", "take_profit_price", "66500.0")
+	v.Send("broker-a", "PATCH", one+codes[4], `{"stop_loss_price":"65000"}`).Code(422, "TRIGGER_WOULD_FIRE_IMMEDIATELY")
+	v.Send("broker-a", "PATCH", one+codes[0], `{"limit_price":"63000"}`).Want(400)
+
+	// A trade at 64,000: the stop that was moved to 63,000 waits on, the one with a limit rests, and its trigger is spent.
+	trade("64000")
+	want(t, v.Send("broker-a", "GET", one+codes[0], "").Want(200), "status", "open")
+	want(t, v.Send("broker-a", "GET", one+codes[1], "").Want(200), "status", "open", "limit_price", "63800.0")
+	v.Send("broker-a", "PATCH", one+codes[1], `{"trigger_price":"63000"}`).Code(409, "ORDER_NOT_AMENDABLE")
+	want(t, v.Send("broker-a", "PATCH", one+codes[1], `{"limit_price":"63850"}`).Want(200), "limit_price", "63850.0")
+	want(t, v.Send("broker-a", "DELETE", one+codes[2], "").Want(200), "status", "canceled", "reason", "user_request")
+	want(t, v.Send("broker-a", "DELETE", a1+"/orders", "").Want(200), "canceled", "4")
 }
 
 // TestBodies are judged before anything else is.
