@@ -60,7 +60,7 @@ func (h *Handler) listOrderHistory(c echo.Context) error {
 		return err
 	}
 	f.Scope = orders.Scope{Broker: of.broker, CustomerCode: of.customer}
-	return rows.Page(c, h.rows, p, func(ctx context.Context, db projections.DB, p projections.Page) (projections.Paged[orders.Order], error) {
+	return rows.List(c, h.rows, p, func(ctx context.Context, db projections.DB, p projections.Page) (projections.Paged[orders.Order], error) {
 		return orders.History(ctx, db, f, p)
 	}, showOrder)
 }
@@ -126,7 +126,7 @@ func (h *Handler) trades(c echo.Context, query *web.Form, f trades.Filter, p pro
 		return err
 	}
 	f.Broker, f.CustomerCode = of.broker, of.customer
-	return rows.Page(c, h.rows, p, func(ctx context.Context, db projections.DB, p projections.Page) (projections.Paged[trades.Trade], error) {
+	return rows.List(c, h.rows, p, func(ctx context.Context, db projections.DB, p projections.Page) (projections.Paged[trades.Trade], error) {
 		return trades.Page(ctx, db, f, p)
 	}, wire.NewTrade)
 }
@@ -148,7 +148,7 @@ func (h *Handler) listTransactions(c echo.Context) error {
 		return err
 	}
 	f.Broker, f.CustomerCode = of.broker, of.customer
-	return rows.Page(c, h.rows, p, func(ctx context.Context, db projections.DB, p projections.Page) (projections.Paged[transactions.Transaction], error) {
+	return rows.List(c, h.rows, p, func(ctx context.Context, db projections.DB, p projections.Page) (projections.Paged[transactions.Transaction], error) {
 		return transactions.Transactions(ctx, db, f, p)
 	}, wire.NewTransaction)
 }

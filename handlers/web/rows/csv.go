@@ -1,0 +1,180 @@
+package rows
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/projections"
+)
+
+const (
+	jsonType = "application/json"
+	csvType  = "text/csv"
+)
+
+// List answers with a page of a list or, where the client asks for text/csv, with all of its rows as CSV.
+func List[Row, Shown any](c echo.Context, s Source, p projections.Page, read PageOf[Row], show func(*Row) Shown) error {
+	c.Response().Header().Add(echo.HeaderVary, echo.HeaderAccept)
+	if !web.Prefers(c, csvType, jsonType) {
+		return Page(c, s, p, read, show)
+	}
+	return sendCSV(c, s, p, read, show)
+}
+
+// last is a place beyond every row.
+var last = projections.Key{Sequence: math.MaxInt64, Ordinal: math.MaxInt32}
+
+// sendCSV answers with all rows of a list from the page's After, or its beginning, on, up to its Before.
+//
+// They are read page by page, each in a snapshot of its own: a client that reads slowly keeps neither a connection nor old
+// rows. Rows that were made after the answer's position are left out, so the answer ends; those that it holds are as their last
+// record left them when they were read.
+func sendCSV[Row, Shown any](c echo.Context, s Source, p projections.Page, read PageOf[Row], show func(*Row) Shown) error {
+	p.Size = web.MaxPageSize
+	if p.After == nil { // without it, a page that has an end would be the last one before it
+		p.After = &projections.Key{Sequence: -1}
+		if p.Descending {
+			p.After = &last
+		}
+	}
+	var page projections.Paged[Row]
+	err := s.Read(c, func(ctx context.Context, db projections.DB) (_ int64, err error) {
+		page, err = read(ctx, db, p)
+		return page.AsOf, err
+	})
+	if err != nil {
+		return err
+	}
+	asOf := page.AsOf
+	return web.Stream(c, csvType+"; charset=utf-8; header=present", func(w io.Writer, next func() error) error {
+		out := newTable[Shown](w)
+		for {
+			for i := range page.Rows {
+				if page.Rows[i].Key.Sequence > asOf && !p.Descending {
+					return out.end(next)
+				}
+				if page.Rows[i].Key.Sequence <= asOf {
+					out.add(show(&page.Rows[i].Value))
+				}
+			}
+			if !page.HasNext || len(page.Rows) == 0 {
+				return out.end(next)
+			}
+			if err := out.end(next); err != nil {
+				return err
+			}
+			p.After = &page.Rows[len(page.Rows)-1].Key
+			var err error
+			if page, err = read(c.Request().Context(), s.DB, p); err != nil {
+				return err
+			}
+			if page.AsOf < asOf { // Postgres has lost its last transactions
+				return errWentBack
+			}
+		}
+	})
+}
+
+var errWentBack = errors.New("the rows went back while they were read")
+
+// table writes records as lines of CSV (RFC 4180). Its columns are the members of the records' JSON form, in their order,
+// and a field is a member's text: "" where it is null or not there.
+type table struct {
+	out     *csv.Writer
+	places  map[string]int
+	line    []string
+	encoded bytes.Buffer
+	err     error
+}
+
+func newTable[Shown any](w io.Writer) *table {
+	columns := members(reflect.TypeFor[Shown]())
+	t := &table{out: csv.NewWriter(w), places: make(map[string]int, len(columns)), line: make([]string, len(columns))}
+	for i, name := range columns {
+		t.places[name] = i
+	}
+	t.out.UseCRLF = true
+	t.err = t.out.Write(columns)
+	return t
+}
+
+// members returns the names of a struct's members in JSON.
+func members(of reflect.Type) []string {
+	var names []string
+	for i := range of.NumField() {
+		f := of.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			names = append(names, members(f.Type)...)
+		case name != "":
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// add writes a record. The first error stays.
+func (t *table) add(record any) {
+	if t.err != nil {
+		return
+	}
+	t.encoded.Reset()
+	if t.err = json.MarshalWrite(&t.encoded, record); t.err != nil {
+		return
+	}
+	clear(t.line)
+	if t.err = t.read(jsontext.NewDecoder(&t.encoded)); t.err == nil {
+		t.err = t.out.Write(t.line)
+	}
+}
+
+// read puts the members of an object into their places.
+func (t *table) read(d *jsontext.Decoder) error {
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	for d.PeekKind() == '"' {
+		token, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		place, known := t.places[token.String()]
+		if !known {
+			return fmt.Errorf("%s is no column", token)
+		}
+		value, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if value.Kind() != 'n' {
+			t.line[place] = value.String()
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// end sends what was written.
+func (t *table) end(next func() error) error {
+	t.out.Flush()
+	if t.err != nil {
+		return t.err
+	}
+	if err := t.out.Error(); err != nil {
+		return err
+	}
+	return next()
+}
