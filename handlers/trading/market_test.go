@@ -190,3 +190,18 @@ func TestTradesAndPaging(t *testing.T) {
 	v.Send("", "GET", "/v1/market-trades?limit=0", "").Want(400)
 	v.Send("", "GET", "/v1/market-trades?limit=1001", "").Want(400)
 }
+
+// TestFiltersAreBounded: a filter of more than a thousand characters is refused, and so is one with nothing between pipes.
+func TestFiltersAreBounded(t *testing.T) {
+	v := tradingtest.New(t)
+	for _, path := range []string{"/v1/instruments", "/v1/tickers"} {
+		for _, name := range []string{"symbol", "underlying", "quote_currency"} {
+			v.Send("", "GET", path+"?"+name+"="+strings.Repeat("*A", 500), "").Want(200)
+			for text, fault := range map[string]string{strings.Repeat("*", 1001): "TOO_LONG", "BTC%7C": "INVALID_VALUE", "%7C": "INVALID_VALUE", "": "INVALID_VALUE"} {
+				if got := v.Send("", "GET", path+"?"+name+"="+text, "").Code(400, "VALIDATION_FAILED").Faults(); len(got) != 1 || got[0] != name+" "+fault {
+					t.Errorf("%s of %.10s: %v, want %s", name, text, got, fault)
+				}
+			}
+		}
+	}
+}
