@@ -76,6 +76,7 @@ func (c *Recorded) Pack(w *pack.Writer) {
 	c.Actor.pack(w)
 	w.String(c.Kept.Key)
 	w.String(c.Kept.Fingerprint)
+	w.Raw(c.Kept.Session[:])
 	w.Bool(c.Kept.Source != nil)
 	if s := c.Kept.Source; s != nil {
 		w.Word(s.Journal)
@@ -89,6 +90,7 @@ func (c *Recorded) Unpack(r *pack.Reader) {
 	c.Type = r.Word()
 	c.Actor = Actor{Sub: r.Word(), Broker: r.Word(), Customer: r.Word(), System: r.Word()}
 	c.Kept.Key, c.Kept.Fingerprint = r.String(), r.String()
+	r.Raw(c.Kept.Session[:])
 	if r.Bool() {
 		c.Kept.Source = &Source{Journal: r.Word(), Sequence: r.Int()}
 	}

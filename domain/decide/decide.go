@@ -42,6 +42,8 @@ type Kept struct {
 	Key string `json:"key,omitempty"`
 	// Fingerprint tells whether a repeated key or reference came with the same request: lower-case hex.
 	Fingerprint string `json:"fingerprint,omitempty"`
+	// Session is the connection that the command came over, if its orders are canceled when that ends.
+	Session scalar.ID `json:"session,omitzero"`
 	// Source is set on commands that follow from a record of another journal.
 	Source *Source `json:"source,omitempty"`
 }

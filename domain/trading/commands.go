@@ -68,6 +68,9 @@ func Payloads() *decide.Payloads {
 		func() decide.Payload { return new(SetCancelAllAfter) },
 		func() decide.Payload { return new(PutBackDue) },
 		func() decide.Payload { return new(ActivateRules) },
+		func() decide.Payload { return new(OpenSession) },
+		func() decide.Payload { return new(KeepGateway) },
+		func() decide.Payload { return new(EndSession) },
 	)
 }
 

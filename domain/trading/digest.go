@@ -55,6 +55,13 @@ func (s *State) dump(w io.Writer) {
 		c := r.command
 		fmt.Fprintf(w, "running %s %s %s %+v %q %s %s %s %s %s %d %d %t\n", r.kind, c.ID, c.Type, c.Actor, c.Kept.Key, c.Kept.Fingerprint, r.started, r.customer(), r.onSymbol(), r.reason, r.canceled, r.bound, r.protected)
 	}
+	for _, id := range slices.SortedFunc(maps.Keys(s.sessions), compareIDs) {
+		c := s.sessions[id]
+		fmt.Fprintf(w, "session %s of %s %s ended %t orders %s\n", id, c.username, c.broker, c.gateway == nil, s.live(c))
+	}
+	for _, g := range s.gateways {
+		fmt.Fprintf(w, "gateway %s of %d\n", g.id, len(g.sessions))
+	}
 	for _, source := range slices.Sorted(maps.Keys(s.sources)) {
 		fmt.Fprintf(w, "source %s %+v\n", source, s.sources[source])
 	}

@@ -18,6 +18,8 @@ const (
 	// Here: liquidation.
 
 	dueCancelAllAfter
+	dueGateway
+	dueSession
 	// Here: the postings of funding and settlement.
 	dueExpiry
 
@@ -46,6 +48,8 @@ var dueTable = [dueKinds]struct {
 	dueTask:           {decide.Blocking, taskWork{}},
 	dueTrigger:        {decide.Blocking, triggerWork{}},
 	dueCancelAllAfter: {decide.Alternate, cancelAllAfterWork{}},
+	dueGateway:        {decide.Alternate, gatewayWork{}},
+	dueSession:        {decide.Alternate, sessionWork{}},
 	dueExpiry:         {decide.Alternate, expiryWork{}},
 }
 
@@ -56,6 +60,8 @@ type dueEntry struct {
 	order      *resting    // of an expiry, or of a trigger that was set aside
 	instrument *instrument // of triggers
 	account    *account    // of a dead-man switch
+	session    *session    // that has ended
+	gateway    *gateway
 	task       *task
 	place      int // in the heap; -1 when not in it
 	kind       dueKind

@@ -42,6 +42,11 @@ func registry() *decide.Registry {
 		func() decide.Event { return new(DueSetAside) },
 		func() decide.Event { return new(DuePutBack) },
 		func() decide.Event { return new(RulesActivated) },
+		func() decide.Event { return new(SessionOpened) },
+		func() decide.Event { return new(GatewaySeen) },
+		func() decide.Event { return new(GatewayLost) },
+		func() decide.Event { return new(SessionEnded) },
+		func() decide.Event { return new(SessionSwept) },
 	} {
 		r.Add(fresh)
 	}

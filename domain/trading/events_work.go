@@ -19,6 +19,8 @@ const (
 	WorkTrigger        Work = "trigger" // a stop whose price was reached fires
 	WorkCancelAllAfter Work = "cancel_all_after"
 	WorkExpiry         Work = "expiry"
+	WorkGateway        Work = "gateway" // of whose sessions nothing was heard for too long
+	WorkSession        Work = "session" // has ended, and had many orders
 
 	WorkSetAside Work = "set_aside" // no work: some is taken off the due list
 )

@@ -132,6 +132,16 @@ func (f *fold) apply(e decide.Event) {
 		f.arm(e.CustomerCode, e.TimeoutSeconds, e.ExpiresAt)
 	case *CancelAllAfterFired:
 		f.arm(e.CustomerCode, 0, 0)
+	case *SessionOpened:
+		f.sessionOpened(e)
+	case *GatewaySeen:
+		f.gatewaySeen(e)
+	case *GatewayLost:
+		f.gatewayLost(e)
+	case *SessionEnded:
+		f.sessionEnded(e)
+	case *SessionSwept:
+		f.sessionSwept(e)
 	case *DueSetAside:
 		f.setAside(e.Entry, e.Error)
 	case *DuePutBack:

@@ -43,6 +43,7 @@ func (f *fold) order(after *order.Order) {
 	}
 	if o == nil {
 		o = f.enter(h, after)
+		f.placedOver(f.sessions[f.command.Kept.Session], after.Code)
 		if named {
 			o.Value.reference = after.ReferenceID
 		}

@@ -37,6 +37,7 @@ func (stateCodec) Read(b []byte) (_ decide.State, err error) {
 	v.loadAccounts()
 	v.loadOrders()
 	v.loadLists()
+	v.loadSessions()
 	v.loadDue()
 	v.loadRest()
 	if err := v.Done(); err != nil {

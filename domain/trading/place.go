@@ -18,6 +18,9 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, payload *PlaceOrde
 	if ref := a.references.find(payload.ReferenceID, s.memory.Counted(at.Time)); ref != nil && payload.ReferenceID != "" {
 		return repeat(ref.fingerprint, c.Kept.Fingerprint, ref.sequence)
 	}
+	if err := s.checkSession(c); err != nil {
+		return decide.Decision{}, err
+	}
 	i, err := s.listed(payload.Symbol)
 	if err != nil {
 		return decide.Decision{}, err

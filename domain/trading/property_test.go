@@ -131,7 +131,7 @@ func (r *randomVenue) command() {
 	if rapid.Bool().Draw(r.T, "drain") {
 		r.drain()
 	}
-	switch n := rapid.IntRange(0, 31).Draw(r.T, "command"); {
+	switch n := rapid.IntRange(0, 33).Draw(r.T, "command"); {
 	case n < 16:
 		r.place()
 	case n < 20:
@@ -160,9 +160,23 @@ func (r *randomVenue) command() {
 	case n == 28:
 		code, actor := r.customer()
 		r.give(decide.Command{Type: CommandSetLeverage, Actor: actor, Payload: &SetLeverage{CustomerCode: code, Symbol: r.symbol(), Leverage: rapid.IntRange(0, 13).Draw(r.T, "leverage")}})
-	default:
+	case n < 31:
 		r.withdraw()
+	default:
+		r.session()
 	}
+}
+
+// session opens, keeps or ends one of a few sessions.
+func (r *randomVenue) session() {
+	id, g := r.sessionID(), scalar.ID{0xa, byte(rapid.IntRange(0, 1).Draw(r.T, "gateway"))}
+	p := rapid.SampledFrom([]decide.Payload{&OpenSession{Session: id, Gateway: g, Username: "u", Broker: "a"}, &KeepGateway{Gateway: g},
+		&EndSession{Session: id}}).Draw(r.T, "session")
+	r.give(decide.Command{Type: p.CommandType(), Actor: ofNodes, Payload: p})
+}
+
+func (r *randomVenue) sessionID() scalar.ID {
+	return scalar.ID{0xb, byte(rapid.IntRange(0, 2).Draw(r.T, "session"))}
 }
 
 func (r *randomVenue) place() {
@@ -192,6 +206,9 @@ func (r *randomVenue) place() {
 	if rapid.IntRange(0, 3).Draw(r.T, "with reference") == 0 {
 		payload.ReferenceID = fmt.Sprint("r", rapid.IntRange(0, 9).Draw(r.T, "reference"))
 		c.Kept.Fingerprint = rapid.SampledFrom([]string{"00", "01"}).Draw(r.T, "fingerprint")
+	}
+	if len(r.state.sessions) > 0 && rapid.Bool().Draw(r.T, "over a session") {
+		c.Kept.Session = r.sessionID()
 	}
 	if r.keyed && rapid.IntRange(0, 3).Draw(r.T, "with key") == 0 {
 		c.Kept.Key, c.Kept.Fingerprint = fmt.Sprint("k", rapid.IntRange(0, 9).Draw(r.T, "key")), "0f"

@@ -177,6 +177,15 @@ func golden(t fataler) *State {
 		return p
 	}
 	alpha := trader("alpha")
+	for n := range byte(2) {
+		give(ofNodes, decide.Kept{}, &OpenSession{Session: scalar.ID{1 + n}, Gateway: scalar.ID{9}, Username: "u", Broker: "alpha"})
+		for range 2 {
+			give(alpha, decide.Kept{Session: scalar.ID{1 + n}}, payload("ann", order.Buy, 600_000, 1, nil))
+		}
+	}
+	j.state.limit.others = 1
+	give(ofNodes, decide.Kept{}, &EndSession{Session: scalar.ID{2}}) // and one of its orders is still to be canceled
+	j.state.limit.others = recordBounds().others
 	give(alpha, key("k1"), payload("ann", order.Sell, 650_000, 30, func(p *PlaceOrder) { p.ReferenceID = "resting" }))
 	give(alpha, decide.Kept{Fingerprint: "0e"}, payload("ben", order.Buy, 650_000, 10, func(p *PlaceOrder) { p.ReferenceID = "filled" }))
 	give(alpha, decide.Kept{}, payload("ben", order.Buy, 640_000, 5, func(p *PlaceOrder) { p.PostOnly = true }))

@@ -91,7 +91,9 @@ type State struct {
 	stirred     []*instrument // with a stop to fire, in the order of listing
 	memory      decide.Memory
 	sources     map[string]applied
-	limit       bounds // of a record
+	sessions    map[scalar.ID]*session
+	gateways    []*gateway // that hold sessions, in the order in which they opened one
+	limit       bounds     // of a record
 	tracking    bool
 	changes     []touchedLevel
 }
@@ -109,6 +111,7 @@ func NewState() *State {
 		withdrawals: make(map[scalar.ID]*withdrawal),
 		venue:       make(map[ledger.Account]fixed.Money),
 		sources:     make(map[string]applied),
+		sessions:    make(map[scalar.ID]*session),
 	}
 }
 

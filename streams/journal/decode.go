@@ -255,6 +255,12 @@ func (s *scanner) actor(a *decide.Actor) {
 
 func (s *scanner) kept(k *decide.Kept) {
 	s.members(member{`"key":`, s.present(&k.Key)}, member{`"fingerprint":`, s.present(&k.Fingerprint)},
+		member{`"session":`, func() {
+			s.literal(`"`)
+			id := s.take(36)
+			s.literal(`"`)
+			s.failed = s.failed || k.Session.UnmarshalText(id) != nil || bytes.ContainsAny(id, "ABCDEF") || k.Session.IsZero()
+		}},
 		member{`"source":`, func() {
 			k.Source = new(decide.Source)
 			s.literal(`{"journal":`)

@@ -132,5 +132,10 @@ func readKept(r *fastjson.Reader, k *decide.Kept) {
 	r.Raw(`,"data":{`)
 	optional(r, &first, `,"key":`, &k.Key)
 	optional(r, &first, `,"fingerprint":`, &k.Fingerprint)
+	if name := `,"session":`; first && r.Try(name[1:]) || !first && r.Try(name) {
+		if k.Session.ReadJSON(r); k.Session.IsZero() {
+			r.Fail()
+		}
+	}
 	r.Raw(`}`)
 }

@@ -119,6 +119,12 @@ func appendKept(b []byte, k decide.Kept) ([]byte, error) {
 	w := objectWriter{b: b}
 	w.optional("key", k.Key)
 	w.optional("fingerprint", k.Fingerprint)
+	if !k.Session.IsZero() {
+		w.name("session")
+		w.b = append(w.b, '"')
+		w.b, _ = k.Session.AppendText(w.b)
+		w.b = append(w.b, '"')
+	}
 	if k.Source != nil {
 		w.name("source")
 		w.b = append(w.b, `{"journal":`...)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
 )
@@ -83,12 +84,12 @@ func TestRejectedOrdersOfVersion1(t *testing.T) {
 // TestCommandSchemas holds what records keep of commands against the schemas, of which there is one for each type.
 func TestCommandSchemas(t *testing.T) {
 	types := trading.Payloads().Types()
-	kept, err := json.Marshal(decide.Kept{Key: "k:1", Fingerprint: "00ff", Source: &decide.Source{Journal: "onboarding", Sequence: 7}})
+	kept, err := json.Marshal(decide.Kept{Key: decide.BatchKey("k:1", "0123456789abcdef0123456789abcdef", 49), Fingerprint: "00ff", Session: scalar.ID{1}, Source: &decide.Source{Journal: "onboarding", Sequence: 7}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range types {
-		events().Command(t, name, []string{string(kept), "{}"}, []string{`{"amount":"1"}`, `{"key":""}`, `{"fingerprint":"XY"}`})
+		events().Command(t, name, []string{string(kept), "{}"}, []string{`{"amount":"1"}`, `{"key":""}`, `{"key":"a/b"}`, `{"fingerprint":"XY"}`})
 	}
 	events().Command(t, "engine.step", []string{"{}"}, nil)
 	files, err := filepath.Glob("*.command.schema.json")

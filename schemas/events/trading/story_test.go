@@ -26,6 +26,7 @@ func tell(t *testing.T) []decide.Event {
 	s.dueWork()
 	s.leverages()
 	s.stops()
+	s.sessions()
 	// This build knows only the first rules, which are in force from the beginning.
 	s.events = append(s.events, &trading.RulesActivated{Rules: 2})
 	return s.events

@@ -1,0 +1,42 @@
+package trading
+
+import "github.com/perpetua-exchange/perpetua/domain/decide"
+
+// gatewayWork is the gateways of which nothing was heard for too long: their sessions have ended.
+type gatewayWork struct{}
+
+func (gatewayWork) work(*dueEntry) Work        { return WorkGateway }
+func (gatewayWork) subject(e *dueEntry) string { return e.gateway.id.String() }
+func (gatewayWork) save(v *saver, e *dueEntry) { v.Raw(e.gateway.id[:]) }
+
+func (gatewayWork) load(v *loader) *dueEntry {
+	if g := v.findGateway(v.id()); g != nil {
+		return g.due
+	}
+	return nil
+}
+
+func (gatewayWork) step(_ *State, _ decide.Stamp, entries []*dueEntry, _ bool) decide.Decision {
+	return stepped(WorkGateway, &GatewayLost{Gateway: entries[0].gateway.id})
+}
+
+// sessionWork is the orders of sessions that have ended and had more of them than fitted the record of their end.
+type sessionWork struct{}
+
+func (sessionWork) work(*dueEntry) Work        { return WorkSession }
+func (sessionWork) subject(e *dueEntry) string { return e.session.id.String() }
+func (sessionWork) save(v *saver, e *dueEntry) { v.Raw(e.session.id[:]) }
+
+func (sessionWork) load(v *loader) *dueEntry {
+	if w := v.sessions[v.id()]; w != nil {
+		return w.due
+	}
+	return nil
+}
+
+func (sessionWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
+	w := entries[0].session
+	events, left := s.endOrders(at, nil, w, s.most(single))
+	swept := &SessionSwept{Session: w.id, Username: w.username, Broker: w.broker, Left: left}
+	return stepped(WorkSession, append([]decide.Event{swept}, events...)...)
+}

@@ -1,0 +1,221 @@
+package trading
+
+import (
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// session is a connection to a node, at whose end the orders that were placed over it and are live are canceled. Commands
+// that come over it carry its id.
+type session struct {
+	id       scalar.ID
+	gateway  *gateway // nil once it has ended
+	username string
+	broker   string
+	orders   []scalar.ID // placed over it, in their order; some may be final
+	full     int         // how many there may be before those that are final are left out
+	due      *dueEntry   // once it has ended
+}
+
+// gateway is a process that holds connections. Its word that it lives is needed now and then: a process that is gone can't
+// say that its connections have ended.
+type gateway struct {
+	id       scalar.ID
+	sessions []*session // in the order in which they were opened; at least one
+	due      *dueEntry
+}
+
+// gatewayPatience is how long a gateway's word holds.
+const gatewayPatience = 15 * scalar.Second
+
+// nodesOnly refuses everybody but the nodes of the venue.
+func nodesOnly(c decide.Command) error {
+	if c.Actor.System == "" {
+		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only the nodes of the venue tell of sessions")
+	}
+	return nil
+}
+
+func (s *State) openSession(at decide.Stamp, c decide.Command, p *OpenSession) (decide.Decision, error) {
+	if err := nodesOnly(c); err != nil {
+		return decide.Decision{}, err
+	}
+	if p.Session.IsZero() || p.Gateway.IsZero() || s.sessions[p.Session] != nil {
+		return decide.Decision{}, decide.Refuse(decide.Conflict, "SESSION_TAKEN", "there is such a session already")
+	}
+	return accepted(&SessionOpened{Session: p.Session, Gateway: p.Gateway, Username: p.Username, Broker: p.Broker, ExpiresAt: at.Time + gatewayPatience})
+}
+
+func (s *State) keepGateway(at decide.Stamp, c decide.Command, p *KeepGateway) (decide.Decision, error) {
+	if err := nodesOnly(c); err != nil {
+		return decide.Decision{}, err
+	}
+	if s.findGateway(p.Gateway) == nil {
+		return decide.Decision{}, decide.Refuse(decide.NotFound, "UNKNOWN_GATEWAY", "the gateway has no session")
+	}
+	return accepted(&GatewaySeen{Gateway: p.Gateway, ExpiresAt: at.Time + gatewayPatience})
+}
+
+// endSession decides the end of a session, and of as many of its orders as fit the record.
+func (s *State) endSession(at decide.Stamp, c decide.Command, p *EndSession) (decide.Decision, error) {
+	if err := nodesOnly(c); err != nil {
+		return decide.Decision{}, err
+	}
+	w := s.sessions[p.Session]
+	if w == nil || w.gateway == nil {
+		return decide.Decision{}, decide.Refuse(decide.NotFound, "UNKNOWN_SESSION", "there is no such session, or it has ended")
+	}
+	events, left := s.endOrders(at, nil, w, s.limit.others)
+	ended := &SessionEnded{Session: w.id, Username: w.username, Broker: w.broker, Left: left}
+	return decide.Decision{Outcome: decide.Accepted, Events: append([]decide.Event{ended}, events...)}, nil
+}
+
+// endOrders appends the ends of the first n live orders of a session, and says how many are left. Orders past their time
+// expire, like everywhere.
+func (s *State) endOrders(at decide.Stamp, events []decide.Event, w *session, n int) (after []decide.Event, left int) {
+	for _, code := range w.orders {
+		o := s.orders.Get(code)
+		switch {
+		case o == nil:
+		case n == 0:
+			left++
+		case isOverdue(o, at.Time):
+			events = append(events, ended(o, at, order.Expired, ""))
+			n--
+		default:
+			events = append(events, ended(o, at, order.Canceled, order.CancelAllAfter))
+			n--
+		}
+	}
+	return events, left
+}
+
+// checkSession refuses an order that comes over a session which has ended: nobody would cancel it.
+func (s *State) checkSession(c decide.Command) error {
+	if id := c.Kept.Session; !id.IsZero() {
+		if w := s.sessions[id]; w == nil || w.gateway == nil {
+			return decide.Refuse(decide.Conflict, "SESSION_ENDED", "the session of the connection has ended, at which its orders were canceled")
+		}
+	}
+	return nil
+}
+
+func (s *State) findGateway(id scalar.ID) *gateway {
+	if n := slices.IndexFunc(s.gateways, func(g *gateway) bool { return g.id == id }); n >= 0 {
+		return s.gateways[n]
+	}
+	return nil
+}
+
+// opened applies the event.
+func (f *fold) sessionOpened(e *SessionOpened) {
+	if f.sessions[e.Session] != nil {
+		panic("trading: an event opens the session " + e.Session.String() + " again")
+	}
+	g := f.findGateway(e.Gateway)
+	if g == nil {
+		g = &gateway{id: e.Gateway}
+		f.gateways = append(f.gateways, g)
+	}
+	w := &session{id: e.Session, gateway: g, username: e.Username, broker: e.Broker}
+	g.sessions = append(g.sessions, w)
+	f.sessions[w.id] = w
+	f.expect(g, e.ExpiresAt)
+}
+
+// expect puts a gateway on the due list for when its word does not hold any more.
+func (f *fold) expect(g *gateway, expires scalar.Time) {
+	f.cancelEntry(g.due)
+	g.due = &dueEntry{time: expires, kind: dueGateway, gateway: g}
+	f.due.push(g.due)
+}
+
+// gatewaySeen applies the event.
+func (f *fold) gatewaySeen(e *GatewaySeen) {
+	g := f.findGateway(e.Gateway)
+	if g == nil {
+		panic("trading: an event names the unknown gateway " + e.Gateway.String())
+	}
+	f.expect(g, e.ExpiresAt)
+}
+
+// gatewayLost applies the event: all sessions of the gateway have ended.
+func (f *fold) gatewayLost(e *GatewayLost) {
+	g := f.findGateway(e.Gateway)
+	if g == nil {
+		panic("trading: an event names the unknown gateway " + e.Gateway.String())
+	}
+	for _, w := range slices.Clone(g.sessions) {
+		f.detach(w)
+		f.sweepLater(w)
+	}
+}
+
+// sessionEnded applies the event.
+func (f *fold) sessionEnded(e *SessionEnded) {
+	w := f.sessions[e.Session]
+	if w == nil || w.gateway == nil {
+		panic("trading: an event ends the unknown session " + e.Session.String())
+	}
+	f.detach(w)
+	if e.Left > 0 {
+		f.sweepLater(w)
+	} else {
+		delete(f.sessions, w.id)
+	}
+}
+
+// detach takes a session from its gateway, which is forgotten with its last one.
+func (f *fold) detach(w *session) {
+	g := w.gateway
+	w.gateway = nil
+	g.sessions = slices.DeleteFunc(g.sessions, func(o *session) bool { return o == w })
+	if len(g.sessions) == 0 {
+		f.cancelEntry(g.due)
+		f.gateways = slices.DeleteFunc(f.gateways, func(o *gateway) bool { return o == g })
+	}
+}
+
+// sweepLater puts the cancellation of a session's orders on the due list.
+func (f *fold) sweepLater(w *session) {
+	w.due = &dueEntry{time: f.at.Time, kind: dueSession, session: w}
+	f.due.push(w.due)
+}
+
+// sessionSwept applies the event.
+func (f *fold) sessionSwept(e *SessionSwept) {
+	w := f.sessions[e.Session]
+	if w == nil || w.due == nil {
+		panic("trading: an event sweeps the session " + e.Session.String() + ", which has not ended")
+	}
+	if e.Left == 0 {
+		f.cancelEntry(w.due)
+		delete(f.sessions, w.id)
+	}
+}
+
+// placedOver takes note of an order that was placed over a session.
+func (f *fold) placedOver(w *session, code scalar.ID) {
+	if w == nil {
+		return
+	}
+	if len(w.orders) >= w.full { // now and then: looking at each would cost more than keeping it
+		w.orders = f.live(w)
+		w.full = 2*len(w.orders) + 64
+	}
+	w.orders = append(w.orders, code)
+}
+
+// live returns the codes of a session's orders that are live.
+func (s *State) live(w *session) []scalar.ID {
+	var out []scalar.ID
+	for _, code := range w.orders {
+		if s.orders.Get(code) != nil {
+			out = append(out, code)
+		}
+	}
+	return out
+}

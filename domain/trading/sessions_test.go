@@ -1,0 +1,155 @@
+package trading
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+var ofNodes = decide.Actor{System: "node"}
+
+// sessionsDesk is a desk with two customers and a session open for each of two connections of one gateway.
+func sessionsDesk(t *testing.T) *desk {
+	d := newDesk(t)
+	d.must(decide.Command{Payload: &ListInstrument{Instrument: btc()}})
+	d.must(decide.Command{Payload: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: number("65000")}})
+	d.customer("alice", "alpha")
+	d.customer("bob", "alpha")
+	for n := range byte(2) {
+		d.must(decide.Command{Actor: ofNodes, Payload: &OpenSession{Session: scalar.ID{1 + n}, Gateway: scalar.ID{9}, Username: "u", Broker: "alpha"}})
+	}
+	return d
+}
+
+// placeOver enters an order over a session.
+func (d *desk) placeOver(session byte, payload *PlaceOrder) order.Order {
+	d.T.Helper()
+	c := decide.Command{Type: CommandPlaceOrder, Actor: trader("alpha"), Payload: payload, Kept: decide.Kept{Session: scalar.ID{session}}}
+	for _, e := range d.must(c).Events {
+		if o, ok := e.(OrderEvent); ok && o.After().CustomerCode == payload.CustomerCode {
+			return *o.After()
+		}
+	}
+	d.T.Fatal("no order")
+	return order.Order{}
+}
+
+func (d *desk) refused(c decide.Command) string {
+	_, err := d.do(c)
+	var refusal *decide.Refusal
+	errors.As(err, &refusal)
+	if refusal == nil {
+		return ""
+	}
+	return refusal.Code
+}
+
+// TestSessionEnds: the end of a session cancels the live orders that were placed over it, of whichever customer, and no
+// others; and no order can be placed over it any more.
+func TestSessionEnds(t *testing.T) {
+	d := sessionsDesk(t)
+	over := d.placeOver(1, limitOrder("alice", order.Buy, 640_000, 1))
+	d.placeOver(1, limitOrder("bob", order.Buy, 640_000, 1))
+	filled := d.placeOver(1, limitOrder("bob", order.Sell, 630_000, 1)) // takes alice's
+	another := d.placeOver(2, limitOrder("alice", order.Buy, 640_000, 1))
+	alone := d.place("alpha", limitOrder("alice", order.Buy, 640_000, 1)).Events[0].(OrderEvent).After()
+	if filled.Status != order.Filled {
+		t.Fatalf("the taker is %s", filled.Status)
+	}
+	ended := d.must(decide.Command{Actor: ofNodes, Payload: &EndSession{Session: scalar.ID{1}}})
+	if e := ended.Events[0].(*SessionEnded); e.Left != 0 || e.Username != "u" || e.Broker != "alpha" || len(ended.Events) != 2 {
+		t.Errorf("%+v and %d orders", e, len(ended.Events)-1)
+	}
+	if after := ended.Events[1].(OrderEvent).After(); after.CustomerCode != "bob" || after.Reason != order.CancelAllAfter {
+		t.Errorf("canceled: %+v", after)
+	}
+	for _, o := range []order.Order{another, *alone} {
+		if _, live := d.state.Order(o.Code); !live {
+			t.Errorf("%s is canceled too", o.Code)
+		}
+	}
+	if _, live := d.state.Order(over.Code); live {
+		t.Error("an order that was filled lives")
+	}
+	late := decide.Command{Type: CommandPlaceOrder, Actor: trader("alpha"), Payload: limitOrder("alice", order.Buy, 640_000, 1), Kept: decide.Kept{Session: scalar.ID{1}}}
+	if code := d.refused(late); code != "SESSION_ENDED" {
+		t.Errorf("an order over a session that has ended: %s", code)
+	}
+	if code := d.refused(decide.Command{Actor: ofNodes, Payload: &EndSession{Session: scalar.ID{1}}}); code != "UNKNOWN_SESSION" {
+		t.Errorf("ended twice: %s", code)
+	}
+	if code := d.refused(decide.Command{Actor: trader("alpha"), Payload: &EndSession{Session: scalar.ID{2}}}); code != "FORBIDDEN" {
+		t.Errorf("ended by a user: %s", code)
+	}
+}
+
+// TestSessionWithManyOrders ends one that has more orders than a record holds: the steps that follow cancel the others,
+// also where the state was saved between them, and clients go on meanwhile.
+func TestSessionWithManyOrders(t *testing.T) {
+	d := sessionsDesk(t)
+	d.state.limit.others = 3
+	for n := range int64(8) {
+		d.placeOver(1, limitOrder("alice", order.Buy, 640_000+n*10, 1))
+	}
+	ended := d.must(decide.Command{Actor: ofNodes, Payload: &EndSession{Session: scalar.ID{1}}})
+	if e := ended.Events[0].(*SessionEnded); e.Left != 5 {
+		t.Errorf("%d orders are left", e.Left)
+	}
+	if d.state.Due(d.now) != decide.Alternate {
+		t.Error("the rest blocks clients, or is not due")
+	}
+	for _, left := range []int{2, 0} {
+		d.save()
+		step := d.step(false)
+		if e := step.Events[1].(*SessionSwept); e.Left != left {
+			t.Errorf("%d orders are left, not %d", e.Left, left)
+		}
+	}
+	if open := d.state.OpenOrders("alice"); len(open) != 0 || d.state.Due(d.now) != decide.Nothing || len(d.state.sessions) != 1 {
+		t.Errorf("%d orders live, %d sessions", len(open), len(d.state.sessions))
+	}
+}
+
+// TestGatewayLost: while a gateway says that it lives its sessions go on; 15 seconds after its last word they end, each
+// with its orders.
+func TestGatewayLost(t *testing.T) {
+	d := sessionsDesk(t)
+	for n := range byte(2) {
+		d.placeOver(1+n, limitOrder("alice", order.Buy, 640_000, 1))
+	}
+	for range 3 {
+		d.now += 14 * scalar.Second
+		d.must(decide.Command{Actor: ofNodes, Payload: &KeepGateway{Gateway: scalar.ID{9}}})
+	}
+	d.now += 14 * scalar.Second
+	if d.state.Due(d.now) != decide.Nothing {
+		t.Error("a gateway is lost while it lives")
+	}
+	d.save()
+	d.now += scalar.Second
+	d.drain()
+	if open := d.state.OpenOrders("alice"); len(open) != 0 || len(d.state.sessions) != 0 || len(d.state.gateways) != 0 {
+		t.Errorf("%d orders, %d sessions and %d gateways are left", len(open), len(d.state.sessions), len(d.state.gateways))
+	}
+	if code := d.refused(decide.Command{Actor: ofNodes, Payload: &KeepGateway{Gateway: scalar.ID{9}}}); code != "UNKNOWN_GATEWAY" {
+		t.Errorf("a gateway without sessions is kept: %s", code)
+	}
+	if _, some := d.state.NextDue(); some {
+		t.Error("something is due for ever")
+	}
+}
+
+// TestSessionForgetsFinalOrders: what a session remembers does not grow with the orders that have come and gone.
+func TestSessionForgetsFinalOrders(t *testing.T) {
+	d := sessionsDesk(t)
+	for range 400 {
+		o := d.placeOver(1, limitOrder("alice", order.Buy, 640_000, 1))
+		d.must(decide.Command{Actor: trader("alpha"), Payload: &CancelOrder{CustomerCode: "alice", OrderCode: o.Code}})
+	}
+	if n := len(d.state.sessions[scalar.ID{1}].orders); n > 128 {
+		t.Errorf("%d orders are remembered, of which none lives", n)
+	}
+}
