@@ -160,3 +160,81 @@ func TestSocketOrdersElsewhere(t *testing.T) {
 		t.Errorf("%+v %s", e, e.Data)
 	}
 }
+
+// openNames returns the reference_ids of a customer's open orders.
+func (v *venue) openNames(customer string) string {
+	v.t.Helper()
+	var all []struct {
+		Reference string `json:"reference_id"`
+	}
+	if err := json.Unmarshal(v.must(200, "broker-a", http.MethodGet, "/v1/customers/"+customer+"/orders", nil).Body, &all); err != nil {
+		v.t.Fatal(err)
+	}
+	names := ""
+	for _, o := range all {
+		names += o.Reference + " "
+	}
+	return names
+}
+
+// armed opens a connection whose orders are canceled when it ends, and places some over it.
+func armed(t *testing.T, url string, v *venue, placed ...string) *livetest.Client {
+	t.Helper()
+	c := livetest.Dial(t, url, "")
+	c.Send(livetest.Request{Op: "authenticate", Data: map[string]any{"token": v.token("broker-a"), "cancel_on_disconnect": true}})
+	c.Next("authenticated", func(m livetest.Message) bool { return m.Op == "authenticated" })
+	for _, customer := range placed {
+		e := ask(t, c, "over-"+customer, "order.place", `{"customer_code":"`+customer+`",`+limitBuy+`,"reference_id":"over"}`)
+		if e.Status != http.StatusCreated {
+			t.Fatalf("%+v %s", e, e.Data)
+		}
+	}
+	return c
+}
+
+// TestCancelOnDisconnect: when the connection ends, the orders that were placed over it are canceled, and no others; the
+// log says by which session. A batch counts as well, and a stop of the venue is an end like any.
+func TestCancelOnDisconnect(t *testing.T) {
+	v := startVenue(t)
+	v.fund("100000", "ANNA", "BEN")
+	v.must(201, "broker-a", http.MethodPost, "/v1/customers/ANNA/orders", `{`+limitBuy+`,"reference_id":"rest"}`)
+	other := armed(t, v.WebSocket, v)
+	if e := ask(t, other, "1", "order.place", `{"customer_code":"ANNA",`+limitBuy+`,"reference_id":"other"}`); e.Status != 201 {
+		t.Fatalf("%+v %s", e, e.Data)
+	}
+	c := armed(t, v.WebSocket, v, "ANNA", "BEN")
+	if e := ask(t, c, "batch", "order.place_batch", `{"customer_code":"BEN","orders":[{`+limitBuy+`},{`+limitBuy+`}]}`); e.Status != 200 {
+		t.Fatalf("%+v %s", e, e.Data)
+	}
+	c.Close()
+	waitFor(t, "the orders of a connection that has ended to be canceled", func() bool {
+		return v.openNames("BEN") == "" && v.openNames("ANNA") == "rest other "
+	})
+	var ended struct {
+		Command struct{ Type string }
+		Events  []struct {
+			Type string
+			Data struct{ Session, Reason string }
+		}
+	}
+	for _, text := range v.records("trading", "--type", "session.ended") {
+		if err := json.Unmarshal([]byte(text), &ended); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(ended.Events) != 5 || ended.Events[0].Data.Session == "" || ended.Events[1].Data.Reason != "cancel_all_after" || ended.Command.Type != "session.end" {
+		t.Errorf("%+v", ended)
+	}
+}
+
+// TestTheNodeOfAConnectionDies: nobody says that its connections have ended, so the engine misses it and cancels their
+// orders.
+func TestTheNodeOfAConnectionDies(t *testing.T) {
+	cl := startCluster(t, "engine,projector", "live")
+	v := cl.node(0)
+	v.fund("100000", "ANNA")
+	armed(t, cl.node(1).WebSocket, v, "ANNA")
+	waitFor(t, "the order to be seen", func() bool { return v.openNames("ANNA") == "over " })
+	cl.node(1).kill()
+	waitFor(t, "the orders of a node that died to be canceled", func() bool { return v.openNames("ANNA") == "" })
+}

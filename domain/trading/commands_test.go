@@ -13,7 +13,7 @@ import (
 // that a payload under another command's name is refused, and that a token for one account may give those about an
 // account's orders and no others.
 func TestCommandsDescribeThemselves(t *testing.T) {
-	accounts := map[string]bool{CommandPlaceOrder: true, CommandAmendOrder: true, CommandCancelOrder: true, CommandCancelAll: true, CommandSetCancelAllAfter: true}
+	accounts := map[string]bool{CommandPlaceOrder: true, CommandAmendOrder: true, CommandCancelOrder: true, CommandCancelAll: true, CommandSetCancelAllAfter: true, CommandSetLeverage: true}
 	refusedAs := func(c decide.Command) string {
 		refusal := new(decide.Refusal)
 		if _, err := NewState().Decide(decide.Stamp{Sequence: 1, Time: 1}, c); errors.As(err, &refusal) {

@@ -37,6 +37,12 @@ func (h *Hub) authenticate(s *session, r *request) {
 		h.reject(s, r.id, AuthenticationFailed, "the token is not valid")
 		return
 	}
+	if r.cancels {
+		if refused := h.arm(s, r); refused != nil {
+			h.reject(s, r.id, refused.code, refused.message)
+			return
+		}
+	}
 	s.send(encode(ack{Op: "authenticated", ID: r.id}))
 }
 

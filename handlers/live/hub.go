@@ -45,7 +45,7 @@ type Changes interface {
 	Listen(call func(web.Change))
 }
 
-// Config is what a hub needs. Changes, Log, Orders, Wrap, Logger and Limits may be left out.
+// Config is what a hub needs. Changes, Log, Orders, Nodes, Wrap, Logger and Limits may be left out.
 type Config struct {
 	Follower  Follower
 	Journal   string // "trading"
@@ -54,10 +54,13 @@ type Config struct {
 	Changes   Changes
 	Log       Log          // for subscriptions that resume; without it every resume is too old
 	Orders    http.Handler // the REST interface, by which orders are entered; without it none are
-	Wrap      Wrap
-	Logger    *slog.Logger
-	Limits    Limits
-	Seed      *journal.Seed // that the follower started from, if it did
+	// Nodes takes what the node says of its connections to the journal's owner, wherever that is; without it no orders are
+	// canceled when a connection ends.
+	Nodes  journal.Submitter
+	Wrap   Wrap
+	Logger *slog.Logger
+	Limits Limits
+	Seed   *journal.Seed // that the follower started from, if it did
 }
 
 // Hub serves the WebSocket connections of one node.
@@ -82,6 +85,7 @@ type Hub struct {
 	cancel    context.CancelFunc
 
 	mu       sync.Mutex // taken inside the fold's lock
+	gateway  gateway
 	sessions map[*session]struct{}
 	admitted int
 	closing  bool
@@ -104,6 +108,7 @@ func New(cfg Config) *Hub {
 		orders: cfg.Orders, wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), metrics: newMetrics(), melody: melody.New(),
 		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),
 		turns: newTurns(), ready: make(chan struct{}),
+		gateway: gateway{id: web.NewID(), nodes: cfg.Nodes, armed: make(map[*session]struct{})},
 	}
 	if seed := cfg.Seed; seed != nil {
 		h.last = decide.Stamp{Journal: seed.Journal, Sequence: seed.Position.Sequence, Time: seed.Time}
@@ -206,6 +211,7 @@ func (h *Hub) onRecord(e journal.Entry, s decide.State) {
 	// resumes looks for where to begin among the anchors.
 	h.last = e.Stamp()
 	h.anchors.Note(e.Position)
+	h.observeGateways(e)
 	if len(h.index.readers) == 0 {
 		return
 	}

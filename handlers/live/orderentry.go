@@ -246,7 +246,7 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 		h.reject(s, e.id, RateLimited, "more than "+strconv.Itoa(h.limits.Entries)+" requests for order entry are under way")
 		return
 	}
-	e.call.Token, e.call.Address = token, s.address
+	e.call.Token, e.call.Address, e.call.Session = token, s.address, s.tradingSession()
 	turn, done := s.turn, make(chan struct{})
 	s.turn = done
 	h.serving.Go(func() { h.answer(s, e, turn, done) }) // the session's handler is counted, so the count is not zero

@@ -25,6 +25,7 @@ type request struct {
 	customer     string         // data.customer_code
 	positions    bool           // data.positions
 	token        string         // data.token
+	cancels      bool           // data.cancel_on_disconnect
 	resumeFrom   string
 	object, data members
 }
@@ -36,7 +37,7 @@ type members map[string]jsontext.Value
 var shapes = map[string]struct{ request, data []string }{
 	opSubscribe:    {[]string{"args", "data", "resume_from"}, []string{"customer_code", "positions"}},
 	opUnsubscribe:  {[]string{"args"}, nil},
-	opAuthenticate: {[]string{"data"}, []string{"token"}},
+	opAuthenticate: {[]string{"data"}, []string{"token", "cancel_on_disconnect"}},
 	opPing:         {},
 }
 
@@ -76,7 +77,7 @@ func (r *request) read() error {
 	for _, err := range []error{
 		r.object.value("args", &r.args), r.object.value("resume_from", &r.resumeFrom),
 		r.data.within("data.", "customer_code", &r.customer), r.data.within("data.", "positions", &r.positions),
-		r.data.within("data.", "token", &r.token),
+		r.data.within("data.", "token", &r.token), r.data.within("data.", "cancel_on_disconnect", &r.cancels),
 	} {
 		if err != nil {
 			return err

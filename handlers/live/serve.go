@@ -161,6 +161,7 @@ func (h *Hub) disconnected(socket *melody.Session) {
 		h.drop(sub)
 	}
 	h.mu.Unlock()
+	h.disarm(s)
 	s.gone()
 	s.conn.finish()
 	h.metrics.sessions.Dec()

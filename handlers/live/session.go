@@ -9,6 +9,7 @@ import (
 
 	"github.com/olahol/melody"
 
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
@@ -49,6 +50,8 @@ type session struct {
 	over     bool          // the connection is gone
 	cutter   *time.Timer   // cuts the connection
 	shedder  *time.Timer   // begins to shed
+	id       scalar.ID     // as the engine knows the session; zero if its orders stay when it ends
+	opened   int64         // the record that opened it there
 	who      *web.Principal
 	token    string
 	check    *time.Timer // verifies the token again
@@ -318,11 +321,13 @@ func (s *session) end(last []byte, code int, reason string, patience time.Durati
 	s.controls++
 	s.push(closeFrame(melody.FormatCloseMessage(code, reason)))
 	s.cutter = time.AfterFunc(patience, s.conn.cut)
-	s.hub.serving.Go(s.unsubscribeAll) // elsewhere: the hub's lock is taken before a session's
+	s.hub.serving.Go(s.leave) // elsewhere: the hub's lock is taken before a session's
 }
 
-// unsubscribeAll drops the subscriptions of a session that has ended, whose connection may stay for a while.
-func (s *session) unsubscribeAll() {
+// leave drops the subscriptions of a session that has ended, and has its orders canceled if it asked for that. Its
+// connection may stay for a while.
+func (s *session) leave() {
+	s.hub.disarm(s)
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	for _, sub := range s.subscriptions {

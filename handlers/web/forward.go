@@ -23,9 +23,10 @@ import (
 )
 
 // headerForwarded marks a request that a node passed on to the owner of its journal. Its value is the command's id,
-// a proof, by the key that the nodes share, that a node wrote it, and the client's address: so the id that the first node
-// may have to name in an OUTCOME_UNKNOWN is the id of the record, and an API key that is for some addresses only is judged
-// by the client's. Without a good proof the mark still counts, the id and the address do not.
+// a proof, by the key that the nodes share, that a node wrote it, the session that it came over and the client's address: so
+// the id that the first node may have to name in an OUTCOME_UNKNOWN is the id of the record, an order is canceled with its
+// session, and an API key that is for some addresses only is judged by the client's. Without a good proof the mark still
+// counts, what it says does not.
 const headerForwarded = "X-Perpetua-Forwarded"
 
 // commandDeadline is within what an owner answers a command. A node that passes one on waits no longer either: by then
@@ -42,9 +43,10 @@ func newTransport() http.RoundTripper {
 // hereOrThere has the request answered here. One whose journal another node owns is sent to that node, once: the
 // handler has failed with an ElsewhereError before it wrote anything, and the body is kept.
 func (s *server) hereOrThere(r *request, next echo.HandlerFunc) error {
-	mark := header(r.Request(), headerForwarded)
-	if mark != "" {
-		r.forwarded, r.address = provenMark(s.options.ForwardKey, mark, r.Request())
+	said := header(r.Request(), headerForwarded)
+	if said != "" {
+		m := provenMark(s.options.ForwardKey, said, r.Request())
+		r.forwarded, r.session, r.address = m.id, m.session, m.address
 	}
 	err := next(r)
 	if err == nil || r.Response().Committed {
@@ -55,7 +57,7 @@ func (s *server) hereOrThere(r *request, next echo.HandlerFunc) error {
 		return err
 	}
 	target, parseErr := url.Parse(elsewhere.URL)
-	if mark != "" || parseErr != nil || target.Host == "" {
+	if said != "" || parseErr != nil || target.Host == "" {
 		return err // answered NOT_ACCEPTED
 	}
 	return s.forward(r, target)
@@ -83,7 +85,7 @@ func (s *server) forward(c *request, target *url.URL) error {
 			r.SetXForwarded()
 			r.Out.Host = r.In.Host
 			r.Out.Header.Set(HeaderRequestID, c.id)
-			r.Out.Header.Set(headerForwarded, markOf(key, id, Address(c), r.In))
+			r.Out.Header.Set(headerForwarded, mark{id, sessionOf(c), Address(c)}.sign(key, r.In))
 			sendOnce(r.Out.Header)
 		},
 		ModifyResponse: func(r *http.Response) error {
@@ -128,26 +130,36 @@ func Address(c echo.Context) string {
 	return c.RealIP()
 }
 
-func markOf(key []byte, id scalar.ID, address string, r *http.Request) string {
-	return id.String() + "." + proof(key, id, address, r) + "." + address
+// mark is what a node says of a request that it passes on.
+type mark struct {
+	id      scalar.ID // of the command
+	session scalar.ID // that it came over, zero for none
+	address string    // the client's
 }
 
-func proof(key []byte, id scalar.ID, address string, r *http.Request) string {
+func (m mark) sign(key []byte, r *http.Request) string {
+	return m.id.String() + "." + m.proof(key, r) + "." + m.session.String() + "." + m.address
+}
+
+func (m mark) proof(key []byte, r *http.Request) string {
 	mac := hmac.New(sha256.New, key)
-	mac.Write(id[:])
-	mac.Write([]byte(address + " " + r.Method + " " + r.URL.RequestURI()))
+	mac.Write(m.id[:])
+	mac.Write(m.session[:])
+	mac.Write([]byte(m.address + " " + r.Method + " " + r.URL.RequestURI()))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // provenMark returns what a mark says, nothing unless it is proven.
-func provenMark(key []byte, mark string, r *http.Request) (id scalar.ID, address string) {
-	parts := strings.SplitN(mark, ".", 3) // an address has dots itself
-	if len(parts) != 3 || len(key) == 0 {
-		return scalar.ID{}, ""
+func provenMark(key []byte, text string, r *http.Request) (m mark) {
+	parts := strings.SplitN(text, ".", 4) // an address has dots itself
+	if len(parts) != 4 || len(key) == 0 {
+		return mark{}
 	}
 	id, err := scalar.ParseID(parts[0])
-	if err != nil || !hmac.Equal([]byte(parts[1]), []byte(proof(key, id, parts[2], r))) {
-		return scalar.ID{}, ""
+	session, other := scalar.ParseID(parts[2])
+	m = mark{id, session, parts[3]}
+	if err != nil || other != nil || !hmac.Equal([]byte(parts[1]), []byte(m.proof(key, r))) {
+		return mark{}
 	}
-	return id, parts[2]
+	return m
 }

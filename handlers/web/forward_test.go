@@ -136,7 +136,7 @@ func TestPassOnToANodeThatHangs(t *testing.T) {
 	o := Options{ForwardKey: []byte("shared"), Patience: time.Second}
 	arrived, release := make(chan string, 1), make(chan struct{})
 	owner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		id, _ := provenMark(o.ForwardKey, r.Header.Get(headerForwarded), r)
+		id := provenMark(o.ForwardKey, r.Header.Get(headerForwarded), r).id
 		arrived <- id.String()
 		<-release
 	}))
@@ -153,7 +153,7 @@ func TestPassOnLosesTheConnection(t *testing.T) {
 	o := Options{ForwardKey: []byte("shared")}
 	arrived := make(chan string, 1)
 	owner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		id, _ := provenMark(o.ForwardKey, r.Header.Get(headerForwarded), r)
+		id := provenMark(o.ForwardKey, r.Header.Get(headerForwarded), r).id
 		arrived <- id.String()
 		panic(http.ErrAbortHandler)
 	}))

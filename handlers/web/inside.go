@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
@@ -26,6 +27,7 @@ type Call struct {
 	Key     string     // the Idempotency-Key
 	Keyed   bool       // there is one
 	Address string     // the client's
+	Session scalar.ID  // at whose end its orders are canceled; zero for none
 }
 
 // Reply is the answer to a call.
@@ -82,10 +84,24 @@ func (c *Call) request(ctx context.Context) *http.Request {
 	}
 	// A proxy that fails in the midst of an answer panics only where it takes a server to be there, and says nothing otherwise.
 	ctx = context.WithValue(ctx, http.ServerContextKey, &insideServer)
+	if !c.Session.IsZero() {
+		ctx = context.WithValue(ctx, sessionKey{}, c.Session)
+	}
 	return r.WithContext(ctx)
 }
 
 var insideServer http.Server
+
+type sessionKey struct{}
+
+// sessionOf returns the session that a request came over, zero for none.
+func sessionOf(c echo.Context) scalar.ID {
+	if n := notesOf(c); !n.session.IsZero() { // as the node said that passed it on
+		return n.session
+	}
+	id, _ := c.Request().Context().Value(sessionKey{}).(scalar.ID)
+	return id
+}
 
 type readCloser struct{ *bytes.Reader }
 

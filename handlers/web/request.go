@@ -97,7 +97,7 @@ func BareCommand(c echo.Context, payload decide.Payload) (decide.Command, error)
 		return decide.Command{}, err
 	}
 	n := notesOf(c)
-	cmd := decide.Command{ID: n.forwarded, Type: payload.CommandType(), Payload: payload, Kept: decide.Kept{Key: key}}
+	cmd := decide.Command{ID: n.forwarded, Type: payload.CommandType(), Payload: payload, Kept: decide.Kept{Key: key, Session: sessionOf(c)}}
 	if cmd.ID.IsZero() {
 		cmd.ID, n.traced.Command = n.traced.Command, scalar.ID{} // for one command
 	}

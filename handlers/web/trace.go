@@ -19,9 +19,8 @@ func (s *server) trace(r *request) {
 	}
 	in := r.Request()
 	from := trace.Sender{Parent: in.Header.Get(headerTraceParent), State: in.Header.Get(headerTraceState)}
-	if mark := in.Header.Get(headerForwarded); mark != "" {
-		id, _ := provenMark(s.options.ForwardKey, mark, in)
-		from.Peer = !id.IsZero()
+	if said := in.Header.Get(headerForwarded); said != "" {
+		from.Peer = !provenMark(s.options.ForwardKey, said, in).id.IsZero()
 	}
 	r.traced = s.options.Tracer.StartRequest(in.Context(), from, NewID())
 	in.Header.Set(headerTraceParent, r.traced.Parent)

@@ -23,7 +23,7 @@ func TestOnlyAPeerSaysWhatIsTraced(t *testing.T) {
 		told       int
 	}{
 		{"a client", "", 0}, {"a client that says it is a node", id.String() + ".00", 0},
-		{"a node", markOf(o.ForwardKey, id, "192.0.2.1", httptest.NewRequest("POST", "/v1/things", nil)), 1},
+		{"a node", mark{id: id, address: "192.0.2.1"}.sign(o.ForwardKey, httptest.NewRequest("POST", "/v1/things", nil)), 1},
 	} {
 		spans.Reset()
 		headers := []string{headerTraceParent, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}

@@ -68,7 +68,7 @@ func All() Table {
 				return readmodels.Compare(ctx, pool, state.(*trading.State), sequence)
 			},
 			Payloads:  trading.Payloads(),
-			FromNodes: []string{trading.CommandListInstrument},
+			FromNodes: []string{trading.CommandListInstrument, trading.CommandOpenSession, trading.CommandKeepGateway, trading.CommandEndSession},
 		},
 	}
 }
