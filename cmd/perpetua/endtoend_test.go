@@ -104,19 +104,9 @@ func testSockets(t *testing.T, a *audience, told fromLog) {
 		}
 		return out
 	}
-	mechanical := map[string]string{"stop_loss": "stop_market", "take_profit": "stop_market", "stop_loss_limit": "stop_limit", "take_profit_limit": "stop_limit"}
 	var orders []fields
 	for _, o := range alpha(told.orders) {
-		m := fields{}
-		for name, value := range o {
-			m[name] = value
-		}
-		if as, ok := mechanical[m["type"]]; ok {
-			m["type"] = as
-		}
-		m["timestamp"] = m["updated"]
-		delete(m, "updated")
-		orders = append(orders, m)
+		orders = append(orders, asMessage(o))
 	}
 	// The deposits came before anybody listened.
 	movements := slices.DeleteFunc(alpha(told.transactions), func(f fields) bool { return f["type"] == "deposit" })
