@@ -55,13 +55,14 @@ func (e *OtherError) Error() string {
 type Summary struct {
 	Records int64            // that the log holds
 	Skipped int64            // of them, by every reader
-	After   int64            // of those, after the last valid record: where history was changed, all that followed the change
+	After   int64            // of those, after the last valid record
 	Found   int64            // of them, which the target held already
 	Tip     journal.Position // the last valid record; the offset is that of the target
 }
 
 // Copy makes the target hold what the source holds now, and checks that it does. tell, if it is not nil, is called now
-// and then with how many records are done.
+// and then with how many records are done. Of a source whose history was changed it makes no whole copy: the error, a
+// *journal.DivergedError, says where.
 func Copy(ctx context.Context, rules decide.Rules, from, to Log, tell func(records int64)) (Summary, error) {
 	read, found, err := carry(ctx, rules, from, to, tell)
 	if err != nil {
@@ -107,7 +108,7 @@ func carry(ctx context.Context, rules decide.Rules, from, to Log, tell func(int6
 		read.tell(tell)
 	}
 	if errors.Is(err, io.EOF) {
-		err = nil
+		err = read.chain.Torn()
 	}
 	// What was appended before an error is closed as well, so that the next attempt finds it.
 	return read, found, errors.Join(err, appender.Close(ctx))

@@ -2,7 +2,8 @@
 //
 // A copy holds every record byte for byte (key, value, headers, timestamp), in order, those that readers skip included.
 // Only offsets may differ, so a position (sequence and hash) holds on every copy. What is copied is held against the
-// chain on the way, and what was written is read again at the end.
+// chain on the way, and what was written is read again at the end. A source in which a record was edited, or is missing, is
+// no log to copy.
 //
 // A copy that was broken off goes on where it stopped: what the target holds is compared with the source first. A target
 // that holds anything else is refused, and not changed.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -301,23 +302,39 @@ func TestCopyOfAShorterLog(t *testing.T) {
 	}
 }
 
-// TestCopyTellsOfChangedHistory changes a record, which has readers skip all that follow it.
-func TestCopyTellsOfChangedHistory(t *testing.T) {
+// TestCopyRefusesChangedHistory edits a record or leaves one out, which has readers skip all that follow it. Only what others
+// have left in the log besides is skipped without a word.
+func TestCopyRefusesChangedHistory(t *testing.T) {
 	_, want := history(t, 20)
 	last := len(want) - 6 // the last valid one
-	changed := *want[last-10]
-	changed.Value = bytes.Replace(changed.Value, []byte(`"word":"word`), []byte(`"word":"Word`), 1)
-	all := append([]*kgo.Record{}, want[:last+1]...)
+	edited := *want[last-10]
+	edited.Value = bytes.Replace(edited.Value, []byte(`"word":"word`), []byte(`"word":"Word`), 1)
+	other, stranger := *want[last], *want[last]
+	other.Headers = slices.Clone(other.Headers) // of another journal that has the same name
+	other.Headers[1].Value = []byte("00000000-0000-4000-8000-000000000000/" + strconv.Itoa(last))
+	other.Value = bytes.Replace(other.Value, []byte(`"prev":"`), []byte(`"prev":"0`), 1)
+	stranger.Value = bytes.Replace(stranger.Value, []byte(`"prev":"`), []byte(`"prev":"f`), 1)
 	for what, c := range map[string]struct {
-		record *kgo.Record
-		after  int64
-	}{"nothing": {want[last-10], 0}, "a word": {&changed, 10}} {
-		all[last-10] = c.record
+		log  []*kgo.Record
+		torn int64 // the sequence of what is missing
+	}{
+		"nothing":                          {want, 0},
+		"the last record":                  {want[:last], 0}, // nothing tells of it
+		"a word":                           {append(append(slices.Clone(want[:last-10]), &edited), want[last-9:]...), int64(last - 10)},
+		"a record left out":                {append(slices.Clone(want[:last-3]), want[last-2:]...), int64(last - 3)},
+		"a record moved to the end":        {append(append(slices.Clone(want[:last-3]), want[last-2:]...), want[last-3]), 0}, // which is valid there
+		"the record before the last":       {append(slices.Clone(want[:last-1]), want[last]), int64(last - 1)},
+		"a record once more":               {append(slices.Clone(want), want[4], want[5]), 0},
+		"a record of another journal":      {append(slices.Clone(want), &other), 0},
+		"a record that is in no journal":   {append(slices.Clone(want), &stranger), 0},
+		"two records, and what was before": {append(slices.Clone(want[:last-4]), want[last-2:]...), int64(last - 3)},
+	} {
 		path := filepath.Join(t.TempDir(), "log.jsonl")
-		appendAll(t, Target(path, rules.Name), all...)
-		s, err := Copy(t.Context(), rules, Target(path, rules.Name), empty(t), nil)
-		if err != nil || s.After != c.after || s.Skipped != c.after {
-			t.Errorf("%s was changed: %+v, %v", what, s, err)
+		appendAll(t, Target(path, rules.Name), c.log...)
+		_, err := Copy(t.Context(), rules, Target(path, rules.Name), empty(t), nil)
+		var diverged *journal.DivergedError
+		if torn := errors.As(err, &diverged); torn != (c.torn > 0) || torn && diverged.Have.Sequence != c.torn || err != nil && !torn {
+			t.Errorf("%s: %v, and sequence %d is missing", what, err, c.torn)
 		}
 	}
 }

@@ -94,8 +94,7 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *place,
 	fmt.Fprintf(std.Out, "%s: %d records, %d of them were there, %d of them readers skip; both end with sequence %d, hash %s\n",
 		j.Name(), done.Records, done.Found, done.Skipped, done.Tip.Sequence, done.Tip.Hash)
 	if done.After > 0 {
-		fmt.Fprintf(std.Out, "%s: readers skip the last %d records, as they skip what lost a race, and all that follows a record that was changed\n",
-			j.Name(), done.After)
+		fmt.Fprintf(std.Out, "%s: readers skip the last %d records, as they skip what lost a race\n", j.Name(), done.After)
 	}
 	return source.moved(ctx, j.Name(), done.Records, std)
 }
