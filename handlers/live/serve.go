@@ -51,7 +51,7 @@ func (h *Hub) Serve(c echo.Context) error {
 		s.who, s.token = p, token
 	}
 	w := hijacker{c.Response(), func(nc net.Conn) net.Conn {
-		s.conn = newConn(h.wrap(nc), s)
+		s.conn = newConn(h.wrap(web.Hijacked(nc)), s)
 		return s.conn
 	}}
 	if err := h.melody.HandleRequestWithKeys(w, r, map[string]any{sessionKey: s}); err != nil {
