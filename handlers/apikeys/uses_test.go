@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -28,46 +29,88 @@ func (o *owner) Submit(_ context.Context, _ string, c decide.Command) (journal.R
 	return journal.Result{}, <-o.answers
 }
 
-// TestUsesAreToldOnce notes the uses of two keys again and again while the first is told: each is told once, and again
-// where that failed.
-func TestUsesAreToldOnce(t *testing.T) {
-	o := &owner{make(chan scalar.ID), make(chan error)}
-	u := apikeys.NewUses(o, slog.New(slog.DiscardHandler))
-	ctx, stop := context.WithCancel(t.Context())
+// usesOf runs Uses in a bubble of its own time until the test ends it.
+func usesOf(t *testing.T, to journal.Submitter) (u *apikeys.Uses, stop func()) {
+	t.Helper()
+	u = apikeys.NewUses(to, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := u.Run(ctx); err != nil {
 			t.Error(err)
 		}
 	})
-	defer running.Wait()
-	defer stop()
-	a, b := web.APIKey{ID: scalar.ID{1}}, web.APIKey{ID: scalar.ID{2}}
-	note := func() {
-		for range 10_000 { // more than may wait
-			u.Note(a)
-			u.Note(b)
+	return u, func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// TestUsesAreToldOnce notes the uses of two keys again and again while the first is told: each is told once, and again
+// where that failed.
+func TestUsesAreToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &owner{make(chan scalar.ID), make(chan error)}
+		u, stop := usesOf(t, o)
+		defer stop()
+		a, b := web.APIKey{ID: scalar.ID{1}}, web.APIKey{ID: scalar.ID{2}}
+		note := func() {
+			for range 10_000 { // more than may wait
+				u.Note(a)
+				u.Note(b)
+			}
 		}
-	}
-	note()
-	if id := <-o.arrived; id != a.ID {
-		t.Fatalf("first %v", id)
-	}
-	note()
-	o.answers <- &journal.RefusedError{Refusal: decide.Refuse(decide.Conflict, "API_KEY_USE_KNOWN", "another node was first")}
-	if id := <-o.arrived; id != b.ID {
-		t.Fatalf("then %v: the first was told twice", id)
-	}
-	o.answers <- errors.New("nobody owns the journal")
-	for told := false; !told; { // as requests come, once it has waited a moment
-		u.Note(b)
+		note()
+		if id := <-o.arrived; id != a.ID {
+			t.Fatalf("first %v", id)
+		}
+		note()
+		o.answers <- &journal.RefusedError{Refusal: decide.Refuse(decide.Conflict, "API_KEY_USE_KNOWN", "another node was first")}
+		if id := <-o.arrived; id != b.ID {
+			t.Fatalf("then %v: the first was told twice", id)
+		}
+		o.answers <- errors.New("nobody owns the journal")
+		synctest.Wait()
+		note() // before a second is over
+		time.Sleep(time.Second)
+		synctest.Wait()
 		select {
 		case id := <-o.arrived:
-			if told = true; id != b.ID {
-				t.Errorf("again %v", id)
-			}
-			o.answers <- nil
-		case <-time.After(10 * time.Millisecond): // or the requests would be all that happens
+			t.Fatalf("%v was told again at once", id)
+		default:
 		}
-	}
+		u.Note(b)
+		if id := <-o.arrived; id != b.ID {
+			t.Errorf("again %v", id)
+		}
+		o.answers <- nil
+	})
+}
+
+// refusing refuses every use, as the owner of a journal does whose clock has not come to the day yet.
+type refusing struct{ asked int }
+
+// Submit implements journal.Submitter.
+func (r *refusing) Submit(context.Context, string, decide.Command) (journal.Result, error) {
+	r.asked++
+	return journal.Result{}, &journal.RefusedError{Refusal: decide.Refuse(decide.Conflict, "API_KEY_USE_KNOWN", "of yesterday")}
+}
+
+// TestUsesAroundMidnight has a busy key's uses refused, since it is still yesterday where the owner is: it is asked once a
+// second, not with every request.
+func TestUsesAroundMidnight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		owner := new(refusing)
+		u, stop := usesOf(t, owner)
+		defer stop()
+		const seconds, each = 10, 50
+		for range seconds * each {
+			u.Note(web.APIKey{ID: scalar.ID{1}})
+			synctest.Wait()
+			time.Sleep(time.Second / each)
+		}
+		if owner.asked != seconds {
+			t.Errorf("in %d seconds the owner was asked %d times", seconds, owner.asked)
+		}
+	})
 }
