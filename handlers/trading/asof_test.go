@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -12,12 +13,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -78,6 +83,53 @@ func TestTickersAreAsOfOneRecord(t *testing.T) {
 	v.Send("", "GET", "/v1/market-trades", "").Want(200)
 	if whole := v.Send("", "GET", "/v1/tickers?symbol="+btc, "").Want(200); whole.Body != held.Body {
 		t.Errorf("from rows that hold the trades: %s, before: %s", whole.Body, held.Body)
+	}
+}
+
+// counted counts what is asked of a database.
+type counted struct {
+	projections.DB
+	asked atomic.Int64
+}
+
+// SendBatch implements projections.DB.
+func (c *counted) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	c.asked.Add(1)
+	return c.DB.SendBatch(ctx, b)
+}
+
+// deluded believes that the rows stand wherever they are wanted.
+type deluded struct{}
+
+// Wait implements web.Waiter.
+func (deluded) Wait(context.Context, int64) error { return nil }
+
+// TestTickersDoNotPressTheRows has the rows stand further back than who waits for them believes, as after a crash of
+// Postgres, and a node that does not know the trades in between: it reads the rows again now and then, not in a spin.
+func TestTickersDoNotPressTheRows(t *testing.T) {
+	pool := projectiontest.Database(t)
+	v := tradingtest.On(t, pool, pool)
+	v.Send("", "GET", "/v1/market-trades", "").Want(200)
+	v.HoldRows()
+	v.Send("broker-a", "POST", "/v1/customers", `{"customer_code":"A-1"}`).Want(201)
+	rowsOf := &counted{DB: pool}
+	node := trading.New(trading.Config{Auth: new(web.Auth), Venue: v.Trading, Now: time.Now,
+		Rows: rows.Source{Journal: "trading", DB: rowsOf, Waiter: deluded{}}})
+	e, err := web.New(web.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Register(e)
+	const patience = 500 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	answer := httptest.NewRecorder()
+	e.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/tickers", nil))
+	if answer.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+	if asked, most := rowsOf.asked.Load(), int64(patience/(25*time.Millisecond))+1; asked < 2 || asked > most {
+		t.Errorf("the rows were read %d times, at most %d are wanted", asked, most)
 	}
 }
 

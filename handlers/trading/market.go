@@ -159,11 +159,21 @@ func (h *Handler) viewTickers(c echo.Context, look func(s *domain.State, figures
 		if err := h.rows.Wait(ctx, viewed); err != nil {
 			return web.SourceFailed(err)
 		}
+		// Who waits for the rows believes that they stand where they were seen last. A crash of Postgres takes its last
+		// transactions along, and until it is found out the wait ends at once: only time brings the rows closer.
+		select {
+		case <-ctx.Done():
+			return web.SourceFailed(ctx.Err())
+		case <-time.After(rereadAfter):
+		}
 	}
 }
 
-// figuresLimit bounds how long tickers wait for rows that are far behind.
-const figuresLimit = 2 * time.Second
+// figuresLimit bounds how long tickers wait for rows that are far behind, and rereadAfter is how soon they are read again.
+const (
+	figuresLimit = 2 * time.Second
+	rereadAfter  = 25 * time.Millisecond
+)
 
 // listMarketTrades lists the most recent trades. limit is another name of page_size, from before lists had pages.
 func (h *Handler) listMarketTrades(c echo.Context) error {
