@@ -89,7 +89,7 @@ func (a *account) dump(w io.Writer) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.references.names)) {
 		r := a.references.names[name]
-		fmt.Fprintf(w, "reference %s %s %d %s %t\n", name, r.fingerprint, r.sequence, r.time, r.final)
+		fmt.Fprintf(w, "reference %s %s %d %s %s %t\n", name, r.fingerprint, r.sequence, r.time, r.order, r.final)
 	}
 	for r := a.references.oldest; r != nil; r = r.next {
 		fmt.Fprintf(w, "remembered %s\n", r.name)

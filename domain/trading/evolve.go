@@ -185,8 +185,7 @@ func (f *fold) customer(e *CustomerRegistered) {
 	a := &account{code: e.CustomerCode, broker: e.Broker, name: e.Name, created: e.Created, updated: e.Created,
 		transfers: make(map[string]transfer)}
 	a.setMargins(&MarginProfileSet{Leverage: maxLeverage})
-	f.accounts[a.code] = a
-	f.registered = append(f.registered, a)
+	f.register(a)
 }
 
 // setMargins sets an account's default margins: exactly 1/leverage and half of it, or percentages.

@@ -16,7 +16,7 @@ func (f *fold) order(after *order.Order) {
 	}
 	named := after.Named()
 	if named {
-		h.account.references.note(f.at.Sequence, f.memory.Counted(f.at.Time), after.ReferenceID, f.command.Kept.Fingerprint, !after.Status.Live())
+		h.account.references.note(f.at.Sequence, f.core.Counted(f.at.Time), after.Code, after.ReferenceID, f.command.Kept.Fingerprint, !after.Status.Live())
 	}
 	if o != nil {
 		if o.Value.position != h || o.Side != sideOf(after.Action) {

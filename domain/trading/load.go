@@ -148,8 +148,7 @@ func (v *loader) loadAccounts() {
 		if v.accounts[a.code] != nil {
 			v.Fail(errContradiction)
 		}
-		v.accounts[a.code] = a
-		v.registered = append(v.registered, a)
+		v.register(a)
 	}
 }
 
@@ -277,7 +276,9 @@ func (v *loader) loadOrder(side book.Side, price int64) *resting {
 		l.reference = v.String()
 	}
 	if flags&savedRemembered != 0 {
-		l.position.account.references.hold(v.loadReference(l.reference))
+		ref := v.loadReference(l.reference)
+		ref.order = code
+		l.position.account.references.hold(ref)
 	}
 	if l.kind.Conditional() != (flags&savedStop != 0) {
 		v.Fail(errContradiction)

@@ -11,15 +11,11 @@ func (s *State) named(at decide.Stamp, actor decide.Actor, customer, name string
 	if err != nil {
 		return scalar.ID{}, err
 	}
-	// A name is not enough to find an order that rests: what is kept of names is of the log, and does not lead there.
-	// An account has few live orders beside the book's.
-	for o := range a.orders(nil) {
-		if o.Value.reference == name {
-			return o.Code, nil
+	if ref := a.references.find(name, s.core.Counted(at.Time)); ref != nil {
+		if ref.final {
+			return scalar.ID{}, decide.Refuse(decide.Conflict, "ORDER_NOT_LIVE", "the order is final")
 		}
-	}
-	if a.references.find(name, s.memory.Counted(at.Time)) != nil {
-		return scalar.ID{}, decide.Refuse(decide.Conflict, "ORDER_NOT_LIVE", "the order is final")
+		return ref.order, nil
 	}
 	code, err := scalar.ParseID(name)
 	if o := s.orders.Get(code); err == nil && (o == nil || o.Value.reference == "") {

@@ -147,16 +147,16 @@ func TestSourceIsAppliedOnce(t *testing.T) {
 func TestReferencesAreBounded(t *testing.T) {
 	var r references
 	for n := range int64(MaxReferences + 10) {
-		r.note(n, start+scalar.Time(n), fmt.Sprint(n), "00", true)
+		r.note(n, start+scalar.Time(n), scalar.ID{1}, fmt.Sprint(n), "00", true)
 	}
-	r.note(1, start, "live", "00", false)
+	r.note(1, start, scalar.ID{2}, "live", "00", false)
 	if r.final != MaxReferences || len(r.names) != MaxReferences+1 {
 		t.Fatalf("%d names of final orders, %d in all", r.final, len(r.names))
 	}
 	if r.find("9", start) != nil || r.find("10", start) == nil || r.find("live", start+100*scalar.Hour) == nil {
 		t.Error("the wrong ones were forgotten")
 	}
-	r.note(2, start+decide.Remember+scalar.Hour, "live", "00", true)
+	r.note(2, start+decide.Remember+scalar.Hour, scalar.ID{2}, "live", "00", true)
 	if len(r.names) != 1 {
 		t.Errorf("%d names after a day", len(r.names))
 	}

@@ -21,6 +21,7 @@ type reference struct {
 	fingerprint string
 	sequence    int64
 	time        scalar.Time
+	order       scalar.ID // that has the name; zero once it is final
 	final       bool
 	prev, next  *reference
 }
@@ -34,9 +35,9 @@ func (r *references) find(name string, now scalar.Time) *reference {
 	return ref
 }
 
-// note remembers that a record, of a time as it counts, changed the order with the name. The fingerprint counts when the
-// name is new.
-func (r *references) note(sequence int64, now scalar.Time, name, fingerprint string, final bool) {
+// note remembers that a record, of a time as it counts, changed the order with the code and the name. The fingerprint
+// counts when the name is new.
+func (r *references) note(sequence int64, now scalar.Time, code scalar.ID, name, fingerprint string, final bool) {
 	ref := r.names[name]
 	if ref == nil || ref.final {
 		r.forget(ref)
@@ -48,9 +49,10 @@ func (r *references) note(sequence int64, now scalar.Time, name, fingerprint str
 	}
 	ref.sequence, ref.time = sequence, now
 	if !final {
+		ref.order = code
 		return
 	}
-	ref.final = true
+	ref.order, ref.final = scalar.ID{}, true
 	ref.prev = r.newest
 	if r.newest == nil {
 		r.oldest = ref

@@ -81,21 +81,23 @@ type State struct {
 	listing     []*instrument // in the order of listing, withdrawn ones included
 	accounts    map[string]*account
 	registered  []*account // in the order of registration
-	orders      book.Orders[live]
-	recent      recent
-	withdrawals map[scalar.ID]*withdrawal
-	venue       map[ledger.Account]fixed.Money
-	due         agenda
-	aside       []asideEntry  // due work that failed, in the order in which it was set aside
-	running     *task         // which is on the agenda too; nil for none
-	stirred     []*instrument // with a stop to fire, in the order of listing
-	memory      decide.Memory
-	sources     map[string]applied
-	sessions    map[scalar.ID]*session
-	gateways    []*gateway // that hold sessions, in the order in which they opened one
-	limit       bounds     // of a record
-	tracking    bool
-	changes     []touchedLevel
+	// registeredOf are those of each broker.
+	registeredOf map[string][]*account
+	orders       book.Orders[live]
+	recent       recent
+	withdrawals  map[scalar.ID]*withdrawal
+	venue        map[ledger.Account]fixed.Money
+	due          agenda
+	aside        []asideEntry  // due work that failed, in the order in which it was set aside
+	running      *task         // which is on the agenda too; nil for none
+	stirred      []*instrument // with a stop to fire, in the order of listing
+	memory       decide.Memory
+	sources      map[string]applied
+	sessions     map[scalar.ID]*session
+	gateways     []*gateway // that hold sessions, in the order in which they opened one
+	limit        bounds     // of a record
+	tracking     bool
+	changes      []touchedLevel
 }
 
 // applied is the last command taken over from another journal.
@@ -104,14 +106,14 @@ type applied struct{ source, sequence int64 }
 // NewState returns the state before the first record.
 func NewState() *State {
 	return &State{
-		rules:       1,
-		limit:       recordBounds(),
-		instruments: make(map[string]*instrument),
-		accounts:    make(map[string]*account),
-		withdrawals: make(map[scalar.ID]*withdrawal),
-		venue:       make(map[ledger.Account]fixed.Money),
-		sources:     make(map[string]applied),
-		sessions:    make(map[scalar.ID]*session),
+		core:         decide.NewCore(rulesSupported),
+		registeredOf: make(map[string][]*account),
+		limit:        recordBounds(),
+		instruments:  make(map[string]*instrument),
+		accounts:     make(map[string]*account),
+		withdrawals:  make(map[scalar.ID]*withdrawal),
+		venue:        make(map[ledger.Account]fixed.Money),
+		sessions:     make(map[scalar.ID]*session),
 	}
 }
 

@@ -90,10 +90,8 @@ func (s *State) CustomerBroker(code string) (string, bool) {
 // CustomersOf returns a broker's customers in the order of their registration; all customers for "".
 func (s *State) CustomersOf(broker string) []Customer {
 	out := []Customer{}
-	for _, a := range s.registered {
-		if broker == "" || a.broker == broker {
-			out = append(out, a.customer())
-		}
+	for _, a := range s.of(broker) {
+		out = append(out, a.customer())
 	}
 	return out
 }

@@ -218,3 +218,24 @@ func TestFarCursors(t *testing.T) {
 		}
 	}
 }
+
+// TestCursorsTellNothingOfOtherBrokers: where a broker's first customer stands in a list is the same for every broker,
+// however many customers others have registered before, and so is it where one customer is asked for.
+func TestCursorsTellNothingOfOtherBrokers(t *testing.T) {
+	v := funded(t)
+	for _, order := range []struct{ user, customer, action string }{{"broker-a", "A-1", "buy"}, {"broker-b", "B-1", "sell"}} {
+		v.Send(order.user, "POST", "/v1/customers/"+order.customer+"/orders",
+			`{"symbol":"`+btc+`","action":"`+order.action+`","type":"limit","amount":"0.01","limit_price":"65000"}`).Want(201)
+	}
+	for _, list := range []string{"/v1/positions", "/v1/account-summaries"} {
+		cursors := make(map[string]bool)
+		for _, read := range []struct{ user, query string }{{"broker-a", "?page_size=1"}, {"broker-b", "?page_size=1"}, {"broker-b", "?customer_code=B-1"}} {
+			var p listed
+			v.Send(read.user, "GET", list+read.query, "").Want(200).JSON(&p)
+			cursors[*p.Metadata.StartCursor] = true
+		}
+		if len(cursors) != 1 {
+			t.Errorf("%s: the first are at %v", list, cursors)
+		}
+	}
+}

@@ -109,13 +109,19 @@ func showHeld[T any](h *Handler, c echo.Context, of who, p projections.Page, hel
 func walkHeld[T any](s *domain.State, of who, beyond *projections.Key, descending bool,
 	held func(*domain.State, string, func(int64, T))) iter.Seq2[projections.Key, T] {
 	return func(yield func(projections.Key, T) bool) {
-		for place := range placesBeyond(s.Registered(), beyond, descending) {
-			customer := s.CustomerAt(place)
-			if !of.includes(customer) {
-				continue
+		customers := s.Registered(of.broker)
+		if of.customer != "" {
+			customers = 1
+		}
+		for place := range placesBeyond(customers, beyond, descending) {
+			customer := of.customer
+			if customer == "" {
+				customer = s.CustomerAt(of.broker, place).Code
+			} else if c, known := s.Customer(customer); !known || !of.includes(c) {
+				return // the token's one account, which may be another broker's
 			}
 			var found []projections.Row[T]
-			held(s, customer.Code, func(ordinal int64, v T) {
+			held(s, customer, func(ordinal int64, v T) {
 				k := projections.Key{Sequence: int64(place), Ordinal: ordinal}
 				if beyond == nil || !descending && k.Compare(*beyond) > 0 || descending && k.Compare(*beyond) < 0 {
 					found = append(found, projections.Row[T]{Key: k, Value: v})
