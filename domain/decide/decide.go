@@ -172,12 +172,6 @@ type DueEntry struct {
 	Error   string // why it was set aside
 }
 
-// Numbered is implemented by Rules that have a number, which activation raises.
-type Numbered interface {
-	// Newest returns the highest number of rules that this build knows. A journal whose rules are higher stops it.
-	Newest() int
-}
-
 // Rules are the rules of one journal.
 type Rules interface {
 	// Journal is the name, and the topic after its prefix: "trading", "identity", "onboarding".
@@ -188,4 +182,7 @@ type Rules interface {
 	Registry() *Registry
 	// Limit is the greatest size of a record's value in bytes.
 	Limit() int
+	// Newest is the highest number of rules that this build knows. Activation raises that of the rules in force; a journal
+	// whose rules are higher stops a build.
+	Newest() int
 }

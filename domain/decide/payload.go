@@ -1,6 +1,9 @@
 package decide
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Payload is what a command asks for: a pointer to a plain struct, one type for each type of command.
 type Payload interface {
@@ -14,11 +17,11 @@ type Payloads struct {
 	types []string
 }
 
-// NewPayloads returns a register of what the functions return, which are pointers to zero payloads. Two of one type
-// panic: it is a mistake in the program.
+// NewPayloads returns a register of what the functions return, which are pointers to zero payloads, and of the payloads
+// that every journal takes. Two of one type panic: it is a mistake in the program.
 func NewPayloads(fresh ...func() Payload) *Payloads {
 	p := &Payloads{fresh: make(map[string]func() Payload, len(fresh))}
-	for _, f := range fresh {
+	for _, f := range slices.Concat(sharedPayloads(), fresh) {
 		name := f().CommandType()
 		if _, known := p.fresh[name]; known {
 			panic("decide: command type " + name + " registered twice")

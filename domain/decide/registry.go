@@ -55,9 +55,13 @@ type Canonical interface {
 	Canonical() bool
 }
 
-// NewRegistry returns an empty registry.
+// NewRegistry returns a registry of the events that every journal may hold.
 func NewRegistry() *Registry {
-	return &Registry{shapes: make(map[shape]reading)}
+	r := &Registry{shapes: make(map[shape]reading)}
+	for _, fresh := range sharedEvents() {
+		r.Add(fresh)
+	}
+	return r
 }
 
 // Add registers the current version of an event type; fresh returns a pointer to a zero event. Registering a type

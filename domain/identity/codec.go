@@ -11,7 +11,7 @@ import (
 
 // codecVersion is the number of the form that this file writes and reads. It is raised with every change of it, and of
 // what a State holds: TestTheFormIsThatOfItsVersion says when.
-const codecVersion = 2
+const codecVersion = 3
 
 // Codec writes and reads states of the identity journal. What is sealed in a state is written as it is: sealed.
 func Codec() decide.StateCodec { return stateCodec{} }
@@ -27,7 +27,7 @@ const userSize = 300
 // Size implements decide.Codec.
 func (stateCodec) Size(state decide.State) int {
 	s := state.(*State)
-	return (len(s.brokers)+len(s.users)+len(s.keys)+len(s.apiKeys.byID))*userSize + s.memory.Size()
+	return (len(s.brokers)+len(s.users)+len(s.keys)+len(s.apiKeys.byID))*userSize + s.core.Size()
 }
 
 // Append implements decide.Codec.
@@ -74,7 +74,7 @@ func (stateCodec) Append(b []byte, state decide.State) []byte {
 			k.pack(w)
 		}
 	}
-	s.memory.Pack(w)
+	s.core.Pack(w)
 	return w.Bytes
 }
 
@@ -140,7 +140,7 @@ func (stateCodec) Read(b []byte) (decide.State, error) {
 		}
 		s.apiKeys.add(k)
 	}
-	s.memory.Unpack(r)
+	s.core.Unpack(r)
 	if len(s.brokers) != len(s.brokerOrder) || len(s.users) != len(s.userOrder) || len(s.apiKeys.byID) != n || len(s.apiKeys.byHash) != n {
 		r.Fail(pack.ErrForm)
 	}

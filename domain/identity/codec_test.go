@@ -104,6 +104,8 @@ func golden(t testing.TB) *identity.State {
 	l.do(broker, identity.CommandCreateAPIKey, "c", k)
 	l.do(operator, identity.CommandCreateAPIKey, "", apiKey("plain", identity.ScopeRead))
 	l.do(system, identity.CommandUseAPIKey, "", &identity.UseAPIKey{ID: l.keys("broker-a")[0].ID})
+	taken := decide.Recorded{Kept: decide.Kept{Source: &decide.Source{Journal: "onboarding", Sequence: 7}}}
+	l.state.Evolve(decide.Stamp{Sequence: 99, Time: l.now}, taken, decide.Accepted, nil)
 	return l.state
 }
 

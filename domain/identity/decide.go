@@ -21,15 +21,23 @@ const (
 
 // Decide says what the command causes.
 func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	p, known := c.Payload.(payload)
-	if !known || p.CommandType() != c.Type {
+	asked, known := c.Payload.(decide.Payload)
+	if !known || asked.CommandType() != c.Type {
 		return decide.Decision{}, decide.UnknownCommand(c)
 	}
-	if err := p.permit(s, c.Actor); err != nil {
+	p, own := asked.(payload)
+	permit := s.onlyOperators // what every journal takes
+	if own {
+		permit = func(a decide.Actor) error { return p.permit(s, a) }
+	}
+	if err := permit(c.Actor); err != nil {
 		return decide.Decision{}, err
 	}
-	if d, ok, err := s.memory.Recall(at.Time, c); ok || err != nil {
+	if d, done, err := s.core.Decide(at, c, nil); done {
 		return d, err
+	}
+	if !own {
+		return decide.Decision{}, decide.UnknownCommand(c)
 	}
 	event, err := p.decide(s, at, c.Actor)
 	if err != nil {

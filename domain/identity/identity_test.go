@@ -173,6 +173,11 @@ func TestDecide(t *testing.T) {
 		{"a key without its private part", operator, identity.CommandAddSigningKey, &identity.AddSigningKey{KID: "k2", Public: make([]byte, 32)}, "INVALID_PRIVATE"},
 		{"retiring the last key", operator, identity.CommandRetireSigningKey, &identity.RetireSigningKey{KID: "k1"}, "LAST_SIGNING_KEY"},
 		{"retiring an unknown key", operator, identity.CommandRetireSigningKey, &identity.RetireSigningKey{KID: "k9"}, "SIGNING_KEY_NOT_FOUND"},
+		{"the rules in force", operator, decide.CommandActivateRules, &decide.ActivateRules{Rules: 1}, "RULES_NOT_NEXT"},
+		{"rules that nobody knows", operator, decide.CommandActivateRules, &decide.ActivateRules{Rules: identity.Rules().Newest() + 1}, "RULES_NOT_SUPPORTED"},
+		{"rules by a broker", broker, decide.CommandActivateRules, &decide.ActivateRules{Rules: 1}, "FORBIDDEN"},
+		{"due work, of which there is none", operator, decide.CommandPutBackDue, &decide.PutBackDue{Entry: "expiry/1"}, "UNKNOWN_DUE_ENTRY"},
+
 		{"an unknown command", operator, "user.delete", &struct{}{}, "UNKNOWN_COMMAND"},
 	}
 	for _, test := range tests {
@@ -183,6 +188,17 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNewerRulesStopThisBuild: nobody folds on by rules that the build does not know.
+func TestNewerRulesStopThisBuild(t *testing.T) {
+	defer func() {
+		if p := recover(); p == nil {
+			t.Error("it went on")
+		}
+	}()
+	identity.NewState().Evolve(decide.Stamp{Sequence: 3, Time: 3}, decide.Recorded{Type: decide.CommandActivateRules}, decide.Accepted,
+		[]decide.Event{&decide.RulesActivated{Rules: identity.Rules().Newest() + 1}})
 }
 
 func TestDeactivatedOperatorChangesNothing(t *testing.T) {

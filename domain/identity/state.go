@@ -10,6 +10,9 @@ import (
 // RecordLimit is the greatest size of a record's value in bytes.
 const RecordLimit = 256 << 10
 
+// rulesSupported is the highest number of rules that this build knows.
+const rulesSupported = 1
+
 // Rules returns the rules of the identity journal.
 func Rules() decide.Rules { return rules{} }
 
@@ -18,6 +21,7 @@ type rules struct{}
 func (rules) Journal() string        { return "identity" }
 func (rules) NewState() decide.State { return NewState() }
 func (rules) Limit() int             { return RecordLimit }
+func (rules) Newest() int            { return rulesSupported }
 func (rules) Registry() *decide.Registry {
 	r := decide.NewRegistry()
 	r.Add(func() decide.Event { return new(BrokerRegistered) })
@@ -37,7 +41,7 @@ type State struct {
 	users   map[string]*User
 	keys    []*SigningKey // in the order they were added, retired ones included
 	apiKeys apiKeys
-	memory  decide.Memory
+	core    decide.Core
 
 	brokerOrder []string // in the order of registration
 	userOrder   []string
@@ -45,12 +49,12 @@ type State struct {
 
 // NewState returns the state before genesis.
 func NewState() *State {
-	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys()}
+	return &State{brokers: make(map[string]*Broker), users: make(map[string]*User), apiKeys: newAPIKeys(), core: decide.NewCore(rulesSupported)}
 }
 
 // Evolve applies one valid record. Events of other kinds, the journal's own, change nothing here.
 func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
-	s.memory.Note(at, c)
+	s.core.Evolve(at, c, events)
 	for _, e := range events {
 		switch e := e.(type) {
 		case *BrokerRegistered:
@@ -108,6 +112,9 @@ func (s *State) Step(decide.Stamp, bool) decide.Decision { return decide.Decisio
 
 // SetAside is never asked for, since nothing is due.
 func (s *State) SetAside(decide.Stamp, string) decide.Decision { return decide.Decision{} }
+
+// ActiveRules returns the number of the rules in force.
+func (s *State) ActiveRules() int { return s.core.ActiveRules() }
 
 // Broker returns a tenant.
 func (s *State) Broker(code string) (*Broker, bool) {

@@ -202,14 +202,3 @@ func marginPercentage(d fixed.Decimal) bool {
 	n, ok := d.In(4)
 	return ok && n > 0 && n <= 1_000_000
 }
-
-// activateRules decides that the next rules are in force.
-func (s *State) activateRules(payload *ActivateRules) (decide.Decision, error) {
-	switch {
-	case payload.Rules > rulesSupported:
-		return decide.Decision{}, &decide.Refusal{Kind: decide.Unacceptable, Code: "RULES_NOT_SUPPORTED", Field: "rules", Message: "this build does not know these rules"}
-	case payload.Rules != s.rules+1:
-		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "RULES_NOT_NEXT", Field: "rules", Message: "rules are activated one after the other"}
-	}
-	return accepted(&RulesActivated{payload.Rules})
-}

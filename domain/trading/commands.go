@@ -28,8 +28,6 @@ const (
 	CommandCancelOrder        = "order.cancel"         // *CancelOrder
 	CommandCancelAll          = "orders.cancel_all"    // *CancelAll
 	CommandSetCancelAllAfter  = "cancel_all_after.set" // *SetCancelAllAfter
-	CommandPutBackDue         = "due.put_back"         // *PutBackDue
-	CommandActivateRules      = "rules.activate"       // *ActivateRules
 )
 
 // payload is what every command of the journal carries: it says which command it is, and decides.
@@ -66,8 +64,6 @@ func Payloads() *decide.Payloads {
 		func() decide.Payload { return new(CancelOrder) },
 		func() decide.Payload { return new(CancelAll) },
 		func() decide.Payload { return new(SetCancelAllAfter) },
-		func() decide.Payload { return new(PutBackDue) },
-		func() decide.Payload { return new(ActivateRules) },
 		func() decide.Payload { return new(OpenSession) },
 		func() decide.Payload { return new(KeepGateway) },
 		func() decide.Payload { return new(EndSession) },
@@ -405,30 +401,6 @@ func (p *SetCancelAllAfter) Account() string { return p.CustomerCode }
 
 func (p *SetCancelAllAfter) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	return s.setCancelAllAfter(at, c, p)
-}
-
-// PutBackDue puts due work that was set aside on the due list again.
-//
-// Event: due.put_back. Refusals: NotFound UNKNOWN_DUE_ENTRY.
-type PutBackDue struct{ Entry string }
-
-// CommandType returns the type of the command.
-func (*PutBackDue) CommandType() string { return CommandPutBackDue }
-
-func (p *PutBackDue) decide(s *State, _ decide.Stamp, _ decide.Command) (decide.Decision, error) {
-	return s.putBackDue(p)
-}
-
-// ActivateRules raises the number of the rules in force by one.
-//
-// Event: rules.activated. Refusals: Conflict RULES_NOT_NEXT, Unacceptable RULES_NOT_SUPPORTED by this build.
-type ActivateRules struct{ Rules int }
-
-// CommandType returns the type of the command.
-func (*ActivateRules) CommandType() string { return CommandActivateRules }
-
-func (p *ActivateRules) decide(s *State, _ decide.Stamp, _ decide.Command) (decide.Decision, error) {
-	return s.activateRules(p)
 }
 
 // currency is the one that accounts are kept in.

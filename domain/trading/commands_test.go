@@ -57,6 +57,6 @@ func TestNewerRulesStopThisBuild(t *testing.T) {
 			t.Errorf("it went on: %v", p)
 		}
 	}()
-	NewState().Evolve(decide.Stamp{Sequence: 3, Time: 3}, decide.Recorded{Type: CommandActivateRules}, decide.Accepted,
-		[]decide.Event{&RulesActivated{Rules: Rules().(decide.Numbered).Newest() + 1}})
+	NewState().Evolve(decide.Stamp{Sequence: 3, Time: 3}, decide.Recorded{Type: decide.CommandActivateRules}, decide.Accepted,
+		[]decide.Event{&decide.RulesActivated{Rules: Rules().Newest() + 1}})
 }

@@ -9,20 +9,19 @@ import (
 
 // Decide says what the command causes. It implements decide.State.
 func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
-	p, known := c.Payload.(payload)
-	if !known || p.CommandType() != c.Type {
+	asked, known := c.Payload.(decide.Payload)
+	if !known || asked.CommandType() != c.Type {
 		return decide.Decision{}, decide.UnknownCommand(c)
 	}
-	if err := confined(c.Actor, p); err != nil {
+	if err := confined(c.Actor, asked); err != nil {
 		return decide.Decision{}, err
 	}
-	if source := c.Kept.Source; source != nil {
-		if last, ok := s.sources[source.Journal]; ok && source.Sequence <= last.source {
-			return decide.Decision{Repeated: true, Repeat: last.sequence}, nil
-		}
-	}
-	if d, ok, err := s.memory.Recall(at.Time, c); ok || err != nil {
+	if d, done, err := s.core.Decide(at, c, s); done {
 		return d, err
+	}
+	p, own := asked.(payload)
+	if !own {
+		return decide.Decision{}, decide.UnknownCommand(c)
 	}
 	return p.decide(s, at, c)
 }

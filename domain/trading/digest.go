@@ -21,7 +21,7 @@ func (s *State) Digest() [32]byte {
 
 // dump writes the state as text.
 func (s *State) dump(w io.Writer) {
-	fmt.Fprintf(w, "rules %d time %s keys %d due %d\n", s.rules, s.time, s.memory.Len(), s.due.arrived)
+	fmt.Fprintf(w, "rules %d time %s keys %d due %d\n", s.core.ActiveRules(), s.time, s.core.Len(), s.due.arrived)
 	for _, i := range s.listing {
 		fmt.Fprintf(w, "instrument %+v mark %d index %d %s last %d open %d clearing %d\n", i.contract.Instrument,
 			i.mark, i.indexPrice, i.indexTime, i.last, i.openInterest, i.clearing)
@@ -61,9 +61,6 @@ func (s *State) dump(w io.Writer) {
 	}
 	for _, g := range s.gateways {
 		fmt.Fprintf(w, "gateway %s of %d\n", g.id, len(g.sessions))
-	}
-	for _, source := range slices.Sorted(maps.Keys(s.sources)) {
-		fmt.Fprintf(w, "source %s %+v\n", source, s.sources[source])
 	}
 	fmt.Fprintf(w, "recent %d", s.recent.next)
 	for _, o := range s.recent.ring {

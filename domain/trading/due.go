@@ -155,7 +155,7 @@ func (s *State) SetAside(at decide.Stamp, cause string) decide.Decision {
 	if len(entries) == 0 {
 		return decide.Decision{}
 	}
-	return stepped(WorkSetAside, &DueSetAside{Entry: entries[0].name(), Error: cause})
+	return stepped(WorkSetAside, &decide.DueSetAside{Entry: entries[0].name(), Error: cause})
 }
 
 // setAside applies the event.
@@ -183,21 +183,9 @@ type asideEntry struct {
 	cause string
 }
 
-// putBackDue decides that work that was set aside is tried again.
-func (s *State) putBackDue(payload *PutBackDue) (decide.Decision, error) {
-	if s.findAside(payload.Entry) < 0 {
-		return decide.Decision{}, decide.Refuse(decide.NotFound, "UNKNOWN_DUE_ENTRY", "no due work of this name was set aside")
-	}
-	return accepted(&DuePutBack{Entry: payload.Entry})
-}
-
-func (s *State) findAside(name string) int {
-	return slices.IndexFunc(s.aside, func(e asideEntry) bool { return e.name() == name })
-}
-
-// putBack applies the event. The entry is due as it was, at its own time and place.
+// putBack applies the event that puts it back. The entry is due as it was, at its own time and place.
 func (s *State) putBack(name string) {
-	n := s.findAside(name)
+	n := slices.IndexFunc(s.aside, func(e asideEntry) bool { return e.name() == name })
 	if n < 0 {
 		return
 	}

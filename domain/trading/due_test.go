@@ -84,7 +84,7 @@ func TestOrderOfDueWork(t *testing.T) {
 	}
 	expect("cancel_all_after/bob", same, late)
 	// Once it is put back it stands where it stood.
-	d.append(decide.Recorded{Type: CommandPutBackDue, Actor: operator}, decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&DuePutBack{Entry: early}}})
+	d.append(decide.Recorded{Type: decide.CommandPutBackDue, Actor: operator}, decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&decide.DuePutBack{Entry: early}}})
 	expect(early, "cancel_all_after/bob", same, late)
 	if d.state.Due(d.now) != decide.Alternate {
 		t.Error("a dead-man switch blocks clients")

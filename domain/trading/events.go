@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// registry lists every event type that the journal may hold, besides the journal's own.
+// registry lists every event type that the journal may hold, besides those of every journal.
 func registry() *decide.Registry {
 	r := decide.NewRegistry()
 	for _, fresh := range []func() decide.Event{
@@ -39,9 +39,6 @@ func registry() *decide.Registry {
 		func() decide.Event { return new(CancelAllAfterSet) },
 		func() decide.Event { return new(CancelAllAfterFired) },
 		func() decide.Event { return new(Step) },
-		func() decide.Event { return new(DueSetAside) },
-		func() decide.Event { return new(DuePutBack) },
-		func() decide.Event { return new(RulesActivated) },
 		func() decide.Event { return new(SessionOpened) },
 		func() decide.Event { return new(GatewaySeen) },
 		func() decide.Event { return new(GatewayLost) },
@@ -242,14 +239,3 @@ func (*CancelAllAfterFired) EventType() string { return "cancel_all_after.fired"
 
 // EventVersion returns 1.
 func (*CancelAllAfterFired) EventVersion() int { return 1 }
-
-// RulesActivated says that the rules with the number are in force from the next record on.
-type RulesActivated struct {
-	Rules int `json:"rules"`
-}
-
-// EventType returns "rules.activated".
-func (*RulesActivated) EventType() string { return "rules.activated" }
-
-// EventVersion returns 1.
-func (*RulesActivated) EventVersion() int { return 1 }

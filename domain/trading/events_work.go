@@ -76,27 +76,3 @@ func (*Step) EventType() string { return "engine.step" }
 
 // EventVersion returns 1.
 func (*Step) EventVersion() int { return 1 }
-
-// DueSetAside says that due work failed even alone and was taken off the due list.
-type DueSetAside struct {
-	// Entry names the work: its kind, a slash, and the order, customer or command that it is about.
-	Entry string `json:"entry"`
-	Error string `json:"error"`
-}
-
-// EventType returns "due.set_aside".
-func (*DueSetAside) EventType() string { return "due.set_aside" }
-
-// EventVersion returns 1.
-func (*DueSetAside) EventVersion() int { return 1 }
-
-// DuePutBack says that work that was set aside is due again.
-type DuePutBack struct {
-	Entry string `json:"entry"`
-}
-
-// EventType returns "due.put_back".
-func (*DuePutBack) EventType() string { return "due.put_back" }
-
-// EventVersion returns 1.
-func (*DuePutBack) EventVersion() int { return 1 }

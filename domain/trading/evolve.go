@@ -1,8 +1,6 @@
 package trading
 
 import (
-	"fmt"
-
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
@@ -20,10 +18,7 @@ import (
 func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
 	s.time = at.Time
 	s.changes = s.changes[:0]
-	s.memory.Note(at, c)
-	if source := c.Kept.Source; source != nil {
-		s.sources[source.Journal] = applied{source.Sequence, at.Sequence}
-	}
+	s.core.Evolve(at, c, events)
 	// Whether the taker goes on taking is told by the last event (work.started, work.finished), and must be known at its
 	// order's, which comes before: an order that goes on must not rest, or the next step would meet it in the book.
 	f := fold{State: s, at: at, command: c, active: s.activeTaker(events)}
@@ -142,16 +137,10 @@ func (f *fold) apply(e decide.Event) {
 		f.sessionEnded(e)
 	case *SessionSwept:
 		f.sessionSwept(e)
-	case *DueSetAside:
+	case *decide.DueSetAside:
 		f.setAside(e.Entry, e.Error)
-	case *DuePutBack:
+	case *decide.DuePutBack:
 		f.putBack(e.Entry)
-	case *RulesActivated:
-		// A build that went on by rules it does not know would fold another state than all others.
-		if e.Rules > rulesSupported {
-			panic(fmt.Sprintf("trading: the journal follows rules %d from here on, of which this build knows %d: it must be upgraded", e.Rules, rulesSupported))
-		}
-		f.rules = e.Rules
 	}
 }
 
@@ -276,7 +265,7 @@ func (f *fold) finish(*WorkFinished) {
 	}
 	// The key was noted at the record that started the work, which holds no answer. From here on a repeat finds this one.
 	if f.running.command.Kept.Key != "" {
-		f.memory.Note(f.at, f.running.command) // the command's answer is this record
+		f.core.Note(f.at, f.running.command) // the command's answer is this record
 	}
 	for _, e := range f.due.blocking.heap {
 		if e.task == f.running {

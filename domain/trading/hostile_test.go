@@ -182,7 +182,7 @@ func (h *hostile) event() decide.Event {
 	case 26:
 		return &TriggerFired{OrderCode: h.code(), Symbol: h.symbol()}
 	case 27:
-		return &DueSetAside{Entry: "trigger/" + h.code().String()}
+		return &decide.DueSetAside{Entry: "trigger/" + h.code().String()}
 
 	case 0:
 		return &OrderFilled{h.final(order.Filled)}
@@ -225,9 +225,9 @@ func (h *hostile) event() decide.Event {
 	case 14:
 		return &CancelAllAfterFired{CustomerCode: h.customer()}
 	case 15:
-		return &DueSetAside{Entry: "expiry/" + h.code().String()}
+		return &decide.DueSetAside{Entry: "expiry/" + h.code().String()}
 	case 16:
-		return &DuePutBack{Entry: "expiry/" + h.code().String()}
+		return &decide.DuePutBack{Entry: "expiry/" + h.code().String()}
 	case 17:
 		return &TradeExecuted{Code: h.code(), Symbol: h.symbol(), Price: h.figure(1), Amount: h.figure(3), Type: Trade,
 			Positions: []PositionHeld{{h.customer(), "BTCUSDC_PERP", h.figure(3), h.money(), fixed.Decimal{}}}, Entries: []ledger.Posting{posting(), posting()}}
@@ -236,7 +236,7 @@ func (h *hostile) event() decide.Event {
 			return &CustomerRegistered{CustomerCode: rapid.SampledFrom([]string{"alice", "carol"}).Draw(h.T, "customer"), Created: start}
 		}
 	case 19:
-		return &DueSetAside{Entry: "mass_cancel/" + h.id().String()}
+		return &decide.DueSetAside{Entry: "mass_cancel/" + h.id().String()}
 	}
 	o := h.live()
 	if o.FilledAmount.Sign() != 0 {

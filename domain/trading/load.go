@@ -28,9 +28,6 @@ func (stateCodec) Read(b []byte) (_ decide.State, err error) {
 			err = fmt.Errorf("trading: the saved state contradicts itself: %v", p)
 		}
 	}()
-	if v.rules = v.Small(); v.rules > rulesSupported {
-		return nil, fmt.Errorf("trading: the saved state follows rules %d, of which this build knows %d", v.rules, rulesSupported)
-	}
 	v.time = scalar.Time(v.Int())
 	v.due.arrived = v.Int()
 	v.loadInstruments()
@@ -473,11 +470,7 @@ func (v *loader) loadRest() {
 		name := ledger.Account(v.Word())
 		v.venue[name] = v.money()
 	}
-	v.memory.Unpack(v.Reader)
-	for range v.Len(3) {
-		name := v.Word()
-		v.sources[name] = applied{v.Int(), v.Int()}
-	}
+	v.core.Unpack(v.Reader)
 }
 
 func (v *loader) transaction() ledger.Transaction {

@@ -15,7 +15,7 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, payload *PlaceOrde
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	if ref := a.references.find(payload.ReferenceID, s.memory.Counted(at.Time)); ref != nil && payload.ReferenceID != "" {
+	if ref := a.references.find(payload.ReferenceID, s.core.Counted(at.Time)); ref != nil && payload.ReferenceID != "" {
 		return repeat(ref.fingerprint, c.Kept.Fingerprint, ref.sequence)
 	}
 	if err := s.checkSession(c); err != nil {

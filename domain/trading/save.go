@@ -16,7 +16,7 @@ import (
 // codecVersion is the number of the form that this file writes and load.go reads. It is raised with every change of
 // either, and of what a State holds or means: TestTheFormIsThatOfItsVersion says when. A snapshot of another version is
 // not read, but made anew from the log, so there is nothing to migrate.
-const codecVersion = 6
+const codecVersion = 7
 
 // Codec writes and reads states of the trading journal.
 func Codec() decide.StateCodec { return stateCodec{} }
@@ -37,7 +37,7 @@ const (
 // Size implements decide.Codec.
 func (stateCodec) Size(of decide.State) int {
 	s := of.(*State)
-	size := 4096 + s.orders.Len()*orderSize + len(s.recent.ring)*18 + len(s.withdrawals)*transferSize + s.memory.Size()
+	size := 4096 + s.orders.Len()*orderSize + len(s.recent.ring)*18 + len(s.withdrawals)*transferSize + s.core.Size()
 	for _, a := range s.registered {
 		size += accountSize + len(a.references.names)*nameSize + len(a.transfers)*transferSize
 	}
@@ -52,7 +52,6 @@ func (stateCodec) Size(of decide.State) int {
 // nothing up by code.
 func (c stateCodec) Append(b []byte, s decide.State) []byte {
 	v := &saver{State: s.(*State), Writer: pack.Writer{Bytes: slices.Grow(b, c.Size(s))}}
-	v.Int(int64(v.rules))
 	v.Int(int64(v.time))
 	v.Int(v.due.arrived)
 	v.saveInstruments()
@@ -426,13 +425,7 @@ func (v *saver) saveRest() {
 		v.Word(string(name))
 		v.Int(int64(v.venue[name]))
 	}
-	v.memory.Pack(&v.Writer)
-	v.Len(len(v.sources))
-	for _, name := range slices.Sorted(maps.Keys(v.sources)) {
-		v.Word(name)
-		v.Int(v.sources[name].source)
-		v.Int(v.sources[name].sequence)
-	}
+	v.core.Pack(&v.Writer)
 }
 
 func (v *saver) saveTransaction(t *ledger.Transaction) {

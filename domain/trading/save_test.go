@@ -124,7 +124,7 @@ func TestSavedStatesGoOn(t *testing.T) {
 // setSomethingAside sets the next due work aside, or puts back what was.
 func (r *randomVenue) setSomethingAside() {
 	if aside := r.state.SetAsideEntries(); len(aside) > 0 {
-		r.give(decide.Command{Type: CommandPutBackDue, Payload: &PutBackDue{Entry: aside[0].Entry}})
+		r.give(decide.Command{Type: decide.CommandPutBackDue, Payload: &decide.PutBackDue{Entry: aside[0].Entry}})
 		return
 	}
 	if d := r.state.SetAside(r.stamp(), "test"); len(d.Events) > 0 {

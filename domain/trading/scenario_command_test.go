@@ -103,9 +103,9 @@ func (s *scenario) payload(verb string, c *decide.Command) (string, any) {
 		c.Actor = trader(s.broker(payload.CustomerCode))
 		return CommandSetCancelAllAfter, payload
 	case "put-back":
-		return CommandPutBackDue, &PutBackDue{Entry: s.word() + "/" + s.labels[s.word()].String()}
+		return decide.CommandPutBackDue, &decide.PutBackDue{Entry: s.word() + "/" + s.labels[s.word()].String()}
 	case "rules":
-		return CommandActivateRules, &ActivateRules{Rules: s.number(s.word())}
+		return decide.CommandActivateRules, &decide.ActivateRules{Rules: s.number(s.word())}
 	}
 	c.Actor = trader(s.broker(verb))
 	return CommandPlaceOrder, s.placePayload(verb)

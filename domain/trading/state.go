@@ -52,7 +52,7 @@ const (
 	maxRecord      = 256 << 10 // bytes
 	maxFills       = 100
 	maxChanges     = 64
-	rulesSupported = 1
+	rulesSupported = 1 // the newest that this build knows
 
 	// MaxReduceOnly is how many reduce-only orders a customer may have on an instrument, resting or untriggered.
 	MaxReduceOnly = 20
@@ -69,13 +69,11 @@ func (rules) Journal() string            { return "trading" }
 func (rules) NewState() decide.State     { return NewState() }
 func (rules) Registry() *decide.Registry { return registry() }
 func (rules) Limit() int                 { return maxRecord }
-
-// Newest implements decide.Numbered.
-func (rules) Newest() int { return rulesSupported }
+func (rules) Newest() int                { return rulesSupported }
 
 // State is the fold of the trading journal.
 type State struct {
-	rules       int
+	core        decide.Core
 	time        scalar.Time // of the last record
 	instruments map[string]*instrument
 	listing     []*instrument // in the order of listing, withdrawn ones included
@@ -91,17 +89,12 @@ type State struct {
 	aside        []asideEntry  // due work that failed, in the order in which it was set aside
 	running      *task         // which is on the agenda too; nil for none
 	stirred      []*instrument // with a stop to fire, in the order of listing
-	memory       decide.Memory
-	sources      map[string]applied
 	sessions     map[scalar.ID]*session
 	gateways     []*gateway // that hold sessions, in the order in which they opened one
 	limit        bounds     // of a record
 	tracking     bool
 	changes      []touchedLevel
 }
-
-// applied is the last command taken over from another journal.
-type applied struct{ source, sequence int64 }
 
 // NewState returns the state before the first record.
 func NewState() *State {

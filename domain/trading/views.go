@@ -212,7 +212,7 @@ func (s *State) CancelAllAfter(customer string) (timeoutSeconds int, expiresAt s
 }
 
 // ActiveRules returns the number of the rules in force.
-func (s *State) ActiveRules() int { return s.rules }
+func (s *State) ActiveRules() int { return s.core.ActiveRules() }
 
 // Time returns the time of the last record.
 func (s *State) Time() scalar.Time { return s.time }

@@ -1,17 +1,14 @@
 package admin
 
 import (
-	"context"
-	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
 // dueEntry is a piece of due work.
@@ -24,8 +21,8 @@ type dueEntry struct {
 	Error   *string     `json:"error"`
 }
 
-func newDueEntry(e decide.DueEntry) dueEntry {
-	out := dueEntry{Journal: tradingJournal, Entry: e.Entry, Due: e.Time, Status: "waiting", Urgency: "alternating"}
+func newDueEntry(journal string, e decide.DueEntry) dueEntry {
+	out := dueEntry{Journal: journal, Entry: e.Entry, Due: e.Time, Status: "waiting", Urgency: "alternating"}
 	if e.Urgency == decide.Blocking {
 		out.Urgency = "blocking"
 	}
@@ -35,32 +32,48 @@ func newDueEntry(e decide.DueEntry) dueEntry {
 	return out
 }
 
-// listDue shows what was set aside, and then what waits, in the order in which it will be done. (Nothing is ever due in
-// the other journals.)
+// duePage gathers a page of the due work of several journals.
+type duePage struct {
+	web.Numbered
+	items []dueEntry
+	total int
+}
+
+// add adds the journal's part of the page: what was set aside, and then what waits, in the order in which it will be done.
+func (p *duePage) add(journal string, a decide.Agenda) {
+	aside := a.SetAsideEntries()
+	p.put(journal, aside[min(p.skip(), len(aside)):])
+	p.total += len(aside)
+	waiting, n := a.DueEntries(p.skip(), p.Size-len(p.items))
+	p.put(journal, waiting)
+	p.total += n
+}
+
+// skip is how many of the next entries come before the page.
+func (p *duePage) skip() int { return max(p.Offset()-p.total, 0) }
+
+func (p *duePage) put(journal string, entries []decide.DueEntry) {
+	for _, e := range entries[:min(p.Size-len(p.items), len(entries))] {
+		p.items = append(p.items, newDueEntry(journal, e))
+	}
+}
+
+// listDue shows what was set aside and what waits, one journal after the other.
 func (h *Handler) listDue(c echo.Context) error {
 	query := web.Query(c)
-	page := query.Numbered()
+	page := duePage{Numbered: query.Numbered()}
 	if err := query.Done(); err != nil {
 		return err
 	}
-	var out web.Items[dueEntry]
-	err := h.viewVenue(c, func(s *venue.State) {
-		aside := s.SetAsideEntries()
-		first := aside[min(page.Offset(), len(aside)):]
-		first = first[:min(page.Size, len(first))]
-		waiting, total := s.DueEntries(max(page.Offset()-len(aside), 0), page.Size-len(first))
-		var items []dueEntry
-		for _, entries := range [][]decide.DueEntry{first, waiting} {
-			for _, e := range entries {
-				items = append(items, newDueEntry(e))
-			}
+	err := web.ViewAll(c, h.cfg.Folds, func(name string, s decide.State) {
+		if agenda, ok := s.(decide.Agenda); ok { // else nothing is ever due there
+			page.add(name, agenda)
 		}
-		out = web.NewItems(page, items, len(aside)+total)
 	})
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, out)
+	return c.JSON(http.StatusOK, web.NewItems(page.Numbered, page.items, page.total))
 }
 
 // putBack is the answer to work that was put back.
@@ -70,66 +83,53 @@ type putBack struct {
 }
 
 func (h *Handler) putBackDue(c echo.Context) error {
-	if err := web.NoBody(c); err != nil {
+	query := web.Query(c)
+	name := query.OptionalString("journal").Value
+	if err := query.Done(); err != nil {
 		return err
 	}
-	payload := &venue.PutBackDue{Entry: web.Param(c, "entry")}
-	e, err := web.Execute[*venue.DuePutBack](c, h.trading, payload)
-	if err != nil {
+	if err := web.BodyAbsent(c); err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, putBack{tradingJournal, e.Entry})
-}
-
-// Node is a node that decides, or may come to, and the highest rules that it knows of each journal.
-type Node struct {
-	Name  string
-	Rules map[string]int
-	Err   error // why it did not say
-}
-
-// Nodes asks every node of the venue.
-type Nodes func(ctx context.Context) ([]Node, error)
-
-// activated is the answer to an activation: the rules in force from the next record on.
-type activated struct {
-	Journal string `json:"journal"`
-	Rules   int    `json:"rules"`
-}
-
-// maxRules is more than there will ever be.
-const maxRules = 1_000_000
-
-// activateRules has the next rules be in force. A node that does not know them could not go on with the journal, so that
-// each must say first that it does. (One that joins later with older rules stops at the record, by name.)
-func (h *Handler) activateRules(c echo.Context) error {
-	body := web.BodyOnly(c)
-	payload := &venue.ActivateRules{Rules: int(body.Integer("rules", 1, maxRules))}
-	if err := body.Done(); err != nil {
-		return err
-	}
-	if name := web.Param(c, "journal"); name != tradingJournal {
-		return web.NotFound("UNKNOWN_JOURNAL", fmt.Sprintf("There is no journal %q whose rules can be activated.", name))
-	}
-	nodes, err := h.cfg.Nodes(c.Request().Context())
-	if err != nil {
-		return web.SourceFailed(err)
-	}
-	var behind []string
-	for _, n := range nodes {
-		switch known := n.Rules[tradingJournal]; {
-		case n.Err != nil:
-			behind = append(behind, n.Name+" (does not answer)")
-		case known < payload.Rules:
-			behind = append(behind, fmt.Sprintf("%s (knows %d)", n.Name, known))
+	payload := &decide.PutBackDue{Entry: web.Param(c, "entry")}
+	if name == "" {
+		if name = h.agendaOf(payload.Entry); name == "" {
+			return web.NotFound("UNKNOWN_DUE_ENTRY", "No due work of this name was set aside.")
 		}
 	}
-	if len(behind) > 0 {
-		return web.Conflict("RULES_NOT_KNOWN", fmt.Sprintf("Rules %d are not known to every node: %s.", payload.Rules, strings.Join(behind, ", ")))
-	}
-	e, err := web.Execute[*venue.RulesActivated](c, h.trading, payload, body)
+	to, err := h.journalOf(name)
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, activated{tradingJournal, e.Rules})
+	e, err := web.Execute[*decide.DuePutBack](c, to, payload)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, putBack{name, e.Entry})
+}
+
+// agendaOf returns the journal that has an entry set aside. Where it is none's, since the request is a repeated one, say,
+// the answer is up to the only journal in which anything is ever due.
+func (h *Handler) agendaOf(entry string) string {
+	var all []string
+	for _, name := range web.Names(h.cfg.Folds) {
+		has := false
+		h.cfg.Folds[name].View(func(s decide.State, _ journal.Position) {
+			agenda, ok := s.(decide.Agenda)
+			if !ok {
+				return
+			}
+			all = append(all, name)
+			for _, e := range agenda.SetAsideEntries() {
+				has = has || e.Entry == entry
+			}
+		})
+		if has {
+			return name
+		}
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return ""
 }

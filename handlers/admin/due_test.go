@@ -40,6 +40,8 @@ func TestDue(t *testing.T) {
 	path := base + "/due/" + url.PathEscape("cancel_all_after/D1") + "/put-back"
 	v.Send("broker-a", "POST", path, "").Code(403, "FORBIDDEN")
 	v.Send("operator", "POST", base+"/due/nothing/put-back", "").Code(404, "UNKNOWN_DUE_ENTRY")
+	v.Send("operator", "POST", path+"?journal=identity", "").Code(404, "UNKNOWN_DUE_ENTRY")
+	v.Send("operator", "POST", path+"?journal=nothing", "").Code(404, "UNKNOWN_JOURNAL")
 	want(t, v.Send("operator", "POST", path, "").Want(200), "journal", "trading", "entry", "cancel_all_after/D1")
 	v.Send("operator", "POST", path, "").Code(404, "UNKNOWN_DUE_ENTRY")
 	if list := shown(""); strings.Contains(list, "set_aside") {
@@ -71,6 +73,11 @@ func TestActivateRules(t *testing.T) {
 	v.Send("operator", "POST", base+"/rules/trading", `{"rules":1}`).Code(409, "RULES_NOT_NEXT")
 	v.Send("operator", "POST", base+"/rules/trading", `{"rules":2}`).Code(422, "RULES_NOT_SUPPORTED") // by the owner's build, whatever it said
 	v.Send("operator", "POST", base+"/rules/onboarding", `{"rules":2}`).Code(404, "UNKNOWN_JOURNAL")
+	v.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"trading": 2, "identity": 1}}}
+	v.Send("operator", "POST", base+"/rules/identity", `{"rules":2}`).Code(409, "RULES_NOT_KNOWN")
+	v.Send("operator", "POST", base+"/rules/identity", `{"rules":1}`).Code(409, "RULES_NOT_NEXT")
+	v.Nodes[0].Rules["identity"] = 2
+	v.Send("operator", "POST", base+"/rules/identity", `{"rules":2}`).Code(422, "RULES_NOT_SUPPORTED")
 	v.Send("operator", "POST", base+"/rules/trading", `{}`).Code(400, "VALIDATION_FAILED")
 	v.Send("auditor", "POST", base+"/rules/trading", `{"rules":2}`).Code(403, "FORBIDDEN")
 }

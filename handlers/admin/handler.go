@@ -31,6 +31,8 @@ type Config struct {
 	// Venue follows the trading journal under trading.Rules, Identity the identity journal under identity.Rules.
 	Venue    web.Follower
 	Identity web.Follower
+	// Folds are the followers of all journals by their names, those two among them.
+	Folds map[string]web.Follower
 	// People are the read models of the identity journal.
 	People rows.Source
 	// SealPassword hashes a password and seals the hash as that of the user: login.SealPassword with the box.

@@ -206,7 +206,7 @@ func (h *Handler) cancelOrders(c echo.Context) error {
 	if err := query.Done(); err != nil {
 		return err
 	}
-	if err := noBody(c); err != nil {
+	if err := web.BodyAbsent(c); err != nil {
 		return err
 	}
 	payload := &domain.CancelAll{CustomerCode: web.Param(c, "customer_code"), Symbol: symbol}
@@ -215,14 +215,6 @@ func (h *Handler) cancelOrders(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, map[string]int{"canceled": finished.Canceled})
-}
-
-// noBody is web.NoBody for a route that takes a query.
-func noBody(c echo.Context) error {
-	if c.Request().ContentLength == 0 {
-		return nil
-	}
-	return web.Body(c).Done()
 }
 
 // cancelAllAfter is the state of the dead man's switch.

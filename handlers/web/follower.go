@@ -1,6 +1,9 @@
 package web
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -39,6 +42,35 @@ func View[S decide.State](c echo.Context, name string, f Follower, look func(s S
 		return SourceFailed(ended)
 	}
 	return err
+}
+
+// Names returns the names of journals in the one order in which answers go through them.
+func Names(folds map[string]Follower) []string { return slices.Sorted(maps.Keys(folds)) }
+
+// ViewAll is View for an answer out of several journals, each as of its own position: X-Log-Position names them all. A
+// position that the client wants is waited for in its own journal.
+func ViewAll(c echo.Context, folds map[string]Follower, look func(name string, s decide.State)) error {
+	names := Names(folds)
+	wanted := names[0]
+	if name, _, _ := strings.Cut(header(c.Request(), HeaderMinLogPosition), "/"); folds[name] != nil {
+		wanted = name
+	}
+	if err := Await(c, wanted, folds[wanted]); err != nil {
+		return err
+	}
+	var asOf []string
+	for _, name := range names {
+		f := folds[name]
+		f.View(func(s decide.State, at journal.Position) {
+			asOf = append(asOf, journal.LogPosition{Journal: name, Sequence: at.Sequence}.String())
+			look(name, s)
+		})
+		if ended := f.Err(); ended != nil {
+			return SourceFailed(ended)
+		}
+	}
+	c.Response().Header()[HeaderLogPosition] = asOf
+	return nil
 }
 
 // SourceFailed is the answer where the source of a read fails. Problems, and faults of the log, stay what they are.

@@ -57,6 +57,11 @@ func NoBody(c echo.Context) error {
 	if err := NoQuery(c); err != nil {
 		return err
 	}
+	return BodyAbsent(c)
+}
+
+// BodyAbsent is NoBody for a route that takes a query.
+func BodyAbsent(c echo.Context) error {
 	r := c.Request()
 	raw, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
 	if err == nil && len(raw) == 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +96,13 @@ func (e Events) Written(t testing.TB, event decide.Event) []byte {
 		t.Fatal(err)
 	}
 	return bytes.TrimSuffix(text, []byte("\n"))
+}
+
+// IsShared reports whether an event or command is one that every journal may hold. Those are described with the journal's
+// own records.
+func IsShared(name string) bool {
+	return slices.ContainsFunc(decide.NewRegistry().Shapes(), func(s decide.Shape) bool { return s.Type == name }) ||
+		slices.Contains(decide.NewPayloads().Types(), name)
 }
 
 func nameOf(event decide.Event) string {

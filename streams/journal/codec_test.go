@@ -42,6 +42,7 @@ type noteRules struct{}
 func (noteRules) Journal() string        { return "trading" }
 func (noteRules) NewState() decide.State { return nil }
 func (noteRules) Limit() int             { return 1 << 20 }
+func (noteRules) Newest() int            { return 1 }
 func (noteRules) Registry() *decide.Registry {
 	r := decide.NewRegistry()
 	r.Add(func() decide.Event { return new(note) })

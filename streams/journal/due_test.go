@@ -223,7 +223,7 @@ func TestAStepThatFailsIsTriedAloneAndThenSetAside(t *testing.T) {
 			if e.Record.Command.Type != c.want {
 				t.Errorf("%s", e.Value)
 			}
-			if aside, ok := e.Record.Events[0].(*setAside); ok && c.fault == "panic!" && aside.Error != "panic: a fault of a step" {
+			if aside, ok := e.Record.Events[0].(*decide.DueSetAside); ok && c.fault == "panic!" && aside.Error != "panic: a fault of a step" {
 				t.Errorf("set aside for %q", aside.Error)
 			}
 			if got, _ := o.total("a"); got != c.total {

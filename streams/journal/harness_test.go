@@ -57,23 +57,18 @@ type (
 		Left    int       `json:"left"`
 		Command scalar.ID `json:"command"`
 	}
-	stepped  struct{}
-	setAside struct {
-		Error string `json:"error"`
-	}
+	stepped struct{}
 )
 
-func (*added) EventType() string    { return "counter.added" }
-func (*planned) EventType() string  { return "counter.planned" }
-func (*swept) EventType() string    { return "counter.swept" }
-func (*stepped) EventType() string  { return "engine.step" }
-func (*setAside) EventType() string { return "due.set_aside" }
-func (*added) EventVersion() int    { return 1 }
-func (*added) Canonical() bool      { return true }
-func (*planned) EventVersion() int  { return 1 }
-func (*swept) EventVersion() int    { return 1 }
-func (*stepped) EventVersion() int  { return 1 }
-func (*setAside) EventVersion() int { return 1 }
+func (*added) EventType() string   { return "counter.added" }
+func (*planned) EventType() string { return "counter.planned" }
+func (*swept) EventType() string   { return "counter.swept" }
+func (*stepped) EventType() string { return "engine.step" }
+func (*added) EventVersion() int   { return 1 }
+func (*added) Canonical() bool     { return true }
+func (*planned) EventVersion() int { return 1 }
+func (*swept) EventVersion() int   { return 1 }
+func (*stepped) EventVersion() int { return 1 }
 
 const testLimit = 8 << 10
 
@@ -92,13 +87,15 @@ func (r rules) NewState() decide.State {
 	return s
 }
 func (r rules) Limit() int { return r.limit }
+
+func (rules) Newest() int { return 1 }
+
 func (rules) Registry() *decide.Registry {
 	r := decide.NewRegistry()
 	r.Add(func() decide.Event { return new(added) })
 	r.Add(func() decide.Event { return new(planned) })
 	r.Add(func() decide.Event { return new(swept) })
 	r.Add(func() decide.Event { return new(stepped) })
-	r.Add(func() decide.Event { return new(setAside) })
 	return r
 }
 
@@ -173,7 +170,7 @@ func (s *counters) Evolve(at decide.Stamp, c decide.Recorded, o decide.Outcome, 
 			if c.Type == "engine.step" && len(s.due) > 0 && len(s.sweeps) == 0 {
 				s.due = s.due[1:]
 			}
-		case *setAside:
+		case *decide.DueSetAside:
 			s.due = s.due[1:]
 		}
 	}
@@ -226,7 +223,7 @@ func (s *counters) Step(at decide.Stamp, single bool) decide.Decision {
 }
 
 func (s *counters) SetAside(at decide.Stamp, cause string) decide.Decision {
-	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&setAside{cause}}}
+	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&decide.DueSetAside{Entry: "counter/planned", Error: cause}}}
 }
 
 // command makes a command of a test.

@@ -100,13 +100,11 @@ func (t Table) Rules() []decide.Rules {
 	return rules
 }
 
-// Newest returns the highest rules that this build knows, by journal. Journals whose rules have no number are left out.
+// Newest returns the highest rules that this build knows, by journal.
 func (t Table) Newest() map[string]int {
-	out := make(map[string]int)
+	out := make(map[string]int, len(t))
 	for _, j := range t {
-		if numbered, ok := j.Rules.(decide.Numbered); ok {
-			out[j.Name()] = numbered.Newest()
-		}
+		out[j.Name()] = j.Rules.Newest()
 	}
 	return out
 }

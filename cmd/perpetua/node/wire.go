@@ -124,7 +124,9 @@ func (n *Node) adminInterface(auth *web.Auth, venue, identities *follower) admin
 		},
 		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(n.Box) },
 		Nodes:         func(ctx context.Context) ([]admin.Node, error) { return n.owning.rules(ctx, n.URL()) }}
+	c.Folds = make(map[string]web.Follower, len(n.followers))
 	for _, f := range n.followers {
+		c.Folds[f.Name()] = f.fold
 		c.Tails = append(c.Tails, f.tail)
 		c.Readers = append(c.Readers,
 			admin.Reader{Name: "fold", Journal: f.Name(), Position: f.fold.Position, Err: f.fold.Err},

@@ -108,6 +108,7 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 		},
 		SealPassword: func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
 		MAC:          mac,
+		Folds:        map[string]web.Follower{"trading": v.Trading, "identity": v.Identity},
 		Nodes:        func(context.Context) ([]admin.Node, error) { return v.Nodes, nil },
 		Tails:        []*admin.Tail{tail(v.Trading)},
 		Readers:      []admin.Reader{{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err}},

@@ -27,8 +27,6 @@ func tell(t *testing.T) []decide.Event {
 	s.leverages()
 	s.stops()
 	s.sessions()
-	// This build knows only the first rules, which are in force from the beginning.
-	s.events = append(s.events, &trading.RulesActivated{Rules: 2})
 	return s.events
 }
 
@@ -145,7 +143,7 @@ func (s *story) dueWork() {
 	})
 	s.at.Time += 10 * scalar.Second
 	s.fold(step, s.state.SetAside(s.at, "the step panicked"))
-	s.do(trading.CommandPutBackDue, &trading.PutBackDue{Entry: "expiry/" + code.String()})
+	s.do(decide.CommandPutBackDue, &decide.PutBackDue{Entry: "expiry/" + code.String()})
 	s.fold(step, s.state.Step(s.at, false))
 	s.at.Time += scalar.Minute
 	s.fold(step, s.state.Step(s.at, false))

@@ -33,6 +33,9 @@ func (Words) NewState() decide.State { return new(Heard) }
 // Limit implements decide.Rules.
 func (Words) Limit() int { return 8 << 10 }
 
+// Newest implements decide.Rules.
+func (Words) Newest() int { return 1 }
+
 // Registry implements decide.Rules.
 func (Words) Registry() *decide.Registry {
 	r := decide.NewRegistry()

@@ -1,0 +1,106 @@
+package decide
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/pack"
+)
+
+// Core is what the states of all journals have in common: which Idempotency-Keys were used, how far the commands of other
+// journals were taken over, and which rules are in force. A state holds one, asks it first in Decide, and tells it of
+// every record first in Evolve.
+type Core struct {
+	Memory
+	rules   int // the number of those in force
+	newest  int // that this build knows
+	sources map[string]applied
+}
+
+// applied is the last command taken over from another journal.
+type applied struct{ source, sequence int64 }
+
+// NewCore returns the core before genesis, of a journal of whose rules this build knows those up to a number.
+func NewCore(newest int) Core {
+	return Core{rules: 1, newest: newest, sources: make(map[string]applied)}
+}
+
+// ActiveRules returns the number of the rules in force.
+func (c *Core) ActiveRules() int { return c.rules }
+
+// Decide answers a command that was decided before, and those that every journal takes: rules.activate and due.put_back.
+// done is false for what is left to the journal's own rules. It is for them to see first that the actor may give the
+// command. The agenda is the journal's; nil where nothing is ever due.
+func (c *Core) Decide(at Stamp, cmd Command, agenda Agenda) (d Decision, done bool, err error) {
+	if source := cmd.Kept.Source; source != nil {
+		if last, ok := c.sources[source.Journal]; ok && source.Sequence <= last.source {
+			return Decision{Repeated: true, Repeat: last.sequence}, true, nil
+		}
+	}
+	if d, ok, err := c.Recall(at.Time, cmd); ok || err != nil {
+		return d, true, err
+	}
+	var event Event
+	switch p := cmd.Payload.(type) {
+	case *ActivateRules:
+		event, err = c.activate(p)
+	case *PutBackDue:
+		event, err = putBack(p, agenda)
+	default:
+		return Decision{}, false, nil
+	}
+	if err != nil {
+		return Decision{}, true, err
+	}
+	return Decision{Outcome: Accepted, Events: []Event{event}}, true, nil
+}
+
+// Evolve takes note of a record.
+func (c *Core) Evolve(at Stamp, cmd Recorded, events []Event) {
+	c.Note(at, cmd)
+	if source := cmd.Kept.Source; source != nil {
+		c.sources[source.Journal] = applied{source.Sequence, at.Sequence}
+	}
+	for _, e := range events {
+		if e, ok := e.(*RulesActivated); ok {
+			c.follow(e.Rules)
+		}
+	}
+}
+
+// follow puts rules in force.
+func (c *Core) follow(rules int) {
+	// A build that went on by rules it does not know would fold another state than all others.
+	if rules > c.newest {
+		panic(fmt.Sprintf("the journal follows rules %d from here on, of which this build knows %d: it must be upgraded", rules, c.newest))
+	}
+	c.rules = rules
+}
+
+// Pack writes the core.
+func (c *Core) Pack(w *pack.Writer) {
+	w.Int(int64(c.rules))
+	c.Memory.Pack(w)
+	w.Len(len(c.sources))
+	for _, name := range slices.Sorted(maps.Keys(c.sources)) {
+		w.Word(name)
+		w.Int(c.sources[name].source)
+		w.Int(c.sources[name].sequence)
+	}
+}
+
+// Unpack reads a core into c, which is new. Rules that this build does not know fail the reader.
+func (c *Core) Unpack(r *pack.Reader) {
+	rules := r.Small()
+	if rules < 1 || rules > c.newest {
+		r.Fail(fmt.Errorf("the saved state follows rules %d, of which this build knows %d", rules, c.newest))
+		return
+	}
+	c.rules = rules
+	c.Memory.Unpack(r)
+	for range r.Len(3) {
+		name := r.Word()
+		c.sources[name] = applied{r.Int(), r.Int()}
+	}
+}

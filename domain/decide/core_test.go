@@ -1,0 +1,136 @@
+package decide
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/perpetua-exchange/perpetua/domain/pack"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// aside is an agenda of which some was set aside.
+type aside []DueEntry
+
+func (aside) DueEntries(int, int) ([]DueEntry, int) { return nil, 0 }
+func (a aside) SetAsideEntries() []DueEntry         { return a }
+
+// commanded gives a core a command as a journal does, and says what came of it: a refusal's code, "repeat N", "not its
+// own", or the events' JSON types. What was decided is folded.
+func commanded(t *testing.T, c *Core, sequence int64, cmd Command, agenda Agenda) string {
+	t.Helper()
+	if p, ok := cmd.Payload.(Payload); ok {
+		cmd.Type = p.CommandType()
+	}
+	at := Stamp{Sequence: sequence, Time: scalar.Time(sequence) * scalar.Second}
+	d, done, err := c.Decide(at, cmd, agenda)
+	var refusal *Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return refusal.Code
+	case err != nil:
+		t.Fatal(err)
+	case d.Repeated:
+		return fmt.Sprint("repeat ", d.Repeat)
+	case !done:
+		c.Evolve(at, cmd.Recorded(), nil)
+		return "not its own"
+	}
+	c.Evolve(at, cmd.Recorded(), d.Events)
+	return d.Events[0].EventType()
+}
+
+// TestRulesAreActivatedOneAfterTheOther: as far as the build knows them, and not by a repeated command again.
+func TestRulesAreActivatedOneAfterTheOther(t *testing.T) {
+	c := NewCore(3)
+	keyed := Kept{Key: "k", Fingerprint: "f"}
+	for n, tt := range []struct {
+		rules int
+		kept  Kept
+		want  string
+	}{
+		{1, Kept{}, "RULES_NOT_NEXT"}, {3, Kept{}, "RULES_NOT_NEXT"}, {4, Kept{}, "RULES_NOT_SUPPORTED"}, {2, keyed, TypeRulesActivated},
+		{2, keyed, "repeat 3"}, {2, Kept{}, "RULES_NOT_NEXT"}, {3, Kept{}, TypeRulesActivated}, {4, Kept{}, "RULES_NOT_SUPPORTED"},
+	} {
+		if got := commanded(t, &c, int64(n), Command{Kept: tt.kept, Payload: &ActivateRules{Rules: tt.rules}}, nil); got != tt.want {
+			t.Errorf("%d: rules %d: %s, want %s", n, tt.rules, got, tt.want)
+		}
+	}
+	if c.ActiveRules() != 3 {
+		t.Errorf("rules %d are in force", c.ActiveRules())
+	}
+}
+
+// TestNewerRulesStopABuild: nobody folds on by rules that the build does not know, or from a state that follows them.
+func TestNewerRulesStopABuild(t *testing.T) {
+	newer := NewCore(2)
+	newer.Evolve(Stamp{Sequence: 1}, Recorded{}, []Event{&RulesActivated{Rules: 2}})
+	var w pack.Writer
+	newer.Pack(&w)
+	older, r := NewCore(1), pack.NewReader(w.Bytes)
+	if older.Unpack(r); r.Err() == nil || !strings.Contains(r.Err().Error(), "follows rules 2") {
+		t.Errorf("an older build reads it: %v", r.Err())
+	}
+	defer func() {
+		if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "must be upgraded") {
+			t.Errorf("it went on: %v", p)
+		}
+	}()
+	older.Evolve(Stamp{Sequence: 1}, Recorded{}, []Event{&RulesActivated{Rules: 2}})
+}
+
+// TestWhatEveryJournalTakes: work is put back only where it was set aside, commands of other journals are taken over once,
+// and what is a journal's own is left to it.
+func TestWhatEveryJournalTakes(t *testing.T) {
+	c := NewCore(1)
+	from := func(sequence int64) Kept { return Kept{Source: &Source{Journal: "onboarding", Sequence: sequence}} }
+	for n, tt := range []struct {
+		command Command
+		agenda  Agenda
+		want    string
+	}{
+		{Command{Payload: &PutBackDue{Entry: "expiry/1"}}, nil, "UNKNOWN_DUE_ENTRY"},
+		{Command{Payload: &PutBackDue{Entry: "expiry/1"}}, aside{{Entry: "expiry/2"}}, "UNKNOWN_DUE_ENTRY"},
+		{Command{Payload: &PutBackDue{Entry: "expiry/2"}}, aside{{Entry: "expiry/2"}}, TypeDuePutBack},
+		{Command{Kept: from(5), Payload: 7}, nil, "not its own"},
+		{Command{Kept: from(5), Payload: 7}, nil, "repeat 3"},
+		{Command{Kept: from(4), Payload: 7}, nil, "repeat 3"},
+		{Command{Kept: from(6), Payload: 7}, nil, "not its own"},
+	} {
+		if got := commanded(t, &c, int64(n), tt.command, tt.agenda); got != tt.want {
+			t.Errorf("%d: %s, want %s", n, got, tt.want)
+		}
+	}
+}
+
+// TestASavedCoreGoesOn saves a core and reads it back.
+func TestASavedCoreGoesOn(t *testing.T) {
+	c := NewCore(2)
+	for n, cmd := range []Command{{Payload: &ActivateRules{Rules: 2}}, {Kept: Kept{Key: "k", Fingerprint: "f"}, Payload: 7},
+		{Kept: Kept{Source: &Source{Journal: "identity", Sequence: 9}}, Payload: 7}, {Kept: Kept{Source: &Source{Journal: "onboarding", Sequence: 8}}, Payload: 7}} {
+		commanded(t, &c, int64(n), cmd, nil)
+	}
+	var w pack.Writer
+	c.Pack(&w)
+	read, r := NewCore(2), pack.NewReader(w.Bytes)
+	read.Unpack(r)
+	if err := r.Done(); err != nil || !reflect.DeepEqual(read, c) {
+		t.Errorf("%+v was read back as %+v (%v)", c, read, err)
+	}
+}
+
+// TestEveryRegisterKnowsWhatEveryJournalTakes: a new journal gets it for nothing.
+func TestEveryRegisterKnowsWhatEveryJournalTakes(t *testing.T) {
+	for _, event := range []Event{&RulesActivated{Rules: 2}, &DueSetAside{Entry: "a/b", Error: "c"}, &DuePutBack{Entry: "a/b"}} {
+		if _, err := NewRegistry().Decode(event.EventType(), event.EventVersion(), []byte(`{}`)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{CommandActivateRules, CommandPutBackDue} {
+		if p, ok := NewPayloads().New(name); !ok || p.CommandType() != name {
+			t.Errorf("%s makes %T", name, p)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package decide
+
+// The commands that every journal takes, and the types of the events that every journal may hold.
+const (
+	CommandActivateRules = "rules.activate" // *ActivateRules
+	CommandPutBackDue    = "due.put_back"   // *PutBackDue
+
+	TypeRulesActivated = "rules.activated"
+	TypeDueSetAside    = "due.set_aside"
+	TypeDuePutBack     = "due.put_back"
+)
+
+// sharedEvents make the events of every journal.
+func sharedEvents() []func() Event {
+	return []func() Event{
+		func() Event { return new(RulesActivated) },
+		func() Event { return new(DueSetAside) },
+		func() Event { return new(DuePutBack) },
+	}
+}
+
+// sharedPayloads make the payloads of every journal's commands.
+func sharedPayloads() []func() Payload {
+	return []func() Payload{
+		func() Payload { return new(ActivateRules) },
+		func() Payload { return new(PutBackDue) },
+	}
+}
+
+// ActivateRules raises the number of the rules in force by one.
+//
+// Event: rules.activated. Refusals: Conflict RULES_NOT_NEXT; Unacceptable RULES_NOT_SUPPORTED by this build.
+type ActivateRules struct{ Rules int }
+
+// CommandType returns the type of the command.
+func (*ActivateRules) CommandType() string { return CommandActivateRules }
+
+// activate decides that the next rules are in force.
+func (c *Core) activate(p *ActivateRules) (Event, error) {
+	switch {
+	case p.Rules > c.newest:
+		return nil, &Refusal{Kind: Unacceptable, Code: "RULES_NOT_SUPPORTED", Field: "rules", Message: "this build does not know these rules"}
+	case p.Rules != c.rules+1:
+		return nil, &Refusal{Kind: Conflict, Code: "RULES_NOT_NEXT", Field: "rules", Message: "rules are activated one after the other"}
+	}
+	return &RulesActivated{Rules: p.Rules}, nil
+}
+
+// RulesActivated says that the rules with the number are in force from the next record on.
+type RulesActivated struct {
+	Rules int `json:"rules"`
+}
+
+// EventType returns "rules.activated".
+func (*RulesActivated) EventType() string { return TypeRulesActivated }
+
+// EventVersion returns 1.
+func (*RulesActivated) EventVersion() int { return 1 }
+
+// PutBackDue has due work that was set aside tried again.
+//
+// Event: due.put_back. Refusals: NotFound UNKNOWN_DUE_ENTRY.
+type PutBackDue struct{ Entry string }
+
+// CommandType returns the type of the command.
+func (*PutBackDue) CommandType() string { return CommandPutBackDue }
+
+// putBack decides that work which was set aside is due again.
+func putBack(p *PutBackDue, agenda Agenda) (Event, error) {
+	if agenda != nil {
+		for _, e := range agenda.SetAsideEntries() {
+			if e.Entry == p.Entry {
+				return &DuePutBack{Entry: p.Entry}, nil
+			}
+		}
+	}
+	return nil, Refuse(NotFound, "UNKNOWN_DUE_ENTRY", "no due work of this name was set aside")
+}
+
+// DueSetAside says that due work failed even alone and was taken off the due list.
+type DueSetAside struct {
+	// Entry names the work: its kind, a slash, and what it is about.
+	Entry string `json:"entry"`
+	Error string `json:"error"`
+}
+
+// EventType returns "due.set_aside".
+func (*DueSetAside) EventType() string { return TypeDueSetAside }
+
+// EventVersion returns 1.
+func (*DueSetAside) EventVersion() int { return 1 }
+
+// DuePutBack says that work that was set aside is due again.
+type DuePutBack struct {
+	Entry string `json:"entry"`
+}
+
+// EventType returns "due.put_back".
+func (*DuePutBack) EventType() string { return TypeDuePutBack }
+
+// EventVersion returns 1.
+func (*DuePutBack) EventVersion() int { return 1 }
