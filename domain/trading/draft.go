@@ -39,6 +39,7 @@ const (
 	heldBytes    = 125
 	postingBytes = 235
 	orderBytes   = 680
+	firedBytes   = 330
 	nextBytes    = 8 << 10 // what one more fill and the closing events may need
 )
 

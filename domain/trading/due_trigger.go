@@ -50,7 +50,9 @@ func (triggerWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 // difference: it was accepted long ago, so what would have been rejected is canceled.
 func (d *draft) fire(s *stop, by order.Leg) decide.Decision {
 	o := s.order
-	d.events = append(d.events, &Step{Work: WorkTrigger}, fired(s, by))
+	e := fired(s, by)
+	d.events = append(d.events, &Step{Work: WorkTrigger}, e)
+	d.size += firedBytes + len(e.CustomerCode) + len(e.Broker) + len(e.Symbol)
 	t := &taker{order: o, party: d.party(o.Value.position.account), price: o.Price, terms: termsOf(o)}
 	t.updated = d.at.Time
 	slot := d.reserveSlot()
@@ -106,5 +108,5 @@ func (s *State) holdStop(e *dueEntry) *dueEntry {
 func (s *State) putBackStop(e *dueEntry) {
 	i := e.order.Value.position.instrument
 	i.putBack = append(i.putBack, e.order.Value.stop)
-	s.stir(i)
+	s.noteFiring(i)
 }

@@ -41,7 +41,7 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 	if s.running != nil && f.canceled > 0 {
 		s.running.canceled += f.canceled
 	}
-	s.arm()
+	s.scheduleTriggers()
 }
 
 // activeTaker returns the order that goes on taking after the record, rather than resting.

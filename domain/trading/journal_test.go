@@ -450,7 +450,7 @@ func checkStops(t fataler, s *State, i *instrument) {
 		}
 	}
 	due := i.isDue() && i.status() == market.Open
-	if len(listed) > 0 || due != (i.triggers != nil) || due != slices.Contains(s.due.blocking.heap, i.triggers) || i.isDue() != slices.Contains(s.stirred, i) {
+	if len(listed) > 0 || due != (i.triggers != nil) || due != slices.Contains(s.due.blocking.heap, i.triggers) || i.isDue() != slices.Contains(s.firing, i) {
 		t.Fatalf("%s: %d stops of nobody, due %t, on the list %t", i.contract.Symbol, len(listed), due, i.triggers != nil)
 	}
 }

@@ -367,7 +367,7 @@ func (v *loader) loadPutBack() {
 			i.putBack = append(i.putBack, o.Value.stop)
 		}
 		if i.isDue() {
-			v.stir(i)
+			v.noteFiring(i)
 		}
 	}
 }

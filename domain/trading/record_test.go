@@ -82,10 +82,38 @@ func TestLargestRecords(t *testing.T) {
 	}
 	fill(order.Sell, "65432.1")
 	fill(order.Buy, "65431.9") // both sides close, with profit, loss and fees
+	// Stops, too: they have more to show, and fire into a record of many fills. The first one rests, and is filled by the
+	// second, which reaches beyond it.
+	for n, kind := range []order.Type{order.TakeProfitLimit, order.TakeProfitStopLoss} {
+		payload := &PlaceOrder{CustomerCode: taker, Symbol: i.Symbol, Action: order.Sell, Type: kind, Amount: number("40"), TimeInForce: order.GTD,
+			ExpireTime: d.now + scalar.Hour, ReferenceID: long(fmt.Sprint("s", n), 64)}
+		if kind.Limited() {
+			payload.TriggerPrice, payload.LimitPrice = number("65500.1"), number("65431.9")
+		} else {
+			payload.StopLossPrice, payload.TakeProfitPrice = number("60000.1"), number("65500.1")
+		}
+		d.place(broker, payload)
+	}
+	for range 120 {
+		orders++
+		d.place(broker, &PlaceOrder{CustomerCode: maker, Symbol: i.Symbol, Action: order.Buy, Type: order.Limit, LimitPrice: number("65431.9"),
+			Amount: number("0.123"), ReferenceID: long(fmt.Sprint("m", orders), 64)})
+	}
+	d.place(broker, &PlaceOrder{CustomerCode: maker, Symbol: i.Symbol, Action: order.Sell, Type: order.Limit, LimitPrice: number("65500.1"), Amount: number("0.123")})
+	d.place(broker, &PlaceOrder{CustomerCode: taker, Symbol: i.Symbol, Action: order.Buy, Type: order.Limit, LimitPrice: number("65500.1"), Amount: number("0.123")})
+	d.must(decide.Command{Type: CommandSetIndexPrice, Payload: &SetIndexPrice{Symbol: i.Symbol, Price: number("65500.1")}})
+	d.drain()
+	fired := 0
 	for _, r := range d.records {
 		for _, e := range r.decode(t) {
 			checkEstimate(t, e)
+			if _, ok := e.(*TriggerFired); ok {
+				fired++
+			}
 		}
+	}
+	if fired != 2 {
+		t.Errorf("%d stops fired", fired)
 	}
 }
 
@@ -109,6 +137,8 @@ func checkEstimate(t *testing.T, e decide.Event) {
 		for _, p := range e.Entries {
 			estimate += postingBytes + len(e.Symbol) + len(p.CustomerCode)
 		}
+	case *TriggerFired:
+		estimate = firedBytes + len(e.CustomerCode) + len(e.Broker) + len(e.Symbol)
 	default:
 		return
 	}

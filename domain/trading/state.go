@@ -88,7 +88,7 @@ type State struct {
 	due          agenda
 	aside        []asideEntry  // due work that failed, in the order in which it was set aside
 	running      *task         // which is on the agenda too; nil for none
-	stirred      []*instrument // with a stop to fire, in the order of listing
+	firing       []*instrument // with a stop to fire, in the order of listing
 	sessions     map[scalar.ID]*session
 	gateways     []*gateway // that hold sessions, in the order in which they opened one
 	limit        bounds     // of a record

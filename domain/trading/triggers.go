@@ -240,24 +240,24 @@ func (s *State) reach(i *instrument, by order.TriggerPriceType, low, high int64)
 		w.low, w.high = low, high
 	}
 	w.low, w.high = min(w.low, low), max(w.high, high)
-	s.stir(i)
+	s.noteFiring(i)
 }
 
-// stir remembers that an instrument has a stop to fire, for arm.
-func (s *State) stir(i *instrument) {
-	at, known := slices.BinarySearchFunc(s.stirred, i, func(a, b *instrument) int { return cmp.Compare(a.index, b.index) })
+// noteFiring remembers that an instrument has a stop to fire, for scheduleTriggers.
+func (s *State) noteFiring(i *instrument) {
+	at, known := slices.BinarySearchFunc(s.firing, i, func(a, b *instrument) int { return cmp.Compare(a.index, b.index) })
 	if !known {
-		s.stirred = slices.Insert(s.stirred, at, i)
+		s.firing = slices.Insert(s.firing, at, i)
 	}
 }
 
-// arm puts the triggers of instruments on the due list, or takes them off it: of those with a stop to fire, while they
+// scheduleTriggers puts the triggers of instruments on the due list, or takes them off it: of those with a stop to fire, while they
 // are open. It is done after every record, since much may open or close an instrument.
-func (s *State) arm() {
-	if len(s.stirred) == 0 {
+func (s *State) scheduleTriggers() {
+	if len(s.firing) == 0 {
 		return
 	}
-	s.stirred = slices.DeleteFunc(s.stirred, func(i *instrument) bool {
+	s.firing = slices.DeleteFunc(s.firing, func(i *instrument) bool {
 		due := i.isDue()
 		switch open := due && i.status() == market.Open; {
 		case open && i.triggers == nil:
