@@ -27,6 +27,10 @@ func (c systemClock) Elapsed() time.Duration { return time.Since(c.start) }
 // also how far time may run ahead of the wall clock before that is an alarm.
 const maxJump = time.Second
 
+// maxDrift is how fast the wall clock may gain or lose against the monotonic one and still be followed, for longer than it
+// takes to be maxJump away: one part in so many. Clocks are disciplined no faster than that.
+const maxDrift = 10
+
 // slower is how much slower than the monotonic clock time goes while it is ahead of the wall clock: by one part in so many.
 // At the same pace the wall clock would never catch up.
 const slower = 100
@@ -34,15 +38,16 @@ const slower = 100
 // steady makes the time of records out of a wall clock. It never goes back and never stands still.
 //
 // It follows the wall clock as long as that moves with the monotonic one. Small differences are how a clock that is being
-// disciplined looks, so each reading that is followed becomes the base of the next. A jump is not followed: time goes on
-// with the monotonic clock until the wall clock is back where it should be.
+// disciplined looks, and they add up: so the base that the next reading is held against goes along, as fast as clocks are
+// disciplined. A jump is not followed, nor a clock that runs away in many small ones: time goes on with the monotonic clock
+// until the wall clock is back where it should be.
 //
 // Where the wall clock is behind the time that was reached already, in the log or by an earlier reading, time goes on from
 // there, by the monotonic clock and a hundredth slower, until the wall clock has caught up.
 type steady struct {
 	clock   Clock
-	wall    time.Time     // the last reading that was followed …
-	elapsed time.Duration // … and the monotonic clock then
+	wall    time.Time     // the base: where the wall clock should have been …
+	elapsed time.Duration // … when the monotonic clock was here
 
 	reached time.Time     // a time that was reached …
 	since   time.Duration // … and the monotonic clock then
@@ -82,11 +87,13 @@ func (s *steady) atLeast(elapsed time.Duration) time.Time {
 
 func (s *steady) now() (r reading) {
 	wall, elapsed := s.clock.Wall(), s.clock.Elapsed()
-	t := s.wall.Add(elapsed - s.elapsed)
+	gone := elapsed - s.elapsed
+	t := s.wall.Add(gone)
 	if off := wall.Sub(t); off > maxJump || off < -maxJump {
 		r.jump = off
 	} else {
-		s.wall, s.elapsed, t = wall, elapsed, wall
+		drift := min(max(off, -gone/maxDrift), gone/maxDrift)
+		s.wall, s.elapsed, t = t.Add(drift), elapsed, wall
 	}
 	if least := s.atLeast(elapsed); least.After(t) {
 		r.ahead, t = least.Sub(t), least

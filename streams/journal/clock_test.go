@@ -36,19 +36,41 @@ func TestAJumpOfTheWallClockIsNotFollowed(t *testing.T) {
 	check("at the start", 0, false)
 	c.move(time.Minute, time.Minute)
 	check("after a minute", time.Minute, false)
-	for range 10 { // a clock that is disciplined drifts, and the drift adds up
-		c.move(time.Second+900*time.Millisecond, time.Second)
+	for range 30 { // a clock that is disciplined drifts, and the drift adds up
+		c.move(time.Second+90*time.Millisecond, time.Second)
 		s.now()
 	}
-	check("after a drift", time.Minute+19*time.Second, false)
+	check("after a drift", time.Minute+32700*time.Millisecond, false)
 	c.move(time.Hour, time.Second)
-	check("after a jump forward", time.Minute+20*time.Second, true)
+	check("after a jump forward", time.Minute+33700*time.Millisecond, true)
 	c.move(time.Second, time.Second)
-	check("a second later", time.Minute+21*time.Second, true)
+	check("a second later", time.Minute+34700*time.Millisecond, true)
 	c.move(-time.Hour+2*time.Second, time.Second)
-	check("when it is back", time.Minute+22*time.Second, false)
+	check("when it is back", time.Minute+35700*time.Millisecond, false)
 	c.move(-10*time.Second, 0)
-	check("after a jump back", time.Minute+22*time.Second, true)
+	check("after a jump back", time.Minute+35700*time.Millisecond, true)
+}
+
+// A clock may run away without ever jumping. Keys are remembered for a day of the log's time, so that must not follow.
+func TestAClockThatRunsAwayIsNotFollowed(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, by := range []time.Duration{900 * time.Millisecond, -900 * time.Millisecond, 3 * time.Millisecond} {
+		c := &handClock{wall: start}
+		s := newSteady(c)
+		last, jumped := s.now().time, false
+		for range 10_000 { // readings, ten milliseconds apart
+			c.move(10*time.Millisecond+by, 10*time.Millisecond)
+			r := s.now()
+			if r.time < last {
+				t.Fatalf("by %v: time goes back", by)
+			}
+			last, jumped = r.time, jumped || r.jump != 0
+		}
+		const gone = 100 * time.Second
+		if off := last.Std().Sub(start) - gone; !jumped || off > gone/maxDrift+2*maxJump || off < -gone/maxDrift-2*maxJump {
+			t.Errorf("by %v at each reading: time is off by %v after %v, and a jump was told: %v", by, off, gone, jumped)
+		}
+	}
 }
 
 func TestTimeGoesOnWhereTheLogIsAheadOfTheWallClock(t *testing.T) {
