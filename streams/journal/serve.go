@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -29,26 +30,12 @@ func (t *term) serve(ctx context.Context) error {
 		return err
 	}
 	t.resume()
-	t.o.accepting.Store(true) // first: who sees the owner serve may submit
-	t.o.serving.Store(t.number)
-	t.o.meters.serving.Set(1)
-	t.o.meters.term.Set(float64(t.number))
-	defer func() {
-		t.o.serving.Store(0)
-		t.o.accepting.Store(false)
-		t.o.meters.serving.Set(0)
-		t.o.stalled.Store(0)
-		t.o.meters.term.Set(0)
-		t.o.meters.stalled.Set(0)
-		t.o.meters.window.Set(0)
-		t.o.meters.windowBytes.Set(0)
-		t.o.meters.held.Set(0)
-		t.o.meters.unseen.Set(0)
-		t.o.meters.clockOff.Set(0)
-	}()
+	t.beginServing()
+	defer t.endServing()
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
 	for {
+		// What has been said comes before the next decision: it may end the term, and it makes room in the window.
 		for more := true; more; {
 			var err error
 			if more, err = t.poll(); err != nil {
@@ -69,35 +56,62 @@ func (t *term) serve(ctx context.Context) error {
 			continue
 		}
 		t.report()
-		commands := t.o.queue
-		if urgency == decide.Blocking || !t.roomy() {
-			commands = nil
-		}
-		wait, err := t.untilNext()
-		if err != nil {
-			return err
-		}
-		if left, ok := t.gathered.left(); ok {
-			wait = min(wait, max(left, 0))
-		}
-		timer.Reset(wait)
-		select {
-		case <-t.acks.some:
-			err = t.acknowledgeAll()
-		case b := <-t.tail:
-			err = t.fetched(b)
-		case end := <-t.barrier.answers:
-			t.told(end)
-		case err = <-t.lost:
-		case r := <-commands:
-			t.again.push(r)
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		if err != nil {
+		if err := t.wait(ctx, timer, urgency); err != nil {
 			return err
 		}
 	}
+}
+
+// beginServing has commands come in.
+func (t *term) beginServing() {
+	t.o.accepting.Store(true) // first: who sees the owner serve may submit
+	t.o.serving.Store(t.number)
+	t.o.meters.serving.Set(1)
+	t.o.meters.term.Set(float64(t.number))
+}
+
+// endServing ends that. What is in the queue stays there for the next term, or until the owner gives up.
+func (t *term) endServing() {
+	t.o.serving.Store(0)
+	t.o.accepting.Store(false)
+	t.o.stalled.Store(0)
+	m := &t.o.meters
+	for _, gauge := range []prometheus.Gauge{m.serving, m.term, m.stalled, m.window, m.windowBytes, m.held, m.unseen, m.clockOff} {
+		gauge.Set(0)
+	}
+}
+
+// wait sleeps until something is said, a command comes or something is due.
+func (t *term) wait(ctx context.Context, timer *time.Timer, urgency decide.Urgency) error {
+	// Blocking work comes before every command, and without room nothing can be decided: commands stay in the queue then, where
+	// their clients may still give them up.
+	commands := t.o.queue
+	if urgency == decide.Blocking || !t.roomy() {
+		commands = nil
+	}
+	sleep, err := t.untilNext()
+	if err != nil {
+		return err
+	}
+	if left, ok := t.gathered.left(); ok {
+		sleep = min(sleep, max(left, 0))
+	}
+	timer.Reset(sleep)
+	select {
+	case <-t.acks.some:
+		return t.acknowledgeAll()
+	case b := <-t.tail:
+		return t.fetched(b)
+	case end := <-t.barrier.answers:
+		t.told(end)
+	case err := <-t.lost:
+		return err
+	case r := <-commands:
+		t.again.push(r)
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // poll takes one acknowledgement or batch of the reader, if one is there, and watches how long they take.

@@ -82,8 +82,7 @@ func (t *together) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer folder.Close()
-	runJSON := folder.Path("run.json")
-	if err := local.RemoveRunFile(runJSON); err != nil {
+	if err := local.RemoveRunFile(folder.Path("run.json")); err != nil {
 		return err
 	}
 	// Deferred before the nodes' stop, so that it comes after: they drain into the broker. Why the broker ended comes first in
@@ -99,13 +98,18 @@ func (t *together) run(ctx context.Context) (err error) {
 	if t.settings.BlobURL, err = t.settings.BucketURL(); err != nil { // one for all nodes, whose data folders are their own
 		return err
 	}
-	fresh, err := t.prepare(ctx)
+	fresh, err := found(ctx, t.settings, services.Brokers, t.journals, t.settings.DatabaseURL, t.log)
 	if err != nil {
 		return err
 	}
 	if err := t.masterKey(folder, fresh); err != nil {
 		return err
 	}
+	return t.serve(ctx, folder, services)
+}
+
+// serve starts the nodes and serves until the context ends. Then it stops them.
+func (t *together) serve(ctx context.Context, folder *local.Folder, services *local.Services) (err error) {
 	defer func() { err = errors.Join(err, t.stop()) }() // also those that were started before one did not start
 	if err := t.start(ctx, folder); err != nil {
 		return err
@@ -114,22 +118,13 @@ func (t *together) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r := t.describe(services, users)
+	r, runJSON := t.describe(services, users), folder.Path("run.json")
 	if err := local.WriteRunFile(runJSON, r); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, local.RemoveRunFile(runJSON)) }()
 	r.print(t.out, runJSON)
-	// A node that ends is told of, and its peers go on: that is what a cluster is tried out for. These goroutines end with the
-	// nodes, which stop waits for.
-	for _, p := range t.nodes {
-		go func() {
-			<-p.Done()
-			if ctx.Err() == nil {
-				t.log.Warn("a node has ended", "node", p.Name, "how", p.State())
-			}
-		}()
-	}
+	t.tellOfEnds(ctx)
 	return services.Supervise(ctx, func() error {
 		if services.DatabaseURL() != t.settings.DatabaseURL { // which the nodes were started with
 			return errors.New("the embedded Postgres came back at another port: start the cluster again")
@@ -138,17 +133,17 @@ func (t *together) run(ctx context.Context) (err error) {
 	})
 }
 
-// prepare makes topics and tables, and reports whether the identity journal is yet to be founded.
-func (t *together) prepare(ctx context.Context) (fresh bool, err error) {
-	client, err := t.settings.NewClient(t.settings.Brokers(), t.log)
-	if err != nil {
-		return false, err
+// tellOfEnds tells of each node that ends before the context does. Its peers go on: that is what a cluster is tried out for.
+// The goroutines end with the nodes, which stop waits for.
+func (t *together) tellOfEnds(ctx context.Context) {
+	for _, p := range t.nodes {
+		go func() {
+			<-p.Done()
+			if ctx.Err() == nil {
+				t.log.Warn("a node has ended", "node", p.Name, "how", p.State())
+			}
+		}()
 	}
-	defer client.Close()
-	if err := migrate(ctx, client, t.journals, t.settings.DatabaseURL); err != nil {
-		return false, err
-	}
-	return emptyIdentity(ctx, client)
 }
 
 // masterKey finds the key that all nodes share: what was given, or the folder's, which is made for a new venue.

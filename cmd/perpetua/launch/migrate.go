@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
@@ -29,6 +30,21 @@ func Migrate(ctx context.Context, args []string, std settings.IO) error {
 	}
 	defer client.Close()
 	return migrate(ctx, client, journals.All(), s.DatabaseURL)
+}
+
+// found makes topics and tables where they are not there yet, and reports whether the identity journal is yet to be founded:
+// only then may there be a new master key. With another key, what an older log holds sealed could not be opened any more,
+// and whoever restored it without its key would notice too late.
+func found(ctx context.Context, s *settings.Settings, brokers []string, table journals.Table, databaseURL string, log *slog.Logger) (fresh bool, err error) {
+	client, err := s.NewClient(brokers, log)
+	if err != nil {
+		return false, err
+	}
+	defer client.Close()
+	if err := migrate(ctx, client, table, databaseURL); err != nil {
+		return false, err
+	}
+	return emptyIdentity(ctx, client)
 }
 
 // migrate makes what the journals and the read models are kept in, and checks the topics' settings.

@@ -76,18 +76,7 @@ func (p *program) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(services.Err(), err, services.Close()) }()
 	ctx, release := services.While(ctx)
 	defer release()
-	client, err := p.settings.NewClient(services.Brokers, p.log)
-	if err != nil {
-		return err
-	}
-	err = migrate(ctx, client, p.journals, services.DatabaseURL())
-	// Only a venue without a user may get a new master key. With another key, what an older log holds sealed could not be
-	// opened any more, and whoever restored it without its key would notice too late.
-	fresh := false
-	if err == nil {
-		fresh, err = emptyIdentity(ctx, client)
-	}
-	client.Close()
+	fresh, err := found(ctx, p.settings, services.Brokers, p.journals, services.DatabaseURL(), p.log)
 	if err != nil {
 		return err
 	}
@@ -104,21 +93,24 @@ func (p *program) run(ctx context.Context) (err error) {
 	}
 	defer n.Close()
 
-	err = n.RunUntil(ctx, func(ctx context.Context) error {
-		users, err := p.open(ctx, n, folder, services)
-		if err != nil {
-			return err
-		}
-		g, ctx := errgroup.WithContext(ctx)
-		g.Go(func() error {
-			return services.Supervise(ctx, func() error { return local.WriteRunFile(folder.Path("run.json"), p.describe(n, services, users)) })
-		})
-		if p.demo(n) {
-			g.Go(func() error { p.trade(ctx, n, users); return nil })
-		}
-		return g.Wait()
-	})
+	err = n.RunUntil(ctx, func(ctx context.Context) error { return p.work(ctx, n, folder, services) })
 	return errors.Join(err, local.RemoveRunFile(folder.Path("run.json")))
+}
+
+// work opens the venue on its node, and then does what goes on beside it until the context ends.
+func (p *program) work(ctx context.Context, n *node.Node, folder *local.Folder, services *local.Services) error {
+	users, err := p.open(ctx, n, folder, services)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return services.Supervise(ctx, func() error { return local.WriteRunFile(folder.Path("run.json"), p.describe(n, services, users)) })
+	})
+	if p.demo(n) {
+		g.Go(func() error { p.trade(ctx, n, users); return nil })
+	}
+	return g.Wait()
 }
 
 // open waits until the node serves, seeds it, and tells scripts and people where everything is.

@@ -30,22 +30,9 @@ func (n *Node) wire() error {
 	if err != nil {
 		return err
 	}
-	proxies, err := n.Settings.TrustedProxies()
+	e, orders, err := n.routers()
 	if err != nil {
 		return err
-	}
-	options := web.Options{TrustedProxies: proxies, CORSOrigins: n.Settings.CORSOrigins(), Logger: n.Logger.With("part", "http"),
-		Metrics: n.telemetry.metrics, ForwardKey: n.Box.Derive("forward"), Quiet: n.Quiet, Tracer: n.telemetry.tracer}
-	e, err := web.New(options)
-	if err != nil {
-		return err
-	}
-	orders := e // sockets enter them by the interface that this node serves, or by one of their own
-	if !n.Roles.API && !n.Roles.Engine {
-		options.Metrics = nil
-		if orders, err = web.New(options); err != nil {
-			return err
-		}
 	}
 	// The fold is read by requests from their first on, and stands before its first record until Run moves it: nobody is let in
 	// before, since it knows no user.
@@ -74,6 +61,30 @@ func (n *Node) wire() error {
 			return web.Cached(c, time.Minute, "application/yaml", schemas.AsyncAPI)
 		})
 	}
+	n.registerOwn(e)
+	n.serving.handle(e)
+	return nil
+}
+
+// routers returns the router of the node's port, and that by which sockets enter orders: the same where the node serves the
+// interface for orders, or else one of their own.
+func (n *Node) routers() (e, orders *echo.Echo, err error) {
+	proxies, err := n.Settings.TrustedProxies()
+	if err != nil {
+		return nil, nil, err
+	}
+	options := web.Options{TrustedProxies: proxies, CORSOrigins: n.Settings.CORSOrigins(), Logger: n.Logger.With("part", "http"),
+		Metrics: n.telemetry.metrics, ForwardKey: n.Box.Derive("forward"), Quiet: n.Quiet, Tracer: n.telemetry.tracer}
+	if e, err = web.New(options); err != nil || n.Roles.API || n.Roles.Engine {
+		return e, e, err
+	}
+	options.Metrics = nil // which can be registered once
+	orders, err = web.New(options)
+	return e, orders, err
+}
+
+// registerOwn registers the routes that are about the node itself, and those of its sockets and peers.
+func (n *Node) registerOwn(e *echo.Echo) {
 	if n.Roles.Live {
 		n.serving.hub.Register(e)
 	}
@@ -84,8 +95,6 @@ func (n *Node) wire() error {
 	e.GET("/healthz", n.healthz)
 	e.GET("/readyz", n.readyz)
 	e.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(n.telemetry.metrics, promhttp.HandlerOpts{})))
-	n.serving.handle(e)
-	return nil
 }
 
 // measure registers what the parts tell of themselves.

@@ -35,6 +35,9 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 	if from == "" || to == "" {
 		return settings.Usagef("--from and --to are needed")
 	}
+	if same(from, to) {
+		return settings.Usagef("--from and --to are the same")
+	}
 	table := journals.All()
 	if name != "" {
 		j, err := table.Of(name)
@@ -48,6 +51,9 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 		return err
 	}
 	defer source.close()
+	if err := source.hold(ctx, s, table, std); err != nil {
+		return err
+	}
 	target, err := openTarget(ctx, s, to, cmp.Or(toPrefix, s.TopicPrefix))
 	if err != nil {
 		return err
@@ -60,9 +66,6 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 		ctx, release = target.broker.While(ctx)
 		defer release()
 		defer func() { err = cmp.Or(target.broker.Err(), err) }()
-	}
-	if err := source.hold(ctx, s, table, std); err != nil {
-		return err
 	}
 	fmt.Fprintf(std.Out, "copying from the %s to the %s\n", source, target)
 	for _, j := range table {
@@ -140,13 +143,9 @@ func kindOf(said string) string {
 
 // openSource opens a place to copy from.
 func openSource(ctx context.Context, s *settings.Settings, said string) (*place, error) {
-	p := &place{kind: kindOf(said), said: said, close: func() {}}
-	switch p.kind {
-	case inFile:
-		p.path = said
-		return p, nil
-	case onBrokers:
-		return p, p.connect(ctx, s, strings.Split(said, ","), s.TopicPrefix, func() {})
+	p, opened, err := openNamed(ctx, s, said, s.TopicPrefix)
+	if opened || err != nil {
+		return p, err
 	}
 	brokers, stop, err := folderBrokers(ctx, said)
 	if err != nil {
@@ -157,13 +156,9 @@ func openSource(ctx context.Context, s *settings.Settings, said string) (*place,
 
 // openTarget opens a place to copy to. A data folder is made if need be, and taken: no node may run on it.
 func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) (*place, error) {
-	p := &place{kind: kindOf(said), said: said, close: func() {}}
-	switch p.kind {
-	case inFile:
-		p.path = said
-		return p, nil
-	case onBrokers:
-		return p, p.connect(ctx, s, strings.Split(said, ","), prefix, func() {})
+	p, opened, err := openNamed(ctx, s, said, prefix)
+	if opened || err != nil {
+		return p, err
 	}
 	folder, err := local.OpenFolder(said)
 	if err != nil {
@@ -177,6 +172,30 @@ func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) 
 	p.broker = b
 	// The folder's lock is the last to go: a node that starts before would find the broker's files in use.
 	return p, p.connect(ctx, s.Embedded(), b.Addrs(), prefix, func() { b.Close(); folder.Close() })
+}
+
+// openNamed opens a file, or brokers. Of a data folder it only says that it is one.
+func openNamed(ctx context.Context, s *settings.Settings, said, prefix string) (p *place, opened bool, err error) {
+	p = &place{kind: kindOf(said), said: said, close: func() {}}
+	switch p.kind {
+	case inFile:
+		p.path = said
+	case onBrokers:
+		err = p.connect(ctx, s, strings.Split(said, ","), prefix, func() {})
+	default:
+		return p, false, nil
+	}
+	return p, true, err
+}
+
+// same reports whether two names are those of one file or folder.
+func same(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
 }
 
 // connectWithin is how long brokers may take to answer for the first time.

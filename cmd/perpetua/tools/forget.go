@@ -9,7 +9,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/projections/postgres"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
@@ -36,24 +35,11 @@ func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer folder.Close()
-	url := s.DatabaseURL
-	if url == "" {
-		log, err := s.Logger(std.Err)
-		if err != nil {
-			return err
-		}
-		server, err := postgres.Start(ctx, postgres.Config{Dir: folder.Path("postgres"), Logger: log})
-		if err != nil {
-			return err
-		}
-		defer server.Close()
-		url = server.URL()
-	}
-	pool, err := projections.Open(ctx, url)
+	pool, closeRows, err := OpenReadModels(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
+	defer closeRows()
 	known, err := projections.Known(ctx, pool, name, 0)
 	if err != nil {
 		return err
