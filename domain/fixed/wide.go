@@ -3,6 +3,7 @@ package fixed
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"math/bits"
 )
 
@@ -119,6 +120,18 @@ func (w Wide) Cmp(o Wide) int {
 
 // Int64 returns w as an int64, and whether it fits.
 func (w Wide) Int64() (int64, bool) { return int64(w.lo), w.hi == int64(w.lo)>>63 }
+
+// Words returns the upper and the lower half of w.
+func (w Wide) Words() (hi int64, lo uint64) { return w.hi, w.lo }
+
+// WideFrom returns the integer with the halves that Words returned.
+func WideFrom(hi int64, lo uint64) Wide { return Wide{hi, lo} }
+
+// Big returns w as an integer without bounds.
+func (w Wide) Big() *big.Int {
+	hi := new(big.Int).Lsh(big.NewInt(w.hi), 64)
+	return hi.Add(hi, new(big.Int).SetUint64(w.lo))
+}
 
 // Money returns w units of 10⁻⁸ as money, and whether it fits.
 func (w Wide) Money() (Money, bool) {

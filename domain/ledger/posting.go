@@ -22,7 +22,7 @@ const (
 	External  Account = "external"  // the world outside: minus the sum of all that was paid in and not paid out
 	Fees      Account = "fees"      // trading fees earned, rebates paid
 	Insurance Account = "insurance" // the insurance fund
-	Funding   Account = "funding"   // funding payments in transit; zero after each record
+	Funding   Account = "funding"   // funding paid and not yet received; zero once an instant is posted by all
 	Clearing  Account = "clearing"  // the other side of realised profit: minus the sum of all positions' costs
 	Rounding  Account = "rounding"  // remainders of rounding
 )

@@ -24,10 +24,25 @@ type Row struct {
 	OrderCode   scalar.ID
 	// ReferenceID is set on deposits and withdrawals.
 	ReferenceID string
-	Created     scalar.Time
-	Updated     scalar.Time
+	// FundingTerms are those of funding rows, and zero on others.
+	FundingTerms
+	Created scalar.Time
+	Updated scalar.Time
 	// Sequence is that of the record that changed the row last.
 	Sequence int64
+}
+
+// FundingTerms are what a funding payment follows from: position × mark price × rate.
+type FundingTerms struct {
+	FundingRate    fixed.Decimal // what longs pay, of 8 decimals
+	PositionAmount fixed.Decimal // signed
+	MarkPrice      fixed.Decimal
+}
+
+// Funded is implemented by the events that post funding.
+type Funded interface {
+	Posted
+	FundingTerms() FundingTerms
 }
 
 // ID returns the row's own id, which follows from what is its key: a trade and its fees share a code, on both sides. It
@@ -54,12 +69,16 @@ func Rows(at decide.Stamp, e decide.Event, each func(*Row)) {
 	if !ok {
 		return
 	}
+	var terms FundingTerms
+	if funded, ok := e.(Funded); ok {
+		terms = funded.FundingTerms()
+	}
 	entries := posted.Postings()
 	for i := range entries {
 		if p := &entries[i]; p.CustomerCode != "" {
 			each(&Row{Code: p.Code, CustomerCode: p.CustomerCode, Broker: posted.BrokerOf(p.CustomerCode), Type: p.Type,
 				Currency: p.Currency, Amount: p.Amount, Status: Completed, Balance: p.Balance, BalanceAsOf: at.Time,
-				Symbol: p.Symbol, OrderCode: p.OrderCode, Created: at.Time, Updated: at.Time, Sequence: at.Sequence})
+				Symbol: p.Symbol, OrderCode: p.OrderCode, FundingTerms: terms, Created: at.Time, Updated: at.Time, Sequence: at.Sequence})
 		}
 	}
 }

@@ -20,7 +20,8 @@ const (
 	maxLeverage = 100
 	maxFee      = 100       // basis points
 	maxTiers    = 32        // margin brackets
-	maxSeconds  = 7 * 86400 // of funding interval and staleness
+	maxSeconds  = 7 * 86400 // of staleness
+	daySeconds  = 86400     // which a funding interval divides
 )
 
 // Check returns all that is wrong with an instrument; nothing if it can be traded.
@@ -63,7 +64,8 @@ func (i *Instrument) Check() []Fault {
 		wrong(i.MinAmount.Cmp(i.MaxAmount) > 0, "min_amount", "must not be above max_amount")
 	}
 	wrong(i.MaxLeverage < 1 || i.MaxLeverage > maxLeverage, "max_leverage", "must be from 1 to %d", maxLeverage)
-	wrong(i.FundingIntervalSeconds < 60 || i.FundingIntervalSeconds > maxSeconds, "funding_interval_seconds", "must be from 60 to %d", maxSeconds)
+	wrong(i.FundingIntervalSeconds < 60 || i.FundingIntervalSeconds > daySeconds || daySeconds%i.FundingIntervalSeconds != 0,
+		"funding_interval_seconds", "must be at least 60 and divide a day of %d", daySeconds)
 	wrong(i.IndexStaleSeconds < 0 || i.IndexStaleSeconds > maxSeconds, "index_stale_seconds", "must be from 0 to %d", maxSeconds)
 	wrong(!percentage(i.PriceBand) || i.PriceBand.Sign() == 0, "price_band", "must be a percentage above 0 and at most 100, with at most 4 decimals")
 	wrong(!percentage(i.LimitBand) || i.LimitBand.Sign() == 0, "limit_band", "must be a percentage above 0 and at most 100, with at most 4 decimals")

@@ -168,6 +168,15 @@ func (c *Contract) Value(steps, marks int64) fixed.Wide {
 	return fixed.Mul(steps, marks).Mul(c.markNum)
 }
 
+// Worth returns what a signed position is worth at a mark price, rounded down: exact for one on the tick.
+func (c *Contract) Worth(steps, marks int64) fixed.Money {
+	worth, ok := c.Value(steps, marks).Div(c.MarkDen, fixed.Floor).Money()
+	if !ok {
+		panic("market: what a position is worth does not fit")
+	}
+	return worth
+}
+
 // AveragePrice returns notional per contract, half to even at 8 decimals, at tick precision or finer; zero for no
 // contracts.
 func (c *Contract) AveragePrice(notional fixed.Money, steps int64) fixed.Decimal {

@@ -3,7 +3,8 @@
 //
 // A price is counted in ticks, an amount in steps. One tick times one step times the contract size is a whole number
 // of money units (10⁻⁸), the instrument's Unit, so that the notional of a trade is exact: ticks × steps × Unit. The
-// mark and index prices may be finer than a tick; they are counted in marks, of which a tick has 10,000.
+// mark price lies on a tick; it is counted in marks, of which a tick has 10,000, since older journals hold some that do
+// not. Index prices may be finer than the tick: they are counted in units of 10⁻⁸.
 package market
 
 import (

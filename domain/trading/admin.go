@@ -74,7 +74,7 @@ func instrumentFaults(i *market.Instrument) faults {
 }
 
 // changeInstrument decides new parameters.
-func (s *State) changeInstrument(payload *ChangeInstrument) (decide.Decision, error) {
+func (s *State) changeInstrument(at decide.Stamp, payload *ChangeInstrument) (decide.Decision, error) {
 	i, err := s.instrumentToChange(payload.Symbol)
 	if err != nil {
 		return decide.Decision{}, err
@@ -82,6 +82,9 @@ func (s *State) changeInstrument(payload *ChangeInstrument) (decide.Decision, er
 	after := payload.applyTo(i.contract.Instrument)
 	if err := instrumentFaults(&after).first(); err != nil {
 		return decide.Decision{}, err
+	}
+	if lifted := i.guardLifted(at, &after); lifted != nil {
+		return accepted(&InstrumentChanged{after}, lifted)
 	}
 	return accepted(&InstrumentChanged{after})
 }
@@ -119,26 +122,6 @@ func set[T any](field, value *T) {
 	if value != nil {
 		*field = *value
 	}
-}
-
-// setIndexPrice decides an index price and the mark price that follows from it.
-func (s *State) setIndexPrice(at decide.Stamp, payload *SetIndexPrice) (decide.Decision, error) {
-	i, err := s.instrumentToChange(payload.Symbol)
-	if err != nil {
-		return decide.Decision{}, err
-	}
-	c := i.contract
-	marks, ok := c.Marks(payload.Price)
-	if !ok || payload.Price.Cmp(fixed.Decimal{Coef: market.MaxPrice}) >= 0 {
-		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_PRICE", Field: "price",
-			Message: "price must be positive, below 10000000000 and not finer than a ten-thousandth of a tick"}
-	}
-	if n, fits := c.Notional(c.LimitBound(true, marks), i.openInterest+1); !fits || n > maxNotional {
-		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_PRICE", Field: "price",
-			Message: "at this price the open positions would be worth too much to be counted"}
-	}
-	price := c.MarkPrice(marks)
-	return accepted(&IndexUpdated{Symbol: c.Symbol, IndexPrice: price, MarkPrice: price})
 }
 
 // setFeeProfile decides a customer's fees on an instrument.

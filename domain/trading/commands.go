@@ -107,7 +107,8 @@ func (p *ListInstrument) decide(s *State, _ decide.Stamp, _ decide.Command) (dec
 
 // ChangeInstrument changes the parameters that may change. A nil field stays as it is.
 //
-// Event: instrument.changed. Refusals: NotFound UNKNOWN_SYMBOL; Conflict INSTRUMENT_WITHDRAWN; Invalid
+// Events: instrument.changed, and guard.set where the index price is fresh again under the new parameters. Refusals:
+// NotFound UNKNOWN_SYMBOL; Conflict INSTRUMENT_WITHDRAWN; Invalid
 // INVALID_INSTRUMENT with the field.
 type ChangeInstrument struct {
 	Symbol                 string
@@ -129,8 +130,8 @@ type ChangeInstrument struct {
 // CommandType returns the type of the command.
 func (*ChangeInstrument) CommandType() string { return CommandChangeInstrument }
 
-func (p *ChangeInstrument) decide(s *State, _ decide.Stamp, _ decide.Command) (decide.Decision, error) {
-	return s.changeInstrument(p)
+func (p *ChangeInstrument) decide(s *State, at decide.Stamp, _ decide.Command) (decide.Decision, error) {
+	return s.changeInstrument(at, p)
 }
 
 // DelistInstrument takes an instrument without open positions off the list and cancels its orders, in steps if they
@@ -149,8 +150,8 @@ func (p *DelistInstrument) decide(s *State, at decide.Stamp, c decide.Command) (
 
 // SetIndexPrice gives the instrument's index price.
 //
-// Event: index.updated. Refusals: NotFound UNKNOWN_SYMBOL; Conflict INSTRUMENT_WITHDRAWN; Invalid INVALID_PRICE (not
-// positive, finer than a ten-thousandth of a tick, or too large).
+// Events: index.updated, and guard.set where it ends a guard. Refusals: NotFound UNKNOWN_SYMBOL; Conflict
+// INSTRUMENT_WITHDRAWN; Invalid INVALID_PRICE (not positive, of more than 8 decimals, or too large).
 type SetIndexPrice struct {
 	Symbol string
 	Price  fixed.Decimal

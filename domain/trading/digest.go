@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/pack"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -21,11 +22,12 @@ func (s *State) Digest() [32]byte {
 
 // dump writes the state as text.
 func (s *State) dump(w io.Writer) {
-	fmt.Fprintf(w, "rules %d time %s keys %d due %d\n", s.core.ActiveRules(), s.time, s.core.Len(), s.due.arrived)
+	fmt.Fprintf(w, "rules %d time %s keys %d due %d fixed %d outstanding %d\n", s.core.ActiveRules(), s.time, s.core.Len(), s.due.arrived, s.fixed, s.outstanding)
 	for _, i := range s.listing {
 		fmt.Fprintf(w, "instrument %+v mark %d index %d %s last %d open %d clearing %d\n", i.contract.Instrument,
 			i.mark, i.indexPrice, i.indexTime, i.last, i.openInterest, i.clearing)
 		i.dumpStops(w)
+		i.dump(w)
 		for _, side := range [2]book.Side{book.Bid, book.Ask} {
 			for l := i.book.Best(side); l != nil; l = l.Worse() {
 				fmt.Fprintf(w, "level %d %d %d %d:", side, l.Price, l.Amount, l.Orders)
@@ -67,6 +69,19 @@ func (s *State) dump(w io.Writer) {
 		fmt.Fprintf(w, " %s of %s", o.code, o.owner.code)
 	}
 	fmt.Fprintln(w)
+}
+
+// dump writes what the instrument's mark price follows from, what was fixed and is not posted by all, and who holds it.
+func (i *instrument) dump(w io.Writer) {
+	var window pack.Writer
+	i.window.Pack(&window)
+	fmt.Fprintf(w, "prices %x stale %t premiums %s of %d minute %d rate %d\n", window.Bytes, i.stale, i.premiums.Sum.Big(), i.premiums.Count, i.minute, i.rate)
+	for _, x := range i.instants {
+		fmt.Fprintf(w, "instant %d %s %s mark %d rate %d owing %d left %d\n", x.number, x.kind, x.time, x.mark, x.rate, x.owing, x.left)
+	}
+	for h := i.holders.first; h != nil; h = h.behind {
+		fmt.Fprintf(w, "holder %s posted %d\n", h.account.code, h.posted)
+	}
 }
 
 func (a *account) dump(w io.Writer) {

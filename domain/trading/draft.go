@@ -20,11 +20,10 @@ type draft struct {
 	parties    few[*account, *party]
 	changed    few[*resting, *change]
 	touched    []*change // in the order in which they were touched first
-	clearing   fixed.Money
-	fees       fixed.Money
-	fills      int
-	others     int // changed orders that did not trade
-	size       int // estimate of the record in bytes
+	till
+	fills  int
+	others int // changed orders that did not trade
+	size   int // estimate of the record in bytes
 	// quiet is set while a walk only finds out where it leads: it changes the view and writes no events.
 	quiet bool
 	limit bounds // of the record
@@ -44,8 +43,7 @@ const (
 )
 
 func (s *State) newDraft(at decide.Stamp, i *instrument) *draft {
-	return &draft{state: s, at: at, now: at.Time, instrument: i, clearing: s.venue[ledger.Clearing],
-		fees: s.venue[ledger.Fees], size: headBytes, limit: s.limit}
+	return &draft{state: s, at: at, now: at.Time, instrument: i, till: s.newTill(), size: headBytes, limit: s.limit}
 }
 
 // party is an account as the draft leaves it, on the draft's instrument.
@@ -59,7 +57,8 @@ type party struct {
 	floor      fixed.Rate
 }
 
-// party returns the account's, as it is in the state if the draft has not touched it.
+// party returns the account's. If the draft has not touched it, what it owes is posted first: the events before those of
+// what the draft does to it.
 func (d *draft) party(a *account) *party {
 	if p := d.parties.get(a); p != nil {
 		return p
@@ -70,8 +69,23 @@ func (d *draft) party(a *account) *party {
 	// the engine gets to it.
 	bids, asks := d.state.overdue(h, d.now)
 	p.bids, p.asks = p.bids.Sub(bids), p.asks.Sub(asks)
+	for _, debt := range d.state.debts(a) {
+		d.postDebt(p, debt)
+	}
 	d.parties.put(a, p)
 	return p
+}
+
+// postDebt posts what an account owes. On paper nothing is posted: the account is as it would be after it.
+func (d *draft) postDebt(p *party, debt debt) {
+	p.balance = p.balance.Add(debt.amount)
+	if debt.position == p.position {
+		p.cost = debt.cost
+	}
+	if !d.quiet {
+		d.events = append(d.events, d.till.post(d.at, len(d.events), debt, p.balance))
+		d.size += debtBytes + 3*len(p.account.code) + len(p.account.broker) + 5*len(debt.position.instrument.contract.Symbol)
+	}
 }
 
 // standing is the account's margin as the draft leaves it.

@@ -13,14 +13,16 @@ type dueKind uint8
 
 const (
 	dueTask dueKind = iota // a command's work that goes on in steps: it was due before anything that became due since
-	// Here: the stale guard, the fixing of funding, of settlement.
+	dueStaleGuard
+	dueFunding
+	dueSettlement
 	dueTrigger
 	// Here: liquidation.
 
 	dueCancelAllAfter
 	dueGateway
 	dueSession
-	// Here: the postings of funding and settlement.
+	duePosting
 	dueExpiry
 
 	dueKinds // how many there are
@@ -46,10 +48,14 @@ var dueTable = [dueKinds]struct {
 	dueWork
 }{
 	dueTask:           {decide.Blocking, taskWork{}},
+	dueStaleGuard:     {decide.Blocking, staleGuardWork{}},
+	dueFunding:        {decide.Blocking, fundingWork{}},
+	dueSettlement:     {decide.Blocking, settlementWork{}},
 	dueTrigger:        {decide.Blocking, triggerWork{}},
 	dueCancelAllAfter: {decide.Alternate, cancelAllAfterWork{}},
 	dueGateway:        {decide.Alternate, gatewayWork{}},
 	dueSession:        {decide.Alternate, sessionWork{}},
+	duePosting:        {decide.Alternate, postingWork{}},
 	dueExpiry:         {decide.Alternate, expiryWork{}},
 }
 
@@ -58,12 +64,13 @@ type dueEntry struct {
 	time       scalar.Time
 	arrival    int64       // orders entries of one time and kind
 	order      *resting    // of an expiry, or of a trigger that was set aside
-	instrument *instrument // of triggers
+	instrument *instrument // of a stale guard, funding or triggers
 	account    *account    // of a dead-man switch
 	session    *session    // that has ended
 	gateway    *gateway
 	task       *task
-	place      int // in the heap; -1 when not in it
+	instant    *instant // of postings
+	place      int      // in the heap; -1 when not in it
 	kind       dueKind
 }
 

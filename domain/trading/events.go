@@ -17,6 +17,11 @@ func registry() *decide.Registry {
 		func() decide.Event { return new(InstrumentChanged) },
 		func() decide.Event { return new(InstrumentDelisted) },
 		func() decide.Event { return new(IndexUpdated) },
+		func() decide.Event { return new(GuardSet) },
+		func() decide.Event { return new(FundingFixed) },
+		func() decide.Event { return new(FundingPosted) },
+		func() decide.Event { return new(SettlementFixed) },
+		func() decide.Event { return new(SettlementPosted) },
 		func() decide.Event { return new(DepositCompleted) },
 		func() decide.Event { return new(WithdrawalRequested) },
 		func() decide.Event { return new(WithdrawalCompleted) },
@@ -47,6 +52,7 @@ func registry() *decide.Registry {
 	} {
 		r.Add(fresh)
 	}
+	r.AddUpcaster("index.updated", 1, readIndexUpdated1)
 	r.AddUpcaster("order.rejected", 1, rejectedWithoutLeverage)
 	return r
 }
@@ -91,19 +97,6 @@ func (*InstrumentDelisted) EventType() string { return "instrument.delisted" }
 
 // EventVersion returns 1.
 func (*InstrumentDelisted) EventVersion() int { return 1 }
-
-// IndexUpdated says that an index price came in, and what mark price follows.
-type IndexUpdated struct {
-	Symbol     string        `json:"symbol"`
-	IndexPrice fixed.Decimal `json:"index_price"`
-	MarkPrice  fixed.Decimal `json:"mark_price"`
-}
-
-// EventType returns "index.updated".
-func (*IndexUpdated) EventType() string { return "index.updated" }
-
-// EventVersion returns 1.
-func (*IndexUpdated) EventVersion() int { return 1 }
 
 // DepositCompleted says that a deposit was credited.
 type DepositCompleted struct {

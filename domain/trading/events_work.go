@@ -16,8 +16,12 @@ const (
 	WorkMassCancel Work = "mass_cancel" // a customer's orders are canceled
 	WorkDelisting  Work = "delisting"   // an instrument is no longer listed, its orders are canceled
 
+	WorkStaleGuard     Work = "stale_guard"
+	WorkFunding        Work = "funding"
+	WorkSettlement     Work = "settlement"
 	WorkTrigger        Work = "trigger" // a stop whose price was reached fires
 	WorkCancelAllAfter Work = "cancel_all_after"
+	WorkPosting        Work = "posting"
 	WorkExpiry         Work = "expiry"
 	WorkGateway        Work = "gateway" // of whose sessions nothing was heard for too long
 	WorkSession        Work = "session" // has ended, and had many orders

@@ -83,7 +83,17 @@ func (f *fold) apply(e decide.Event) {
 	case *TriggerFired:
 		f.fire(e)
 	case *IndexUpdated:
-		f.index(e)
+		f.indexUpdated(e)
+	case *GuardSet:
+		f.setGuard(e)
+	case *FundingFixed:
+		f.fundingFixed(e)
+	case *FundingPosted:
+		f.fundingPosted(e)
+	case *SettlementFixed:
+		f.settlementFixed(e)
+	case *SettlementPosted:
+		f.settlementPosted(e)
 	case *CustomerRegistered:
 		f.customer(e)
 	case *DepositCompleted:
@@ -116,9 +126,9 @@ func (f *fold) apply(e decide.Event) {
 		f.instruments[e.Symbol] = i
 		f.listing = append(f.listing, i)
 	case *InstrumentChanged:
-		f.instrument(e.Symbol).contract = market.NewContract(e.Instrument)
+		f.change(e.Instrument)
 	case *InstrumentDelisted:
-		f.instrument(e.Symbol).contract = market.NewContract(e.Instrument)
+		f.change(e.Instrument)
 	case *WorkStarted:
 		f.open(e)
 	case *WorkFinished:
@@ -219,12 +229,15 @@ func (f *fold) endWithdrawal(t *ledger.Transaction) {
 	w.transaction = *t
 }
 
-func (f *fold) index(e *IndexUpdated) {
-	i := f.instrument(e.Symbol)
-	i.indexPrice, _ = i.contract.Marks(e.IndexPrice)
-	mark, _ := i.contract.Marks(e.MarkPrice)
-	f.setMark(i, mark)
-	i.indexTime = f.at.Time
+// change takes over an instrument's parameters, and puts what follows from them in time on the due list anew.
+func (f *fold) change(after market.Instrument) {
+	i := f.instrument(after.Symbol)
+	before := i.contract
+	i.contract = market.NewContract(after)
+	f.armGuard(i)
+	if i.funding != nil && (after.FundingIntervalSeconds != before.FundingIntervalSeconds || after.Status == market.Withdrawn) {
+		f.armFunding(i, f.at.Time)
+	}
 }
 
 // hold takes over positions.
@@ -234,7 +247,15 @@ func (f *fold) hold(positions []PositionHeld) {
 		h := f.position(p.CustomerCode, p.Symbol)
 		i := h.instrument
 		i.openInterest -= max(h.size, 0)
+		held := h.size != 0
 		h.size, _ = i.contract.Steps(p.Amount)
+		switch holds := h.size != 0; {
+		case holds && !held:
+			h.posted = f.fixed // what was fixed before is not its own
+			i.holders.push(h)
+		case held && !holds:
+			i.holders.remove(h)
+		}
 		h.cost = p.Cost
 		h.updated = f.at.Time
 		i.openInterest += max(h.size, 0)

@@ -30,11 +30,13 @@ func (stateCodec) Read(b []byte) (_ decide.State, err error) {
 	}()
 	v.time = scalar.Time(v.Int())
 	v.due.arrived = v.Int()
+	v.settlement = v.blockingEntry(dueSettlement, nil)
 	v.loadInstruments()
 	v.loadAccounts()
 	v.loadOrders()
 	v.loadLists()
 	v.loadSessions()
+	v.loadInstants()
 	v.loadDue()
 	v.loadRest()
 	if err := v.Done(); err != nil {
@@ -78,7 +80,8 @@ func (v *loader) loadInstruments() {
 		}
 		i := &instrument{contract: market.NewContract(parameters), index: len(v.listing)}
 		i.created = v.when()
-		i.mark, i.indexPrice, i.indexTime = v.Int(), v.Int(), v.when()
+		i.mark = v.Int()
+		i.prices.load(v, i)
 		i.last, i.openInterest, i.clearing = v.Int(), v.Int(), v.money()
 		v.loadWatches(i)
 		if v.instruments[parameters.Symbol] != nil {

@@ -6,19 +6,22 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// exposure is what margin is computed from on one instrument.
+// exposure is what margin is computed from on one instrument, as if all were posted that the position owes.
 func (h *position) exposure() margin.Exposure {
 	_, taker := h.fees()
-	return margin.Exposure{Contract: h.instrument.contract, Mark: h.instrument.mark, Size: h.size, Cost: h.cost,
+	cost, _, _ := h.afterDebts()
+	return margin.Exposure{Contract: h.instrument.contract, Mark: h.instrument.mark, Size: h.size, Cost: cost,
 		Bids: h.bids, Asks: h.asks, Floor: h.floor(), MaintenanceFloor: h.account.maintenance, TakerFee: taker}
 }
 
-// standing computes an account's margin as of a time, at which orders past their time reserve nothing any more. With
-// replaced set, that exposure stands for the account's own on its instrument.
+// standing computes an account's margin as of a time, at which orders past their time reserve nothing any more, as if all
+// were posted that it owes. With replaced set, that exposure stands for the account's own on its instrument.
 func (s *State) standing(a *account, now scalar.Time, replaced *margin.Exposure) margin.Standing {
 	total := margin.Standing{Balance: a.balance, Pending: a.pending}
 	seen := false
 	for _, h := range a.positions {
+		_, funding, settled := h.afterDebts()
+		total.Balance = total.Balance.Add(funding).Add(settled)
 		if replaced != nil && replaced.Contract.Symbol == h.instrument.contract.Symbol {
 			total.Add(*replaced)
 			seen = true
@@ -109,8 +112,13 @@ func (s *State) Summary(customer string) (Summary, bool) {
 		return Summary{}, false
 	}
 	m := s.standing(a, 0, nil)
+	unsettled := fixed.Money(0) // what the postings of settlement will make balance is still profit
+	for _, h := range a.positions {
+		_, _, settled := h.afterDebts()
+		unsettled = unsettled.Add(settled)
+	}
 	return Summary{CustomerCode: a.code, Currency: currency, Balance: a.balance, TotalEquity: m.Equity(),
-		UnrealisedPnL: m.Unrealised, UsedMargin: m.Used, OrderMargin: m.Initial.Sub(m.Used).Add(m.Fees),
+		UnrealisedPnL: m.Unrealised.Add(unsettled), UsedMargin: m.Used, OrderMargin: m.Initial.Sub(m.Used).Add(m.Fees),
 		MaintenanceMargin: m.Maintenance, AvailableMargin: m.Available(), Withdrawable: m.Withdrawable(),
 		PendingWithdrawal: a.pending, MarginRatio: m.Ratio(), RiskState: m.Risk(), Updated: a.updated}, true
 }
@@ -162,8 +170,9 @@ func (s *State) Position(customer, symbol string) (Position, bool) {
 func (s *State) position(h *position) Position {
 	c, e := h.instrument.contract, h.exposure()
 	r := e.Requirements()
+	_, _, unsettled := h.afterDebts()
 	p := Position{CustomerCode: h.account.code, Symbol: c.Symbol, Amount: c.Amount(h.size),
-		EntryPrice: c.AveragePrice(h.cost, h.size), Notional: r.Notional, UnrealisedPnL: r.Unrealised,
+		EntryPrice: c.AveragePrice(h.cost, h.size), Notional: r.Notional, UnrealisedPnL: r.Unrealised.Add(unsettled),
 		InitialMargin: r.Used, MaintenanceMargin: r.Maintenance, Leverage: leverageOf(h.rateInForce()), Cost: h.cost, Updated: h.updated}
 	if h.instrument.mark != 0 {
 		p.MarkPrice = c.MarkPrice(h.instrument.mark)

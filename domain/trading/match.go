@@ -100,8 +100,11 @@ func (d *draft) full(t *taker, o *resting, limit bounds) bool {
 	if d.fills+d.others == 0 {
 		return false // one always fits
 	}
-	cuts := len(t.party.position.reduceOnly) + len(o.Value.position.reduceOnly)
-	return d.fills >= limit.fills || d.others+max(cuts, 1) > limit.others || d.size+cuts*(orderBytes+200) > limit.size
+	cuts, debts := len(t.party.position.reduceOnly)+len(o.Value.position.reduceOnly), 0
+	if a := o.Value.position.account; d.parties.get(a) == nil {
+		debts = d.state.debtSize(a)
+	}
+	return d.fills >= limit.fills || d.others+max(cuts, 1) > limit.others || d.size+cuts*(orderBytes+200)+debts > limit.size
 }
 
 // cancelOwn cancels the taker's own order that stands in its way.

@@ -13,14 +13,16 @@ func (s *State) makeDeposit(at decide.Stamp, c decide.Command, payload *MakeDepo
 	if err != nil || repeated.Repeated {
 		return repeated, err
 	}
+	till := s.newTill()
+	events, balance := till.postDebts(s, at, nil, a)
 	external := s.venue[ledger.External].Sub(payload.Amount)
-	balance := a.balance.Add(payload.Amount)
+	balance = balance.Add(payload.Amount)
 	if -external > maxNotional || balance > maxNotional {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "AMOUNT_ABOVE_MAXIMUM", Field: "amount", Message: "the venue cannot keep this much money"}
 	}
-	t := transaction(at, a, ledger.Deposit, payload.Amount, payload.ReferenceID)
+	t := transaction(at, len(events), a, ledger.Deposit, payload.Amount, payload.ReferenceID)
 	t.Status, t.Balance = ledger.Completed, balance
-	return accepted(&DepositCompleted{t, outside(t, external)})
+	return accepted(append(events, &DepositCompleted{t, outside(t, external)})...)
 }
 
 // transferOf checks what deposits and withdrawals have in common.
@@ -49,8 +51,9 @@ func (s *State) transferOf(c decide.Command, customer, in string, amount fixed.M
 	return a, decide.Decision{}, f.first()
 }
 
-func transaction(at decide.Stamp, a *account, kind ledger.Type, amount fixed.Money, reference string) ledger.Transaction {
-	code := at.Derive(0)
+// transaction makes the deposit or withdrawal of a record's index-th event.
+func transaction(at decide.Stamp, index int, a *account, kind ledger.Type, amount fixed.Money, reference string) ledger.Transaction {
+	code := at.Derive(index)
 	if reference == "" {
 		reference = code.String()
 	}
@@ -76,9 +79,11 @@ func (s *State) requestWithdrawal(at decide.Stamp, c decide.Command, payload *Re
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Unacceptable, Code: "INSUFFICIENT_FUNDS", Field: "amount",
 			Message: "at most " + most.String() + " " + currency + " can be withdrawn"}
 	}
-	t := transaction(at, a, ledger.Withdrawal, -payload.Amount, payload.ReferenceID)
-	t.Status = ledger.Pending
-	return accepted(&WithdrawalRequested{t})
+	till := s.newTill()
+	events, balance := till.postDebts(s, at, nil, a)
+	t := transaction(at, len(events), a, ledger.Withdrawal, -payload.Amount, payload.ReferenceID)
+	t.Status, t.Balance = ledger.Pending, balance
+	return accepted(append(events, &WithdrawalRequested{t})...)
 }
 
 // pendingWithdrawal returns a withdrawal that waits for the operator.
@@ -105,9 +110,11 @@ func (s *State) completeWithdrawal(at decide.Stamp, payload *CompleteWithdrawal)
 		return decide.Decision{}, decide.Refuse(decide.Unacceptable, "INSUFFICIENT_FUNDS", "the withdrawal stays pending: at most "+
 			max(0, most).String()+" "+currency+" can be paid out now")
 	}
+	till := s.newTill()
+	events, balance := till.postDebts(s, at, nil, w.account)
 	t := w.transaction
-	t.Status, t.Updated, t.Balance = ledger.Completed, at.Time, w.account.balance.Add(t.Amount)
-	return accepted(&WithdrawalCompleted{t, outside(t, s.venue[ledger.External].Sub(t.Amount))})
+	t.Status, t.Updated, t.Balance = ledger.Completed, at.Time, balance.Add(t.Amount)
+	return accepted(append(events, &WithdrawalCompleted{t, outside(t, s.venue[ledger.External].Sub(t.Amount))})...)
 }
 
 // cancelWithdrawal decides that a withdrawal is not paid out.

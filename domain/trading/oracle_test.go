@@ -64,7 +64,28 @@ func required(tiers []market.Tier, initial bool, x, least *big.Rat) fixed.Money 
 }
 
 // expected are an account's figures.
-type expected struct{ unrealised, used, initial, maintenance, fees, pending fixed.Money }
+type expected struct {
+	unrealised, used, initial, maintenance, fees, pending fixed.Money
+	funding, settlement                                   fixed.Money // what was fixed and is not posted
+}
+
+// owed is what a position will be credited for what was fixed since it posted last: funding, of which what is paid is
+// rounded up and what is received down, and for settlement what the position is worth at the marks less its cost.
+func owed(h *position) (funding, settlement fixed.Money) {
+	c := h.instrument.contract
+	size, cost := times(fraction(c.Amount(h.size)), fraction(c.ContractSize)), fraction(h.cost.Decimal())
+	for _, x := range h.instrument.instants {
+		switch worth := times(size, fraction(c.MarkPrice(x.mark))); {
+		case x.number <= h.posted || h.size == 0:
+		case x.kind == instantFunding:
+			funding += floor(times(worth, ratio(-x.rate, 1e8)))
+		default:
+			settlement += floor(new(big.Rat).Sub(worth, cost))
+			cost = worth
+		}
+	}
+	return funding, settlement
+}
 
 // expect computes a customer's margin.
 func expect(s *State, customer string) (sum expected) {
@@ -113,6 +134,11 @@ func expect(s *State, customer string) (sum expected) {
 		sum.maintenance += required(i.Tiers, false, new(big.Rat).Abs(value), maintenance)
 		sum.fees += ceiling(times(taker, new(big.Rat).Add(buys, sells)))
 	}
+	for _, h := range a.positions {
+		funding, settlement := owed(h)
+		sum.funding += funding
+		sum.settlement += settlement
+	}
 	for _, w := range s.withdrawals {
 		if t := w.transaction; t.CustomerCode == customer && t.Status == ledger.Pending {
 			sum.pending -= t.Amount
@@ -127,7 +153,7 @@ func checkMargins(t fataler, s *State) {
 	for _, c := range s.CustomersOf("") {
 		got, _ := s.Summary(c.Code)
 		want := expect(s, c.Code)
-		equity := got.Balance + want.unrealised
+		equity := got.Balance + want.unrealised + want.funding
 		available := equity - want.initial - want.fees - want.pending
 		for _, f := range []struct {
 			name      string
@@ -135,7 +161,7 @@ func checkMargins(t fataler, s *State) {
 		}{
 			{"unrealised", got.UnrealisedPnL, want.unrealised}, {"equity", got.TotalEquity, equity}, {"used margin", got.UsedMargin, want.used},
 			{"order margin", got.OrderMargin, want.initial - want.used + want.fees}, {"maintenance margin", got.MaintenanceMargin, want.maintenance},
-			{"available", got.AvailableMargin, available}, {"withdrawable", got.Withdrawable, max(0, min(got.Balance-want.pending, available))},
+			{"available", got.AvailableMargin, available}, {"withdrawable", got.Withdrawable, max(0, min(got.Balance+want.funding+want.settlement-want.pending, available))},
 		} {
 			if f.got != f.want {
 				t.Fatalf("%s: %s is %s, the rule says %s", c.Code, f.name, f.got, f.want)

@@ -16,7 +16,7 @@ import (
 // codecVersion is the number of the form that this file writes and load.go reads. It is raised with every change of
 // either, and of what a State holds or means: TestTheFormIsThatOfItsVersion says when. A snapshot of another version is
 // not read, but made anew from the log, so there is nothing to migrate.
-const codecVersion = 7
+const codecVersion = 8
 
 // Codec writes and reads states of the trading journal.
 func Codec() decide.StateCodec { return stateCodec{} }
@@ -54,11 +54,13 @@ func (c stateCodec) Append(b []byte, s decide.State) []byte {
 	v := &saver{State: s.(*State), Writer: pack.Writer{Bytes: slices.Grow(b, c.Size(s))}}
 	v.Int(int64(v.time))
 	v.Int(v.due.arrived)
+	v.saveEntry(v.settlement)
 	v.saveInstruments()
 	v.saveAccounts()
 	v.saveOrders()
 	v.saveLists()
 	v.saveSessions()
+	v.saveInstants()
 	v.saveDue()
 	v.saveRest()
 	return v.Bytes
@@ -82,8 +84,7 @@ func (v *saver) saveInstruments() {
 		packInstrument(&v.Writer, &i.contract.Instrument)
 		v.Int(int64(i.created))
 		v.Int(i.mark)
-		v.Int(i.indexPrice)
-		v.Int(int64(i.indexTime))
+		i.prices.save(v)
 		v.Int(i.last)
 		v.Int(i.openInterest)
 		v.Int(int64(i.clearing))

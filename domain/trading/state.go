@@ -86,6 +86,9 @@ type State struct {
 	withdrawals  map[scalar.ID]*withdrawal
 	venue        map[ledger.Account]fixed.Money
 	due          agenda
+	settlement   *dueEntry     // nil before the first index price
+	fixed        int64         // the number of the last instant
+	outstanding  int           // instants that are not posted by all
 	aside        []asideEntry  // due work that failed, in the order in which it was set aside
 	running      *task         // which is on the agenda too; nil for none
 	firing       []*instrument // with a stop to fire, in the order of listing
@@ -112,28 +115,21 @@ func NewState() *State {
 
 // instrument is a listed instrument with its book and prices.
 type instrument struct {
-	contract     *market.Contract
-	index        int         // in the listing
-	created      scalar.Time // when it was listed
-	book         book.Book[live]
-	mark         int64 // marks; 0 before the first index price
-	indexPrice   int64 // marks
-	indexTime    scalar.Time
+	contract *market.Contract
+	index    int         // in the listing
+	created  scalar.Time // when it was listed
+	book     book.Book[live]
+	mark     int64 // marks; 0 before the first index price
+	prices
 	last         int64 // ticks; 0 before the first trade
 	openInterest int64 // steps, one side
 	clearing     fixed.Money
+	holders      holders    // open positions
+	instants     []*instant // that are not posted by all, in the order in which they were fixed
 	watches      [len(watched)]watch
 	stops        int64     // that began to wait so far
 	putBack      []*stop   // that were set aside, and are to fire
 	triggers     *dueEntry // while a stop is to fire and the instrument is open
-}
-
-// status is what is in force: the operator's setting or an automatic guard, whichever is stricter.
-func (i *instrument) status() market.Status {
-	if i.mark == 0 {
-		return i.contract.Status.Stricter(market.PostOnly)
-	}
-	return i.contract.Status
 }
 
 // resting is a live order with its place in the book.
@@ -195,6 +191,10 @@ type position struct {
 	liveOrders  int
 	reduceOnly  []*resting // live ones, in order of arrival
 	updated     scalar.Time
+	// Of an open position: its neighbours among the instrument's holders, and the last instant that it posted or was not
+	// there for.
+	before, behind *position
+	posted         int64
 }
 
 // fees returns the maker and taker fees in force, as parts of 10⁸.

@@ -163,9 +163,25 @@ func (s *State) MarkPrice(symbol string) fixed.Decimal {
 // IndexPrice returns the last index price and when it came, zero before the first.
 func (s *State) IndexPrice(symbol string) (fixed.Decimal, scalar.Time) {
 	if i := s.instruments[symbol]; i != nil && i.indexPrice != 0 {
-		return i.contract.MarkPrice(i.indexPrice), i.indexTime
+		return i.contract.IndexPrice(i.indexPrice), i.indexTime
 	}
 	return fixed.Decimal{}, 0
+}
+
+// IndexStale reports whether the index price is too old to be used.
+func (s *State) IndexStale(symbol string) bool {
+	i := s.instruments[symbol]
+	return i != nil && i.stale
+}
+
+// Funding returns what the interval that runs would be charged at if it ended now, as a rate with 8 decimals, and when it
+// ends; false before the first index price.
+func (s *State) Funding(symbol string) (estimate fixed.Decimal, next scalar.Time, ok bool) {
+	i := s.instruments[symbol]
+	if i == nil || i.funding == nil {
+		return fixed.Decimal{}, 0, false
+	}
+	return market.Rate(i.contract.FundingRate(i.premiums)), i.funding.time, true
 }
 
 // LastPrice returns the price of the last trade, zero before the first.
@@ -220,8 +236,18 @@ func (s *State) Time() scalar.Time { return s.time }
 // DueEntries returns up to n entries of the due list, the first ones left out, in the order in which they will be done,
 // and how many there are. It implements decide.Agenda.
 func (s *State) DueEntries(first, n int) ([]decide.DueEntry, int) {
-	blocking := slices.SortedFunc(slices.Values(s.due.blocking.heap), (*dueEntry).compare)
-	all := slices.Concat(blocking, slices.SortedFunc(slices.Values(s.due.alternating.heap), (*dueEntry).compare))
+	// What blocks is done first once it is due; until then all goes by time.
+	blocks := func(e *dueEntry) bool { return e.time <= s.time && dueTable[e.kind].urgency == decide.Blocking }
+	all := slices.Concat(s.due.blocking.heap, s.due.alternating.heap)
+	slices.SortFunc(all, func(a, b *dueEntry) int {
+		if x, y := blocks(a), blocks(b); x != y {
+			if x {
+				return -1
+			}
+			return 1
+		}
+		return a.compare(b)
+	})
 	first = min(first, len(all))
 	out := []decide.DueEntry{}
 	for _, e := range all[first:min(first+n, len(all))] {

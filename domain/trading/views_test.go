@@ -104,7 +104,7 @@ func TestViews(t *testing.T) {
 			t.Errorf("%s is %v, not %v", what, got, want)
 		}
 	}
-	check("mark", s.MarkPrice("BTCUSDC_PERP"), "65000.25")
+	check("mark", s.MarkPrice("BTCUSDC_PERP"), "65000.2")
 	index, at := s.IndexPrice("BTCUSDC_PERP")
 	check("index", index, "65000.25")
 	check("its time", at, d.now)

@@ -112,6 +112,7 @@ func (h *Handler) Routes() []web.Route {
 		web.Get("/v1/tickers", h.listTickers),
 		web.Get("/v1/market-trades", h.listMarketTrades),
 		web.Get("/v1/market-trades/history", h.listMarketTradeHistory),
+		web.Get("/v1/funding-rates", h.listFundingRates),
 		web.Get("/v1/orderbook/:symbol", h.getOrderbook),
 		web.Get("/v1/candles/:symbol", h.listCandles),
 		web.Get("/v1/time", h.getTime),

@@ -57,8 +57,7 @@ func (h *Handler) listInstruments(c echo.Context) error {
 	return web.CachedJSON(c, instrumentsAge, out)
 }
 
-// ticker is what is known of an instrument's market. What is not known is null: funding is not charged yet, so there
-// is neither a rate nor a time.
+// ticker is what is known of an instrument's market. What is not known is null.
 type ticker struct {
 	Symbol          string         `json:"symbol"`
 	Underlying      string         `json:"underlying"`
@@ -85,13 +84,17 @@ type ticker struct {
 func newTicker(s *domain.State, i *market.Instrument) ticker {
 	bid, ask := s.BestBidAsk(i.Symbol)
 	index, _ := s.IndexPrice(i.Symbol)
-	return ticker{
+	t := ticker{
 		Symbol: i.Symbol, Underlying: i.Underlying, QuoteCurrency: i.QuoteCurrency,
 		LastPrice: wire.Price(s.LastPrice(i.Symbol)), MarkPrice: wire.Price(s.MarkPrice(i.Symbol)), IndexPrice: wire.Price(index),
 		BestBid: wire.Price(bid.Price), BestBidAmount: wire.Price(bid.Amount), BestAsk: wire.Price(ask.Price), BestAskAmount: wire.Price(ask.Amount),
 		Volume24h: fixed.Decimal{Scale: i.AmountStep.Scale}.String(), Turnover24h: "0",
 		OpenInterest: s.OpenInterest(i.Symbol), Timestamp: s.Time(),
 	}
+	if estimate, next, ok := s.Funding(i.Symbol); ok {
+		t.FundingRate, t.NextFundingTime = &estimate, &next
+	}
+	return t
 }
 
 // add adds the figures of the last 24 hours.

@@ -118,7 +118,7 @@ func TestRemovedRoutes(t *testing.T) {
 	v := funded(t)
 	for _, path := range []string{"/v1/instruments/" + btc, "/v1/instruments/" + btc + "/leverage_brackets",
 		a1 + "/margin-requirements/" + btc, a1 + "/risk-limits", "/customers/A-1/risk-limits", a1 + "/leverage", "/customers/A-1/leverage",
-		"/v1/candles", "/v1/funding-rates", "/v1", "/v2/instruments"} {
+		"/v1/candles", "/v1", "/v2/instruments"} {
 		v.Send("broker-a", "GET", path, "").Code(404, "NOT_FOUND")
 	}
 	v.Send("broker-a", "PUT", a1+"/orders", "{}").Code(405, "METHOD_NOT_ALLOWED")

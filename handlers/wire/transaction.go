@@ -38,14 +38,19 @@ type TransactionRest struct {
 	BalanceAsOf scalar.Time         `json:"balance_as_of,omitzero"`
 	Symbol      Nullable[string]    `json:"symbol"`
 	OrderCode   Nullable[scalar.ID] `json:"order_code"`
-	ReferenceID string              `json:"reference_id,omitzero"` // of deposits and withdrawals only
-	Timestamp   scalar.Time         `json:"timestamp"`
-	Sequence    int64               `json:"sequence"`
+	// Of funding rows only: what the amount follows from.
+	FundingRate    fixed.Decimal `json:"funding_rate,omitzero"`
+	PositionAmount fixed.Decimal `json:"position_amount,omitzero"`
+	MarkPrice      fixed.Decimal `json:"mark_price,omitzero"`
+	ReferenceID    string        `json:"reference_id,omitzero"` // of deposits and withdrawals only
+	Timestamp      scalar.Time   `json:"timestamp"`
+	Sequence       int64         `json:"sequence"`
 }
 
 // NewTransaction shows a row.
 func NewTransaction(r *ledger.Row) Transaction {
 	out := Transaction{TransactionHead{r.ID(), r.Code, r.CustomerCode}, r.Type, TransactionRest{Currency: r.Currency, Amount: r.Amount,
+		FundingRate: r.FundingRate, PositionAmount: r.PositionAmount, MarkPrice: r.MarkPrice,
 		Status: r.Status, Symbol: NullIfZero(r.Symbol), OrderCode: NullIfZero(r.OrderCode), ReferenceID: r.ReferenceID, Timestamp: r.Updated, Sequence: r.Sequence}}
 	if r.Status == ledger.Completed {
 		out.Balance, out.BalanceAsOf = &r.Balance, r.BalanceAsOf

@@ -40,6 +40,7 @@ type Prices struct {
 	Index     fixed.Decimal
 	Mark      fixed.Decimal
 	IndexTime scalar.Time
+	Stale     bool // the index price is too old
 	Last      fixed.Decimal
 	LastTime  scalar.Time
 }
@@ -92,6 +93,7 @@ var priceTable = &projections.Table[Prices]{
 		c.NullDecimal("index_price", func(r *priceRow) *fixed.Decimal { return &r.Value.Index }),
 		c.NullDecimal("mark_price", func(r *priceRow) *fixed.Decimal { return &r.Value.Mark }),
 		c.Time("index_time", func(r *priceRow) *scalar.Time { return &r.Value.IndexTime }),
+		c.Bool("index_stale", func(r *priceRow) *bool { return &r.Value.Stale }),
 		c.NullDecimal("last_price", func(r *priceRow) *fixed.Decimal { return &r.Value.Last }),
 		c.Time("last_time", func(r *priceRow) *scalar.Time { return &r.Value.LastTime }),
 	},
@@ -106,7 +108,7 @@ func LastPrices() *projections.Table[Prices] { return priceTable }
 // Project adds the last state of every instrument and price that the entries change.
 func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 	var changed projections.Latest[string, row]
-	var index, last projections.Latest[string, priceRow]
+	var index, stale, last projections.Latest[string, priceRow]
 	for _, entry := range entries {
 		at := entry.Record.Sequence
 		put := func(i market.Instrument) {
@@ -127,6 +129,9 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 				put(e.Instrument)
 			case *trading.IndexUpdated:
 				index.Put(e.Symbol, priceRow{Value: Prices{Symbol: e.Symbol, Index: e.IndexPrice, Mark: e.MarkPrice, IndexTime: entry.Record.Time}})
+				stale.Put(e.Symbol, priceRow{Value: Prices{Symbol: e.Symbol}})
+			case *trading.GuardSet:
+				stale.Put(e.Symbol, priceRow{Value: Prices{Symbol: e.Symbol, Stale: e.Stale}})
 			case *trading.TradeExecuted:
 				if e.MovesLastPrice() {
 					last.Put(e.Symbol, priceRow{Value: Prices{Symbol: e.Symbol, Last: e.Price, LastTime: entry.Record.Time}})
@@ -136,6 +141,7 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 	}
 	table.Upsert(batch, changed.Rows())
 	priceTable.Upsert(batch, index.Rows(), "index_price", "mark_price", "index_time")
+	priceTable.Upsert(batch, stale.Rows(), "index_stale")
 	priceTable.Upsert(batch, last.Rows(), "last_price", "last_time")
 }
 

@@ -64,10 +64,31 @@ func (o *Owner) do(actor decide.Actor, kind string, payload any) []decide.Event 
 		o.t.Fatal(err)
 	}
 	o.append(kind, actor, d)
+	o.drain()
+	return d.Events
+}
+
+// drain works off what is due.
+func (o *Owner) drain() {
+	o.t.Helper()
 	for o.State.Due(o.venue.time) != decide.Nothing {
 		o.append("engine.step", decide.Engine, o.State.Step(o.venue.stamp(), false))
 	}
-	return d.Events
+}
+
+// PassHour lets the time pass to the next full hour, at which funding is fixed and, at 8, positions are settled. The last
+// index price before it comes in a minute of its own, so that there is a premium.
+func (o *Owner) PassHour() {
+	o.t.Helper()
+	now := o.venue.Pass(0)
+	o.venue.Pass(scalar.Hour - now%scalar.Hour - scalar.Minute)
+	o.drain()
+	for _, symbol := range Symbols() {
+		o.do(operator, trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 649000 + o.random.Int64N(2000), Scale: 1}})
+	}
+	now = o.venue.Pass(0)
+	o.venue.Pass(scalar.Hour - now%scalar.Hour)
+	o.drain()
 }
 
 func (o *Owner) append(kind string, actor decide.Actor, d decide.Decision) {
@@ -112,7 +133,9 @@ func (o *Owner) command(customer string) {
 		o.do(operator, trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: customer, Currency: ledger.USDC, Amount: fixed.Money(1 + o.random.Int64N(1e12))})
 	case n < 6:
 		for _, e := range o.do(operator, trading.CommandRequestWithdrawal, &trading.RequestWithdrawal{CustomerCode: customer, Currency: ledger.USDC, Amount: fixed.Money(1 + o.random.Int64N(1e11))}) {
-			o.pending = append(o.pending, e.(*trading.WithdrawalRequested).Code)
+			if requested, ok := e.(*trading.WithdrawalRequested); ok { // before it may stand what the account owed
+				o.pending = append(o.pending, requested.Code)
+			}
 		}
 	case n < 9 && len(o.pending) > 0:
 		code := o.pending[0]

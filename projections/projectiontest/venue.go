@@ -180,5 +180,9 @@ func (v *Venue) price() journal.Entry {
 		return v.Entry("instrument.change", decide.Actor{Sub: "operator", Broker: "venue"}, decide.Accepted, &trading.InstrumentChanged{Instrument: i})
 	}
 	p := fixed.Decimal{Coef: 650000 + int64(v.random.IntN(1000)), Scale: 1}
+	if v.random.IntN(4) == 0 {
+		return v.Entry("engine.step", decide.Engine, decide.Accepted, &trading.Step{Work: trading.WorkFunding}, &trading.FundingFixed{Symbol: symbol,
+			FundingRate: market.Rate(int64(v.random.IntN(1000)) - 500), IndexPrice: p, MarkPrice: p, IntervalSeconds: 3600, Time: v.time, Missed: v.random.IntN(2) == 0})
+	}
 	return v.Entry("index.set", decide.Actor{Sub: "operator", Broker: "venue"}, decide.Accepted, &trading.IndexUpdated{Symbol: symbol, IndexPrice: p, MarkPrice: p})
 }

@@ -160,8 +160,8 @@ func (c *comparison) instruments() error {
 	}
 	for _, p := range prices {
 		index, at := c.state.IndexPrice(p.Symbol)
-		c.same("the prices of "+p.Symbol, []any{number(p.Index), p.IndexTime, number(p.Mark), number(p.Last)},
-			[]any{number(index), at, number(c.state.MarkPrice(p.Symbol)), number(c.state.LastPrice(p.Symbol))})
+		c.same("the prices of "+p.Symbol, []any{number(p.Index), p.IndexTime, number(p.Mark), number(p.Last), p.Stale},
+			[]any{number(index), at, number(c.state.MarkPrice(p.Symbol)), number(c.state.LastPrice(p.Symbol)), c.state.IndexStale(p.Symbol)})
 	}
 	return nil
 }

@@ -15,7 +15,12 @@ func TestRowsEqualAFoldOfTheLog(t *testing.T) {
 	ctx, seed := t.Context(), rand.Uint64()
 	t.Logf("seed %d", seed)
 	o := projectiontest.NewOwner(t, seed)
-	o.Play(1500)
+	o.Play(700)
+	for range 25 { // of which one is 8 o'clock
+		o.PassHour()
+		o.Play(10)
+	}
+	o.Play(500)
 	pool := projectiontest.Database(t)
 	apply(t, pool, "trading", readmodels.Trading(), o.Entries)
 	last := o.Entries[len(o.Entries)-1].Position.Sequence

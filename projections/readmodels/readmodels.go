@@ -6,6 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/candles"
 	"github.com/perpetua-exchange/perpetua/projections/customers"
+	"github.com/perpetua-exchange/perpetua/projections/funding"
 	"github.com/perpetua-exchange/perpetua/projections/identity"
 	"github.com/perpetua-exchange/perpetua/projections/instruments"
 	"github.com/perpetua-exchange/perpetua/projections/ledger"
@@ -24,6 +25,7 @@ func Trading() []projections.Projection {
 		trades.Projection{},
 		candles.Projection{},
 		ledger.Projection{},
+		funding.Projection{},
 	}
 }
 

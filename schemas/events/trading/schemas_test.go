@@ -88,6 +88,14 @@ func TestRejectedOrdersOfVersion1(t *testing.T) {
 	}
 }
 
+// TestFirstIndexUpdated: an index price of before there were samples is read as one without, with the mark that it had.
+func TestFirstIndexUpdated(t *testing.T) {
+	e, ok := events().Retired(t, trading.Rules().Registry(), "index.updated", 1).(*trading.IndexUpdated)
+	if !ok || e.Symbol != "BTCUSDC_PERP" || e.IndexPrice.String() != "65000.25" || e.MarkPrice.String() != "65000.25" || e.Premium != nil {
+		t.Errorf("%+v", e)
+	}
+}
+
 // TestCommandSchemas holds what records keep of commands against the schemas, of which there is one for each type.
 func TestCommandSchemas(t *testing.T) {
 	types := slices.DeleteFunc(trading.Payloads().Types(), conform.IsShared)

@@ -27,6 +27,7 @@ func tell(t *testing.T) []decide.Event {
 	s.leverages()
 	s.stops()
 	s.sessions()
+	s.instants()
 	return s.events
 }
 
@@ -133,6 +134,30 @@ func (s *story) orders() {
 		s.place("bob", order.Buy, "60000", "0.001", "", nil)
 	}
 	s.do(trading.CommandCancelAll, &trading.CancelAll{CustomerCode: "bob"})
+}
+
+// instants are of funding and settlement, and an index price that becomes stale.
+func (s *story) instants() {
+	const btc = "BTCUSDC_PERP"
+	step := func() { s.fold(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, s.state.Step(s.at, false)) }
+	alice := s.state.CustomersOf("alpha")[0].Code
+	// Both hold a position, and on both sides of the book there is more than 10,000 USDC.
+	s.place("bob", order.Sell, "65000", "0.2", "", nil)
+	s.place("bob", order.Sell, "65010", "0.1", "", nil)
+	s.place(alice, order.Buy, "65010", "0.3", "", nil)
+	s.place(alice, order.Buy, "64900", "1", "", nil)
+	s.place(alice, order.Sell, "66100", "1", "", nil)
+	s.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: btc, Price: dec("64800.12345678")})
+	stale := 5
+	s.do(trading.CommandChangeInstrument, &trading.ChangeInstrument{Symbol: btc, IndexStaleSeconds: &stale})
+	today := s.at.Time - s.at.Time%scalar.Day
+	for _, hour := range []scalar.Time{1, 8} {
+		s.at.Time = today + hour*scalar.Hour
+		for s.state.Due(s.at.Time) != decide.Nothing {
+			step()
+		}
+	}
+	s.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: btc, Price: dec("65000")})
 }
 
 func (s *story) dueWork() {

@@ -1,0 +1,72 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// staleGuardWork is the instruments whose index price becomes too old. One such takes resting orders only, like one that
+// never had an index price, until the next comes in.
+type staleGuardWork struct{}
+
+func (staleGuardWork) work(*dueEntry) Work        { return WorkStaleGuard }
+func (staleGuardWork) subject(e *dueEntry) string { return e.instrument.contract.Symbol }
+func (staleGuardWork) save(v *saver, e *dueEntry) { v.Len(e.instrument.index) }
+func (staleGuardWork) load(v *loader) *dueEntry {
+	return v.entryOf(func(i *instrument) *dueEntry { return i.guard })
+}
+
+func (staleGuardWork) step(_ *State, _ decide.Stamp, entries []*dueEntry, _ bool) decide.Decision {
+	events := make([]decide.Event, 0, len(entries)+1)
+	for _, e := range entries {
+		c := e.instrument.contract
+		events = append(events, &GuardSet{Symbol: c.Symbol, Stale: true, Status: c.Status.Stricter(market.PostOnly)})
+	}
+	return stepped(WorkStaleGuard, events...)
+}
+
+// guarded reports whether an automatic guard is in force: there is no index price, or none that is fresh.
+func (i *instrument) guarded() bool { return i.mark == 0 || i.stale }
+
+// status is what is in force: the operator's setting or an automatic guard, whichever is stricter.
+func (i *instrument) status() market.Status {
+	if i.guarded() {
+		return i.contract.Status.Stricter(market.PostOnly)
+	}
+	return i.contract.Status
+}
+
+// freshUntil returns when the index price becomes too old under an instrument's parameters; zero for never.
+func (i *instrument) freshUntil(p *market.Instrument) scalar.Time {
+	if i.indexPrice == 0 || p.IndexStaleSeconds == 0 {
+		return 0
+	}
+	return i.indexTime + scalar.Time(p.IndexStaleSeconds)*scalar.Second
+}
+
+// guardLifted returns the event that lifts the guard where a change of parameters makes the index price fresh again, or
+// nil.
+func (i *instrument) guardLifted(at decide.Stamp, after *market.Instrument) decide.Event {
+	if until := i.freshUntil(after); i.stale && (until == 0 || until > at.Time) {
+		return &GuardSet{Symbol: after.Symbol, Status: after.Status}
+	}
+	return nil
+}
+
+// setGuard takes over whether the guard is in force.
+func (f *fold) setGuard(e *GuardSet) {
+	i := f.instrument(e.Symbol)
+	i.stale = e.Stale
+	f.armGuard(i)
+}
+
+// armGuard puts the guard on the due list for when the index price becomes too old.
+func (f *fold) armGuard(i *instrument) {
+	f.cancelEntry(i.guard)
+	i.guard = nil
+	if until := i.freshUntil(&i.contract.Instrument); until != 0 && !i.stale && i.contract.Status != market.Withdrawn {
+		i.guard = &dueEntry{time: until, kind: dueStaleGuard, instrument: i}
+		f.due.push(i.guard)
+	}
+}

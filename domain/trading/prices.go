@@ -1,0 +1,137 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// prices are what an instrument's mark price follows from, beside its book and its last trade.
+type prices struct {
+	indexPrice int64 // units of 10⁻⁸; 0 before the first
+	indexTime  scalar.Time
+	window     market.Window
+	stale      bool // the index is too old: see due_stale.go
+	guard      *dueEntry
+	// Of the funding interval that runs: its premiums, the minute of the last input that could have had one, and the rate
+	// that was fixed for the one before.
+	premiums market.Premiums
+	minute   int64
+	rate     int64 // parts of 10⁸
+	funding  *dueEntry
+}
+
+// setIndexPrice decides an index price, the mark price that follows from it, and a sample of the premium at the first
+// input of a minute.
+func (s *State) setIndexPrice(at decide.Stamp, payload *SetIndexPrice) (decide.Decision, error) {
+	i, err := s.instrumentToChange(payload.Symbol)
+	if err != nil {
+		return decide.Decision{}, err
+	}
+	c := i.contract
+	index, ok := c.Index(payload.Price)
+	if !ok {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_PRICE", Field: "price",
+			Message: "price must be positive, below 10000000000 and have at most 8 decimals"}
+	}
+	mark := s.markAfter(i, at.Time, index)
+	if n, fits := c.Notional(c.LimitBound(true, c.TickMarks(mark)), i.openInterest+1); !fits || n > maxNotional {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_PRICE", Field: "price",
+			Message: "at this price the open positions would be worth too much to be counted"}
+	}
+	e := &IndexUpdated{Symbol: c.Symbol, IndexPrice: c.IndexPrice(index), MarkPrice: c.Price(mark)}
+	if i.samples(at.Time) {
+		e.Premium = s.premium(i, at.Time, index)
+	}
+	if !i.guarded() {
+		return accepted(e)
+	}
+	return accepted(e, &GuardSet{Symbol: c.Symbol, Status: c.Status})
+}
+
+// markAfter returns the mark price in ticks after an index price that comes in now.
+func (s *State) markAfter(i *instrument, now scalar.Time, index int64) int64 {
+	window := i.window // the state's own is added to by Evolve
+	s.addBasis(i, &window, now, index)
+	p := market.Pricing{Index: index, Rate: i.rate, Window: &window, Last: i.last}
+	if i.funding != nil {
+		p.Interval = scalar.Time(i.contract.FundingIntervalSeconds) * scalar.Second
+		p.ToFunding = min(max(i.funding.time-now, 0), p.Interval)
+	}
+	return i.contract.Mark(p)
+}
+
+// addBasis adds what the book says at an index input to a window.
+func (s *State) addBasis(i *instrument, w *market.Window, now scalar.Time, index int64) {
+	best := func(side book.Side) int64 {
+		for l := i.book.Best(side); l != nil; l = l.Worse() {
+			if s.standingAmount(l, now) > 0 {
+				return l.Price
+			}
+		}
+		return 0
+	}
+	w.Add(i.contract, now, index, best(book.Bid), best(book.Ask))
+}
+
+// standingAmount returns what rests at a level without orders past their time, which match nobody.
+func (s *State) standingAmount(l *book.Level[live], now scalar.Time) int64 {
+	if first, ok := s.due.alternating.next(); !ok || first > now {
+		return l.Amount
+	}
+	sum := int64(0)
+	for o := l.Front(); o != nil; o = o.Next() {
+		if !isOverdue(o, now) {
+			sum += o.Remaining
+		}
+	}
+	return sum
+}
+
+// samples reports whether an index input is the first of its minute. An input that ends staleness is none: the book is
+// from before it.
+func (i *instrument) samples(now scalar.Time) bool {
+	return !i.stale && int64(now/scalar.Minute) != i.minute
+}
+
+// premium returns how far the book stands from an index price, nil where a side of it is short.
+func (s *State) premium(i *instrument, now scalar.Time, index int64) *fixed.Decimal {
+	walk := func(side book.Side) *market.Impact {
+		w := i.contract.Impact()
+		for l := i.book.Best(side); l != nil; l = l.Worse() {
+			if amount := s.standingAmount(l, now); amount > 0 && w.Take(l.Price, amount) {
+				break
+			}
+		}
+		return w
+	}
+	if p, ok := i.contract.Premium(index, walk(book.Bid), walk(book.Ask)); ok {
+		return &p
+	}
+	return nil
+}
+
+// indexUpdated takes over an index price.
+func (f *fold) indexUpdated(e *IndexUpdated) {
+	i, now := f.instrument(e.Symbol), f.at.Time
+	index, _ := i.contract.Index(e.IndexPrice)
+	f.addBasis(i, &i.window, now, index)
+	if i.samples(now) {
+		i.minute = int64(now / scalar.Minute)
+	}
+	if e.Premium != nil {
+		i.premiums.Add(*e.Premium)
+	}
+	i.indexPrice, i.indexTime, i.stale = index, now, false
+	f.armGuard(i)
+	if i.funding == nil {
+		f.armFunding(i, now)
+	}
+	if f.settlement == nil {
+		f.armSettlement(now)
+	}
+	mark, _ := i.contract.Marks(e.MarkPrice)
+	f.setMark(i, mark)
+}

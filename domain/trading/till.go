@@ -1,0 +1,75 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+)
+
+// till is the venue's own accounts as a record in the making leaves them, and how far it brings the instants that are not
+// posted by all.
+type till struct {
+	clearing, fees, funding, rounding fixed.Money
+	progress                          few[*instant, *progress]
+}
+
+// progress is how far a record in the making brings an instant.
+type progress struct {
+	owing int
+	left  fixed.Money
+}
+
+func (s *State) newTill() till {
+	return till{clearing: s.venue[ledger.Clearing], fees: s.venue[ledger.Fees], funding: s.venue[ledger.Funding],
+		rounding: s.venue[ledger.Rounding]}
+}
+
+// About how many bytes the event takes that posts a debt.
+const debtBytes = 480 + 3*postingBytes
+
+// post returns the event that posts a debt, the index-th of its record, with the account's balance after it. The last one
+// to post a funding instant moves what rounding left of it to where such remainders are kept.
+func (t *till) post(at decide.Stamp, index int, d debt, balance fixed.Money) decide.Event {
+	a, c, x := d.position.account, d.position.instrument.contract, d.instant
+	code := at.Derive(index)
+	p := t.progress.get(x)
+	if p == nil {
+		p = &progress{x.owing, x.left}
+		t.progress.put(x, p)
+	}
+	p.owing--
+	e := DebtPosted{Code: code, CustomerCode: a.code, Broker: a.broker, Symbol: c.Symbol, Time: x.time, MarkPrice: c.MarkPrice(x.mark),
+		Entries: []ledger.Posting{}}
+	move := func(kind ledger.Type, on ledger.Account, balanceOn *fixed.Money, amount fixed.Money) {
+		*balanceOn = balanceOn.Add(amount)
+		e.Entries = append(e.Entries, ledger.Posting{Account: on, Type: kind, Currency: currency, Amount: amount, Balance: *balanceOn, Symbol: c.Symbol})
+	}
+	both := func(kind ledger.Type, on ledger.Account, balanceOn *fixed.Money) {
+		if d.amount == 0 {
+			return
+		}
+		e.Entries = append(e.Entries, ledger.Posting{Code: code, CustomerCode: a.code, Type: kind, Currency: currency, Amount: d.amount, Balance: balance, Symbol: c.Symbol})
+		move(kind, on, balanceOn, -d.amount)
+	}
+	if x.kind == instantSettlement {
+		both(ledger.Settlement, ledger.Clearing, &t.clearing)
+		return &SettlementPosted{DebtPosted: e, Positions: []PositionHeld{held(a.code, c, d.position.size, d.cost)}}
+	}
+	both(ledger.FundingPayment, ledger.Funding, &t.funding)
+	if p.left = p.left.Sub(d.amount); p.owing == 0 && p.left != 0 {
+		move(ledger.FundingPayment, ledger.Funding, &t.funding, -p.left)
+		move(ledger.FundingPayment, ledger.Rounding, &t.rounding, p.left)
+	}
+	return &FundingPosted{DebtPosted: e, PositionAmount: c.Amount(d.position.size), FundingRate: rateOf(x)}
+}
+
+// postDebts appends what an account owes to the events of a record, before what else the record does to it, and returns
+// the balance after it.
+func (t *till) postDebts(s *State, at decide.Stamp, events []decide.Event, a *account) ([]decide.Event, fixed.Money) {
+	balance := a.balance
+	for _, d := range s.debts(a) {
+		balance = balance.Add(d.amount)
+		events = append(events, t.post(at, len(events), d, balance))
+	}
+	return events, balance
+}

@@ -1,0 +1,79 @@
+// Package funding is the read model of funding rates: a row for what was fixed at every instant of every instrument,
+// missed ones included. What customers paid and received are rows of package ledger.
+//
+// Of one instrument, instants never go back along the sequence of their records, so lists are in the order of time too.
+package funding
+
+import (
+	"context"
+
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/projections"
+	c "github.com/perpetua-exchange/perpetua/projections/column"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Projection keeps the table funding_rates.
+type Projection struct{}
+
+// Name returns "funding".
+func (Projection) Name() string { return "funding" }
+
+// Tables returns the table of funding rates.
+func (Projection) Tables() []string { return []string{table.Name} }
+
+// Rate is what was fixed at an instant.
+type Rate = trading.FundingFixed
+
+type row = projections.Row[Rate]
+
+var table = &projections.Table[Rate]{
+	Name: "funding_rates", Journal: "trading", Keys: []string{"sequence", "ordinal"},
+	Columns: []c.Column[row]{
+		c.Int("sequence", func(r *row) *int64 { return &r.Key.Sequence }),
+		c.Small("ordinal", func(r *row) *int64 { return &r.Key.Ordinal }),
+		c.Text("symbol", func(r *row) *string { return &r.Value.Symbol }),
+		c.Decimal("funding_rate", func(r *row) *fixed.Decimal { return &r.Value.FundingRate }),
+		c.Decimal("index_price", func(r *row) *fixed.Decimal { return &r.Value.IndexPrice }),
+		c.Decimal("mark_price", func(r *row) *fixed.Decimal { return &r.Value.MarkPrice }),
+		c.Small("interval_seconds", func(r *row) *int { return &r.Value.IntervalSeconds }),
+		c.Time("time", func(r *row) *scalar.Time { return &r.Value.Time }),
+		c.Bool("missed", func(r *row) *bool { return &r.Value.Missed }),
+	},
+}
+
+// Project adds a row for every instant that the entries fix.
+func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+	rates := table.Copy(batch)
+	for _, e := range entries {
+		key := projections.Key{Sequence: e.Record.Sequence}
+		for _, event := range e.Record.Events {
+			if fixed, ok := event.(*trading.FundingFixed); ok {
+				rates.Add(&row{Key: key, Value: *fixed})
+				key.Ordinal++
+			}
+		}
+	}
+}
+
+// Filter narrows the list. Empty fields narrow nothing.
+type Filter struct {
+	Symbol string
+	// Span is of the instants: one that was missed may be recorded much later.
+	projections.Span
+}
+
+// Rates returns a page of funding rates.
+func Rates(ctx context.Context, db projections.DB, f Filter, p projections.Page) (projections.Paged[Rate], error) {
+	l := projections.List[Rate]{Table: table}
+	l.Where.AndText("symbol", f.Symbol)
+	if !f.From.IsZero() {
+		l.Where.And("time >= ?", c.Timestamp(f.From))
+	}
+	if !f.To.IsZero() {
+		l.Where.And("time < ?", c.Timestamp(f.To))
+	}
+	return l.Page(ctx, db, p)
+}
