@@ -37,6 +37,7 @@ func measures() []measure {
 		{"rest", "orders over REST and their acknowledgement, beside a bare Echo and a synced produce", measureREST},
 		{"live", "the same with everything live, beside a bare Echo and a handler on Postgres", measureLive},
 		{"journal", "commands into a journal, beside bare produces of the same bytes", measureJournal},
+		{"stops", "stops that fire and trade, beside limit orders that do", measureStops},
 		{"book", "operations on a book, beside a conventional book", measureBook},
 		{"depth", "a million resting orders: acknowledgement, memory, start", measureDepth},
 		{"fold", "records folded on one core, beside decoding alone, and from a log on all cores", measureFold},

@@ -47,12 +47,14 @@ func brokerChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error
 }
 
 // journalRequest asks the journal child for work: orders of the flow, or only ones that rest, for a length of time or
-// up to a number; or bare produces.
+// up to a number; or bare produces; or so many stops at one price, or orders that are matched.
 type journalRequest struct {
 	Bare    bool
 	Resting bool
 	For     time.Duration
 	Count   int64
+	Stops   int64
+	Matched int64
 }
 
 // submitters is how many commands are under way at a time.
@@ -131,9 +133,14 @@ func serveJournal(ctx context.Context, owner *journal.Owner, client *journal.Cli
 		}
 		var rate float64
 		var err error
-		if r.Bare {
+		switch {
+		case r.Bare:
 			rate, err = produce(ctx, client, values, r.For)
-		} else {
+		case r.Stops > 0:
+			rate, err = fireStops(ctx, owner, r.Stops)
+		case r.Matched > 0:
+			rate, err = matchOrders(ctx, owner, r.Matched)
+		default:
 			rate, values, err = submit(ctx, owner, r)
 		}
 		if err != nil {

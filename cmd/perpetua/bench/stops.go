@@ -1,0 +1,135 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// cascade is how many stops wait at one price.
+const cascade = 10_000
+
+// Where they wait, and where what they find rests, in ticks.
+const (
+	stopTicks = middle*10 - 1000
+	bidTicks  = stopTicks - 1000
+)
+
+// measureStops measures how fast stops at one price fire and trade, beside limit orders that trade with the same.
+func measureStops(ctx context.Context, b *bench) error {
+	dir, err := os.MkdirTemp(b.dir, "stops-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	var ready brokerReady
+	server, err := b.child(ctx, "broker", brokerConfig{Dir: filepath.Join(dir, "kafka")}, &ready)
+	if err != nil {
+		return err
+	}
+	defer server.stop()
+	owner, err := b.child(ctx, "journal", map[string]any{"Brokers": ready.Addrs, "Fresh": true}, new(struct{}))
+	if err != nil {
+		return err
+	}
+	defer owner.stop()
+	ask := func(r journalRequest) func() (float64, error) {
+		return func() (rate float64, err error) {
+			err = owner.call(r, &rate)
+			return rate, err
+		}
+	}
+	return b.pair(Row{Measure: fmt.Sprintf("stops fired, %d at one price, each filled, --sync=false", cascade), Unit: "stops/s",
+		Against: fmt.Sprintf("limit orders matched, %d at a time", submitters), Aim: atLeast(0.3)},
+		ask(journalRequest{Stops: cascade}), ask(journalRequest{Matched: cascade}))
+}
+
+// fireStops lets stops wait at one price, reaches it, and returns how many fired a second until the owner takes commands
+// again.
+func fireStops(ctx context.Context, owner *journal.Owner, stops int64) (perSecond float64, err error) {
+	trade := func(ticks int64) error {
+		for n, action := range [...]order.Action{order.Buy, order.Sell} {
+			if _, err := owner.Submit(ctx, command(trader(), trading.CommandPlaceOrder, limitAt(2+n, action, ticks))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := trade(middle * 10); err != nil { // or the stops would fire at once
+		return 0, err
+	}
+	if err := many(ctx, owner, stops, func() *trading.PlaceOrder { return limitAt(1, order.Buy, bidTicks) }); err != nil {
+		return 0, err
+	}
+	if err := many(ctx, owner, stops, func() *trading.PlaceOrder {
+		o := limitAt(0, order.Sell, 0)
+		o.Type, o.LimitPrice, o.TriggerPrice = order.StopLoss, fixed.Decimal{}, fixed.Decimal{Coef: stopTicks, Scale: 1}
+		return o
+	}); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	if err := trade(stopTicks); err != nil {
+		return 0, err
+	}
+	// What comes next is decided when all have fired, and answered once their records are in the log. It may be told to come
+	// again meanwhile.
+	refused, busy := new(journal.RefusedError), new(journal.NotAcceptedError)
+	for err = error(busy); errors.As(err, &busy); {
+		_, err = owner.Submit(ctx, command(trader(), trading.CommandCancelOrder, &trading.CancelOrder{CustomerCode: customerCode(0)}))
+	}
+	if !errors.As(err, &refused) {
+		return 0, fmt.Errorf("after the stops: %w", err)
+	}
+	return float64(stops) / time.Since(start).Seconds(), nil
+}
+
+// matchOrders returns how many limit orders a second trade with as many that rest.
+func matchOrders(ctx context.Context, owner *journal.Owner, orders int64) (perSecond float64, err error) {
+	if err := many(ctx, owner, orders, func() *trading.PlaceOrder { return limitAt(1, order.Buy, bidTicks) }); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	err = many(ctx, owner, orders, func() *trading.PlaceOrder { return limitAt(0, order.Sell, bidTicks) })
+	return float64(orders) / time.Since(start).Seconds(), err
+}
+
+// many enters orders, many at a time.
+func many(ctx context.Context, owner *journal.Owner, orders int64, next func() *trading.PlaceOrder) error {
+	var running sync.WaitGroup
+	var begun atomic.Int64
+	errs := make(chan error, submitters)
+	for range submitters {
+		running.Go(func() {
+			for begun.Add(1) <= orders {
+				if _, err := owner.Submit(ctx, command(trader(), trading.CommandPlaceOrder, next())); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
+	select {
+	case err := <-errs:
+		return err
+	default:
+		return nil
+	}
+}
+
+// limitAt is an order of one step.
+func limitAt(customer int, a order.Action, ticks int64) *trading.PlaceOrder {
+	return &trading.PlaceOrder{CustomerCode: customerCode(customer), Symbol: symbol, Action: a, Type: order.Limit,
+		Amount: fixed.Decimal{Coef: 1, Scale: 3}, LimitPrice: fixed.Decimal{Coef: ticks, Scale: 1}}
+}
