@@ -40,7 +40,7 @@ type conn struct {
 
 	// Of the reader.
 	scan  frameScan
-	fault error
+	fault *frameFault
 
 	deadline atomic.Int64 // of the library's writes, in nanoseconds of the clock
 
@@ -62,7 +62,7 @@ func newConn(c net.Conn, s *session) *conn {
 }
 
 // Read returns what the client sent before its first fault. After that the library, which would let the fault pass, is
-// told that the connection has failed, as it says itself of the faults that it knows: by a close frame with 1002.
+// told that the connection has failed, as it says itself of the faults that it knows: by a close frame.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.fault != nil {
 		return 0, c.fail()
@@ -81,7 +81,7 @@ func (c *conn) Read(p []byte) (int, error) {
 // fail has the client told of its fault.
 func (c *conn) fail() error {
 	_ = c.SetWriteDeadline(time.Now().Add(echoWait))
-	_, _ = c.Write(closeFrame(melody.FormatCloseMessage(melody.CloseProtocolError, c.fault.Error())))
+	_, _ = c.Write(closeFrame(melody.FormatCloseMessage(c.fault.code, c.fault.reason)))
 	return c.fault
 }
 

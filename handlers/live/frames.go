@@ -1,6 +1,10 @@
 package live
 
-import "errors"
+import (
+	"unicode/utf8"
+
+	"github.com/olahol/melody"
+)
 
 // textFrame returns an unmasked text frame.
 func textFrame(payload []byte) []byte {
@@ -32,11 +36,29 @@ func isTooBig(frame []byte) bool {
 	return isClose(frame) && len(frame) >= 4 && frame[2] == 1009>>8 && frame[3] == 1009&0xff
 }
 
-// The faults of a client's frames that the WebSocket library lets pass (RFC 6455, 5.2 and 5.5.1). It takes a close frame
-// of one byte for one without a code, and ends without a close frame at a length that is negative to it.
+// frameFault is a fault of a client's frames, and the code that the connection is closed with.
+type frameFault struct {
+	code   int
+	reason string
+}
+
+// Error returns the reason.
+func (f *frameFault) Error() string { return f.reason }
+
+// The faults that the WebSocket library lets pass (RFC 6455, 5.2 and 5.5.1), or closes with another code (8.1). It takes a
+// close frame of one byte for one without a code, ends without a close frame at a length that is negative to it, and
+// calls a reason that is not UTF-8 a fault of the protocol.
 var (
-	errCloseOfOneByte = errors.New("a close frame with one byte")
-	errNegativeLength = errors.New("a length with its top bit set")
+	errCloseOfOneByte = &frameFault{melody.CloseProtocolError, "a close frame with one byte"}
+	errNegativeLength = &frameFault{melody.CloseProtocolError, "a length with its top bit set"}
+	errReasonNotText  = &frameFault{melody.CloseInvalidFramePayloadData, "the reason of a close frame is not valid UTF-8"}
+)
+
+const (
+	opClose    = 0x8
+	maskBytes  = 4
+	codeBytes  = 2
+	maxControl = 125 // bytes of a control frame's payload
 )
 
 // frameScan follows the headers of a client's frames through the bytes that are read, however they are cut.
@@ -44,14 +66,24 @@ type frameScan struct {
 	header [10]byte // of a frame, without its mask
 	have   int      // bytes of it so far
 	skip   uint64   // bytes of mask and payload that are still to come
+
+	closing bool // the frame is a close frame with a reason, of which mask and payload are kept
+	kept    [maskBytes + maxControl]byte
+	keeps   int
 }
 
 // next scans what was read next. It returns how many of the bytes come before the first fault.
-func (f *frameScan) next(p []byte) (good int, fault error) {
+func (f *frameScan) next(p []byte) (good int, fault *frameFault) {
 	for good < len(p) {
 		if f.skip > 0 {
 			step := min(f.skip, uint64(len(p)-good))
 			f.skip -= step
+			if f.closing {
+				f.keeps += copy(f.kept[f.keeps:], p[good:good+int(step)])
+				if f.skip == 0 && !f.reasonIsText() { // the library never gets the frame whole
+					return good + int(step) - 1, errReasonNotText
+				}
+			}
 			good += int(step)
 			continue
 		}
@@ -66,8 +98,16 @@ func (f *frameScan) next(p []byte) (good int, fault error) {
 	return good, nil
 }
 
-func (f *frameScan) fault() error {
-	const opClose = 0x8
+// reasonIsText unmasks a close frame that is whole, and looks at its reason.
+func (f *frameScan) reasonIsText() bool {
+	payload := f.kept[maskBytes:f.keeps]
+	for i := range payload {
+		payload[i] ^= f.kept[i%maskBytes]
+	}
+	return utf8.Valid(payload[codeBytes:])
+}
+
+func (f *frameScan) fault() *frameFault {
 	length := f.header[1] & 0x7f
 	switch {
 	case f.have == 2 && f.header[0]&0xf == opClose && length == 1:
@@ -84,6 +124,7 @@ func (f *frameScan) finish() {
 		return
 	}
 	length, extended := uint64(f.header[1]&0x7f), 0
+	f.closing, f.keeps = f.header[0]&0xf == opClose && f.header[1]&0x80 != 0 && length > codeBytes && length <= maxControl, 0
 	switch length {
 	case 126:
 		extended = 2
@@ -100,7 +141,7 @@ func (f *frameScan) finish() {
 		}
 	}
 	if f.header[1]&0x80 != 0 {
-		length += 4 // the mask; without one the library ends the connection
+		length += maskBytes // without one the library ends the connection
 	}
 	f.skip, f.have = length, 0
 }
