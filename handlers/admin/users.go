@@ -84,15 +84,12 @@ func (h *Handler) registerUser(c echo.Context) error {
 		Username:     body.String("username", usernameRule),
 		Broker:       body.String("broker", brokerRule),
 		CustomerCode: body.OptionalString("customer_code", web.CustomerCode).Value,
-		Scopes:       scopes(body),
+		Scopes:       body.Distinct("scopes", web.OneOf(identity.Scopes()...)),
 		IsActive:     body.OptionalBool("is_active").Or(true),
 		IsVerified:   body.OptionalBool("is_verified").Or(true),
 		RateLimit:    rateLimit(body),
 	}
 	password := body.String("password", passwordRule)
-	if !body.Has("scopes") {
-		body.Fault("scopes", web.Required, "the field is required")
-	}
 	if err := body.Done(); err != nil {
 		return err
 	}
@@ -119,7 +116,7 @@ func (h *Handler) changeUser(c echo.Context) error {
 		CustomerCode:   body.OptionalString("customer_code", web.CustomerCode).Pointer(),
 		RateLimit:      rateLimit(body),
 		ClearRateLimit: body.Null("rate_limit"),
-		Scopes:         scopes(body),
+		Scopes:         body.OptionalDistinct("scopes", web.OneOf(identity.Scopes()...)).Value,
 	}
 	if body.Null("customer_code") {
 		payload.CustomerCode = new(string)
@@ -235,19 +232,4 @@ func rateLimit(f *web.Form) *identity.RateLimit {
 		return nil
 	}
 	return &limit
-}
-
-// scopes reads the scopes, if there are any: at least one, and none twice.
-func scopes(f *web.Form) []string {
-	given := f.OptionalStrings("scopes", web.OneOf(identity.Scopes()...))
-	if given.Set && len(given.Value) == 0 {
-		f.Fault("scopes", web.Required, "at least one scope is needed")
-	}
-	for i, s := range given.Value {
-		if slices.Contains(given.Value[:i], s) {
-			f.Fault("scopes", web.InvalidValue, s+" is given more than once")
-			break
-		}
-	}
-	return given.Value
 }

@@ -90,10 +90,10 @@ func TestBadRequestsForAPIKeys(t *testing.T) {
 	v := tradingtest.New(t)
 	v.Send("broker-b", "POST", "/v1/customers", `{"customer_code":"B-1"}`).Want(201)
 	for body, want := range map[string]string{
-		`{}`:                                    "name REQUIRED, scopes REQUIRED",
-		`{"name":"","scopes":[]}`:               "name INVALID_VALUE, scopes REQUIRED",
-		`{"name":"x","scopes":["all"]}`:         "scopes[0] INVALID_VALUE",
-		`{"name":"x","scopes":["read","read"]}`: "scopes INVALID_VALUE",
+		`{}`:                            "name REQUIRED, scopes REQUIRED",
+		`{"name":"","scopes":[]}`:       "name INVALID_VALUE, scopes REQUIRED",
+		`{"name":"x","scopes":["all"]}`: "scopes[0] INVALID_VALUE",
+		`{"name":"x","scopes":["read","all","read",1]}`:                                   "scopes[1] INVALID_VALUE, scopes[3] WRONG_TYPE, scopes[2] INVALID_VALUE",
 		`{"name":"x","scopes":["read"],"ip_allow_list":[]}`:                               "ip_allow_list INVALID_VALUE",
 		`{"name":"x","scopes":["read"],"ip_allow_list":["10.0.0.0/33","here"]}`:           "ip_allow_list[0] INVALID_VALUE, ip_allow_list[1] INVALID_VALUE",
 		`{"name":"x","scopes":["read"],"customer_code":"a b","key":"pk_","expires_at":1}`: "customer_code INVALID_VALUE, expires_at OUT_OF_RANGE, key UNKNOWN_FIELD",

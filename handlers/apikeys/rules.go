@@ -1,7 +1,6 @@
 package apikeys
 
 import (
-	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -29,19 +28,9 @@ func networkRule(s string) (code, message string) {
 	return "", ""
 }
 
-// scopes reads the scopes: at least one, and none twice.
+// scopes reads the scopes.
 func scopes(body *web.Form) []string {
-	given := body.OptionalStrings("scopes", web.OneOf(identity.Scopes()...))
-	if !body.Has("scopes") || given.Set && len(given.Value) == 0 {
-		body.Fault("scopes", web.Required, "at least one scope is needed")
-	}
-	for i, s := range given.Value {
-		if slices.Contains(given.Value[:i], s) {
-			body.Fault("scopes", web.InvalidValue, s+" is given more than once")
-			break
-		}
-	}
-	return given.Value
+	return body.Distinct("scopes", web.OneOf(identity.Scopes()...))
 }
 
 // networks reads where the key may be used from. None would be a key for nobody; without the field it is one for all.

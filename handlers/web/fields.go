@@ -113,6 +113,39 @@ func (f *Form) strings(name string, required bool, rules []Rule) Optional[[]stri
 	return out
 }
 
+// Distinct reads a required array of strings, each of which the rules allow: at least one, and none twice.
+func (f *Form) Distinct(name string, rules ...Rule) []string {
+	return f.distinct(name, true, rules).Value
+}
+
+// OptionalDistinct is Distinct for an array that may be absent.
+func (f *Form) OptionalDistinct(name string, rules ...Rule) Optional[[]string] {
+	return f.distinct(name, false, rules)
+}
+
+func (f *Form) distinct(name string, required bool, rules []Rule) Optional[[]string] {
+	given := f.strings(name, required, rules)
+	n := f.member(name, false)
+	if n == nil || n.kind != '[' {
+		return given
+	}
+	if len(n.items) == 0 {
+		f.Fault(name, Required, "at least one is needed")
+	}
+	seen := make(map[string]bool, len(n.items))
+	for i, item := range n.items {
+		if item.kind != '"' {
+			continue
+		}
+		if seen[item.text] {
+			f.faults.add(step(step(f.path, name), i), InvalidValue, "the value is given more than once")
+			given = Optional[[]string]{}
+		}
+		seen[item.text] = true
+	}
+	return given
+}
+
 // Bool reads a required boolean; in a query, the words true and false.
 func (f *Form) Bool(name string) bool { return f.bool(name, true).Value }
 
