@@ -8,14 +8,9 @@
 package console
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/base64"
 	"fmt"
-	"net/http"
 	"path"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -55,8 +50,7 @@ func Register(e *echo.Echo) error {
 		if err != nil {
 			return fmt.Errorf("console: %w", err)
 		}
-		sum := sha256.Sum256(content)
-		files[name] = &file{content, contentTypes[path.Ext(name)], `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+		files[name] = &file{content, contentTypes[path.Ext(name)], web.TagOf(content)}
 	}
 	e.GET("/", func(c echo.Context) error { return files["index.html"].serve(c) })
 	e.GET("/console/:file", func(c echo.Context) error {
@@ -73,13 +67,10 @@ func Register(e *echo.Echo) error {
 // browser asks each time, and a new build is seen at once.
 func (f *file) serve(c echo.Context) error {
 	h := c.Response().Header()
-	h.Set("Content-Type", f.contentType)
 	h.Set("Cache-Control", "no-cache")
-	h.Set("ETag", f.tag)
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(f.content))
-	return nil
+	return web.Tagged(c, f.tag, f.contentType, f.content)
 }

@@ -1,6 +1,8 @@
 package console_test
 
 import (
+	"compress/gzip"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -112,5 +114,22 @@ func TestFilesAreKeptByBrowsers(t *testing.T) {
 		if w := ask(e, path); w.Code != http.StatusNotFound {
 			t.Errorf("%s: %d", path, w.Code)
 		}
+	}
+}
+
+// TestFilesAreCompressed: a browser that takes gzip gets each larger file compressed, and the same file.
+func TestFilesAreCompressed(t *testing.T) {
+	e := serve(t)
+	plain, packed := ask(e, "/console/app.js"), ask(e, "/console/app.js", "Accept-Encoding", "gzip, br")
+	if packed.Header().Get("Content-Encoding") != "gzip" || packed.Body.Len() >= plain.Body.Len() ||
+		packed.Header().Get("Content-Type") != plain.Header().Get("Content-Type") || packed.Header().Get("ETag") != plain.Header().Get("ETag") {
+		t.Fatalf("%d bytes of %d, %v", packed.Body.Len(), plain.Body.Len(), packed.Header())
+	}
+	r, err := gzip.NewReader(packed.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(r); err != nil || string(text) != plain.Body.String() {
+		t.Errorf("unpacked it is another file (%v)", err)
 	}
 }

@@ -29,18 +29,27 @@ func CachedJSON(c echo.Context, age time.Duration, v any) error {
 }
 
 // Cached answers 200 with what anybody may see and caches may keep for a while, or 304 to a client that has it already.
-// The tag is a weak one, since the same answer is also sent compressed.
 func Cached(c echo.Context, age time.Duration, contentType string, b []byte) error {
-	sum := sha256.Sum256(b)
-	tag := `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 	h := c.Response().Header()
 	h.Set(echo.HeaderCacheControl, "public, max-age="+strconv.Itoa(int(age.Seconds())))
-	h.Set("ETag", tag)
 	h.Add(echo.HeaderVary, HeaderMinLogPosition) // who waits for a write does not want an answer of before it
 	// A cache must not give pages what a program got: without an origin the answer does not say that they may read it.
 	if !slices.Contains(h[echo.HeaderVary], echo.HeaderOrigin) {
 		h.Add(echo.HeaderVary, echo.HeaderOrigin)
 	}
+	return Tagged(c, TagOf(b), contentType, b)
+}
+
+// TagOf returns the tag of an answer. It is a weak one, since the same answer is also sent compressed.
+func TagOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+}
+
+// Tagged answers 200, or 304 to a client that has what the tag is of.
+func Tagged(c echo.Context, tag, contentType string, b []byte) error {
+	h := c.Response().Header()
+	h.Set("ETag", tag)
 	if matches(c.Request().Header["If-None-Match"], tag) {
 		if len(b) > compressible { // a cache takes over what a 304 says, which so must say the same as the 200 (RFC 9110, section 15.4.5)
 			h.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
