@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -83,6 +84,9 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 		if p.retryAfter > 0 {
 			h.Set("Retry-After", strconv.FormatInt(max(1, int64((p.retryAfter+time.Second-1)/time.Second)), 10))
 		}
+		if p.Status == http.StatusMethodNotAllowed {
+			h.Set(echo.HeaderAllow, allowed(h.Get(echo.HeaderAllow)))
+		}
 		if p.Status == http.StatusUnauthorized {
 			h.Set("WWW-Authenticate", `Bearer realm="perpetua"`)
 		}
@@ -115,6 +119,16 @@ func PartProblem(c echo.Context, err error) *Problem {
 		n.failures = append(n.failures, err)
 	}
 	return &p
+}
+
+// allowed is what Allow says of an address that takes the methods: those, and the two that the server answers by itself.
+// Echo leaves out HEAD, and notForOthers both.
+func allowed(methods string) string {
+	taken := func(method string) bool {
+		return method == http.MethodOptions || strings.Contains(methods, method) || method == http.MethodHead && strings.Contains(methods, http.MethodGet)
+	}
+	all := []string{http.MethodOptions, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+	return strings.Join(slices.DeleteFunc(all, func(m string) bool { return !taken(m) }), ", ")
 }
 
 func writeProblem(c echo.Context, p *Problem) error {
