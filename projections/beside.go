@@ -9,30 +9,20 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// OpenBeside returns a pool whose tables are in a schema of their own, which it creates, so that a corrected
-// projection can be rebuilt there with Migrate and a runner while the live rows are being read. Switch then puts the
-// new rows in the place of the old ones.
-func OpenBeside(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
-	live, err := Open(ctx, url)
-	if err != nil {
-		return nil, err
-	}
-	defer live.Close()
-	if _, err := live.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schema}.Sanitize()); err != nil {
-		return nil, fmt.Errorf("projections: creating the schema %s: %w", schema, err)
-	}
-	cfg := live.Config()
-	cfg.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("projections: opening the schema %s: %w", schema, err)
-	}
-	return pool, nil
+// OpenBeside returns a pool on empty tables in a schema of their own, so that rows can be made there while the live ones are
+// read: with a corrected projection, say. Switch then puts them in the place of the live ones. remove closes the pool and
+// drops what is left of the schema. What an earlier process left there when it was killed is dropped; while another process
+// has the schema, it is an error: the two would fill each other's tables, and one would switch to what the other has begun.
+func OpenBeside(ctx context.Context, url, schema string) (pool *pgxpool.Pool, remove func(), err error) {
+	return openEmpty(ctx, url, schema, migrated)
 }
 
-// OpenScratch returns a pool on an empty schema for rows that are compared and thrown away, which remove does. What an
-// earlier process left there when it was killed is dropped; while another process has the schema, it is an error.
+// OpenScratch is OpenBeside for rows that are compared and thrown away.
 func OpenScratch(ctx context.Context, url, schema string) (pool *pgxpool.Pool, remove func(), err error) {
+	return openEmpty(ctx, url, schema, unlogged)
+}
+
+func openEmpty(ctx context.Context, url, schema string, fill func(context.Context, *pgxpool.Pool) error) (pool *pgxpool.Pool, remove func(), err error) {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return nil, nil, fmt.Errorf("projections: opening the schema %s: %w", schema, err)
@@ -55,7 +45,10 @@ func OpenScratch(ctx context.Context, url, schema string) (pool *pgxpool.Pool, r
 		_, err = conn.Exec(ctx, drop)
 	}
 	if err == nil {
-		pool, err = scratch(ctx, url, schema)
+		pool, err = openSchema(ctx, url, schema)
+	}
+	if err == nil {
+		err = fill(ctx, pool)
 	}
 	if err != nil {
 		remove()
@@ -64,26 +57,39 @@ func OpenScratch(ctx context.Context, url, schema string) (pool *pgxpool.Pool, r
 	return pool, remove, nil
 }
 
-// scratch makes the tables of a schema, which need not survive a crash and so cost no write-ahead log.
-func scratch(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
-	pool, err := OpenBeside(ctx, url, schema)
+// openSchema makes a schema and returns a pool whose tables are in it.
+func openSchema(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
+	live, err := Open(ctx, url)
 	if err != nil {
 		return nil, err
 	}
-	var all []string
-	if _, err = Migrate(ctx, pool); err == nil {
-		all, err = tables(ctx, pool)
+	defer live.Close()
+	if _, err := live.Exec(ctx, "CREATE SCHEMA "+pgx.Identifier{schema}.Sanitize()); err != nil {
+		return nil, err
 	}
+	cfg := live.Config()
+	cfg.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
+	return pgxpool.NewWithConfig(ctx, cfg)
+}
+
+// migrated makes the tables of a schema.
+func migrated(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := Migrate(ctx, pool)
+	return err
+}
+
+// unlogged makes the tables of a schema that need not survive a crash, and so cost no write-ahead log.
+func unlogged(ctx context.Context, pool *pgxpool.Pool) error {
+	if err := migrated(ctx, pool); err != nil {
+		return err
+	}
+	all, err := tables(ctx, pool)
 	for _, table := range all {
 		if err == nil {
 			_, err = pool.Exec(ctx, "ALTER TABLE "+pgx.Identifier{table}.Sanitize()+" SET UNLOGGED")
 		}
 	}
-	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	return pool, nil
+	return err
 }
 
 // Switch drops the live tables and puts those of the schema in their place, in one transaction: readers see the old

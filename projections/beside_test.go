@@ -1,6 +1,7 @@
 package projections_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -30,13 +31,13 @@ func TestRebuildBesideAndSwitch(t *testing.T) {
 	}
 	read() // its statement stays prepared over the switch
 
-	beside, err := projections.OpenBeside(ctx, url, "rebuilt")
+	beside, remove, err := projections.OpenBeside(ctx, url, "rebuilt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer beside.Close()
-	if _, err := projections.Migrate(ctx, beside); err != nil {
-		t.Fatal(err)
+	defer remove()
+	if _, _, err := projections.OpenBeside(ctx, url, "rebuilt"); err == nil || !strings.Contains(err.Error(), "another process is at work in it") {
+		t.Errorf("a second rebuild: %v", err)
 	}
 	second, stopSecond := start(t, beside, log)
 	wait(t, second, 499)

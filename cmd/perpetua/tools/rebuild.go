@@ -32,17 +32,11 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer closeBoth()
-	if _, err := live.Exec(ctx, "DROP SCHEMA IF EXISTS "+besideSchema+" CASCADE"); err != nil { // of a rebuild that was cut off
-		return fmt.Errorf("rebuild: %w", err)
-	}
-	beside, err := projections.OpenBeside(ctx, url, besideSchema)
+	beside, remove, err := projections.OpenBeside(ctx, url, besideSchema)
 	if err != nil {
 		return err
 	}
-	defer beside.Close()
-	if _, err := projections.Migrate(ctx, beside); err != nil {
-		return err
-	}
+	defer remove()
 	if err := fill(ctx, client, live, beside, std.Out); err != nil {
 		return err
 	}
@@ -50,8 +44,7 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	if keep {
-		_, err := live.Exec(ctx, "DROP SCHEMA "+besideSchema+" CASCADE")
-		return err
+		return nil
 	}
 	beside.Close()
 	// Once more, since the new rows forget what the old ones knew: the log may have lost its end while it was read.
