@@ -390,21 +390,28 @@ func TestNoTermIsTakenOfALogThatNothingVouchesFor(t *testing.T) {
 	}
 }
 
-func TestASeedHidesNoKeptCommand(t *testing.T) {
-	r := newRig(t)
-	g := newGate()
+// overtaken runs an owner behind a gate, with whatever seed the test puts there later, and has another take its term while a
+// command of its own is in the log and not acknowledged. Nothing but its id protects that command.
+func (r *rig) overtaken() (a *running, g *gate, late <-chan outcome, seed *atomic.Pointer[journal.Seed]) {
+	r.t.Helper()
+	g, seed = newGate(), new(atomic.Pointer[journal.Seed])
 	cfg := r.ownerConfig("a")
 	cfg.Client, cfg.Deadline = r.newClient(nil, g), time.Minute
-	var seed atomic.Pointer[journal.Seed]
 	cfg.Seed = func(context.Context) (*journal.Seed, error) { return seed.Load(), nil }
-	a := r.run(cfg).ready()
+	a = r.run(cfg).ready()
 	g.withhold()
-	late := a.start(command(&add{"a", 100}))
-	eventually(t, "the record has landed", func() bool { return len(r.all()) == 3 })
+	late = a.start(command(&add{"a", 100}))
+	eventually(r.t, "the record has landed", func() bool { return len(r.all()) == 3 })
 	if err := r.owner("b").ready().end(); err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	<-a.done
+	return a, g, late, seed
+}
+
+func TestASeedHidesNoKeptCommand(t *testing.T) {
+	r := newRig(t)
+	a, g, late, seed := r.overtaken()
 	g.release()
 	state := newCounters()
 	state.totals["a"] = 100
@@ -420,19 +427,7 @@ func TestASeedHidesNoKeptCommand(t *testing.T) {
 // foreign one as well, so that this term ends before it has looked at what it kept. The next one begins with a seed.
 func TestATermThatEndsBeforeItResumesHidesNoKeptCommand(t *testing.T) {
 	r := newFake(t)
-	g := newGate()
-	cfg := r.ownerConfig("a")
-	cfg.Client, cfg.Deadline = r.newClient(nil, g), time.Minute
-	var seed atomic.Pointer[journal.Seed]
-	cfg.Seed = func(context.Context) (*journal.Seed, error) { return seed.Load(), nil }
-	a := r.run(cfg).ready()
-	g.withhold()
-	late := a.start(command(&add{"a", 100})) // nothing but its id protects it
-	eventually(t, "the record has landed", func() bool { return len(r.all()) == 3 })
-	if err := r.owner("b").ready().end(); err != nil {
-		t.Fatal(err)
-	}
-	<-a.done
+	a, g, late, seed := r.overtaken()
 
 	g.stall()
 	again := make(chan error, 1)
@@ -513,25 +508,32 @@ func TestASeedThatIsNotInTheLogIsDiverged(t *testing.T) {
 	}
 }
 
-func TestAnEndThatIsLongPastIsNotBelieved(t *testing.T) {
-	r := newFake(t)
-	all := r.written(4)
-	var stale atomic.Int64
+// tellsOldEnd has the brokers tell, for the first so many times that they are asked, that the log ends at an offset where it does
+// not. It returns how often they were asked.
+func (r *rig) tellsOldEnd(end int64, times int64) *atomic.Int64 {
+	asked := new(atomic.Int64)
 	r.fake.ControlKey(int16(kmsg.ListOffsets), func(q kmsg.Request) (kmsg.Response, error, bool) {
 		r.fake.KeepControl()
 		request := q.(*kmsg.ListOffsetsRequest)
-		if request.Topics[0].Partitions[0].Timestamp != -1 || stale.Add(1) > 2 {
+		if request.Topics[0].Partitions[0].Timestamp != -1 || asked.Add(1) > times {
 			return nil, nil, false
 		}
 		response := request.ResponseKind().(*kmsg.ListOffsetsResponse)
 		topic := kmsg.NewListOffsetsResponseTopic()
 		topic.Topic = request.Topics[0].Topic
 		partition := kmsg.NewListOffsetsResponseTopicPartition()
-		partition.Offset = 3
+		partition.Offset = end
 		topic.Partitions = append(topic.Partitions, partition)
 		response.Topics = append(response.Topics, topic)
 		return response, nil, true
 	})
+	return asked
+}
+
+func TestAnEndThatIsLongPastIsNotBelieved(t *testing.T) {
+	r := newFake(t)
+	all := r.written(4)
+	stale := r.tellsOldEnd(3, 2)
 	if got, err := r.poll(all[4].Position); err != nil || got[0] != 5 {
 		t.Errorf("after %v comes %v, %v", all[4].Position, got, err)
 	}

@@ -91,22 +91,7 @@ func TestASecondTermOfOneRunDoesNotWaitForALostSeed(t *testing.T) {
 func TestAFoldWaitsForNoEndThatIsGone(t *testing.T) {
 	r := newFake(t)
 	r.written(3)
-	var told atomic.Int64
-	r.fake.ControlKey(int16(kmsg.ListOffsets), func(q kmsg.Request) (kmsg.Response, error, bool) {
-		r.fake.KeepControl()
-		request := q.(*kmsg.ListOffsetsRequest)
-		if request.Topics[0].Partitions[0].Timestamp != -1 || told.Add(1) > 2 { // as ground and open ask
-			return nil, nil, false
-		}
-		response := request.ResponseKind().(*kmsg.ListOffsetsResponse)
-		topic := kmsg.NewListOffsetsResponseTopic()
-		topic.Topic = request.Topics[0].Topic
-		partition := kmsg.NewListOffsetsResponseTopicPartition()
-		partition.Offset = 50
-		topic.Partitions = append(topic.Partitions, partition)
-		response.Topics = append(response.Topics, topic)
-		return response, nil, true
-	})
+	r.tellsOldEnd(50, 2) // as ground and open ask
 	o := r.owner("n2").ready()
 	if got, _ := o.total("a"); got == "0" {
 		t.Error("it has folded nothing")

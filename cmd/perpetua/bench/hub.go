@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -117,18 +116,15 @@ func melodyChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
 
 // serveSockets serves until the input ends. With sample it reads a message first, to say what they are like.
 func serveSockets(handler http.Handler, path string, cfg socketConfig, in *json.Decoder, out *json.Encoder, send func() error, sample bool) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: handler}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
 	p, err := newPace(cfg.Sockets)
 	if err != nil {
 		return err
 	}
-	ready := socketReady{URL: "ws://" + listener.Addr().String() + path, Pace: p.listener.Addr().String()}
+	addr, stop, err := serveHTTP(handler)
+	if err != nil {
+		return errors.Join(err, p.listener.Close())
+	}
+	ready := socketReady{URL: "ws://" + addr + path, Pace: p.listener.Addr().String()}
 	if sample {
 		ready.Message, err = sampleMessage(ready.URL, send)
 	}
@@ -138,7 +134,7 @@ func serveSockets(handler http.Handler, path string, cfg socketConfig, in *json.
 	if err == nil {
 		err = p.serve(in, out, send)
 	}
-	return errors.Join(err, p.listener.Close(), server.Close(), ignoreClosed(<-served))
+	return errors.Join(err, p.listener.Close(), stop())
 }
 
 // sampleMessage subscribes and returns the first update.

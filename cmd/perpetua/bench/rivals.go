@@ -55,18 +55,27 @@ func noopChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
 
 // serveRival serves until the input ends.
 func serveRival(handler http.Handler, in *json.Decoder, out *json.Encoder) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, stop, err := serveHTTP(handler)
 	if err != nil {
 		return err
+	}
+	err = out.Encode(rivalReady{"http://" + addr})
+	if err == nil {
+		err = in.Decode(new(struct{})) // nothing more comes
+	}
+	return errors.Join(err, stop())
+}
+
+// serveHTTP serves on a port of its own until it is stopped, which waits for its end.
+func serveHTTP(handler http.Handler) (addr string, stop func() error, err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
 	}
 	server := &http.Server{Handler: handler}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	err = out.Encode(rivalReady{"http://" + listener.Addr().String()})
-	if err == nil {
-		err = in.Decode(new(struct{})) // nothing more comes
-	}
-	return errors.Join(err, server.Close(), ignoreClosed(<-served))
+	return listener.Addr().String(), func() error { return errors.Join(server.Close(), ignoreClosed(<-served)) }, nil
 }
 
 func ignoreClosed(err error) error {
