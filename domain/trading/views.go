@@ -304,3 +304,15 @@ func sideOf(a order.Action) book.Side {
 	}
 	return book.Ask
 }
+
+// Holds reports whether a customer has an open position on an instrument.
+func (s *State) Holds(customer, symbol string) bool {
+	if a := s.accounts[customer]; a != nil {
+		for _, h := range a.positions {
+			if h.instrument.contract.Symbol == symbol {
+				return h.size != 0
+			}
+		}
+	}
+	return false
+}

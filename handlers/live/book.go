@@ -123,10 +123,12 @@ func changeOf(c trading.BookChange) change {
 // rejectWithdrawn ends the streams of an instrument that is withdrawn.
 func (h *Hub) rejectWithdrawn(symbol string) {
 	for _, c := range channels() {
-		k := key{c, ofSymbol, symbol}
-		for len(h.index.readers[k]) > 0 {
-			readers := h.index.readers[k]
-			h.expel(readers[len(readers)-1], c.refused, "the instrument is withdrawn")
+		for _, of := range c.topicsOf(symbol) {
+			k := key{c, ofSymbol, of}
+			for len(h.index.readers[k]) > 0 {
+				readers := h.index.readers[k]
+				h.expel(readers[len(readers)-1], c.refused, "the instrument is withdrawn")
+			}
 		}
 	}
 }

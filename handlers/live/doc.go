@@ -1,5 +1,5 @@
-// Package live serves /v1/ws: the private channels orders, trades and balance-changes, and the public channels
-// orderbook-stream:{symbol} and market-trades:{symbol}. What it promises to clients is written down in
+// Package live serves /v1/ws: channels of single events (orders, trades, balance-changes, market-trades), of order books, and
+// of how things are now (positions, margin, tickers, candles, instruments), and order entry. What it promises to clients is written down in
 // schemas/asyncapi/asyncapi.yaml, and a test holds the two together.
 //
 // A Hub listens to a fold of the trading journal. Each record becomes messages, each message is encoded once, and an

@@ -40,7 +40,7 @@ type gateway struct {
 func (h *Hub) arm(s *session, r *request) *refusal {
 	who := s.principal()
 	switch {
-	case h.gateway.nodes == nil || h.orders == nil:
+	case h.gateway.nodes == nil || h.rest == nil:
 		return refuse(InvalidMessage, "orders are not entered here")
 	case who == nil || !who.Has(web.ScopeTrade):
 		return refuse(Forbidden, "the token lacks the scope trade")

@@ -106,18 +106,18 @@ func refuse(code Code, format string, args ...any) *refusal {
 
 // subscribe makes a subscription and acknowledges it.
 func (h *Hub) subscribe(s *session, r *request, topic string) *refusal {
-	c, symbol, ok := parseTopic(topic)
-	if !ok {
+	c, of, symbol, ok := parseTopic(topic)
+	if !ok || h.rest == nil && (c == ticker || c == tickers || c == candles) {
 		return refuse(UnknownTopic, "there is no such topic")
 	}
 	if !c.private && r.customer != "" {
 		return refuse(InvalidMessage, "data.customer_code is for the private channels")
 	}
 	if r.resumeFrom != "" {
-		if !c.private {
-			return refuse(InvalidMessage, "resume_from is for the private channels")
+		if !c.resumable {
+			return refuse(InvalidMessage, "resume_from is for channels of single events; this one begins with what there is now")
 		}
-		return h.resume(s, r, c, topic)
+		return h.resume(s, r, c, topic, symbol)
 	}
 	var refused *refusal
 	h.follower.View(func(state decide.State, at journal.Position) {
@@ -125,20 +125,36 @@ func (h *Hub) subscribe(s *session, r *request, topic string) *refusal {
 		defer h.mu.Unlock()
 		var sub *subscription
 		venue := state.(*trading.State)
-		if sub, refused = h.enter(s, r, c, topic, symbol, venue); refused != nil {
+		if sub, refused = h.enter(s, r, c, topic, of, symbol, venue); refused != nil {
 			return
 		}
 		s.send(encode(ack{"subscribed", topic, r.id}))
-		if c == orderbook {
-			h.sendSnapshot(sub, venue, at.Sequence)
-		}
+		h.begin(sub, symbol, venue, at.Sequence)
 	})
 	return refused
 }
 
+// begin sends a new subscription what it begins with. It is called under the fold's lock and the hub's.
+func (h *Hub) begin(sub *subscription, symbol string, venue *trading.State, sequence int64) {
+	switch {
+	case sub.channel == orderbook:
+		h.sendSnapshot(sub, venue, sequence)
+	case sub.channel.snapshots:
+		h.beginAccounts(sub, venue)
+	case sub.channel == tickers:
+		for _, i := range venue.Instruments() {
+			h.pace.wantTicker(i.Symbol)
+		}
+	case sub.channel == ticker:
+		h.pace.wantTicker(symbol)
+	case sub.channel == candles:
+		h.pace.wantCandle(sub.key.name)
+	}
+}
+
 // enter puts a subscription into the index if the session may have it. It is called under the fold's lock and the
 // hub's.
-func (h *Hub) enter(s *session, r *request, c *channel, topic, symbol string, state *trading.State) (*subscription, *refusal) {
+func (h *Hub) enter(s *session, r *request, c *channel, topic, of, symbol string, state *trading.State) (*subscription, *refusal) {
 	if _, there := h.sessions[s]; !there || s.isEnded() {
 		return nil, refuse(InvalidMessage, "the connection is closed")
 	}
@@ -151,15 +167,17 @@ func (h *Hub) enter(s *session, r *request, c *channel, topic, symbol string, st
 	if len(s.subscriptions) >= h.limits.Subscriptions {
 		return nil, refuse(RateLimited, "a connection has at most %d subscriptions", h.limits.Subscriptions)
 	}
-	k := key{c, ofSymbol, symbol}
-	if c.private {
+	k := key{c, ofSymbol, of}
+	switch i, known := state.Instrument(symbol); {
+	case c.private:
 		var refused *refusal
 		if k, refused = privateKey(s.principal(), c, r.customer, state); refused != nil {
 			return nil, refused
 		}
-	} else if i, known := state.Instrument(symbol); !known {
+	case c.suffix == noSuffix:
+	case !known:
 		return nil, refuse(UnknownSymbol, "there is no such instrument")
-	} else if i.Status == market.Withdrawn {
+	case i.Status == market.Withdrawn:
 		return nil, refuse(c.refused, "the instrument is withdrawn")
 	}
 	sub := &subscription{session: s, channel: c, topic: topic, key: k, positions: r.positions}

@@ -16,6 +16,7 @@ import (
 	"github.com/olahol/melody"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -45,7 +46,7 @@ type Changes interface {
 	Listen(call func(web.Change))
 }
 
-// Config is what a hub needs. Changes, Log, Orders, Nodes, Wrap, Logger and Limits may be left out.
+// Config is what a hub needs. Changes, Log, REST, Nodes, Wrap, Logger and Limits may be left out.
 type Config struct {
 	Follower  Follower
 	Journal   string // "trading"
@@ -53,7 +54,7 @@ type Config struct {
 	Tokens    Verifier
 	Changes   Changes
 	Log       Log          // for subscriptions that resume; without it every resume is too old
-	Orders    http.Handler // the REST interface, by which orders are entered; without it none are
+	REST      http.Handler // by which orders are entered and what some channels show is asked for; without it neither is
 	// Nodes takes what the node says of its connections to the journal's owner, wherever that is; without it no orders are
 	// canceled when a connection ends.
 	Nodes  journal.Submitter
@@ -70,7 +71,7 @@ type Hub struct {
 	partition int32
 	tokens    Verifier
 	log       Log
-	orders    http.Handler
+	rest      http.Handler
 	wrap      Wrap
 	logger    *slog.Logger
 	limits    Limits
@@ -86,6 +87,8 @@ type Hub struct {
 
 	mu       sync.Mutex // taken inside the fold's lock
 	gateway  gateway
+	pace     pace
+	statuses map[string]market.Status // in force, after the last record
 	sessions map[*session]struct{}
 	admitted int
 	closing  bool
@@ -105,10 +108,11 @@ func New(cfg Config) *Hub {
 	}
 	h := &Hub{
 		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens, log: cfg.Log,
-		orders: cfg.Orders, wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), metrics: newMetrics(), melody: melody.New(),
+		rest: cfg.REST, wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), metrics: newMetrics(), melody: melody.New(),
 		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),
 		turns: newTurns(), ready: make(chan struct{}),
 		gateway: gateway{id: web.NewID(), nodes: cfg.Nodes, armed: make(map[*session]struct{})},
+		pace:    newPace(), statuses: make(map[string]market.Status),
 	}
 	if seed := cfg.Seed; seed != nil {
 		h.last = decide.Stamp{Journal: seed.Journal, Sequence: seed.Position.Sequence, Time: seed.Time}
@@ -166,6 +170,9 @@ func (h *Hub) Run(ctx context.Context) error {
 		}
 	}
 	close(h.ready)
+	var beating sync.WaitGroup
+	beating.Go(func() { h.keepPace(ctx) })
+	defer beating.Wait()
 	err := h.follower.Wait(ctx, math.MaxInt64)
 	if ctx.Err() == nil {
 		h.fail(err)
@@ -212,19 +219,22 @@ func (h *Hub) onRecord(e journal.Entry, s decide.State) {
 	h.last = e.Stamp()
 	h.anchors.Note(e.Position)
 	h.observeGateways(e)
+	state := s.(*trading.State)
+	h.publishInstruments(e, state)
 	if len(h.index.readers) == 0 {
 		return
 	}
+	h.pace.note(e)
 	if h.tracer != nil {
 		defer h.tracer.Followed("deliver "+h.journal, e.Traced(h.journal), time.Now())
 	}
-	state := s.(*trading.State)
 	// Books come after the other messages of the record, and withdrawals last: a client gets all that a record did to an
 	// instrument before it is told that there is nothing more to come.
 	drafts := translate(e, func(c *channel) bool { return h.index.count[c] > 0 })
 	for i, position := range positions(h.logPosition(e.Record.Sequence), drafts) {
 		h.publish(&drafts[i], position)
 	}
+	h.publishAccounts(e, state)
 	h.publishBooks(state, h.last)
 	for _, event := range e.Record.Events {
 		if withdrawn, ok := event.(*trading.InstrumentDelisted); ok {

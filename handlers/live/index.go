@@ -12,6 +12,10 @@ type subscription struct {
 	positions bool // adds the position to each message
 	// catching holds what came in while an older part is still served from the log; nil otherwise.
 	catching *catchUp
+	// shown are the customers of whose accounts a snapshot was sent, and next is the place of the next one, while there are
+	// more; nil when all were.
+	shown map[string]struct{}
+	next  int
 }
 
 // key is what messages are addressed to: a symbol, a customer, a broker, or everybody who may read all brokers.

@@ -31,6 +31,8 @@ type Limits struct {
 	VerifyEvery time.Duration
 	// ResumeWait is how long a subscription that resumes waits until its client has read most of what is queued.
 	ResumeWait time.Duration
+	// BeatEvery is how often the channels are sent that are not sent record by record.
+	BeatEvery time.Duration
 	// ResumeRecords is how far back a subscription may resume.
 	ResumeRecords int64
 }
@@ -55,6 +57,7 @@ func (l Limits) withDefaults() Limits {
 	l.SlowWait = orElse(l.SlowWait, 5*time.Minute)
 	l.VerifyEvery = orElse(l.VerifyEvery, 30*time.Second)
 	l.ResumeWait = orElse(l.ResumeWait, 30*time.Second)
+	l.BeatEvery = orElse(l.BeatEvery, beatEvery)
 	l.ResumeRecords = orElse(l.ResumeRecords, 1_000_000)
 	return l
 }

@@ -194,7 +194,7 @@ func TestRefusedSubscriptions(t *testing.T) {
 		"without the scope":           {noScope, subscribe(nil, "orders"), live.Forbidden},
 		"another customer":            {oneCustomer, subscribe(narrow("A2"), "orders"), live.Forbidden},
 		"not subscribed":              {alpha, livetest.Request{Op: "unsubscribe", Args: []string{"trades"}, ID: 7}, live.NotSubscribed},
-		"resuming a public one":       {alpha, livetest.Request{Op: "subscribe", Args: []string{"market-trades:" + btc}, ResumeFrom: "trading/0@1", ID: 7}, live.InvalidMessage},
+		"resuming a book":             {alpha, livetest.Request{Op: "subscribe", Args: []string{"orderbook-stream:" + btc}, ResumeFrom: "trading/0@1", ID: 7}, live.InvalidMessage},
 		"resuming from another log":   {alpha, livetest.Request{Op: "subscribe", Args: []string{"trades"}, ResumeFrom: "identity/0@1", ID: 7}, live.InvalidMessage},
 		"a token that is not one":     {alpha, livetest.Request{Op: "authenticate", Data: map[string]string{"token": "x"}, ID: 7}, live.AuthenticationFailed},
 		"a field that is not known":   {alpha, livetest.Request{Op: "ping", Args: []string{"x"}, ID: 7}, live.InvalidMessage},

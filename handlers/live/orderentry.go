@@ -233,7 +233,7 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 			h.reject(s, e.id, InvalidMessage, err.Error())
 		}
 		return
-	case h.orders == nil:
+	case h.rest == nil:
 		h.reject(s, e.id, InvalidMessage, "orders are not entered here")
 		return
 	case token == "":
@@ -260,7 +260,7 @@ func (h *Hub) answer(s *session, e *entry, turn <-chan struct{}, done chan struc
 	if turn != nil {
 		<-turn
 	}
-	reply := e.call.Do(journal.OnQueued(s.ctx, end), h.orders)
+	reply := e.call.Do(journal.OnQueued(s.ctx, end), h.rest)
 	s.send(resultMessage(e.id, &reply))
 }
 

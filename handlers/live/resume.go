@@ -99,7 +99,7 @@ func (h *Hub) parsePosition(text string) (*catchUp, *refusal) {
 }
 
 // resume makes a subscription that begins with what the client missed.
-func (h *Hub) resume(s *session, r *request, c *channel, topic string) *refusal {
+func (h *Hub) resume(s *session, r *request, c *channel, topic, symbol string) *refusal {
 	from, refused := h.parsePosition(r.resumeFrom)
 	if refused != nil {
 		return refused
@@ -108,8 +108,10 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic string) *refusal 
 	if from.part > 0 {
 		last++
 	}
-	p := s.principal()
-	if p == nil { // nobody waits for what they may not have
+	user := s.address // of who reads what is public
+	if p := s.principal(); p != nil {
+		user = p.Broker + "/" + p.Username
+	} else if c.private { // nobody waits for what they may not have
 		return refuse(AuthenticationRequired, "the channel needs an authenticated connection")
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, aheadWait)
@@ -131,14 +133,14 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic string) *refusal 
 			refused = refuse(ResumeTooOld, "resume_from is more than %d records back", h.limits.ResumeRecords)
 			return
 		}
-		if sub, refused = h.enter(s, r, c, topic, "", state.(*trading.State)); refused != nil {
+		if sub, refused = h.enter(s, r, c, topic, symbol, symbol, state.(*trading.State)); refused != nil {
 			return
 		}
 		sub.catching = from
 		s.send(encode(ack{"subscribed", topic, r.id}))
 	})
 	if refused == nil {
-		h.serving.Go(func() { h.catchUp(sub, p.Broker+"/"+p.Username) }) // the session's handler is counted, so the count is not zero
+		h.serving.Go(func() { h.catchUp(sub, user) }) // the session's handler is counted, so the count is not zero
 	}
 	return refused
 }

@@ -22,7 +22,7 @@ func TestResume(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
 	v := newVenue(t, live.Limits{QueueMessages: 4096}, nil)
-	topics := []string{"orders", "trades", "balance-changes"}
+	topics := []string{"orders", "trades", "balance-changes", "market-trades:" + btc}
 	steady := v.dial(v.reader("alpha"))
 	steady.SubscribeWith(livetest.Request{Args: topics, Data: map[string]bool{"positions": true}})
 	begin := fmt.Sprintf("trading/0@%d", v.stamp().Sequence-1)

@@ -3,6 +3,7 @@ package live_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -46,6 +47,7 @@ type venue struct {
 	reads     atomic.Int64
 	clock     scalar.Time
 	tip       chan struct{} // closed once the fold has caught up
+	rest      atomic.Value  // http.HandlerFunc, the REST interface; nothing is there otherwise
 
 	tokens
 }
@@ -108,7 +110,14 @@ func emptyVenue(t testing.TB, limits live.Limits, wrap live.Wrap) *venue {
 	t.Helper()
 	v := &venue{t: t, state: trading.NewState(), applied: make(chan struct{}), tip: make(chan struct{}),
 		clock: scalar.TimeOf(time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC))}
-	v.hub = live.New(live.Config{Follower: v, Journal: "trading", Tokens: v, Changes: &v.tokens, Log: v, Wrap: wrap, Limits: limits})
+	v.hub = live.New(live.Config{Follower: v, Journal: "trading", Tokens: v, Changes: &v.tokens, Log: v, Wrap: wrap, Limits: limits,
+		REST: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if serve, ok := v.rest.Load().(http.HandlerFunc); ok {
+				serve(w, r)
+			} else {
+				http.NotFound(w, r)
+			}
+		})})
 	v.serve()
 	return v
 }

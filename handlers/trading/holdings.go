@@ -9,6 +9,7 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
@@ -22,11 +23,11 @@ func (h *Handler) listPositions(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out := []position{}
+	out := []wire.Position{}
 	err = h.view(c, func(s *domain.State) error {
 		for _, p := range s.Positions(of.customer) {
 			if symbol == "" || symbol == p.Symbol {
-				out = append(out, newPosition(&p))
+				out = append(out, wire.NewPosition(&p))
 			}
 		}
 		return nil
@@ -46,10 +47,10 @@ func (h *Handler) listAllPositions(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return showHeld(h, c, of, p, func(s *domain.State, customer string, yield func(ordinal int64, p position)) {
+	return showHeld(h, c, of, p, func(s *domain.State, customer string, yield func(ordinal int64, p wire.Position)) {
 		for _, p := range s.Positions(customer) {
 			if symbol == "" || symbol == p.Symbol {
-				yield(int64(s.ListingPlace(p.Symbol)), newPosition(&p))
+				yield(int64(s.ListingPlace(p.Symbol)), wire.NewPosition(&p))
 			}
 		}
 	})
@@ -60,13 +61,13 @@ func (h *Handler) getAccountSummary(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	var out []accountSummary
+	var out []wire.AccountSummary
 	err = h.view(c, func(s *domain.State) error {
 		summary, ok := s.Summary(of.customer)
 		if !ok {
 			return unknownCustomer()
 		}
-		out = append(out, newAccountSummary(&summary))
+		out = append(out, wire.NewAccountSummary(&summary))
 		return nil
 	})
 	if err != nil {
@@ -83,9 +84,9 @@ func (h *Handler) listAccountSummaries(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return showHeld(h, c, of, p, func(s *domain.State, customer string, yield func(ordinal int64, a accountSummary)) {
+	return showHeld(h, c, of, p, func(s *domain.State, customer string, yield func(ordinal int64, a wire.AccountSummary)) {
 		if summary, ok := s.Summary(customer); ok {
-			yield(0, newAccountSummary(&summary))
+			yield(0, wire.NewAccountSummary(&summary))
 		}
 	})
 }

@@ -16,10 +16,10 @@ import (
 // accountState is all that a client needs of an account after a restart, as of one position of the log. With that as
 // resume_from, the private channels go on from there.
 type accountState struct {
-	OpenOrders       wire.Orders         `json:"open_orders"`
-	Positions        []position          `json:"positions"`
-	AccountSummaries []accountSummary    `json:"account_summaries"`
-	Position         journal.LogPosition `json:"position"`
+	OpenOrders       wire.Orders           `json:"open_orders"`
+	Positions        []wire.Position       `json:"positions"`
+	AccountSummaries []wire.AccountSummary `json:"account_summaries"`
+	Position         journal.LogPosition   `json:"position"`
 }
 
 // AppendJSON appends the state as the generic encoder writes it: the orders, of which there may be many, by hand.
@@ -48,7 +48,7 @@ func (h *Handler) getState(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out := accountState{OpenOrders: wire.Orders{}, Positions: []position{}}
+	out := accountState{OpenOrders: wire.Orders{}, Positions: []wire.Position{}}
 	err = h.viewAt(c, func(s *domain.State, sequence int64) error {
 		summary, ok := s.Summary(of.customer)
 		if !ok {
@@ -58,9 +58,9 @@ func (h *Handler) getState(c echo.Context) error {
 			out.OpenOrders = append(out.OpenOrders, wire.NewOrder(o, changed))
 		})
 		for _, p := range s.Positions(of.customer) {
-			out.Positions = append(out.Positions, newPosition(&p))
+			out.Positions = append(out.Positions, wire.NewPosition(&p))
 		}
-		out.AccountSummaries = []accountSummary{newAccountSummary(&summary)}
+		out.AccountSummaries = []wire.AccountSummary{wire.NewAccountSummary(&summary)}
 		out.Position = journal.LogPosition{Journal: journalName, Sequence: sequence}
 		return nil
 	})

@@ -23,10 +23,11 @@ type Call struct {
 	Path    []string
 	Query   url.Values // nil for none
 	Body    []byte     // JSON; nil for none
-	Token   string     // the bearer's
+	Token   string     // the bearer's, "" for nobody
 	Key     string     // the Idempotency-Key
 	Keyed   bool       // there is one
 	Address string     // the client's
+	Min     string     // X-Min-Log-Position, "" for none
 	Session scalar.ID  // at whose end its orders are canceled; zero for none
 }
 
@@ -72,7 +73,13 @@ func (c *Call) request(ctx context.Context) *http.Request {
 	if raw := "/" + strings.Join(escaped, "/"); raw != target.Path {
 		target.RawPath = raw
 	}
-	header := http.Header{"Authorization": {"Bearer " + c.Token}}
+	header := make(http.Header, 4)
+	if c.Token != "" {
+		header["Authorization"] = []string{"Bearer " + c.Token}
+	}
+	if c.Min != "" {
+		header[HeaderMinLogPosition] = []string{c.Min}
+	}
 	if c.Keyed {
 		header[HeaderIdempotencyKey] = []string{c.Key}
 	}

@@ -30,7 +30,7 @@ func (n *Node) wire() error {
 	if err != nil {
 		return err
 	}
-	e, orders, err := n.routers()
+	e, rest, err := n.routers()
 	if err != nil {
 		return err
 	}
@@ -44,11 +44,11 @@ func (n *Node) wire() error {
 
 	// Made before Run, as all that listens to the fold: sockets are told of every record after the state that they begin with.
 	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: users,
-		Log: live.NewLog(n.stores.client, venue.Rules, 0), Orders: orders, Nodes: n.owning.peers, Logger: n.Logger.With("part", "live"), Seed: venue.seed})
+		Log: live.NewLog(n.stores.client, venue.Rules, 0), REST: rest, Nodes: n.owning.peers, Logger: n.Logger.With("part", "live"), Seed: venue.seed})
 	n.serving.hub.Trace(n.telemetry.tracer)
 	n.measure()
 
-	trade.New(n.tradingInterface(auth, venue)).Register(orders)
+	trade.New(n.tradingInterface(auth, venue)).Register(rest)
 	if n.Roles.API || n.Roles.Engine { // an owner answers what the others pass on to it
 		login.New(login.Options{Identity: users, Box: n.Box, Issuer: login.DefaultIssuer, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
@@ -66,9 +66,9 @@ func (n *Node) wire() error {
 	return nil
 }
 
-// routers returns the router of the node's port, and that by which sockets enter orders: the same where the node serves the
-// interface for orders, or else one of their own.
-func (n *Node) routers() (e, orders *echo.Echo, err error) {
+// routers returns the router of the node's port, and the REST interface that its sockets use, to enter orders for example:
+// the same where the node serves that, or else one of their own.
+func (n *Node) routers() (e, rest *echo.Echo, err error) {
 	proxies, err := n.Settings.TrustedProxies()
 	if err != nil {
 		return nil, nil, err
@@ -79,8 +79,8 @@ func (n *Node) routers() (e, orders *echo.Echo, err error) {
 		return e, e, err
 	}
 	options.Metrics = nil // which can be registered once
-	orders, err = web.New(options)
-	return e, orders, err
+	rest, err = web.New(options)
+	return e, rest, err
 }
 
 // registerOwn registers the routes that are about the node itself, and those of its sockets and peers.

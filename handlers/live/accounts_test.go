@@ -1,0 +1,190 @@
+package live_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/live"
+	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// never is a beat that does not come while a test lasts.
+const never = time.Hour
+
+// are returns what came on a topic as "type customer amount", or of margin "type customer balance".
+func are(c *livetest.Client, topic string, member string) (out []string) {
+	for _, m := range c.On(topic) {
+		f := m.Fields()
+		out = append(out, f["type"]+" "+f["customer_code"]+" "+f[member])
+	}
+	return out
+}
+
+// caughtUp waits until everything that was sent before has come.
+func caughtUp(c *livetest.Client) {
+	c.Send(livetest.Request{Op: "ping", ID: fmt.Sprint(time.Now().UnixNano())})
+	c.Next("pong", func(m livetest.Message) bool { return m.Op == "pong" })
+}
+
+// TestPositionsAndMargin: first a snapshot of each, then what each record changes, once for an account and record; a
+// position that is closed has the amount "0"; and the figures are those of the state, which REST shows.
+func TestPositionsAndMargin(t *testing.T) {
+	v := newVenue(t, live.Limits{BeatEvery: never}, nil)
+	v.place(limit("A1", btc, order.Sell, "1", "1000"))
+	v.place(limit("B1", btc, order.Buy, "0.5", "1000"))
+	c := v.dial(v.reader("alpha"))
+	c.SubscribeWith(livetest.Request{Args: []string{"positions", "margin"}, Data: map[string]bool{"positions": true}})
+	caughtUp(c)
+	same := func(what string, got []string, want ...string) {
+		t.Helper()
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	same("positions at first", are(c, "positions", "amount"), "snapshot A1 -0.500")
+	same("margin at first", are(c, "margin", "customer_code"), "snapshot A1 A1", "snapshot A2 A2")
+
+	one := v.dial(v.token("beta", "B1", time.Hour, "read"))
+	one.Subscribe("positions", "margin")
+	v.place(limit("B1", btc, order.Sell, "0.5", "999")) // rests: margin of one account, and no position
+	v.place(limit("A2", btc, order.Buy, "0.5", "999"))  // closes B1's position, in one record
+	caughtUp(c)
+	caughtUp(one)
+	same("positions of alpha", are(c, "positions", "amount"), "snapshot A1 -0.500", "update A2 0.500")
+	same("positions of the customer", are(one, "positions", "amount"), "snapshot B1 0.500", "update B1 0")
+	same("margin of the customer", are(one, "margin", "customer_code"), "snapshot B1 B1", "update B1 B1", "update B1 B1")
+	same("margin of alpha", are(c, "margin", "customer_code"), "snapshot A1 A1", "snapshot A2 A2", "update A2 A2")
+
+	var last wire.AccountSummary
+	all := one.On("margin")
+	v.View(func(s decide.State, _ journal.Position) {
+		summary, _ := s.(*trading.State).Summary("B1")
+		last = wire.NewAccountSummary(&summary)
+	})
+	if f := all[len(all)-1].Fields(); f["balance"] != last.Balance.String() || f["available_margin"] != last.AvailableMargin.String() {
+		t.Errorf("%v, the account is %+v", f, last)
+	}
+	if at := c.On("positions"); at[len(at)-1].Fields()["position"] != fmt.Sprintf("trading/0@%d", v.stamp().Sequence-1) {
+		t.Errorf("the position in the log: %s", at[len(at)-1].Raw)
+	}
+	v.do(trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: "B1", Currency: "USDC", Amount: 5 * fixed.Unit})
+	v.do(trading.CommandRequestWithdrawal, &trading.RequestWithdrawal{CustomerCode: "B1", Currency: "USDC", Amount: fixed.Unit, ReferenceID: "w"})
+	v.do(trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: "A3", Broker: "alpha"})
+	caughtUp(one)
+	caughtUp(c)
+	same("margin after money moved", are(one, "margin", "customer_code")[3:], "update B1 B1", "update B1 B1")
+	same("margin of a new account", are(c, "margin", "customer_code")[3:], "update A3 A3")
+	if m := c.Ask(livetest.Request{Op: "subscribe", Args: []string{"margin:A1"}}); m.Code != string(live.UnknownTopic) {
+		t.Errorf("a suffix: %s", m.Raw)
+	}
+	resumed := v.dial(v.reader("alpha"))
+	if m := resumed.Ask(livetest.Request{Op: "subscribe", Args: []string{"margin"}, ResumeFrom: "trading/0@1"}); m.Code != string(live.InvalidMessage) {
+		t.Errorf("what begins with a snapshot resumes: %s", m.Raw)
+	}
+}
+
+// TestMarkMoves: where only the mark price moved, whoever holds the instrument is told with the next beat, and once
+// however often it moved; whoever does not, is not.
+func TestMarkMoves(t *testing.T) {
+	v := newVenue(t, live.Limits{BeatEvery: 50 * time.Millisecond}, nil)
+	v.place(limit("A1", btc, order.Sell, "1", "1000"))
+	v.place(limit("B1", btc, order.Buy, "1", "1000"))
+	c := v.dial(v.reader("alpha"))
+	c.Subscribe("positions", "margin")
+	last := func(topic, member string) string {
+		all := c.On(topic)
+		return all[len(all)-1].Fields()[member]
+	}
+	for _, price := range []string{"1001", "1002", "1003"} {
+		v.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: btc, Price: dec(price)})
+	}
+	v.until(t, "the account at the new mark", func() bool {
+		return last("margin", "unrealised_pnl") == "-3" && last("positions", "mark_price") == "1003.0"
+	})
+	caughtUp(c)
+	for _, m := range c.On("margin") {
+		if f := m.Fields(); f["type"] == "update" && f["customer_code"] == "A2" {
+			t.Errorf("an account without a position is told: %s", m.Raw)
+		}
+	}
+	if n := len(c.On("positions")); n > 4 {
+		t.Errorf("%d messages about one position", n)
+	}
+}
+
+// TestSnapshotOfManyAccounts: a client that sees more accounts than its queue holds gets all of them, each once, and of
+// none an update before its snapshot.
+func TestSnapshotOfManyAccounts(t *testing.T) {
+	v := newVenue(t, live.Limits{BeatEvery: never, QueueMessages: 512}, nil)
+	const more = 1500
+	for n := range more {
+		v.do(trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: fmt.Sprint("N", n), Broker: "alpha"})
+	}
+	c := v.dial(v.reader("alpha"))
+	c.Subscribe("margin")
+	for n := range 20 {
+		v.do(trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: fmt.Sprint("N", more-1-n), Currency: "USDC", Amount: fixed.Unit, ReferenceID: "d"})
+	}
+	v.until(t, "all snapshots", func() bool { return len(c.On("margin")) >= more+2 })
+	caughtUp(c)
+	seen := make(map[string]int)
+	for _, m := range c.On("margin") {
+		f := m.Fields()
+		if f["type"] == "snapshot" {
+			seen[f["customer_code"]]++
+		} else if seen[f["customer_code"]] == 0 {
+			t.Errorf("an update before the snapshot: %s", m.Raw)
+		}
+	}
+	if len(seen) != more+2 {
+		t.Errorf("%d accounts of %d", len(seen), more+2)
+	}
+	for customer, n := range seen {
+		if n != 1 {
+			t.Errorf("%d snapshots of %s", n, customer)
+		}
+	}
+}
+
+// TestInstruments: who subscribes hears of every change of parameters or of the status in force, and of a withdrawal.
+func TestInstruments(t *testing.T) {
+	v := newVenue(t, live.Limits{BeatEvery: never}, nil)
+	c := v.dial("")
+	c.Subscribe("instruments")
+	v.place(limit("A1", btc, order.Sell, "1", "1000"))
+	fee, halt := dec("7"), market.TradeHalt
+	v.do(trading.CommandChangeInstrument, &trading.ChangeInstrument{Symbol: btc, TakerFee: &fee})
+	v.do(trading.CommandChangeInstrument, &trading.ChangeInstrument{Symbol: btc, Status: &halt})
+	v.do(trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument("SOLUSDC_PERP")})
+	v.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: "SOLUSDC_PERP", Price: dec("10")}) // by which a guard lifts
+	v.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: "SOLUSDC_PERP", Price: dec("11")})
+	v.do(trading.CommandDelistInstrument, &trading.DelistInstrument{Symbol: "SOLUSDC_PERP"})
+	caughtUp(c)
+	var got []string
+	for _, m := range c.On("instruments") {
+		f := m.Fields()
+		got = append(got, f["symbol"]+" "+f["status"]+" "+f["taker_fee"])
+	}
+	want := []string{btc + " open 7", btc + " trade_halt 7", "SOLUSDC_PERP post_only 5", "SOLUSDC_PERP open 5", "SOLUSDC_PERP withdrawn 5"}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// until waits until something holds.
+func (v *venue) until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(livetest.Patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s did not come", what)
+		}
+	}
+}

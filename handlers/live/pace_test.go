@@ -1,0 +1,108 @@
+package live_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/handlers/live"
+	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
+)
+
+// candlesOverREST answers with the candles that a test says there are.
+type candlesOverREST struct {
+	mu     sync.Mutex
+	all    []string // JSON, with the time of each below
+	times  []string
+	silent bool
+}
+
+func (r *candlesOverREST) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.silent {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	from := q.URL.Query().Get("from")
+	body := ""
+	for i := range r.all {
+		if from == "" && i < len(r.all)-1 || r.times[i] < from {
+			continue
+		}
+		if body != "" {
+			body += ","
+		}
+		body += r.all[i]
+	}
+	w.Header().Set("X-Log-Position", "trading/0@99")
+	io.WriteString(w, "["+body+"]")
+}
+
+// set says that there is a candle at a minute, the last one there is.
+func (r *candlesOverREST) set(minute int, volume string, closed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := fmt.Sprintf("2099-01-01T00:%02d:00.000000Z", minute)
+	text := fmt.Sprintf(`{"time":%q,"open":"1000.0","high":"1000.0","low":"1000.0","close":"1000.0","volume":%q,"turnover":"1","trades":1,"closed":%t}`, at, volume, closed)
+	for i := range r.times {
+		if r.times[i] == at {
+			r.all[i] = text
+			return
+		}
+	}
+	r.all, r.times = append(r.all, text), append(r.times, at)
+}
+
+// TestCandlesAreSentUntilTheyClose: the open candle comes when it has changed, and once more when it is closed, followed by
+// those after it; none is left out where nothing could be asked for a while, and none comes twice.
+func TestCandlesAreSentUntilTheyClose(t *testing.T) {
+	v := newVenue(t, live.Limits{BeatEvery: 20 * time.Millisecond}, nil)
+	rest := &candlesOverREST{}
+	v.rest.Store(http.HandlerFunc(rest.ServeHTTP))
+	rest.set(0, "0.9", true)
+	rest.set(1, "0.1", false)
+	const topic = "candles:1m:" + btc
+	c := v.dial("")
+	c.SubscribeWith(livetest.Request{Args: []string{topic}, Data: map[string]bool{"positions": true}})
+	shown := func() (out []string) {
+		for _, m := range c.On(topic) {
+			f := m.Fields()
+			out = append(out, f["time"][14:16]+" "+f["volume"]+" "+f["closed"])
+		}
+		return out
+	}
+	wait := func(want ...string) {
+		t.Helper()
+		v.until(t, fmt.Sprint(want), func() bool { return fmt.Sprint(shown()) == fmt.Sprint(want) })
+	}
+	trade := func() {
+		v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+		v.place(limit("B1", btc, order.Buy, "0.001", "1000"))
+	}
+	wait("01 0.1 false")
+	rest.set(1, "0.2", false)
+	trade()
+	wait("01 0.1 false", "01 0.2 false")
+	rest.mu.Lock()
+	rest.silent = true
+	rest.mu.Unlock()
+	trade()
+	rest.set(1, "0.3", true)
+	rest.set(2, "0", true)
+	rest.set(3, "0.5", false)
+	rest.mu.Lock()
+	rest.silent = false
+	rest.mu.Unlock()
+	wait("01 0.1 false", "01 0.2 false", "01 0.3 true", "02 0 true", "03 0.5 false")
+	trade() // of which REST says nothing new
+	caughtUp(c)
+	wait("01 0.1 false", "01 0.2 false", "01 0.3 true", "02 0 true", "03 0.5 false")
+	if at := c.On(topic)[0].Fields()["position"]; at != "trading/0@99" {
+		t.Errorf("the position is %s", at)
+	}
+}

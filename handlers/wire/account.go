@@ -1,0 +1,53 @@
+package wire
+
+import (
+	"strconv"
+
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+)
+
+// Position is a position at the mark price.
+type Position struct {
+	CustomerCode      string        `json:"customer_code"`
+	Symbol            string        `json:"symbol"`
+	Amount            fixed.Decimal `json:"amount"`
+	EntryPrice        fixed.Decimal `json:"entry_price"`
+	MarkPrice         Price         `json:"mark_price"`
+	Notional          fixed.Money   `json:"notional"`
+	UnrealisedPnL     fixed.Money   `json:"unrealised_pnl"`
+	InitialMargin     fixed.Money   `json:"initial_margin"`
+	MaintenanceMargin fixed.Money   `json:"maintenance_margin"`
+	Leverage          string        `json:"leverage"`
+	LiquidationPrice  Price         `json:"liquidation_price"`
+	Updated           scalar.Time   `json:"updated"`
+}
+
+// NewPosition shows a position.
+func NewPosition(p *trading.Position) Position {
+	return Position{p.CustomerCode, p.Symbol, p.Amount, p.EntryPrice, Price(p.MarkPrice), p.Notional, p.UnrealisedPnL,
+		p.InitialMargin, p.MaintenanceMargin, strconv.Itoa(p.Leverage), Price(p.LiquidationPrice), p.Updated}
+}
+
+// AccountSummary is what an account has and needs in one currency.
+type AccountSummary struct {
+	CustomerCode      string        `json:"customer_code"`
+	Currency          string        `json:"currency"`
+	Balance           fixed.Money   `json:"balance"`
+	TotalEquity       fixed.Money   `json:"total_equity"`
+	UnrealisedPnL     fixed.Money   `json:"unrealised_pnl"`
+	UsedMargin        fixed.Money   `json:"used_margin"`
+	OrderMargin       fixed.Money   `json:"order_margin"`
+	MaintenanceMargin fixed.Money   `json:"maintenance_margin"`
+	AvailableMargin   fixed.Money   `json:"available_margin"`
+	MarginRatio       fixed.Decimal `json:"margin_ratio"`
+	RiskState         string        `json:"risk_state"`
+	UpdatedAt         scalar.Time   `json:"updated_at"`
+}
+
+// NewAccountSummary shows what an account has and needs.
+func NewAccountSummary(s *trading.Summary) AccountSummary {
+	return AccountSummary{s.CustomerCode, s.Currency, s.Balance, s.TotalEquity, s.UnrealisedPnL, s.UsedMargin, s.OrderMargin,
+		s.MaintenanceMargin, s.AvailableMargin, s.MarginRatio, string(s.RiskState), s.Updated}
+}
