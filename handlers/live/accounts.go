@@ -76,14 +76,14 @@ func (h *Hub) beginAccounts(sub *subscription, s *trading.State) {
 
 // showAccounts sends a subscription its next accounts, in the order of their registration.
 func (h *Hub) showAccounts(sub *subscription, s *trading.State) {
-	end := min(sub.next+chunk, s.Registered())
+	broker := sub.key.name // "" is everybody
+	end := min(sub.next+chunk, s.Registered(broker))
 	for ; sub.next < end; sub.next++ {
-		if customer := s.CustomerAt(sub.next); sub.key.scope == ofVenue || customer.Broker == sub.key.name {
-			h.sendAccount(sub, s, customer.Code, customer.Broker)
-			sub.shown[customer.Code] = struct{}{}
-		}
+		customer := s.CustomerAt(broker, sub.next)
+		h.sendAccount(sub, s, customer.Code, customer.Broker)
+		sub.shown[customer.Code] = struct{}{}
 	}
-	if end == s.Registered() {
+	if end == s.Registered(broker) {
 		sub.shown = nil
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ const beatEvery = time.Second
 type pace struct {
 	tickers map[string]bool          // symbols of which something changed
 	candles map[string]*candleStream // of the topics that somebody reads, by what follows the channel's name
-	marks   map[string]bool          // symbols whose mark price moved
+	marks   map[string]bool          // symbols whose mark price moved, or whose holders owe funding
 }
 
 func newPace() pace {
@@ -78,6 +79,8 @@ func (p *pace) note(e journal.Entry) {
 				k.changed = k.changed || k.symbol == event.Symbol && event.MovesLastPrice()
 			}
 		case *trading.IndexUpdated:
+			p.tickers[event.Symbol], p.marks[event.Symbol] = true, true
+		case *trading.FundingFixed: // which every holder owes from then on
 			p.tickers[event.Symbol], p.marks[event.Symbol] = true, true
 		case *trading.InstrumentListed:
 			p.tickers[event.Symbol] = true
@@ -219,19 +222,58 @@ func (h *Hub) sendCandles(ctx context.Context, k *candleStream, at string) {
 	}
 }
 
-// sendMarks sends the accounts that hold something of which the mark price moved, a part of them at a time.
+// sendMarks sends the accounts that hold something of which the mark price moved: those that somebody reads, a part of them
+// at a time.
 func (h *Hub) sendMarks(symbols map[string]bool) {
-	for place, more := 0, true; more; place += chunk {
-		h.follower.View(func(state decide.State, _ journal.Position) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			s := state.(*trading.State)
-			more = place+chunk < s.Registered()
-			for n := place; n < min(place+chunk, s.Registered()); n++ {
-				h.sendMarked(s, s.CustomerAt(n), symbols)
+	brokers, customers := h.readAccounts()
+	for _, broker := range brokers {
+		for place, more := 0, true; more; place += chunk {
+			h.look(func(s *trading.State) {
+				end := min(place+chunk, s.Registered(broker))
+				for n := place; n < end; n++ {
+					h.sendMarked(s, s.CustomerAt(broker, n), symbols)
+				}
+				more = end < s.Registered(broker)
+			})
+		}
+	}
+	for part := range slices.Chunk(customers, chunk) {
+		h.look(func(s *trading.State) {
+			for _, code := range part {
+				if customer, known := s.Customer(code); known && !slices.Contains(brokers, customer.Broker) && !slices.Contains(brokers, "") {
+					h.sendMarked(s, customer, symbols)
+				}
 			}
 		})
 	}
+}
+
+// readAccounts returns whose accounts somebody reads: the brokers, "" alone for all of them, and single customers.
+func (h *Hub) readAccounts() (brokers, customers []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for k := range h.index.readers {
+		switch {
+		case k.channel != marginNow && k.channel != positionsNow:
+		case k.scope == ofCustomer && !slices.Contains(customers, k.name):
+			customers = append(customers, k.name)
+		case k.scope == ofBroker && !slices.Contains(brokers, k.name), k.scope == ofVenue && !slices.Contains(brokers, ""):
+			brokers = append(brokers, k.name)
+		}
+	}
+	if slices.Contains(brokers, "") {
+		brokers = []string{""}
+	}
+	return brokers, customers
+}
+
+// look shows the state under the fold's lock and the hub's.
+func (h *Hub) look(at func(s *trading.State)) {
+	h.follower.View(func(state decide.State, _ journal.Position) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		at(state.(*trading.State))
+	})
 }
 
 // sendMarked sends an account and its positions whose mark price moved, if there are any and somebody reads them.
