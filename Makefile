@@ -45,8 +45,8 @@ test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFK
 	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -count=1 -timeout 15m ./streams/journal/... ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./cmd/perpetua/...
 
 .PHONY: kills
-kills: ## twenty kill -9 restarts under load, instead of the five of `make test`
-	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 -timeout 20m -run 'TestKill' ./cmd/perpetua
+kills: ## twenty kill -9 restarts under load, and eight of a cluster's owner, instead of the five and two of `make test`
+	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 -timeout 20m -run '^(TestKill|TestCluster)$$' ./cmd/perpetua
 
 .PHONY: sockets
 sockets: ## a thousand sockets over a moving book, instead of the five hundred of `make test`
