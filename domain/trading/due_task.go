@@ -28,12 +28,16 @@ type taskWork struct{}
 func (taskWork) work(e *dueEntry) Work      { return e.task.kind }
 func (taskWork) save(v *saver, e *dueEntry) { v.saveTask(e.task) }
 
-// subject is the command, or the customer where no command waits for the end.
+// subject is the command; where none waits for the end, the order that fired and sweeps, or the customer.
 func (taskWork) subject(e *dueEntry) string {
-	if id := e.task.command.ID; !id.IsZero() {
-		return id.String()
+	switch w := e.task; {
+	case !w.command.ID.IsZero():
+		return w.command.ID.String()
+	case !w.order.IsZero():
+		return w.order.String()
+	default:
+		return w.customer()
 	}
-	return e.task.customer()
 }
 
 func (taskWork) load(v *loader) *dueEntry {

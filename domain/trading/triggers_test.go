@@ -329,6 +329,22 @@ func TestManyStopsAtOnePrice(t *testing.T) {
 	}
 }
 
+// TestDeleveragingReachesNoTrigger checks that a trade without an order, at whatever price, is none that stops wait for.
+func TestDeleveragingReachesNoTrigger(t *testing.T) {
+	for kind, fires := range map[TradeType]bool{Trade: true, Liquidation: true, AutoDeleveraging: false} {
+		e := newEngine(t, 1)
+		payload := limitOrder("c0", order.Sell, 600_000, 1)
+		payload.Type, payload.TriggerPrice = order.StopLossLimit, number("64000")
+		e.do(decide.Command{Actor: trader("alpha"), Payload: payload})
+		e.at.Sequence++
+		e.state.Evolve(e.at, decide.Recorded{Type: "engine.step", Actor: decide.Engine}, decide.Accepted, []decide.Event{
+			&TradeExecuted{Symbol: "BTCUSDC_PERP", Price: number("63000"), Amount: number("1"), Type: kind}})
+		if due := e.state.Due(e.at.Time) == decide.Blocking; due != fires || !e.state.LastPrice("BTCUSDC_PERP").IsZero() != fires {
+			t.Errorf("after a trade of type %s a stop is due: %t", kind, due)
+		}
+	}
+}
+
 // BenchmarkFireStops tells what a stop costs that fires and trades, of 10,000 at one price.
 func BenchmarkFireStops(b *testing.B) {
 	const stops = 10_000
