@@ -22,6 +22,7 @@ func TestState(t *testing.T) {
 	v.Send("broker-a", "POST", a1+"/orders", entry("buy", "0.5", "64000")).Want(201)
 	v.Send("broker-a", "POST", a1+"/orders", entry("sell", "0.2", "66000")).Want(201)
 	v.Send("broker-b", "POST", b1+"/orders", entry("sell", "0.2", "64000")).Want(201) // a part of A-1's
+	v.Send("broker-a", "POST", a1+"/orders", `{"symbol":"`+btc+`","action":"sell","type":"stop_loss","amount":"0.01","trigger_price":"60000"}`).Want(201)
 	for user, customer := range map[string]string{"broker-a": a1, "client-a": a1, "broker-b": b1, "operator": b1} {
 		state := v.Send(user, "GET", customer+"/state", "").Want(200)
 		for member, path := range map[string]string{"open_orders": "/orders", "positions": "/positions", "account_summaries": "/account-summary"} {

@@ -90,11 +90,13 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 			}
 		}
 	}
+	var all []row
 	shorter := minutes.Rows()
 	for _, interval := range market.Intervals() {
 		shorter = longer(shorter, interval)
-		table.Upsert(batch, shorter)
+		all = append(all, shorter...)
 	}
+	table.Upsert(batch, all)
 }
 
 // changes are the candles of one interval that some entries change. Those of a symbol and a price are in the order of time.
