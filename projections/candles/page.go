@@ -4,8 +4,10 @@ import (
 	"context"
 	_ "embed"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -41,7 +43,7 @@ type Filter struct {
 var window string
 
 // columns are what a candle is read from.
-const columns = `SELECT n.start, n.open::text, n.high::text, n.low::text, n.close::text, n.volume::text, trim_scale(n.turnover)::text, n.trades
+const columns = `SELECT n.start, n.open::text, n.high::text, n.low::text, n.close::text, n.volume::text, n.turnover::text, n.trades
 	FROM candles n WHERE n.symbol = $1 AND n.price = $2 AND n.seconds = $3 AND n.start `
 
 // Page returns candles, the oldest first, without a gap: where there was no price the close before is repeated. There is
@@ -53,6 +55,8 @@ func Page(ctx context.Context, db projections.DB, f Filter) (page []Candle, asOf
 	step := f.Interval.Span()
 	up := func(t scalar.Time) scalar.Time { return (t + step - 1) / step * step } // the first start at t or later
 	args := []any{f.Symbol, string(f.Price), int(f.Interval), c.Timestamp(up(f.From)), c.Timestamp(up(f.To)), f.Limit, c.Timestamp(f.Clock), f.Known}
+	last := f
+	last.Limit = 1
 	var before, rows []Candle
 	var span struct{ opened, first, last scalar.Time }
 	asOf, err = projections.Read(ctx, db, "trading",
@@ -60,7 +64,7 @@ func Page(ctx context.Context, db projections.DB, f Filter) (page []Candle, asOf
 			_, err := pgx.ForEachRow(rows, []any{c.IntoTime(&span.opened), c.IntoTime(&span.first), c.IntoTime(&span.last)}, func() error { return nil })
 			return err
 		}},
-		projections.Statement{SQL: window + columns + "< (SELECT first FROM span) ORDER BY n.start DESC LIMIT 1", Args: args, Collect: f.collect(&before)},
+		projections.Statement{SQL: window + columns + "< (SELECT first FROM span) ORDER BY n.start DESC LIMIT 1", Args: args, Collect: last.collect(&before)},
 		projections.Statement{SQL: window + columns + ">= (SELECT first FROM span) AND n.start < (SELECT last FROM span) ORDER BY n.start", Args: args, Collect: f.collect(&rows)})
 	if err != nil {
 		return nil, asOf, err
@@ -68,12 +72,24 @@ func Page(ctx context.Context, db projections.DB, f Filter) (page []Candle, asOf
 	return filled(before, rows, span.first, span.last, span.opened, step), asOf, nil
 }
 
+// collect reads rows. The texts of a row are parts of one string: a page has thousands of rows, and its time would go into
+// making texts.
 func (f *Filter) collect(into *[]Candle) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
-		found := make([]Candle, 0, min(f.Limit, 1024))
+		found := make([]Candle, 0, f.Limit)
 		var k Candle
-		_, err := pgx.ForEachRow(rows, []any{c.IntoTime(&k.Start), &k.Open, &k.High, &k.Low, &k.Close, &k.Volume, &k.Turnover, &k.Trades}, func() error {
-			if f.Price != Trade {
+		var texts [6]pgtype.DriverBytes // which the next row overwrites
+		var joined []byte
+		_, err := pgx.ForEachRow(rows, []any{c.IntoTime(&k.Start), &texts[0], &texts[1], &texts[2], &texts[3], &texts[4], &texts[5], &k.Trades}, func() error {
+			joined = joined[:0]
+			for _, text := range texts {
+				joined = append(joined, text...)
+			}
+			rest := string(joined)
+			for i, part := range [...]*string{&k.Open, &k.High, &k.Low, &k.Close, &k.Volume, &k.Turnover} {
+				*part, rest = rest[:len(texts[i])], rest[len(texts[i]):]
+			}
+			if k.Turnover = trimmed(k.Turnover); f.Price != Trade {
 				k.Volume, k.Turnover = "", ""
 			}
 			found = append(found, k)
@@ -84,10 +100,18 @@ func (f *Filter) collect(into *[]Candle) func(pgx.Rows) error {
 	}
 }
 
+// trimmed returns a decimal without trailing zeros.
+func trimmed(text string) string {
+	if strings.IndexByte(text, '.') < 0 {
+		return text
+	}
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+}
+
 // filled returns the candles from first to last, exclusive: the rows, and where there is none a candle that repeats the
 // close before. Those from opened on are open.
 func filled(before, rows []Candle, first, last, opened, step scalar.Time) []Candle {
-	out := make([]Candle, 0, len(rows))
+	out := make([]Candle, 0, max(0, last-first)/step)
 	previous := before
 	for start := first; start < last; start += step {
 		switch {

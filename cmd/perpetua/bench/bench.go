@@ -42,6 +42,7 @@ func measures() []measure {
 		{"depth", "a million resting orders: acknowledgement, memory, start", measureDepth},
 		{"fold", "records folded on one core, beside decoding alone, and from a log on all cores", measureFold},
 		{"projection", "rows projected, beside COPY of the same rows", measureProjection},
+		{"reads", "a page of candles, beside an index scan of as many rows, and an account's state", measureReads},
 		{"sockets", "messages to a thousand sockets, beside melody's own broadcast", measureSockets},
 	}
 }

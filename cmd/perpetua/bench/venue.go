@@ -26,6 +26,7 @@ type venue struct {
 	WebSocket string   `json:"websocket"`
 	Kafka     []string `json:"kafka"`
 	PID       int      `json:"pid"`
+	Database  string   `json:"database_url"`
 	Users     []struct{ Username, Password string }
 	tokens    map[string]string
 	position  string // of the journal, at the last answer that named one
