@@ -20,9 +20,8 @@ const (
 // ErrSilent says that the store did not answer in time.
 var ErrSilent = errors.New("the blob store does not answer")
 
-// line is a way to a store for those who don't wait for one that hangs, although a folder that does knows of no context:
-// what asks it then is left behind, and so that those left behind don't add up they are limited. It is safe for concurrent
-// use.
+// line is a way to a store that may hang. A hanging folder knows of no context, so a question to it is left behind, and the
+// number of questions is limited so that these don't add up. It is safe for concurrent use.
 type line struct {
 	free   chan struct{} // a token for each question that may be asked
 	silent atomic.Int64  // when it last did not answer, in Unix nanoseconds

@@ -4,10 +4,10 @@
 // A bucket is named by a URL. The scheme file is a folder, mem is memory that ends with the process; s3, gs and azblob
 // are in binaries built with the tag cloud. With prefix=venue/ in the URL's query, several venues share one bucket.
 //
-// A blob is written whole or not at all: in a folder under another name that is synced and renamed, elsewhere by the store.
-// Who is killed while he writes leaves a file under the other name, for others to clear up.
+// A blob is written whole or not at all: in a folder under a temporary name that is synced and renamed, elsewhere by the
+// store. A writer that is killed leaves its temporary file behind, for others to clear up.
 //
-// Store is how the packages beside this one use a bucket: none of them waits for one that hangs.
+// The packages beside this one use a bucket through a Store, which does not wait for one that hangs.
 package blob
 
 import (

@@ -19,9 +19,9 @@ import (
 
 // folder is the driver of a bucket that is a folder: a blob is a file, and its key the path to it.
 //
-// gocloud's own driver reads a file of attributes beside each blob, even to list them, and opens whatever has its name. A
-// pipe that somebody has put there would hold up everybody who lists. This one knows no attributes, opens without waiting,
-// and takes regular files only for blobs.
+// gocloud's own driver reads a file of attributes beside each blob, even to list them, and opens whatever has that name. A
+// pipe put there would block every listing. This driver knows no attributes, opens without waiting, and takes only regular
+// files for blobs.
 type folder struct {
 	root string
 	sync func(*os.File) error // (*os.File).Sync; for tests

@@ -94,8 +94,8 @@ func (s *Store) Delete(ctx context.Context, keys ...string) error {
 // Missing reports whether an error says that there is no such blob.
 func Missing(err error) bool { return gcerrors.Code(err) == gcerrors.NotFound }
 
-// Temporary reports whether a key is of a file that somebody writes at this time, or wrote when he was killed: in a
-// folder, a blob is listed under such a key until it has its own.
+// Temporary reports whether a key is that of a temporary file. In a folder, a blob is listed under such a key until it is
+// complete, or for good if its writer was killed.
 func Temporary(key string) bool {
 	rest, ok := strings.CutSuffix(key, ".tmp")
 	dot := strings.LastIndexByte(rest, '.')
@@ -106,11 +106,10 @@ func Temporary(key string) bool {
 	return err == nil
 }
 
-// AbandonedAfter is how long ago somebody last wrote to a temporary file for it to be abandoned: he was killed, or what he
-// writes will fail.
+// AbandonedAfter is how long after its last write a temporary file counts as abandoned. Its writer was killed, or has failed.
 const AbandonedAfter = time.Hour
 
-// Abandoned reports whether what was listed is a temporary file that nobody writes any more: for whoever lists to delete.
+// Abandoned reports whether what was listed is a temporary file that nobody writes any more, and may be deleted.
 func Abandoned(o *blob.ListObject) bool {
 	return Temporary(o.Key) && time.Since(o.ModTime) > AbandonedAfter
 }

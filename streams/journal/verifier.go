@@ -48,9 +48,9 @@ func (v *Verifier) Position() Position { return v.chain.at }
 // Torn returns a *DivergedError if history was changed and nothing valid has followed since: a record was edited, or is
 // missing, so that readers skip all that came after it.
 //
-// Readers can't tell that from a lost race, nor need they: they hold the log against positions of their own. Where none are
-// known, as of a file, what was skipped tells. Who loses a race has begun on top of a record that is in the log, and goes on
-// on top of its own. A record of this very journal on top of one that the log does not hold was written to another history.
+// Readers can't tell that from a lost race, and need not: they hold the log against positions of their own. For a file none
+// are known, but what was skipped tells. The loser of a race began on top of a record that is in the log, and went on on top
+// of its own. A record of this journal on top of one that the log does not hold belongs to another history.
 func (v *Verifier) Torn() error {
 	if v.torn == nil {
 		return nil

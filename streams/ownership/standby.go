@@ -56,8 +56,8 @@ func (s *standby) begin(ctx context.Context) {
 	}()
 }
 
-// fold returns what it has reached when the context ends, or nil if the log is at fault or the rules fail on it: whoever
-// folds next finds the same and says so.
+// fold returns what it has reached when the context ends, or nil if the log is at fault or the rules fail on it: the next
+// fold meets the same and says so.
 func (s *standby) fold(ctx context.Context, anchors *journal.Anchors) *journal.Seed {
 	seed := &journal.Seed{State: s.rules.NewState(), Position: journal.Before}
 	if s.from != nil {

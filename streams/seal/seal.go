@@ -108,8 +108,8 @@ func (b *Box) Open(sealed []byte, at Place) ([]byte, error) {
 // MAC returns a keyed hash: equal for equal data, and of no use to those without the key.
 func (b *Box) MAC(data []byte) []byte { return MAC(b.Derive("mac"), data) }
 
-// MAC returns the HMAC-SHA-256 of data, of 32 bytes, under a key that was derived for its purpose. Who compares two uses
-// hmac.Equal, which takes the same time wherever they differ.
+// MAC returns the HMAC-SHA-256 of data, 32 bytes, under a key that was derived for the purpose. Compare two with hmac.Equal,
+// which takes the same time wherever they differ.
 func MAC(key, data []byte) []byte {
 	h := hmac.New(sha256.New, key)
 	h.Write(data)

@@ -3,9 +3,9 @@
 //
 // A snapshot is made by a follower (Maker), never by an owner on its way, by as many nodes as like to: each is named by
 // the position that it stands at, so two nodes that make the same one write the same name. What is in a snapshot is
-// trusted as far as an HMAC under the venue's master key goes, and so is its name: one that was cut off, tampered with or
-// named by somebody else, or whose state was written by a codec of another version, is ignored, with a warning. That the
-// log still holds its position is for those to check who fold on from it, and for owners, who check every position they
+// trusted because of an HMAC under a key derived from the venue's master key, and so is its name. A snapshot that was cut off,
+// tampered with or named by somebody else, or whose state was written by a codec of another version, is ignored, with a
+// warning. Whoever folds on from it checks that the log still holds its position. So do owners, for every position that they
 // know: a snapshot whose record is not in the log means that the log was lost, and is LOG_DIVERGED.
 package snapshot
 
@@ -232,7 +232,7 @@ func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, 
 	}
 	old := l.abandoned
 	if len(old) > 0 {
-		s.cfg.Logger.Info("deleting what somebody left who was killed while he wrote a snapshot", "blobs", old)
+		s.cfg.Logger.Info("deleting snapshots that a killed process left unfinished", "blobs", old)
 	}
 	of := make(map[int]int) // by codec
 	for _, n := range l.names {

@@ -15,8 +15,8 @@
 //
 // Whether a command is traced follows from its id as well: from its last 7 bytes, which W3C Trace Context 2 calls the
 // random ones, in the way of OpenTelemetry's consistent probability sampling. So all processes agree without asking,
-// if they are given the same ratio. Who sends a request has no say in that but to be left out: the interface is public,
-// and whoever sets the flag that he records his trace must not decide how much is recorded here.
+// if they are given the same ratio. The sender of a request can only ask to be left out: the interface is public, and a
+// sender's flag must not decide how much is recorded here.
 //
 // A nil *Tracer is tracing turned off. All that it then costs is the comparison with nil.
 package trace

@@ -35,9 +35,8 @@ type KeeperConfig struct {
 
 // Keeper keeps a node's witness of one journal partition.
 //
-// It never takes back what an earlier process of the node has seen. A node that was started on a log which has lost its end
-// ends at once, and leaves a witness like any other: would it be that of the shorter log, the next start would go on there
-// without a word.
+// It never takes back what an earlier process of the node has seen. A node that is started on a log without its end stops at
+// once, and every stop writes a witness. Were that of the shorter log, the next start would go on there without a word.
 type Keeper struct {
 	cfg  KeeperConfig
 	name string // of the journal

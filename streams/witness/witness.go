@@ -5,10 +5,10 @@
 // A witness is a small blob for each journal partition and node, replaced as a whole. It names a position that a fold of
 // that node has applied: the record is valid, and it is acknowledged, since readers are given no other. An owner that finds
 // the log without it says LOG_DIVERGED, which is right also where an older backup of a log was put back: what was
-// acknowledged since is gone. Who means that deliberately forgets the log, and the witnesses with it.
+// acknowledged since is gone. To do that on purpose, forget the log; that forgets the witnesses as well.
 //
-// A witness is trusted as far as an HMAC under the venue's master key goes. Who has written another one, or planted it, is
-// ignored with a warning.
+// A witness is trusted because of its HMAC under a key derived from the venue's master key. Any other is ignored with a
+// warning.
 package witness
 
 import (

@@ -33,8 +33,8 @@ func Migrate(ctx context.Context, args []string, std settings.IO) error {
 }
 
 // found makes topics and tables where they are not there yet, and reports whether the identity journal is yet to be founded:
-// only then may there be a new master key. With another key, what an older log holds sealed could not be opened any more,
-// and whoever restored it without its key would notice too late.
+// only then may there be a new master key. What an older log holds sealed can't be opened with another key, and after a
+// restore without the key that would be noticed too late.
 func found(ctx context.Context, s *settings.Settings, brokers []string, table journals.Table, databaseURL string, log *slog.Logger) (fresh bool, err error) {
 	client, err := s.NewClient(brokers, log)
 	if err != nil {

@@ -143,7 +143,7 @@ func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, 
 	return users, nil
 }
 
-// The demo funds a customer of a seeded broker, so that whoever looks at the venue for the first time can trade at once.
+// The demo funds a customer of a seeded broker, so that a newcomer can trade at once.
 const (
 	newcomersBroker = "broker-a"
 	newcomer        = "NEWCOMER"

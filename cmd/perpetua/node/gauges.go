@@ -65,8 +65,8 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	g.pool(ch, g.n.stores.pool.Stat())
 }
 
-// readers shows how far the readers of a journal are. Who is behind is asked first and where the log ends last, so that no
-// lag is too small.
+// readers shows how far the readers of a journal are. The slowest is asked first, and where the log ends last, so that no lag
+// comes out too small.
 func (g *gauges) readers(f *follower, gauge func(*prometheus.Desc, float64, ...string)) {
 	name := f.Name()
 	rows := f.runner.Checkpoint()

@@ -21,7 +21,7 @@ import (
 // build names this build in the terms that it takes.
 const build = "perpetua/1"
 
-// Config is what a node needs of whoever starts it.
+// Config is what a node is started with.
 type Config struct {
 	Settings    *settings.Settings
 	Journals    journals.Table

@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 )
 
-// owning is how commands get to whoever owns their journal: this node, or by way of it another.
+// owning is how commands get to the owner of their journal, this node or another.
 type owning struct {
 	owners owners
 	engine *ownership.Node // the same, where the node has the role; else nil

@@ -54,7 +54,7 @@ type peerAnswer struct {
 	Error    string          `json:"error,omitempty"`
 }
 
-// peers submits commands to whoever owns their journals. It answers as a journal.Submitter does, but for the entry of
+// peers submits commands to the owners of their journals. It answers as a journal.Submitter does, but for the entry of
 // a result, which stays where it is.
 type peers struct {
 	owners   journal.Submitter

@@ -24,7 +24,7 @@ import (
 )
 
 // atHand is what remembers positions of a log beside the log itself, as far as a command finds it. An owner holds the log
-// against all of it before a term. So does who only reads it: a log that lost its end is LOG_DIVERGED for everybody.
+// against all of it before a term, and so do the tools that only read it: a log that lost its end is LOG_DIVERGED for them too.
 type atHand struct {
 	rows   *pgxpool.Pool // nil where none are at hand
 	saved  *saved        // nil where there is no bucket
@@ -79,7 +79,7 @@ func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer
 	return failed
 }
 
-// holdOrTell is hold for those who go on where something can't be asked: that is told on out.
+// holdOrTell is hold for a command that goes on where something can't be asked, and tells of it on out.
 func (h *atHand) holdOrTell(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
 	err := h.hold(ctx, client, out, table...)
 	if err == nil || journal.Final(err) {
