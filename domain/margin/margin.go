@@ -52,16 +52,23 @@ func (e Exposure) Requirements() Requirements {
 	}
 	r.Initial = c.Initial(most, e.Floor)
 	if e.Size != 0 {
-		absolute := value.Abs()
-		r.Notional = must(absolute.Div(c.MarkDen, fixed.Down))
-		r.Unrealised = must(value.Div(c.MarkDen, fixed.Floor)).Sub(e.Cost)
-		r.Used = c.Initial(absolute, e.Floor)
-		r.Maintenance = c.Maintenance(absolute, e.MaintenanceFloor)
+		r.Notional, r.Unrealised, r.Maintenance = e.Health()
+		r.Used = c.Initial(value.Abs(), e.Floor)
 	}
 	if rests := e.Bids.Add(e.Asks); rests != 0 {
 		r.Fees = Fee(rests, e.TakerFee)
 	}
 	return r
+}
+
+// Health returns what liquidation is about: the exposure's notional, unrealised profit and maintenance margin, as
+// Requirements has them.
+func (e Exposure) Health() (notional, unrealised, maintenance fixed.Money) {
+	c := e.Contract
+	value := c.Value(e.Size, e.Mark)
+	absolute := value.Abs()
+	return must(absolute.Div(c.MarkDen, fixed.Down)), must(value.Div(c.MarkDen, fixed.Floor)).Sub(e.Cost),
+		c.Maintenance(absolute, e.MaintenanceFloor)
 }
 
 func must(w fixed.Wide) fixed.Money {
@@ -135,7 +142,7 @@ var worstRatio = fixed.Decimal{Coef: 99_999_999, Scale: 4}
 func (s Standing) Ratio() fixed.Decimal {
 	equity := s.Equity()
 	switch {
-	case s.Maintenance == 0:
+	case s.Maintenance == 0 && equity >= 0:
 		return fixed.Decimal{Coef: 0, Scale: 4}
 	case equity <= 0:
 		return worstRatio
@@ -151,10 +158,10 @@ func (s Standing) Ratio() fixed.Decimal {
 func (s Standing) Risk() RiskState {
 	equity := s.Equity()
 	switch {
+	case equity < s.Maintenance: // also without a position: it owes more than it has
+		return Liquidation
 	case s.Maintenance == 0:
 		return Normal
-	case equity < s.Maintenance:
-		return Liquidation
 	case fixed.Mul(int64(s.Maintenance), 10).Cmp(fixed.Mul(int64(equity), 8)) >= 0:
 		return MarginCall
 	}

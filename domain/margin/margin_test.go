@@ -199,7 +199,7 @@ func TestRisk(t *testing.T) {
 		risk                 RiskState
 		ratio                string
 	}{
-		{100, 0, Normal, "0.0000"}, {-5, 0, Normal, "0.0000"}, {100, 79, Normal, "0.7900"}, {100, 80, MarginCall, "0.8000"}, {100, 100, MarginCall, "1.0000"},
+		{100, 0, Normal, "0.0000"}, {-5, 0, Liquidation, "9999.9999"}, {0, 0, Normal, "0.0000"}, {100, 79, Normal, "0.7900"}, {100, 80, MarginCall, "0.8000"}, {100, 100, MarginCall, "1.0000"},
 		{100, 101, Liquidation, "1.0100"}, {0, 1, Liquidation, "9999.9999"}, {-1, 1, Liquidation, "9999.9999"}, {1, 1e9, Liquidation, "9999.9999"}, {3, 1, Normal, "0.3334"},
 	} {
 		s := Standing{Balance: c.balance, Maintenance: c.maintenance}

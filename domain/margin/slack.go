@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
 )
 
 // An account's slack is its equity less its maintenance margin: negative where the account is to be liquidated. The
@@ -15,6 +16,10 @@ import (
 // unit, before and after.
 const roundings = 4
 
+// fundings is what the roundings of the payments may add up to that are fixed for a position and not posted: each is off
+// by less than a unit, and there is one an interval at most.
+const fundings = 1000
+
 // Share returns an instrument's part of an account's slack, as the instrument's notional is part of the account's. It
 // is not negative: for an account with less equity than maintenance margin it is a part of what is lacking.
 func Share(slack, notional, total fixed.Money) fixed.Money {
@@ -23,6 +28,23 @@ func Share(slack, notional, total fixed.Money) fixed.Money {
 	}
 	share, _ := fixed.Mul(int64(slack.Abs()), int64(notional)).Div(int64(total), fixed.Down).Money()
 	return share
+}
+
+// FundingBound returns the last levy up to which the account's slack changes by less than a share on account of the
+// funding of this instrument. The levy is the sum of mark × rate, in marks × 10⁻⁸, of all funding instants: when it rises
+// long positions pay, and short ones when it falls.
+func (e Exposure) FundingBound(levy int64, share fixed.Money, lacking bool) (bound int64, above bool) {
+	reach := e.Contract.Reach(fixed.Abs(e.Size), max(0, share-fundings), fixed.Rate{Num: 1, Den: market.RateUnit})
+	above = (e.Size > 0) != lacking
+	switch {
+	case !above && levy < 0 && reach > levy-math.MinInt64:
+		return math.MinInt64, false
+	case !above:
+		return levy - reach, false
+	case levy > 0 && reach > math.MaxInt64-levy:
+		return math.MaxInt64, true
+	}
+	return levy + reach, true
 }
 
 // Bound returns the last mark, away from the exposure's own, up to which the account's slack changes by less than a

@@ -34,7 +34,7 @@ func (s *State) registerCustomer(at decide.Stamp, c decide.Command, payload *Reg
 	if err := f.first(); err != nil {
 		return decide.Decision{}, err
 	}
-	if s.accounts[code] != nil {
+	if s.holder(code) != nil { // the insurance fund has one, too
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "CUSTOMER_CODE_TAKEN", Field: "customer_code", Message: "the customer_code is taken"}
 	}
 	return accepted(&CustomerRegistered{CustomerCode: code, Broker: broker, Name: payload.Name, Created: at.Time})

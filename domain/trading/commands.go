@@ -20,6 +20,7 @@ const (
 	CommandRequestWithdrawal  = "withdrawal.request"   // *RequestWithdrawal
 	CommandCompleteWithdrawal = "withdrawal.complete"  // *CompleteWithdrawal
 	CommandCancelWithdrawal   = "withdrawal.cancel"    // *CancelWithdrawal
+	CommandDepositInsurance   = "insurance.deposit"    // *DepositInsurance
 	CommandSetFeeProfile      = "fee_profile.set"      // *SetFeeProfile
 	CommandSetMarginProfile   = "margin_profile.set"   // *SetMarginProfile
 	CommandSetLeverage        = "leverage.set"         // *SetLeverage
@@ -56,6 +57,7 @@ func Payloads() *decide.Payloads {
 		func() decide.Payload { return new(RequestWithdrawal) },
 		func() decide.Payload { return new(CompleteWithdrawal) },
 		func() decide.Payload { return new(CancelWithdrawal) },
+		func() decide.Payload { return new(DepositInsurance) },
 		func() decide.Payload { return new(SetFeeProfile) },
 		func() decide.Payload { return new(SetMarginProfile) },
 		func() decide.Payload { return new(SetLeverage) },
@@ -181,6 +183,22 @@ func (*MakeDeposit) CommandType() string { return CommandMakeDeposit }
 
 func (p *MakeDeposit) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	return s.makeDeposit(at, c, p)
+}
+
+// DepositInsurance pays into the insurance fund.
+//
+// Event: insurance.deposited. Repeated: same ReferenceID, same fingerprint. Refusals: Conflict REFERENCE_ID_REUSED;
+// Invalid INVALID_AMOUNT, INVALID_REFERENCE_ID, AMOUNT_ABOVE_MAXIMUM.
+type DepositInsurance struct {
+	Amount      fixed.Money // positive
+	ReferenceID string      // 1–64 of [A-Za-z0-9._:-], or "" for the code
+}
+
+// CommandType returns the type of the command.
+func (*DepositInsurance) CommandType() string { return CommandDepositInsurance }
+
+func (p *DepositInsurance) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	return s.depositInsurance(at, c, p)
 }
 
 // RequestWithdrawal reserves an amount to be paid out.

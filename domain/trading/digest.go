@@ -24,8 +24,8 @@ func (s *State) Digest() [32]byte {
 func (s *State) dump(w io.Writer) {
 	fmt.Fprintf(w, "rules %d time %s keys %d due %d fixed %d outstanding %d\n", s.core.ActiveRules(), s.time, s.core.Len(), s.due.arrived, s.fixed, s.outstanding)
 	for _, i := range s.listing {
-		fmt.Fprintf(w, "instrument %+v mark %d index %d %s last %d open %d clearing %d\n", i.contract.Instrument,
-			i.mark, i.indexPrice, i.indexTime, i.last, i.openInterest, i.clearing)
+		fmt.Fprintf(w, "instrument %+v mark %d index %d %s last %d open %d %t clearing %d\n", i.contract.Instrument,
+			i.mark, i.indexPrice, i.indexTime, i.last, i.openInterest, i.open, i.clearing)
 		i.dumpStops(w)
 		i.dump(w)
 		for _, side := range [2]book.Side{book.Bid, book.Ask} {
@@ -38,9 +38,10 @@ func (s *State) dump(w io.Writer) {
 			}
 		}
 	}
-	for _, a := range s.registered {
+	for _, a := range s.holders() {
 		a.dump(w)
 	}
+	fmt.Fprintf(w, "solvent %t\n", s.solvent)
 	for _, account := range slices.Sorted(maps.Keys(s.venue)) {
 		fmt.Fprintf(w, "venue %s %d\n", account, s.venue[account])
 	}
@@ -87,10 +88,13 @@ func (i *instrument) dump(w io.Writer) {
 func (a *account) dump(w io.Writer) {
 	fmt.Fprintf(w, "account %s %s %q %s %s balance %d pending %d margins %d %v %v dead man %d\n", a.code, a.broker, a.name,
 		a.created, a.updated, a.balance, a.pending, a.leverage, a.initial, a.maintenance, a.deadManSeconds)
+	if e := a.failing; e != nil {
+		fmt.Fprintf(w, "to be liquidated since %s %d waits %t\n", e.time, e.arrival, a.waits)
+	}
 	for _, h := range a.positions {
 		maker, taker := h.fees()
-		fmt.Fprintf(w, "position %s %d %d %d %d leverage %d fees %t %d %d %s reduce-only", h.instrument.contract.Symbol, h.size, h.cost,
-			h.bids, h.asks, h.leverage, h.ownFees, maker, taker, h.updated)
+		fmt.Fprintf(w, "position %s %d %d %d %d leverage %d fees %t %d %d %s began %d %t reduce-only", h.instrument.contract.Symbol, h.size, h.cost,
+			h.bids, h.asks, h.leverage, h.ownFees, maker, taker, h.updated, h.began, h == a.deleveraging)
 		for _, o := range h.reduceOnly {
 			fmt.Fprintf(w, " %s", o.Code)
 		}

@@ -177,21 +177,31 @@ func (d *draft) post(e *TradeExecuted, p *party, code scalar.ID, kind ledger.Typ
 	if d.quiet {
 		return
 	}
-	e.Entries = append(e.Entries,
-		ledger.Posting{Code: e.Code, CustomerCode: p.account.code, Type: kind, Currency: currency, Amount: amount, Balance: p.balance, Symbol: e.Symbol, OrderCode: code},
+	mine := ledger.Posting{Code: e.Code, CustomerCode: p.account.code, Type: kind, Currency: currency, Amount: amount, Balance: p.balance, Symbol: e.Symbol, OrderCode: code}
+	if p.account.isFund() {
+		mine.Code, mine.CustomerCode, mine.Account = scalar.ID{}, "", ledger.Insurance
+	}
+	e.Entries = append(e.Entries, mine,
 		ledger.Posting{Account: venue, Type: kind, Currency: currency, Amount: -amount, Balance: *balance, Symbol: e.Symbol})
 	d.size += 2*(postingBytes+len(e.Symbol)) + len(p.account.code)
 }
 
-// trade books one side of a trade: the position, the profit realised by what it closes, the fee.
-func (d *draft) trade(e *TradeExecuted, p *party, code scalar.ID, price, steps int64, fee fixed.Money) {
+// trade books one side of a trade: the position, and the profit realised by what it closes, as a row of a type.
+func (d *draft) trade(e *TradeExecuted, p *party, code scalar.ID, price, steps int64, closing ledger.Type) {
 	size, cost, realised := positionAfter(d.instrument, p.size, p.cost, price, steps)
 	p.size, p.cost = size, cost
-	d.post(e, p, code, ledger.Trade, realised, ledger.Clearing, &d.clearing)
-	d.post(e, p, code, ledger.TradeFee, -fee, ledger.Fees, &d.fees)
+	d.post(e, p, code, closing, realised, ledger.Clearing, &d.clearing)
 	if !d.quiet {
 		e.Positions = append(e.Positions, held(p.account.code, d.instrument.contract, size, cost))
 	}
+}
+
+// countTrade adds what a trade takes of the record, without its postings.
+func (d *draft) countTrade(e *TradeExecuted) {
+	for _, l := range [2]*TradeLeg{&e.Taker, &e.Maker} {
+		d.size += legBytes + heldBytes + 2*len(l.CustomerCode) + len(l.Broker) + len(e.Symbol) + len(l.ReferenceID)
+	}
+	d.size += tradeBytes + len(e.Symbol)
 }
 
 // positionAfter returns a position after a trade of signed steps, and the profit that closing part of it realises. Closing q

@@ -17,7 +17,8 @@ const (
 	dueFunding
 	dueSettlement
 	dueTrigger
-	// Here: liquidation.
+	dueLiquidation
+	dueInsurance // the orders of the insurance fund
 
 	dueCancelAllAfter
 	dueGateway
@@ -52,6 +53,8 @@ var dueTable = [dueKinds]struct {
 	dueFunding:        {decide.Blocking, fundingWork{}},
 	dueSettlement:     {decide.Blocking, settlementWork{}},
 	dueTrigger:        {decide.Blocking, triggerWork{}},
+	dueLiquidation:    {decide.Blocking, liquidationWork{}},
+	dueInsurance:      {decide.Blocking, insuranceWork{}},
 	dueCancelAllAfter: {decide.Alternate, cancelAllAfterWork{}},
 	dueGateway:        {decide.Alternate, gatewayWork{}},
 	dueSession:        {decide.Alternate, sessionWork{}},
@@ -64,8 +67,8 @@ type dueEntry struct {
 	time       scalar.Time
 	arrival    int64       // orders entries of one time and kind
 	order      *resting    // of an expiry, or of a trigger that was set aside
-	instrument *instrument // of a stale guard, funding or triggers
-	account    *account    // of a dead-man switch
+	instrument *instrument // of a stale guard, funding, triggers, or the insurance fund's order
+	account    *account    // of a dead-man switch or a liquidation
 	session    *session    // that has ended
 	gateway    *gateway
 	task       *task
@@ -203,8 +206,11 @@ func (s *State) putBack(name string) {
 		return
 	}
 	s.due.list(e).push(e)
-	if e.task != nil {
+	switch e.kind {
+	case dueTask:
 		s.running = e.task
+	case dueLiquidation: // what it waits for may have come and gone meanwhile
+		s.schedule(e.account)
 	}
 }
 

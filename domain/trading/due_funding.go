@@ -60,6 +60,7 @@ func (f *fold) fundingFixed(e *FundingFixed) {
 	f.armFunding(i, e.Time)
 	mark, _ := i.contract.Marks(e.MarkPrice)
 	if i.rate != 0 {
+		f.levied(i, mark, i.rate)
 		f.owe(&instant{kind: instantFunding, instrument: i, time: e.Time, mark: mark, rate: i.rate})
 	}
 }

@@ -44,6 +44,8 @@ func registry() *decide.Registry {
 		func() decide.Event { return new(CancelAllAfterSet) },
 		func() decide.Event { return new(CancelAllAfterFired) },
 		func() decide.Event { return new(Step) },
+		func() decide.Event { return new(InsuranceDeposited) },
+		func() decide.Event { return new(InsurancePaid) },
 		func() decide.Event { return new(SessionOpened) },
 		func() decide.Event { return new(GatewaySeen) },
 		func() decide.Event { return new(GatewayLost) },

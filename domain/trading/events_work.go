@@ -19,7 +19,9 @@ const (
 	WorkStaleGuard     Work = "stale_guard"
 	WorkFunding        Work = "funding"
 	WorkSettlement     Work = "settlement"
-	WorkTrigger        Work = "trigger" // a stop whose price was reached fires
+	WorkTrigger        Work = "trigger"         // a stop whose price was reached fires
+	WorkLiquidation    Work = "liquidation"     // an account has less equity than maintenance margin
+	WorkInsuranceOrder Work = "insurance_order" // the insurance fund's order on an instrument is moved
 	WorkCancelAllAfter Work = "cancel_all_after"
 	WorkPosting        Work = "posting"
 	WorkExpiry         Work = "expiry"

@@ -1,6 +1,8 @@
 package trading
 
 import (
+	"slices"
+
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
@@ -22,6 +24,7 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 	// Whether the taker goes on taking is told by the last event (work.started, work.finished), and must be known at its
 	// order's, which comes before: an order that goes on must not rest, or the next step would meet it in the book.
 	f := fold{State: s, at: at, command: c, active: s.activeTaker(events)}
+	s.affected = s.affected[:0]
 	for _, e := range events {
 		if o, ok := e.(OrderEvent); ok {
 			f.order(o.After())
@@ -41,7 +44,28 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 	if s.running != nil && f.canceled > 0 {
 		s.running.canceled += f.canceled
 	}
+	f.afterwards()
 	s.scheduleTriggers()
+}
+
+// afterwards brings up to date what follows from the record's events taken together: who is to be liquidated, who waits
+// for that, and what the insurance fund's orders should be.
+func (f *fold) afterwards() {
+	f.lookAround()
+	turned := f.solvent != (f.fund.balance > 0)
+	f.solvent = f.fund.balance > 0
+	for _, i := range f.listing {
+		if open := i.status() == market.Open; open != i.open {
+			i.open, turned = open, true
+			f.moveFund(i)
+		}
+	}
+	for _, i := range f.moved {
+		f.moveFund(i)
+	}
+	if turned {
+		f.reschedule()
+	}
 }
 
 // activeTaker returns the order that goes on taking after the record, rather than resting.
@@ -68,6 +92,7 @@ type fold struct {
 	command  decide.Recorded
 	active   scalar.ID // the order that goes on taking
 	canceled int
+	moved    []*instrument // where the insurance fund's order may have to be another
 }
 
 // apply takes over what is an event's own. What many kinds of events have in common, an order, positions and postings,
@@ -79,6 +104,10 @@ func (f *fold) apply(e decide.Event) {
 			i := f.instrument(e.Symbol)
 			ticks, _ := i.contract.Ticks(e.Price)
 			f.setLast(i, ticks)
+		}
+		if e.Type == AutoDeleveraging {
+			h := f.position(e.Taker.CustomerCode, e.Symbol)
+			h.account.deleveraging = h
 		}
 	case *TriggerFired:
 		f.fire(e)
@@ -113,7 +142,9 @@ func (f *fold) apply(e decide.Event) {
 		h.maker, _ = market.FeeParts(e.MakerFee)
 		h.taker, _ = market.FeeParts(e.TakerFee)
 	case *MarginProfileSet:
-		f.account(e.CustomerCode).setMargins(e)
+		a := f.account(e.CustomerCode)
+		a.setMargins(e)
+		f.affect(a)
 	case *LeverageSet:
 		f.position(e.CustomerCode, e.Symbol).leverage = e.Leverage
 	case *LeverageChanged:
@@ -122,7 +153,8 @@ func (f *fold) apply(e decide.Event) {
 		if f.instruments[e.Symbol] != nil {
 			panic("trading: an event lists the instrument " + e.Symbol + " again")
 		}
-		i := &instrument{contract: market.NewContract(e.Instrument), index: len(f.listing), created: f.at.Time}
+		i := newInstrument(market.NewContract(e.Instrument), len(f.listing))
+		i.created = f.at.Time
 		f.instruments[e.Symbol] = i
 		f.listing = append(f.listing, i)
 	case *InstrumentChanged:
@@ -151,6 +183,8 @@ func (f *fold) apply(e decide.Event) {
 		f.setAside(e.Entry, e.Error)
 	case *decide.DuePutBack:
 		f.putBack(e.Entry)
+	case *InsuranceDeposited:
+		f.fundDeposit(e)
 	}
 }
 
@@ -165,7 +199,7 @@ func (f *fold) instrument(symbol string) *instrument {
 
 // account returns a customer that an event names.
 func (f *fold) account(code string) *account {
-	a := f.accounts[code]
+	a := f.holder(code)
 	if a == nil {
 		panic("trading: an event names the unknown customer " + code)
 	}
@@ -178,7 +212,7 @@ func (f *fold) position(customer, symbol string) *position {
 }
 
 func (f *fold) customer(e *CustomerRegistered) {
-	if f.accounts[e.CustomerCode] != nil {
+	if f.holder(e.CustomerCode) != nil {
 		panic("trading: an event registers the customer " + e.CustomerCode + " again")
 	}
 	a := &account{code: e.CustomerCode, broker: e.Broker, name: e.Name, created: e.Created, updated: e.Created,
@@ -203,10 +237,15 @@ func (f *fold) post(entries []ledger.Posting) {
 	for i := range entries {
 		p := &entries[i]
 		if p.Account == "" {
-			f.account(p.CustomerCode).balance = p.Balance
+			a := f.account(p.CustomerCode)
+			a.balance = p.Balance
+			f.affect(a)
 			continue
 		}
 		f.venue[p.Account] = p.Balance
+		if p.Account == ledger.Insurance {
+			f.fund.balance = p.Balance
+		}
 		if p.Account == ledger.Clearing {
 			f.instrument(p.Symbol).clearing += p.Amount
 		}
@@ -234,6 +273,9 @@ func (f *fold) change(after market.Instrument) {
 	i := f.instrument(after.Symbol)
 	before := i.contract
 	i.contract = market.NewContract(after)
+	if !slices.Equal(before.Tiers, i.contract.Tiers) { // what everybody there needs is another amount
+		f.affectHolders(i)
+	}
 	f.armGuard(i)
 	if i.funding != nil && (after.FundingIntervalSeconds != before.FundingIntervalSeconds || after.Status == market.Withdrawn) {
 		f.armFunding(i, f.at.Time)
@@ -259,12 +301,19 @@ func (f *fold) hold(positions []PositionHeld) {
 		h.cost = p.Cost
 		h.updated = f.at.Time
 		i.openInterest += max(h.size, 0)
+		if h.account.isFund() {
+			f.moved = append(f.moved, i)
+		}
+		if h.size == 0 && h.account.deleveraging == h {
+			h.account.deleveraging = nil
+		}
+		f.affect(h.account)
 	}
 }
 
 func (f *fold) open(e *WorkStarted) {
 	w := &task{kind: e.Work, started: f.at.Time, reason: e.Reason, symbol: f.instruments[e.Symbol],
-		account: f.accounts[e.CustomerCode], protected: e.PriceProtection}
+		account: f.holder(e.CustomerCode), protected: e.PriceProtection}
 	if !e.CommandID.IsZero() {
 		w.command = f.command
 	}
@@ -293,6 +342,9 @@ func (f *fold) finish(*WorkFinished) {
 			f.due.remove(e)
 			break
 		}
+	}
+	if f.running.account == f.fund {
+		f.moved = append(f.moved, f.running.symbol)
 	}
 	f.running = nil
 }

@@ -14,6 +14,9 @@ func (f *fold) order(after *order.Order) {
 	if after.Status == order.Canceled {
 		f.canceled++
 	}
+	if h.account.isFund() {
+		f.moved = append(f.moved, h.instrument)
+	}
 	named := after.Named()
 	if named {
 		h.account.references.note(f.at.Sequence, f.core.Counted(f.at.Time), after.Code, after.ReferenceID, f.command.Kept.Fingerprint, !after.Status.Live())

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -76,7 +77,7 @@ func (f *fold) fundingPosted(e *FundingPosted) {
 	h := f.position(e.CustomerCode, e.Symbol)
 	var left fixed.Money
 	for i := range e.Entries {
-		if p := &e.Entries[i]; p.CustomerCode != "" {
+		if p := &e.Entries[i]; p.CustomerCode != "" || p.Account == ledger.Insurance {
 			left = left.Sub(p.Amount)
 		}
 	}

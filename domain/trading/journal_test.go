@@ -79,9 +79,7 @@ func (j *testJournal) stamp() decide.Stamp {
 // the command: those of the record that finishes it.
 func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 	j.t.Helper()
-	for j.state.Due(j.now) == decide.Blocking { // what blocks comes first, as with the owner
-		j.step(j.single)
-	}
+	j.unblock()
 	// The digest walks the whole state: later in a long story, now and then is enough.
 	look := len(j.records) < 50 || len(j.records)%16 == 0
 	var before [32]byte
@@ -121,10 +119,24 @@ func (j *testJournal) do(c decide.Command) (decide.Decision, error) {
 	return d, nil
 }
 
+// unblock works off what blocks clients, as the owner does before every command.
+func (j *testJournal) unblock() {
+	j.t.Helper()
+	for steps := 0; j.state.Due(j.now) == decide.Blocking; steps++ {
+		if steps == 10_000 {
+			j.t.Fatalf("what blocks does not end")
+		}
+		j.step(j.single)
+	}
+}
+
 // drain works off what is due now.
 func (j *testJournal) drain() {
 	j.t.Helper()
-	for j.state.Due(j.now) != decide.Nothing {
+	for steps := 0; j.state.Due(j.now) != decide.Nothing; steps++ {
+		if steps == 10_000 {
+			j.t.Fatalf("what is due does not end")
+		}
 		j.step(j.single)
 	}
 }
@@ -340,7 +352,7 @@ func checkState(t fataler, s *State) {
 		resting += i.book.Len()
 		var sizes, long int64
 		var costs fixed.Money
-		for _, a := range s.registered {
+		for _, a := range s.holders() {
 			h := a.on(i)
 			sizes += h.size
 			long += max(h.size, 0)
@@ -357,8 +369,10 @@ func checkState(t fataler, s *State) {
 		}
 	}
 	live := 0
-	for _, a := range s.registered {
-		money += a.balance
+	for _, a := range s.holders() {
+		if !a.isFund() { // whose money is among the venue's
+			money += a.balance
+		}
 		live += a.liveOrders
 		for o := range a.orders(nil) {
 			if s.orders.Get(o.Code) != o {
@@ -385,8 +399,49 @@ func checkState(t fataler, s *State) {
 	if money != 0 {
 		t.Fatalf("all balances sum to %s", money)
 	}
+	if s.fund.balance != s.venue[ledger.Insurance] {
+		t.Fatalf("the insurance fund has %s, its account %s", s.fund.balance, s.venue[ledger.Insurance])
+	}
+	checkFailing(t, s)
 	if live != s.orders.Len() || resting > live {
 		t.Fatalf("%d live orders, %d by account, %d resting", s.orders.Len(), live, resting)
+	}
+}
+
+// checkFailing looks at every account, which the engine does not: those with less equity than maintenance margin, and no
+// others, are on the due list, wait or were set aside; and every open position of a customer is watched at its place.
+func checkFailing(t fataler, s *State) {
+	t.Helper()
+	waiting := 0
+	for _, a := range s.registered {
+		m := s.standing(a, 0, nil)
+		if lacks := m.Equity() < m.Maintenance; lacks != (a.failing != nil) {
+			t.Fatalf("%s has %s and needs %s, and is to be liquidated: %t", a.code, m.Equity(), m.Maintenance, a.failing != nil)
+		}
+		if a.waits {
+			waiting++
+		}
+		if e := a.failing; e != nil {
+			aside := slices.ContainsFunc(s.aside, func(x asideEntry) bool { return x.dueEntry == e })
+			can := s.canLiquidate(a)
+			if listed := e.place >= 0; listed != (can && !aside) || a.waits != (!can && !aside) {
+				t.Fatalf("%s is to be liquidated: listed %t, waits %t, set aside %t, can be %t", a.code, listed, a.waits, aside, can)
+			}
+		}
+		for _, h := range a.positions {
+			for kind, figure := range [boundKinds]int64{h.instrument.mark, h.instrument.levy} {
+				b := h.bounds[kind]
+				if (b.list != nil) != (h.size != 0) || b.list != nil && b.list.heap[b.place] != h {
+					t.Fatalf("%s on %s has its bound %d at the wrong place", a.code, h.instrument.contract.Symbol, kind)
+				}
+				if b.list != nil && (b.list.above && figure > b.last || !b.list.above && figure < b.last) {
+					t.Fatalf("%s on %s: %d has passed the bound %d, and nobody looked", a.code, h.instrument.contract.Symbol, figure, b.last)
+				}
+			}
+		}
+	}
+	if waiting != len(s.waiting) {
+		t.Fatalf("%d accounts wait, %d are listed", waiting, len(s.waiting))
 	}
 }
 

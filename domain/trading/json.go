@@ -89,16 +89,22 @@ func (e *TradeExecuted) Canonical() bool {
 }
 
 func (l *TradeLeg) write(w *fastjson.Writer) {
-	w.Raw(`{"order_code":`)
-	fastjson.Text(w, l.OrderCode)
-	w.Raw(`,"customer_code":`)
+	w.Raw(`{`)
+	if !l.OrderCode.IsZero() {
+		w.Raw(`"order_code":`)
+		fastjson.Text(w, l.OrderCode)
+		w.Raw(`,`)
+	}
+	w.Raw(`"customer_code":`)
 	w.String(l.CustomerCode)
 	w.Raw(`,"broker":`)
 	w.String(l.Broker)
 	w.Raw(`,"fee":`)
 	fastjson.Text(w, l.Fee)
-	w.Raw(`,"reference_id":`)
-	w.String(l.ReferenceID)
+	if l.ReferenceID != "" {
+		w.Raw(`,"reference_id":`)
+		w.String(l.ReferenceID)
+	}
 	w.Raw(`}`)
 }
 
@@ -170,16 +176,20 @@ func (e *TradeExecuted) ReadJSON(r *fastjson.Reader) {
 }
 
 func (l *TradeLeg) read(r *fastjson.Reader) {
-	r.Raw(`{"order_code":`)
-	l.OrderCode.ReadJSON(r)
-	r.Raw(`,"customer_code":`)
+	r.Raw(`{`)
+	if r.Try(`"order_code":`) {
+		l.OrderCode.ReadJSON(r)
+		r.Raw(`,`)
+	}
+	r.Raw(`"customer_code":`)
 	l.CustomerCode = r.String()
 	r.Raw(`,"broker":`)
 	l.Broker = r.String()
 	r.Raw(`,"fee":`)
 	l.Fee.ReadJSON(r)
-	r.Raw(`,"reference_id":`)
-	l.ReferenceID = r.String()
+	if r.Try(`,"reference_id":`) {
+		l.ReferenceID = r.String()
+	}
 	r.Raw(`}`)
 }
 

@@ -33,6 +33,7 @@ func (stateCodec) Read(b []byte) (_ decide.State, err error) {
 	v.settlement = v.blockingEntry(dueSettlement, nil)
 	v.loadInstruments()
 	v.loadAccounts()
+	v.loadFund()
 	v.loadOrders()
 	v.loadLists()
 	v.loadSessions()
@@ -44,7 +45,29 @@ func (stateCodec) Read(b []byte) (_ decide.State, err error) {
 	}
 	v.due.blocking.order()
 	v.due.alternating.order()
+	if !v.lookAgain() {
+		return nil, fmt.Errorf("trading: %w", errContradiction)
+	}
 	return v.State, nil
+}
+
+// lookAgain makes anew what is not saved since it follows from the rest: what marks are watched for each account, and who
+// of those that are to be liquidated waits.
+func (v *loader) lookAgain() bool {
+	v.fund.balance = v.venue[ledger.Insurance]
+	v.solvent = v.fund.balance > 0
+	for _, i := range v.listing {
+		i.open = i.status() == market.Open
+	}
+	for _, a := range v.registered {
+		if v.look(a) != (a.failing != nil) {
+			return false
+		}
+		if a.failing != nil {
+			v.schedule(a)
+		}
+	}
+	return true
 }
 
 var errContradiction = errors.New("the saved state contradicts itself")
@@ -78,12 +101,16 @@ func (v *loader) loadInstruments() {
 		if v.Err() != nil {
 			return
 		}
-		i := &instrument{contract: market.NewContract(parameters), index: len(v.listing)}
+		i := newInstrument(market.NewContract(parameters), len(v.listing))
 		i.created = v.when()
 		i.mark = v.Int()
 		i.prices.load(v, i)
 		i.last, i.openInterest, i.clearing = v.Int(), v.Int(), v.money()
 		v.loadWatches(i)
+		if i.fundMoves = v.loadEntry(); i.fundMoves != nil {
+			i.fundMoves.kind, i.fundMoves.instrument = dueInsurance, i
+			v.due.blocking.heap = append(v.due.blocking.heap, i.fundMoves)
+		}
 		if v.instruments[parameters.Symbol] != nil {
 			v.Fail(errContradiction)
 		}
@@ -133,15 +160,12 @@ func (v *loader) loadAccounts() {
 			a.deadMan.kind, a.deadMan.account = dueCancelAllAfter, a
 			v.due.alternating.heap = append(v.due.alternating.heap, a.deadMan)
 		}
-		for range v.Len(9) {
-			v.loadPosition(a)
+		if a.failing = v.loadEntry(); a.failing != nil {
+			a.failing.kind, a.failing.account = dueLiquidation, a
+			v.due.blocking.heap = append(v.due.blocking.heap, a.failing)
 		}
-		transfers := v.Len(3)
-		a.transfers = make(map[string]transfer, transfers)
-		for range transfers {
-			name := v.String()
-			a.transfers[name] = transfer{v.String(), v.Int()}
-		}
+		v.loadPositions(a)
+		v.loadTransfers(a)
 		for range v.Len(4) {
 			a.references.saved(v.loadReference(v.String()))
 		}
@@ -150,6 +174,30 @@ func (v *loader) loadAccounts() {
 		}
 		v.register(a)
 	}
+}
+
+func (v *loader) loadPositions(a *account) {
+	for range v.Len(10) {
+		v.loadPosition(a)
+	}
+	if n := v.Index(len(a.positions) + 1); n > 0 {
+		a.deleveraging = a.positions[n-1]
+	}
+}
+
+func (v *loader) loadTransfers(a *account) {
+	transfers := v.Len(3)
+	a.transfers = make(map[string]transfer, transfers)
+	for range transfers {
+		name := v.String()
+		a.transfers[name] = transfer{v.String(), v.Int()}
+	}
+}
+
+func (v *loader) loadFund() {
+	v.fund.updated = v.when()
+	v.loadPositions(v.fund)
+	v.loadTransfers(v.fund)
 }
 
 // loadEntry reads where due work stands on the list.
@@ -167,7 +215,7 @@ func (v *loader) loadPosition(a *account) {
 		return
 	}
 	h := &position{account: a, instrument: v.listing[n], size: v.Int(), cost: v.money(), bids: v.money(), asks: v.money(),
-		leverage: v.Small(), ownFees: v.Bool(), maker: v.Int(), taker: v.Int(), updated: v.when()}
+		leverage: v.Small(), ownFees: v.Bool(), maker: v.Int(), taker: v.Int(), updated: v.when(), began: v.Int()}
 	a.positions = append(a.positions, h)
 	v.positions = append(v.positions, h)
 }
@@ -326,7 +374,7 @@ func (v *loader) number(last *int64) *resting {
 func (v *loader) loadLists() {
 	v.loadPutBack()
 	listed := 0
-	for _, a := range v.registered {
+	for _, a := range v.holders() {
 		last := int64(0)
 		for range v.Len(1) {
 			o := v.number(&last)
@@ -436,7 +484,10 @@ func (v *loader) loadTask() *task {
 
 // account reads which account it is; nil for none.
 func (v *loader) account() *account {
-	if n := v.Index(len(v.registered) + 1); n > 0 {
+	switch n := v.Index(len(v.registered) + 2); {
+	case n > len(v.registered):
+		return v.fund
+	case n > 0:
 		return v.registered[n-1]
 	}
 	return nil

@@ -40,6 +40,19 @@ func (s *State) standing(a *account, now scalar.Time, replaced *margin.Exposure)
 	return total
 }
 
+// equity is an account's balance and unrealised profit at mark, as if all were posted that it owes.
+func (a *account) equity() fixed.Money {
+	equity := a.balance
+	for _, h := range a.positions {
+		if h.size != 0 {
+			_, unrealised, _ := h.exposure().Health()
+			_, funding, settled := h.afterDebts()
+			equity = equity.Add(unrealised).Add(funding).Add(settled)
+		}
+	}
+	return equity
+}
+
 // overdue returns what orders past their time, which the due list has not come to yet, still reserve. It looks through
 // what is due or through the position's orders, whichever is less: either may be very many.
 func (s *State) overdue(h *position, now scalar.Time) (bids, asks fixed.Money) {
@@ -112,6 +125,10 @@ func (s *State) Summary(customer string) (Summary, bool) {
 		return Summary{}, false
 	}
 	m := s.standing(a, 0, nil)
+	risk := m.Risk()
+	if risk == margin.Liquidation && a.deleveraging != nil {
+		risk = margin.AutoDeleveraging
+	}
 	unsettled := fixed.Money(0) // what the postings of settlement will make balance is still profit
 	for _, h := range a.positions {
 		_, _, settled := h.afterDebts()
@@ -120,7 +137,7 @@ func (s *State) Summary(customer string) (Summary, bool) {
 	return Summary{CustomerCode: a.code, Currency: currency, Balance: a.balance, TotalEquity: m.Equity(),
 		UnrealisedPnL: m.Unrealised.Add(unsettled), UsedMargin: m.Used, OrderMargin: m.Initial.Sub(m.Used).Add(m.Fees),
 		MaintenanceMargin: m.Maintenance, AvailableMargin: m.Available(), Withdrawable: m.Withdrawable(),
-		PendingWithdrawal: a.pending, MarginRatio: m.Ratio(), RiskState: m.Risk(), Updated: a.updated}, true
+		PendingWithdrawal: a.pending, MarginRatio: m.Ratio(), RiskState: risk, Updated: a.updated}, true
 }
 
 // Position is a customer's open position.
@@ -142,10 +159,10 @@ type Position struct {
 	Updated          scalar.Time
 }
 
-// Positions returns a customer's open positions, in the order in which their instruments were listed.
+// Positions returns a customer's, or the insurance fund's, open positions, in the order in which their instruments were listed.
 func (s *State) Positions(customer string) []Position {
 	out := []Position{}
-	a := s.accounts[customer]
+	a := s.holder(customer)
 	if a == nil {
 		return out
 	}
@@ -160,7 +177,7 @@ func (s *State) Positions(customer string) []Position {
 // Position returns a customer's position on one instrument, whether it is open or not; false for an unknown customer
 // or instrument.
 func (s *State) Position(customer, symbol string) (Position, bool) {
-	a, i := s.accounts[customer], s.instruments[symbol]
+	a, i := s.holder(customer), s.instruments[symbol]
 	if a == nil || i == nil {
 		return Position{}, false
 	}
@@ -177,7 +194,9 @@ func (s *State) position(h *position) Position {
 	if h.instrument.mark != 0 {
 		p.MarkPrice = c.MarkPrice(h.instrument.mark)
 	}
-	p.LiquidationPrice = margin.LiquidationPrice(s.standing(h.account, 0, nil), e)
+	if !h.account.isFund() {
+		p.LiquidationPrice = margin.LiquidationPrice(s.standing(h.account, 0, nil), e)
+	}
 	return p
 }
 

@@ -24,6 +24,8 @@ type taker struct {
 	leverage      int         // that came with it
 	cashLeft      fixed.Money // of a cash order
 	at            int64       // the price of its last fill
+	// liquidates is set on a step of a liquidation: its fills are of that type, and pay that fee.
+	liquidates bool
 }
 
 func (t *taker) isCash() bool { return t.order.Value.cash != 0 }
@@ -97,12 +99,17 @@ func (d *draft) walk(t *taker, limit bounds) walkEnd {
 
 // full reports whether the record might not hold what meeting one more order brings with it.
 func (d *draft) full(t *taker, o *resting, limit bounds) bool {
+	return d.crowded(len(t.party.position.reduceOnly)+len(o.Value.position.reduceOnly), o.Value.position.account, limit)
+}
+
+// crowded reports whether the record might not hold one more trade, with an account, that may cut so many orders.
+func (d *draft) crowded(cuts int, with *account, limit bounds) bool {
 	if d.fills+d.others == 0 {
 		return false // one always fits
 	}
-	cuts, debts := len(t.party.position.reduceOnly)+len(o.Value.position.reduceOnly), 0
-	if a := o.Value.position.account; d.parties.get(a) == nil {
-		debts = d.state.debtSize(a)
+	debts := 0
+	if d.parties.get(with) == nil {
+		debts = d.state.debtSize(with)
 	}
 	return d.fills >= limit.fills || d.others+max(cuts, 1) > limit.others || d.size+cuts*(orderBytes+200)+debts > limit.size
 }
@@ -125,16 +132,15 @@ func (d *draft) cancelOwn(p *party, o *resting) {
 func (d *draft) fill(t *taker, o *resting, steps int64) {
 	c, price := d.instrument.contract, o.Price
 	notional := c.MustNotional(price, steps)
-	_, takerParts := t.party.position.fees()
-	takerFee := margin.Fee(notional, takerParts)
 	signed := steps
 	if t.order.Side == book.Ask {
 		signed = -steps
 	}
 	if d.quiet && len(o.Value.position.reduceOnly) == 0 { // nothing that the taker meets depends on what becomes of the other side
-		d.trade(nil, t.party, t.order.Code, price, signed, takerFee)
+		d.trade(nil, t.party, t.order.Code, price, signed, ledger.Trade)
+		d.payTaker(nil, t, notional)
 	} else {
-		d.match(t, o, steps, signed, notional, takerFee)
+		d.match(t, o, steps, signed, notional)
 	}
 	t.remaining -= steps
 	t.quote = t.quote.Add(notional)
@@ -149,26 +155,28 @@ func (d *draft) fill(t *taker, o *resting, steps int64) {
 }
 
 // match books both sides of a trade of signed steps, and the resting order.
-func (d *draft) match(t *taker, o *resting, steps, signed int64, notional, takerFee fixed.Money) {
+func (d *draft) match(t *taker, o *resting, steps, signed int64, notional fixed.Money) {
 	c, price := d.instrument.contract, o.Price
 	mp := d.party(o.Value.position.account)
-	makerParts, _ := mp.position.fees()
-	makerFee := max(margin.Fee(notional, makerParts), -takerFee) // a rebate is paid out of the taker's fee
 
-	e := &TradeExecuted{}
+	e := &TradeExecuted{Type: Trade}
+	if t.liquidates {
+		e.Type = Liquidation
+	}
+	closesTaker, closesMaker := closings(e.Type)
 	if !d.quiet {
 		*e = TradeExecuted{Code: d.at.Derive(len(d.events)), Symbol: c.Symbol, Price: c.Price(price), Amount: c.Amount(steps),
-			Notional: notional, Action: action(t.order.Side), Type: Trade,
-			Taker: tradeLeg(t.order, takerFee), Maker: tradeLeg(o, makerFee),
+			Notional: notional, Action: action(t.order.Side), Type: e.Type, Taker: tradeLeg(t.order), Maker: tradeLeg(o),
 			Positions: make([]PositionHeld, 0, 2), Entries: make([]ledger.Posting, 0, 4)} // as they are read: never nil
 		d.events = append(d.events, e)
-		for _, a := range [2]*account{t.party.account, mp.account} {
-			d.size += legBytes + heldBytes + 2*len(a.code) + len(a.broker) + len(c.Symbol)
-		}
-		d.size += tradeBytes + len(c.Symbol) + len(e.Taker.ReferenceID) + len(e.Maker.ReferenceID)
+		d.countTrade(e)
 	}
-	d.trade(e, t.party, t.order.Code, price, signed, takerFee)
-	d.trade(e, mp, o.Code, price, -signed, makerFee)
+	d.trade(e, t.party, t.order.Code, price, signed, closesTaker)
+	e.Taker.Fee = d.payTaker(e, t, notional)
+	d.trade(e, mp, o.Code, price, -signed, closesMaker)
+	makerParts, _ := mp.position.fees()
+	e.Maker.Fee = max(margin.Fee(notional, makerParts), -e.Taker.Fee) // a rebate is paid out of the taker's fee
+	d.post(e, mp, o.Code, ledger.TradeFee, -e.Maker.Fee, ledger.Fees, &d.fees)
 
 	m := d.touch(o)
 	m.amended = false // even if it was cut before: a record has one event for each order, and that one tells of the trade
@@ -181,9 +189,34 @@ func (d *draft) match(t *taker, o *resting, steps, signed int64, notional, taker
 	d.cut(mp, nil)
 }
 
-func tradeLeg(o *resting, fee fixed.Money) TradeLeg {
+func tradeLeg(o *resting) TradeLeg {
 	a := o.Value.position.account
-	return TradeLeg{OrderCode: o.Code, CustomerCode: a.code, Broker: a.broker, Fee: fee, ReferenceID: referenceID(o)}
+	return TradeLeg{OrderCode: o.Code, CustomerCode: a.code, Broker: a.broker, ReferenceID: referenceID(o)}
+}
+
+// closings are the types of the rows for what the two sides of a trade close.
+func closings(kind TradeType) (taker, maker ledger.Type) {
+	switch kind {
+	case Liquidation:
+		return ledger.Liquidation, ledger.Trade
+	case AutoDeleveraging:
+		return ledger.AutoDeleveraging, ledger.AutoDeleveraging
+	}
+	return ledger.Trade, ledger.Trade
+}
+
+// payTaker books the taker's fee of a fill that is booked already, and returns it. A liquidation pays its own fee, into
+// the insurance fund, out of what equity it has left.
+func (d *draft) payTaker(e *TradeExecuted, t *taker, notional fixed.Money) fixed.Money {
+	if t.liquidates {
+		fee := margin.LiquidationFee(notional, d.standing(t.party).Equity())
+		d.post(e, t.party, t.order.Code, ledger.LiquidationFee, -fee, ledger.Insurance, &d.party(d.state.fund).balance)
+		return fee
+	}
+	_, parts := t.party.position.fees()
+	fee := margin.Fee(notional, parts)
+	d.post(e, t.party, t.order.Code, ledger.TradeFee, -fee, ledger.Fees, &d.fees)
+	return fee
 }
 
 // fate decides what becomes of a taker after its walk: its status and reason, and whether the rest of it rests.

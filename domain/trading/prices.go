@@ -134,4 +134,6 @@ func (f *fold) indexUpdated(e *IndexUpdated) {
 	}
 	mark, _ := i.contract.Marks(e.MarkPrice)
 	f.setMark(i, mark)
+	f.marked(i)
+	f.moved = append(f.moved, i)
 }

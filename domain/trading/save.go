@@ -16,7 +16,7 @@ import (
 // codecVersion is the number of the form that this file writes and load.go reads. It is raised with every change of
 // either, and of what a State holds or means: TestTheFormIsThatOfItsVersion says when. A snapshot of another version is
 // not read, but made anew from the log, so there is nothing to migrate.
-const codecVersion = 8
+const codecVersion = 9
 
 // Codec writes and reads states of the trading journal.
 func Codec() decide.StateCodec { return stateCodec{} }
@@ -57,6 +57,7 @@ func (c stateCodec) Append(b []byte, s decide.State) []byte {
 	v.saveEntry(v.settlement)
 	v.saveInstruments()
 	v.saveAccounts()
+	v.saveFund()
 	v.saveOrders()
 	v.saveLists()
 	v.saveSessions()
@@ -94,6 +95,7 @@ func (v *saver) saveInstruments() {
 		}
 		v.Int(i.stops)
 		v.saveEntry(i.triggers)
+		v.saveEntry(i.fundMoves)
 	}
 }
 
@@ -145,23 +147,47 @@ func (v *saver) saveAccounts() {
 		packDecimal(&v.Writer, a.maintenanceMargin)
 		v.Int(int64(a.deadManSeconds))
 		v.saveEntry(a.deadMan)
-		v.Len(len(a.positions))
-		for _, h := range a.positions {
-			v.positionNumbers[h] = uint64(len(v.positionNumbers))
-			v.savePosition(h)
-		}
-		v.Len(len(a.transfers))
-		for _, name := range slices.Sorted(maps.Keys(a.transfers)) {
-			v.String(name)
-			v.String(a.transfers[name].fingerprint)
-			v.Int(a.transfers[name].sequence)
-		}
+		v.saveEntry(a.failing)
+		v.savePositions(a)
+		v.saveTransfers(a)
 		v.Len(a.references.final)
 		for r := a.references.oldest; r != nil; r = r.next {
 			v.String(r.name)
 			v.saveReference(r)
 		}
 	}
+}
+
+// savePositions writes an account's positions, and which of them is being deleveraged.
+func (v *saver) savePositions(a *account) {
+	v.Len(len(a.positions))
+	deleveraging := 0
+	for n, h := range a.positions {
+		v.positionNumbers[h] = uint64(len(v.positionNumbers))
+		v.savePosition(h)
+		if h == a.deleveraging {
+			deleveraging = n + 1
+		}
+	}
+	v.Len(deleveraging)
+}
+
+func (v *saver) saveTransfers(a *account) {
+	v.Len(len(a.transfers))
+	for _, name := range slices.Sorted(maps.Keys(a.transfers)) {
+		v.String(name)
+		v.String(a.transfers[name].fingerprint)
+		v.Int(a.transfers[name].sequence)
+	}
+}
+
+// saveFund writes the insurance fund after the customers, whose number after the last is its own. Its money is among the
+// venue's accounts.
+func (v *saver) saveFund() {
+	v.accountNumbers[v.fund] = len(v.registered)
+	v.Int(int64(v.fund.updated))
+	v.savePositions(v.fund)
+	v.saveTransfers(v.fund)
 }
 
 // saveEntry writes where due work stands on the list, or would.
@@ -184,6 +210,7 @@ func (v *saver) savePosition(h *position) {
 	v.Int(h.maker)
 	v.Int(h.taker)
 	v.Int(int64(h.updated))
+	v.Int(h.began)
 }
 
 func (v *saver) saveReference(r *reference) {
@@ -211,7 +238,7 @@ func (v *saver) saveOrders() {
 			v.Len(0)
 		}
 	}
-	for _, a := range v.registered {
+	for _, a := range v.holders() {
 		for o := range a.orders(nil) {
 			if v.orderNumbers[o.Number()] == 0 {
 				v.Bool(true)
@@ -321,7 +348,7 @@ func (v *saver) saveLists() {
 			last = v.saveNumber(s.order, last)
 		}
 	}
-	for _, a := range v.registered {
+	for _, a := range v.holders() {
 		v.Len(a.liveOrders)
 		last, held := uint32(0), 0
 		for o := range a.orders(nil) {

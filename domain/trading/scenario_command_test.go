@@ -55,6 +55,12 @@ func (s *scenario) payload(verb string, c *decide.Command) (string, any) {
 		return CommandRegisterCustomer, payload
 	case "deposit", "withdraw":
 		return s.transferPayload(verb)
+	case "insure":
+		payload := &DepositInsurance{Amount: s.money(s.word())}
+		if s.accept("as") {
+			payload.ReferenceID = s.word()
+		}
+		return CommandDepositInsurance, payload
 	case "complete":
 		return CommandCompleteWithdrawal, &CompleteWithdrawal{Code: s.labels[s.word()]}
 	case "cancel-withdrawal":

@@ -79,16 +79,19 @@ func (l *located) Fatalf(format string, args ...any) {
 // scenario is a run of one file.
 type scenario struct {
 	*testJournal
-	words   []string
-	labels  map[string]scalar.ID // of orders and withdrawals
-	orders  map[scalar.ID]order.Order
-	seen    int // records whose orders were noted
-	last    decide.Decision
-	err     error
-	label   string
-	named   map[string]string // parameters of the instrument being listed
-	pending bool              // the last command's outcome was not looked at yet
-	fired   []scalar.ID       // orders, since the scenario last asked
+	words  []string
+	labels map[string]scalar.ID // of orders and withdrawals
+	orders map[scalar.ID]order.Order
+	seen   int // records whose orders were noted
+	told   int // records whose trades were asked for
+	// stepwise is set by a scenario in which what blocks is done by its own steps alone, before the next command at last.
+	stepwise bool
+	last     decide.Decision
+	err      error
+	label    string
+	named    map[string]string // parameters of the instrument being listed
+	pending  bool              // the last command's outcome was not looked at yet
+	fired    []scalar.ID       // orders, since the scenario last asked
 }
 
 // noticed fails if the last command was refused or rejected and the scenario did not say so.
@@ -126,10 +129,12 @@ func (s *scenario) run(line string) {
 		s.step(s.accept("single"))
 	case "steps-take":
 		s.pause = s.span(s.word())
+	case "stepwise":
+		s.stepwise = true
 	case "set-aside":
 		s.testJournal.append(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, s.state.SetAside(s.stamp(), "it failed"))
-	case "position", "balance", "available", "withdrawable", "order", "orders", "book", "venue", "last", "margin", "status", "profile", "fired", "due":
-		for s.state.Due(s.now) == decide.Blocking && verb != "due" {
+	case "position", "balance", "available", "withdrawable", "order", "orders", "book", "venue", "last", "margin", "status", "profile", "fired", "due", "trades":
+		for s.state.Due(s.now) == decide.Blocking && verb != "due" && !s.stepwise {
 			s.testJournal.step(s.single)
 		}
 		s.note()
@@ -301,7 +306,32 @@ func (s *scenario) expect(what string) {
 		entries, _ := s.state.DueEntries(0, 1000)
 		due := slices.DeleteFunc(entries, func(e decide.DueEntry) bool { return e.Time > s.now })
 		s.same("due entries", strconv.Itoa(len(due)), s.word())
+	case "trades":
+		s.same("trades", s.trades(), strings.Join(s.words, " "))
+		s.words = nil
 	}
+}
+
+// trades returns the trades since they were asked for last: TAKER>MAKER:AMOUNT@PRICE, with the type if it is another than
+// trade, and | between those of different records.
+func (s *scenario) trades() string {
+	var records []string
+	for ; s.told < len(s.records); s.told++ {
+		var trades []string
+		for _, e := range s.records[s.told].decode(s.t) {
+			if e, ok := e.(*TradeExecuted); ok {
+				t := fmt.Sprintf("%s>%s:%s@%s", e.Taker.CustomerCode, e.Maker.CustomerCode, e.Amount, e.Price)
+				if e.Type != Trade {
+					t += ":" + string(e.Type)
+				}
+				trades = append(trades, t)
+			}
+		}
+		if len(trades) > 0 {
+			records = append(records, strings.Join(trades, " "))
+		}
+	}
+	return strings.Join(records, " | ")
 }
 
 // summary: margin CUSTOMER field value …

@@ -81,6 +81,9 @@ type State struct {
 	registered  []*account // in the order of registration
 	// registeredOf are those of each broker.
 	registeredOf map[string][]*account
+	fund         *account   // the insurance fund
+	solvent      bool       // the fund had money when it was last looked at
+	waiting      []*account // that are to be liquidated when an instrument opens or the fund has money
 	orders       book.Orders[live]
 	recent       recent
 	withdrawals  map[scalar.ID]*withdrawal
@@ -97,6 +100,8 @@ type State struct {
 	limit        bounds     // of a record
 	tracking     bool
 	changes      []touchedLevel
+	affected     []*account // by the record that is being folded
+	looks        int        // at accounts, so far
 }
 
 // NewState returns the state before the first record.
@@ -107,6 +112,7 @@ func NewState() *State {
 		limit:        recordBounds(),
 		instruments:  make(map[string]*instrument),
 		accounts:     make(map[string]*account),
+		fund:         newFund(),
 		withdrawals:  make(map[scalar.ID]*withdrawal),
 		venue:        make(map[ledger.Account]fixed.Money),
 		sessions:     make(map[scalar.ID]*session),
@@ -130,6 +136,14 @@ type instrument struct {
 	stops        int64     // that began to wait so far
 	putBack      []*stop   // that were set aside, and are to fire
 	triggers     *dueEntry // while a stop is to fire and the instrument is open
+	open         bool      // what the status was when it was last looked at
+	fundMoves    *dueEntry // while the insurance fund's order is to be moved
+	bounds       boundLists
+	levy         int64 // marks × 10⁻⁸: the sum of mark × rate of all funding instants, as far back as it matters
+}
+
+func newInstrument(c *market.Contract, index int) *instrument {
+	return &instrument{contract: c, index: index, bounds: newBoundLists()}
 }
 
 // resting is a live order with its place in the book.
@@ -174,6 +188,10 @@ type account struct {
 	transfers          map[string]transfer // deposits and withdrawals by reference
 	deadMan            *dueEntry
 	deadManSeconds     int
+	failing            *dueEntry // while equity is below maintenance margin
+	waits              bool      // is among those that wait
+	deleveraging       *position // whose rest the next record goes on with: the last one was full
+	affected           bool      // by the record that is being folded
 }
 
 // position is what an account has on one instrument.
@@ -195,6 +213,8 @@ type position struct {
 	// there for.
 	before, behind *position
 	posted         int64
+	began          int64 // steps: the size when the account's liquidation began
+	bounds         [boundKinds]bound
 }
 
 // fees returns the maker and taker fees in force, as parts of 10⁸.
@@ -220,7 +240,7 @@ func (a *account) on(i *instrument) *position {
 			return h
 		}
 	}
-	return &position{account: a, instrument: i}
+	return &position{account: a, instrument: i, ownFees: a.isFund()} // the fund pays none
 }
 
 // hold is on for Evolve: it makes the position part of the state.
@@ -235,7 +255,7 @@ func (a *account) hold(i *instrument) *position {
 			break
 		}
 	}
-	h := &position{account: a, instrument: i}
+	h := &position{account: a, instrument: i, ownFees: a.isFund()}
 	a.positions = append(a.positions, nil)
 	copy(a.positions[at+1:], a.positions[at:])
 	a.positions[at] = h

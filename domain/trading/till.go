@@ -4,6 +4,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // till is the venue's own accounts as a record in the making leaves them, and how far it brings the instants that are not
@@ -48,7 +49,11 @@ func (t *till) post(at decide.Stamp, index int, d debt, balance fixed.Money) dec
 		if d.amount == 0 {
 			return
 		}
-		e.Entries = append(e.Entries, ledger.Posting{Code: code, CustomerCode: a.code, Type: kind, Currency: currency, Amount: d.amount, Balance: balance, Symbol: c.Symbol})
+		mine := ledger.Posting{Code: code, CustomerCode: a.code, Type: kind, Currency: currency, Amount: d.amount, Balance: balance, Symbol: c.Symbol}
+		if a.isFund() {
+			mine.Code, mine.CustomerCode, mine.Account = scalar.ID{}, "", ledger.Insurance
+		}
+		e.Entries = append(e.Entries, mine)
 		move(kind, on, balanceOn, -d.amount)
 	}
 	if x.kind == instantSettlement {

@@ -18,7 +18,8 @@ const (
 	AutoDeleveraging TradeType = "auto_deleveraging"
 )
 
-// TradeExecuted says that two orders matched.
+// TradeExecuted says that two orders matched or, where its sides have no orders, that a position which is liquidated went
+// to another account.
 type TradeExecuted struct {
 	Code     scalar.ID     `json:"code"`
 	Symbol   string        `json:"symbol"`
@@ -45,12 +46,14 @@ func (e *TradeExecuted) Postings() []ledger.Posting { return e.Entries }
 
 // TradeLeg is one party's part of a trade.
 type TradeLeg struct {
-	OrderCode    scalar.ID `json:"order_code"`
+	// OrderCode is zero and ReferenceID empty where the trade has no orders: a takeover by the insurance fund, and
+	// deleveraging.
+	OrderCode    scalar.ID `json:"order_code,omitzero"`
 	CustomerCode string    `json:"customer_code"`
 	Broker       string    `json:"broker"`
 	// Fee is what the party paid; negative for a rebate.
 	Fee         fixed.Money `json:"fee"`
-	ReferenceID string      `json:"reference_id"`
+	ReferenceID string      `json:"reference_id,omitzero"`
 }
 
 // PositionHeld is a customer's position after a trade.
@@ -133,9 +136,11 @@ func (e *TradeExecuted) Public(at decide.Stamp, ordinal int) PublicTrade {
 		Time: at.Time, Sequence: at.Sequence, Ordinal: ordinal}
 }
 
-// MovesLastPrice reports whether the trade counts for the last price, for candles and for triggers. Deleveraging, which
-// has no order, does not.
-func (e *TradeExecuted) MovesLastPrice() bool { return e.Type != AutoDeleveraging }
+// MovesLastPrice reports whether the trade counts for the last price, for candles and for triggers. What the insurance
+// fund takes over and what is deleveraged has no order, and does not.
+func (e *TradeExecuted) MovesLastPrice() bool {
+	return e.Type == Trade || e.Type == Liquidation && !e.Taker.OrderCode.IsZero()
+}
 
 // BrokerOf implements ledger.Posted and PositionEvent.
 func (e *TradeExecuted) BrokerOf(customer string) string {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // TestSidesOfATrade checks that a liquidation is one for the account that is liquidated, the taker, and for the public,
@@ -12,13 +13,15 @@ import (
 func TestSidesOfATrade(t *testing.T) {
 	for _, test := range []struct {
 		kind, taker, maker TradeType
+		order              scalar.ID
 		moves              bool
 	}{
-		{Trade, Trade, Trade, true},
-		{Liquidation, Liquidation, Trade, true},
-		{AutoDeleveraging, AutoDeleveraging, AutoDeleveraging, false},
+		{Trade, Trade, Trade, scalar.ID{1}, true},
+		{Liquidation, Liquidation, Trade, scalar.ID{1}, true},
+		{Liquidation, Liquidation, Trade, scalar.ID{}, false}, // that the insurance fund took over
+		{AutoDeleveraging, AutoDeleveraging, AutoDeleveraging, scalar.ID{}, false},
 	} {
-		e := &TradeExecuted{Type: test.kind, Action: order.Sell, Taker: TradeLeg{CustomerCode: "t", Broker: "alpha", Fee: 5},
+		e := &TradeExecuted{Type: test.kind, Action: order.Sell, Taker: TradeLeg{OrderCode: test.order, CustomerCode: "t", Broker: "alpha", Fee: 5},
 			Maker: TradeLeg{CustomerCode: "m", Broker: "beta", Fee: -1}}
 		taker, maker := e.Sides(decide.Stamp{Sequence: 7, Time: 9}, 3)
 		public := e.Public(decide.Stamp{Sequence: 7, Time: 9}, 3)

@@ -104,7 +104,7 @@ func (s *State) Order(code scalar.ID) (order.Order, bool) {
 	return order.Order{}, false
 }
 
-// OpenOrders returns a customer's live orders in the order of their arrival, as account.orders has it.
+// OpenOrders returns a customer's, or the insurance fund's, live orders in the order of their arrival, as account.orders has it.
 func (s *State) OpenOrders(customer string) []order.Order {
 	out := []order.Order{}
 	s.EachOpenOrder(customer, func(o *order.Order, _ int64) { out = append(out, *o) })
@@ -114,7 +114,7 @@ func (s *State) OpenOrders(customer string) []order.Order {
 // EachOpenOrder shows a customer's live orders in the order of their arrival, each with the sequence of the record that
 // changed it last.
 func (s *State) EachOpenOrder(customer string, see func(o *order.Order, sequence int64)) {
-	if a := s.accounts[customer]; a != nil {
+	if a := s.holder(customer); a != nil {
 		for o := range a.orders(nil) {
 			v := orderView(o)
 			see(&v, o.Value.sequence)
@@ -288,6 +288,14 @@ func (s *State) FeeProfile(customer string) ([]FeeProfile, bool) {
 		out = append(out, FeeProfile{i.contract.Symbol, market.FeePoints(maker), market.FeePoints(taker)})
 	}
 	return out, true
+}
+
+// actionOf returns the action of a trade of signed steps.
+func actionOf(steps int64) order.Action {
+	if steps > 0 {
+		return order.Buy
+	}
+	return order.Sell
 }
 
 // action returns the action of the orders that rest on a side.

@@ -91,6 +91,9 @@ func (h *Handler) Routes() []web.Route {
 		web.Put(base+"/customers/:customer_code/margin-profile", h.setMarginProfile, write),
 		web.Put(base+"/customers/:customer_code/fee-profile/:symbol", h.setFees, write),
 
+		web.Get(base+"/insurance", h.getInsurance, read...),
+		web.Post(base+"/insurance/deposits", h.depositInsurance, write),
+
 		web.Get(base+"/due", h.listDue, read...),
 		web.Post(base+"/due/:entry/put-back", h.putBackDue, write),
 		web.Post(base+"/rules/:journal", h.activateRules, write),

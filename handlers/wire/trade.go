@@ -19,9 +19,9 @@ type Trade struct {
 
 // NewTrade shows a customer's side of a trade.
 func NewTrade(t *trading.CustomerTrade) Trade {
-	return Trade{TradeHead{Code: t.Code, OrderCode: t.OrderCode, CustomerCode: t.CustomerCode, Symbol: t.Symbol, Action: t.Action,
+	return Trade{TradeHead{Code: t.Code, OrderCode: NullIfZero(t.OrderCode), CustomerCode: t.CustomerCode, Symbol: t.Symbol, Action: t.Action,
 		Price: t.Price, Amount: t.Amount, Notional: t.Notional, Fee: t.Fee, FeeCurrency: t.FeeCurrency, Role: t.Role},
-		t.Type, TradeRest{t.ReferenceID, t.Time, t.Sequence, t.Ordinal}}
+		t.Type, TradeRest{NullIfZero(t.ReferenceID), t.Time, t.Sequence, t.Ordinal}}
 }
 
 // Message shows the trade on a channel.
@@ -40,25 +40,25 @@ type TradeMessage struct {
 
 // TradeHead is what both forms of a trade begin with.
 type TradeHead struct {
-	Code         scalar.ID     `json:"code"`
-	OrderCode    scalar.ID     `json:"order_code"`
-	CustomerCode string        `json:"customer_code"`
-	Symbol       string        `json:"symbol"`
-	Action       order.Action  `json:"action"`
-	Price        fixed.Decimal `json:"price"`
-	Amount       fixed.Decimal `json:"amount"`
-	Notional     fixed.Money   `json:"notional"`
-	Fee          fixed.Money   `json:"fee"`
-	FeeCurrency  string        `json:"fee_currency"`
-	Role         trading.Role  `json:"role"`
+	Code         scalar.ID           `json:"code"`
+	OrderCode    Nullable[scalar.ID] `json:"order_code"` // of a takeover or deleveraging there is none
+	CustomerCode string              `json:"customer_code"`
+	Symbol       string              `json:"symbol"`
+	Action       order.Action        `json:"action"`
+	Price        fixed.Decimal       `json:"price"`
+	Amount       fixed.Decimal       `json:"amount"`
+	Notional     fixed.Money         `json:"notional"`
+	Fee          fixed.Money         `json:"fee"`
+	FeeCurrency  string              `json:"fee_currency"`
+	Role         trading.Role        `json:"role"`
 }
 
 // TradeRest is what both forms of a trade hold after its type.
 type TradeRest struct {
-	ReferenceID string      `json:"reference_id"`
-	Timestamp   scalar.Time `json:"timestamp"`
-	Sequence    int64       `json:"sequence"`
-	Ordinal     int         `json:"ordinal"` // among the trades of the record
+	ReferenceID Nullable[string] `json:"reference_id"` // of the order
+	Timestamp   scalar.Time      `json:"timestamp"`
+	Sequence    int64            `json:"sequence"`
+	Ordinal     int              `json:"ordinal"` // among the trades of the record
 }
 
 // AppendJSON appends the message as the generic encoder writes it.
@@ -76,7 +76,11 @@ func (h *TradeHead) write(w *fastjson.Writer) {
 	w.Raw(`"code":`)
 	fastjson.Text(w, h.Code)
 	w.Raw(`,"order_code":`)
-	fastjson.Text(w, h.OrderCode)
+	if h.OrderCode.Value.IsZero() {
+		w.Raw(`null`)
+	} else {
+		fastjson.Text(w, h.OrderCode.Value)
+	}
 	w.Raw(`,"customer_code":`)
 	w.String(h.CustomerCode)
 	w.Raw(`,"symbol":`)
@@ -99,7 +103,11 @@ func (h *TradeHead) write(w *fastjson.Writer) {
 
 func (r *TradeRest) write(w *fastjson.Writer) {
 	w.Raw(`,"reference_id":`)
-	w.String(r.ReferenceID)
+	if r.ReferenceID.Value == "" {
+		w.Raw(`null`)
+	} else {
+		w.String(r.ReferenceID.Value)
+	}
 	w.Raw(`,"timestamp":`)
 	fastjson.Text(w, r.Timestamp)
 	writePlace(w, r.Sequence, r.Ordinal)

@@ -44,11 +44,11 @@ func drawOrder(t *rapid.T) *order.Order {
 func drawTrade(t *rapid.T) *TradeMessage {
 	text := func(name string) string { return text.Draw(t, name) }
 	return &TradeMessage{Channel: text("channel"), Kind: text("kind"),
-		TradeHead: TradeHead{Code: code.Draw(t, "code"), OrderCode: code.Draw(t, "order"), CustomerCode: text("customer"),
+		TradeHead: TradeHead{Code: code.Draw(t, "code"), OrderCode: NullIfZero(code.Draw(t, "order")), CustomerCode: text("customer"),
 			Symbol: text("symbol"), Action: order.Action(text("action")), Price: decimal.Draw(t, "price"),
 			Amount: decimal.Draw(t, "amount"), Notional: money.Draw(t, "notional"), Fee: money.Draw(t, "fee"),
 			FeeCurrency: text("currency"), Role: trading.Role(text("role"))},
-		Type: trading.TradeType(text("type")), TradeRest: TradeRest{ReferenceID: text("reference"), Timestamp: moment.Draw(t, "at"), Sequence: rapid.Int64().Draw(t, "sequence"),
+		Type: trading.TradeType(text("type")), TradeRest: TradeRest{ReferenceID: NullIfZero(text("reference")), Timestamp: moment.Draw(t, "at"), Sequence: rapid.Int64().Draw(t, "sequence"),
 			Ordinal: rapid.IntRange(0, 99).Draw(t, "ordinal")}}
 }
 
@@ -124,7 +124,7 @@ func TestShapes(t *testing.T) {
 		`"trigger_price_type":"trade_price","average_fill_price":"65000.1","time_in_force":"GTD",` +
 		`"expire_time":"2026-03-31T08:00:00.000000Z","post_only":false,"reduce_only":false,"reference_id":"r",` +
 		`"reason":"no_liquidity","created":"2026-03-31T08:00:00.000000Z",`
-	trade := Trade{TradeHead{id, id, "A-1", "B", order.Sell, tenth, one, 5e8, 1, "USDC", "taker"}, trading.Liquidation, TradeRest{"r", at, 7, 2}}
+	trade := Trade{TradeHead{id, NullIfZero(id), "A-1", "B", order.Sell, tenth, one, 5e8, 1, "USDC", "taker"}, trading.Liquidation, TradeRest{NullIfZero("r"), at, 7, 2}}
 	tradeHead := `"code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","order_code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","customer_code":"A-1",` +
 		`"symbol":"B","action":"sell","price":"65000.1","amount":"1.000","notional":"5","fee":"0.00000001","fee_currency":"USDC","role":"taker",`
 	const tradeRest = `"reference_id":"r","timestamp":"2026-03-31T08:00:00.000000Z","sequence":7,"ordinal":2}`

@@ -166,14 +166,23 @@ func (c *comparison) instruments() error {
 	return nil
 }
 
+// holders are the codes of all who may have orders and positions: the insurance fund and the customers.
+func (c *comparison) holders() []string {
+	codes := []string{trading.FundCode}
+	for _, customer := range c.state.CustomersOf("") {
+		codes = append(codes, customer.Code)
+	}
+	return codes
+}
+
 func (c *comparison) orders() error {
 	rows, asOf, err := orders.Open(c.ctx, c.pool, orders.Filter{})
 	if rows, err = read(c, rows, asOf, err); err != nil {
 		return err
 	}
 	live := make(map[scalar.ID]orders.Order)
-	for _, customer := range c.state.CustomersOf("") {
-		c.state.EachOpenOrder(customer.Code, func(o *order.Order, sequence int64) { live[o.Code] = orders.Order{Order: *o, Sequence: sequence} })
+	for _, code := range c.holders() {
+		c.state.EachOpenOrder(code, func(o *order.Order, sequence int64) { live[o.Code] = orders.Order{Order: *o, Sequence: sequence} })
 	}
 	for _, r := range rows {
 		o, ok := live[r.Code]
@@ -236,9 +245,9 @@ func (c *comparison) positions() error {
 		cost          fixed.Money
 	}
 	open := make(map[key]position)
-	for _, customer := range c.state.CustomersOf("") {
-		for _, p := range c.state.Positions(customer.Code) {
-			open[key{customer.Code, p.Symbol}] = position{p.Amount, p.EntryPrice, p.Cost}
+	for _, code := range c.holders() {
+		for _, p := range c.state.Positions(code) {
+			open[key{code, p.Symbol}] = position{p.Amount, p.EntryPrice, p.Cost}
 		}
 	}
 	rows = slices.DeleteFunc(rows, func(p ledger.Position) bool { return p.Amount.IsZero() })

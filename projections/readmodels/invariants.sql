@@ -36,7 +36,7 @@ WHERE p.cost + b.balance <> 0
 UNION ALL
 SELECT 'order', format('%s has filled %s for %s, its trades %s for %s', o.code, o.filled_amount, o.filled_quote, t.amount, t.notional)
 FROM orders o FULL JOIN (
-    SELECT order_code AS code, sum(amount) AS amount, sum(notional) AS notional FROM trades GROUP BY 1
+    SELECT order_code AS code, sum(amount) AS amount, sum(notional) AS notional FROM trades WHERE order_code IS NOT NULL GROUP BY 1
 ) t USING (code)
 WHERE o.code IS NULL OR o.filled_amount <> COALESCE(t.amount, 0) OR o.filled_quote <> COALESCE(t.notional, 0)
 UNION ALL

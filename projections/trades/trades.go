@@ -50,7 +50,7 @@ var table = &projections.Table[Trade]{
 		c.Text("fee_currency", func(r *row) *string { return &r.Value.FeeCurrency }),
 		c.Text("role", func(r *row) *trading.Role { return &r.Value.Role }),
 		c.Text("type", func(r *row) *trading.TradeType { return &r.Value.Type }),
-		c.Text("reference_id", func(r *row) *string { return &r.Value.ReferenceID }),
+		c.NullText("reference_id", func(r *row) *string { return &r.Value.ReferenceID }),
 		c.Time("time", func(r *row) *scalar.Time { return &r.Value.Time }),
 	},
 	Loaded: func(r *row) error {

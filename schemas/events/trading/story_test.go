@@ -28,6 +28,7 @@ func tell(t *testing.T) []decide.Event {
 	s.stops()
 	s.sessions()
 	s.instants()
+	s.liquidation()
 	return s.events
 }
 
@@ -134,6 +135,36 @@ func (s *story) orders() {
 		s.place("bob", order.Buy, "60000", "0.001", "", nil)
 	}
 	s.do(trading.CommandCancelAll, &trading.CancelAll{CustomerCode: "bob"})
+}
+
+// liquidation has an account lose more than it has by a trade of its own, and another by a price that falls.
+func (s *story) liquidation() {
+	const symbol = "SOLUSDC_PERP"
+	place := func(customer string, a order.Action, kind order.Type, price, amount string) {
+		o := &trading.PlaceOrder{CustomerCode: customer, Symbol: symbol, Action: a, Type: kind, Amount: dec(amount)}
+		if kind == order.Limit {
+			o.LimitPrice = dec(price)
+		}
+		s.do(trading.CommandPlaceOrder, o)
+	}
+	index := func(price string) {
+		s.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: symbol, Price: dec(price)})
+	}
+	s.do(trading.CommandDepositInsurance, &trading.DepositInsurance{Amount: 1000 * fixed.Unit, ReferenceID: "fund-1"})
+	s.do(trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument(symbol)})
+	index("65000")
+	for _, code := range []string{"carl", "dora"} {
+		s.do(trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: code})
+		s.do(trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: code, Currency: "USDC", Amount: 5500 * fixed.Unit})
+	}
+	place("bob", order.Sell, order.Limit, "65000", "1")
+	place("carl", order.Buy, order.Limit, "65000", "1")
+	index("62000")
+	place("bob", order.Buy, order.Limit, "58900", "1")
+	place("carl", order.Sell, order.Market, "", "1")
+	place("bob", order.Sell, order.Limit, "62000", "0.5")
+	place("dora", order.Buy, order.Limit, "62000", "0.5")
+	index("50000")
 }
 
 // instants are of funding and settlement, and an index price that becomes stale.

@@ -1,0 +1,96 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// insuranceWork is the insurance fund's orders, with which it works its positions off: on each instrument one that only
+// reduces, at mark, for the whole of the position. It is moved when the mark moves or the position changes.
+type insuranceWork struct{}
+
+func (insuranceWork) work(*dueEntry) Work        { return WorkInsuranceOrder }
+func (insuranceWork) subject(e *dueEntry) string { return e.instrument.contract.Symbol }
+func (insuranceWork) save(v *saver, e *dueEntry) { v.Len(e.instrument.index) }
+
+func (insuranceWork) load(v *loader) *dueEntry {
+	if n := v.Index(len(v.listing)); v.Err() == nil {
+		return v.listing[n].fundMoves
+	}
+	return nil
+}
+
+// fundOrder is what the fund's order on an instrument should be: nothing, for a price of 0.
+func (s *State) fundOrder(h *position) (side book.Side, price, steps int64) {
+	i := h.instrument
+	switch {
+	case h.size > 0:
+		return book.Ask, max(1, i.contract.MarkTicks(i.mark, fixed.Ceiling)), h.size
+	case h.size < 0:
+		return book.Bid, max(1, i.contract.MarkTicks(i.mark, fixed.Floor)), -h.size
+	}
+	return book.Bid, 0, 0
+}
+
+// moveFund puts the fund's order on the due list if it is not what it should be and the instrument is open.
+func (f *fold) moveFund(i *instrument) {
+	h := f.fund.on(i)
+	_, price, steps := f.fundOrder(h)
+	moved := price != 0 && (h.first == nil || h.first.Price != price || h.first.Remaining != steps)
+	// A sweep of the fund's own order goes on by itself, and is looked at again when it has ended.
+	moved = moved && i.status() == market.Open && (h.first == nil || h.first.Resting())
+	switch {
+	case moved && i.fundMoves == nil:
+		i.fundMoves = &dueEntry{time: f.at.Time, kind: dueInsurance, instrument: i}
+		f.due.push(i.fundMoves)
+	case !moved && i.fundMoves != nil:
+		f.cancelEntry(i.fundMoves)
+		i.fundMoves = nil
+	}
+}
+
+func (insuranceWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
+	i := entries[0].instrument
+	limit := s.limit
+	if single {
+		limit = bounds{1, 1, 1}
+	}
+	d := s.newDraft(at, i)
+	d.events = append(d.events, &Step{Work: WorkInsuranceOrder})
+	slot := d.reserveSlot()
+	t := d.movingFund(slot)
+	why := d.walk(t, limit)
+	d.write()
+	if why != stopFull {
+		t.fate(why)
+		d.finish(t, slot)
+		return decide.Decision{Outcome: decide.Accepted, Events: d.check()}
+	}
+	t.status = order.PartiallyFilled
+	if t.done() == 0 {
+		t.status = order.Open
+	}
+	d.finish(t, slot)
+	d.events = append(d.events, &WorkStarted{Work: WorkSweep, CustomerCode: FundCode, Symbol: i.contract.Symbol,
+		OrderCode: t.order.Code, Bound: i.contract.Price(t.bound)})
+	return decide.Decision{Outcome: decide.Accepted, Events: d.check()}
+}
+
+// movingFund makes the taker that the fund's order is at its new price and of its new size: the one that rests, or a new
+// one.
+func (d *draft) movingFund(slot int) *taker {
+	p := d.party(d.state.fund)
+	side, price, steps := d.state.fundOrder(p.position)
+	o := p.position.first
+	if o == nil {
+		o = &resting{Code: d.at.Derive(slot), Side: side, Price: price, Remaining: steps}
+		o.Value = live{position: p.position, amount: steps, created: d.at.Time, kind: order.Limit, tif: order.GTC, reduceOnly: true}
+	}
+	t := &taker{order: o, party: p, bound: price, price: price, terms: termsOf(o)}
+	t.amount += steps - t.remaining
+	t.remaining, t.updated = steps, d.at.Time
+	return t
+}

@@ -1,0 +1,205 @@
+package trading
+
+import (
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/book"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/margin"
+	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+)
+
+// liquidationWork is the accounts with less equity than maintenance margin, one after the other, each to its end: first
+// its orders are canceled, then its positions closed step by step until it has enough again, and what it lacks without
+// any is made up for by the insurance fund.
+type liquidationWork struct{}
+
+func (liquidationWork) work(*dueEntry) Work        { return WorkLiquidation }
+func (liquidationWork) subject(e *dueEntry) string { return e.account.code }
+func (liquidationWork) save(v *saver, e *dueEntry) { v.Len(v.accountNumbers[e.account]) }
+
+func (liquidationWork) load(v *loader) *dueEntry {
+	if n := v.Index(len(v.registered)); v.Err() == nil {
+		return v.registered[n].failing
+	}
+	return nil
+}
+
+func (liquidationWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
+	a := entries[0].account
+	if a.liveOrders > 0 {
+		w := &task{kind: WorkMassCancel, account: a, reason: order.Liquidation}
+		events, _, _ := w.end(s, at, nil, s.most(single))
+		return stepped(WorkLiquidation, events...)
+	}
+	h := a.heaviest()
+	if h == nil {
+		return s.makeUp(at, a)
+	}
+	limit := s.limit
+	if single {
+		limit = bounds{1, 1, 1}
+	}
+	return s.liquidate(at, h, limit)
+}
+
+// heaviest returns the position with the largest maintenance margin among those whose instruments are open, the first
+// symbol's of several; nil if there is none. One that is being deleveraged comes first until nothing is left of it.
+func (a *account) heaviest() *position {
+	if h := a.deleveraging; h != nil && h.instrument.status() == market.Open {
+		return h
+	}
+	var heaviest *position
+	var most fixed.Money
+	for _, h := range a.positions {
+		if h.size == 0 || h.instrument.status() != market.Open {
+			continue
+		}
+		_, _, maintenance := h.exposure().Health()
+		if heaviest == nil || maintenance > most || maintenance == most && h.instrument.contract.Symbol < heaviest.instrument.contract.Symbol {
+			heaviest, most = h, maintenance
+		}
+	}
+	return heaviest
+}
+
+// liquidate decides one step of closing a position: an order of the account itself down to the bankruptcy price. If
+// nobody takes any of it, the rest of the position goes to the insurance fund or to who holds the other side.
+func (s *State) liquidate(at decide.Stamp, h *position, limit bounds) decide.Decision {
+	d := s.newDraft(at, h.instrument)
+	d.events = append(d.events, &Step{Work: WorkLiquidation})
+	p := d.party(h.account)
+	d.party(s.fund) // which gets the fees: what it owes stands before that
+	price := d.bankruptcyPrice(p)
+	// Who is being deleveraged already found nobody in the book one record ago, and nobody has come since.
+	if h.account.deleveraging == h || d.sellOut(p, price, limit) {
+		d.passOn(p, price, limit)
+		d.write()
+	}
+	return decide.Decision{Outcome: decide.Accepted, Events: d.check()}
+}
+
+// bankruptcyPrice is the price of the party's position, in ticks, as the draft leaves it.
+func (d *draft) bankruptcyPrice(p *party) int64 {
+	account, e := d.standing(p), d.exposure(p)
+	_, _, mine := e.Health()
+	return margin.BankruptcyPrice(e.Contract, e.Mark, e.Size, account.Equity(), mine, account.Maintenance)
+}
+
+// sellOut decides a step through the book. It reports whether nothing was found there.
+func (d *draft) sellOut(p *party, price int64, limit bounds) (nothing bool) {
+	slot := d.reserveSlot()
+	o := &resting{Code: d.at.Derive(slot), Side: book.Ask, Price: price}
+	if p.size < 0 {
+		o.Side = book.Bid
+	}
+	size := fixed.Abs(p.size)
+	t := &taker{order: o, party: p, bound: price, price: price, liquidates: true}
+	t.amount = margin.StepSize(d.instrument.contract, max(p.position.began, size), size)
+	t.remaining, t.updated = t.amount, d.at.Time
+	o.Value = live{position: p.position, amount: t.amount, created: d.at.Time, kind: order.Limit, tif: order.IOC, reduceOnly: true}
+	o.Remaining = t.amount
+	why := d.walk(t, limit)
+	t.status = order.Filled
+	if t.remaining > 0 {
+		t.status, t.reason = order.Canceled, order.Liquidation
+	}
+	d.write()
+	d.finish(t, slot)
+	return t.done() == 0 && why != stopFull
+}
+
+// makeUp decides what the insurance fund pays to an account that has no position and owes more than it has.
+func (s *State) makeUp(at decide.Stamp, a *account) decide.Decision {
+	till := s.newTill()
+	decision := stepped(WorkLiquidation)
+	events, has := till.postDebts(s, at, decision.Events, s.fund)
+	if amount := min(-a.balance, has); amount > 0 { // else what it owed of funding has taken all
+		events = append(events, &InsurancePaid{CustomerCode: a.code, Broker: a.broker, Amount: amount, Entries: []ledger.Posting{
+			{Code: at.Derive(len(events)), CustomerCode: a.code, Type: ledger.InsuranceFund, Currency: currency, Amount: amount, Balance: a.balance.Add(amount)},
+			{Account: ledger.Insurance, Type: ledger.InsuranceFund, Currency: currency, Amount: -amount, Balance: has.Sub(amount)},
+		}})
+	}
+	decision.Events = events
+	balanced(events)
+	return decision
+}
+
+// fail puts an account on the due list that has less equity than maintenance margin.
+func (f *fold) fail(a *account) {
+	f.due.arrived++
+	a.failing = &dueEntry{time: f.at.Time, kind: dueLiquidation, account: a, arrival: f.due.arrived, place: -1}
+	for _, h := range a.positions {
+		h.began = fixed.Abs(h.size)
+	}
+	f.schedule(a)
+}
+
+// recover takes an account off that has enough again.
+func (f *fold) recover(a *account) {
+	f.cancelEntry(a.failing)
+	f.unwait(a)
+	a.failing, a.deleveraging = nil, nil
+	for _, h := range a.positions {
+		h.began = 0
+	}
+}
+
+// schedule has the account that is to be liquidated on the due list while something can be done for it, and otherwise
+// among those that wait. What was set aside stays there.
+func (s *State) schedule(a *account) {
+	e := a.failing
+	if slices.ContainsFunc(s.aside, func(x asideEntry) bool { return x.dueEntry == e }) {
+		return
+	}
+	listed := e.place >= 0
+	switch can := s.canLiquidate(a); {
+	case can && !listed:
+		s.unwait(a)
+		s.due.list(e).push(e) // where it was: its place in the order is that of the record that made it due
+	case !can && listed:
+		s.due.remove(e)
+		fallthrough
+	case !can && !a.waits:
+		a.waits, a.deleveraging = true, nil // when it goes on, there may be somebody in the book
+		s.waiting = append(s.waiting, a)
+	}
+}
+
+// canLiquidate reports whether the next step for an account could do anything.
+func (s *State) canLiquidate(a *account) bool {
+	open := false
+	for _, h := range a.positions {
+		if h.size != 0 {
+			open = true
+			if h.instrument.status() == market.Open {
+				return true
+			}
+		}
+	}
+	return !open && (a.liveOrders > 0 || s.fund.balance > 0)
+}
+
+// unwait takes an account out of those that wait.
+func (s *State) unwait(a *account) {
+	if a.waits {
+		a.waits = false
+		s.waiting = slices.DeleteFunc(s.waiting, func(b *account) bool { return a == b })
+	}
+}
+
+// reschedule looks through all that wait, or stand on the list and may have to, after an instrument opened or closed or
+// the insurance fund came to money or lost it.
+func (f *fold) reschedule() {
+	for _, a := range slices.Clone(f.waiting) {
+		f.schedule(a)
+	}
+	for _, e := range slices.Clone(f.due.blocking.heap) {
+		if e.kind == dueLiquidation {
+			f.schedule(e.account)
+		}
+	}
+}

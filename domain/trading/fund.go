@@ -1,0 +1,136 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// The insurance fund takes over what a liquidation finds no buyer for, and makes up for what accounts lack in the end.
+// Its money is the venue's account "insurance"; positions and orders it has like a customer, under a code that no
+// customer can have. It pays no fees, is in no ranking, and is never liquidated.
+const (
+	FundCode   = "insurance-fund"
+	FundBroker = "venue"
+)
+
+// newFund returns the fund of a venue that has not begun.
+func newFund() *account {
+	none := fixed.Rate{Num: 0, Den: 1}
+	return &account{code: FundCode, broker: FundBroker, initial: none, maintenance: none, transfers: make(map[string]transfer)}
+}
+
+// isFund reports whether the account is the insurance fund.
+func (a *account) isFund() bool { return a.code == FundCode }
+
+// holder returns who may have positions: a customer or the fund; nil for nobody.
+func (s *State) holder(code string) *account {
+	if code == FundCode {
+		return s.fund
+	}
+	return s.accounts[code]
+}
+
+// holders are all customers, in the order of registration, and the fund.
+func (s *State) holders() []*account {
+	return append(s.registered[:len(s.registered):len(s.registered)], s.fund)
+}
+
+// depositInsurance decides a deposit to the fund.
+func (s *State) depositInsurance(at decide.Stamp, c decide.Command, payload *DepositInsurance) (decide.Decision, error) {
+	if known, ok := s.fund.transfers[payload.ReferenceID]; ok && payload.ReferenceID != "" {
+		return repeat(known.fingerprint, c.Kept.Fingerprint, known.sequence)
+	}
+	var f faults
+	if payload.Amount <= 0 {
+		f.add("amount", "INVALID_AMOUNT", "amount must be positive")
+	}
+	if payload.ReferenceID != "" && !validReference(payload.ReferenceID) {
+		f.add("reference_id", "INVALID_REFERENCE_ID", "reference_id must be 1 to 64 of A-Z a-z 0-9 . _ : -")
+	}
+	if err := f.first(); err != nil {
+		return decide.Decision{}, err
+	}
+	till := s.newTill()
+	events, before := till.postDebts(s, at, nil, s.fund)
+	external, fits := (-s.venue[ledger.External]).Plus(payload.Amount)
+	balance, countable := before.Plus(payload.Amount)
+	if !fits || !countable || external > maxNotional || balance > maxNotional {
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "AMOUNT_ABOVE_MAXIMUM", Field: "amount", Message: "the venue cannot keep this much money"}
+	}
+	e := &InsuranceDeposited{Code: at.Derive(len(events)), Currency: currency, Amount: payload.Amount, Balance: balance,
+		ReferenceID: payload.ReferenceID, Created: at.Time}
+	if e.ReferenceID == "" {
+		e.ReferenceID = e.Code.String()
+	}
+	e.Entries = []ledger.Posting{
+		{Account: ledger.Insurance, Type: ledger.InsuranceFund, Currency: currency, Amount: payload.Amount, Balance: balance},
+		{Account: ledger.External, Type: ledger.InsuranceFund, Currency: currency, Amount: -payload.Amount, Balance: -external},
+	}
+	return accepted(append(events, e)...)
+}
+
+// fundDeposit takes over a deposit to the fund.
+func (f *fold) fundDeposit(e *InsuranceDeposited) {
+	if e.ReferenceID != e.Code.String() {
+		f.fund.transfers[e.ReferenceID] = transfer{f.command.Kept.Fingerprint, f.at.Sequence}
+	}
+}
+
+// Insurance is the insurance fund.
+type Insurance struct {
+	Balance   fixed.Money
+	Equity    fixed.Money // with what its positions have gained or lost at mark
+	Positions []Position
+}
+
+// Insurance returns the insurance fund with its open positions, in the order in which their instruments were listed.
+func (s *State) Insurance() Insurance {
+	return Insurance{Balance: s.fund.balance, Equity: s.standing(s.fund, 0, nil).Equity(), Positions: s.Positions(FundCode)}
+}
+
+// InsuranceDeposited says that the operator paid into the insurance fund.
+type InsuranceDeposited struct {
+	Code     scalar.ID   `json:"code"`
+	Currency string      `json:"currency"`
+	Amount   fixed.Money `json:"amount"`
+	// Balance is the fund's after the deposit.
+	Balance fixed.Money `json:"balance"`
+	// ReferenceID is the name given by the operator, or the code.
+	ReferenceID string           `json:"reference_id"`
+	Created     scalar.Time      `json:"created"`
+	Entries     []ledger.Posting `json:"postings"`
+}
+
+// EventType returns "insurance.deposited".
+func (*InsuranceDeposited) EventType() string { return "insurance.deposited" }
+
+// EventVersion returns 1.
+func (*InsuranceDeposited) EventVersion() int { return 1 }
+
+// Postings implements ledger.Posted.
+func (e *InsuranceDeposited) Postings() []ledger.Posting { return e.Entries }
+
+// BrokerOf implements ledger.Posted: no posting is a customer's.
+func (*InsuranceDeposited) BrokerOf(string) string { return "" }
+
+// InsurancePaid says that the fund made up for what an account without positions lacked.
+type InsurancePaid struct {
+	CustomerCode string           `json:"customer_code"`
+	Broker       string           `json:"broker"`
+	Amount       fixed.Money      `json:"amount"`
+	Entries      []ledger.Posting `json:"postings"`
+}
+
+// EventType returns "insurance.paid".
+func (*InsurancePaid) EventType() string { return "insurance.paid" }
+
+// EventVersion returns 1.
+func (*InsurancePaid) EventVersion() int { return 1 }
+
+// Postings implements ledger.Posted.
+func (e *InsurancePaid) Postings() []ledger.Posting { return e.Entries }
+
+// BrokerOf implements ledger.Posted.
+func (e *InsurancePaid) BrokerOf(string) string { return e.Broker }

@@ -1,0 +1,68 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/margin"
+)
+
+// exposure is what the party has at stake on the draft's instrument, as the draft leaves it.
+func (d *draft) exposure(p *party) margin.Exposure {
+	e := p.position.exposure()
+	e.Size, e.Cost, e.Bids, e.Asks, e.Floor = p.size, p.cost, p.bids, p.asks, p.floor
+	return e
+}
+
+// passOn decides who gets the rest of a position that found nobody in the book: the insurance fund if it can afford to,
+// otherwise those who hold the other side. What none of them can take goes to the fund whatever it has; but if only the
+// record is full, the next one goes on.
+func (d *draft) passOn(p *party, price int64, limit bounds) {
+	if d.affordable(p, price) || d.deleverage(p, price, limit) {
+		d.handOver(p, d.party(d.state.fund), price, fixed.Abs(p.size), Liquidation)
+	}
+}
+
+// affordable reports whether the insurance fund, with the party's position taken over at a price, would have at least the
+// initial margin of all its positions: each at the rate of its instrument's first tier, at mark.
+func (d *draft) affordable(p *party, price int64) bool {
+	fund := *d.party(d.state.fund)
+	size, cost, realised := positionAfter(d.instrument, fund.size, fund.cost, price, p.size)
+	fund.size, fund.cost, fund.balance = size, cost, fund.balance.Add(realised)
+	var needed fixed.Money
+	add := func(e margin.Exposure) {
+		notional, _, _ := e.Health()
+		needed = needed.Add(e.Contract.InitialRate(fixed.Rate{Num: 0, Den: 1}).Of(notional, fixed.Ceiling))
+	}
+	for _, h := range fund.account.positions {
+		if h.size != 0 && h.instrument != d.instrument {
+			add(h.exposure())
+		}
+	}
+	if fund.size != 0 {
+		add(d.exposure(&fund))
+	}
+	return d.standing(&fund).Equity() >= needed
+}
+
+// handOver books a trade without orders: so many steps of the party's position go to another account at a price. Nobody
+// pays a fee.
+func (d *draft) handOver(p, to *party, price, steps int64, kind TradeType) {
+	c := d.instrument.contract
+	signed := steps
+	if p.size > 0 {
+		signed = -steps
+	}
+	e := &TradeExecuted{Code: d.at.Derive(len(d.events)), Symbol: c.Symbol, Price: c.Price(price), Amount: c.Amount(steps),
+		Notional: c.MustNotional(price, steps), Action: actionOf(signed), Type: kind, Taker: bareLeg(p.account), Maker: bareLeg(to.account),
+		Positions: make([]PositionHeld, 0, 2), Entries: make([]ledger.Posting, 0, 4)}
+	d.events = append(d.events, e)
+	d.countTrade(e)
+	taker, maker := closings(kind)
+	d.trade(e, p, e.Taker.OrderCode, price, signed, taker)
+	d.trade(e, to, e.Maker.OrderCode, price, -signed, maker)
+	d.fills++
+	d.cut(to, nil)
+}
+
+// bareLeg is a party's part of a trade without orders.
+func bareLeg(a *account) TradeLeg { return TradeLeg{CustomerCode: a.code, Broker: a.broker} }

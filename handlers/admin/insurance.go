@@ -1,0 +1,93 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/ledger"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	venue "github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+)
+
+// insuranceEntry is what a deposit to the insurance fund says. Fingerprints in the log are made of its JSON form, and are
+// remembered for ever, so its members never change.
+type insuranceEntry struct {
+	Amount      fixed.Money `json:"amount"`
+	ReferenceID string      `json:"reference_id"`
+}
+
+// insuranceDeposit is a deposit to the insurance fund as it is shown.
+type insuranceDeposit struct {
+	Code        scalar.ID   `json:"code"`
+	Type        ledger.Type `json:"type"`
+	Currency    string      `json:"currency"`
+	Amount      fixed.Money `json:"amount"`
+	Balance     fixed.Money `json:"balance"` // of the fund, after the deposit
+	ReferenceID string      `json:"reference_id"`
+	Timestamp   scalar.Time `json:"timestamp"`
+	Sequence    int64       `json:"sequence"`
+}
+
+// depositInsurance pays into the insurance fund. A repeated reference_id is answered 200, where the first answer was 201.
+func (h *Handler) depositInsurance(c echo.Context) error {
+	body := web.BodyOnly(c)
+	entry := insuranceEntry{Amount: body.Money("amount"), ReferenceID: body.String("reference_id", web.Reference)}
+	payload := venue.DepositInsurance(entry)
+	x, err := h.trading.Execute(c, &payload, body.Means(entry))
+	if err != nil {
+		return err
+	}
+	for _, event := range x.Entry.Record.Events {
+		if e, ok := event.(*venue.InsuranceDeposited); ok {
+			status := http.StatusOK
+			if x.First() {
+				status = http.StatusCreated
+			}
+			return c.JSON(status, insuranceDeposit{e.Code, ledger.InsuranceFund, e.Currency, e.Amount, e.Balance, e.ReferenceID, e.Created,
+				x.Entry.Record.Sequence})
+		}
+	}
+	return x.Unanswered()
+}
+
+// insurance is the insurance fund.
+type insurance struct {
+	Balance   fixed.Money         `json:"balance"`
+	Equity    fixed.Money         `json:"equity"`
+	Positions []insurancePosition `json:"positions"`
+}
+
+// insurancePosition is an open position of the fund's.
+type insurancePosition struct {
+	Symbol        string        `json:"symbol"`
+	Amount        fixed.Decimal `json:"amount"`
+	EntryPrice    fixed.Decimal `json:"entry_price"`
+	MarkPrice     wire.Price    `json:"mark_price"`
+	Notional      fixed.Money   `json:"notional"`
+	UnrealisedPnL fixed.Money   `json:"unrealised_pnl"`
+	Updated       scalar.Time   `json:"updated"`
+}
+
+// getInsurance shows the fund: its money, what that is worth with its positions, and these.
+func (h *Handler) getInsurance(c echo.Context) error {
+	if err := web.Query(c).Done(); err != nil {
+		return err
+	}
+	var out insurance
+	err := h.viewVenue(c, func(s *venue.State) {
+		fund := s.Insurance()
+		out = insurance{fund.Balance, fund.Equity, []insurancePosition{}}
+		for _, p := range fund.Positions {
+			out.Positions = append(out.Positions, insurancePosition{p.Symbol, p.Amount, p.EntryPrice, wire.Price(p.MarkPrice), p.Notional,
+				p.UnrealisedPnL, p.Updated})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
