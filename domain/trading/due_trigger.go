@@ -17,6 +17,9 @@ func (triggerWork) subject(e *dueEntry) string {
 		return e.order.Code.String()
 	}
 	next, _ := e.instrument.nextStop()
+	if next == nil { // the last one ended in the record that is being folded
+		return e.instrument.contract.Symbol
+	}
 	return next.order.Code.String()
 }
 
