@@ -130,7 +130,7 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 }
 
 // listed returns when an instrument was listed that a record changed. That never changes, so any state says it that is
-// not older than the listing: this node's fold is waited for only if it has not heard of it.
+// not older than the listing: this node's fold is waited for only if it has not come to it.
 func (h *Handler) listed(c echo.Context, symbol string, sequence int64) (at scalar.Time, err error) {
 	look := func() {
 		h.cfg.Venue.View(func(s decide.State, _ journal.Position) { at = s.(*venue.State).Listed(symbol) })

@@ -163,6 +163,7 @@ func (h *Handler) accountOf(broker, customer string) error {
 	if customer == "" {
 		return nil
 	}
+	// Accounts neither vanish nor change their broker, so what is seen here holds when the command is decided.
 	known := false
 	h.cfg.Venue.View(func(s decide.State, _ journal.Position) {
 		owner, ok := s.(*venue.State).CustomerBroker(customer)
@@ -175,6 +176,7 @@ func (h *Handler) accountOf(broker, customer string) error {
 	return nil
 }
 
+// brokerOf returns a user's broker, which never changes; "" for a user that is not there, whom the command then refuses.
 func (h *Handler) brokerOf(username string) (broker string) {
 	h.cfg.Identity.View(func(s decide.State, _ journal.Position) {
 		if u, ok := s.(*identity.State).User(username); ok {

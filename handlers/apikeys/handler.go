@@ -193,6 +193,7 @@ func (h *Handler) customerOf(p *web.Principal, customer string) error {
 	if customer == "" {
 		return nil
 	}
+	// Accounts neither vanish nor change their broker, so what is seen here holds when the command is decided.
 	known := false
 	h.cfg.Venue.View(func(s decide.State, _ journal.Position) {
 		broker, there := s.(*trading.State).CustomerBroker(customer)

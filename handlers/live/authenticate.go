@@ -149,19 +149,19 @@ func (h *Hub) narrow(s *session, left *web.Principal) {
 	switch {
 	case before == nil:
 	case left == nil:
-		h.withdraw(s, before)
+		h.revoke(s, before)
 	case !sameReader(before, left):
 		h.expelPrivate(s, Forbidden, "the user may read less than before; subscribe again to what is left")
 	}
 }
 
-// withdraw ends the private subscriptions of a session whose token is no longer good, and the connection of one that
+// revoke ends the private subscriptions of a session whose token is no longer good, and the connection of one that
 // came with an API key. It is called under the hub's lock.
-func (h *Hub) withdraw(s *session, who *web.Principal) {
-	h.expelPrivate(s, AuthenticationRequired, "the token has expired or was withdrawn; authenticate and subscribe again")
+func (h *Hub) revoke(s *session, who *web.Principal) {
+	h.expelPrivate(s, AuthenticationRequired, "the token has expired or was revoked; authenticate and subscribe again")
 	if !who.APIKey.IsZero() {
 		h.metrics.errors.WithLabelValues(string(AuthenticationRequired)).Inc()
-		s.close(errorMessage(AuthenticationRequired, "the API key has expired or was withdrawn; the connection is closed"),
+		s.close(errorMessage(AuthenticationRequired, "the API key has expired or was revoked; the connection is closed"),
 			melody.ClosePolicyViolation, string(AuthenticationRequired))
 	}
 }

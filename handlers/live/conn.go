@@ -91,6 +91,8 @@ func (c *conn) Write(p []byte) (int, error) {
 	if !c.framed.Load() {
 		return c.Conn.Write(p)
 	}
+	// The client may be amid a message that nobody reads any more. What is left of it is thrown away in finish, or closing
+	// would reset the connection and take the close frame along.
 	if isClose(p) { // about a fault of the client's: other ends, and answers to the client's, don't come this way
 		c.linger.Store(true)
 		c.unread.Store(true)

@@ -52,6 +52,7 @@ func (a *attempts) begin(ctx context.Context, p pair) (t *tracked, wait time.Dur
 		a.release(t)
 		return nil, 0, ctx.Err()
 	}
+	// Only with the turn in hand: of attempts that come together, each has to wait for what the one before it found.
 	a.mu.Lock()
 	wait = t.until.Sub(a.now())
 	a.mu.Unlock()
@@ -85,7 +86,7 @@ func (a *attempts) finish(t *tracked, o outcome) {
 		t.failures = 0
 	}
 	a.mu.Unlock()
-	<-t.turn
+	<-t.turn // after the count, or the next attempt would not meet the delay
 	a.release(t)
 }
 
@@ -123,6 +124,7 @@ func (a *attempts) forget(now time.Time) {
 		if now.Sub(t.seen) < forgetAfter && len(a.entries) < maxTracked {
 			return
 		}
+		// One in use stays: the next request of the pair would get an entry of its own, and with it a turn beside the other.
 		if t.users == 0 {
 			a.drop(t)
 		}

@@ -150,6 +150,7 @@ func (d Directory) APIKey(hash [sha256.Size]byte) (web.APIKey, bool) {
 func CheckSeal(i Identity, box *seal.Box) error {
 	var keys []*identity.SigningKey
 	var users []*identity.User
+	// Opened outside of the view, which keeps the fold from going on.
 	i.View(func(s *identity.State) { keys, users = s.Keys(), s.Users() })
 	for _, k := range keys {
 		if _, err := box.Open(k.Private, privatePlace(k.KID)); err != nil {

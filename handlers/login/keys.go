@@ -68,6 +68,7 @@ func (s *signer) issue(u *identity.User) (string, error) {
 	if key == nil {
 		return "", errNoKey
 	}
+	// Used after the view: what a state shows is never changed, only replaced.
 	private, err := s.private(key)
 	if err != nil {
 		return "", err
@@ -93,6 +94,7 @@ func (s *signer) issue(u *identity.User) (string, error) {
 }
 
 func (s *signer) private(k *identity.SigningKey) (ed25519.PrivateKey, error) {
+	// The lock is held while a key is unsealed: logins that come together unseal it once.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if key, ok := s.unsealed[k.KID]; ok {

@@ -98,6 +98,7 @@ func (h *Handler) login(c echo.Context) error {
 	}
 	ctx := c.Request().Context()
 	address := network(c.RealIP())
+	// Before the turn: whoever waits for that counts, too, and a flood of logins for one account would wait without bound.
 	if !h.queue.enter(address) {
 		return web.Unavailable("LOGIN_BUSY", "Too many logins at once.", time.Second)
 	}
@@ -110,7 +111,7 @@ func (h *Handler) login(c echo.Context) error {
 		return web.NewProblem(http.StatusTooManyRequests, "LOGIN_TOO_MANY_ATTEMPTS",
 			"Too many failed attempts. Try again later.").RetryAfter(wait)
 	}
-	result := undecided
+	result := undecided // also where the client goes away: that is neither a guess nor a success
 	defer func() { h.attempts.finish(attempt, result) }()
 
 	user, err := h.verify(ctx, username, password)
@@ -121,7 +122,7 @@ func (h *Handler) login(c echo.Context) error {
 		result = failed
 		return web.NewProblem(http.StatusBadRequest, "LOGIN_BAD_CREDENTIALS", "The username or the password is wrong.")
 	}
-	result = succeeded
+	result = succeeded // the password was right, whatever comes
 	if !user.IsVerified {
 		return web.NewProblem(http.StatusBadRequest, "LOGIN_USER_NOT_VERIFIED", "The user is not verified.")
 	}
@@ -153,7 +154,7 @@ func (h *Handler) verify(ctx context.Context, username, password string) (*ident
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	right, err := verifyPassword(hash, password)
+	right, err := verifyPassword(hash, password) // not to be interrupted: for so long it keeps its slot
 	<-h.slots
 	if err != nil {
 		return nil, fmt.Errorf("password of user %s: %w", username, err)

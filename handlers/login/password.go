@@ -94,6 +94,7 @@ func parsePHC(text string) (c cost, salt, hash []byte, err error) {
 	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &c.memory, &c.passes, &c.lanes); err != nil {
 		return cost{}, nil, nil, errHash
 	}
+	// Bounded: whoever could write a hash into the log must not have each login take all the memory.
 	if c.memory < 8 || c.memory > 1<<20 || c.passes < 1 || c.passes > 16 || c.lanes < 1 {
 		return cost{}, nil, nil, errHash
 	}

@@ -74,6 +74,7 @@ func (t *Tokens) verifyKey(secret, address string) (*Principal, Account, error) 
 	if err != nil {
 		return nil, Account{}, err
 	}
+	// Only now: who tries a key in vain has not used it.
 	if now := scalar.TimeOf(t.now()); k.LastUsed < now-now%scalar.Day {
 		t.used(k)
 	}

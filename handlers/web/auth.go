@@ -143,7 +143,7 @@ func RateLimitOf(c echo.Context) RateLimit { return notesOf(c).limit }
 func (a *Auth) Require(scopes ...string) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			private(c)
+			private(c) // before anything can fail: no cache may keep a refusal either
 			p, err := a.Authenticate(c)
 			if err != nil {
 				return err

@@ -106,7 +106,7 @@ func (n *notes) read(c echo.Context) ([]byte, error) {
 	if int64(cap(n.room)) < r.ContentLength {
 		n.room = make([]byte, max(r.ContentLength, 1024))
 	}
-	raw := n.room[:r.ContentLength]
+	raw := n.room[:r.ContentLength] // until the handler returns: the next request gets the same room
 	_, err := io.ReadFull(r.Body, raw)
 	return raw, err
 }
@@ -119,6 +119,8 @@ func tooLarge() *Problem {
 // can be reported.
 func parse(raw []byte) (*node, *faults) {
 	p := &parser{faults: &faults{}}
+	// Repeated names and bad text are let through here, so that they become faults of their fields, beside all others,
+	// and do not end the reading.
 	p.dec = jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	root, err := p.value(nil, 0)
 	if err != nil {
@@ -205,7 +207,7 @@ func (p *parser) object(path []any, depth int) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := n.members[name]; ok {
+		if _, ok := n.members[name]; ok { // its value was read all the same, or the reading could not go on behind it
 			p.faults.add(at, DuplicateField, "the field is given more than once")
 			continue
 		}

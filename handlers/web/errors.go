@@ -72,7 +72,7 @@ func fromEcho(e *echo.HTTPError) *Problem {
 // errorHandler answers with the problem of an error, in the shape that belongs to the path.
 func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 	return func(err error, c echo.Context) {
-		if c.Response().Committed {
+		if c.Response().Committed { // what has begun can't become a problem any more
 			return
 		}
 		p := problemFor(c, err)

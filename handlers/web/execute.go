@@ -35,7 +35,7 @@ func Execute[E decide.Event](c echo.Context, j Journal, payload decide.Payload, 
 
 // Execute is the function of that name for an answer that takes more than one event.
 func (j Journal) Execute(c echo.Context, payload decide.Payload, forms ...*Form) (Executed, error) {
-	for _, f := range forms {
+	for _, f := range forms { // a fault decides nothing, so its request may be sent again with the same key
 		if err := f.Done(); err != nil {
 			return Executed{}, err
 		}

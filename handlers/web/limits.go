@@ -43,7 +43,7 @@ func (l *limits) take(c echo.Context, username string, limit RateLimit) error {
 		b = &bucket{limit: limit, tokens: float64(limit.Burst), at: now}
 		l.buckets[username] = b
 	}
-	if elapsed := now.Sub(b.at); elapsed > 0 {
+	if elapsed := now.Sub(b.at); elapsed > 0 { // a clock that was set back gives nothing, and takes nothing away
 		b.tokens = min(float64(limit.Burst), b.tokens+elapsed.Seconds()*float64(limit.PerSecond))
 		b.at = now
 	}

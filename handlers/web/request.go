@@ -98,6 +98,8 @@ func BareCommand(c echo.Context, payload decide.Payload) (decide.Command, error)
 	}
 	n := notesOf(c)
 	cmd := decide.Command{ID: n.forwarded, Type: payload.CommandType(), Payload: payload, Kept: decide.Kept{Key: key, Session: sessionOf(c)}}
+	// A request that was passed on keeps the id that it came with, which its node names if the connection breaks. Else the
+	// command has the id of its trace, by which its record leads there.
 	if cmd.ID.IsZero() {
 		cmd.ID, n.traced.Command = n.traced.Command, scalar.ID{} // for one command
 	}
@@ -220,7 +222,7 @@ func await(wait context.Context, c echo.Context, source Waiter, sequence int64) 
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.DeadlineExceeded), wait.Err() != nil:
+	case errors.Is(err, context.DeadlineExceeded), wait.Err() != nil: // a driver may say it in words of its own
 		return waited(c)
 	}
 	return Unavailable("SOURCE_UNAVAILABLE", "The source of this answer is not available.", time.Second).Because(err)

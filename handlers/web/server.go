@@ -113,6 +113,7 @@ func (s *server) answer(r *request, next echo.HandlerFunc) (err error) {
 		if p == nil {
 			return
 		}
+		// The way to cut a connection: the proxy does so where the owner breaks off amid an answer that has begun.
 		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(p)
 		}

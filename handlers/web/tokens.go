@@ -78,6 +78,7 @@ func (t *Tokens) verify(token, address string) (*Principal, Account, error) {
 			return nil, Account{}, err
 		}
 	}
+	// The signature stays good. Its key may have been retired since, and after a log was put back its id may be another's.
 	if key, known := t.identities.PublicKey(v.principal.KID); !known || string(key) != v.key {
 		return nil, Account{}, errKey
 	}
@@ -85,7 +86,7 @@ func (t *Tokens) verify(token, address string) (*Principal, Account, error) {
 	if err != nil {
 		return nil, Account{}, err
 	}
-	if !remembered {
+	if !remembered { // only what is in force: tokens that are not must not push out others
 		t.remember(strings.Clone(token), v) // not the header around it
 	}
 	return p, account, nil

@@ -21,14 +21,14 @@ type Journal struct {
 	log   *projectiontest.Log
 	now   func() scalar.Time
 
-	mu       sync.RWMutex
-	state    decide.State // the owner's
-	followed decide.State // a follower's, from decoded records
-	entries  []journal.Entry
-	applied  int // how many of them the follower has applied
-	held     bool
-	moved    chan struct{}
-	heard    []func(journal.Entry, decide.State)
+	mu        sync.RWMutex
+	state     decide.State // the owner's
+	followed  decide.State // a follower's, from decoded records
+	entries   []journal.Entry
+	applied   int // how many of them the follower has applied
+	held      bool
+	moved     chan struct{}
+	listening []func(journal.Entry, decide.State)
 }
 
 func newJournal(rules decide.Rules, now func() scalar.Time) *Journal {
@@ -76,7 +76,7 @@ func (j *Journal) follow() {
 	for _, e := range j.entries[j.applied:] {
 		j.followed.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
 		j.applied++
-		for _, call := range j.heard {
+		for _, call := range j.listening {
 			call(e, j.followed)
 		}
 	}
@@ -173,7 +173,7 @@ func (j *Journal) View(look func(s decide.State, at journal.Position)) {
 func (j *Journal) Listen(call func(e journal.Entry, s decide.State)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.heard = append(j.heard, call)
+	j.listening = append(j.listening, call)
 }
 
 // Wait waits until the follower has applied the record with the sequence.

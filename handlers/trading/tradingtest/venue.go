@@ -54,7 +54,7 @@ type Venue struct {
 	Echo     *echo.Echo
 	routes   []web.Route
 	openapi  *conform.OpenAPI
-	Nodes    []admin.Node // what the operator's interface hears of the nodes' rules
+	Nodes    []admin.Node // what the operator's interface is told of the nodes' rules
 	key      ed25519.PrivateKey
 	pool     *pgxpool.Pool // that the interfaces read from
 

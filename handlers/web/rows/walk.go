@@ -20,7 +20,7 @@ func Take[T any](p projections.Page, walk Walk[T]) projections.Paged[T] {
 	var out projections.Paged[T]
 	beyond := false
 	for k, v := range walk(from, descending) {
-		if beyond = len(out.Rows) == p.Size; beyond {
+		if beyond = len(out.Rows) == p.Size; beyond { // one more than the page holds: something follows it
 			break
 		}
 		out.Rows = append(out.Rows, projections.Row[T]{Key: k, Value: v})

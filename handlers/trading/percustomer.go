@@ -47,7 +47,7 @@ func (h *Handler) listAllPositions(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return showHeld(h, c, of, p, func(s *domain.State, customer string, yield func(ordinal int64, p wire.Position)) {
+	return showEach(h, c, of, p, func(s *domain.State, customer string, yield func(ordinal int64, p wire.Position)) {
 		for _, p := range s.Positions(customer) {
 			if symbol == "" || symbol == p.Symbol {
 				yield(int64(s.ListingPlace(p.Symbol)), wire.NewPosition(&p))
@@ -84,20 +84,20 @@ func (h *Handler) listAccountSummaries(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return showHeld(h, c, of, p, func(s *domain.State, customer string, yield func(ordinal int64, a wire.AccountSummary)) {
+	return showEach(h, c, of, p, func(s *domain.State, customer string, yield func(ordinal int64, a wire.AccountSummary)) {
 		if summary, ok := s.Summary(customer); ok {
 			yield(0, wire.NewAccountSummary(&summary))
 		}
 	})
 }
 
-// showHeld answers with a page of what customers hold. One customer's things come with their place among them, which
+// showEach answers with a page of what customers hold. One customer's things come with their place among them, which
 // rises.
-func showHeld[T any](h *Handler, c echo.Context, of who, p projections.Page, held func(s *domain.State, customer string, yield func(int64, T))) error {
+func showEach[T any](h *Handler, c echo.Context, of who, p projections.Page, each func(s *domain.State, customer string, yield func(int64, T))) error {
 	var page projections.Paged[T]
 	err := h.view(c, func(s *domain.State) error {
 		page = rows.Take(p, func(beyond *projections.Key, descending bool) iter.Seq2[projections.Key, T] {
-			return walkHeld(s, of, beyond, descending, held)
+			return walkCustomers(s, of, beyond, descending, each)
 		})
 		return nil
 	})
@@ -107,8 +107,8 @@ func showHeld[T any](h *Handler, c echo.Context, of who, p projections.Page, hel
 	return c.JSON(http.StatusOK, rows.Show(page, func(v *T) T { return *v }))
 }
 
-func walkHeld[T any](s *domain.State, of who, beyond *projections.Key, descending bool,
-	held func(*domain.State, string, func(int64, T))) iter.Seq2[projections.Key, T] {
+func walkCustomers[T any](s *domain.State, of who, beyond *projections.Key, descending bool,
+	each func(*domain.State, string, func(int64, T))) iter.Seq2[projections.Key, T] {
 	return func(yield func(projections.Key, T) bool) {
 		customers := s.Registered(of.broker)
 		if of.customer != "" {
@@ -122,7 +122,7 @@ func walkHeld[T any](s *domain.State, of who, beyond *projections.Key, descendin
 				return // the token's one account, which may be another broker's
 			}
 			var found []projections.Row[T]
-			held(s, customer, func(ordinal int64, v T) {
+			each(s, customer, func(ordinal int64, v T) {
 				k := projections.Key{Sequence: int64(place), Ordinal: ordinal}
 				if beyond == nil || !descending && k.Compare(*beyond) > 0 || descending && k.Compare(*beyond) < 0 {
 					found = append(found, projections.Row[T]{Key: k, Value: v})
