@@ -359,7 +359,7 @@ func (d *draft) waitable(t *taker) order.Reason {
 func (d *draft) stay(t *taker, slot int) decide.Decision {
 	t.status = order.Open
 	d.finish(t, slot)
-	return decide.Decision{Outcome: decide.Accepted, Events: d.events}
+	return decide.Decision{Outcome: decide.Accepted, Events: d.check()}
 }
 
 // takeStops appends untriggered orders of an instrument until there are n, wherever they wait.

@@ -374,3 +374,44 @@ func BenchmarkFireStops(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(fired), "ns/stop")
 }
+
+// TestTriggersWaitForAFreshIndex checks that what was reached waits while the index price is stale, and fires with the next
+// one, although that is back above it.
+func TestTriggersWaitForAFreshIndex(t *testing.T) {
+	d := newDesk(t)
+	i := btc()
+	i.IndexStaleSeconds = 10
+	d.must(decide.Command{Payload: &ListInstrument{Instrument: i}})
+	index := func(price string) {
+		d.must(decide.Command{Payload: &SetIndexPrice{Symbol: i.Symbol, Price: number(price)}})
+	}
+	index("65000")
+	d.customer("alice", "alpha")
+	d.customer("bob", "alpha")
+	d.place("alpha", limitOrder("bob", order.Buy, 630_000, 1000))
+	stop := limitOrder("alice", order.Sell, 0, 1)
+	stop.Type, stop.LimitPrice, stop.StopLossPrice, stop.TakeProfitPrice = order.TakeProfitStopLoss, fixed.Decimal{}, number("64000"), number("70000")
+	code := d.place("alpha", stop).Events[0].(OrderEvent).After().Code
+	status := func(to market.Status) {
+		d.must(decide.Command{Payload: &ChangeInstrument{Symbol: i.Symbol, Status: &to}})
+	}
+	status(market.TradeHalt)
+	index("63900")
+	d.now += 11 * scalar.Second
+	d.drain()
+	status(market.Open)
+	if now, _ := d.state.Status(i.Symbol); now != market.PostOnly || d.state.Due(d.now) != decide.Nothing {
+		t.Fatalf("with a stale index the instrument is %s, and something is due: %v", now, d.state.Due(d.now))
+	}
+	if _, waits := d.state.Order(code); !waits {
+		t.Fatal("it fired on a stale index")
+	}
+	index("65000")
+	d.drain()
+	if o, waits := d.state.Order(code); waits {
+		t.Fatalf("it waits on: %+v", o)
+	}
+	if p, _ := d.state.Position("alice", i.Symbol); p.Amount.Cmp(number("-0.001")) != 0 {
+		t.Errorf("alice has %s", p.Amount)
+	}
+}
