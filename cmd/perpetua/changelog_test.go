@@ -419,8 +419,8 @@ func (c *changelog) oneParser(t *testing.T) {
 	}
 }
 
-// upstreamReject withdraws an instrument: its streams end, and they alone. What the two codes of an upstream that fails
-// are caused by is in handlers/live, where a log can be broken.
+// upstreamReject withdraws an instrument: its streams end, and they alone. The two codes of an upstream that fails
+// are caused in handlers/live (TestOverTheJournal), where a log can be lost.
 func (c *changelog) upstreamReject(t *testing.T) {
 	c.must(200, "operator", http.MethodDelete, "/admin/v1/instruments/"+ether, nil)
 	for topic, code := range map[string]string{"orderbook-stream:" + ether: "ORDERBOOK_STREAM_UPSTREAM_REJECT", "market-trades:" + ether: "MARKET_TRADES_UPSTREAM_REJECT"} {

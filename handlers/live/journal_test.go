@@ -3,6 +3,7 @@ package live_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -100,7 +101,9 @@ func (x *exchange) submit(customer, command string, payload any) int64 {
 // TestOverTheJournal runs the whole way: owner, broker, fold, sockets, resuming from the log, and its loss.
 func TestOverTheJournal(t *testing.T) {
 	x := newExchange(t, live.Limits{}, nil)
-	x.submit("A1", trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument(btc)})
+	for _, symbol := range []string{btc, eth} {
+		x.submit("A1", trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument(symbol)})
+	}
 	x.submit("A1", trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: btc, Price: dec("1000")})
 	var begin int64
 	for _, code := range []string{"A1", "B1"} {
@@ -113,6 +116,8 @@ func TestOverTheJournal(t *testing.T) {
 	book := "orderbook-stream:" + btc
 	early := livetest.Dial(t, x.url, x.reader("alpha"))
 	early.SubscribeWith(livetest.Request{Args: []string{"orders", book}, Data: map[string]bool{"positions": true}})
+	ended := livetest.Dial(t, x.url, "")
+	ended.Subscribe("orderbook-stream:"+btc, "market-trades:"+btc, "orderbook-stream:"+eth, "market-trades:"+eth, "instruments")
 	var last int64
 	for n := range 40 {
 		customer, action := "A1", order.Sell
@@ -156,6 +161,28 @@ func TestOverTheJournal(t *testing.T) {
 		}
 	})
 
+	// An instrument is withdrawn: its streams end, each by itself, and nothing else does.
+	x.submit("A1", trading.CommandDelistInstrument, &trading.DelistInstrument{Symbol: eth})
+	codes := func(n int) map[string]string {
+		t.Helper()
+		out := make(map[string]string)
+		for range n {
+			m := ended.Next("the end of a subscription", func(m livetest.Message) bool { return m.Op == "error" })
+			if len(m.Args) != 1 {
+				t.Errorf("%s", m.Raw)
+				continue
+			}
+			out[m.Args[0]] = m.Code
+		}
+		return out
+	}
+	if got, want := codes(2), (map[string]string{"orderbook-stream:" + eth: "ORDERBOOK_STREAM_UPSTREAM_REJECT", "market-trades:" + eth: "MARKET_TRADES_UPSTREAM_REJECT"}); !maps.Equal(got, want) {
+		t.Errorf("withdrawn: %v, want %v", got, want)
+	}
+	if m := ended.Ask(livetest.Request{Op: "subscribe", Args: []string{"market-trades:" + btc}}); m.Code != string(live.AlreadySubscribed) {
+		t.Errorf("another subscription ended as well: %s", m.Raw)
+	}
+
 	// The topic is lost and made again: the log behind the channels is not the one that they began with.
 	kc, err := x.client.Kafka()
 	if err != nil {
@@ -172,6 +199,15 @@ func TestOverTheJournal(t *testing.T) {
 	for range 2 {
 		m := early.Next("the end", func(m livetest.Message) bool { return m.Op == "error" })
 		if m.Code != string(live.UpstreamError) && m.Code != string(live.OrderbookUpstreamError) {
+			t.Errorf("%s", m.Raw)
+		}
+	}
+	if got, want := codes(3), (map[string]string{"orderbook-stream:" + btc: "ORDERBOOK_STREAM_UPSTREAM_ERROR", "market-trades:" + btc: "MARKET_TRADES_UPSTREAM_ERROR",
+		"instruments": "UPSTREAM_ERROR"}); !maps.Equal(got, want) {
+		t.Errorf("the log is lost: %v, want %v", got, want)
+	}
+	for _, c := range []*livetest.Client{early, ended} { // the connections stay
+		if m := c.Ask(livetest.Request{Op: "ping"}); m.Op != "pong" {
 			t.Errorf("%s", m.Raw)
 		}
 	}

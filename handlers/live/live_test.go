@@ -467,7 +467,8 @@ func TestBrokenLogEndsSubscriptions(t *testing.T) {
 	v := newVenue(t, live.Limits{}, nil)
 	c := v.dial(v.reader("alpha"))
 	ends := map[string]live.Code{"orders": live.UpstreamError, "orderbook-stream:" + btc: live.OrderbookUpstreamError,
-		"market-trades:" + btc: live.TradesUpstreamError}
+		"market-trades:" + btc: live.TradesUpstreamError, "positions": live.UpstreamError, "margin": live.UpstreamError, "tickers": live.UpstreamError,
+		"instruments": live.UpstreamError}
 	for topic := range ends {
 		c.Subscribe(topic)
 	}
@@ -489,9 +490,10 @@ func TestBrokenLogEndsSubscriptions(t *testing.T) {
 func TestWithdrawnInstrument(t *testing.T) {
 	v := newVenue(t, live.Limits{}, nil)
 	c := v.dial(v.reader("alpha"))
-	c.Subscribe("orders", "orderbook-stream:"+btc, "market-trades:"+btc, "market-trades:"+eth)
+	c.Subscribe("orders", "orderbook-stream:"+btc, "market-trades:"+btc, "market-trades:"+eth, "ticker:"+btc, "candles:4h:"+btc)
 	v.do(trading.CommandDelistInstrument, &trading.DelistInstrument{Symbol: btc})
-	for topic, code := range map[string]live.Code{"orderbook-stream:" + btc: live.OrderbookUpstreamReject, "market-trades:" + btc: live.TradesUpstreamReject} {
+	for topic, code := range map[string]live.Code{"orderbook-stream:" + btc: live.OrderbookUpstreamReject, "market-trades:" + btc: live.TradesUpstreamReject,
+		"ticker:" + btc: live.UnknownSymbol, "candles:4h:" + btc: live.UnknownSymbol} {
 		c.Until("the end of "+topic, func(all []livetest.Message) bool {
 			for _, m := range all {
 				if m.Op == "error" && m.Args[0] == topic && m.Code == string(code) {
