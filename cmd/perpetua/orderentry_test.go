@@ -238,3 +238,39 @@ func TestTheNodeOfAConnectionDies(t *testing.T) {
 	cl.node(1).kill()
 	waitFor(t, "the orders of a node that died to be canceled", func() bool { return v.openNames("ANNA") == "" })
 }
+
+// TestRateLimits: what a user's tokens and keys ask for counts together, over REST and sockets alike, each order of a batch
+// as one.
+func TestRateLimits(t *testing.T) {
+	v := startVenue(t)
+	v.fund("100000", "ANNA")
+	key := v.must(201, "broker-a", http.MethodPost, "/v1/api-keys", `{"name":"k","scopes":["trade","read"]}`).get("key")
+	c := livetest.Dial(t, v.WebSocket, key)
+	batch := ask(t, c, "before", "order.place_batch", `{"customer_code":"ANNA","orders":[{`+limitBuy+`},{`+limitBuy+`}]}`)
+	if batch.Status != 200 {
+		t.Fatalf("%+v %s", batch, batch.Data)
+	}
+	v.must(200, "operator", http.MethodPatch, "/admin/v1/users/broker-a", `{"rate_limit":{"per_second":1,"burst":20}}`)
+	waitFor(t, "the limit", func() bool {
+		return v.do("broker-a", http.MethodGet, "/v1/limits", nil).Header.Get("RateLimit-Policy") == `"user";q=20;w=20`
+	})
+	order := "{" + limitBuy + "}"
+	orders := order
+	for range 49 {
+		orders += "," + order
+	}
+	overdrawn := ask(t, c, "batch", "order.place_batch", `{"customer_code":"ANNA","orders":[`+orders+`]}`)
+	if overdrawn.Status != 200 {
+		t.Fatalf("%+v %s", overdrawn, overdrawn.Data)
+	}
+	for i := range 3 {
+		if e := ask(t, c, fmt.Sprint("after", i), "order.place", `{"customer_code":"ANNA",`+limitBuy+`}`); e.Status != 429 || e.text("code") != "RATE_LIMITED" {
+			t.Errorf("%+v %s", e, e.Data)
+		}
+	}
+	refused := v.do("broker-a", http.MethodGet, "/v1/orders", nil)
+	if refused.Status != 429 || refused.get("code") != "RATE_LIMITED" || refused.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %v %s", refused.Status, refused.Header, refused.Body)
+	}
+	v.must(200, "operator", http.MethodPatch, "/admin/v1/users/broker-a", `{"rate_limit":null}`)
+}

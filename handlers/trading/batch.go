@@ -75,6 +75,7 @@ func (h *Handler) batch(c echo.Context, read func(raw []byte) batchItem) error {
 	if err != nil {
 		return err
 	}
+	h.auth.Charge(c, len(raw)-1)
 	items, parts := make([]batchItem, len(raw)), make([]web.Part, 0, len(raw))
 	for i := range raw {
 		if items[i] = read(raw[i]); items[i].fault == nil {

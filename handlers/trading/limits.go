@@ -61,6 +61,7 @@ type SocketLimits struct {
 	RequestBurst      Limit `json:"request_burst"`
 	QueuedMessages    Limit `json:"queued_messages"`
 	QueuedBytes       Limit `json:"queued_bytes"`
+	OrdersUnderWay    Limit `json:"orders_under_way"` // requests for order entry
 	ResumeRecords     Limit `json:"resume_records"`
 }
 

@@ -176,5 +176,15 @@ func (a *Auth) Authenticate(c echo.Context) (*Principal, error) {
 	}
 	n := notesOf(c)
 	n.principal, n.limit = p, account.RateLimit
+	if n.counted { // by the node that passed it on
+		return p, nil
+	}
 	return p, a.limits.take(c, p.Username, account.RateLimit)
+}
+
+// Charge counts a request that was let pass as so many more: each order of a batch is one, as if it had come alone.
+func (a *Auth) Charge(c echo.Context, more int) {
+	if n := notesOf(c); more > 0 && n.principal != nil && !n.counted {
+		a.limits.charge(c, n.principal.Username, more)
+	}
 }

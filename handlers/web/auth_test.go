@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -322,7 +323,7 @@ func TestRateLimit(t *testing.T) {
 	get := func() (int, string) {
 		w := ask(e, "GET", "/v1/things", "", "Authorization", "Bearer "+d.good())
 		h := w.Header()
-		return w.Code, strings.Join([]string{h.Get("RateLimit-Limit"), h.Get("RateLimit-Remaining"), h.Get("RateLimit-Reset"), h.Get("Retry-After")}, " ")
+		return w.Code, strings.TrimSpace(h.Get("RateLimit-Policy") + " " + h.Get("RateLimit") + " " + h.Get("Retry-After"))
 	}
 	want := func(status int, headers string) {
 		t.Helper()
@@ -330,20 +331,54 @@ func TestRateLimit(t *testing.T) {
 			t.Errorf("got %d %q, want %d %q", s, h, status, headers)
 		}
 	}
-	want(200, "3 2 1 ")
-	want(200, "3 1 1 ")
-	want(200, "3 0 2 ")
-	want(429, "3 0 2 1")
+	want(200, `"user";q=3;w=2 "user";r=2;t=1`)
+	want(200, `"user";q=3;w=2 "user";r=1;t=1`)
+	want(200, `"user";q=3;w=2 "user";r=0;t=2`)
+	want(429, `"user";q=3;w=2 "user";r=0;t=2 1`)
 	d.clock.at = d.clock.at.Add(500 * time.Millisecond)
-	want(200, "3 0 2 ")
-	want(429, "3 0 2 1")
+	want(200, `"user";q=3;w=2 "user";r=0;t=2`)
+	want(429, `"user";q=3;w=2 "user";r=0;t=2 1`)
 	d.clock.at = d.clock.at.Add(time.Hour - time.Minute)
-	want(200, "3 2 1 ")
+	want(200, `"user";q=3;w=2 "user";r=2;t=1`)
 	d.people.accounts["u"] = active(RateLimit{PerSecond: 1, Burst: 1})
-	want(200, "1 0 1 ")
-	want(429, "1 0 1 1")
+	want(200, `"user";q=1;w=1 "user";r=0;t=1`)
+	want(429, `"user";q=1;w=1 "user";r=0;t=1 1`)
 	d.people.accounts["u"] = active(RateLimit{})
-	want(200, "   ")
+	want(200, "")
+}
+
+// TestPassedOnIsCountedOnce: the node that passes a request on has counted it, so its owner does not; and what more it is
+// charged for is owed by what comes next.
+func TestPassedOnIsCountedOnce(t *testing.T) {
+	d := newDesk()
+	a := NewAuth(d.tokens)
+	d.people.accounts["u"] = active(RateLimit{PerSecond: 1, Burst: 2})
+	ask := func(counted bool, more int) error {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Authorization", "Bearer "+d.good())
+		c := echo.New().NewContext(r, httptest.NewRecorder())
+		notesOf(c).counted = counted
+		_, err := a.Authenticate(c)
+		a.Charge(c, more)
+		return err
+	}
+	for range 9 {
+		if err := ask(true, 9); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ask(false, 3); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // two tokens less than none
+		if err := ask(false, 0); ProblemOf(err).Code != "RATE_LIMITED" {
+			t.Errorf("%v", err)
+		}
+		d.clock.at = d.clock.at.Add(time.Second)
+	}
+	if err := ask(false, 0); err != nil {
+		t.Errorf("all is paid: %v", err)
+	}
 }
 
 func TestSees(t *testing.T) {

@@ -28,6 +28,7 @@ type notes struct {
 	forwarded scalar.ID // that another node gave to the command
 	address   string    // the client's, if another node passed the request on
 	session   scalar.ID // that it came over, if another node passed it on
+	counted   bool      // another node passed it on, and has counted it towards its user's rate
 	body      []byte    // as it was read, for a request that is passed on
 	room      []byte    // for the body
 	answer    []byte    // room for the answer

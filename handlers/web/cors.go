@@ -17,7 +17,7 @@ func crossOrigin(origins []string) echo.MiddlewareFunc {
 		AllowHeaders: []string{echo.HeaderAuthorization, echo.HeaderContentType, echo.HeaderAccept, "If-None-Match", HeaderIdempotencyKey,
 			HeaderMinLogPosition, HeaderRequestID, headerTraceParent, headerTraceState},
 		ExposeHeaders: []string{HeaderLogPosition, HeaderRequestID, "ETag", "Retry-After", echo.HeaderWWWAuthenticate,
-			"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"},
+			headerRateLimitPolicy, headerRateLimit},
 		MaxAge: 600,
 	})
 }

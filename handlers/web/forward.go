@@ -46,7 +46,7 @@ func (s *server) hereOrThere(r *request, next echo.HandlerFunc) error {
 	said := header(r.Request(), headerForwarded)
 	if said != "" {
 		m := provenMark(s.options.ForwardKey, said, r.Request())
-		r.forwarded, r.session, r.address = m.id, m.session, m.address
+		r.forwarded, r.session, r.address, r.counted = m.id, m.session, m.address, !m.id.IsZero()
 	}
 	err := next(r)
 	if err == nil || r.Response().Committed {

@@ -51,14 +51,37 @@ func (l *limits) take(c echo.Context, username string, limit RateLimit) error {
 	if ok {
 		b.tokens--
 	}
-	full := (float64(limit.Burst) - b.tokens) / float64(limit.PerSecond)
-	h := c.Response().Header()
-	h.Set("RateLimit-Limit", strconv.FormatInt(limit.Burst, 10))
-	h.Set("RateLimit-Remaining", strconv.FormatInt(int64(b.tokens), 10))
-	h.Set("RateLimit-Reset", strconv.FormatInt(int64(math.Ceil(full)), 10))
+	b.tell(c)
 	if ok {
 		return nil
 	}
 	wait := time.Duration((1 - b.tokens) / float64(limit.PerSecond) * float64(time.Second))
 	return NewProblem(http.StatusTooManyRequests, "RATE_LIMITED", "The user's rate limit is exhausted.").RetryAfter(wait)
 }
+
+// charge takes more tokens for a request that was let pass, also such as are not there: what comes next waits for them.
+func (l *limits) charge(c echo.Context, username string, more int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b := l.buckets[username]; b != nil {
+		b.tokens -= float64(more)
+		b.tell(c)
+	}
+}
+
+// tell says what is left, in the headers of draft-ietf-httpapi-ratelimit-headers-10.
+func (b *bucket) tell(c echo.Context) {
+	full := func(tokens float64) string {
+		return strconv.FormatInt(int64(math.Ceil(tokens/float64(b.limit.PerSecond))), 10)
+	}
+	burst := float64(b.limit.Burst)
+	h := c.Response().Header()
+	h.Set(headerRateLimitPolicy, `"user";q=`+strconv.FormatInt(b.limit.Burst, 10)+`;w=`+full(burst))
+	h.Set(headerRateLimit, `"user";r=`+strconv.FormatInt(max(0, int64(math.Floor(b.tokens))), 10)+`;t=`+full(burst-b.tokens))
+}
+
+// What is allowed, and what is left of it.
+const (
+	headerRateLimitPolicy = "RateLimit-Policy"
+	headerRateLimit       = "RateLimit"
+)

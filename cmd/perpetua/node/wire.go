@@ -112,7 +112,8 @@ func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
 	sockets := live.DefaultLimits()
 	c.Sockets = trade.SocketLimits{MessageBytes: trade.Limit(sockets.MessageBytes), Subscriptions: trade.Limit(sockets.Subscriptions),
 		RequestsPerSecond: trade.Limit(sockets.RequestsPerSecond), RequestBurst: trade.Limit(sockets.RequestBurst),
-		QueuedMessages: trade.Limit(sockets.QueueMessages), QueuedBytes: trade.Limit(sockets.QueueBytes), ResumeRecords: trade.Limit(sockets.ResumeRecords)}
+		QueuedMessages: trade.Limit(sockets.QueueMessages), QueuedBytes: trade.Limit(sockets.QueueBytes),
+		OrdersUnderWay: trade.Limit(sockets.Entries), ResumeRecords: trade.Limit(sockets.ResumeRecords)}
 	for _, f := range n.followers {
 		c.Commands = append(c.Commands, n.rowsOf(f))
 		c.Folds = append(c.Folds, trade.Fold{Journal: f.Name(), Follower: f.fold})
