@@ -100,6 +100,7 @@ func silent(t *testing.T, when string, seen map[*livetest.Client]int) {
 // memory. Until they come nobody may see anything of it: not by any query, nor over a socket, nor by asking again with
 // the same key.
 func TestNothingShowsBeforeItIsAcknowledged(t *testing.T) {
+	t.Parallel() // for most of its time it waits until the venue gives up
 	for range 5 {
 		w := startWithheld(t)
 		resting, inTime := w.stallBriefly(t)

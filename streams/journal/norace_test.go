@@ -1,0 +1,6 @@
+//go:build !race
+
+package journal
+
+// everyPair is false under the race detector.
+const everyPair = true
