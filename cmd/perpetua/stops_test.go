@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,16 +107,8 @@ func TestStops(t *testing.T) {
 	if out, err := d.command("audit").CombinedOutput(); err != nil {
 		t.Errorf("the audit: %v\n%s", err, out)
 	}
-	fired := 0
-	for _, r := range records {
-		for _, e := range r.Events {
-			if e.Type == "trigger.fired" {
-				fired++
-			}
-		}
-	}
-	if fired != 5 {
-		t.Errorf("%d triggers fired", fired)
+	if fired := cascadeIn(records); len(fired) != len(waiting) {
+		t.Errorf("%d triggers fired", len(fired))
 	}
 }
 
@@ -147,4 +140,76 @@ func asMessage(o fields) fields {
 	m["timestamp"] = m["updated"]
 	delete(m, "updated")
 	return m
+}
+
+// TestKilledInACascade kills a venue once the first of two thousand stops at one price has fired: whatever the log holds
+// then stands, and the next start goes on behind it. Each stop fires once, in the order in which they came.
+func TestKilledInACascade(t *testing.T) {
+	const stops, batch = 2000, 50
+	d := &desk{venue: newVenue(t)}
+	d.start()
+	t.Cleanup(func() { d.stop() })
+	d.fund("1000000", "ANNA", "BEN", "CARL")
+	at := func(customer, action, amount, price string) {
+		d.must(201, "broker-a", http.MethodPost, "/v1/customers/"+customer+"/orders",
+			`{"symbol":"BTCUSDC_PERP","action":"`+action+`","type":"limit","amount":"`+amount+`","limit_price":"`+price+`"}`)
+	}
+	at("ANNA", "buy", "0.001", "65000")
+	at("CARL", "sell", "0.001", "65000")
+	var codes []string
+	for range stops / batch {
+		orders := strings.Repeat(`,{"symbol":"BTCUSDC_PERP","action":"sell","type":"stop_loss","amount":"0.001","trigger_price":"64500"}`, batch)
+		var answered struct {
+			Results []struct {
+				Status int
+				Order  fields
+			}
+		}
+		d.must(200, "broker-a", http.MethodPost, bensOrders+"/batch", `{"orders":[`+orders[1:]+`]}`).decode(t, &answered)
+		for _, r := range answered.Results {
+			r.Order.has(t, "status", "open", "type", "stop_loss")
+			codes = append(codes, r.Order["code"])
+		}
+	}
+	at("ANNA", "buy", "0.001", "64500")
+	at("ANNA", "buy", "3", "64000")
+	socket := livetest.Dial(t, d.WebSocket, d.token("broker-a"))
+	socket.Subscribe("orders")
+	at("CARL", "sell", "0.001", "64500") // which reaches them
+	socket.Until("the first that fired", func(all []livetest.Message) bool {
+		return slices.ContainsFunc(all, func(m livetest.Message) bool {
+			f := m.Fields()
+			return f["order_type"] == "stop_market" && f["status"] == "filled"
+		})
+	})
+	d.kill()
+	before := cascadeIn(readLog(t, d))
+	d.start()
+	waitFor(t, "the last stop", func() bool { return len(d.list("broker-a", bensOrders)) == 0 })
+	records := readLog(t, d)
+	fired := cascadeIn(records)
+	t.Logf("%d of %d had fired at the kill", len(before), stops)
+	if !slices.Equal(fired, codes) || !slices.Equal(before, fired[:len(before)]) {
+		t.Fatalf("%d of %d stops fired, or not each once in their order", len(fired), len(codes))
+	}
+	reached := []string{"X-Min-Log-Position", fmt.Sprintf("trading/0@%d", records[len(records)-1].Sequence)}
+	d.must(200, "broker-a", http.MethodGet, bensOrders+"/history", nil, reached...)
+	if filled := d.rows(`SELECT jsonb_build_object('n', count(*))::text FROM orders WHERE type = 'stop_loss' AND status = 'filled' AND average_fill_price = 64000`); filled[0]["n"] != fmt.Sprint(stops) {
+		t.Errorf("%s rows of filled stops", filled[0]["n"])
+	}
+	if out, err := d.command("audit").CombinedOutput(); err != nil {
+		t.Errorf("the audit: %v\n%s", err, out)
+	}
+}
+
+// cascadeIn lists the orders whose triggers fired.
+func cascadeIn(records []logged) (codes []string) {
+	for _, r := range records {
+		for _, e := range r.Events {
+			if e.Type == "trigger.fired" {
+				codes = append(codes, e.Data.fields["order_code"])
+			}
+		}
+	}
+	return codes
 }
