@@ -188,3 +188,36 @@ func (v *venue) until(t *testing.T, what string, holds func() bool) {
 		}
 	}
 }
+
+// TestLiquidations takes an account through the book, and what is left of it to who held the other side: everybody hears of
+// each part, of its kind, and of nobody's name; and who was away hears of all of it.
+func TestLiquidations(t *testing.T) {
+	v := newVenue(t, live.Limits{BeatEvery: never}, nil)
+	v.do(trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: "A3", Broker: "alpha"})
+	v.do(trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: "A3", Currency: "USDC", Amount: 1005 * fixed.Unit / 10})
+	v.do(trading.CommandSetMarginProfile, &trading.SetMarginProfile{CustomerCode: "A3", InitialMargin: dec("5"), MaintenanceMargin: dec("2.5")})
+	before := fmt.Sprintf("trading/0@%d", v.stamp().Sequence-1)
+	c := v.dial("")
+	c.Subscribe("liquidations")
+	v.place(limit("B1", btc, order.Sell, "1", "1000"))
+	v.place(limit("A3", btc, order.Buy, "1", "1000"))
+	v.place(limit("A1", btc, order.Buy, "0.2", "910"))
+	for _, price := range []string{"923", "900"} { // below its maintenance margin, and then where the book is empty
+		v.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: btc, Price: dec(price)})
+	}
+	caughtUp(c)
+	told := func(c *livetest.Client) (out []string) {
+		for _, m := range c.On("liquidations") {
+			f := m.Fields()
+			out = append(out, f["kind"]+" "+f["side"]+" "+f["amount"]+" "+f["price"])
+		}
+		return out
+	}
+	want := []string{"liquidation sell 0.200 910.0", "auto_deleveraging sell 0.800 898.7"}
+	if got := told(c); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	late := v.dial("")
+	late.SubscribeWith(livetest.Request{Args: []string{"liquidations"}, ResumeFrom: before})
+	v.until(t, "what was missed", func() bool { return fmt.Sprint(told(late)) == fmt.Sprint(want) })
+}

@@ -84,10 +84,11 @@ var (
 	tickers        = &channel{name: "tickers", failed: UpstreamError}
 	candles        = &channel{name: "candles", suffix: intervalAndSymbol, failed: UpstreamError, refused: UnknownSymbol}
 	instruments    = &channel{name: "instruments", failed: UpstreamError}
+	liquidations   = &channel{name: "liquidations", resumable: true, failed: UpstreamError}
 )
 
 func channels() []*channel {
-	return []*channel{orders, trades, balanceChanges, positionsNow, marginNow, orderbook, marketTrades, ticker, tickers, candles, instruments}
+	return []*channel{orders, trades, balanceChanges, positionsNow, marginNow, orderbook, marketTrades, ticker, tickers, candles, instruments, liquidations}
 }
 
 // Channels lists the topics that can be subscribed to, with {symbol} and {interval} where those belong.

@@ -42,6 +42,9 @@ func translate(e journal.Entry, want func(*channel) bool) []draft {
 					add(trades, "", side.Broker, side.CustomerCode, wire.NewTrade(side).Message(trades.name))
 				}
 			}
+			if want(liquidations) && kindOf(trade) != takenByAny {
+				add(liquidations, "", "", "", newLiquidation(trade, at))
+			}
 			ordinal++
 		}
 		if want(balanceChanges) {

@@ -19,7 +19,7 @@ var payloads = map[string]string{
 	"subscribed": "Subscribed", "unsubscribed": "Unsubscribed", "authenticated": "Authenticated", "pong": "Pong",
 	"error": "Error", "result": "Result", "orders": "Order", "trades": "Trade", "balance-changes": "BalanceChange",
 	"orderbook-stream snapshot": "BookSnapshot", "orderbook-stream update": "BookUpdate", "market-trades": "MarketTrade",
-	"positions": "PositionMessage", "margin": "MarginMessage", "ticker": "Ticker", "tickers": "Ticker", "candles": "Candle", "instruments": "Instrument",
+	"positions": "PositionMessage", "margin": "MarginMessage", "ticker": "Ticker", "tickers": "Ticker", "candles": "Candle", "instruments": "Instrument", "liquidations": "Liquidation",
 }
 
 // checked remembers what was as described: readers of one topic get the same messages.
