@@ -82,7 +82,7 @@ func testRebuild(t *testing.T, d *desk) {
 		t.Fatalf("%d tables, %d records", len(digests), len(records))
 	}
 	for name, digest := range digests {
-		if digest.Rows == 0 && name != "anchors" && name != "margin_profiles" {
+		if digest.Rows == 0 && name != "anchors" && name != "margin_profiles" && name != "funding_rates" { // no hour ends in the story
 			t.Errorf("nothing is in the table %s, so nothing is shown", name)
 		}
 	}

@@ -62,20 +62,23 @@ func told(v *projectiontest.Venue, random *rand.Rand, pauses []scalar.Time) ([]j
 		var events []decide.Event
 		for i := range random.IntN(3) {
 			kind, symbol, steps := trading.Trade, btc, 1+random.Int64N(3000)
+			id := scalar.ID{byte(n), byte(i), 1}
+			taken := id
 			switch random.IntN(8) {
 			case 0:
 				kind = trading.AutoDeleveraging
+			case 3: // by the insurance fund: it has no order
+				kind, taken = trading.Liquidation, scalar.ID{}
 			case 1:
 				symbol = "ETHUSDC_PERP"
 			case 2:
 				kind = trading.Liquidation
 			}
-			id := scalar.ID{byte(n), byte(i), 1}
 			notional := tenths.Coef * steps * 10_000
 			events = append(events, &trading.TradeExecuted{Code: id, Symbol: symbol, Action: order.Sell, Price: tenths, Amount: fixed.Decimal{Coef: steps, Scale: 3},
-				Notional: fixed.Money(notional), Type: kind, Taker: trading.TradeLeg{OrderCode: id, CustomerCode: "C0", Broker: "alpha", ReferenceID: "r"},
+				Notional: fixed.Money(notional), Type: kind, Taker: trading.TradeLeg{OrderCode: taken, CustomerCode: "C0", Broker: "alpha", ReferenceID: "r"},
 				Maker: trading.TradeLeg{OrderCode: id, CustomerCode: "C1", Broker: "beta", ReferenceID: "r"}})
-			if kind != trading.AutoDeleveraging && symbol == btc {
+			if kind != trading.AutoDeleveraging && !taken.IsZero() && symbol == btc {
 				p.of[candles.Trade] = append(p.of[candles.Trade], moved{at, tenths, steps, notional, 1})
 			}
 		}
