@@ -112,6 +112,9 @@ func newTable[Shown any](w io.Writer) *table {
 
 // members returns the names of a struct's members in JSON.
 func members(of reflect.Type) []string {
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
 	var names []string
 	for i := range of.NumField() {
 		f := of.Field(i)

@@ -20,8 +20,13 @@ type inner struct {
 	Note *string `json:"note"`
 }
 
+type extra struct {
+	More string `json:"more"`
+}
+
 type line struct {
 	inner
+	*extra
 	Left int64 `json:"left,omitzero"`
 	Full bool  `json:"full"`
 }
@@ -41,7 +46,7 @@ func pages(all ...projections.Paged[line]) PageOf[line] {
 func pageOf(asOf int64, more bool, sequences ...int64) projections.Paged[line] {
 	p := projections.Paged[line]{AsOf: asOf, HasNext: more}
 	for _, s := range sequences {
-		p.Rows = append(p.Rows, projections.Row[line]{Key: projections.Key{Sequence: s}, Value: line{inner{Name: `a "b", c`}, s, s%2 == 0}})
+		p.Rows = append(p.Rows, projections.Row[line]{Key: projections.Key{Sequence: s}, Value: line{inner{Name: `a "b", c`}, nil, s, s%2 == 0}})
 	}
 	return p
 }
@@ -72,17 +77,17 @@ func ask(t *testing.T, method string, p projections.Page, read PageOf[line]) (in
 	return resp.StatusCode, string(body), err
 }
 
-const head = "name,note,left,full\r\n"
+const head = "name,note,more,left,full\r\n"
 
 // The list as of the first page is what is sent: of what was made since, nothing, and then it ends.
 func TestCSVEnds(t *testing.T) {
 	ascending := pages(pageOf(5, true, 1, 2), pageOf(9, true, 4, 6, 7))
-	want := head + strings.Join([]string{`"a ""b"", c",,1,false`, `"a ""b"", c",,2,true`, `"a ""b"", c",,4,true`, ""}, "\r\n")
+	want := head + strings.Join([]string{`"a ""b"", c",,,1,false`, `"a ""b"", c",,,2,true`, `"a ""b"", c",,,4,true`, ""}, "\r\n")
 	if _, body, err := ask(t, "GET", projections.Page{}, ascending); err != nil || body != want {
 		t.Errorf("%q, %v, want %q", body, err, want)
 	}
 	descending := pages(pageOf(5, true, 5), pageOf(9, false, 2))
-	want = head + strings.Join([]string{`"a ""b"", c",,5,false`, `"a ""b"", c",,2,true`, ""}, "\r\n")
+	want = head + strings.Join([]string{`"a ""b"", c",,,5,false`, `"a ""b"", c",,,2,true`, ""}, "\r\n")
 	if _, body, err := ask(t, "GET", projections.Page{Descending: true}, descending); err != nil || body != want {
 		t.Errorf("%q, %v, want %q", body, err, want)
 	}
