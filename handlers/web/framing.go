@@ -14,7 +14,7 @@ import (
 // other, and let what lies between pass for a request of somebody else (RFC 9112, section 6.1). net/http takes the second
 // and drops the first before a handler could see it, so connections look for the two themselves.
 
-// Listen makes a listener whose TCP connections do so. Their server needs Remember, too.
+// Listen makes a listener whose TCP connections do so. Their server is to be watched (Watch).
 func Listen(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
@@ -30,9 +30,11 @@ func (l listener) Accept() (net.Conn, error) {
 
 type connKey struct{}
 
-// Remember is a server's ConnContext: its requests know their connection.
-func Remember(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
+// Watch has the requests of a server know their connection, and all come to its handler, by which they are counted: the
+// server would answer OPTIONS * by itself.
+func Watch(s *http.Server) {
+	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
+	s.DisableGeneralOptionsHandler = true
 }
 
 // Hijacked returns the connection to go on with where it was taken from its server: what comes on it is no HTTP any more.
@@ -46,28 +48,29 @@ func Hijacked(c net.Conn) net.Conn {
 // conn follows the requests that are read from a connection.
 type conn struct {
 	*net.TCPConn
-	framing   framing
-	ambiguous atomic.Bool // set by who reads, which may be the server while a handler runs
+	framing framing
+	served  atomic.Int64 // requests that have come to a handler
+	astray  atomic.Int64 // which request it went astray with, from 1; 0 for none
 }
 
 // Read reads.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.TCPConn.Read(b)
 	if c.framing.follow(b[:n]); c.framing.part == astray {
-		c.ambiguous.Store(true)
+		c.astray.CompareAndSwap(0, c.framing.heads)
 	}
 	return n, err
 }
 
-// ambiguous reports whether a head with both headers has come in on the request's connection. Only for a chunked request
-// does it matter. The head may also be that of a request which was sent behind this one already: it is refused with this
-// one, and nothing that follows is served.
+// ambiguous reports whether a request has both headers, of which net/http has dropped one. It is asked once for each that
+// comes to a handler. The server may have read on by then: what was sent behind a request is no fault of it.
 func ambiguous(r *http.Request) bool {
-	if len(r.TransferEncoding) == 0 {
+	c, ok := r.Context().Value(connKey{}).(*conn)
+	if !ok {
 		return false
 	}
-	c, ok := r.Context().Value(connKey{}).(*conn)
-	return ok && c.ambiguous.Load()
+	n, from := c.served.Add(1), c.astray.Load()
+	return len(r.TransferEncoding) > 0 && from > 0 && n >= from
 }
 
 // part is what of a request comes next.
@@ -96,8 +99,9 @@ const maxLine = 64
 // framing follows where requests begin and end, however the bytes come in, by the rules that net/http reads them by. So
 // what looks like a head in a body is passed over.
 type framing struct {
-	part part
-	left uint64 // of a body or chunk
+	part  part
+	heads int64  // that have come whole; astray, the one from which on
+	left  uint64 // of a body or chunk
 
 	line    [maxLine]byte           // how the line begins
 	n       int                     // bytes of that
@@ -125,9 +129,14 @@ func (f *framing) follow(b []byte) {
 			continue
 		}
 		line, rest, ended := bytes.Cut(b, []byte{'\n'})
+		b = rest
+		if ended && f.begun && f.size == 0 && len(line) < maxLine { // as nearly all lines come
+			f.end(line, true)
+			continue
+		}
 		f.extend(line)
-		if b = rest; ended {
-			f.end()
+		if ended {
+			f.end(f.line[:f.n], f.size == f.n)
 			f.n, f.size = 0, 0
 		}
 	}
@@ -148,10 +157,9 @@ func (f *framing) extend(more []byte) {
 	}
 }
 
-// end takes in a line that has ended.
-func (f *framing) end() {
-	line := f.line[:f.n]
-	if f.size == f.n { // else what ends it was not kept
+// end takes in a line that has ended, or how it began.
+func (f *framing) end(line []byte, whole bool) {
+	if whole {
 		line = bytes.TrimSuffix(line, []byte{'\r'})
 	}
 	switch {
@@ -162,7 +170,7 @@ func (f *framing) end() {
 			f.part = inHead
 		}
 	case f.begun && len(line) > 0:
-		f.header(line)
+		f.header(line, whole)
 	case f.begun:
 		f.body()
 	case len(line) > 0: // else a line break too many behind the last body
@@ -173,9 +181,14 @@ func (f *framing) end() {
 }
 
 // header takes in a line of a head.
-func (f *framing) header(line []byte) {
-	if line[0] == ' ' || line[0] == '\t' { // goes on with the line before
+func (f *framing) header(line []byte, whole bool) {
+	switch line[0] {
+	case ' ', '\t': // goes on with the line before
 		f.odd = f.odd || f.decisive
+		return
+	case 'c', 'C', 't', 'T':
+	default: // nearly all lines
+		f.decisive = false
 		return
 	}
 	name, value, _ := bytes.Cut(line, []byte{':'})
@@ -184,10 +197,10 @@ func (f *framing) header(line []byte) {
 	switch {
 	case bytes.EqualFold(name, []byte("content-length")):
 		n, err := strconv.ParseUint(string(value), 10, 63)
-		f.odd = f.odd || err != nil || f.size > f.n || f.length >= 0 && f.length != int64(n)
+		f.odd = f.odd || err != nil || !whole || f.length >= 0 && f.length != int64(n)
 		f.length = int64(n)
 	case !f.old && bytes.EqualFold(name, []byte("transfer-encoding")):
-		f.odd = f.odd || f.chunked || f.size > f.n || !bytes.EqualFold(value, []byte("chunked"))
+		f.odd = f.odd || f.chunked || !whole || !bytes.EqualFold(value, []byte("chunked"))
 		f.chunked = true
 	default:
 		f.decisive = false
@@ -196,6 +209,7 @@ func (f *framing) header(line []byte) {
 
 // body begins what comes after a head.
 func (f *framing) body() {
+	f.heads++
 	switch {
 	case f.odd, f.chunked && f.length >= 0:
 		f.part = astray
@@ -212,8 +226,9 @@ func (f *framing) chunk(line []byte) {
 	size, _, _ := bytes.Cut(line, []byte{';'})
 	n, err := strconv.ParseUint(string(bytes.TrimRight(size, " \t")), 16, 64)
 	switch {
-	case err != nil || n > math.MaxInt64:
+	case err != nil || n > math.MaxInt64: // the request fails by itself: what can't be followed is the next one
 		f.part = astray
+		f.heads++
 	case n == 0:
 		f.part = inTrailer
 	default:

@@ -31,7 +31,8 @@ func TestTwoEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: e, ConnContext: Remember}
+	server := &http.Server{Handler: e}
+	Watch(server)
 	done := make(chan struct{})
 	go func() { defer close(done); server.Serve(Listen(l)) }()
 	defer func() { server.Close(); <-done }()
@@ -41,20 +42,28 @@ func TestTwoEnds(t *testing.T) {
 		return "POST /v1/things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + headers + "\r\n" + body
 	}
 	for name, tt := range map[string]struct {
-		requests []string
-		statuses []int
-		closed   bool
+		requests  []string
+		statuses  []int
+		closed    bool
+		ambiguous bool // the last of them
 	}{
-		"a length":          {[]string{request("Content-Length: 12\r\n", `{"name":"x"}`)}, []int{201}, false},
-		"chunks":            {[]string{request("Transfer-Encoding: chunked\r\n", chunked)}, []int{201}, false},
-		"both":              {[]string{request("Content-Length: 12\r\nTransfer-Encoding: chunked\r\n", chunked)}, []int{400}, true},
-		"in the other case": {[]string{request("transfer-ENCODING: chunked\r\nX: y\r\ncontent-length:5\r\n", chunked)}, []int{400}, true},
+		"both, sent together with one before": {[]string{request("Transfer-Encoding: chunked\r\n", chunked) +
+			request("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", chunked), ""}, []int{201, 400}, true, true},
+		"both behind what the server might answer alone": {[]string{"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n" +
+			request("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", chunked), ""}, []int{404, 400}, true, true},
+		"chunks, and what is not understood behind them": {[]string{request("Transfer-Encoding: chunked\r\n", chunked) +
+			request("Transfer-Encoding: gzip\r\n", ""), ""}, []int{201, 501}, true, false},
+		"chunks that are none": {[]string{request("Transfer-Encoding: chunked\r\n", "what\r\n")}, []int{400}, true, false},
+		"a length":             {[]string{request("Content-Length: 12\r\n", `{"name":"x"}`)}, []int{201}, false, false},
+		"chunks":               {[]string{request("Transfer-Encoding: chunked\r\n", chunked)}, []int{201}, false, false},
+		"both":                 {[]string{request("Content-Length: 12\r\nTransfer-Encoding: chunked\r\n", chunked)}, []int{400}, true, true},
+		"in the other case":    {[]string{request("transfer-ENCODING: chunked\r\nX: y\r\ncontent-length:5\r\n", chunked)}, []int{400}, true, true},
 		"one after the other": {[]string{request("Content-Length: 12\r\n", `{"name":"x"}`), request("Transfer-Encoding: chunked\r\n", chunked)},
-			[]int{201, 201}, false},
+			[]int{201, 201}, false, false},
 		"a body that looks like both, then chunks": {[]string{request("Content-Length: "+strconv.Itoa(len(looksLikeBoth))+"\r\n", looksLikeBoth),
-			request("Transfer-Encoding: chunked\r\n", chunked)}, []int{400, 201}, false},
+			request("Transfer-Encoding: chunked\r\n", chunked)}, []int{400, 201}, false, false},
 		"both at last": {[]string{request("Content-Length: 12\r\n", `{"name":"x"}`), request("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", chunked)},
-			[]int{201, 400}, true},
+			[]int{201, 400}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := net.Dial("tcp", l.Addr().String())
@@ -77,11 +86,13 @@ func TestTwoEnds(t *testing.T) {
 				}
 				if last := i == len(tt.requests)-1; last && resp.Close != tt.closed {
 					t.Errorf("the connection closes: %v", resp.Close)
+				} else if bytes.Contains(body, []byte("AMBIGUOUS_LENGTH")) != (last && tt.ambiguous) {
+					t.Errorf("request %d: %s", i, body)
 				}
 			}
 		})
 	}
-	if served != 6 {
+	if served != 8 {
 		t.Errorf("%d requests were served", served)
 	}
 }

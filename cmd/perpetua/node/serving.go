@@ -27,7 +27,8 @@ type serving struct {
 func (s *serving) handle(h http.Handler) {
 	// A slow body or reader holds a goroutine for no longer than this. Sockets lift the deadlines when they are upgraded.
 	s.server = &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
-		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, ConnContext: web.Remember}
+		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+	web.Watch(s.server)
 }
 
 // serve answers until the server is shut down.
