@@ -193,6 +193,28 @@ func (n *Node) member(ctx context.Context) error {
 	failed := make(chan error, 1)
 	working, stop := context.WithCancel(ctx)
 	defer stop()
+	kc, err := n.join(ctx, working, failed)
+	if err != nil {
+		return err
+	}
+	n.setMembership(kc)
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	// In this order. First nothing is begun any more that would outlive this membership, and the watch has no client to
+	// rebalance that is about to close. Then the owners drain, while the partitions are still this node's: whoever is assigned
+	// one takes a term, and what this node had in flight could not become valid any more. Only then the group is told.
+	stop()
+	n.setMembership(nil)
+	n.endAll()
+	n.leave(kc)
+	n.endAll() // what was assigned while leaving
+	return err
+}
+
+// join makes a member of the group. Owners run in working and say in failed why they have ended.
+func (n *Node) join(ctx, working context.Context, failed chan<- error) (*kgo.Client, error) {
 	topics := make([]string, 0, len(n.rules))
 	journals := make(map[string]string)
 	for name := range n.rules {
@@ -225,25 +247,12 @@ func (n *Node) member(ctx context.Context) error {
 		kgo.OnPartitionsLost(lose),
 	)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	// The client joined with its first poll of the metadata: partitions may be assigned, and fail, from here on. It must not
-	// fetch as well, since the group only assigns; what is in the journals is read elsewhere.
+	// Partitions may be assigned, and owners fail, from here on. The client must not fetch as well: the group only assigns, and
+	// what is in the journals is read elsewhere.
 	kc.PauseFetchTopics(topics...)
-	n.setMembership(kc)
-	select {
-	case <-ctx.Done():
-	case err = <-failed:
-	}
-	// In this order. First nothing is begun any more that would outlive this membership, and the watch has no client to
-	// rebalance that is about to close. Then the owners drain, while the partitions are still this node's: whoever is assigned
-	// one takes a term, and what this node had in flight could not become valid any more. Only then the group is told.
-	stop()
-	n.setMembership(nil)
-	n.endAll()
-	n.leave(kc)
-	n.endAll() // what was assigned while leaving
-	return err
+	return kc, nil
 }
 
 // setMembership says through which client the node is a member of the group.

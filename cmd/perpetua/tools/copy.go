@@ -20,41 +20,56 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
 )
 
-// CopyLog copies the journals, or one of them, record for record between data folders, brokers and files.
-func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
-	var from, to, toPrefix, name string
-	s, err := settings.Parse("log copy", args, std, func(fs *flag.FlagSet) {
-		fs.StringVar(&from, "from", "", "data folder, brokers (host:port,…) or file to copy from")
-		fs.StringVar(&to, "to", "", "data folder, brokers or file to copy to; a file has an extension, and .zst compresses it")
-		fs.StringVar(&toPrefix, "to-prefix", "", "prefix of topic names at the target (default: --topic-prefix, which is that of the source)")
+// copyRequest is what the arguments of a copy ask for.
+type copyRequest struct {
+	*settings.Settings
+	from, to, prefix string // prefix of the topic names at the target
+	journals         journals.Table
+}
+
+func parseCopy(args []string, std settings.IO) (c copyRequest, err error) {
+	var name string
+	c.Settings, err = settings.Parse("log copy", args, std, func(fs *flag.FlagSet) {
+		fs.StringVar(&c.from, "from", "", "data folder, brokers (host:port,…) or file to copy from")
+		fs.StringVar(&c.to, "to", "", "data folder, brokers or file to copy to; a file has an extension, and .zst compresses it")
+		fs.StringVar(&c.prefix, "to-prefix", "", "prefix of topic names at the target (default: --topic-prefix, which is that of the source)")
 		fs.StringVar(&name, "journal", "", "journal to copy (default: all)")
 	})
 	if err != nil {
+		return c, err
+	}
+	switch {
+	case c.from == "" || c.to == "":
+		return c, settings.Usagef("--from and --to are needed")
+	case same(c.from, c.to):
+		return c, settings.Usagef("--from and --to are the same")
+	}
+	c.prefix, c.journals = cmp.Or(c.prefix, c.TopicPrefix), journals.All()
+	if name != "" {
+		j, err := c.journals.Of(name)
+		if err != nil {
+			return c, err
+		}
+		c.journals = journals.Table{j}
+	}
+	return c, nil
+}
+
+// CopyLog copies the journals, or one of them, record for record between data folders, brokers and files.
+func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
+	c, err := parseCopy(args, std)
+	if err != nil {
 		return err
 	}
-	if from == "" || to == "" {
-		return settings.Usagef("--from and --to are needed")
-	}
-	if same(from, to) {
-		return settings.Usagef("--from and --to are the same")
-	}
-	table := journals.All()
-	if name != "" {
-		j, err := table.Of(name)
-		if err != nil {
-			return err
-		}
-		table = journals.Table{j}
-	}
-	source, err := openSource(ctx, s, from)
+	source, err := openSource(ctx, c.Settings, c.from)
 	if err != nil {
 		return err
 	}
 	defer source.close()
-	if err := source.hold(ctx, s, table, std); err != nil {
+	if err := source.hold(ctx, c.Settings, c.journals, std); err != nil {
 		return err
 	}
-	target, err := openTarget(ctx, s, to, cmp.Or(toPrefix, s.TopicPrefix))
+	target, err := openTarget(ctx, c.Settings, c.to, c.prefix)
 	if err != nil {
 		return err
 	}
@@ -68,7 +83,7 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 		defer func() { err = cmp.Or(target.broker.Err(), err) }()
 	}
 	fmt.Fprintf(std.Out, "copying from the %s to the %s\n", source, target)
-	for _, j := range table {
+	for _, j := range c.journals {
 		if err := copyJournal(ctx, j, source, target, std); err != nil {
 			return err
 		}
