@@ -329,18 +329,25 @@ func TestManyStopsAtOnePrice(t *testing.T) {
 	}
 }
 
-// TestDeleveragingReachesNoTrigger checks that a trade without an order, at whatever price, is none that stops wait for.
-func TestDeleveragingReachesNoTrigger(t *testing.T) {
-	for kind, fires := range map[TradeType]bool{Trade: true, Liquidation: true, AutoDeleveraging: false} {
+// TestTradesThatReachNoTrigger checks that what is taken over or deleveraged, which has no order, is no trade that stops
+// wait for, at whatever price.
+func TestTradesThatReachNoTrigger(t *testing.T) {
+	ordered := scalar.ID{7}
+	for _, test := range []struct {
+		kind  TradeType
+		taker scalar.ID
+		fires bool
+	}{{Trade, ordered, true}, {Liquidation, ordered, true}, {Liquidation, scalar.ID{}, false}, {AutoDeleveraging, scalar.ID{}, false}} {
 		e := newEngine(t, 1)
 		payload := limitOrder("c0", order.Sell, 600_000, 1)
 		payload.Type, payload.TriggerPrice = order.StopLossLimit, number("64000")
 		e.do(decide.Command{Actor: trader("alpha"), Payload: payload})
 		e.at.Sequence++
 		e.state.Evolve(e.at, decide.Recorded{Type: "engine.step", Actor: decide.Engine}, decide.Accepted, []decide.Event{
-			&TradeExecuted{Symbol: "BTCUSDC_PERP", Price: number("63000"), Amount: number("1"), Type: kind}})
-		if due := e.state.Due(e.at.Time) == decide.Blocking; due != fires || !e.state.LastPrice("BTCUSDC_PERP").IsZero() != fires {
-			t.Errorf("after a trade of type %s a stop is due: %t", kind, due)
+			&TradeExecuted{Symbol: "BTCUSDC_PERP", Price: number("63000"), Amount: number("1"), Type: test.kind,
+				Taker: TradeLeg{CustomerCode: "c0", OrderCode: test.taker}}})
+		if due := e.state.instruments["BTCUSDC_PERP"].triggers != nil; due != test.fires || !e.state.LastPrice("BTCUSDC_PERP").IsZero() != test.fires {
+			t.Errorf("after a trade of type %s by %s a stop is due: %t", test.kind, test.taker, due)
 		}
 	}
 }
