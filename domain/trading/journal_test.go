@@ -341,6 +341,7 @@ func checkOrderView(t fataler, e OrderEvent) {
 // checkState checks what must hold after every record.
 func checkState(t fataler, s *State) {
 	t.Helper()
+	checkInstants(t, s)
 	var money fixed.Money
 	for _, b := range s.venue {
 		money += b

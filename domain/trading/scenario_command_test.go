@@ -309,6 +309,10 @@ func (s *scenario) changes() *ChangeInstrument {
 		case "tier": // FROM/INITIAL/MAINTENANCE
 			part := strings.Split(value, "/")
 			payload.Tiers = append(payload.Tiers, market.Tier{NotionalFrom: s.money(part[0]), InitMarginReq: s.decimal(part[1]), MaintMarginReq: s.decimal(part[2])})
+		case "stale":
+			payload.IndexStaleSeconds = some(s.number(value))
+		case "interval":
+			payload.FundingIntervalSeconds = some(s.number(value))
 		case "tick", "step", "size":
 		default:
 			s.t.Fatalf("what is %q of an instrument?", name)

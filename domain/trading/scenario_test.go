@@ -92,6 +92,8 @@ type scenario struct {
 	named    map[string]string // parameters of the instrument being listed
 	pending  bool              // the last command's outcome was not looked at yet
 	fired    []scalar.ID       // orders, since the scenario last asked
+	rates    []*FundingFixed   // likewise
+	worked   []string          // the steps, likewise
 }
 
 // noticed fails if the last command was refused or rejected and the scenario did not say so.
@@ -133,7 +135,7 @@ func (s *scenario) run(line string) {
 		s.stepwise = true
 	case "set-aside":
 		s.testJournal.append(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, s.state.SetAside(s.stamp(), "it failed"))
-	case "position", "balance", "available", "withdrawable", "order", "orders", "book", "venue", "last", "margin", "status", "profile", "fired", "due", "trades":
+	case "position", "balance", "available", "withdrawable", "order", "orders", "book", "venue", "last", "margin", "status", "profile", "fired", "due", "trades", "mark", "estimate", "fixed", "worked", "rows":
 		for s.state.Due(s.now) == decide.Blocking && verb != "due" && !s.stepwise {
 			s.testJournal.step(s.single)
 		}
@@ -155,6 +157,10 @@ func (s *scenario) note() {
 				s.orders[e.After().Code] = *e.After()
 			case *TriggerFired:
 				s.fired = append(s.fired, e.OrderCode)
+			case *FundingFixed:
+				s.rates = append(s.rates, e)
+			case *Step:
+				s.worked = append(s.worked, string(e.Work))
 			}
 		}
 	}
@@ -302,6 +308,8 @@ func (s *scenario) expect(what string) {
 		s.profile()
 	case "fired":
 		s.firedIs()
+	default:
+		s.expectPrices(what)
 	case "due":
 		entries, _ := s.state.DueEntries(0, 1000)
 		due := slices.DeleteFunc(entries, func(e decide.DueEntry) bool { return e.Time > s.now })
