@@ -40,7 +40,7 @@ func checkInstants(t fataler, s *State) {
 			open, before = open+1, h
 		}
 		held := 0
-		for _, a := range s.registered {
+		for _, a := range append(slices.Clone(s.registered), s.fund) {
 			if a.on(i).size != 0 {
 				held++
 			}
@@ -109,7 +109,7 @@ func (v *twoVenues) open() {
 	}
 	for _, code := range holdersOfTwo {
 		v.both(decide.Command{Actor: operator, Payload: &RegisterCustomer{CustomerCode: code, Broker: code[:1]}})
-		v.both(decide.Command{Actor: operator, Payload: &MakeDeposit{CustomerCode: code, Currency: currency, Amount: 30_000 * fixed.Unit}})
+		v.both(decide.Command{Actor: operator, Payload: &MakeDeposit{CustomerCode: code, Currency: currency, Amount: 200_000 * fixed.Unit}})
 	}
 	// Somebody offers enough on both sides for a premium, the bids above the index, and all have positions.
 	v.both(decide.Command{Actor: operator, Payload: &RegisterCustomer{CustomerCode: "m1", Broker: "m"}})

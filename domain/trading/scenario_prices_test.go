@@ -6,9 +6,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 )
 
-// expectPrices holds prices, and what was fixed and posted, against what the scenario says of it. It reports whether the
-// word is one of these.
-func (s *scenario) expectPrices(what string) bool {
+// expectPrices holds prices, and what was fixed and posted, against what the scenario says of it.
+func (s *scenario) expectPrices(what string) {
 	switch what {
 	case "mark":
 		s.same("mark price", s.state.MarkPrice(s.word()).String(), s.word())
@@ -16,7 +15,7 @@ func (s *scenario) expectPrices(what string) bool {
 		rate, next, ok := s.state.Funding(s.word())
 		if !ok {
 			s.same("estimate", "none", s.word())
-			return true
+			return
 		}
 		s.same("estimate", rate.String(), s.word())
 		s.same("next funding", next.String()[11:19], s.word())
@@ -54,8 +53,5 @@ func (s *scenario) expectPrices(what string) bool {
 		}
 		s.same("the rows", strings.Join(got, " "), strings.Join(s.words, " "))
 		s.words = nil
-	default:
-		return false
 	}
-	return true
 }

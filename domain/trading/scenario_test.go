@@ -308,8 +308,6 @@ func (s *scenario) expect(what string) {
 		s.profile()
 	case "fired":
 		s.firedIs()
-	default:
-		s.expectPrices(what)
 	case "due":
 		entries, _ := s.state.DueEntries(0, 1000)
 		due := slices.DeleteFunc(entries, func(e decide.DueEntry) bool { return e.Time > s.now })
@@ -317,6 +315,8 @@ func (s *scenario) expect(what string) {
 	case "trades":
 		s.same("trades", s.trades(), strings.Join(s.words, " "))
 		s.words = nil
+	default:
+		s.expectPrices(what)
 	}
 }
 

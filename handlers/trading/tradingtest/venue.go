@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/labstack/echo/v4"
 
@@ -386,6 +387,27 @@ func (r *Reply) Fields() map[string]any {
 	var fields map[string]any
 	r.JSON(&fields)
 	return fields
+}
+
+// List returns the elements of the body, which must be an array.
+func (r *Reply) List() (out []*Reply) {
+	r.t.Helper()
+	var list []jsontext.Value
+	r.JSON(&list)
+	for _, element := range list {
+		out = append(out, &Reply{t: r.t, what: r.what, Status: r.Status, Header: r.Header, Body: string(element)})
+	}
+	return out
+}
+
+// Records returns the records of a page.
+func (r *Reply) Records() []*Reply {
+	r.t.Helper()
+	page := *r
+	var members map[string]jsontext.Value
+	r.JSON(&members)
+	page.Body = string(members["records"])
+	return page.List()
 }
 
 // Text returns a member of the body as text: a string as it is, anything else as JSON, nothing as "".
