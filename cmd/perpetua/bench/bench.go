@@ -36,6 +36,7 @@ func measures() []measure {
 	return []measure{
 		{"rest", "orders over REST and their acknowledgement, beside a bare Echo and a synced produce", measureREST},
 		{"live", "the same with everything live, beside a bare Echo and a handler on Postgres", measureLive},
+		{"entry", "orders by batches and over sockets, beside single ones over REST and a handler on Postgres", measureEntry},
 		{"journal", "commands into a journal, beside bare produces of the same bytes", measureJournal},
 		{"stops", "stops that fire and trade, beside limit orders that do", measureStops},
 		{"book", "operations on a book, beside a conventional book", measureBook},

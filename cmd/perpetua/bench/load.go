@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
@@ -26,6 +28,10 @@ type loadConfig struct {
 	URL   string
 	Token string
 	Level bool // of orders that leave the book as it is
+	Batch int  // orders of a request; 1 if zero
+
+	WebSocket string // where orders are entered instead, if it is set …
+	InFlight  int    // … so many at once on each connection
 }
 
 // loadRequest asks for orders over so many connections for so long.
@@ -67,7 +73,12 @@ func loadChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
 			return err
 		}
 		for len(connections) < r.Connections {
-			c, err := dial(target.Host, cfg, len(connections))
+			var c *connection
+			if cfg.WebSocket != "" {
+				c, err = dialSocket(cfg, len(connections))
+			} else {
+				c, err = dial(target.Host, cfg, len(connections))
+			}
 			if err != nil {
 				return err
 			}
@@ -86,7 +97,11 @@ func loadChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
 // connection sends a client's orders.
 type connection struct {
 	net      net.Conn
-	requests [variants][]byte
+	socket   *websocket.Conn // in place of it
+	window   int             // orders that may be in flight on the socket
+	inFlight int             // that are
+	orders   int             // of a request
+	requests [][]byte
 	next     int
 	buffer   []byte
 	took     []time.Duration
@@ -98,16 +113,24 @@ func dial(host string, cfg loadConfig, n int) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{net: nc, buffer: make([]byte, 16<<10)}
+	c := &connection{net: nc, buffer: make([]byte, 64<<10), orders: max(1, cfg.Batch)}
 	random := rand.New(rand.NewPCG(1, uint64(n)))
-	for i := range c.requests {
+	if cfg.Batch > 1 {
+		for range batchVariants {
+			body := batchBody(random, n, cfg.Batch)
+			c.requests = append(c.requests, fmt.Appendf(nil, "POST /v1/customers/%s/orders/batch HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
+				"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", customerCode(n), host, cfg.Token, len(body), body))
+		}
+		return c, nil
+	}
+	for i := range variants {
 		o := drawn(random, n)
 		if cfg.Level {
 			o = levelOrder(i, n)
 		}
 		body := orderBody(o)
-		c.requests[i] = fmt.Appendf(nil, "POST /v1/customers/%s/orders HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
-			"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", o.CustomerCode, host, cfg.Token, len(body), body)
+		c.requests = append(c.requests, fmt.Appendf(nil, "POST /v1/customers/%s/orders HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
+			"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", o.CustomerCode, host, cfg.Token, len(body), body))
 	}
 	return c, nil
 }
@@ -144,6 +167,9 @@ func load(connections []*connection, length time.Duration) (loadReply, error) {
 					return
 				}
 			}
+			if err := c.drain(); err != nil {
+				errs <- err
+			}
 		})
 	}
 	timer := time.AfterFunc(length, func() { stop.Store(true) })
@@ -156,11 +182,13 @@ func load(connections []*connection, length time.Duration) (loadReply, error) {
 	default:
 	}
 	var all []time.Duration
+	orders := 0
 	for _, c := range connections {
 		all = append(all, c.took...)
+		orders += len(c.took) * c.orders
 	}
 	slices.Sort(all)
-	return loadReply{Count: len(all), PerSecond: float64(len(all)) / elapsed.Seconds(), P50: microseconds(all[len(all)/2]),
+	return loadReply{Count: orders, PerSecond: float64(orders) / elapsed.Seconds(), P50: microseconds(all[len(all)/2]),
 		P99: microseconds(all[len(all)*99/100]), Sample: connections[0].body}, nil
 }
 
@@ -168,8 +196,11 @@ func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 // exchange sends one request and reads its answer.
 func (c *connection) exchange() error {
+	if c.socket != nil {
+		return c.exchangeResult()
+	}
 	start := time.Now()
-	if _, err := c.net.Write(c.requests[c.next%variants]); err != nil {
+	if _, err := c.net.Write(c.requests[c.next%len(c.requests)]); err != nil {
 		return err
 	}
 	c.next++
