@@ -33,7 +33,7 @@ func (h *Handler) placeOrders(c echo.Context) error {
 		payload := plainOrder(raw, customer)
 		if payload == nil {
 			var err error
-			if payload, err = thoroughly(c, raw, nil, customer); err != nil {
+			if payload, err = thoroughly(web.BodyForm(c, raw, nil), customer); err != nil {
 				return batchItem{fault: err}
 			}
 		}

@@ -163,6 +163,13 @@ func TestBodies(t *testing.T) {
 	v.Send("broker-a", "POST", a1+"/orders", body, "Content-Type", "text/plain").Code(415, "UNSUPPORTED_MEDIA_TYPE")
 	v.Send("broker-a", "POST", a1+"/orders", `{"x":"`+strings.Repeat("x", 1<<20)+`"}`).Code(413, "BODY_TOO_LARGE")
 	v.Send("broker-a", "POST", a1+"/orders?dry_run=1", body).Code(400, "VALIDATION_FAILED")
+	for path, entry := range map[string]string{a1 + "/orders": `{"symbol":"B","action":"buy","type":"limit","amount":1,"limit_price":"1"}`,
+		a1 + "/cancel-all-after": `{"timeout_seconds":"5"}`} { // what is wrong in several places is named in all of them
+		got := v.Send("broker-a", "POST", path+"?dry_run=1", entry, "Idempotency-Key", "not good").Code(400, "VALIDATION_FAILED").Faults()
+		if len(got) != 3 || !slices.Contains(got, "dry_run UNKNOWN_PARAMETER") || !slices.Contains(got, "Idempotency-Key INVALID_VALUE") {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
 	v.Send("broker-a", "POST", a1+"/orders", body, "Idempotency-Key", "not good").Code(400, "VALIDATION_FAILED")
 	v.Send("broker-a", "DELETE", a1+"/orders", `{"symbol":"BTCUSDC_PERP"}`).Code(400, "VALIDATION_FAILED")
 	v.Send("broker-a", "DELETE", a1+"/orders?symbol=X&symbol=Y", "").Code(400, "VALIDATION_FAILED")

@@ -21,9 +21,6 @@ import (
 // placeOrder enters an order. The first answer is 201; a repeated reference_id is answered 200 with the order as the
 // record that changed it last left it; an order that the engine rejected is answered 422 in both cases.
 func (h *Handler) placeOrder(c echo.Context) error {
-	if err := web.NoQuery(c); err != nil {
-		return err
-	}
 	payload, err := orderEntry(c)
 	if err != nil {
 		return err
@@ -66,17 +63,16 @@ func (h *Handler) placed(x web.Executed, err error, payload *domain.PlaceOrder) 
 func orderEntry(c echo.Context) (*domain.PlaceOrder, error) {
 	customer := web.Param(c, "customer_code")
 	raw, err := web.BodyBytes(c)
-	if err == nil {
+	if err == nil && c.Request().URL.RawQuery == "" {
 		if payload := plainOrder(raw, customer); payload != nil {
 			return payload, nil
 		}
 	}
-	return thoroughly(c, raw, err, customer)
+	return thoroughly(web.OnlyForm(c, raw, err), customer)
 }
 
 // thoroughly reads an order entry with all that may be wrong with it.
-func thoroughly(c echo.Context, raw []byte, err error, customer string) (*domain.PlaceOrder, error) {
-	body := web.BodyForm(c, raw, err)
+func thoroughly(body *web.Form, customer string) (*domain.PlaceOrder, error) {
 	payload := readOrder(body, customer)
 	return payload, body.Done()
 }

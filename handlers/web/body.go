@@ -38,10 +38,17 @@ func Body(c echo.Context) *Form {
 
 // BodyOnly is Body for a route that takes no query.
 func BodyOnly(c echo.Context) *Form {
-	f := Body(c)
-	if err := NoQuery(c); err != nil {
-		f.problem = ProblemOf(err)
-	}
+	raw, err := BodyBytes(c)
+	return OnlyForm(c, raw, err)
+}
+
+// OnlyForm is BodyOnly where BodyBytes has been called. What is wrong with a query, or with the Idempotency-Key, is named
+// beside what is wrong with the body.
+func OnlyForm(c echo.Context, raw []byte, err error) *Form {
+	f := BodyForm(c, raw, err)
+	f.also(NoQuery(c))
+	_, err = IdempotencyKey(c)
+	f.also(err)
 	return f
 }
 

@@ -132,6 +132,19 @@ func (f *Form) Fault(name, code, message string) {
 	f.faults.add(path, code, message)
 }
 
+// also adds the faults of another part of the request. A problem that is none of faults stands alone.
+func (f *Form) also(err error) {
+	if err == nil || f.problem != nil {
+		return
+	}
+	p := ProblemOf(err)
+	if p.Code != validationFailed {
+		f.problem = p
+		return
+	}
+	f.faults.list = append(f.faults.list, p.Errors...)
+}
+
 // Faulty reports whether the member already has a fault.
 func (f *Form) Faulty(name string) bool {
 	field := pathString(step(f.path, name))

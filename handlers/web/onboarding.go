@@ -26,7 +26,7 @@ type detail struct {
 func writeOnboarding(c echo.Context, p *Problem) error {
 	status, answer := p.Status, any(p.Code)
 	switch {
-	case p.Code == "VALIDATION_FAILED":
+	case p.Code == validationFailed:
 		status = http.StatusUnprocessableEntity
 		list := make([]detail, 0, len(p.Errors))
 		for _, f := range p.Errors {

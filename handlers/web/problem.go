@@ -98,6 +98,9 @@ func (p *Problem) RetryAfter(d time.Duration) *Problem {
 	return p
 }
 
+// validationFailed is the code of a problem that lists the faults of a request.
+const validationFailed = "VALIDATION_FAILED"
+
 // Invalid is a 400 with the faults of the request.
 func Invalid(faults ...Fault) *Problem {
 	detail := "The request is not valid."
@@ -106,7 +109,7 @@ func Invalid(faults ...Fault) *Problem {
 	} else if len(faults) > 1 {
 		detail = fmt.Sprintf("The request has %d faults.", len(faults))
 	}
-	return NewProblem(http.StatusBadRequest, "VALIDATION_FAILED", detail).With(faults...)
+	return NewProblem(http.StatusBadRequest, validationFailed, detail).With(faults...)
 }
 
 // Unauthorized is a 401: no token, or one that is not good.
