@@ -76,6 +76,8 @@ var openAPI = sync.OnceValues(func() (*conform.OpenAPI, error) { return conform.
 // newVenue prepares a venue that is not running. What it holds is removed with the test.
 func newVenue(t testing.TB, args ...string) *venue {
 	t.Helper()
+	// At the hour funding is fixed. The records which that makes are none that a test reckons with.
+	waitFor(t, "the hour to pass", func() bool { return time.Now().Minute() < 59 })
 	dir, err := projectiontest.Folder("perpetua-test-*")
 	if err != nil {
 		t.Fatal(err)
