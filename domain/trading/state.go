@@ -13,10 +13,10 @@
 //
 // commands.go and events*.go are what comes in and what is recorded; check.go, with the table in package order, what may
 // be said of an order at all; admin.go, money.go, leverage.go, place.go, amend.go and cancel.go decide commands; match.go
-// is the walk through the book, draft.go the record in the making, orderview.go what events show of it; triggers.go is what
-// waits for a price, beside the book, and the bound of the prices reached; evolve.go and evolve_order.go are the fold;
-// margin.go is what accounts need and have, views.go what followers may ask; save.go and load.go are the
-// snapshot. due.go is the table of due work, duelist.go its lists, and each due_*.go one kind of work.
+// is the walk through the book, draft.go the record in the making, orderview.go what events show of it; stops.go is the
+// orders that wait for a price, triggers.go their lists beside the book and the bound of the prices reached; evolve.go and
+// evolve_order.go are the fold; margin.go is what accounts need and have, views.go what followers may ask; save.go and load.go
+// are the snapshot. due.go is the table of due work, duelist.go its lists, and each due_*.go one kind of work.
 //
 // # Where things will be
 //
