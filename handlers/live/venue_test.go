@@ -49,6 +49,10 @@ type venue struct {
 	tip       chan struct{} // closed once the fold has caught up
 	rest      atomic.Value  // http.HandlerFunc, the REST interface; nothing is there otherwise
 
+	telling sync.Mutex // of the hub, of its connections
+	told    []decide.Payload
+	deaf    bool
+
 	tokens
 }
 
@@ -95,6 +99,25 @@ func (s *tokens) Verify(token, _ string) (*web.Principal, error) {
 	return nil, errors.New("expired")
 }
 
+// nodes takes what the hub says of its connections, unless it is deaf.
+type nodes struct{ v *venue }
+
+// Submit implements journal.Submitter.
+func (n nodes) Submit(_ context.Context, _ string, c decide.Command) (journal.Result, error) {
+	n.v.telling.Lock()
+	defer n.v.telling.Unlock()
+	n.v.told = append(n.v.told, c.Payload.(decide.Payload))
+	if n.v.deaf {
+		return journal.Result{}, &journal.NotAcceptedError{Reason: "a test"}
+	}
+	d, err := n.v.state.Decide(n.v.stamp(), c)
+	if err != nil {
+		return journal.Result{}, &journal.RefusedError{Refusal: err.(*decide.Refusal)}
+	}
+	e := n.v.evolve(c.Recorded(), d)
+	return journal.Result{Position: journal.LogPosition{Journal: "trading", Sequence: e.Record.Sequence}, Entry: &e}, nil
+}
+
 // newVenue starts a hub over a venue with two instruments and the customers A1 and A2 of broker alpha and B1 of beta,
 // each with a million.
 func newVenue(t testing.TB, limits live.Limits, wrap live.Wrap) *venue {
@@ -117,7 +140,7 @@ func emptyVenue(t testing.TB, limits live.Limits, wrap live.Wrap) *venue {
 			} else {
 				http.NotFound(w, r)
 			}
-		})})
+		}), Nodes: nodes{v}})
 	v.serve()
 	return v
 }
