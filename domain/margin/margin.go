@@ -64,11 +64,15 @@ func (e Exposure) Requirements() Requirements {
 // Health returns what liquidation is about: the exposure's notional, unrealised profit and maintenance margin, as
 // Requirements has them.
 func (e Exposure) Health() (notional, unrealised, maintenance fixed.Money) {
+	notional, unrealised = e.Worth()
+	return notional, unrealised, e.Contract.Maintenance(e.Contract.Value(e.Size, e.Mark).Abs(), e.MaintenanceFloor)
+}
+
+// Worth returns the exposure's notional and unrealised profit.
+func (e Exposure) Worth() (notional, unrealised fixed.Money) {
 	c := e.Contract
 	value := c.Value(e.Size, e.Mark)
-	absolute := value.Abs()
-	return must(absolute.Div(c.MarkDen, fixed.Down)), must(value.Div(c.MarkDen, fixed.Floor)).Sub(e.Cost),
-		c.Maintenance(absolute, e.MaintenanceFloor)
+	return must(value.Abs().Div(c.MarkDen, fixed.Down)), must(value.Div(c.MarkDen, fixed.Floor)).Sub(e.Cost)
 }
 
 func must(w fixed.Wide) fixed.Money {

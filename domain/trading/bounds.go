@@ -155,6 +155,7 @@ func (f *fold) levied(i *instrument, mark, rate int64) {
 }
 
 func (f *fold) pass(i *instrument, kind boundKind, figure int64) {
+	f.unrank()
 	for side := range i.bounds[kind] {
 		list := &i.bounds[kind][side]
 		for h := list.passed(figure); h != nil; h = list.passed(figure) {
@@ -170,6 +171,7 @@ func (f *fold) lookAround() {
 	var begun []*account
 	for _, a := range f.affected {
 		a.affected = false
+		a.rerank()
 		f.looks++
 		switch lacking := f.look(a); {
 		case lacking && a.failing == nil:

@@ -63,6 +63,7 @@ func (f *fold) order(after *order.Order) {
 	f.touch(h.instrument, o.Side, price)
 	if after.Code == f.active {
 		f.unrest(o)
+		h.unlimit(o) // its sweep cuts it itself, by what its own fills leave of the position
 		o.Price, o.Remaining = price, remaining
 		return
 	}

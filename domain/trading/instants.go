@@ -39,6 +39,7 @@ func (f *fold) owe(x *instant) {
 	if i.holders.length == 0 {
 		return
 	}
+	f.unrank() // what is settled is no longer gained
 	f.fixed++
 	x.number, x.owing = f.fixed, i.holders.length
 	i.instants = append(i.instants, x)

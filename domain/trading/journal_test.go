@@ -2,6 +2,7 @@ package trading
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -441,8 +442,42 @@ func checkFailing(t fataler, s *State) {
 			}
 		}
 	}
+	checkRankings(t, s)
 	if waiting != len(s.waiting) {
 		t.Fatalf("%d accounts wait, %d are listed", waiting, len(s.waiting))
+	}
+}
+
+// checkRankings holds the rankings that are kept against new ones.
+func checkRankings(t fataler, s *State) {
+	t.Helper()
+	for _, i := range s.listing {
+		for side, kept := range i.rankings {
+			if kept == nil {
+				continue
+			}
+			var want []*position
+			for _, a := range s.registered {
+				if h := a.on(i); h.size != 0 && sideOfSize(h.size > 0) == side {
+					want = append(want, h)
+				}
+			}
+			slices.SortFunc(want, func(a, b *position) int {
+				x, y := a.asCounterparty(), b.asCounterparty()
+				return cmp.Or(y.score.Cmp(x.score), cmp.Compare(a.account.code, b.account.code))
+			})
+			n := 0
+			kept.inOrder(func(c *counterparty) bool {
+				if n >= len(want) || c.position != want[n] || *c != want[n].asCounterparty() {
+					t.Fatalf("%s: the ranking has %s at %d, with %v, not %v", i.contract.Symbol, c.position.account.code, n, *c, want[min(n, len(want)-1)].asCounterparty())
+				}
+				n++
+				return true
+			})
+			if n != len(want) {
+				t.Fatalf("%s: the ranking has %d of %d", i.contract.Symbol, n, len(want))
+			}
+		}
 	}
 }
 

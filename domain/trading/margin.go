@@ -45,7 +45,7 @@ func (a *account) equity() fixed.Money {
 	equity := a.balance
 	for _, h := range a.positions {
 		if h.size != 0 {
-			_, unrealised, _ := h.exposure().Health()
+			_, unrealised := h.exposure().Worth()
 			_, funding, settled := h.afterDebts()
 			equity = equity.Add(unrealised).Add(funding).Add(settled)
 		}

@@ -18,7 +18,7 @@
 // evolve_order.go are the fold; margin.go is what accounts need and have, views.go what followers may ask; save.go and load.go
 // are the snapshot. due.go is the table of due work, duelist.go its lists, and each due_*.go one kind of work.
 //
-// # Where things will be
+// # Prices, funding, risk
 //
 // Arithmetic that needs no state stands in the packages that the field has words for, so that it is tested by its
 // formulas alone. What decides when, for whom and in which records stands here, a file for each.
@@ -29,8 +29,10 @@
 //     due_posting.go, alternating, posts it account by account, and whoever touches an account first posts what it owes.
 //   - Settlement: due_settlement.go, blocking, fixes it; its postings are those of due_posting.go.
 //   - Liquidation: bankruptcy price, step size, the fee and the score of deleveraging are margin (liquidation.go).
+//     bounds.go finds whom a price brings below, by bounds of which slack.go in margin says how far they are.
 //     due_liquidation.go, blocking, takes an account to its end, a step a record: its orders, its steps through the book,
-//     then takeover.go (the insurance fund) or deleverage.go (the ranking).
+//     then takeover.go (the insurance fund) or deleverage.go (the ranking). fund.go is the fund's account, and
+//     due_insurance.go its orders, with which it works its positions off.
 //
 // A new kind of due work is a line in dueTable, in its place in the order, and its file. A new event that moves money
 // implements ledger.Posted, one that changes positions PositionEvent: rows, sockets and the fold find it by that. A new
@@ -139,7 +141,8 @@ type instrument struct {
 	open         bool      // what the status was when it was last looked at
 	fundMoves    *dueEntry // while the insurance fund's order is to be moved
 	bounds       boundLists
-	levy         int64 // marks × 10⁻⁸: the sum of mark × rate of all funding instants, as far back as it matters
+	rankings     [2]*ranking // of those who are long and short, while they are kept
+	levy         int64       // marks × 10⁻⁸: the sum of mark × rate of all funding instants, as far back as it matters
 }
 
 func newInstrument(c *market.Contract, index int) *instrument {
@@ -215,6 +218,7 @@ type position struct {
 	posted         int64
 	began          int64 // steps: the size when the account's liquidation began
 	bounds         [boundKinds]bound
+	rank           rank
 }
 
 // fees returns the maker and taker fees in force, as parts of 10⁸.
