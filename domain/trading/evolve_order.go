@@ -14,8 +14,11 @@ func (f *fold) order(after *order.Order) {
 	if after.Status == order.Canceled {
 		f.canceled++
 	}
-	if h.account.isFund() {
+	switch {
+	case h.account.isFund():
 		f.moved = append(f.moved, h.instrument)
+	case h.account.failing != nil: // whether there is anything to do for it depends on its orders, too
+		f.affect(h.account)
 	}
 	named := after.Named()
 	if named {
