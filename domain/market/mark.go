@@ -21,8 +21,9 @@ func (c *Contract) Index(price fixed.Decimal) (int64, bool) {
 	if !ok || units <= 0 || price.Cmp(fixed.Decimal{Coef: MaxPrice}) >= 0 {
 		return 0, false
 	}
-	highest := c.inTicks(new(big.Int).Mul(c.fine(units), big.NewInt(100+clampPercent)), big.NewInt(100), fixed.Ceiling)
-	return units, highest <= c.HighestTicks()
+	highest := new(big.Int).Mul(c.fine(units), big.NewInt(100+clampPercent))
+	highest = quotient(highest, big.NewInt(100*c.fineTick()), fixed.Ceiling)
+	return units, highest.Cmp(big.NewInt(c.HighestTicks())) <= 0 // of a fine tick there may be more than an int64 counts
 }
 
 // IndexPrice returns units of 10⁻⁸ as a price, at tick precision or as much finer as it is.

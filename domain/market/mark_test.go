@@ -237,3 +237,19 @@ func TestMarkIsTheRule(t *testing.T) {
 		}
 	})
 }
+
+// TestIndexBeyondCounting: an index price that is too high to be counted in ticks is refused, however fine the tick is.
+func TestIndexBeyondCounting(t *testing.T) {
+	for scale := uint8(6); scale <= 10; scale++ {
+		c := NewContract(Instrument{Symbol: "A", PriceTick: fixed.Decimal{Coef: 1, Scale: scale}, AmountStep: fixed.Decimal{Coef: 1000000},
+			ContractSize: fixed.Decimal{Coef: 1}, MinAmount: fixed.Decimal{Coef: 1000000}, MaxAmount: fixed.Decimal{Coef: 1000000},
+			Tiers: []Tier{{InitMarginReq: fixed.Decimal{Coef: 5}, MaintMarginReq: fixed.Decimal{Coef: 2}}}})
+		for price := int64(1); price < MaxPrice; price = price*3 + 1 {
+			_, ok := c.Index(fixed.Decimal{Coef: price})
+			ticks, fits := fixed.MulInt64(price, fixed.Pow10(int(scale)))
+			if countable := fits && ticks <= c.HighestTicks(); ok && !countable {
+				t.Errorf("tick 10^-%d: %d is an index price", scale, price)
+			}
+		}
+	}
+}
