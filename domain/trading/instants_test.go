@@ -138,6 +138,9 @@ func (v *twoVenues) pass() {
 	for v.slow.state.Due(v.slow.now) == decide.Blocking {
 		v.slow.step(false)
 	}
+	if rapid.IntRange(0, 4).Draw(v.T, "save") == 0 { // what is read back goes on as the other, amid the postings
+		v.slow.save()
+	}
 	for range rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(v.T, "steps") {
 		if v.slow.state.Due(v.slow.now) == decide.Alternate {
 			v.slow.step(rapid.Bool().Draw(v.T, "single"))
