@@ -18,7 +18,7 @@ func TestACommandThatOutlivedItsTermWaitsToBeDecidedAnew(t *testing.T) {
 		submit := func() (*request, <-chan error) {
 			ended := make(chan error, 1)
 			go func() {
-				r, err := o.enqueue(t.Context(), decide.Command{})
+				r, err := o.enqueue(t.Context(), decide.Command{}, nil)
 				if err == nil {
 					_, err = o.await(t.Context(), r)
 				}

@@ -327,7 +327,9 @@ func (t *term) nextRequest() *request {
 				return nil
 			}
 		}
-		if r.fate.CompareAndSwap(queued, uncertain) {
+		if r.orphaned() {
+			r.refuse(afterUndecided)
+		} else if r.fate.CompareAndSwap(queued, uncertain) {
 			return r
 		}
 	}
@@ -406,9 +408,7 @@ func (o *Owner) refuse(reason string) {
 	for {
 		select {
 		case r := <-o.queue:
-			if r.fate.CompareAndSwap(queued, abandoned) {
-				r.answer(Result{}, notAccepted(reason))
-			}
+			r.refuse(reason)
 		default:
 			return
 		}

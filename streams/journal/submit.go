@@ -34,13 +34,16 @@ type Outcome struct {
 type BatchSubmitter interface {
 	Submitter
 	// SubmitAll has the commands decided in their order, each in a record of its own, and waits until all of them are
-	// answered. Each has the outcome that Submit would have had for it.
+	// answered. Each has the outcome that Submit would have had for it, but once one is left undecided, for want of room or
+	// of time, so are all that come after it: their outcome is a *NotAcceptedError. A refusal that the journal's owner cannot
+	// confirm is a *NotAcceptedError as well, and others may have been decided after it.
 	SubmitAll(ctx context.Context, journal string, cs []decide.Command) []Outcome
 }
 
 // request is a command on its way, shared by the goroutine that waits for its answer and the term that decides it.
 type request struct {
 	command decide.Command
+	before  *request // of the same batch: this one is decided only if that one was; nil for none
 	since   time.Time
 	fate    atomic.Int32
 	reply   chan answer    // takes one answer without blocking
@@ -87,6 +90,13 @@ func (r *request) move(to int32) bool {
 	}
 }
 
+// refuse abandons a request that was not decided, and answers it.
+func (r *request) refuse(reason string) {
+	if r.fate.CompareAndSwap(queued, abandoned) {
+		r.answer(Result{}, notAccepted(reason))
+	}
+}
+
 // giveUp abandons a request and says what is known of it.
 func (r *request) giveUp(reason string) (Result, error) {
 	fate := r.fate.Swap(abandoned)
@@ -109,19 +119,21 @@ func notAccepted(reason string) error {
 // then says whether the command may still take effect (*OutcomeUnknownError) or was never decided
 // (*NotAcceptedError).
 func (o *Owner) Submit(ctx context.Context, c decide.Command) (Result, error) {
-	r, err := o.enqueue(ctx, c)
+	r, err := o.enqueue(ctx, c, nil)
 	if err == nil {
 		tellQueued(ctx)
 	}
 	return o.outcome(ctx, r, err)
 }
 
-// SubmitAll is Submit for several commands, which are decided in their order; commands of others may come between them.
-// Their records are gathered for the log as all are, so nearly always one append answers all of them.
+// SubmitAll is Submit for several commands, as BatchSubmitter says; commands of others may come between them. Their records
+// are gathered for the log as all are, so nearly always one append answers all of them.
 func (o *Owner) SubmitAll(ctx context.Context, cs []decide.Command) []Outcome {
 	requests, errs := make([]*request, len(cs)), make([]error, len(cs))
+	var before *request
 	for i, c := range cs { // all of them before the first is waited for
-		requests[i], errs[i] = o.enqueue(ctx, c)
+		requests[i], errs[i] = o.enqueue(ctx, c, before)
+		before = requests[i]
 	}
 	tellQueued(ctx)
 	out := make([]Outcome, len(cs))
@@ -181,18 +193,39 @@ func outcomeLabel(err error) string {
 }
 
 // enqueue lines a command up to be decided. It always returns the request, which with an error is not lined up.
-func (o *Owner) enqueue(ctx context.Context, c decide.Command) (*request, error) {
-	r := &request{command: c, since: time.Now(), reply: make(chan answer, 1), traced: o.tracer.StartCommand(ctx, c.ID, c.Type, o.journal)}
-	if !o.accepting.Load() {
-		return r, notAccepted("this node accepts no commands for the journal at the moment")
+func (o *Owner) enqueue(ctx context.Context, c decide.Command, before *request) (*request, error) {
+	r := &request{command: c, before: before, since: time.Now(), reply: make(chan answer, 1), traced: o.tracer.StartCommand(ctx, c.ID, c.Type, o.journal)}
+	err := o.lineUp(r)
+	if err != nil {
+		r.fate.Store(abandoned) // for those that come after it in its batch
+	}
+	return r, err
+}
+
+func (o *Owner) lineUp(r *request) error {
+	switch {
+	case r.orphaned():
+		return notAccepted(afterUndecided)
+	case !o.accepting.Load():
+		return notAccepted("this node accepts no commands for the journal at the moment")
 	}
 	select {
 	case o.queue <- r:
+		return nil
 	default:
-		return r, notAccepted("too many commands are waiting")
+		return notAccepted("too many commands are waiting")
 	}
-	return r, nil
 }
+
+// afterUndecided is why a command of a batch is not decided although there is room.
+const afterUndecided = "a command before it in its batch was not decided"
+
+// orphaned reports whether a request of a batch must not be decided, since the one before it was not.
+//
+// The queue may be full for the one and have room for the next; a stall empties the queue while the rest of a batch is
+// still being lined up; and a client gives up what is not decided one by one, while the owner goes on to the next. So the
+// owner asks this of each request that it takes from the queue: the one before it left the queue earlier, so its fate is known.
+func (r *request) orphaned() bool { return r.before != nil && r.before.fate.Load() == abandoned }
 
 // await waits for the answer to a request.
 func (o *Owner) await(ctx context.Context, r *request) (Result, error) {

@@ -60,3 +60,73 @@ func TestCommandsSubmittedTogether(t *testing.T) {
 		}
 	})
 }
+
+// TestABatchIsDecidedUpToTheFirstThatIsNot: what is not decided of a batch is its end. A queue that has room again, a stall
+// that empties it between two of them, and a client that gives up the first of them leave no hole.
+func TestABatchIsDecidedUpToTheFirstThatIsNot(t *testing.T) {
+	batch := func() (o *Owner, next func() *request) {
+		o = &Owner{queue: make(chan *request, 8), journal: "test"}
+		o.accepting.Store(true)
+		term := &term{o: o}
+		return o, term.nextRequest
+	}
+	line := func(t *testing.T, o *Owner, before *request) (*request, error) {
+		return o.enqueue(t.Context(), decide.Command{Type: "a"}, before)
+	}
+	undecided := func(t *testing.T, next func() *request, rs ...*request) {
+		t.Helper()
+		if r := next(); r != nil {
+			t.Errorf("%p is decided of %v", r, rs)
+		}
+		for i, r := range rs {
+			_, err := r.giveUp("")
+			var notAccepted *NotAcceptedError
+			if !errors.As(err, &notAccepted) {
+				t.Errorf("command %d: %v", i, err)
+			}
+		}
+	}
+	t.Run("room again", func(t *testing.T) {
+		o, next := batch()
+		for range cap(o.queue) {
+			o.queue <- &request{}
+		}
+		first, err := line(t, o, nil)
+		if err == nil {
+			t.Fatal("a full queue took it")
+		}
+		for len(o.queue) > 0 {
+			<-o.queue
+		}
+		second, err := line(t, o, first)
+		third, err2 := line(t, o, second)
+		if err == nil || err2 == nil {
+			t.Errorf("those after it were lined up: %v, %v", err, err2)
+		}
+		undecided(t, next, second, third)
+	})
+	t.Run("stall", func(t *testing.T) {
+		o, next := batch()
+		first, _ := line(t, o, nil)
+		o.refuse("a stall")
+		// The one that lines them up looked at accepting before the stall.
+		second := &request{before: first, reply: make(chan answer, 1)}
+		third := &request{before: second, reply: make(chan answer, 1)}
+		o.queue <- second
+		o.queue <- third
+		undecided(t, next, second, third)
+	})
+	t.Run("given up", func(t *testing.T) {
+		o, next := batch()
+		first, _ := line(t, o, nil)
+		second, _ := line(t, o, first)
+		third, _ := line(t, o, second)
+		if next() != first {
+			t.Fatal("the first is not decided first")
+		}
+		if _, err := second.giveUp("too late"); err == nil {
+			t.Fatal("what is given up has an answer")
+		}
+		undecided(t, next, third)
+	})
+}

@@ -378,8 +378,8 @@ func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journ
 	return result, n.judged(err)
 }
 
-// SubmitAll is Submit for several commands: either this node decides all of them or none. It implements
-// journal.BatchSubmitter.
+// SubmitAll is Submit for several commands, which are sent to the owner together: this node's, or another one's that the
+// outcome of each of them names. It implements journal.BatchSubmitter.
 func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) []journal.Outcome {
 	o := n.assigned(name)
 	if o == nil {
