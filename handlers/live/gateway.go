@@ -56,21 +56,28 @@ func (h *Hub) arm(s *session, r *request) *refusal {
 		h.serving.Go(func() { h.endSession(id) }) // it may have been opened all the same
 		return refuse(UpstreamError, "the connection is authenticated, but the engine does not answer: its orders would not be canceled at its end")
 	}
+	ended := h.hold(s, id, result.Position.Sequence)
+	if ended { // meanwhile, when there was nothing to disarm yet
+		h.disarm(s)
+	}
+	return nil
+}
+
+// hold notes what the engine has opened for a session, and reports whether the session had ended before that.
+func (h *Hub) hold(s *session, id scalar.ID, opened int64) (ended bool) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.gateway.armed[s] = struct{}{}
 	if !h.gateway.keeping {
 		h.gateway.keeping = true
 		h.serving.Go(h.keepGateway)
 	}
-	h.mu.Unlock()
+	// Within the hub's lock: disarm, which finds the session among the armed from now on, must find its id with it. It would
+	// tell the engine of the end of no session otherwise, and this one's orders would stay.
 	s.mu.Lock()
-	s.id, s.opened = id, result.Position.Sequence
-	ended := s.ended
-	s.mu.Unlock()
-	if ended { // meanwhile, when there was nothing to disarm yet
-		h.disarm(s)
-	}
-	return nil
+	defer s.mu.Unlock()
+	s.id, s.opened = id, opened
+	return s.ended
 }
 
 // tradingSession returns the id of the engine's session, zero for none.
