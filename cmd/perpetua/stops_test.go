@@ -81,8 +81,9 @@ func TestStops(t *testing.T) {
 	await(combo, "status", "open", "order_type", "take_profit_stop_loss", "amount", "0.050")
 	d.must(409, "broker-a", http.MethodPatch, bensOrders+"/"+lossLimit["code"], `{"trigger_price":"63000"}`)
 
-	// The mark reaches the combo's profit, which takes the rest of the position.
-	d.must(200, "operator", http.MethodPost, "/admin/v1/index-prices/"+bitcoin, `{"price":"66500"}`)
+	// The book and the last trade stay below 64,000, so the mark is held at 3 % below the index: 66,542. It has passed the
+	// combo's profit, which takes the rest of the position.
+	d.must(200, "operator", http.MethodPost, "/admin/v1/index-prices/"+bitcoin, `{"price":"68600"}`)
 	await(combo, "status", "filled", "average_fill_price", "63900.0")
 
 	// A trade at 66,000: the one at the market sells what is left of ANNA's bid, the one with a limit rests.
