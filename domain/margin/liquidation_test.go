@@ -252,10 +252,11 @@ func TestBound(t *testing.T) {
 func TestShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slack := fixed.Money(rapid.Int64Range(-9e18, 9e18).Draw(t, "slack"))
-		var total, shared fixed.Money
-		notionals := rapid.SliceOfN(rapid.Int64Range(0, 1e17), 1, 40).Draw(t, "notionals")
+		var total fixed.Wide
+		var shared fixed.Money
+		notionals := rapid.SliceOfN(rapid.Int64Range(0, 4e18), 1, 40).Draw(t, "notionals")
 		for _, n := range notionals {
-			total += fixed.Money(n)
+			total = total.Add(fixed.WideOf(n))
 		}
 		for _, n := range notionals {
 			share := Share(slack, fixed.Money(n), total)

@@ -22,11 +22,17 @@ const fundings = 1000
 
 // Share returns an instrument's part of an account's slack, as the instrument's notional is part of the account's. It
 // is not negative: for an account with less equity than maintenance margin it is a part of what is lacking.
-func Share(slack, notional, total fixed.Money) fixed.Money {
-	if total == 0 {
+func Share(slack, notional fixed.Money, total fixed.Wide) fixed.Money {
+	if total.Sign() == 0 {
 		return 0
 	}
-	share, _ := fixed.Mul(int64(slack.Abs()), int64(notional)).Div(int64(total), fixed.Down).Money()
+	whole, fits := total.Int64()
+	if !fits { // both in larger units, rounded so that all shares together are no more than the slack
+		const coarse = 1 << 16
+		whole, _ = total.Div(coarse, fixed.Ceiling).Int64()
+		notional /= coarse
+	}
+	share, _ := fixed.Mul(int64(slack.Abs()), int64(notional)).Div(whole, fixed.Down).Money()
 	return share
 }
 

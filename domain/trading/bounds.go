@@ -2,6 +2,7 @@ package trading
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -193,20 +194,26 @@ func (f *fold) lookAround() {
 func (s *State) look(a *account) bool {
 	var room [8]fixed.Money
 	notionals := room[:0]
-	var total fixed.Money
-	equity, maintenance := a.balance, fixed.Money(0)
+	// The sums are counted wide: each instrument's part fits, but not what an account may have on all of them.
+	var total fixed.Wide
+	surplus := fixed.WideOf(int64(a.balance))
 	for _, h := range a.positions {
 		notional := fixed.Money(0)
 		if h.size != 0 {
 			var unrealised, needed fixed.Money
 			notional, unrealised, needed = h.exposure().Health()
 			_, funding, settled := h.afterDebts()
-			equity = equity.Add(unrealised).Add(funding).Add(settled)
-			maintenance, total = maintenance.Add(needed), total.Add(notional)
+			for _, part := range [...]fixed.Money{unrealised, funding, settled, -needed} {
+				surplus = surplus.Add(fixed.WideOf(int64(part)))
+			}
+			total = total.Add(fixed.WideOf(int64(notional)))
 		}
 		notionals = append(notionals, notional)
 	}
-	slack := equity.Sub(maintenance)
+	slack, fits := surplus.Money()
+	if !fits { // less than there is only brings the bounds nearer
+		slack = math.MaxInt64 * fixed.Money(surplus.Sign())
+	}
 	for n, h := range a.positions {
 		if h.size == 0 {
 			h.unbind(ofMark)
