@@ -18,8 +18,8 @@ import (
 const pieceLimit = time.Minute
 
 // Stream answers 200 with what write writes, piece by piece, compressed if the client asks for that: an answer of any
-// length takes no more room than a piece. Each piece is sent when write calls next; what write has found wrong before that is
-// answered as usual. After that the status is said, so a fault can only be shown by cutting the answer off.
+// length takes no more room than a piece. Each piece is sent when write calls next; what write has found wrong before
+// anything was sent is answered as usual. After that the status is said, so a fault can only be shown by cutting the answer off.
 func Stream(c echo.Context, contentType string, write func(w io.Writer, next func() error) error) error {
 	h := c.Response().Header()
 	h.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
@@ -48,10 +48,14 @@ func Stream(c echo.Context, contentType string, write func(w io.Writer, next fun
 	if err == nil {
 		err = end()
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return nil
+	case c.Response().Committed:
 		panic(http.ErrAbortHandler)
 	}
-	return nil
+	h.Del(echo.HeaderContentEncoding) // the problem that is sent in its place is not compressed here
+	return err
 }
 
 // Prefers reports whether a client would rather have a media type than the other: it names the first in Accept, with a
