@@ -179,6 +179,25 @@ func TestInstruments(t *testing.T) {
 	}
 }
 
+// TestInstrumentsAfterAStart: a hub that starts from a snapshot tells also of a status that the very first record moves.
+func TestInstrumentsAfterAStart(t *testing.T) {
+	v := newVenue(t, live.Limits{BeatEvery: never}, nil)
+	const sol = "SOLUSDC_PERP"
+	v.do(trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument(sol)})
+	last := v.stamp()
+	v.hub = live.New(live.Config{Follower: v, Journal: "trading", Tokens: v, Limits: live.Limits{BeatEvery: never},
+		Seed: &journal.Seed{State: v.state, Position: journal.Position{Sequence: last.Sequence - 1}, Journal: last.Journal, Time: last.Time}})
+	v.serve()
+	c := v.dial("")
+	c.Subscribe("instruments")
+	v.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: sol, Price: dec("10")}) // by which a guard lifts
+	caughtUp(c)
+	all := c.On("instruments")
+	if len(all) != 1 || all[0].Fields()["symbol"] != sol || all[0].Fields()["status"] != "open" {
+		t.Errorf("%v", all)
+	}
+}
+
 // until waits until something holds.
 func (v *venue) until(t *testing.T, what string, holds func() bool) {
 	t.Helper()

@@ -136,7 +136,11 @@ func New(cfg Config) *Hub {
 	m.HandleMessageBinary(func(socket *melody.Session, _ []byte) { h.handleBinary(sessionOf(socket)) })
 	m.HandleClose(func(socket *melody.Session, code int, _ string) error { sessionOf(socket).echo(code); return nil })
 	m.HandleError(h.socketError)
-	h.follower.View(func(s decide.State, _ journal.Position) { s.(*trading.State).TrackBook() })
+	h.follower.View(func(s decide.State, _ journal.Position) {
+		state := s.(*trading.State)
+		state.TrackBook()
+		h.noteStatuses(state) // those that it starts from: the first record after them may change one
+	})
 	h.follower.Listen(h.onRecord)
 	if cfg.Changes != nil {
 		cfg.Changes.Listen(h.observe)

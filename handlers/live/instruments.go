@@ -43,6 +43,13 @@ func (h *Hub) publishInstruments(e journal.Entry, s *trading.State) {
 	}
 }
 
+// noteStatuses takes note of the statuses in force.
+func (h *Hub) noteStatuses(s *trading.State) {
+	for _, i := range s.Instruments() {
+		h.statuses[i.Symbol], _ = s.Status(i.Symbol)
+	}
+}
+
 // mayMoveStatus reports whether a record may change a status in force without naming the instrument's parameters.
 func mayMoveStatus(e journal.Entry) bool {
 	switch e.Record.Events[0].(type) {

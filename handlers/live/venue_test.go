@@ -168,17 +168,18 @@ func brokerOf(customer string) string {
 }
 
 func (v *venue) serve() {
+	hub := v.hub // a test may put another one in its place
 	e, err := web.New(web.Options{})
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	v.hub.Register(e)
+	hub.Register(e)
 	server := httptest.NewServer(e)
 	v.url = "ws" + strings.TrimPrefix(server.URL, "http") + live.Path
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := v.hub.Run(ctx); err != nil {
+		if err := hub.Run(ctx); err != nil {
 			v.t.Error(err)
 		}
 	})
@@ -187,7 +188,7 @@ func (v *venue) serve() {
 		running.Wait()
 		bounded, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = v.hub.Close(bounded)
+		_ = hub.Close(bounded)
 		server.Close()
 	})
 }
