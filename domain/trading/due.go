@@ -139,11 +139,31 @@ func (s *State) NextDue() (scalar.Time, bool) {
 
 // Step decides the next piece of due work. It implements decide.State.
 func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
-	entries := s.due.first(s.most(single), at.Time)
+	entries := s.nextDue(s.most(single), at.Time)
 	if len(entries) == 0 {
 		return decide.Decision{}
 	}
 	return dueTable[entries[0].kind].step(s, at, entries, single)
+}
+
+// nextDue returns the entries that the next step is about, at most n; none if nothing is due. What is done at a price
+// waits for the guards against old ones, though it may have been due before: nobody came to it while the price was fresh.
+func (s *State) nextDue(n int, now scalar.Time) []*dueEntry {
+	entries := s.due.first(n, now)
+	if len(entries) == 0 || entries[0].kind < dueTrigger || entries[0].kind > dueInsurance {
+		return entries
+	}
+	var guards []*dueEntry
+	for _, i := range s.listing {
+		if g := i.guard; g != nil && g.place >= 0 && g.time <= now {
+			guards = append(guards, g)
+		}
+	}
+	if len(guards) == 0 {
+		return entries
+	}
+	slices.SortFunc(guards, (*dueEntry).compare)
+	return guards[:min(n, len(guards))]
 }
 
 // most is how many orders, besides those that trade, a step may change.
@@ -161,7 +181,7 @@ func stepped(w Work, events ...decide.Event) decide.Decision {
 
 // SetAside decides the event that takes the next due entry off the list. It implements decide.State.
 func (s *State) SetAside(at decide.Stamp, cause string) decide.Decision {
-	entries := s.due.first(1, at.Time)
+	entries := s.nextDue(1, at.Time)
 	if len(entries) == 0 {
 		return decide.Decision{}
 	}
