@@ -21,8 +21,11 @@ type mirror struct {
 	orders    map[string]fields // live ones by code, without the names that differ between REST and the channel
 	positions map[string]decimal.Decimal
 	balance   string
-	position  string // of the log, after the last message
+	had       map[string]string // by topic, the position of the last message that came on it, and at first that of /state
 }
+
+// mirrored are the topics that a mirror follows.
+var mirrored = []string{"orders", "trades", "balance-changes"}
 
 // look starts a mirror anew.
 func look(v *venue, t *testing.T, customer string) *mirror {
@@ -34,7 +37,10 @@ func look(v *venue, t *testing.T, customer string) *mirror {
 		Position  string   `json:"position"`
 	}
 	v.must(200, "broker-a", http.MethodGet, "/v1/customers/"+customer+"/state", nil).decode(t, &state)
-	m := &mirror{customer: customer, orders: make(map[string]fields), positions: make(map[string]decimal.Decimal), balance: state.Summaries[0]["balance"], position: state.Position}
+	m := &mirror{customer: customer, orders: make(map[string]fields), positions: make(map[string]decimal.Decimal), balance: state.Summaries[0]["balance"], had: make(map[string]string)}
+	for _, topic := range mirrored {
+		m.had[topic] = state.Position
+	}
 	for _, o := range state.Orders {
 		o["timestamp"] = o["updated"]
 		m.put(o)
@@ -58,7 +64,7 @@ func (m *mirror) apply(f fields) {
 	if f["op"] != "" {
 		return
 	}
-	m.position = f["position"]
+	m.had[f["channel"]] = f["position"]
 	if f["customer_code"] != m.customer {
 		return
 	}
@@ -101,11 +107,14 @@ type mirroring struct {
 	seen   int
 }
 
-// follow subscribes from where the mirror is.
+// follow subscribes from where the mirror is: on each topic from its own position. The topics catch up side by side, and
+// the messages of one record on several topics come mixed, so what came last on one says nothing of another.
 func (m *mirror) follow(v *venue, t *testing.T) *mirroring {
 	t.Helper()
 	client := livetest.Dial(t, v.WebSocket, v.token("broker-a"))
-	client.SubscribeWith(livetest.Request{Args: []string{"orders", "trades", "balance-changes"}, ResumeFrom: m.position, Data: map[string]bool{"positions": true}})
+	for _, topic := range mirrored {
+		client.SubscribeWith(livetest.Request{Args: []string{topic}, ResumeFrom: m.had[topic], Data: map[string]bool{"positions": true}})
+	}
 	return &mirroring{mirror: m, client: client}
 }
 
@@ -147,20 +156,28 @@ func trade(v *venue, t *testing.T, random *rand.Rand, stop <-chan struct{}) {
 	}
 }
 
+// fromEnvironment returns the number that a variable holds, or otherwise if it is not set.
+func fromEnvironment(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
 // TestRestartsMissNothing: a client that starts again and again at random moments under load, with /state or from where it was,
 // ends with the same orders, positions and balance as one that never stopped, and as /state says. PERPETUA_TEST_RESTARTS sets
-// how often it does.
+// how often it does, and PERPETUA_TEST_SEED what it does at random.
 func TestRestartsMissNothing(t *testing.T) {
 	v := startVenue(t, "--demo=false")
 	v.fund("1000000", "ANNA", "BEN")
-	restarts := 40
-	if text := os.Getenv("PERPETUA_TEST_RESTARTS"); text != "" {
-		var err error
-		if restarts, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	seed := rand.Uint64()
+	restarts := int(fromEnvironment(t, "PERPETUA_TEST_RESTARTS", 40))
+	seed := fromEnvironment(t, "PERPETUA_TEST_SEED", rand.Uint64())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	v.token("broker-a") // which the load shares
