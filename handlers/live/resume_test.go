@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -84,6 +85,47 @@ func (v *venue) lastOf(c *livetest.Client, topic string) livetest.Message {
 	c.Ask(livetest.Request{Op: "ping"})
 	all := c.On(topic)
 	return all[len(all)-1]
+}
+
+// TestEachTopicResumesFromItsOwnPosition leaves a connection after each message of a record that has several on each of
+// three topics, and comes back to each topic with the position of the last message that came on it. A position is of one
+// topic: the record's messages on several topics come mixed, and the same position stands behind other messages of the
+// record on each of them.
+func TestEachTopicResumesFromItsOwnPosition(t *testing.T) {
+	v := newVenue(t, live.Limits{}, nil)
+	v.place(limit("A1", btc, order.Sell, "1", "1000"))
+	v.place(limit("A1", btc, order.Sell, "1", "1001"))
+	begin := fmt.Sprintf("trading/0@%d", v.stamp().Sequence-1)
+	topics := []string{"orders", "trades", "balance-changes"}
+	steady := v.dial(v.reader("alpha"))
+	steady.SubscribeWith(livetest.Request{Args: topics, Data: map[string]bool{"positions": true}})
+	v.place(limit("A2", btc, order.Buy, "2", "1001"))
+	steady.Ask(livetest.Request{Op: "ping"})
+	all := slices.DeleteFunc(steady.Messages(), func(m livetest.Message) bool { return m.Op != "" })
+	for _, topic := range topics {
+		if n := len(steady.On(topic)); n < 3 {
+			t.Fatalf("the record has %d messages on %s", n, topic)
+		}
+	}
+
+	for cut := range len(all) + 1 {
+		had, came := make(map[string]string), make(map[string]int)
+		for _, m := range all[:cut] {
+			had[m.Channel] = m.Fields()["position"]
+			came[m.Channel]++
+		}
+		c := v.dial(v.reader("alpha"))
+		for _, topic := range topics {
+			c.SubscribeWith(livetest.Request{Args: []string{topic}, ResumeFrom: cmp.Or(had[topic], begin), Data: map[string]bool{"positions": true}})
+		}
+		c.Until("the rest", func(got []livetest.Message) bool { return len(got) >= len(topics)+len(all)-cut })
+		for _, topic := range topics {
+			same := func(a, b livetest.Message) bool { return string(a.Raw) == string(b.Raw) }
+			if got, want := c.On(topic), steady.On(topic)[came[topic]:]; !slices.EqualFunc(got, want, same) {
+				t.Errorf("left after %d messages: %d on %s, want %d", cut, len(got), topic, len(want))
+			}
+		}
+	}
 }
 
 func TestResumeIsForTheReader(t *testing.T) {

@@ -56,9 +56,10 @@ func translate(e journal.Entry, want func(*channel) bool) []draft {
 	return out
 }
 
-// positions returns where in the log each of the drafts of one record stands. A reader of one channel that resumes
-// after such a position misses nothing and gets nothing twice: the last message of the record on a channel stands at
-// the record itself ("trading/0@123"), an earlier one, the n-th, at a part of it ("trading/0@123.n").
+// positions returns where in the log each of the drafts of one record stands. A reader of one channel that resumes it
+// after such a position misses nothing and gets nothing twice; of another channel the position says nothing. The last
+// message of the record on a channel stands at the record itself ("trading/0@123"), an earlier one, the n-th, at a part
+// of it ("trading/0@123.n").
 func positions(at journal.LogPosition, drafts []draft) []string {
 	type group struct {
 		channel *channel
