@@ -135,6 +135,9 @@ func (o *triggerOracle) record(s *State, c decide.Recorded, events []decide.Even
 		case *TriggerFired:
 			o.fires(s, e)
 		case *TradeExecuted:
+			if e.Taker.OrderCode.IsZero() { // taken over or deleveraged
+				continue
+			}
 			o.last[e.Symbol] = e.Price
 			o.moved(e.Symbol, order.TradePrice, e.Price)
 		case *IndexUpdated:
