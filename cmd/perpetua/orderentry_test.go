@@ -159,6 +159,25 @@ func TestSocketOrdersElsewhere(t *testing.T) {
 	if e := ask(t, c, "b", "order.place_batch", `{"customer_code":"ANNA","orders":[{`+limitBuy+`},{`+limitBuy+`}]}`); e.Status != 200 || e.Position == "" {
 		t.Errorf("%+v %s", e, e.Data)
 	}
+	for i := range 5 {
+		enterWithNewKey(t, cl, fmt.Sprint("key-", i))
+	}
+}
+
+// enterWithNewKey makes a key and enters an order with it as soon as the node that only has sockets knows it: the owner,
+// which may not know it yet, takes it all the same.
+func enterWithNewKey(t *testing.T, cl *cluster, name string) {
+	t.Helper()
+	key := cl.node(1).must(201, "broker-a", http.MethodPost, "/v1/api-keys", `{"name":"`+name+`","scopes":["trade"]}`).get("key")
+	var c *livetest.Client
+	waitFor(t, "the node to know the key", func() (known bool) {
+		var err error
+		c, _, err = livetest.TryDial(t, cl.node(2).WebSocket, key)
+		return err == nil
+	})
+	if e := ask(t, c, "order", "order.place", `{"customer_code":"ANNA",`+limitBuy+`}`); e.Status != http.StatusCreated {
+		t.Errorf("%s: %+v %s", name, e, e.Data)
+	}
 }
 
 // openNames returns the reference_ids of a customer's open orders.

@@ -13,6 +13,7 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,10 +24,11 @@ import (
 )
 
 // headerForwarded marks a request that a node passed on to the owner of its journal. Its value is the command's id,
-// a proof, by the key that the nodes share, that a node wrote it, the session that it came over and the client's address: so
-// the id that the first node may have to name in an OUTCOME_UNKNOWN is the id of the record, an order is canceled with its
-// session, and an API key that is for some addresses only is judged by the client's. Without a good proof the mark still
-// counts, what it says does not.
+// a proof, by the key that the nodes share, that a node wrote it, the session that it came over, how far that node's fold of
+// the identity journal had come when it let the request in, and the client's address: so the id that the first node may have
+// to name in an OUTCOME_UNKNOWN is the id of the record, an order is canceled with its session, a key that the first node
+// knows is known to the owner too, and an API key that is for some addresses only is judged by the client's. Without a good
+// proof the mark still counts, what it says does not.
 const headerForwarded = "X-Perpetua-Forwarded"
 
 // commandDeadline is within what an owner answers a command. A node that passes one on waits no longer either: by then
@@ -46,7 +48,12 @@ func (s *server) hereOrThere(r *request, next echo.HandlerFunc) error {
 	said := header(r.Request(), headerForwarded)
 	if said != "" {
 		m := provenMark(s.options.ForwardKey, said, r.Request())
-		r.forwarded, r.session, r.address, r.counted = m.id, m.session, m.address, !m.id.IsZero()
+		r.forwarded, r.session, r.address, r.counted = m.id, m.session, m.address, m.proven()
+		// Before the handler judges the request again. A key made a moment ago may be known to the node that passed the
+		// request on and not here yet: judged now, it would be refused after its reads were answered there.
+		if err := s.catchUp(r, m); err != nil {
+			return err
+		}
 	}
 	err := next(r)
 	if err == nil || r.Response().Committed {
@@ -63,11 +70,40 @@ func (s *server) hereOrThere(r *request, next echo.HandlerFunc) error {
 	return s.forward(r, target)
 }
 
+// catchUp waits until this node's fold of the identity journal is as far as that of the node which let a request in, for
+// as long as a read waits. The request is judged here all the same: a key that this node already knows to be revoked is
+// refused. A mark without a good proof is waited for by nobody, or any client could hold requests up.
+func (s *server) catchUp(r *request, m mark) error {
+	if !m.proven() || s.options.Identity == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(r.Request().Context(), waitLimit)
+	defer cancel()
+	err := s.options.Identity.Wait(ctx, m.identity)
+	if gone := r.Request().Context().Err(); err != nil && gone != nil {
+		return gone
+	}
+	if err != nil { // true: nothing was read of the request yet, still less submitted
+		return notAcceptedProblem(time.Second).Because(err)
+	}
+	return nil
+}
+
+// letInAt returns the sequence of the identity journal that a request was let in by, -1 for one that nobody judged. It is
+// read after the judgement, since before it the fold could be short of the very record that the judgement rests on.
+func (s *server) letInAt(r *request) int64 {
+	if r.principal == nil || s.options.Identity == nil {
+		return -1
+	}
+	return s.options.Identity.Position().Sequence
+}
+
 func (s *server) forward(c *request, target *url.URL) error {
 	id, key := c.command, s.options.ForwardKey
 	if id.IsZero() {
 		id = NewID()
 	}
+	says := mark{id: id, session: sessionOf(c), identity: s.letInAt(c), address: Address(c)}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.options.Patience)
 	defer cancel()
 	in := c.Request().WithContext(ctx)
@@ -85,7 +121,7 @@ func (s *server) forward(c *request, target *url.URL) error {
 			r.SetXForwarded()
 			r.Out.Host = r.In.Host
 			r.Out.Header.Set(HeaderRequestID, c.id)
-			r.Out.Header.Set(headerForwarded, mark{id, sessionOf(c), Address(c)}.sign(key, r.In))
+			r.Out.Header.Set(headerForwarded, says.sign(key, r.In))
 			sendOnce(r.Out.Header)
 		},
 		ModifyResponse: func(r *http.Response) error {
@@ -132,33 +168,40 @@ func Address(c echo.Context) string {
 
 // mark is what a node says of a request that it passes on.
 type mark struct {
-	id      scalar.ID // of the command
-	session scalar.ID // that it came over, zero for none
-	address string    // the client's
+	id       scalar.ID // of the command; zero: the mark is not proven
+	session  scalar.ID // that it came over, zero for none
+	identity int64     // the sequence of the identity journal that it was let in by, -1 if nobody judged it
+	address  string    // the client's
 }
 
+func (m mark) proven() bool { return !m.id.IsZero() }
+
 func (m mark) sign(key []byte, r *http.Request) string {
-	return m.id.String() + "." + m.proof(key, r) + "." + m.session.String() + "." + m.address
+	return strings.Join([]string{m.id.String(), m.proof(key, r), m.session.String(), strconv.FormatInt(m.identity, 10), m.address}, ".")
 }
 
 func (m mark) proof(key []byte, r *http.Request) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(m.id[:])
 	mac.Write(m.session[:])
-	mac.Write([]byte(m.address + " " + r.Method + " " + r.URL.RequestURI()))
+	mac.Write([]byte(strconv.FormatInt(m.identity, 10) + " " + m.address + " " + r.Method + " " + r.URL.RequestURI()))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // provenMark returns what a mark says, nothing unless it is proven.
 func provenMark(key []byte, text string, r *http.Request) (m mark) {
-	parts := strings.SplitN(text, ".", 4) // an address has dots itself
-	if len(parts) != 4 || len(key) == 0 {
+	parts := strings.SplitN(text, ".", 5) // an address has dots itself
+	if len(parts) != 5 || len(key) == 0 {
 		return mark{}
 	}
-	id, err := scalar.ParseID(parts[0])
-	session, other := scalar.ParseID(parts[2])
-	m = mark{id, session, parts[3]}
-	if err != nil || other != nil || !hmac.Equal([]byte(parts[1]), []byte(m.proof(key, r))) {
+	id, badID := scalar.ParseID(parts[0])
+	session, badSession := scalar.ParseID(parts[2])
+	identity, badIdentity := strconv.ParseInt(parts[3], 10, 64)
+	if errors.Join(badID, badSession, badIdentity) != nil {
+		return mark{}
+	}
+	m = mark{id, session, identity, parts[4]}
+	if !hmac.Equal([]byte(parts[1]), []byte(m.proof(key, r))) {
 		return mark{}
 	}
 	return m

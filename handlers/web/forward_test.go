@@ -92,7 +92,7 @@ func TestPassOn(t *testing.T) {
 		t.Errorf("the headers are %v", header)
 	}
 
-	if _, _, answer := send(t, owner.URL+"/v1/things", headerForwarded, "01890a5d-ac96-774b-bcce-b302099a8057.00.203.0.113.5"); answer["address"] != "127.0.0.1" {
+	if _, _, answer := send(t, owner.URL+"/v1/things", headerForwarded, "01890a5d-ac96-774b-bcce-b302099a8057.00.01890a5d-ac96-774b-bcce-b302099a8058.7.203.0.113.5"); answer["address"] != "127.0.0.1" {
 		t.Errorf("a client chose its address: %v", answer)
 	}
 	there = first.URL // each says the other owns it
@@ -100,7 +100,7 @@ func TestPassOn(t *testing.T) {
 		t.Errorf("two nodes that point at each other: %d %v", status, answer)
 	}
 	there = ""
-	if _, _, answer := send(t, owner.URL+"/v1/things", headerForwarded, "01890a5d-ac96-774b-bcce-b302099a8057.00"); answer["command"] == "01890a5d-ac96-774b-bcce-b302099a8057" {
+	if _, _, answer := send(t, owner.URL+"/v1/things", headerForwarded, "01890a5d-ac96-774b-bcce-b302099a8057.00.01890a5d-ac96-774b-bcce-b302099a8058.7.203.0.113.5"); answer["command"] == "01890a5d-ac96-774b-bcce-b302099a8057" {
 		t.Error("a client chose the command's id")
 	}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -23,6 +24,9 @@ type Options struct {
 	Metrics prometheus.Registerer
 	// ForwardKey is a secret that the nodes share. It proves that a request was passed on by another node.
 	ForwardKey []byte
+	// Identity is the fold by which this node judges tokens and API keys. A request that another node passed on is judged
+	// no earlier than that node's fold was; nil for no such wait.
+	Identity IdentityFold
 	// TrustedProxies are the networks whose X-Forwarded-For is believed; empty for none.
 	TrustedProxies []*net.IPNet
 	// Transport carries requests that are passed on; nil for a default.
@@ -36,6 +40,12 @@ type Options struct {
 	CORSOrigins []string
 	// Quiet says of which requests the log tells only at level debug, unless the server fails; nil for none.
 	Quiet func(*http.Request) bool
+}
+
+// IdentityFold is how far a node has followed the identity journal.
+type IdentityFold interface {
+	Waiter
+	Position() journal.Position
 }
 
 // New makes an Echo whose errors are problems and whose requests have an id, are logged, counted and recovered from

@@ -20,7 +20,7 @@ func (s *server) trace(r *request) {
 	in := r.Request()
 	from := trace.Sender{Parent: in.Header.Get(headerTraceParent), State: in.Header.Get(headerTraceState)}
 	if said := in.Header.Get(headerForwarded); said != "" {
-		from.Peer = !provenMark(s.options.ForwardKey, said, in).id.IsZero()
+		from.Peer = provenMark(s.options.ForwardKey, said, in).proven()
 	}
 	r.traced = s.options.Tracer.StartRequest(in.Context(), from, NewID())
 	in.Header.Set(headerTraceParent, r.traced.Parent)

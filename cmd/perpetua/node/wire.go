@@ -30,7 +30,7 @@ func (n *Node) wire() error {
 	if err != nil {
 		return err
 	}
-	e, rest, err := n.routers()
+	e, rest, err := n.routers(identities)
 	if err != nil {
 		return err
 	}
@@ -68,13 +68,13 @@ func (n *Node) wire() error {
 
 // routers returns the router of the node's port, and the REST interface that its sockets use, to enter orders for example:
 // the same where the node serves that, or else one of their own.
-func (n *Node) routers() (e, rest *echo.Echo, err error) {
+func (n *Node) routers(identities *follower) (e, rest *echo.Echo, err error) {
 	proxies, err := n.Settings.TrustedProxies()
 	if err != nil {
 		return nil, nil, err
 	}
 	options := web.Options{TrustedProxies: proxies, CORSOrigins: n.Settings.CORSOrigins(), Logger: n.Logger.With("part", "http"),
-		Metrics: n.telemetry.metrics, ForwardKey: n.Box.Derive("forward"), Quiet: n.Quiet, Tracer: n.telemetry.tracer}
+		Metrics: n.telemetry.metrics, ForwardKey: n.Box.Derive("forward"), Identity: identities.fold, Quiet: n.Quiet, Tracer: n.telemetry.tracer}
 	if e, err = web.New(options); err != nil || n.Roles.API || n.Roles.Engine {
 		return e, e, err
 	}
