@@ -263,8 +263,9 @@ func TestTheNodeOfAConnectionDies(t *testing.T) {
 func TestRateLimits(t *testing.T) {
 	v := startVenue(t)
 	v.fund("100000", "ANNA")
-	key := v.must(201, "broker-a", http.MethodPost, "/v1/api-keys", `{"name":"k","scopes":["trade","read"]}`).get("key")
-	c := livetest.Dial(t, v.WebSocket, key)
+	made := v.must(201, "broker-a", http.MethodPost, "/v1/api-keys", `{"name":"k","scopes":["trade","read"]}`)
+	caughtUp(t, v, made.Header.Get("X-Log-Position"))
+	c := livetest.Dial(t, v.WebSocket, made.get("key"))
 	batch := ask(t, c, "before", "order.place_batch", `{"customer_code":"ANNA","orders":[{`+limitBuy+`},{`+limitBuy+`}]}`)
 	if batch.Status != 200 {
 		t.Fatalf("%+v %s", batch, batch.Data)

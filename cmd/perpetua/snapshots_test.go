@@ -47,7 +47,7 @@ func (v *venue) measure(name string) int64 {
 // snapshotFiles returns the files of the trading journal's snapshots, the newest last.
 func (v *venue) snapshotFiles() []string {
 	v.t.Helper()
-	files, err := filepath.Glob(filepath.Join(v.dir, "blob", "snapshots", v.prefix+"trading", "0", "*.[0-9]."+strings.Repeat("[0-9a-f]", 32))) // but for what a kill has cut off
+	files, err := filepath.Glob(filepath.Join(v.dir, "blob", "snapshots", v.prefix+"trading", "0", "*.[0-9]*."+strings.Repeat("[0-9a-f]", 32))) // but for what a kill has cut off
 	if err != nil {
 		v.t.Fatal(err)
 	}
