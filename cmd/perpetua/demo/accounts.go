@@ -51,7 +51,7 @@ func (d *demo) open(ctx context.Context) error {
 	if err := d.admin(ctx, http.MethodPost, "/admin/v1/brokers", map[string]any{"broker": brokerName, "name": "Demo market"}); err != nil {
 		return err
 	}
-	err := d.admin(ctx, http.MethodPost, "/admin/v1/users", map[string]any{"username": userName, "password": d.user.password,
+	err := d.makeUser(ctx, http.MethodPost, "/admin/v1/users", map[string]any{"username": userName, "password": d.user.password,
 		"broker": brokerName, "scopes": []string{"trade", "read"}})
 	if err != nil {
 		return err
@@ -79,14 +79,25 @@ func (d *demo) open(ctx context.Context) error {
 
 // admin sends what can only be done once; that it has been done is as good.
 func (d *demo) admin(ctx context.Context, method, path string, body any) error {
+	_, err := d.once(ctx, method, path, body)
+	return err
+}
+
+// makeUser is admin for the demo's user, who can log in from the record on that says so.
+func (d *demo) makeUser(ctx context.Context, method, path string, body any) error {
+	r, err := d.once(ctx, method, path, body)
+	if err == nil {
+		d.user.made = r.position
+	}
+	return err
+}
+
+func (d *demo) once(ctx context.Context, method, path string, body any) (reply, error) {
 	r, err := d.rest.do(ctx, d.operator, method, path, body, 0)
-	if err != nil {
-		return err
+	if err != nil || r.status == http.StatusConflict {
+		return r, err
 	}
-	if r.status == http.StatusConflict {
-		return nil
-	}
-	return r.err(method + " " + path)
+	return r, r.err(method + " " + path)
 }
 
 // welcome registers and funds the newcomer, once. That it cannot be done, since the broker's password is another now, is
@@ -115,7 +126,7 @@ func (d *demo) welcome(ctx context.Context) error {
 func (d *demo) logIn(ctx context.Context) error {
 	_, err := d.rest.login(ctx, d.user)
 	if errors.Is(err, errCredentials) {
-		if err := d.admin(ctx, http.MethodPatch, "/admin/v1/users/"+userName, map[string]any{"password": d.user.password}); err != nil {
+		if err := d.makeUser(ctx, http.MethodPatch, "/admin/v1/users/"+userName, map[string]any{"password": d.user.password}); err != nil {
 			return err
 		}
 		_, err = d.rest.login(ctx, d.user)

@@ -29,6 +29,7 @@ const (
 // user is somebody who logs in.
 type user struct {
 	name, password string
+	made           string // the position in the log that the user, or the password, was made at; "" where nobody knows
 
 	mu    sync.Mutex
 	token string
@@ -56,6 +57,7 @@ type reply struct {
 	status   int
 	body     []byte
 	sequence int64 // of the record that the answer is about or as of, −1 if it says nothing
+	position string
 }
 
 // code is that of a problem.
@@ -152,8 +154,9 @@ func (c *client) send(request *http.Request) (reply, time.Duration, error) {
 		return reply{}, 0, err
 	}
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
-	at, _ := record(response.Header.Get("X-Log-Position"))
-	return reply{response.StatusCode, body, at}, time.Duration(seconds) * time.Second, nil
+	position := response.Header.Get("X-Log-Position")
+	at, _ := record(position)
+	return reply{response.StatusCode, body, at, position}, time.Duration(seconds) * time.Second, nil
 }
 
 // errCredentials says that a password is wrong.
@@ -172,6 +175,10 @@ func (c *client) login(ctx context.Context, u *user) (string, error) {
 		return "", err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	// Logins follow the log. Without the position, one right after the user was made is told that the password is wrong.
+	if u.made != "" {
+		request.Header.Set("X-Min-Log-Position", u.made)
+	}
 	r, _, err := c.send(request)
 	if err != nil {
 		return "", err
