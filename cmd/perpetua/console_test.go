@@ -149,9 +149,9 @@ func TestConsole(t *testing.T) {
 func TestConsoleForANewcomer(t *testing.T) {
 	b := startBrowser(t)
 	v := startVenue(t, "--demo")
-	if said := v.output.String(); !strings.Contains(said, "as broker-a, whose customer NEWCOMER gets 100000 USDC") {
-		t.Errorf("the start does not say whom to be:\n%s", said)
-	}
+	waitFor(t, "the start to say whom to be", func() bool {
+		return strings.Contains(v.output.String(), "as broker-a, whose customer NEWCOMER gets 100000 USDC")
+	})
 	waitFor(t, "the newcomer's money", func() bool {
 		a := v.do("broker-a", http.MethodGet, "/v1/customers/NEWCOMER/account-summary", nil)
 		return a.Status == 200 && strings.Contains(string(a.Body), `"balance":"100000"`)

@@ -132,7 +132,13 @@ func (v *venue) command(args ...string) *exec.Cmd {
 func (v *venue) launch() {
 	v.t.Helper()
 	v.cmd = v.command(append([]string{v.verb, "--log-level", "warn", "--demo=false"}, v.args...)...) // args may turn it on again
-	v.output = new(output)
+	said := new(output)
+	v.output = said
+	v.t.Cleanup(func() {
+		if v.t.Failed() {
+			v.t.Logf("the process said:\n%s", said)
+		}
+	})
 	v.cmd.Stdout, v.cmd.Stderr = v.output, v.output
 	if err := v.cmd.Start(); err != nil {
 		v.t.Fatal(err)
