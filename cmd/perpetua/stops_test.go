@@ -34,8 +34,8 @@ func TestStops(t *testing.T) {
 	lossLimit := entered("loss-limit", "stop_loss_limit", `"trigger_price":"64000","limit_price":"63950"`)
 	profit := entered("profit", "take_profit", `"trigger_price":"66000"`)
 	profitLimit := entered("profit-limit", "take_profit_limit", `"trigger_price":"66000","limit_price":"66100"`)
-	combo := enter(201, bensOrders, `"action":"sell","type":"take_profit_stop_loss","amount":"0.100","stop_loss_price":"63500","take_profit_price":"66500","reduce_only":true`,
-		"status", "open", "trigger_price_type", "mark_price", "stop_loss_price", "63500.0", "take_profit_price", "66500.0", "trigger_price", "null")
+	combo := enter(201, bensOrders, `"action":"sell","type":"take_profit_stop_loss","amount":"0.100","stop_loss_price":"63500","take_profit_price":"65200","reduce_only":true`,
+		"status", "open", "trigger_price_type", "mark_price", "stop_loss_price", "63500.0", "take_profit_price", "65200.0", "trigger_price", "null")
 	enter(422, bensOrders, `"action":"sell","type":"stop_loss","amount":"0.050","trigger_price":"65000"`, "code", "TRIGGER_WOULD_FIRE_IMMEDIATELY")
 	enter(400, bensOrders, `"action":"sell","type":"stop_market","amount":"0.050","trigger_price":"64000"`, "code", "VALIDATION_FAILED")
 	waiting := []fields{loss, lossLimit, profit, profitLimit, combo}
@@ -81,9 +81,10 @@ func TestStops(t *testing.T) {
 	await(combo, "status", "open", "order_type", "take_profit_stop_loss", "amount", "0.050")
 	d.must(409, "broker-a", http.MethodPatch, bensOrders+"/"+lossLimit["code"], `{"trigger_price":"63000"}`)
 
-	// The book and the last trade stay below 64,000, so the mark is held at 3 % below the index: 66,542. It has passed the
-	// combo's profit, which takes the rest of the position.
-	d.must(200, "operator", http.MethodPost, "/admin/v1/index-prices/"+bitcoin, `{"price":"68600"}`)
+	// The mark passes the combo's profit, which takes the rest of the position. It is the index, 67,250, where that comes in
+	// the second of the one before; else the book, below 64,000, is in its window, and it is held at 3 % below: 65,232.5. In
+	// both cases ANNA's bid is within 5 % of it.
+	d.must(200, "operator", http.MethodPost, "/admin/v1/index-prices/"+bitcoin, `{"price":"67250"}`)
 	await(combo, "status", "filled", "average_fill_price", "63900.0")
 
 	// A trade at 66,000: the one at the market sells what is left of ANNA's bid, the one with a limit rests.
