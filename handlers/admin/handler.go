@@ -60,7 +60,7 @@ type Handler struct {
 // New makes the handler of the operator's interface.
 func New(c Config) *Handler {
 	return &Handler{cfg: c, trading: web.Journal{To: c.Journals, Name: tradingJournal},
-		identity: web.Journal{To: c.Journals, Name: identityJournal}}
+		identity: web.Journal{To: c.Journals, Name: identityJournal, Judges: c.Identity}}
 }
 
 // Routes lists all routes of the interface.

@@ -31,7 +31,9 @@ type Handler struct {
 }
 
 // New makes the handler.
-func New(c Config) *Handler { return &Handler{c, web.Journal{To: c.Journals, Name: identityJournal}} }
+func New(c Config) *Handler {
+	return &Handler{c, web.Journal{To: c.Journals, Name: identityJournal, Judges: c.Identity}}
+}
 
 // Routes lists the routes. They are for whoever has a good token, whatever its scopes.
 func (h *Handler) Routes() []web.Route {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -14,6 +15,10 @@ import (
 type Journal struct {
 	To   journal.Submitter
 	Name string
+	// Judges, if there is one, is the node's own follower of the journal, by which the next request will be judged. An answer
+	// that a command was decided waits for it, up to two seconds: without that, a key or a password which was just made is
+	// refused by the very node that said so.
+	Judges Waiter
 }
 
 // Executed is a command and what came of it.
@@ -50,6 +55,11 @@ func (j Journal) Execute(c echo.Context, payload decide.Payload, forms ...*Form)
 // Submit has a command decided and sets the position of the answer, also where it is a refusal.
 func (j Journal) Submit(c echo.Context, cmd decide.Command) (Executed, error) {
 	result, err := Submit(c, j.To, j.Name, cmd)
+	if err == nil && j.Judges != nil {
+		ctx, cancel := context.WithTimeout(c.Request().Context(), waitLimit)
+		defer cancel()
+		_ = j.Judges.Wait(ctx, result.Position.Sequence) // the record is there, whether this node has come to it or not
+	}
 	return Executed{result, cmd}, err
 }
 
