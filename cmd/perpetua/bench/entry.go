@@ -86,6 +86,30 @@ func (c *connection) drain() error {
 	return nil
 }
 
+// entered is a round of orders to the venue. It ends when the rows have them: the other of the pair would pay for it.
+func (v *venue) entered(ctx context.Context, t *target, connections int, round time.Duration) func() (float64, error) {
+	return func() (float64, error) {
+		r, err := t.drive(connections, round)
+		if err == nil {
+			_, err = v.caughtUp(ctx)
+		}
+		return r.PerSecond, err
+	}
+}
+
+// pairEntry measures a row, and notes what an order cost each of the two.
+func (b *bench) pairEntry(row Row, ours *target, our func() (float64, error), theirs *target, their func() (float64, error)) error {
+	for _, t := range []*target{ours, theirs} {
+		t.answered, t.used, t.below = 0, 0, 0
+	}
+	row.Unit = "orders/s"
+	err := b.pair(row, our, their)
+	if err == nil {
+		b.rows[len(b.rows)-1].Note = costs(ours, theirs)
+	}
+	return err
+}
+
 // measureEntry measures order entry by batches and over sockets, with everything live and synced.
 func measureEntry(ctx context.Context, b *bench) error {
 	v, single, token, err := b.venueTarget(ctx)
@@ -112,32 +136,12 @@ func measureEntry(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	round := func(t *target, connections int) func() (float64, error) {
-		return func() (float64, error) {
-			r, err := t.drive(connections, b.round)
-			if err == nil {
-				_, err = v.caughtUp(ctx) // or the other would pay for it
-			}
-			return r.PerSecond, err
-		}
-	}
-	pair := func(row Row, ours *target, connections int, theirs *target, their func() (float64, error)) error {
-		for _, t := range []*target{ours, theirs} {
-			t.answered, t.used, t.below = 0, 0, 0
-		}
-		row.Unit = "orders/s"
-		err := b.pair(row, round(ours, connections), their)
-		if err == nil {
-			b.rows[len(b.rows)-1].Note = costs(ours, theirs)
-		}
-		return err
-	}
 	what := fmt.Sprintf("orders by batches of %d, %d connections, everything live, synced", batchOrders, batchConnections)
-	if err := pair(Row{Measure: what, Against: singleOrders, Aim: atLeast(5)}, batches, batchConnections, single, round(single, clients)); err != nil {
+	if err := b.pairEntry(Row{Measure: what, Against: singleOrders, Aim: atLeast(5)}, batches, v.entered(ctx, batches, batchConnections, b.round), single, v.entered(ctx, single, clients, b.round)); err != nil {
 		return err
 	}
-	if err := pair(Row{Measure: fmt.Sprintf("orders over %d sockets, %d in flight each, everything live, synced", clients, socketsInFlight),
-		Against: singleOrders, Aim: atLeast(2.5)}, over, clients, single, round(single, clients)); err != nil {
+	if err := b.pairEntry(Row{Measure: fmt.Sprintf("orders over %d sockets, %d in flight each, everything live, synced", clients, socketsInFlight),
+		Against: singleOrders, Aim: atLeast(2.5)}, over, v.entered(ctx, over, clients, b.round), single, v.entered(ctx, single, clients, b.round)); err != nil {
 		return err
 	}
 	server, err := postgres.Start(ctx, postgres.Config{Dir: filepath.Join(b.dir, "rival-postgres-of-batches"), Logger: slog.New(slog.DiscardHandler)})
@@ -149,6 +153,6 @@ func measureEntry(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer theirs.close()
-	return pair(Row{Measure: what, Against: "handler + Postgres transaction, one order each", Aim: atLeast(8)}, batches, batchConnections,
+	return b.pairEntry(Row{Measure: what, Against: "handler + Postgres transaction, one order each", Aim: atLeast(8)}, batches, v.entered(ctx, batches, batchConnections, b.round),
 		theirs, theirs.throughput(b.round))
 }

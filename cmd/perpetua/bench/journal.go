@@ -218,6 +218,18 @@ func produce(ctx context.Context, client *journal.Client, values [][]byte, lengt
 
 // measureJournal measures how many commands an owner decides and appends, without HTTP.
 func measureJournal(ctx context.Context, b *bench) error {
+	return b.withOwner(ctx, func(ask asker) error {
+		return b.pair(Row{Measure: fmt.Sprintf("commands into a journal, %d at a time, --sync=false", submitters), Unit: "commands/s",
+			Against: "bare idempotent produces of the same records", Aim: atLeast(0.15)},
+			ask(journalRequest{For: b.round}), ask(journalRequest{Bare: true, For: b.round}))
+	})
+}
+
+// An asker makes the measure of what an owner in a process of its own is asked for.
+type asker func(journalRequest) func() (rate float64, err error)
+
+// withOwner calls measure with an owner of a fresh journal, on a broker that does not sync. Each is a process of its own.
+func (b *bench) withOwner(ctx context.Context, measure func(asker) error) error {
 	dir, err := os.MkdirTemp(b.dir, "broker-*")
 	if err != nil {
 		return err
@@ -234,13 +246,10 @@ func measureJournal(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer owner.stop()
-	ask := func(r journalRequest) func() (float64, error) {
+	return measure(func(r journalRequest) func() (float64, error) {
 		return func() (rate float64, err error) {
 			err = owner.call(r, &rate)
 			return rate, err
 		}
-	}
-	return b.pair(Row{Measure: fmt.Sprintf("commands into a journal, %d at a time, --sync=false", submitters), Unit: "commands/s",
-		Against: "bare idempotent produces of the same records", Aim: atLeast(0.15)},
-		ask(journalRequest{For: b.round}), ask(journalRequest{Bare: true, For: b.round}))
+	})
 }

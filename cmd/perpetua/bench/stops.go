@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,31 +25,11 @@ const (
 
 // measureStops measures how fast stops at one price fire and trade, beside limit orders that trade with the same.
 func measureStops(ctx context.Context, b *bench) error {
-	dir, err := os.MkdirTemp(b.dir, "stops-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	var ready brokerReady
-	server, err := b.child(ctx, "broker", brokerConfig{Dir: filepath.Join(dir, "kafka")}, &ready)
-	if err != nil {
-		return err
-	}
-	defer server.stop()
-	owner, err := b.child(ctx, "journal", map[string]any{"Brokers": ready.Addrs, "Fresh": true}, new(struct{}))
-	if err != nil {
-		return err
-	}
-	defer owner.stop()
-	ask := func(r journalRequest) func() (float64, error) {
-		return func() (rate float64, err error) {
-			err = owner.call(r, &rate)
-			return rate, err
-		}
-	}
-	return b.pair(Row{Measure: fmt.Sprintf("stops fired, %d at one price, each filled, --sync=false", cascade), Unit: "stops/s",
-		Against: fmt.Sprintf("limit orders matched, %d at a time", submitters), Aim: atLeast(0.3)},
-		ask(journalRequest{Stops: cascade}), ask(journalRequest{Matched: cascade}))
+	return b.withOwner(ctx, func(ask asker) error {
+		return b.pair(Row{Measure: fmt.Sprintf("stops fired, %d at one price, each filled, --sync=false", cascade), Unit: "stops/s",
+			Against: fmt.Sprintf("limit orders matched, %d at a time", submitters), Aim: atLeast(0.3)},
+			ask(journalRequest{Stops: cascade}), ask(journalRequest{Matched: cascade}))
+	})
 }
 
 // fireStops lets stops wait at one price, reaches it, and returns how many fired a second until the owner takes commands
