@@ -87,6 +87,9 @@ func openFolder(u *url.URL) (*blob.Bucket, error) {
 	case u.Host != "" && u.Host != "localhost" && u.Host != ".":
 		return nil, fmt.Errorf("blob store: the folder of %q must be absolute, as in file:///var/lib/blobs", u.String())
 	}
+	if _, err := folderOf(prefix); err != nil {
+		return nil, fmt.Errorf("blob store: the prefix: %w", err)
+	}
 	path := filepath.FromSlash(u.Path)
 	if u.Host == "." {
 		path = strings.TrimPrefix(path, string(filepath.Separator))

@@ -59,17 +59,31 @@ func (f *folder) path(key string) (string, error) {
 	return filepath.Join(f.root, filepath.FromSlash(key)), nil
 }
 
+// folderOf returns the folder that all keys with a prefix lie in, "." for the root. A prefix that leads out of the root, or
+// to its folder in a roundabout way, is none of any key.
+func folderOf(prefix string) (string, error) {
+	end := strings.LastIndexByte(prefix, '/')
+	if end < 0 {
+		return ".", nil
+	}
+	if below := prefix[:end]; below == "." || !fs.ValidPath(below) {
+		return "", fmt.Errorf("%q is no path below a folder: %w", prefix, fs.ErrInvalid)
+	}
+	return prefix[:end], nil
+}
+
 // ListPaged returns everything in one page. Where something else than a folder leads to the prefix, there is nothing.
 func (f *folder) ListPaged(_ context.Context, opts *driver.ListOptions) (*driver.ListPage, error) {
 	if opts.Delimiter != "" {
 		return nil, errors.ErrUnsupported
 	}
-	top := f.root
-	if end := strings.LastIndexByte(opts.Prefix, '/'); end >= 0 {
-		top = filepath.Join(top, filepath.FromSlash(opts.Prefix[:end]))
+	below, err := folderOf(opts.Prefix)
+	if err != nil {
+		return nil, err
 	}
+	top := filepath.Join(f.root, filepath.FromSlash(below))
 	page := new(driver.ListPage)
-	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			if path == top && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 				return err
@@ -83,8 +97,8 @@ func (f *folder) ListPaged(_ context.Context, opts *driver.ListOptions) (*driver
 		if err != nil || !about.Mode().IsRegular() {
 			return nil
 		}
-		below, err := filepath.Rel(f.root, path)
-		if key := filepath.ToSlash(below); err == nil && strings.HasPrefix(key, opts.Prefix) {
+		relative, err := filepath.Rel(f.root, path)
+		if key := filepath.ToSlash(relative); err == nil && strings.HasPrefix(key, opts.Prefix) {
 			page.Objects = append(page.Objects, &driver.ListObject{Key: key, ModTime: about.ModTime(), Size: about.Size(), AsFunc: none})
 		}
 		return err

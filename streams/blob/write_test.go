@@ -148,11 +148,34 @@ func TestOnlyRegularFilesAreBlobs(t *testing.T) {
 			t.Errorf("%s was read", key)
 		}
 	}
+	for _, prefix := range []string{"../", "../all/", "all/../../", "/all/", "all//", "./", "./all/"} {
+		if found, err := s.List(t.Context(), prefix); err == nil {
+			t.Errorf("below %s there are %v", prefix, found)
+		}
+	}
 	if err := os.WriteFile(filepath.Join(root, "flat"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := s.List(t.Context(), "flat/trading/0/"); len(found) != 0 || err != nil {
 		t.Errorf("below a file there are %v: %v", found, err)
+	}
+}
+
+// TestAPrefixStaysBelowItsFolder: what lies beside a bucket's folder is not listed, whatever the URL says.
+func TestAPrefixStaysBelowItsFolder(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "bucket")
+	beside := openTest(t, URLOf(filepath.Join(filepath.Dir(root), "x")))
+	if err := beside.WriteAll(t.Context(), "snapshots/trading/one", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for prefix, want := range map[string]bool{"venue/": true, "a/b/": true, "venue": true, "../x/": false, "a/../../x/": false, "/x/": false, "./": false, "a//": false} {
+		b, err := Open(t.Context(), URLOf(root)+"?prefix="+url.QueryEscape(prefix))
+		if (err == nil) != want {
+			t.Errorf("%s: %v", prefix, err)
+		}
+		if err == nil {
+			b.Close()
+		}
 	}
 }
 
