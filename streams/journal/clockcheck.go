@@ -69,6 +69,9 @@ func (o *Owner) ClockOff(ctx context.Context, last scalar.Time) error {
 	return err
 }
 
+// ClockRefused reports whether this node's clock keeps it from taking a term, by what was looked at last.
+func (o *Owner) ClockRefused() bool { return o.clockOff.Load() }
+
 // noteClock raises an alarm when the clock comes to keep this node from taking a term.
 func (o *Owner) noteClock(err error) {
 	if was := o.clockOff.Swap(err != nil); err != nil && !was {

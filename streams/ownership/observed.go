@@ -29,3 +29,11 @@ func (n *Node) Observed(name string, partition int32) (offset int64, standing bo
 	defer s.mu.Unlock()
 	return s.observed, s.stop != nil
 }
+
+// ClockRefused reports whether this node's clock keeps it from taking a term of a partition.
+func (n *Node) ClockRefused(name string, partition int32) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	o := n.owners[place{name, partition}]
+	return o != nil && o.ClockRefused()
+}

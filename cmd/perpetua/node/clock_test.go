@@ -192,7 +192,7 @@ func (b *bench) takesNoTerm(t *testing.T) {
 		}
 		return ""
 	})
-	b.readiness(t, n, "unready", every("trading: no node owns it with a valid term"))
+	b.readiness(t, n, "unready", every("trading: no node owns it with a valid term; this node takes none, since its clock is off (CLOCK_OFF)"))
 }
 
 // checkTimes wants no two records to share a time, and what was due to have come by it.

@@ -213,10 +213,18 @@ func (n *Node) logFaults(ctx context.Context, away map[string]scalar.Time) (faul
 			faults = append(faults, fmt.Sprintf("%s: %v", f.Name(), err))
 		}
 		if !n.owned(ctx, f) {
-			faults = append(faults, fmt.Sprintf("%s: no node owns it with a valid term", f.Name()))
+			faults = append(faults, fmt.Sprintf("%s: no node owns it with a valid term", f.Name())+n.clockFault(f.Name()))
 		}
 	}
 	return faults
+}
+
+// clockFault says of a journal that nobody owns that this node would, were it not for its clock.
+func (n *Node) clockFault(name string) string {
+	if n.owning.engine == nil || !n.owning.engine.ClockRefused(name, 0) {
+		return ""
+	}
+	return "; this node takes none, since its clock is off (" + journal.CodeClockOff + ")"
 }
 
 // rowFaults returns what is wrong with the rows, for the roles that write or read them.
