@@ -67,6 +67,7 @@ type Owner struct {
 	clock   *steady
 
 	queue     chan *request
+	shares    shares    // of the queue
 	timers    sync.Pool // of *time.Timer, stopped
 	accepting atomic.Bool
 	serving   atomic.Int64 // the valid term, or 0

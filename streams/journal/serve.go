@@ -107,6 +107,7 @@ func (t *term) wait(ctx context.Context, timer *time.Timer, urgency decide.Urgen
 	case err := <-t.lost:
 		return err
 	case r := <-commands:
+		r.share.leave()
 		t.again.push(r)
 	case <-timer.C:
 	case <-ctx.Done():
@@ -323,6 +324,7 @@ func (t *term) nextRequest() *request {
 		} else {
 			select {
 			case r = <-t.o.queue:
+				r.share.leave()
 			default:
 				return nil
 			}
@@ -408,6 +410,7 @@ func (o *Owner) refuse(reason string) {
 	for {
 		select {
 		case r := <-o.queue:
+			r.share.leave()
 			r.refuse(reason)
 		default:
 			return

@@ -44,6 +44,7 @@ type BatchSubmitter interface {
 type request struct {
 	command decide.Command
 	before  *request // of the same batch: this one is decided only if that one was; nil for none
+	share   *share   // of the queue, that its user has
 	since   time.Time
 	fate    atomic.Int32
 	reply   chan answer    // takes one answer without blocking
@@ -194,7 +195,7 @@ func outcomeLabel(err error) string {
 
 // enqueue lines a command up to be decided. It always returns the request, which with an error is not lined up.
 func (o *Owner) enqueue(ctx context.Context, c decide.Command, before *request) (*request, error) {
-	r := &request{command: c, before: before, since: time.Now(), reply: make(chan answer, 1), traced: o.tracer.StartCommand(ctx, c.ID, c.Type, o.journal)}
+	r := &request{command: c, before: before, share: o.shares.of(c.Actor), since: time.Now(), reply: make(chan answer, 1), traced: o.tracer.StartCommand(ctx, c.ID, c.Type, o.journal)}
 	err := o.lineUp(r)
 	if err != nil {
 		r.fate.Store(abandoned) // for those that come after it in its batch
@@ -209,10 +210,14 @@ func (o *Owner) lineUp(r *request) error {
 	case !o.accepting.Load():
 		return notAccepted("this node accepts no commands for the journal at the moment")
 	}
+	if !r.share.take(cap(o.queue) - len(o.queue)) {
+		return notAccepted("more commands of the user are waiting than there is room for those of others")
+	}
 	select {
 	case o.queue <- r:
 		return nil
 	default:
+		r.share.leave()
 		return notAccepted("too many commands are waiting")
 	}
 }
