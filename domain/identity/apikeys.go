@@ -36,11 +36,14 @@ type APIKey struct {
 	Created     scalar.Time `json:"created"`
 	// LastUsed is the start of the last UTC day on which the key was used; zero before the first. Its event tells it.
 	LastUsed scalar.Time `json:"-"`
+	// RateLimit is the key's own, in place of its user's; nil: the key counts towards its user's. Its event tells it.
+	RateLimit *RateLimit `json:"-"`
 }
 
 func (k *APIKey) clone() *APIKey {
 	c := *k
 	c.Hash, c.Scopes, c.IPAllowList = slices.Clone(k.Hash), slices.Clone(k.Scopes), slices.Clone(k.IPAllowList)
+	c.RateLimit = cloneLimit(k.RateLimit)
 	return &c
 }
 
@@ -82,11 +85,11 @@ func (a *apiKeys) remove(id scalar.ID) {
 	}
 }
 
-func (a *apiKeys) used(id scalar.ID, day scalar.Time) {
+func (a *apiKeys) change(id scalar.ID, change func(*APIKey)) {
 	if k, known := a.byID[id]; known {
-		used := *k // what was read before is not changed
-		used.LastUsed = day
-		a.byID[id] = &used
+		changed := *k // what was read before is not changed
+		change(&changed)
+		a.byID[id] = &changed
 	}
 }
 
@@ -203,6 +206,18 @@ func (s *State) revokeAPIKey(at decide.Stamp, a decide.Actor, payload *RevokeAPI
 		return nil, decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "the user has no such API key")
 	}
 	return &APIKeyRevoked{ID: k.ID, Username: k.Username, Revoked: at.Time}, nil
+}
+
+// limitAPIKey gives a user's key a rate limit of its own, or takes it away.
+func (s *State) limitAPIKey(payload *LimitAPIKey) (decide.Event, error) {
+	k, known := s.apiKeys.byID[payload.ID]
+	if !known || k.Username != payload.Username {
+		return nil, decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "the user has no such API key")
+	}
+	if err := checkLimit(payload.RateLimit); err != nil {
+		return nil, err
+	}
+	return &APIKeyLimited{ID: k.ID, Username: k.Username, RateLimit: cloneLimit(payload.RateLimit)}, nil
 }
 
 // useAPIKey keeps the day on which a key was used, once.

@@ -69,6 +69,59 @@ func TestAPIKeys(t *testing.T) {
 	}
 }
 
+// TestAPIKeysWithARateLimitOfTheirOwn limits one of two keys, which neither its user's limit nor the other key sees, and
+// takes the limit away again.
+func TestAPIKeysWithARateLimitOfTheirOwn(t *testing.T) {
+	l := seeded(t)
+	for _, secret := range []string{"one", "two"} {
+		l.do(broker, identity.CommandCreateAPIKey, "", apiKey(secret, identity.ScopeTrade))
+	}
+	one, two := l.keys("broker-a")[0], l.keys("broker-a")[1]
+	limit := func(actor decide.Actor, username string, id scalar.ID, to *identity.RateLimit) string {
+		return l.do(actor, identity.CommandLimitAPIKey, "", &identity.LimitAPIKey{Username: username, ID: id, RateLimit: to})
+	}
+	five := &identity.RateLimit{PerSecond: 5, Burst: 9}
+	for _, test := range []struct {
+		actor    decide.Actor
+		username string
+		id       scalar.ID
+		limit    *identity.RateLimit
+		want     string
+	}{
+		{broker, "broker-a", one.ID, five, "FORBIDDEN"},
+		{operator, "operator", one.ID, five, "API_KEY_NOT_FOUND"},
+		{operator, "nobody", one.ID, five, "API_KEY_NOT_FOUND"},
+		{operator, "broker-a", scalar.ID{1}, five, "API_KEY_NOT_FOUND"},
+		{operator, "broker-a", one.ID, &identity.RateLimit{PerSecond: 0, Burst: 9}, "INVALID_RATE_LIMIT"},
+		{operator, "broker-a", one.ID, &identity.RateLimit{PerSecond: 1, Burst: identity.MaxRate + 1}, "INVALID_RATE_LIMIT"},
+		{operator, "broker-a", one.ID, five, "api_key.limited"},
+	} {
+		if got := limit(test.actor, test.username, test.id, test.limit); got != test.want {
+			t.Errorf("%s, want %s of %+v", got, test.want, test)
+		}
+	}
+	five.Burst = 1 // the state shares nothing with a command
+	now := l.keys("broker-a")
+	if now[0].RateLimit == nil || *now[0].RateLimit != (identity.RateLimit{PerSecond: 5, Burst: 9}) || now[1].RateLimit != nil || one.RateLimit != nil {
+		t.Errorf("%v and %v, and what was read before is %v", now[0].RateLimit, now[1].RateLimit, one.RateLimit)
+	}
+	if u, _ := l.state.User("broker-a"); u.RateLimit != nil {
+		t.Errorf("the user has %v", u.RateLimit)
+	}
+	for name, other := range map[string]*identity.State{"a replay": l.replay(), "the saved state": reread(t, l.state)} {
+		if !reflect.DeepEqual(other.APIKeys("broker-a"), now) {
+			t.Errorf("%s has other keys", name)
+		}
+	}
+	if got := limit(operator, "broker-a", one.ID, nil); got != "api_key.limited" || l.keys("broker-a")[0].RateLimit != nil {
+		t.Errorf("%s: the limit that was taken away is %v", got, l.keys("broker-a")[0].RateLimit)
+	}
+	l.do(broker, identity.CommandRevokeAPIKey, "", &identity.RevokeAPIKey{ID: two.ID})
+	if got := limit(operator, "broker-a", two.ID, five); got != "API_KEY_NOT_FOUND" {
+		t.Errorf("a revoked key: %s", got)
+	}
+}
+
 // TestWhoMayHaveAPIKeys asks for what is not given.
 func TestWhoMayHaveAPIKeys(t *testing.T) {
 	l := seeded(t)

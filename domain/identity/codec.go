@@ -11,7 +11,7 @@ import (
 
 // codecVersion is the number of the form that this file writes and reads. It is raised with every change of it, and of
 // what a State holds: TestTheFormIsThatOfItsVersion says when.
-const codecVersion = 3
+const codecVersion = 4
 
 // Codec writes and reads states of the identity journal. What is sealed in a state is written as it is: sealed.
 func Codec() decide.StateCodec { return stateCodec{} }
@@ -51,11 +51,7 @@ func (stateCodec) Append(b []byte, state decide.State) []byte {
 		}
 		w.Bool(u.IsActive)
 		w.Bool(u.IsVerified)
-		w.Bool(u.RateLimit != nil)
-		if l := u.RateLimit; l != nil {
-			w.Int(l.PerSecond)
-			w.Int(l.Burst)
-		}
+		packLimit(w, u.RateLimit)
 		w.String(string(u.PasswordHash))
 		w.Int(int64(u.Created))
 		w.Int(int64(u.Updated))
@@ -97,6 +93,22 @@ func (k *APIKey) pack(w *pack.Writer) {
 	w.Int(int64(k.ExpiresAt))
 	w.Int(int64(k.Created))
 	w.Int(int64(k.LastUsed))
+	packLimit(w, k.RateLimit)
+}
+
+func packLimit(w *pack.Writer, l *RateLimit) {
+	w.Bool(l != nil)
+	if l != nil {
+		w.Int(l.PerSecond)
+		w.Int(l.Burst)
+	}
+}
+
+func readLimit(r *pack.Reader) *RateLimit {
+	if !r.Bool() {
+		return nil
+	}
+	return &RateLimit{PerSecond: r.Int(), Burst: r.Int()}
 }
 
 func readAPIKey(r *pack.Reader) *APIKey {
@@ -111,6 +123,7 @@ func readAPIKey(r *pack.Reader) *APIKey {
 		k.IPAllowList = append(k.IPAllowList, r.String())
 	}
 	k.ExpiresAt, k.Created, k.LastUsed = scalar.Time(r.Int()), scalar.Time(r.Int()), scalar.Time(r.Int())
+	k.RateLimit = readLimit(r)
 	return k
 }
 
@@ -131,7 +144,7 @@ func (stateCodec) Read(b []byte) (decide.State, error) {
 		s.keys = append(s.keys, &SigningKey{KID: r.String(), Public: []byte(r.String()), Private: Sealed(r.String()),
 			Created: scalar.Time(r.Int()), Retired: scalar.Time(r.Int())})
 	}
-	n := r.Len(12)
+	n := r.Len(13)
 	for range n {
 		k := readAPIKey(r)
 		if _, known := s.users[k.Username]; !known || len(k.Hash) != sha256.Size {
@@ -160,9 +173,7 @@ func readUser(r *pack.Reader) *User {
 		u.Scopes = append(u.Scopes, r.Word())
 	}
 	u.IsActive, u.IsVerified = r.Bool(), r.Bool()
-	if r.Bool() {
-		u.RateLimit = &RateLimit{PerSecond: r.Int(), Burst: r.Int()}
-	}
+	u.RateLimit = readLimit(r)
 	u.PasswordHash, u.Created, u.Updated = Sealed(r.String()), scalar.Time(r.Int()), scalar.Time(r.Int())
 	return u
 }

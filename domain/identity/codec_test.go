@@ -47,8 +47,14 @@ func TestSavedStatesGoOn(t *testing.T) {
 				actor = rapid.SampledFrom([]decide.Actor{operator, broker}).Draw(r, "actor")
 			} else if all := slices.Concat(l.keys("operator"), l.keys("broker-a")); len(all) > 0 && rapid.IntRange(0, 4).Draw(r, "a key's use") == 0 {
 				id := rapid.SampledFrom(all).Draw(r, "API key").ID
-				if kind, payload = identity.CommandUseAPIKey, any(&identity.UseAPIKey{ID: id}); rapid.Bool().Draw(r, "revoked") {
+				switch rapid.IntRange(0, 2).Draw(r, "of a key") {
+				case 0:
+					kind, payload = identity.CommandUseAPIKey, &identity.UseAPIKey{ID: id}
+				case 1:
 					kind, payload, actor = identity.CommandRevokeAPIKey, &identity.RevokeAPIKey{ID: id}, broker
+				default:
+					limits := rapid.SampledFrom([]*identity.RateLimit{nil, {PerSecond: 3, Burst: 4}})
+					kind, payload = identity.CommandLimitAPIKey, &identity.LimitAPIKey{Username: "broker-a", ID: id, RateLimit: limits.Draw(r, "limit")}
 				}
 			}
 			if a, b := l.do(actor, kind, key, payload), twin.do(actor, kind, key, payload); a != b {
@@ -104,6 +110,8 @@ func golden(t testing.TB) *identity.State {
 	l.do(broker, identity.CommandCreateAPIKey, "c", k)
 	l.do(operator, identity.CommandCreateAPIKey, "", apiKey("plain", identity.ScopeRead))
 	l.do(system, identity.CommandUseAPIKey, "", &identity.UseAPIKey{ID: l.keys("broker-a")[0].ID})
+	l.do(operator, identity.CommandLimitAPIKey, "", &identity.LimitAPIKey{Username: "broker-a", ID: l.keys("broker-a")[0].ID,
+		RateLimit: &identity.RateLimit{PerSecond: 7, Burst: 8}})
 	taken := decide.Recorded{Kept: decide.Kept{Source: &decide.Source{Journal: "onboarding", Sequence: 7}}}
 	l.state.Evolve(decide.Stamp{Sequence: 99, Time: l.now}, taken, decide.Accepted, nil)
 	return l.state

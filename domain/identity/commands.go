@@ -14,6 +14,7 @@ const (
 	CommandCreateAPIKey     = "api_key.create"
 	CommandRevokeAPIKey     = "api_key.revoke"
 	CommandUseAPIKey        = "api_key.use"
+	CommandLimitAPIKey      = "api_key.limit"
 )
 
 // payload is what every command of the journal carries: it says which command it is, and decides.
@@ -35,6 +36,7 @@ func Payloads() *decide.Payloads {
 		func() decide.Payload { return new(CreateAPIKey) },
 		func() decide.Payload { return new(RevokeAPIKey) },
 		func() decide.Payload { return new(UseAPIKey) },
+		func() decide.Payload { return new(LimitAPIKey) },
 	)
 }
 
@@ -153,6 +155,22 @@ func (*UseAPIKey) permit(s *State, a decide.Actor) error { return s.onlySystem(a
 
 func (p *UseAPIKey) decide(s *State, at decide.Stamp, _ decide.Actor) (decide.Event, error) {
 	return s.useAPIKey(at, p)
+}
+
+// LimitAPIKey asks that a user's key have a rate limit of its own in place of the user's.
+type LimitAPIKey struct {
+	Username  string
+	ID        scalar.ID
+	RateLimit *RateLimit // nil: none of its own
+}
+
+// CommandType returns the type of the command.
+func (*LimitAPIKey) CommandType() string { return CommandLimitAPIKey }
+
+func (*LimitAPIKey) permit(s *State, a decide.Actor) error { return s.onlyOperators(a) }
+
+func (p *LimitAPIKey) decide(s *State, _ decide.Stamp, _ decide.Actor) (decide.Event, error) {
+	return s.limitAPIKey(p)
 }
 
 // RetireSigningKey asks that a key, and every token signed with it, be refused.

@@ -155,7 +155,11 @@ func check(u *User) error {
 	if err := checkScopes(u.Scopes); err != nil {
 		return err
 	}
-	if l := u.RateLimit; l != nil && (l.PerSecond < 1 || l.Burst < 1 || l.PerSecond > MaxRate || l.Burst > MaxRate) {
+	return checkLimit(u.RateLimit)
+}
+
+func checkLimit(l *RateLimit) error {
+	if l != nil && (l.PerSecond < 1 || l.Burst < 1 || l.PerSecond > MaxRate || l.Burst > MaxRate) {
 		return invalid("rate_limit", fmt.Sprintf("per_second and burst must be between 1 and %d", MaxRate))
 	}
 	return nil

@@ -5,7 +5,8 @@
 // of a signing key likewise; the rules keep the ciphertext and cannot open it (package streams/seal can).
 //
 // API keys, which programs use in place of a password, are in the log as the hash of their secret. Each belongs to a
-// user, who makes and revokes them, and never allows more than the user's own scopes.
+// user, who makes and revokes them, and never allows more than the user's own scopes. An operator may give a key a rate limit
+// of its own; without one it counts towards its user's.
 //
 // Commands that change anything else are given by the system itself or by a user with the operator scope: the state is
 // asked, not the token, so that an operator who was deactivated a moment ago changes nothing any more.

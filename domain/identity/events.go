@@ -12,6 +12,7 @@ const (
 	TypeAPIKeyCreated     = "api_key.created"
 	TypeAPIKeyRevoked     = "api_key.revoked"
 	TypeAPIKeyUsed        = "api_key.used"
+	TypeAPIKeyLimited     = "api_key.limited"
 )
 
 // BrokerRegistered says that a tenant exists from now on.
@@ -95,3 +96,16 @@ func (*APIKeyUsed) EventType() string { return TypeAPIKeyUsed }
 
 // EventVersion returns 1.
 func (*APIKeyUsed) EventVersion() int { return 1 }
+
+// APIKeyLimited says that a key has a rate limit of its own from now on or, without one, counts towards its user's again.
+type APIKeyLimited struct {
+	ID        scalar.ID  `json:"id"`
+	Username  string     `json:"username"`
+	RateLimit *RateLimit `json:"rate_limit,omitempty"`
+}
+
+// EventType returns api_key.limited.
+func (*APIKeyLimited) EventType() string { return TypeAPIKeyLimited }
+
+// EventVersion returns 1.
+func (*APIKeyLimited) EventVersion() int { return 1 }

@@ -32,6 +32,7 @@ func (rules) Registry() *decide.Registry {
 	r.Add(func() decide.Event { return new(APIKeyCreated) })
 	r.Add(func() decide.Event { return new(APIKeyRevoked) })
 	r.Add(func() decide.Event { return new(APIKeyUsed) })
+	r.Add(func() decide.Event { return new(APIKeyLimited) })
 	return r
 }
 
@@ -80,7 +81,9 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 		case *APIKeyRevoked:
 			s.apiKeys.remove(e.ID)
 		case *APIKeyUsed:
-			s.apiKeys.used(e.ID, e.Day)
+			s.apiKeys.change(e.ID, func(k *APIKey) { k.LastUsed = e.Day })
+		case *APIKeyLimited:
+			s.apiKeys.change(e.ID, func(k *APIKey) { k.RateLimit = cloneLimit(e.RateLimit) })
 		}
 	}
 }

@@ -49,10 +49,7 @@ type User struct {
 func (u *User) clone() *User {
 	c := *u
 	c.Scopes, c.PasswordHash = slices.Clone(u.Scopes), slices.Clone(u.PasswordHash)
-	if u.RateLimit != nil {
-		limit := *u.RateLimit
-		c.RateLimit = &limit
-	}
+	c.RateLimit = cloneLimit(u.RateLimit)
 	return &c
 }
 

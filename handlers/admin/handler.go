@@ -73,6 +73,8 @@ func (h *Handler) Routes() []web.Route {
 		web.Get(base+"/users", h.listUsers, read...),
 		web.Post(base+"/users", h.registerUser, write),
 		web.Patch(base+"/users/:username", h.changeUser, write),
+		web.Get(base+"/users/:username/api-keys", h.listAPIKeys, read...),
+		web.Patch(base+"/users/:username/api-keys/:id", h.limitAPIKey, write),
 
 		web.Get(base+"/signing-keys", h.listSigningKeys, read...),
 		web.Post(base+"/signing-keys", h.addSigningKey, write),

@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -47,41 +48,10 @@ func (h *Handler) Routes() []web.Route {
 // Register adds the routes.
 func (h *Handler) Register(e *echo.Echo) { h.cfg.Auth.Register(e, h.Routes()) }
 
-// apiKey is a key as its user sees it.
-type apiKey struct {
-	ID           scalar.ID    `json:"id"`
-	Name         string       `json:"name"`
-	Prefix       string       `json:"prefix"`
-	Scopes       []string     `json:"scopes"`
-	CustomerCode *string      `json:"customer_code"`
-	IPAllowList  []string     `json:"ip_allow_list"`
-	ExpiresAt    *scalar.Time `json:"expires_at"`
-	Created      scalar.Time  `json:"created"`
-	LastUsed     *string      `json:"last_used"` // a day, as the log tells it
-}
-
 // createdKey is a new key, and its secret unless that was shown before.
 type createdKey struct {
-	apiKey
+	wire.APIKey
 	Key *string `json:"key"`
-}
-
-func newAPIKey(k *identity.APIKey) apiKey {
-	out := apiKey{ID: k.ID, Name: k.Name, Prefix: k.Prefix, Scopes: k.Scopes, IPAllowList: k.IPAllowList, Created: k.Created}
-	if k.CustomerCode != "" {
-		out.CustomerCode = &k.CustomerCode
-	}
-	if out.IPAllowList == nil {
-		out.IPAllowList = []string{}
-	}
-	if !k.ExpiresAt.IsZero() {
-		out.ExpiresAt = &k.ExpiresAt
-	}
-	if !k.LastUsed.IsZero() {
-		day := k.LastUsed.String()[:len("2006-01-02")]
-		out.LastUsed = &day
-	}
-	return out
 }
 
 // wanted is what a request for a key says, for its fingerprint. The user belongs to it: two users of a broker may use the
@@ -119,7 +89,7 @@ func (h *Handler) create(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out := createdKey{apiKey: newAPIKey(&e.APIKey)}
+	out := createdKey{APIKey: wire.NewAPIKey(&e.APIKey)}
 	// With a repeated Idempotency-Key the record holds the hash of a secret that was made, and perhaps shown, before, and
 	// that nobody has kept: the one of now opens nothing.
 	if bytes.Equal(e.Hash, hash[:]) {
@@ -133,12 +103,12 @@ func (h *Handler) list(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err
 	}
-	out := []apiKey{}
+	out := []wire.APIKey{}
 	p := web.PrincipalOf(c)
 	err := web.View(c, identityJournal, h.cfg.Identity, func(s *identity.State, _ int64) error {
 		for _, k := range s.APIKeys(p.Username) {
 			if mayList(p, k) {
-				out = append(out, newAPIKey(k))
+				out = append(out, wire.NewAPIKey(k))
 			}
 		}
 		return nil

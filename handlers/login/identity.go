@@ -101,17 +101,20 @@ func newLookup() *lookup {
 			return
 		}
 		l.apiKey, l.known = web.APIKey{ID: k.ID, Username: k.Username, Customer: k.CustomerCode, Scopes: k.Scopes, Networks: k.IPAllowList,
-			Expires: k.ExpiresAt, LastUsed: k.LastUsed}, true
+			Expires: k.ExpiresAt, LastUsed: k.LastUsed, Limit: limitOf(k.RateLimit)}, true
 	}
 	return l
 }
 
 func accountOf(u *identity.User) web.Account {
-	a := web.Account{Active: u.IsActive, Broker: u.Broker, Customer: u.CustomerCode, Scopes: u.Scopes}
-	if limit := u.RateLimit; limit != nil {
-		a.RateLimit = web.RateLimit{PerSecond: limit.PerSecond, Burst: limit.Burst}
+	return web.Account{Active: u.IsActive, Broker: u.Broker, Customer: u.CustomerCode, Scopes: u.Scopes, RateLimit: limitOf(u.RateLimit)}
+}
+
+func limitOf(l *identity.RateLimit) web.RateLimit {
+	if l == nil {
+		return web.RateLimit{}
 	}
-	return a
+	return web.RateLimit{PerSecond: l.PerSecond, Burst: l.Burst}
 }
 
 func (d Directory) ask(name string) *lookup {

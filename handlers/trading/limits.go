@@ -24,15 +24,16 @@ func (l Limit) MarshalJSONTo(e *jsontext.Encoder) error {
 
 // limitsInForce are the limits that a client may meet. What an instrument allows is told with the instruments.
 type limitsInForce struct {
-	RateLimit rateLimit     `json:"rate_limit"` // the caller's, on all its requests
+	RateLimit rateLimit     `json:"rate_limit"` // that the caller's requests count towards
 	Requests  requestLimits `json:"requests"`
 	Orders    orderLimits   `json:"orders"`
 	Sockets   SocketLimits  `json:"sockets"`
 }
 
 type rateLimit struct {
-	PerSecond Limit `json:"per_second"`
-	Burst     Limit `json:"burst"`
+	Policy    string `json:"policy"` // whose it is
+	PerSecond Limit  `json:"per_second"`
+	Burst     Limit  `json:"burst"`
 }
 
 type requestLimits struct {
@@ -65,7 +66,7 @@ type SocketLimits struct {
 	ResumeRecords     Limit `json:"resume_records"`
 }
 
-// getLimits tells the limits in force. The route is public; who sends a token is told what holds for its user.
+// getLimits tells the limits in force. The route is public; who sends a token or a key is told what holds for it.
 func (h *Handler) getLimits(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err
@@ -78,7 +79,7 @@ func (h *Handler) getLimits(c echo.Context) error {
 		own = web.RateLimitOf(c)
 	}
 	return c.JSON(http.StatusOK, limitsInForce{
-		RateLimit: rateLimit{Limit(own.PerSecond), Limit(own.Burst)},
+		RateLimit: rateLimit{own.Policy(), Limit(own.PerSecond), Limit(own.Burst)},
 		Requests:  requestLimits{BodyBytes: web.MaxBody, PageSize: web.MaxPageSize, CandlesPageSize: maxCandles, OrderbookDepth: maxDepth, FilterCharacters: maxFilter},
 		Orders:    orderLimits{Leverage: maxLeverage, Batch: maxBatch, ReduceOnly: domain.MaxReduceOnly, RememberedReferences: domain.MaxReferences, CancelAllAfterSeconds: maxTimeout},
 		Sockets:   h.sockets,

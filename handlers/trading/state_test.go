@@ -80,7 +80,7 @@ func TestStatus(t *testing.T) {
 func TestLimits(t *testing.T) {
 	v := tradingtest.New(t)
 	public := v.Send("", "GET", "/v1/limits", "").Want(200)
-	for member, text := range map[string]string{"rate_limit": `{"burst":"none","per_second":"none"}`,
+	for member, text := range map[string]string{"rate_limit": `{"burst":"none","per_second":"none","policy":"none"}`,
 		"orders": `{"batch":50,"cancel_all_after_seconds":86400,"leverage":13,"live":"none","reduce_only":20,"remembered_reference_ids":100000}`} {
 		if got := part(public, member); got != text {
 			t.Errorf("%s: %s, want %s", member, got, text)
@@ -93,10 +93,21 @@ func TestLimits(t *testing.T) {
 		t.Errorf("sockets: %s", got)
 	}
 	v.Send("operator", "PATCH", "/admin/v1/users/broker-a", `{"rate_limit":{"per_second":5,"burst":9}}`).Want(200)
-	if got := part(v.Send("broker-a", "GET", "/v1/limits", "").Want(200), "rate_limit"); got != `{"burst":9,"per_second":5}` {
+	if got := part(v.Send("broker-a", "GET", "/v1/limits", "").Want(200), "rate_limit"); got != `{"burst":9,"per_second":5,"policy":"user"}` {
 		t.Errorf("of a limited user: %s", got)
 	}
-	if got := part(v.Send("broker-b", "GET", "/v1/limits", "").Want(200), "rate_limit"); got != `{"burst":"none","per_second":"none"}` {
+	made := v.Send("broker-a", "POST", "/v1/api-keys", `{"name":"k","scopes":["read"]}`).Want(201)
+	own := func() string {
+		return part(v.Send("", "GET", "/v1/limits", "", "Authorization", "Bearer "+made.Text("key")).Want(200), "rate_limit")
+	}
+	if got := own(); got != `{"burst":9,"per_second":5,"policy":"user"}` {
+		t.Errorf("of a key of a limited user: %s", got)
+	}
+	v.Send("operator", "PATCH", "/admin/v1/users/broker-a/api-keys/"+made.Text("id"), `{"rate_limit":{"per_second":7,"burst":8}}`).Want(200)
+	if got := own(); got != `{"burst":8,"per_second":7,"policy":"api_key"}` {
+		t.Errorf("of a key that is limited: %s", got)
+	}
+	if got := part(v.Send("broker-b", "GET", "/v1/limits", "").Want(200), "rate_limit"); got != `{"burst":"none","per_second":"none","policy":"none"}` {
 		t.Errorf("of another user: %s", got)
 	}
 	v.Send("", "GET", "/v1/limits", "", "Authorization", "Bearer nonsense").Code(401, "UNAUTHORIZED")

@@ -27,6 +27,7 @@ type APIKey struct {
 	Networks []string    // that it may be used from; none for all
 	Expires  scalar.Time // zero: never
 	LastUsed scalar.Time // the start of the last day on which it was, as far as the log tells
+	Limit    RateLimit   // the key's own, in place of its user's; zero for none
 }
 
 // NewSecret makes the secret of an API key.
@@ -73,6 +74,10 @@ func (t *Tokens) verifyKey(secret, address string) (*Principal, Account, error) 
 	p, account, err := t.inForce(p)
 	if err != nil {
 		return nil, Account{}, err
+	}
+	if k.Limit.there() {
+		account.RateLimit = k.Limit
+		account.RateLimit.APIKey = k.ID
 	}
 	// Only now: who tries a key in vain has not used it.
 	if now := scalar.TimeOf(t.now()); k.LastUsed < now-now%scalar.Day {

@@ -58,10 +58,32 @@ func (p *Principal) Sees(broker, customer string) bool {
 	return p.SeesAll() || p.Broker == broker
 }
 
-// RateLimit is what an operator allows a user: so many requests a second on average, Burst at once.
+// RateLimit is what an operator allows a user or an API key: so many requests a second on average, Burst at once. The zero
+// RateLimit is none.
 type RateLimit struct {
 	PerSecond int64
 	Burst     int64
+	// APIKey is the key whose own limit it is; zero: it is the user's, which all of the user's tokens and other keys share.
+	APIKey scalar.ID
+}
+
+func (l RateLimit) there() bool { return l.PerSecond > 0 && l.Burst > 0 }
+
+// The names of limits, in the RateLimit headers and at /v1/limits.
+const (
+	ofUser   = "user"
+	ofAPIKey = "api_key"
+)
+
+// Policy says whose limit it is: "user" or "api_key", and "none" where there is none.
+func (l RateLimit) Policy() string {
+	switch {
+	case !l.there():
+		return "none"
+	case !l.APIKey.IsZero():
+		return ofAPIKey
+	}
+	return ofUser
 }
 
 // Account is what a request needs to know of a user beside its token.
@@ -135,11 +157,11 @@ func (a *Auth) Tokens() *Tokens { return a.tokens }
 // PrincipalOf returns the request's principal, nil on a route that needs none.
 func PrincipalOf(c echo.Context) *Principal { return notesOf(c).principal }
 
-// RateLimitOf returns the rate limit of the request's user; zero for none, and on a route that needs no token.
+// RateLimitOf returns the rate limit that a request counts towards; zero for none, and on a route that needs no token.
 func RateLimitOf(c echo.Context) RateLimit { return notesOf(c).limit }
 
 // Require lets a request pass whose token has at least one of the scopes: 401 without a good token, 403 without a
-// scope. With no scope named any good token will do. It also applies the user's rate limit.
+// scope. With no scope named any good token will do. It also applies the rate limit of the user or the key.
 func (a *Auth) Require(scopes ...string) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -156,7 +178,7 @@ func (a *Auth) Require(scopes ...string) echo.MiddlewareFunc {
 	}
 }
 
-// Authenticate reads the request's bearer token, applies the user's rate limit and sets the principal.
+// Authenticate reads the request's bearer token, applies the rate limit and sets the principal.
 func (a *Auth) Authenticate(c echo.Context) (*Principal, error) {
 	headers := c.Request().Header[echo.HeaderAuthorization]
 	if len(headers) != 1 {
@@ -185,6 +207,6 @@ func (a *Auth) Authenticate(c echo.Context) (*Principal, error) {
 // Charge counts a request that was let pass as so many more: each order of a batch is one, as if it had come alone.
 func (a *Auth) Charge(c echo.Context, more int) {
 	if n := notesOf(c); more > 0 && n.principal != nil && !n.counted {
-		a.limits.charge(c, n.principal.Username, more)
+		a.limits.charge(c, n.principal.Username, n.limit, more)
 	}
 }

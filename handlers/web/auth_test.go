@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // people is an identity state for tests.
@@ -345,6 +347,78 @@ func TestRateLimit(t *testing.T) {
 	want(429, `"user";q=1;w=1 "user";r=0;t=1 1`)
 	d.people.accounts["u"] = active(RateLimit{})
 	want(200, "")
+}
+
+// TestRateLimitOfAnAPIKey: a key with a limit of its own has a bucket of its own, whatever its user and other keys ask for;
+// without one it counts towards its user's.
+func TestRateLimitOfAnAPIKey(t *testing.T) {
+	d := newDesk()
+	e := secured(t, d)
+	d.people.accounts["u"] = active(RateLimit{PerSecond: 1, Burst: 2})
+	secrets := map[string]string{"one": NewSecret(), "two": NewSecret(), "plain": NewSecret(), "token": d.good()}
+	limit := func(key string, id byte, to RateLimit) {
+		d.people.apiKeys[HashOf(secrets[key])] = APIKey{ID: scalar.ID{id}, Username: "u", Scopes: []string{"read"}, Limit: to}
+	}
+	d.people.apiKeys = make(map[[sha256.Size]byte]APIKey)
+	limit("one", 1, RateLimit{PerSecond: 1, Burst: 1})
+	limit("two", 2, RateLimit{PerSecond: 1, Burst: 1})
+	limit("plain", 3, RateLimit{})
+	want := func(with string, status int, remains string) {
+		t.Helper()
+		w := ask(e, "GET", "/v1/things", "", "Authorization", "Bearer "+secrets[with])
+		if left, _, _ := strings.Cut(w.Header().Get("RateLimit"), ";t="); w.Code != status || left != remains {
+			t.Errorf("%s: %d %q, want %d %q", with, w.Code, left, status, remains)
+		}
+		if told := strings.Contains(w.Body.String(), `"retry_after":1`); told != (status == 429) {
+			t.Errorf("%s: %d %s", with, w.Code, w.Body)
+		}
+	}
+	want("one", 200, `"api_key";r=0`)
+	want("one", 429, `"api_key";r=0`)
+	want("two", 200, `"api_key";r=0`)
+	want("token", 200, `"user";r=1`)
+	want("plain", 200, `"user";r=0`)
+	want("token", 429, `"user";r=0`)
+	limit("one", 1, RateLimit{})
+	want("one", 429, `"user";r=0`) // like the rest of its user's
+	limit("two", 2, RateLimit{PerSecond: 1, Burst: 3})
+	want("two", 200, `"api_key";r=2`)
+	d.people.accounts["u"] = active(RateLimit{})
+	want("two", 200, `"api_key";r=1`)
+	want("token", 200, "")
+	d.people.accounts["u"] = Account{}
+	want("two", 401, "")
+}
+
+// TestBucketsAreGivenUp: keys come and go, and what is kept of them does not grow for ever; a bucket that is not full stays.
+func TestBucketsAreGivenUp(t *testing.T) {
+	at := &clock{time.Unix(1_800_000_000, 0)}
+	l := newLimits(at.now)
+	c := echo.New().NewContext(httptest.NewRequest("GET", "/", nil), httptest.NewRecorder())
+	of := func(n int) RateLimit {
+		return RateLimit{PerSecond: 1, Burst: 1, APIKey: scalar.ID{byte(n), byte(n >> 8), byte(n >> 16), 1}}
+	}
+	const owes = 1 << 20
+	if err := l.take(c, "u", of(owes)); err != nil {
+		t.Fatal(err)
+	}
+	l.charge(c, "u", of(owes), 100)
+	most := 0
+	for n := range 10 * sweepFrom {
+		if n%sweepFrom == 0 {
+			at.at = at.at.Add(time.Second) // so that all of those before are full
+		}
+		if err := l.take(c, "u", of(n)); err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, len(l.buckets))
+	}
+	if most > 3*sweepFrom {
+		t.Errorf("there were %d buckets at once", most)
+	}
+	if err := l.take(c, "u", of(owes)); err == nil {
+		t.Error("a bucket that owes has been given up")
+	}
 }
 
 // TestPassedOnIsCountedOnce: the node that passes a request on has counted it, so its owner does not; and what more it is

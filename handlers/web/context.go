@@ -22,7 +22,7 @@ type request struct {
 type notes struct {
 	id        string // the request's
 	principal *Principal
-	limit     RateLimit // of the principal's user
+	limit     RateLimit // that the request counts towards
 	spare     scalar.ID // made together with the request's, for a command; zero once it is used
 	command   scalar.ID // that the request became
 	forwarded scalar.ID // that another node gave to the command

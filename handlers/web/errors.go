@@ -81,8 +81,8 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 		}
 		private(c)
 		h := c.Response().Header()
-		if p.retryAfter > 0 {
-			h.Set("Retry-After", strconv.FormatInt(max(1, int64((p.retryAfter+time.Second-1)/time.Second)), 10))
+		if p.Wait > 0 {
+			h.Set("Retry-After", strconv.FormatInt(p.Wait, 10))
 		}
 		if p.Status == http.StatusMethodNotAllowed {
 			h.Set(echo.HeaderAllow, allowed(h.Get(echo.HeaderAllow)))

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -8,15 +9,34 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// limits holds a token bucket for each user that an operator has limited.
+// limits holds a token bucket for each user and each API key that an operator has limited and that was here lately.
 type limits struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	buckets map[string]*bucket
+	buckets map[bucketName]*bucket
+	sweepAt int // so many buckets: those that are full are given up
 }
+
+// bucketName is a user, or an API key that has a limit of its own.
+type bucketName struct {
+	username string
+	apiKey   scalar.ID
+}
+
+func nameOf(username string, limit RateLimit) bucketName {
+	if limit.APIKey.IsZero() {
+		return bucketName{username: username}
+	}
+	return bucketName{apiKey: limit.APIKey}
+}
+
+// sweepFrom is how many buckets there may be before the first is given up.
+const sweepFrom = 1024
 
 type bucket struct {
 	limit  RateLimit
@@ -25,28 +45,26 @@ type bucket struct {
 }
 
 func newLimits(now func() time.Time) *limits {
-	return &limits{now: now, buckets: make(map[string]*bucket)}
+	return &limits{now: now, buckets: make(map[bucketName]*bucket), sweepAt: sweepFrom}
 }
 
-// take takes a token, and says in the RateLimit headers what is left. Without a limit there is no bucket: the map
-// holds no more entries than there are users with a limit.
+// take takes a token, and says in the RateLimit headers what is left. Without a limit there is no bucket.
 func (l *limits) take(c echo.Context, username string, limit RateLimit) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if limit.PerSecond <= 0 || limit.Burst <= 0 {
-		delete(l.buckets, username)
+	name := nameOf(username, limit)
+	if !limit.there() {
+		delete(l.buckets, name)
 		return nil
 	}
 	now := l.now()
-	b := l.buckets[username]
+	b := l.buckets[name]
 	if b == nil || b.limit != limit {
+		l.sweep(now)
 		b = &bucket{limit: limit, tokens: float64(limit.Burst), at: now}
-		l.buckets[username] = b
+		l.buckets[name] = b
 	}
-	if elapsed := now.Sub(b.at); elapsed > 0 { // a clock that was set back gives nothing, and takes nothing away
-		b.tokens = min(float64(limit.Burst), b.tokens+elapsed.Seconds()*float64(limit.PerSecond))
-		b.at = now
-	}
+	b.fill(now)
 	ok := b.tokens >= 1
 	if ok {
 		b.tokens--
@@ -56,14 +74,39 @@ func (l *limits) take(c echo.Context, username string, limit RateLimit) error {
 		return nil
 	}
 	wait := time.Duration((1 - b.tokens) / float64(limit.PerSecond) * float64(time.Second))
-	return NewProblem(http.StatusTooManyRequests, "RATE_LIMITED", "The user's rate limit is exhausted.").RetryAfter(wait)
+	detail := "The user's rate limit is exhausted."
+	if limit.Policy() == ofAPIKey {
+		detail = "The API key's rate limit is exhausted."
+	}
+	return NewProblem(http.StatusTooManyRequests, "RATE_LIMITED", detail).RetryAfter(wait)
+}
+
+// sweep gives up the buckets that are full, which new ones are too. Without it those of users who come no more, and of keys
+// that were revoked, would stay for ever.
+func (l *limits) sweep(now time.Time) {
+	if len(l.buckets) < l.sweepAt {
+		return
+	}
+	maps.DeleteFunc(l.buckets, func(_ bucketName, b *bucket) bool {
+		b.fill(now)
+		return b.tokens >= float64(b.limit.Burst)
+	})
+	l.sweepAt = max(sweepFrom, 2*len(l.buckets))
+}
+
+// fill adds what has come back since the last time.
+func (b *bucket) fill(now time.Time) {
+	if elapsed := now.Sub(b.at); elapsed > 0 { // a clock that was set back gives nothing, and takes nothing away
+		b.tokens = min(float64(b.limit.Burst), b.tokens+elapsed.Seconds()*float64(b.limit.PerSecond))
+		b.at = now
+	}
 }
 
 // charge takes more tokens for a request that was let pass, also such as are not there: what comes next waits for them.
-func (l *limits) charge(c echo.Context, username string, more int) {
+func (l *limits) charge(c echo.Context, username string, limit RateLimit, more int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if b := l.buckets[username]; b != nil {
+	if b := l.buckets[nameOf(username, limit)]; b != nil {
 		b.tokens -= float64(more)
 		b.tell(c)
 	}
@@ -75,9 +118,9 @@ func (b *bucket) tell(c echo.Context) {
 		return strconv.FormatInt(int64(math.Ceil(tokens/float64(b.limit.PerSecond))), 10)
 	}
 	burst := float64(b.limit.Burst)
-	h := c.Response().Header()
-	h.Set(headerRateLimitPolicy, `"user";q=`+strconv.FormatInt(b.limit.Burst, 10)+`;w=`+full(burst))
-	h.Set(headerRateLimit, `"user";r=`+strconv.FormatInt(max(0, int64(math.Floor(b.tokens))), 10)+`;t=`+full(burst-b.tokens))
+	h, policy := c.Response().Header(), `"`+b.limit.Policy()+`"`
+	h.Set(headerRateLimitPolicy, policy+`;q=`+strconv.FormatInt(b.limit.Burst, 10)+`;w=`+full(burst))
+	h.Set(headerRateLimit, policy+`;r=`+strconv.FormatInt(max(0, int64(math.Floor(b.tokens))), 10)+`;t=`+full(burst-b.tokens))
 }
 
 // What is allowed, and what is left of it.

@@ -23,9 +23,11 @@ type Problem struct {
 	Order any `json:"order,omitempty"`
 	// CommandID names the command whose outcome is unknown.
 	CommandID string `json:"command_id,omitempty"`
+	// Wait is how many seconds the client is to wait before it tries again, as the header Retry-After says: an answer over a
+	// socket has no headers. Zero: nothing is said of it.
+	Wait int64 `json:"retry_after,omitzero"`
 
-	retryAfter time.Duration
-	cause      error
+	cause error
 }
 
 // Fault is one thing wrong with a request.
@@ -92,9 +94,11 @@ func (p *Problem) Because(err error) *Problem {
 	return p
 }
 
-// RetryAfter makes the answer carry Retry-After, in whole seconds and at least one.
+// RetryAfter makes the answer carry Retry-After, in whole seconds and at least one. Nothing of it is said for 0.
 func (p *Problem) RetryAfter(d time.Duration) *Problem {
-	p.retryAfter = d
+	if d > 0 {
+		p.Wait = max(1, int64((d+time.Second-1)/time.Second))
+	}
 	return p
 }
 

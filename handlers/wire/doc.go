@@ -1,5 +1,5 @@
 // Package wire holds the JSON shapes that clients meet in more than one place: orders, trades, transactions and
-// instruments, as REST shows them and as the WebSocket channels do. A channel's message is the same thing behind the
+// instruments, as REST shows them and as the WebSocket channels do, and API keys, as their users and operators see them. A channel's message is the same thing behind the
 // channel's name, with its own type under another member, since "type" says there that it is an update.
 //
 // The shapes are plain structs for the generic encoder. Orders and trades, which make up nearly all of what is sent,

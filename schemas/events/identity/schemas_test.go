@@ -51,9 +51,11 @@ func decideAll(t *testing.T) []decided {
 			Payload: &identity.CreateAPIKey{Name: "market maker", Prefix: "pk_2hJx9a", Hash: hash[:], Scopes: []string{"trade", "read"}, CustomerCode: "C1",
 				IPAllowList: []string{"192.0.2.7", "2001:db8::/32"}, ExpiresAt: 1_798_761_600_000_000}})
 	}
-	first := decide.Stamp{Sequence: int64(len(commands)) - 1}.Derive(0)
+	first, second := decide.Stamp{Sequence: int64(len(commands)) - 1}.Derive(0), decide.Stamp{Sequence: int64(len(commands))}.Derive(0)
 	commands = append(commands, decide.Command{Type: identity.CommandUseAPIKey, Payload: &identity.UseAPIKey{ID: first}},
-		decide.Command{Type: identity.CommandRevokeAPIKey, Actor: decide.Actor{Sub: "broker-b", Broker: "alpha"}, Payload: &identity.RevokeAPIKey{ID: first}})
+		decide.Command{Type: identity.CommandRevokeAPIKey, Actor: decide.Actor{Sub: "broker-b", Broker: "alpha"}, Payload: &identity.RevokeAPIKey{ID: first}},
+		decide.Command{Type: identity.CommandLimitAPIKey, Payload: &identity.LimitAPIKey{Username: "broker-b", ID: second,
+			RateLimit: &identity.RateLimit{PerSecond: 20, Burst: 40}}})
 	state := identity.NewState()
 	var out []decided
 	for i, c := range commands {

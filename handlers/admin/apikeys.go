@@ -1,0 +1,66 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+)
+
+// listAPIKeys shows the keys of a user, newest first: the operator sees there which one to limit.
+func (h *Handler) listAPIKeys(c echo.Context) error {
+	query := web.Query(c)
+	page := query.Numbered()
+	if err := query.Done(); err != nil {
+		return err
+	}
+	username, known := web.Param(c, "username"), false
+	var all []wire.APIKey
+	err := h.viewIdentity(c, func(s *identity.State) {
+		_, known = s.User(username)
+		for _, k := range slices.Backward(s.APIKeys(username)) {
+			all = append(all, wire.NewAPIKey(k))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if !known {
+		return web.NotFound("USER_NOT_FOUND", "There is no such user.")
+	}
+	return c.JSON(http.StatusOK, web.Slice(page, all))
+}
+
+// limitedAPIKey is the answer to limiting a key.
+type limitedAPIKey struct {
+	ID        scalar.ID           `json:"id"`
+	Username  string              `json:"username"`
+	RateLimit *identity.RateLimit `json:"rate_limit"`
+}
+
+// limitAPIKey gives a key a rate limit of its own, in place of its user's, or takes it away.
+func (h *Handler) limitAPIKey(c echo.Context) error {
+	body := web.BodyOnly(c)
+	payload := &identity.LimitAPIKey{Username: web.Param(c, "username"), RateLimit: rateLimit(body)}
+	if !body.Has("rate_limit") && !body.Null("rate_limit") {
+		body.Fault("rate_limit", web.Required, "the limit is required; null takes it away")
+	}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	var err error
+	if payload.ID, err = scalar.ParseID(web.Param(c, "id")); err != nil { // it names no key
+		return web.Refused(decide.Refuse(decide.NotFound, "API_KEY_NOT_FOUND", "the user has no such API key"))
+	}
+	e, err := web.Execute[*identity.APIKeyLimited](c, h.identity, payload, body)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, limitedAPIKey(*e))
+}
