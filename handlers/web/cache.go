@@ -48,15 +48,42 @@ func TagOf(b []byte) string {
 
 // Tagged answers 200, or 304 to a client that has what the tag is of.
 func Tagged(c echo.Context, tag, contentType string, b []byte) error {
-	h := c.Response().Header()
-	h.Set("ETag", tag)
-	if matches(c.Request().Header["If-None-Match"], tag) {
-		if len(b) > compressible { // a cache takes over what a 304 says, which so must say the same as the 200 (RFC 9110, section 15.4.5)
-			h.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
-		}
+	if known(c, tag, len(b) > compressible) {
 		return c.NoContent(http.StatusNotModified)
 	}
 	return c.Blob(http.StatusOK, contentType, b)
+}
+
+// TaggedPacked is Tagged for bytes that are kept compressed with gzip as well: who takes that gets them as they are.
+func TaggedPacked(c echo.Context, tag, contentType string, b, packed []byte) error {
+	if known(c, tag, true) {
+		return c.NoContent(http.StatusNotModified)
+	}
+	if !takesGzip(c.Request()) {
+		return c.Blob(http.StatusOK, contentType, b)
+	}
+	w := c.Response()
+	h := w.Header()
+	h.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
+	h.Set(echo.HeaderContentEncoding, "gzip")
+	h.Set(echo.HeaderContentLength, strconv.Itoa(len(packed)))
+	h.Set(echo.HeaderContentType, contentType)
+	w.WriteHeader(http.StatusOK)
+	_, err := w.Write(packed)
+	return err
+}
+
+// known tags an answer and reports whether the client has it. varies says that the answer is also sent compressed.
+func known(c echo.Context, tag string, varies bool) bool {
+	h := c.Response().Header()
+	h.Set("ETag", tag)
+	if !matches(c.Request().Header["If-None-Match"], tag) {
+		return false
+	}
+	if varies { // a cache takes over what a 304 says, which so must say the same as the 200 (RFC 9110, section 15.4.5)
+		h.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
+	}
+	return true
 }
 
 // matches reports whether one of the tags that a client has is the tag (RFC 9110, section 13.1.2).

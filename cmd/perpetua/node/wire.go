@@ -12,12 +12,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/apikeys"
 	"github.com/perpetua-exchange/perpetua/handlers/console"
+	"github.com/perpetua-exchange/perpetua/handlers/docs"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	trade "github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
-	"github.com/perpetua-exchange/perpetua/schemas"
 )
 
 // wire connects the handlers to what they serve from.
@@ -57,9 +57,9 @@ func (n *Node) wire() error {
 		if err := console.Register(e); err != nil {
 			return err
 		}
-		e.GET("/asyncapi.yaml", func(c echo.Context) error {
-			return web.Cached(c, time.Minute, "application/yaml", schemas.AsyncAPI)
-		})
+		if err := docs.Register(e); err != nil {
+			return err
+		}
 	}
 	n.registerOwn(e)
 	n.serving.handle(e)

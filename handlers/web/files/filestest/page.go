@@ -1,0 +1,193 @@
+// Package filestest checks the pages that are served by package files: that they are whole, that nothing in them comes
+// from another place, and that what is vendored is what its README says.
+package filestest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+)
+
+// Serve returns a router with what register registers.
+func Serve(t *testing.T, register func(*echo.Echo) error) *echo.Echo {
+	t.Helper()
+	e, err := web.New(web.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := register(e); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// Ask sends a GET with headers, given in pairs.
+func Ask(e *echo.Echo, path string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	return w
+}
+
+// loaded is what makes a browser load something: a source, a style sheet, an icon, a module.
+var loaded = regexp.MustCompile(`<(?:script|img|iframe|source)[^>]* src="([^"]+)"|<link[^>]* href="([^"]+)"|\bfrom "([^"]+)"|\bimport "([^"]+)"`)
+
+// outside is what in a style makes a browser load something from elsewhere.
+var outside = regexp.MustCompile(`@import|url\(\s*["']?(https?:)?//`)
+
+// Whole follows pages to every file that they load: all must be there, with a type and the policy, and none may come from
+// another place. It returns the paths of the files. Those that others wrote are not looked into, but for where styles load from.
+func Whole(t *testing.T, e *echo.Echo, folder string, own func(path string) bool, pages ...string) map[string]bool {
+	t.Helper()
+	seen, next := map[string]bool{}, pages
+	for len(next) > 0 {
+		path := next[0]
+		next = next[1:]
+		if seen[path] {
+			continue
+		}
+		seen[path] = true
+		w := Ask(e, path)
+		if w.Code != http.StatusOK || w.Header().Get("Content-Type") == "" {
+			t.Fatalf("%s: %d, %q", path, w.Code, w.Header())
+		}
+		policed(t, path, w.Header())
+		if m := outside.FindString(w.Body.String()); m != "" && strings.HasSuffix(path, ".css") {
+			t.Errorf("%s loads from elsewhere: %s", path, m)
+		}
+		if !own(path) {
+			continue
+		}
+		for _, m := range loaded.FindAllStringSubmatch(w.Body.String(), -1) {
+			to := m[1] + m[2] + m[3] + m[4]
+			if name, ok := strings.CutPrefix(to, "./"); ok {
+				to = folder + name
+			}
+			if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") {
+				t.Errorf("%s loads %s", path, to)
+				continue
+			}
+			next = append(next, to)
+		}
+	}
+	return seen
+}
+
+// policed wants a content security policy that lets nothing through which is not this server's own, and runs no script that
+// stands in a page.
+func policed(t *testing.T, path string, h http.Header) {
+	t.Helper()
+	policy := h.Get("Content-Security-Policy")
+	for _, directive := range strings.Split(policy, ";") {
+		name, sources, _ := strings.Cut(strings.TrimSpace(directive), " ")
+		if name != "style-src" && strings.Contains(sources, "unsafe-inline") || strings.Contains(sources, "http") || strings.Contains(sources, "*") {
+			t.Errorf("%s: policy %q", path, directive)
+		}
+	}
+	for _, must := range []string{"default-src 'none'", "script-src 'self'", "connect-src 'self'", "frame-ancestors 'none'"} {
+		if !strings.Contains(policy, must) {
+			t.Errorf("%s: the policy %q lacks %s", path, policy, must)
+		}
+	}
+	if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" {
+		t.Errorf("%s: headers %v", path, h)
+	}
+}
+
+// Kept wants a file to be asked for again with a tag, and answered in short to who has it.
+func Kept(t *testing.T, e *echo.Echo, path string) {
+	t.Helper()
+	first := Ask(e, path)
+	tag := first.Header().Get("ETag")
+	if tag == "" || first.Header().Get("Cache-Control") != "no-cache" {
+		t.Fatalf("%s: headers %v", path, first.Header())
+	}
+	again := Ask(e, path, "If-None-Match", tag)
+	if again.Code != http.StatusNotModified || again.Body.Len() > 0 || again.Header().Get("Vary") == "" {
+		t.Errorf("%s: again %d with %d bytes, %v", path, again.Code, again.Body.Len(), again.Header())
+	}
+}
+
+// Compressed wants who takes gzip to get a file compressed, and the same file.
+func Compressed(t *testing.T, e *echo.Echo, path string) {
+	t.Helper()
+	plain, packed := Ask(e, path), Ask(e, path, "Accept-Encoding", "gzip, br")
+	if packed.Header().Get("Content-Encoding") != "gzip" || packed.Body.Len() >= plain.Body.Len() ||
+		packed.Header().Get("Content-Type") != plain.Header().Get("Content-Type") || packed.Header().Get("ETag") != plain.Header().Get("ETag") {
+		t.Fatalf("%s: %d bytes of %d, %v", path, packed.Body.Len(), plain.Body.Len(), packed.Header())
+	}
+	if refused := Ask(e, path, "Accept-Encoding", "gzip;q=0"); refused.Header().Get("Content-Encoding") != "" {
+		t.Errorf("%s: who refuses gzip gets it", path)
+	}
+	if text := unpacked(t, packed.Body.Bytes()); !bytes.Equal(text, plain.Body.Bytes()) {
+		t.Errorf("%s: unpacked it is another file", path)
+	}
+}
+
+func unpacked(t *testing.T, packed []byte) []byte {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// row is a line of the README's table: the name that a file is served by, and the hash of the file.
+var row = regexp.MustCompile(`(?m)^\| ([^ |]+) \| [^|]+ \| [^|]+ \| ([0-9a-f]{64}) \| ((?:MIT|BSD|Apache-2\.0|MPL-2\.0|ISC)[^|]*) \| ([^|]+) \|$`)
+
+// Vendored holds the files of others in a folder against its README: each is there with a hash, a licence that is allowed and
+// whose text is in the folder, and where it comes from.
+func Vendored(t *testing.T, folder string) {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join(folder, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := make(map[string]bool)
+	for _, m := range row.FindAllStringSubmatch(string(readme), -1) {
+		packed, err := os.ReadFile(filepath.Join(folder, m[1]+".gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(unpacked(t, packed))
+		if hex.EncodeToString(sum[:]) != m[2] {
+			t.Errorf("%s is another file than the README says", m[1])
+		}
+		for _, text := range strings.Split(m[3], ", ")[1:] {
+			if content, err := os.ReadFile(filepath.Join(folder, strings.TrimSpace(text))); err != nil || len(content) == 0 {
+				t.Errorf("%s: %s is missing (%v)", m[1], text, err)
+			}
+		}
+		known[m[1]+".gz"] = true
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), ".gz") && !known[entry.Name()] {
+			t.Errorf("%s is not in the README", entry.Name())
+		}
+	}
+}
