@@ -60,7 +60,6 @@ func TestConsole(t *testing.T) {
 	}
 	b.fill("#entry [name=amount]", "0.5")
 	b.sees(".sums", "32,500.00 USDC", "≤ 16.25 USDC", "≤ 2,502.50 USDC") // 5 basis points, and 7.70 % as the account has it
-	b.click("#entry .more summary")
 	b.click(`#entry [name=leverage] option[value="4"]`)
 	b.sees(".sums", "≤ 8,125.00 USDC")
 	b.click(`#entry [name=leverage] option[value=""]`)
@@ -125,7 +124,8 @@ func TestConsole(t *testing.T) {
 	// What the engine rejects is said in its words.
 	b.click(`#entry [name=type] option[value="market"]`)
 	b.fill("#entry [name=amount]", "1"+enter)
-	b.sees("#entry-result", "no liquidity")
+	b.sees("#field-amount .fault", "no liquidity")
+	b.sees("#entry-result", "NO_LIQUIDITY")
 
 	// A lost update is noticed with the next one, and the book asked for anew.
 	b.text("window.lose = true")

@@ -1,21 +1,24 @@
 // A customer's account: balances, open orders, positions, fills, history and ledger, and what can be done with orders.
 
 import { get, getWithPosition, request } from "./api.js";
-import { compare, grouped, money, plain, sign } from "./decimal.js";
+import { compare, format, grouped, money, parse, plain, rounded, sign } from "./decimal.js";
 import { byId, el, moment, onFrame, setText, settled, tabs, words } from "./dom.js";
 import { describe, local, reference, utc } from "./entry.js";
 import { say, submitting } from "./form.js";
 
 const terminal = ["filled", "canceled", "expired", "rejected"];
+const prices = ["limit_price", "trigger_price", "stop_loss_price", "take_profit_price"]; // that an order may have
 const unreadable = "The account cannot be read";
-const channels = ["orders", "trades", "balance-changes"];
+const channels = ["orders", "trades", "balance-changes", "positions", "margin"];
 
 export class Account {
   #stream;
   #changed;
+  #protect;
   #customer = null;
   #mayTrade = false;
   #orders = new Map(); // open ones, by code
+  #positions = new Map(); // by symbol
   #position = null; // in the log, of the newest that the stream told
   #view = "orders-view";
   #choose;
@@ -23,17 +26,28 @@ export class Account {
   #confirm = 0;
   #refresh = settled(() => this.#load(), 250);
   #draw = onFrame(() => this.#showOrders());
+  #drawPositions = onFrame(() => this.#showPositions());
 
-  // changed is called with {orders, summary} whenever either is new.
-  constructor(stream, changed) {
+  // changed is called with {orders}, {positions} or {summary} whenever one is new; protect with a position that somebody
+  // wants to limit the loss and profit of.
+  constructor(stream, changed, protect) {
     this.#stream = stream;
     this.#changed = changed;
+    this.#protect = protect;
     this.#choose = tabs(byId("account-tabs"), (view) => {
       this.#view = view;
       this.#load();
     });
     byId("cancel-all").addEventListener("click", () => this.#cancelAll());
     submitting(byId("amend"), byId("amend-result"), () => this.#amend());
+  }
+
+  orders() {
+    return [...this.#orders.values()];
+  }
+
+  positions() {
+    return [...this.#positions.values()];
   }
 
   #path(rest = "") {
@@ -47,16 +61,21 @@ export class Account {
     this.#position = null;
     this.#mayTrade = mayTrade;
     this.#orders.clear();
+    this.#positions.clear();
     byId("account").hidden = !customer;
     byId("account-result").replaceChildren();
     byId("summary").replaceChildren();
-    if (!customer) return this.#changed({ orders: [], summary: null });
-    for (const id of ["positions-view", "fills-view", "history-view", "ledger-view"]) byId(id).replaceChildren();
+    if (!customer) return this.#changed({ orders: [], positions: [], summary: null });
+    for (const id of ["fills-view", "history-view", "ledger-view"]) byId(id).replaceChildren();
     const data = { customer_code: customer, positions: true };
     this.#stream.subscribe("orders", { resume: () => this.#loadOrders(customer), message: (m) => this.#take(m) }, data);
     for (const c of ["trades", "balance-changes"]) this.#stream.subscribe(c, { message: (m) => this.#noticed(m.position) }, data);
+    // Positions and margin begin with what there is. Nothing is told of what was closed while the stream was away.
+    this.#stream.subscribe("positions", { start: () => this.#hold([]), message: (p) => this.#hold([...this.positions().filter((q) => q.symbol !== p.symbol), p]) }, { customer_code: customer });
+    this.#stream.subscribe("margin", { message: (m) => this.#summary(m) }, { customer_code: customer });
     this.#choose(this.#view === "operator-view" ? "operator-view" : "orders-view");
     this.#draw();
+    this.#drawPositions();
   }
 
   // loadOrders reads the open orders and returns the position that they are as of, from which on the stream then tells
@@ -100,7 +119,12 @@ export class Account {
     else this.#orders.set(order.code, order);
   }
 
-  // load reads the balances and whatever is in view.
+  #hold(list) {
+    this.#positions = new Map(list.filter((p) => Number(p.amount) !== 0).map((p) => [p.symbol, p]));
+    this.#drawPositions();
+  }
+
+  // load reads whatever is in view that no stream tells in full.
   async #load() {
     const customer = this.#customer;
     if (!customer) return;
@@ -110,22 +134,15 @@ export class Account {
       return content;
     };
     const show = {
-      "positions-view": async () => this.#positions(await read("/positions")),
       "fills-view": async () => this.#fills((await read("/trades", { page_size: 50 })).records),
       "history-view": async () => this.#history((await read("/orders/history", { page_size: 50 })).records),
       "ledger-view": async () => this.#ledger((await read("/transactions", { page_size: 50 })).records),
     }[this.#view];
-    const work = [read("/account-summary").then(([s]) => this.#summary(s)), show?.()];
-    const failed = (await Promise.allSettled(work)).find((r) => r.status === "rejected")?.reason;
+    const [failed] = (await Promise.allSettled([show?.()])).map((r) => r.reason);
     if (customer !== this.#customer) return;
     const output = byId("account-result");
     if (failed) say(output, "bad", `${unreadable}: ${failed.message} (${failed.code ?? "ERROR"})`);
     else if (output.textContent.startsWith(unreadable)) output.replaceChildren();
-  }
-
-  // tick refreshes what the mark price moves.
-  tick() {
-    if (this.#customer) return this.#load();
   }
 
   #summary(s) {
@@ -137,7 +154,7 @@ export class Account {
     byId("summary").replaceChildren(
       ...figures.map(([name, value, signed]) => el("div", { title: `${value} ${s.currency}` }, el("dt", {}, name), el("dd", { class: signed ? sign(value) : null }, money(value)))),
       el("div", {}, el("dt", {}, "Margin ratio"), el("dd", { class: s.risk_state === "normal" ? null : "down" },
-        `${(ratio * 100).toFixed(2)}% `, el("span", { class: "chip" }, words(s.risk_state)))));
+        `${ratio > 99 ? "> 9,900" : (ratio * 100).toFixed(2)}% `, el("span", { class: s.risk_state === "normal" ? "chip" : "chip bad" }, words(s.risk_state)))));
     this.#changed({ summary: s });
   }
 
@@ -147,22 +164,28 @@ export class Account {
     byId("cancel-all").hidden = !this.#mayTrade || orders.length === 0;
     const focused = document.activeElement?.closest("#orders-view tr")?.dataset.code;
     const which = document.activeElement?.className;
-    table(byId("orders-view"), "No open orders", [["Time"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Amount", 1], ["Filled", 1], ["In force"], ["Status"], ["Actions", 1]],
+    table(byId("orders-view"), "No open orders", [["Time"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Trigger", 1], ["Amount", 1], ["Filled", 1], ["In force"], ["Status"], ["Actions", 1]],
       orders.map((o) => el("tr", { "data-code": o.code, title: `${o.code} · reference ${o.reference_id}` },
-        when(o.created), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price ?? o.trigger_price), number(o.amount), number(o.filled_amount),
+        when(o.created), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price), trigger(o), number(o.amount), number(o.filled_amount),
         cell(o.time_in_force === "GTD" ? `GTD ${moment(o.expire_time)}` : o.time_in_force), cell(words(o.status)),
-        el("td", { class: "num actions" }, this.#mayTrade && el("button", { type: "button", class: "quiet amend", "aria-label": `Amend ${o.action} ${o.amount} at ${o.limit_price}`, click: () => this.#openAmend(o) }, "Amend"),
-          this.#mayTrade && el("button", { type: "button", class: "quiet cancel", "aria-label": `Cancel ${o.action} ${o.amount} at ${o.limit_price}`, click: (e) => this.#cancel(o, e.target) }, "Cancel")))));
+        el("td", { class: "num actions" }, this.#mayTrade && el("button", { type: "button", class: "quiet amend", "aria-label": `Amend ${o.action} ${o.amount} at ${at(o)}`, click: () => this.#openAmend(o) }, "Amend"),
+          this.#mayTrade && el("button", { type: "button", class: "quiet cancel", "aria-label": `Cancel ${o.action} ${o.amount} at ${at(o)}`, click: (e) => this.#cancel(o, e.target) }, "Cancel")))));
     if (focused && which) byId("orders-view").querySelector(`tr[data-code="${focused}"] .${which.split(" ").at(-1)}`)?.focus();
     this.#changed({ orders });
   }
 
-  #positions(list) {
+  #showPositions() {
+    const list = this.positions().sort((a, b) => (a.symbol < b.symbol ? -1 : 1));
+    const focused = document.activeElement?.closest("#positions-view tr")?.dataset.symbol;
+    const which = document.activeElement?.className;
     setText(byId("tab-positions"), list.length ? `Positions (${list.length})` : "Positions");
-    table(byId("positions-view"), "No positions", [["Symbol"], ["Size", 1], ["Entry", 1], ["Mark", 1], ["Notional", 1], ["Unrealised P&L", 1], ["Initial margin", 1], ["Leverage", 1], ["Liquidation", 1], ["Actions", 1]],
-      list.map((p) => el("tr", {}, cell(p.symbol), number(p.amount, sign(p.amount)), number(p.entry_price), number(p.mark_price), amount(p.notional),
-        amount(p.unrealised_pnl, sign(p.unrealised_pnl)), amount(p.initial_margin), number(p.leverage), number(p.liquidation_price),
-        el("td", { class: "num actions" }, this.#mayTrade && el("button", { type: "button", class: "quiet close", "aria-label": `Close ${p.symbol} at the market`, click: (e) => this.#close(p, e.target) }, "Close")))));
+    table(byId("positions-view"), "No positions", [["Symbol"], ["Size", 1], ["Entry", 1], ["Mark", 1], ["Liquidation", 1], ["Notional", 1], ["Unrealised P&L", 1], ["Margin", 1], ["Leverage", 1], ["Actions", 1]],
+      list.map((p) => el("tr", { "data-symbol": p.symbol }, cell(p.symbol), number(p.amount, sign(p.amount)), number(short(p.entry_price)), number(p.mark_price), number(p.liquidation_price, "risk"), amount(p.notional),
+        profit(p), amount(p.initial_margin), number(p.leverage, "", "×"),
+        el("td", { class: "num actions" }, this.#mayTrade && el("button", { type: "button", class: "quiet protect", "aria-label": `Take profit and stop loss for ${p.symbol}`, click: () => this.#protect(p) }, "TP/SL"),
+          this.#mayTrade && el("button", { type: "button", class: "quiet close", "aria-label": `Close ${p.symbol} at the market`, click: (e) => this.#close(p, e.target) }, "Close")))));
+    if (focused && which) byId("positions-view").querySelector(`tr[data-symbol="${focused}"] .${which.split(" ").at(-1)}`)?.focus();
+    this.#changed({ positions: list });
   }
 
   #fills(list) {
@@ -172,8 +195,8 @@ export class Account {
   }
 
   #history(list) {
-    table(byId("history-view"), "No orders yet", [["Time"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Amount", 1], ["Filled", 1], ["Average", 1], ["Status"], ["Reason"]],
-      list.map((o) => el("tr", { title: `${o.code} · reference ${o.reference_id}` }, when(o.updated), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price),
+    table(byId("history-view"), "No orders yet", [["Time"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Trigger", 1], ["Amount", 1], ["Filled", 1], ["Average", 1], ["Status"], ["Reason"]],
+      list.map((o) => el("tr", { title: `${o.code} · reference ${o.reference_id}` }, when(o.updated), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price), trigger(o),
         number(o.amount), number(o.filled_amount), number(o.average_fill_price), cell(words(o.status)), cell(words(o.reason) || "–"))));
   }
 
@@ -197,7 +220,6 @@ export class Account {
       amount: position.amount.replace("-", ""), reduce_only: true, reference_id: reference() };
     await this.#act(async () => describe(await this.#noted(request("POST", this.#path("/orders"), body))));
     button.removeAttribute("aria-disabled");
-    this.#refresh();
   }
 
   async #noted(answer) {
@@ -237,22 +259,26 @@ export class Account {
   #openAmend(order) {
     this.#amending = order;
     const form = byId("amend");
-    form.elements.limit_price.value = order.limit_price ?? "";
+    for (const name of prices) {
+      form.elements[name].value = order[name] ?? "";
+      form.querySelector(`[data-field="${name}"]`).hidden = order[name] === null;
+    }
     form.elements.amount.value = order.amount;
     form.elements.expire_time.value = order.expire_time ? local(order.expire_time) : "";
     byId("amend-expire").hidden = order.time_in_force !== "GTD";
     setText(byId("amend-order"), `${describe(order)} A new price or a larger amount goes to the end of the queue.`);
     byId("amend-result").replaceChildren();
     byId("amend-dialog").showModal();
-    form.elements.limit_price.select();
+    form.elements[prices.find((name) => order[name] !== null) ?? "amount"].select();
   }
 
   async #amend() {
     const order = this.#amending;
     const fields = byId("amend").elements;
     const body = {};
-    for (const name of ["limit_price", "amount"]) {
+    for (const name of [...prices, "amount"]) {
       const value = plain(fields[name].value);
+      if (fields[name].closest("[hidden]")) continue;
       if (value && !(/^[0-9.]+$/.test(value) && safeEqual(value, order[name]))) body[name] = value;
     }
     if (!byId("amend-expire").hidden && fields.expire_time.value !== local(order.expire_time)) body.expire_time = utc(fields.expire_time.value);
@@ -275,9 +301,28 @@ function safeEqual(a, b) {
 
 const cell = (text) => el("td", {}, text);
 const when = (timestamp) => el("td", { class: "dim", title: timestamp }, moment(timestamp));
-const number = (text, kind = "") => el("td", { class: `num ${kind}` }, grouped(text));
+const number = (text, kind = "", unit = "") => el("td", { class: `num ${kind}` }, grouped(text), text && unit);
 const amount = (text, kind = "") => el("td", { class: `num ${kind}`, title: text }, money(text));
 const side = (action) => el("td", { class: action === "buy" ? "up" : "down" }, action === "buy" ? "Buy" : "Sell");
+const at = (o) => prices.map((name) => o[name]).find(Boolean) ?? "the market";
+
+// trigger shows what a waiting order waits for.
+function trigger(o) {
+  const watched = o.trigger_price_type === "mark_price" ? "the mark price" : "trades";
+  const legs = o.trigger_price ? [grouped(o.trigger_price)] : o.stop_loss_price ? [`SL ${grouped(o.stop_loss_price)}`, `TP ${grouped(o.take_profit_price)}`] : ["–"];
+  return el("td", { class: "num", title: o.trigger_price_type ? `watches ${watched}` : null }, legs.join(" · "));
+}
+
+// profit shows what a position has won or lost, and how much of its initial margin that is.
+function profit(p) {
+  const margin = Number(p.initial_margin);
+  const part = margin > 0 ? ` (${((Number(p.unrealised_pnl) / margin) * 100).toFixed(1).replace("-", "−")}%)` : "";
+  return el("td", { class: `num ${sign(p.unrealised_pnl)}`, title: p.unrealised_pnl }, money(p.unrealised_pnl), el("span", { class: "part" }, part));
+}
+
+// short leaves out decimals of an entry price, which is an average, beyond those that anybody reads.
+const short = (price) => format(rounded(parse(price), 4));
+
 const flags = (o) => [words(o.type), o.post_only && "post only", o.reduce_only && "reduce only", o.cash_amount && `cash ${money(o.cash_amount)}`].filter(Boolean).join(", ");
 
 // table puts rows under headings, or a remark where there are none. On a narrow screen each row becomes a card, whose

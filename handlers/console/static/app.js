@@ -4,26 +4,41 @@ import { claims, currentToken, get, logIn, logOut, onToken, request, watchLog } 
 import { Account } from "./account.js";
 import { Book } from "./book.js";
 import { plain } from "./decimal.js";
+import { Chart } from "./chart.js";
 import { byId, el, repeat, setText, words } from "./dom.js";
 import { Entry } from "./entry.js";
 import { say, submitting } from "./form.js";
 import { Log } from "./log.js";
-import { Market } from "./market.js";
 import { clear, report } from "./status.js";
 import { Stream } from "./stream.js";
+import { Ticker } from "./ticker.js";
+import { Liquidations, Trades } from "./trades.js";
 
 const stream = new Stream(currentToken, (reason) => logOut(reason));
-const market = new Market(stream);
-const entry = new Entry(() => market.last(), (order) => account.place(order));
+const trades = new Trades(stream, () => ticker.changed());
+const ticker = new Ticker(stream, () => trades.last());
+const chart = new Chart(stream);
+new Liquidations(stream);
+const entry = new Entry(() => trades.last()?.price ?? ticker.mark(), (order) => account.place(order));
 const book = new Book(stream, (price) => entry.usePrice(price));
 const log = new Log();
-const account = new Account(stream, ({ orders, summary }) => {
-  if (orders) book.mark(orders.filter((o) => o.symbol === symbol));
-  if (summary !== undefined) entry.available(summary?.available_margin);
-});
-
 let instruments = [];
 let symbol = "";
+
+const account = new Account(stream, ({ orders, positions, summary }) => {
+  if (orders) book.mark(orders.filter((o) => o.symbol === symbol));
+  if (positions) mark(positions);
+  if (summary !== undefined) entry.available(summary?.available_margin);
+}, (position) => {
+  choose(position.symbol);
+  entry.protect(position);
+});
+
+function mark(positions) {
+  const own = positions.find((p) => p.symbol === symbol) ?? null;
+  chart.marks(own);
+  entry.holds(own);
+}
 
 // Instruments.
 
@@ -46,6 +61,10 @@ async function loadInstruments() {
     const wanted = decodeURIComponent(location.hash.slice(1));
     choose(names.includes(wanted) ? wanted : names[0]);
   }
+  showStatus();
+}
+
+function showStatus() {
   const status = instruments.find((i) => i.symbol === symbol)?.status;
   const chip = byId("instrument-status");
   chip.hidden = !status || status === "open";
@@ -54,20 +73,26 @@ async function loadInstruments() {
 
 function choose(name) {
   const instrument = instruments.find((i) => i.symbol === name);
-  if (!instrument) return;
+  if (!instrument || name === symbol) return;
   symbol = name;
   byId("symbol").value = name;
   history.replaceState(null, "", `#${name}`);
   entry.instrument(instrument);
   setText(byId("index-of"), name);
   book.follow(name);
-  market.follow(name);
+  trades.follow(name);
+  ticker.follow(name);
+  chart.follow(instrument);
+  book.mark(account.orders().filter((o) => o.symbol === name));
+  mark(account.positions());
 }
 
 byId("symbol").addEventListener("change", (event) => {
   choose(event.target.value);
-  loadInstruments();
+  showStatus();
 });
+
+stream.subscribe("instruments", { start: () => loadInstruments(), message: () => loadInstruments() });
 
 // Who is logged in, and whose account is shown.
 
@@ -162,8 +187,6 @@ submitting(byId("index-price"), byId("index-result"), async () => {
   const set = await request("POST", `/admin/v1/index-prices/${symbol}`, { price });
   byId("index-price").reset();
   say(byId("index-result"), "good", `Index ${set.index_price}, mark ${set.mark_price}.`);
-  market.refresh();
-  loadInstruments();
 });
 
 // Light and dark: as the system has it, unless chosen otherwise.
@@ -181,10 +204,7 @@ byId("theme").addEventListener("click", () => {
 
 const ticking = [
   repeat(async () => log.positions(await watchLog()), 2000),
-  repeat(() => market.refresh(), 2000),
   repeat(() => log.tick(), 2000),
-  repeat(() => account.tick(), 5000),
-  repeat(loadInstruments, 15000),
 ];
 function ticks() {
   for (const tick of ticking) tick();

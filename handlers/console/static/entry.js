@@ -1,13 +1,24 @@
 // Order entry.
 
 import { get, request } from "./api.js";
-import { compare, format, grouped, money, multiply, parse, plain, quotient } from "./decimal.js";
+import { compare, format, grouped, money, multiply, parse, plain, quotient, sign } from "./decimal.js";
 import { byId, el, setText, words } from "./dom.js";
 import { clearFaults, say, submitting } from "./form.js";
 
-const times = {
-  limit: ["GTC", "IOC", "FOK", "GTD"], market: ["IOC", "FOK"], cash: ["IOC"],
+// kinds says of each order type which prices it takes, which times in force (the default first), whether it has a limit
+// once it trades, and whether it waits for a price first.
+const resting = ["GTC", "IOC", "FOK", "GTD"];
+const waiting = ["IOC", "FOK", "GTC", "GTD"];
+const kinds = {
+  limit: { prices: ["limit_price"], times: resting, limit: true },
+  market: { prices: [], times: ["IOC", "FOK"] },
+  stop_loss: { prices: ["trigger_price"], times: waiting, waits: true },
+  stop_loss_limit: { prices: ["trigger_price", "limit_price"], times: resting, limit: true, waits: true },
+  take_profit: { prices: ["trigger_price"], times: waiting, waits: true },
+  take_profit_limit: { prices: ["trigger_price", "limit_price"], times: resting, limit: true, waits: true },
+  take_profit_stop_loss: { prices: ["take_profit_price", "stop_loss_price"], times: waiting, waits: true },
 };
+const allPrices = ["limit_price", "trigger_price", "take_profit_price", "stop_loss_price"];
 const names = { GTC: "GTC till canceled", IOC: "IOC or cancel", FOK: "FOK fill or kill", GTD: "GTD till date" };
 
 // utc makes a timestamp of the interface out of a local date and time.
@@ -45,11 +56,12 @@ export class Entry {
 
   instrument(i) {
     this.#instrument = i;
-    for (const name of ["limit_price", "amount", "cash_amount"]) this.#field(name).value = "";
-    this.#field("limit_price").placeholder = `in steps of ${i.price_tick}`;
+    for (const name of [...allPrices, "amount", "cash_amount"]) this.#field(name).value = "";
+    for (const name of allPrices) this.#field(name).placeholder = `in steps of ${i.price_tick}`;
     this.#field("amount").placeholder = `at least ${i.min_amount}`;
-    setText(byId("price-unit"), i.quote_currency);
+    for (const unit of this.#form.querySelectorAll(".price-unit")) setText(unit, i.quote_currency);
     setText(byId("amount-unit"), i.underlying);
+    setText(byId("cash-unit"), i.quote_currency);
     for (const option of this.#field("leverage").options) option.hidden = Number(option.value) > i.max_leverage;
     this.#forget();
     this.#adapt();
@@ -86,30 +98,55 @@ export class Entry {
     setText(byId("order-available"), text ? `${money(text)} USDC` : "–");
   }
 
+  // usePrice puts a price where the type takes one; a market order becomes a limit order.
   usePrice(price) {
-    this.#field("type").value = "limit";
-    this.#field("limit_price").value = price;
+    if (!this.#kind().prices.length) this.#field("type").value = "limit";
+    this.#field(this.#kind().prices[0]).value = price;
     this.#adapt();
     this.#field(this.#sizing()).focus();
   }
 
+  // holds says what the customer has on the instrument that is shown: a position, or null.
+  holds(position) {
+    const box = byId("order-position");
+    setText(box, position ? `${grouped(position.amount)} ${this.#instrument?.underlying ?? ""}` : "–");
+    box.className = sign(position?.amount);
+  }
+
+  // protect fills the form in for an order that closes a position at a loss or a profit that is yet to be chosen.
+  protect(position) {
+    const set = { type: "take_profit_stop_loss", action: position.amount.startsWith("-") ? "buy" : "sell", sizing: "amount", amount: position.amount.replace("-", "") };
+    for (const [name, value] of Object.entries(set)) this.#field(name).value = value;
+    this.#field("reduce_only").checked = true;
+    this.#forget();
+    this.#adapt();
+    byId("entry-panel").scrollIntoView({ block: "nearest" });
+    this.#field("take_profit_price").focus();
+  }
+
+  #kind() {
+    return kinds[this.#field("type").value];
+  }
+
   #sizing() {
-    return this.#field("sizing").value;
+    return byId("field-sizing").hidden ? "amount" : this.#field("sizing").value;
   }
 
   // adapt shows the fields that go with the type, and what the order would be worth.
   #adapt() {
-    const limit = this.#field("type").value === "limit";
+    const kind = this.#kind();
+    byId("field-sizing").hidden = Boolean(kind.waits); // stops are sized in contracts
     const cash = this.#sizing() === "cash_amount";
-    const allowed = times[cash ? "cash" : limit ? "limit" : "market"];
+    const allowed = cash ? ["IOC"] : kind.times;
     const time = this.#field("time_in_force");
     const before = time.value;
     if (allowed.join() !== [...time.options].map((o) => o.value).join()) {
       time.replaceChildren(...allowed.map((t) => el("option", { value: t }, names[t])));
       if (allowed.includes(before)) time.value = before;
     }
-    const rests = limit && !cash && ["GTC", "GTD"].includes(time.value);
-    byId("field-limit-price").hidden = !limit;
+    const rests = kind.limit && !cash && ["GTC", "GTD"].includes(time.value);
+    for (const name of allPrices) byId(`field-${name.replaceAll("_", "-")}`).hidden = !kind.prices.includes(name);
+    this.#explain(kind);
     byId("field-amount").hidden = cash;
     byId("field-cash").hidden = !cash;
     byId("field-expire").hidden = time.value !== "GTD";
@@ -120,17 +157,31 @@ export class Entry {
     setText(button, `${action === "buy" ? "Buy" : "Sell"} ${this.#instrument?.underlying ?? ""}`.trim());
     button.hidden = !this.#customer;
     byId("login-to-trade").hidden = Boolean(this.#customer) || byId("open-login").hidden;
-    this.#value(limit, cash);
+    this.#value(kind, cash);
   }
 
-  #value(limit, cash) {
-    const price = parse(limit ? this.#number("limit_price") : this.#price());
+  // explain says which price a waiting order watches, and when it fires.
+  #explain(kind) {
+    const box = byId("entry-hint");
+    box.hidden = !kind.waits;
+    if (!kind.waits) return;
+    const buys = this.#field("action").value === "buy";
+    const type = this.#field("type").value;
+    const [worse, better] = buys ? ["or above", "or below"] : ["or below", "or above"];
+    if (type === "take_profit_stop_loss") {
+      setText(box, `Fires once the mark price is at the stop loss ${worse}, or at the take profit ${better}; the other leg is void then.`);
+    } else setText(box, `Fires once a trade is at the trigger price ${type.startsWith("stop") ? worse : better}.`);
+  }
+
+  #value(kind, cash) {
+    const limit = kind.limit || kind.waits;
+    const price = parse(limit ? this.#number(kind.prices.at(-1)) : this.#price());
     const size = parse(this.#number("amount"));
     const contract = parse(this.#instrument?.contract_size);
     let value = null;
     if (cash) value = parse(this.#number("cash_amount"));
     else if (price && size && contract) value = multiply(multiply(price, size), contract);
-    const about = cash ? "≤ " : limit ? "" : "≈ ";
+    const about = cash ? "≤ " : kind.limit ? "" : "≈ ";
     setText(byId("order-value"), value ? `${about}${money(format(value))} USDC` : "–");
     this.#costs(value, about);
   }
@@ -145,7 +196,7 @@ export class Entry {
     setText(byId("order-fee"), value && fee ? `${fee.most ? "≤ " : about}${part(basis)} USDC` : "–");
     byId("order-fee").title = fee ? `${fee.rate} basis points, as ${fee.role}` : "";
     const reduces = this.#field("reduce_only").checked;
-    setText(byId("order-margin"), !value || !margin ? "–" : reduces ? "none" : `≤ ${part(parse(margin))} USDC`);
+    setText(byId("order-margin"), !value || !margin ? "–" : reduces ? "none" : this.#kind().waits ? "when it fires" : `≤ ${part(parse(margin))} USDC`);
     byId("order-margin").title = margin ? `${margin}% of the value` : "";
   }
 
@@ -177,7 +228,7 @@ export class Entry {
   // body reads what is shown. An empty field is left out, so that the server says what is missing.
   #body() {
     const body = { symbol: this.#instrument?.symbol, action: this.#field("action").value, type: this.#field("type").value };
-    for (const name of ["limit_price", this.#sizing(), "time_in_force", "leverage", "reference_id"]) {
+    for (const name of [...allPrices, this.#sizing(), "time_in_force", "leverage", "reference_id"]) {
       const value = name === "reference_id" ? this.#field(name).value.trim() : plain(this.#field(name).value);
       if (value && !this.#field(name).closest("[hidden]")) body[name] = value;
     }
@@ -229,12 +280,18 @@ export class Entry {
 // reference makes a name for an order, by which repeating it is harmless.
 export const reference = () => `console-${crypto.randomUUID?.() ?? `${Date.now()}-${Math.random().toString(36).slice(2)}`}`;
 
+// waitsFor says which price a stop or take profit waits for.
+function waitsFor(o) {
+  if (o.trigger_price) return `for ${grouped(o.trigger_price)}`;
+  return `for ${grouped(o.stop_loss_price)} or ${grouped(o.take_profit_price)}`;
+}
+
 // describe says in a sentence what became of an order.
 export function describe(o) {
   const filled = `${grouped(o.filled_amount)} at ${grouped(o.average_fill_price)}`;
   const what = `${o.action === "buy" ? "Buy" : "Sell"} ${grouped(o.amount)} ${o.symbol}`;
   switch (o.status) {
-    case "open": return `${what}: open${o.limit_price ? ` at ${grouped(o.limit_price)}` : ""}.`;
+    case "open": return o.trigger_price_type ? `${what}: waits ${waitsFor(o)}.` : `${what}: open${o.limit_price ? ` at ${grouped(o.limit_price)}` : ""}.`;
     case "partially_filled": return `${what}: ${filled} filled, the rest is open.`;
     case "filled": return `${what}: filled, ${filled}.`;
     default: return `${what}: ${o.status}${o.reason ? `, ${words(o.reason)}` : ""}${o.average_fill_price ? `; ${filled} filled` : ""}.`;

@@ -7,6 +7,7 @@ const heartbeat = 4000; // between pings
 const silence = 10000; // without any message the stream is stale
 const firstPause = 500;
 const longestPause = 10000;
+const privateTopics = ["orders", "trades", "balance-changes", "positions", "margin"];
 
 export class Stream {
   #socket = null;
@@ -27,10 +28,10 @@ export class Stream {
   }
 
   // subscribe wants a topic from now on. Its handlers: start() with each subscription that begins, after which messages
-  // come without a gap, and message(m). Private topics may carry data, and a handler resume(), which is waited for before
+  // come without a gap, and message(m). They may carry data, and a handler resume(), which is waited for before
   // each subscription and returns the log position from which on messages are wanted.
   subscribe(topic, handlers, data = null) {
-    const subscription = { topic, handlers, data, private: !topic.includes(":"), on: false, pause: 0 };
+    const subscription = { topic, handlers, data, private: privateTopics.includes(topic), on: false, pause: 0 };
     this.#topics.set(topic, subscription);
     this.#ask(subscription);
   }
