@@ -19,6 +19,9 @@ type Refusal struct {
 	Code    string // UPPER_SNAKE, as clients see it
 	Field   string // the request's field at fault, if there is one
 	Message string // a sentence for a person
+	// Alarm is the kind of alarm that the owner raises for it; "" for none. It is for what an operator has to look at
+	// whoever asked: a source of prices may not read its answers.
+	Alarm string
 }
 
 // Error returns the code and the message.

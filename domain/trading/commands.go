@@ -153,7 +153,8 @@ func (p *DelistInstrument) decide(s *State, at decide.Stamp, c decide.Command) (
 // SetIndexPrice gives the instrument's index price.
 //
 // Events: index.updated, and guard.set where it ends a guard. Refusals: NotFound UNKNOWN_SYMBOL; Conflict
-// INSTRUMENT_WITHDRAWN; Invalid INVALID_PRICE (not positive, of more than 8 decimals, or too large).
+// INSTRUMENT_WITHDRAWN; Invalid INVALID_PRICE (not positive, of more than 8 decimals, or too large); Unacceptable
+// PRICE_ABOVE_MAXIMUM (what is open would be worth too much to be counted), with an alarm.
 type SetIndexPrice struct {
 	Symbol string
 	Price  fixed.Decimal

@@ -66,6 +66,9 @@ func (t *term) decide(now scalar.Time, r *request) error {
 		refusal = decide.Refuse(decide.TooLarge, CodeRecordTooLarge, "what the command causes does not fit into one record")
 		fallthrough
 	case errors.As(err, &refusal):
+		if refusal.Alarm != "" {
+			t.o.alarm(refusal.Alarm, refusal.Message, "command", r.command.ID, "code", refusal.Code)
+		}
 		t.hold(heldReply{request: r, err: &RefusedError{Refusal: refusal, AsOf: t.o.position(t.tip.Sequence)}}, harmless)
 	case err != nil:
 		// Held like any other answer: what it was decided on may never become part of the log, and the rules may not fail

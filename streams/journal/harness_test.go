@@ -136,6 +136,8 @@ func (s *counters) Decide(at decide.Stamp, c decide.Command) (decide.Decision, e
 		switch payload.How {
 		case "panic":
 			panic("a fault of the rules")
+		case "alarming":
+			return decide.Decision{}, &decide.Refusal{Kind: decide.Unacceptable, Code: "NO", Message: "look here", Alarm: "price_refused"}
 		case "large":
 			return accept(&added{Name: "large", N: 1, Pad: strings.Repeat("x", testLimit)})
 		case "utf8":

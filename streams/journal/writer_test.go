@@ -231,6 +231,24 @@ func TestAFaultOfTheRulesAppendsNothing(t *testing.T) {
 	}
 }
 
+// TestARefusalMayRaiseAnAlarm: who asked may be a program that reads no answers, so an operator is told as well.
+func TestARefusalMayRaiseAnAlarm(t *testing.T) {
+	r := newRig(t)
+	o := r.owner("n1").ready()
+	o.total("a") // an ordinary refusal raises none
+	if n := r.alarms("price_refused"); n != 0 {
+		t.Errorf("%g alarms before", n)
+	}
+	_, err := o.insist(command(&bad{"alarming"}))
+	var refused *journal.RefusedError
+	if !errors.As(err, &refused) || refused.Refusal.Code != "NO" {
+		t.Fatalf("%v", err)
+	}
+	if n := r.alarms("price_refused"); n != 1 {
+		t.Errorf("%g alarms", n)
+	}
+}
+
 func TestOldOutcomesAreReadFromTheLog(t *testing.T) {
 	r := newRig(t)
 	o := r.owner("n1").ready()
