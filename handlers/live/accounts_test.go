@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -198,6 +199,28 @@ func TestInstrumentsAfterAStart(t *testing.T) {
 	all := c.On("instruments")
 	if len(all) != 1 || all[0].Fields()["symbol"] != sol || all[0].Fields()["status"] != "open" {
 		t.Errorf("%v", all)
+	}
+}
+
+// TestAPriceTouchesItsInstrumentAlone: what a hub does at a price does not grow with the instruments of the venue.
+func TestAPriceTouchesItsInstrumentAlone(t *testing.T) {
+	allocated := func(instruments int) uint64 {
+		v := newVenue(t, live.Limits{BeatEvery: never}, nil)
+		for n := range instruments {
+			v.do(trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument(fmt.Sprintf("C%dUSDC_PERP", n))})
+		}
+		const prices = 200
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for n := range prices {
+			v.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: btc, Price: fixed.Decimal{Coef: int64(1000 + n%2)}})
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / prices
+	}
+	// A copy of all instruments would be half a megabyte.
+	if few, many := allocated(1), allocated(1000); many > few+50_000 {
+		t.Errorf("a price allocates %d bytes where there are few instruments, and %d where there are a thousand", few, many)
 	}
 }
 

@@ -15,31 +15,35 @@ type instrumentMessage struct {
 }
 
 // publishInstruments sends the instruments that a record changed: their parameters, or the status in force, which guards
-// change as well as the operator. It runs under the fold's lock and the hub's.
+// change as well as the operator. Every change of a status is an event that names its instrument, so that the others need
+// not be looked at. It runs under the fold's lock and the hub's.
 func (h *Hub) publishInstruments(e journal.Entry, s *trading.State) {
-	changed := make(map[string]bool)
 	for _, event := range e.Record.Events {
 		switch event := event.(type) {
-		case trading.OrderEvent, *trading.TradeExecuted: // as nearly all records: they change no instrument
-			continue
 		case *trading.InstrumentListed:
-			changed[event.Symbol] = true
+			h.publishChanged(event.Symbol, true, s, e.Record.Sequence)
 		case *trading.InstrumentChanged:
-			changed[event.Symbol] = true
+			h.publishChanged(event.Symbol, true, s, e.Record.Sequence)
 		case *trading.InstrumentDelisted:
-			changed[event.Symbol] = true
 			h.publishInstrument(&event.Instrument, market.Withdrawn, s, e.Record.Sequence)
+			delete(h.statuses, event.Symbol)
+		case *trading.GuardSet:
+			h.publishChanged(event.Symbol, false, s, e.Record.Sequence)
+		case *trading.IndexUpdated: // the first one lifts the guard; records of an early version have no event for that
+			h.publishChanged(event.Symbol, false, s, e.Record.Sequence)
 		}
 	}
-	if len(changed) == 0 && !mayMoveStatus(e) {
-		return
-	}
-	for _, i := range s.Instruments() {
-		status, _ := s.Status(i.Symbol)
-		if before, known := h.statuses[i.Symbol]; changed[i.Symbol] || known && before != status {
-			h.publishInstrument(&i, status, s, e.Record.Sequence)
-		}
-		h.statuses[i.Symbol] = status
+}
+
+// publishChanged sends an instrument of which an event tells, if its parameters changed or the status in force is another
+// than after the record before.
+func (h *Hub) publishChanged(symbol string, parameters bool, s *trading.State, sequence int64) {
+	status, _ := s.Status(symbol)
+	before, known := h.statuses[symbol]
+	h.statuses[symbol] = status
+	if parameters || known && before != status {
+		i, _ := s.Instrument(symbol)
+		h.publishInstrument(&i, status, s, sequence)
 	}
 }
 
@@ -48,15 +52,6 @@ func (h *Hub) noteStatuses(s *trading.State) {
 	for _, i := range s.Instruments() {
 		h.statuses[i.Symbol], _ = s.Status(i.Symbol)
 	}
-}
-
-// mayMoveStatus reports whether a record may change a status in force without naming the instrument's parameters.
-func mayMoveStatus(e journal.Entry) bool {
-	switch e.Record.Events[0].(type) {
-	case trading.OrderEvent, *trading.TradeExecuted:
-		return false
-	}
-	return true
 }
 
 func (h *Hub) publishInstrument(i *market.Instrument, status market.Status, s *trading.State, sequence int64) {
