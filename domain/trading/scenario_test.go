@@ -19,16 +19,24 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// TestScenarios runs every file of testdata/*.scenario. The files' language is told in testdata/README.md. After every
+// scenarioFiles are the scenarios: the venue's own rules, and in venues/ examples that others publish.
+func scenarioFiles(t *testing.T) []string {
+	t.Helper()
+	own, err := filepath.Glob("testdata/*.scenario")
+	others, otherErr := filepath.Glob("testdata/venues/*.scenario")
+	if err := errors.Join(err, otherErr); err != nil || len(own) == 0 || len(others) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	return append(own, others...)
+}
+
+// TestScenarios runs every scenario. The files' language is told in testdata/README.md. After every
 // record the journal of the test checks what must always hold (see checkState), and at the end that a replay of the
 // encoded records gives the same state.
 func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.scenario")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".scenario"), func(t *testing.T) {
+	for _, file := range scenarioFiles(t) {
+		name, _ := filepath.Rel("testdata", strings.TrimSuffix(file, ".scenario"))
+		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
