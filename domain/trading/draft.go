@@ -51,6 +51,7 @@ type party struct {
 	account    *account
 	position   *position
 	balance    fixed.Money
+	unposted   fixed.Money // of what it owes on other instruments: see firstDebts
 	size       int64
 	cost       fixed.Money
 	bids, asks fixed.Money // without what orders past their time reserve
@@ -69,7 +70,9 @@ func (d *draft) party(a *account) *party {
 	// the engine gets to it.
 	bids, asks := d.state.overdue(h, d.now)
 	p.bids, p.asks = p.bids.Sub(bids), p.asks.Sub(asks)
-	for _, debt := range d.state.debts(a) {
+	owed, rest := d.firstDebts(a)
+	p.unposted = rest
+	for _, debt := range owed {
 		d.postDebt(p, debt)
 	}
 	d.parties.put(a, p)
@@ -84,7 +87,7 @@ func (d *draft) postDebt(p *party, debt debt) {
 	}
 	if !d.quiet {
 		d.events = append(d.events, d.till.post(d.at, len(d.events), debt, p.balance))
-		d.size += debtBytes + 3*len(p.account.code) + len(p.account.broker) + 5*len(debt.position.instrument.contract.Symbol)
+		d.size += debt.size()
 	}
 }
 
@@ -93,7 +96,7 @@ func (d *draft) standing(p *party) margin.Standing {
 	e := p.position.exposure()
 	e.Size, e.Cost, e.Bids, e.Asks, e.Floor = p.size, p.cost, p.bids, p.asks, p.floor
 	m := d.state.standing(p.account, d.now, &e)
-	m.Balance = p.balance
+	m.Balance = p.balance.Add(p.unposted)
 	return m
 }
 

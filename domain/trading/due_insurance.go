@@ -56,7 +56,7 @@ func (insuranceWork) step(s *State, at decide.Stamp, entries []*dueEntry, single
 	i := entries[0].instrument
 	limit := s.limit
 	if single {
-		limit = bounds{1, 1, 1}
+		limit = bounds{1, 1, 1, 1}
 	}
 	d := s.newDraft(at, i)
 	d.events = append(d.events, &Step{Work: WorkInsuranceOrder})

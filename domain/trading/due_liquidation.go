@@ -41,7 +41,7 @@ func (liquidationWork) step(s *State, at decide.Stamp, entries []*dueEntry, sing
 	}
 	limit := s.limit
 	if single {
-		limit = bounds{1, 1, 1}
+		limit = bounds{1, 1, 1, 1}
 	}
 	return s.liquidate(at, h, limit)
 }
@@ -116,8 +116,11 @@ func (d *draft) sellOut(p *party, price int64, limit bounds) (nothing bool) {
 func (s *State) makeUp(at decide.Stamp, a *account) decide.Decision {
 	till := s.newTill()
 	decision := stepped(WorkLiquidation)
-	events, has := till.postDebts(s, at, decision.Events, s.fund)
-	if amount := min(-a.balance, has); amount > 0 { // else what it owed of funding has taken all
+	owed, rest := s.firstDebts(s.fund, nil, s.limit.debts)
+	events, has := till.postDebts(at, decision.Events, s.fund, owed)
+	// What the fund has is known when all is posted that it owes; if that is more than goes into this record, the next one
+	// comes back to the account. And what it owed of funding may have taken all.
+	if amount := min(-a.balance, has); rest == 0 && amount > 0 {
 		events = append(events, &InsurancePaid{CustomerCode: a.code, Broker: a.broker, Amount: amount, Entries: []ledger.Posting{
 			{Code: at.Derive(len(events)), CustomerCode: a.code, Type: ledger.InsuranceFund, Currency: currency, Amount: amount, Balance: a.balance.Add(amount)},
 			{Account: ledger.Insurance, Type: ledger.InsuranceFund, Currency: currency, Amount: -amount, Balance: has.Sub(amount)},

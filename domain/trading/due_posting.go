@@ -5,8 +5,8 @@ import (
 )
 
 // postingWork is the postings of instants: see instant. They alternate with clients, so that a venue with very many
-// positions goes on. In what order accounts post makes no difference to any of them; an account posts all that it owes at
-// once, the same whether a step comes to it or something else does first.
+// positions goes on. In what order accounts post makes no difference to any of them, nor in what order the positions of
+// one do; a position posts all that it owes at once, whether a step comes to it or something else does first.
 type postingWork struct{}
 
 func (postingWork) work(*dueEntry) Work { return WorkPosting }
@@ -20,31 +20,35 @@ func (postingWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 	x, t := entries[0].instant, s.newTill()
 	d := stepped(WorkPosting)
 	size, most := headBytes, s.most(single)
+	others := s.limit.debts
+	if single {
+		others = 0
+	}
 	for h := x.instrument.holders.first; h != nil && h.posted < x.number && most > 0; h = h.behind {
-		if size += s.debtSize(h.account); len(d.Events) > 1 && size > s.limit.size {
+		owed, _ := s.firstDebts(h.account, h, others)
+		if size += sizeOf(owed); len(d.Events) > 1 && size > s.limit.size {
 			break
 		}
-		d.Events, _ = t.postDebts(s, at, d.Events, h.account)
+		d.Events, _ = t.postDebts(at, d.Events, h.account, owed)
 		most--
 	}
 	balanced(d.Events)
 	return d
 }
 
-// debtSize estimates how many bytes the events take that post what an account owes.
-func (s *State) debtSize(a *account) int {
-	if s.outstanding == 0 {
-		return 0
-	}
+// sizeOf estimates how many bytes the events take that post debts.
+func sizeOf(owed []debt) int {
 	size := 0
-	for _, h := range a.positions {
-		for _, x := range h.instrument.instants {
-			if h.size != 0 && x.number > h.posted {
-				size += debtBytes + 3*len(a.code) + len(a.broker) + 5*len(h.instrument.contract.Symbol)
-			}
-		}
+	for i := range owed {
+		size += owed[i].size()
 	}
 	return size
+}
+
+// size is that of one.
+func (d *debt) size() int {
+	a := d.position.account
+	return debtBytes + 3*len(a.code) + len(a.broker) + 5*len(d.position.instrument.contract.Symbol)
 }
 
 // String names the kind.

@@ -168,7 +168,7 @@ func (s *State) stepTaker(w *task, at decide.Stamp, single bool) decide.Decision
 		t.capTo(reducible(t.party.size, action(o.Side)))
 	}
 	if single {
-		d.limit = bounds{1, 1, 1}
+		d.limit = bounds{1, 1, 1, 1}
 	}
 	why := d.walk(t, d.limit)
 	d.write()

@@ -44,7 +44,7 @@ func (triggerWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 	}
 	d := s.newDraft(at, entries[0].instrument)
 	if single {
-		d.limit = bounds{1, 1, 1}
+		d.limit = bounds{1, 1, 1, 1}
 	}
 	return d.fire(next, by)
 }

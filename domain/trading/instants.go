@@ -1,6 +1,7 @@
 package trading
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -128,8 +129,45 @@ func (s *State) debts(a *account) []debt {
 	for _, h := range a.positions {
 		list = h.debts(list)
 	}
-	slices.SortFunc(list, func(a, b debt) int { return int(a.instant.number - b.instant.number) })
+	sortDebts(list)
 	return list
+}
+
+func sortDebts(list []debt) {
+	slices.SortFunc(list, func(a, b debt) int { return cmp.Compare(a.instant.number, b.instant.number) })
+}
+
+// firstDebts returns what a record that touches an account posts before it does anything else to it, in the order of the
+// instants: all that the touched position owes (nil for none), and of the account's other positions as many as go with
+// about so many postings. A position posts all that it owes or nothing, so that whoever owes stands first among the
+// holders of an instrument. rest is what the account is still credited afterwards: its equity counts that, and the steps
+// post it. An account may owe on more instruments than a record could ever hold.
+func (s *State) firstDebts(a *account, touched *position, most int) (list []debt, rest fixed.Money) {
+	if s.outstanding == 0 {
+		return nil, 0
+	}
+	if touched != nil {
+		list = touched.debts(nil)
+	}
+	for _, h := range a.positions {
+		if h == touched {
+			continue
+		}
+		n := len(list)
+		if list = h.debts(list); n > 0 && len(list) > most {
+			for _, d := range list[n:] {
+				rest = rest.Add(d.amount)
+			}
+			list = list[:n]
+		}
+	}
+	sortDebts(list)
+	return list, rest
+}
+
+// firstDebts is that of the venue's bounds.
+func (d *draft) firstDebts(a *account) ([]debt, fixed.Money) {
+	return d.state.firstDebts(a, a.on(d.instrument), d.state.limit.debts)
 }
 
 // afterDebts returns what the position's cost will be once all is posted that it owes, what its account will be credited

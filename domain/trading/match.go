@@ -43,13 +43,13 @@ const (
 )
 
 // bounds limit what a walk may put into a record.
-type bounds struct{ fills, others, size int }
+type bounds struct{ fills, others, size, debts int }
 
 // recordBounds are those of a record.
-func recordBounds() bounds { return bounds{maxFills, maxChanges, maxRecord - nextBytes} }
+func recordBounds() bounds { return bounds{maxFills, maxChanges, maxRecord - nextBytes, maxDebts} }
 
 // unbounded lets a walk go to its end.
-func unbounded() bounds { return bounds{math.MaxInt, math.MaxInt, math.MaxInt} }
+func unbounded() bounds { return bounds{math.MaxInt, math.MaxInt, math.MaxInt, math.MaxInt} }
 
 // walk lets the taker trade with what rests on the other side, best price first and at one price in order of arrival.
 // Orders past their time are expired on the way and the taker's own ones canceled, so that nothing is left in its way
@@ -109,7 +109,8 @@ func (d *draft) crowded(cuts int, with *account, limit bounds) bool {
 	}
 	debts := 0
 	if d.parties.get(with) == nil {
-		debts = d.state.debtSize(with)
+		owed, _ := d.firstDebts(with)
+		debts = sizeOf(owed)
 	}
 	return d.fills >= limit.fills || d.others+max(cuts, 1) > limit.others || d.size+cuts*(orderBytes+200)+debts > limit.size
 }

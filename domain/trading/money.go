@@ -14,7 +14,7 @@ func (s *State) makeDeposit(at decide.Stamp, c decide.Command, payload *MakeDepo
 		return repeated, err
 	}
 	till := s.newTill()
-	events, balance := till.postDebts(s, at, nil, a)
+	events, balance := till.postFirst(s, at, nil, a)
 	external := s.venue[ledger.External].Sub(payload.Amount)
 	balance = balance.Add(payload.Amount)
 	if -external > maxNotional || balance > maxNotional {
@@ -80,7 +80,7 @@ func (s *State) requestWithdrawal(at decide.Stamp, c decide.Command, payload *Re
 			Message: "at most " + most.String() + " " + currency + " can be withdrawn"}
 	}
 	till := s.newTill()
-	events, balance := till.postDebts(s, at, nil, a)
+	events, balance := till.postFirst(s, at, nil, a)
 	t := transaction(at, len(events), a, ledger.Withdrawal, -payload.Amount, payload.ReferenceID)
 	t.Status, t.Balance = ledger.Pending, balance
 	return accepted(append(events, &WithdrawalRequested{t})...)
@@ -111,7 +111,7 @@ func (s *State) completeWithdrawal(at decide.Stamp, payload *CompleteWithdrawal)
 			max(0, most).String()+" "+currency+" can be paid out now")
 	}
 	till := s.newTill()
-	events, balance := till.postDebts(s, at, nil, w.account)
+	events, balance := till.postFirst(s, at, nil, w.account)
 	t := w.transaction
 	t.Status, t.Updated, t.Balance = ledger.Completed, at.Time, balance.Add(t.Amount)
 	return accepted(append(events, &WithdrawalCompleted{t, outside(t, s.venue[ledger.External].Sub(t.Amount))})...)

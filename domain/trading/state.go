@@ -52,9 +52,12 @@ import (
 
 // Bounds of a record, and of what is remembered.
 const (
-	maxRecord      = 256 << 10 // bytes
-	maxFills       = 100
-	maxChanges     = 64
+	maxRecord  = 256 << 10 // bytes
+	maxFills   = 100
+	maxChanges = 64
+	// maxDebts is about how many postings of one account a record that touches it begins with: with those of a taker, a
+	// maker and the insurance fund there is still room for a trade.
+	maxDebts       = 32
 	rulesSupported = 1 // the newest that this build knows
 
 	// MaxReduceOnly is how many reduce-only orders a customer may have on an instrument, resting or untriggered.
@@ -165,7 +168,8 @@ type live struct {
 	sequence    int64  // of the record that changed it last
 	reference   string // "" for the code
 	due         *dueEntry
-	stop        *stop // of the types that wait for a price, fired or not
+	stop        *stop    // of the types that wait for a price, fired or not
+	session     *session // over which it was placed; nil for none
 	kind        order.Type
 	tif         order.TimeInForce
 	postOnly    bool

@@ -68,13 +68,19 @@ func (t *till) post(at decide.Stamp, index int, d debt, balance fixed.Money) dec
 	return &FundingPosted{DebtPosted: e, PositionAmount: c.Amount(d.position.size), FundingRate: rateOf(x)}
 }
 
-// postDebts appends what an account owes to the events of a record, before what else the record does to it, and returns
-// the balance after it.
-func (t *till) postDebts(s *State, at decide.Stamp, events []decide.Event, a *account) ([]decide.Event, fixed.Money) {
+// postDebts appends postings of what an account owes to the events of a record, before what else the record does to it,
+// and returns the balance after them.
+func (t *till) postDebts(at decide.Stamp, events []decide.Event, a *account, owed []debt) ([]decide.Event, fixed.Money) {
 	balance := a.balance
-	for _, d := range s.debts(a) {
+	for _, d := range owed {
 		balance = balance.Add(d.amount)
 		events = append(events, t.post(at, len(events), d, balance))
 	}
 	return events, balance
+}
+
+// postFirst does that with what goes first into a record that touches an account but none of its positions.
+func (t *till) postFirst(s *State, at decide.Stamp, events []decide.Event, a *account) ([]decide.Event, fixed.Money) {
+	owed, _ := s.firstDebts(a, nil, s.limit.debts)
+	return t.postDebts(at, events, a, owed)
 }
