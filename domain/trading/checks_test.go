@@ -71,6 +71,7 @@ func checkOrderView(t fataler, e OrderEvent) {
 func checkState(t fataler, s *State) {
 	t.Helper()
 	checkInstants(t, s)
+	checkSessions(t, s)
 	var money fixed.Money
 	for _, b := range s.venue {
 		money += b
@@ -317,12 +318,10 @@ func checkReserves(t fataler, h *position) {
 func checkOverdue(t fataler, s *State, h *position, now scalar.Time) {
 	t.Helper()
 	var bids, asks fixed.Money
-	if first, ok := s.due.alternating.next(); ok && first <= now {
-		for o := range h.account.orders(nil) {
-			if o.Value.position == h && isOverdue(o, now) {
-				b, a := reserve(o)
-				bids, asks = bids+b, asks+a
-			}
+	for o := range h.account.orders(nil) {
+		if o.Value.position == h && isOverdue(o, now) {
+			b, a := reserve(o)
+			bids, asks = bids+b, asks+a
 		}
 	}
 	if b, a := s.overdue(h, now); b != bids || a != asks {

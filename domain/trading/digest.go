@@ -48,7 +48,7 @@ func (s *State) dump(w io.Writer) {
 	for _, code := range slices.SortedFunc(maps.Keys(s.withdrawals), compareIDs) {
 		fmt.Fprintf(w, "withdrawal %+v\n", s.withdrawals[code].transaction)
 	}
-	for _, e := range slices.SortedFunc(slices.Values(slices.Concat(s.due.blocking.heap, s.due.alternating.heap)), (*dueEntry).compare) {
+	for _, e := range slices.SortedFunc(slices.Values(s.due.all()), (*dueEntry).compare) {
 		fmt.Fprintf(w, "due %s %s %d\n", e.name(), e.time, e.arrival)
 	}
 	for _, e := range s.aside {

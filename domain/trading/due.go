@@ -83,19 +83,33 @@ func (e *dueEntry) name() string {
 	return string(w.work(e)) + "/" + w.subject(e)
 }
 
-// agenda is all that will be due, on two lists: nothing that alternates with clients is done while something blocks them.
+// agenda is all that will be due: nothing that alternates with clients is done while something blocks them. Of what
+// alternates, the times of orders stand on a list of their own, so that whoever asks which orders are past theirs need not
+// look at anything else that is due.
 type agenda struct {
 	blocking    dueList
-	alternating dueList
+	alternating dueList // without expiries
+	expiries    dueList
 	arrived     int64 // entries so far
 }
 
 // list returns the list that an entry belongs on.
 func (a *agenda) list(e *dueEntry) *dueList {
-	if dueTable[e.kind].urgency == decide.Blocking {
+	switch {
+	case dueTable[e.kind].urgency == decide.Blocking:
 		return &a.blocking
+	case e.kind == dueExpiry:
+		return &a.expiries
 	}
 	return &a.alternating
+}
+
+// lists are all of them.
+func (a *agenda) lists() [3]*dueList { return [...]*dueList{&a.blocking, &a.alternating, &a.expiries} }
+
+// all returns everything on the lists, in no order.
+func (a *agenda) all() []*dueEntry {
+	return slices.Concat(a.blocking.heap, a.alternating.heap, a.expiries.heap)
 }
 
 // push puts a new entry on its list, behind all of its time and kind.
@@ -113,7 +127,18 @@ func (a *agenda) first(n int, now scalar.Time) []*dueEntry {
 	if entries := a.blocking.first(n, now); len(entries) > 0 {
 		return entries
 	}
-	return a.alternating.first(n, now)
+	list, other := &a.alternating, &a.expiries
+	if len(list.heap) == 0 || len(other.heap) > 0 && other.heap[0].compare(list.heap[0]) < 0 {
+		list, other = other, list
+	}
+	entries := list.first(n, now)
+	if len(other.heap) > 0 { // what comes after the first of the other list is for the step after that
+		next := other.heap[0]
+		if at := slices.IndexFunc(entries, func(e *dueEntry) bool { return e.compare(next) > 0 }); at >= 0 {
+			entries = entries[:at]
+		}
+	}
+	return entries
 }
 
 // Due says whether work is due, and how it stands against what clients ask for. It implements decide.State.
@@ -121,20 +146,22 @@ func (s *State) Due(now scalar.Time) decide.Urgency {
 	if first, ok := s.due.blocking.next(); ok && first <= now {
 		return decide.Blocking
 	}
-	if first, ok := s.due.alternating.next(); ok && first <= now {
-		return decide.Alternate
+	for _, l := range [...]*dueList{&s.due.alternating, &s.due.expiries} {
+		if first, ok := l.next(); ok && first <= now {
+			return decide.Alternate
+		}
 	}
 	return decide.Nothing
 }
 
 // NextDue returns when the next work is due. It implements decide.State.
-func (s *State) NextDue() (scalar.Time, bool) {
-	blocking, some := s.due.blocking.next()
-	alternating, more := s.due.alternating.next()
-	if !some || more && alternating < blocking {
-		return alternating, more
+func (s *State) NextDue() (at scalar.Time, ok bool) {
+	for _, l := range s.due.lists() {
+		if first, some := l.next(); some && (!ok || first < at) {
+			at, ok = first, true
+		}
 	}
-	return blocking, some
+	return at, ok
 }
 
 // Step decides the next piece of due work. It implements decide.State.
@@ -190,7 +217,7 @@ func (s *State) SetAside(at decide.Stamp, cause string) decide.Decision {
 
 // setAside applies the event.
 func (s *State) setAside(name, cause string) {
-	for _, l := range [...]*dueList{&s.due.blocking, &s.due.alternating} {
+	for _, l := range s.due.lists() {
 		if n := slices.IndexFunc(l.heap, func(e *dueEntry) bool { return e.name() == name }); n >= 0 {
 			e := l.heap[n]
 			if e.kind == dueTrigger { // of many stops one

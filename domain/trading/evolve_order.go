@@ -49,7 +49,7 @@ func (f *fold) order(after *order.Order) {
 	}
 	if o == nil {
 		o = f.enter(h, after)
-		f.placedOver(f.sessions[f.command.Kept.Session], after.Code)
+		f.placedOver(f.sessions[f.command.Kept.Session], o)
 		if named {
 			o.Value.reference = after.ReferenceID
 		}
@@ -98,6 +98,9 @@ func (f *fold) drop(o *resting) {
 	v := &o.Value
 	if v.stop != nil {
 		f.discharge(v.stop)
+	}
+	if v.session != nil {
+		v.session.live--
 	}
 	v.position.delist(o)
 	f.cancelEntry(v.due)

@@ -43,8 +43,9 @@ func (stateCodec) Read(b []byte) (_ decide.State, err error) {
 	if err := v.Done(); err != nil {
 		return nil, fmt.Errorf("trading: %w", err)
 	}
-	v.due.blocking.order()
-	v.due.alternating.order()
+	for _, l := range v.due.lists() {
+		l.order()
+	}
 	if !v.lookAgain() {
 		return nil, fmt.Errorf("trading: %w", errContradiction)
 	}
@@ -318,7 +319,7 @@ func (v *loader) loadOrder(side book.Side, price int64) *resting {
 	}
 	if flags&savedDue != 0 {
 		l.due = &dueEntry{time: l.created + v.when(), kind: dueExpiry, arrival: v.Int(), order: o}
-		v.due.alternating.heap = append(v.due.alternating.heap, l.due)
+		v.due.expiries.heap = append(v.due.expiries.heap, l.due)
 	}
 	if flags&savedReference != 0 {
 		l.reference = v.String()

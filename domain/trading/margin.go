@@ -54,9 +54,9 @@ func (a *account) equity() fixed.Money {
 }
 
 // overdue returns what orders past their time, which the due list has not come to yet, still reserve. It looks through
-// what is due or through the position's orders, whichever is less: either may be very many.
+// those that are past their time or through the position's orders, whichever are less: either may be very many.
 func (s *State) overdue(h *position, now scalar.Time) (bids, asks fixed.Money) {
-	if first, ok := s.due.alternating.next(); !ok || first > now {
+	if !s.anyOverdue(now) {
 		return 0, 0
 	}
 	add := func(o *resting) {
@@ -65,15 +65,7 @@ func (s *State) overdue(h *position, now scalar.Time) (bids, asks fixed.Money) {
 			bids, asks = bids.Add(b), asks.Add(a)
 		}
 	}
-	look := func(e *dueEntry) {
-		if e.kind == dueExpiry {
-			add(e.order)
-		}
-	}
-	if s.due.alternating.each(now, h.liveOrders, look) {
-		for _, e := range s.aside {
-			look(e.dueEntry)
-		}
+	if s.eachOverdue(now, h.liveOrders, add) {
 		return bids, asks
 	}
 	bids, asks = 0, 0
@@ -81,6 +73,23 @@ func (s *State) overdue(h *position, now scalar.Time) (bids, asks fixed.Money) {
 		add(o)
 	}
 	return bids, asks
+}
+
+// anyOverdue reports whether there may be an order past its time.
+func (s *State) anyOverdue(now scalar.Time) bool {
+	first, ok := s.due.expiries.next()
+	return ok && first <= now || len(s.aside) > 0
+}
+
+// eachOverdue passes the orders that are past their time, and reports whether these were all: it ends when there are more
+// than so many.
+func (s *State) eachOverdue(now scalar.Time, most int, take func(*resting)) bool {
+	for _, e := range s.aside {
+		if e.kind == dueExpiry {
+			take(e.order)
+		}
+	}
+	return s.due.expiries.each(now, most, func(e *dueEntry) { take(e.order) })
 }
 
 // isOverdue reports whether the order's time has passed.

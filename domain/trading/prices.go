@@ -23,6 +23,10 @@ type prices struct {
 	funding  *dueEntry
 }
 
+// AlarmPrice is the kind of alarm for an index price that is refused for what is open at it: nothing follows the market on
+// that instrument until positions are closed, or the price comes back.
+const AlarmPrice = "price_refused"
+
 // setIndexPrice decides an index price, the mark price that follows from it, and a sample of the premium at the first
 // input of a minute.
 func (s *State) setIndexPrice(at decide.Stamp, payload *SetIndexPrice) (decide.Decision, error) {
@@ -38,8 +42,8 @@ func (s *State) setIndexPrice(at decide.Stamp, payload *SetIndexPrice) (decide.D
 	}
 	mark := s.markAfter(i, at.Time, index)
 	if n, fits := c.Notional(c.LimitBound(true, c.TickMarks(mark)), i.openInterest+1); !fits || n > maxNotional {
-		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_PRICE", Field: "price",
-			Message: "at this price the open positions would be worth too much to be counted"}
+		return decide.Decision{}, &decide.Refusal{Kind: decide.Unacceptable, Code: "PRICE_ABOVE_MAXIMUM", Field: "price", Alarm: AlarmPrice,
+			Message: "at this price the open positions on " + c.Symbol + " would be worth too much to be counted: its mark stays where it is"}
 	}
 	e := &IndexUpdated{Symbol: c.Symbol, IndexPrice: c.IndexPrice(index), MarkPrice: c.Price(mark)}
 	if i.samples(at.Time) {
@@ -67,7 +71,7 @@ func (s *State) markAfter(i *instrument, now scalar.Time, index int64) int64 {
 func (s *State) addBasis(i *instrument, w *market.Window, now scalar.Time, index int64) {
 	best := func(side book.Side) int64 {
 		for l := i.book.Best(side); l != nil; l = l.Worse() {
-			if s.standingAmount(l, now) > 0 {
+			if stands(l, now) {
 				return l.Price
 			}
 		}
@@ -76,18 +80,37 @@ func (s *State) addBasis(i *instrument, w *market.Window, now scalar.Time, index
 	w.Add(i.contract, now, index, best(book.Bid), best(book.Ask))
 }
 
-// standingAmount returns what rests at a level without orders past their time, which match nobody.
-func (s *State) standingAmount(l *book.Level[live], now scalar.Time) int64 {
-	if first, ok := s.due.alternating.next(); !ok || first > now {
-		return l.Amount
-	}
-	sum := int64(0)
+// stands reports whether anything rests at a level but orders past their time, which match nobody.
+func stands(l *book.Level[live], now scalar.Time) bool {
 	for o := l.Front(); o != nil; o = o.Next() {
 		if !isOverdue(o, now) {
-			sum += o.Remaining
+			return true
 		}
 	}
-	return sum
+	return false
+}
+
+// standingAmount returns what rests at a level without orders past their time, and at how many orders it looked for that:
+// at none unless some are past their time, and then at those or at the level's, whichever are less.
+func (s *State) standingAmount(i *instrument, side book.Side, l *book.Level[live], now scalar.Time) (amount int64, looked int) {
+	if !s.anyOverdue(now) {
+		return l.Amount, 0
+	}
+	amount = l.Amount
+	leave := func(o *resting) {
+		looked++
+		if isOverdue(o, now) && o.Resting() && o.Value.position.instrument == i && o.Side == side && o.Price == l.Price {
+			amount -= o.Remaining
+		}
+	}
+	if s.eachOverdue(now, l.Orders, leave) {
+		return amount, looked
+	}
+	amount = l.Amount
+	for o := l.Front(); o != nil; o = o.Next() {
+		leave(o)
+	}
+	return amount, looked
 }
 
 // samples reports whether an index input is the first of its minute. An input that ends staleness is none: the book is
@@ -101,7 +124,7 @@ func (s *State) premium(i *instrument, now scalar.Time, index int64) *fixed.Deci
 	walk := func(side book.Side) *market.Impact {
 		w := i.contract.Impact()
 		for l := i.book.Best(side); l != nil; l = l.Worse() {
-			if amount := s.standingAmount(l, now); amount > 0 && w.Take(l.Price, amount) {
+			if amount, _ := s.standingAmount(i, side, l, now); amount > 0 && w.Take(l.Price, amount) {
 				break
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
 	"runtime"
 	"testing"
@@ -142,11 +141,7 @@ func (j *testJournal) saveOften() {
 // TestSavedScenarios runs every scenario with a state that is saved and read back before each of its first lines, and now and
 // then later.
 func TestSavedScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.scenario")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios: %v", err)
-	}
-	for _, file := range files {
+	for _, file := range scenarioFiles(t) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

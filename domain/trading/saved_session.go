@@ -76,11 +76,12 @@ func (v *loader) loadSessions() {
 func (v *loader) loadSession(g *gateway) *session {
 	w := &session{id: v.id(), gateway: g, username: v.String(), broker: v.Word()}
 	for range v.Len(16) {
-		code := v.id()
-		if v.orders.Get(code) == nil {
+		o := v.orders.Get(v.id())
+		if o == nil || o.Value.session != nil {
 			v.Fail(errContradiction)
+			return w
 		}
-		w.orders = append(w.orders, code)
+		w.add(o)
 	}
 	if v.sessions[w.id] != nil {
 		v.Fail(errContradiction)

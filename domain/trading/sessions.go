@@ -16,6 +16,7 @@ type session struct {
 	username string
 	broker   string
 	orders   []scalar.ID // placed over it, in their order; some may be final
+	live     int         // how many of them are not
 	full     int         // how many there may be before those that are final are left out
 	due      *dueEntry   // once it has ended
 }
@@ -76,21 +77,29 @@ func (s *State) endSession(at decide.Stamp, c decide.Command, p *EndSession) (de
 // endOrders appends the ends of the first n live orders of a session, and says how many are left. Orders past their time
 // expire, like everywhere.
 func (s *State) endOrders(at decide.Stamp, events []decide.Event, w *session, n int) (after []decide.Event, left int) {
-	for _, code := range w.orders {
-		o := s.orders.Get(code)
-		switch {
-		case o == nil:
-		case n == 0:
-			left++
-		case isOverdue(o, at.Time):
+	orders, _ := s.ordersOver(w, n)
+	for _, o := range orders {
+		if isOverdue(o, at.Time) {
 			events = append(events, ended(o, at, order.Expired, ""))
-			n--
-		default:
-			events = append(events, ended(o, at, order.Canceled, order.CancelAllAfter))
-			n--
+			continue
+		}
+		events = append(events, ended(o, at, order.Canceled, order.CancelAllAfter))
+	}
+	return events, w.live - len(orders)
+}
+
+// ordersOver returns the first n live orders of a session, and at how many it looked for that.
+func (s *State) ordersOver(w *session, n int) (orders []*resting, looked int) {
+	for _, code := range w.orders {
+		if len(orders) == n {
+			break
+		}
+		looked++
+		if o := s.orders.Get(code); o != nil {
+			orders = append(orders, o)
 		}
 	}
-	return events, left
+	return orders, looked
 }
 
 // checkSession refuses an order that comes over a session which has ended: nobody would cancel it.
@@ -195,10 +204,15 @@ func (f *fold) sessionSwept(e *SessionSwept) {
 		f.cancelEntry(w.due)
 		delete(f.sessions, w.id)
 	}
+	// What the records before this one ended is not looked at again: the steps go through the orders once. (Those of this
+	// record are still live here, since their events come after the session's.)
+	for len(w.orders) > 0 && f.orders.Get(w.orders[0]) == nil {
+		w.orders = w.orders[1:]
+	}
 }
 
 // placedOver takes note of an order that was placed over a session.
-func (f *fold) placedOver(w *session, code scalar.ID) {
+func (f *fold) placedOver(w *session, o *resting) {
 	if w == nil {
 		return
 	}
@@ -206,7 +220,13 @@ func (f *fold) placedOver(w *session, code scalar.ID) {
 		w.orders = f.live(w)
 		w.full = 2*len(w.orders) + 64
 	}
-	w.orders = append(w.orders, code)
+	w.add(o)
+}
+
+func (w *session) add(o *resting) {
+	w.orders = append(w.orders, o.Code)
+	w.live++
+	o.Value.session = w
 }
 
 // live returns the codes of a session's orders that are live.

@@ -157,3 +157,55 @@ func TestSessionForgetsFinalOrders(t *testing.T) {
 		t.Errorf("%d orders are remembered, of which none lives", n)
 	}
 }
+
+// checkSessions checks that every session counts its live orders, and that each of them knows its session.
+func checkSessions(t fataler, s *State) {
+	t.Helper()
+	for id, w := range s.sessions {
+		orders, _ := s.ordersOver(w, len(w.orders))
+		for _, o := range orders {
+			if o.Value.session != w {
+				t.Fatalf("%s was placed over session %s, and does not know it", o.Code, id)
+			}
+		}
+		if len(orders) != w.live {
+			t.Fatalf("session %s counts %d live orders, and has %d", id, w.live, len(orders))
+		}
+	}
+}
+
+// TestTheEndOfASessionLooksAtItsOrdersOnce: what the steps look at that cancel the orders of a session grows with the orders,
+// not with their square, also where the state was saved in between.
+func TestTheEndOfASessionLooksAtItsOrdersOnce(t *testing.T) {
+	const orders = 3000
+	e := newEngine(t, 1)
+	id := scalar.ID{1}
+	e.do(decide.Command{Actor: ofNodes, Payload: &OpenSession{Session: id, Gateway: scalar.ID{9}, Username: "u", Broker: "alpha"}})
+	for n := range int64(orders) {
+		e.do(decide.Command{Actor: trader("alpha"), Kept: decide.Kept{Session: id}, Payload: limitOrder("c0", order.Buy, 600_000+n, 1)})
+	}
+	looked := 0
+	look := func() {
+		_, n := e.state.ordersOver(e.state.sessions[id], maxChanges)
+		looked += n
+	}
+	look()
+	e.do(decide.Command{Actor: ofNodes, Payload: &EndSession{Session: id}})
+	steps := 0
+	for ; e.state.Due(e.at.Time) != decide.Nothing; steps++ {
+		if steps == orders {
+			t.Fatal("the end never comes")
+		}
+		if steps%7 == 0 {
+			e.state = reread(t, e.state)
+		}
+		look()
+		e.step()
+	}
+	if open := len(e.state.OpenOrders("c0")); open != 0 || steps != (orders-1)/maxChanges || len(e.state.sessions) != 0 {
+		t.Errorf("%d orders live, after %d steps", open, steps)
+	}
+	if looked > 3*orders {
+		t.Errorf("%d orders were looked at to cancel %d", looked, orders)
+	}
+}

@@ -238,7 +238,7 @@ func (s *State) Time() scalar.Time { return s.time }
 func (s *State) DueEntries(first, n int) ([]decide.DueEntry, int) {
 	// What blocks is done first once it is due; until then all goes by time.
 	blocks := func(e *dueEntry) bool { return e.time <= s.time && dueTable[e.kind].urgency == decide.Blocking }
-	all := slices.Concat(s.due.blocking.heap, s.due.alternating.heap)
+	all := s.due.all()
 	slices.SortFunc(all, func(a, b *dueEntry) int {
 		if x, y := blocks(a), blocks(b); x != y {
 			if x {
