@@ -33,6 +33,9 @@ const asPerpetua = "PERPETUA_TEST_AS_MAIN"
 const cheapPasswords = "PERPETUA_TEST_CHEAP_PASSWORDS"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(asLoader) != "" {
+		os.Exit(loaderMain(os.Stdin, os.Stdout))
+	}
 	if os.Getenv(asPerpetua) != "" {
 		if len(os.Args) < 2 || os.Args[1] != "cluster" { // whose nodes are to be perpetua as well
 			os.Unsetenv(asPerpetua)
