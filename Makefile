@@ -49,8 +49,11 @@ kills: ## twenty kill -9 restarts under load, and eight of a cluster's owner, in
 	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 -timeout 20m -run '^(TestKill|TestCluster)$$' ./cmd/perpetua
 
 .PHONY: sockets
-sockets: ## a thousand sockets over a moving book, instead of the five hundred of `make test`
-	PERPETUA_TEST_SOCKETS=1000 $(GO) test -count=1 -timeout 10m -run 'TestSocketsOverAMovingBook' ./handlers/live
+sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates, a client that starts a thousand times
+	PERPETUA_TEST_SOCKETS=1000 $(GO) test -count=1 -timeout 10m -run '^TestSocketsOverAMovingBook$$' ./handlers/live
+	PERPETUA_TEST_SOCKETS=10000 $(GO) test -count=1 -timeout 10m -v -run '^TestThousandsOfSockets$$' ./cmd/perpetua
+	PERPETUA_TEST_BOOK_UPDATES=100000 $(GO) test -count=1 -timeout 15m -v -run '^TestBookRebuiltFromASocket$$' ./cmd/perpetua
+	PERPETUA_TEST_RESTARTS=1000 $(GO) test -count=1 -timeout 10m -run '^TestRestartsMissNothing$$' ./cmd/perpetua
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for a few seconds
