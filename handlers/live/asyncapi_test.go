@@ -126,6 +126,18 @@ func TestDescribedOperations(t *testing.T) {
 	}
 }
 
+// TestEveryOperationIsDescribed wants of each operation a summary and a description, for who reads the reference.
+func TestEveryOperationIsDescribed(t *testing.T) {
+	operations, _ := describe(t).At("/operations")
+	for name, o := range operations.(map[string]any) {
+		for _, member := range []string{"summary", "description"} {
+			if text, _ := o.(map[string]any)[member].(string); strings.TrimSpace(text) == "" {
+				t.Errorf("the operation %s has no %s", name, member)
+			}
+		}
+	}
+}
+
 // TestDescribedLimits checks the numbers that the file states.
 func TestDescribedLimits(t *testing.T) {
 	l := Limits{}.withDefaults()

@@ -2,7 +2,12 @@ package conform
 
 import (
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -170,3 +175,110 @@ func TestCompare(t *testing.T) {
 
 // TestSchemasShareDefinitions holds every journal's schemas against each other: what several have in common stands once.
 func TestSchemasShareDefinitions(t *testing.T) { NoCopies(t, "../events/*/*.schema.json") }
+
+// TestEveryOperationIsToldByExamples wants of each operation what somebody needs who reads the reference: a description,
+// an example of what is sent and of each answer that has a body. TestDescriptionIsSound holds them against their schemas.
+func TestEveryOperationIsToldByExamples(t *testing.T) {
+	o := open(t)
+	for _, r := range o.Routes() {
+		at := "/paths/" + Escape(r.Path) + "/" + strings.ToLower(r.Method)
+		value, _ := o.At(at)
+		op := value.(map[string]any)
+		if description, _ := op["description"].(string); strings.TrimSpace(description) == "" {
+			t.Errorf("%s has no description", r)
+		}
+		bodies := map[string]string{"what is sent": at + "/requestBody/content"}
+		for status := range op["responses"].(map[string]any) {
+			bodies["the answer "+status] = at + "/responses/" + status + "/content"
+		}
+		for what, place := range bodies {
+			content, _ := o.At(place)
+			media, _ := content.(map[string]any)
+			for name := range media {
+				if !o.exemplified(place + "/" + Escape(name)) {
+					t.Errorf("%s: there is no example of %s as %s", r, what, name)
+				}
+			}
+		}
+	}
+}
+
+// exemplified reports whether a body has an example, of its own or of its schema.
+func (o *OpenAPI) exemplified(place string) bool {
+	for _, holder := range []string{place, place + "/schema"} {
+		value, _ := o.At(holder)
+		object, _ := value.(map[string]any)
+		if object["example"] != nil || object["examples"] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// TestProblemsInExamplesAreReal: an example of a problem says what this program says. Its status is that of the answer and
+// its title that of the status, and its code stands in the program.
+func TestProblemsInExamplesAreReal(t *testing.T) {
+	o, words := open(t), wordsOfTheProgram(t)
+	checked := 0
+	for _, r := range o.Routes() {
+		responses := "/paths/" + Escape(r.Path) + "/" + strings.ToLower(r.Method) + "/responses"
+		value, _ := o.At(responses)
+		for status := range value.(map[string]any) {
+			number, _ := strconv.Atoi(status)
+			for _, problem := range o.examplesAt(responses + "/" + status + "/content/application~1problem+json") {
+				checked++
+				if fmt.Sprint(problem["status"]) != status || problem["title"] != http.StatusText(number) {
+					t.Errorf("%s: an example of %s is %v %v", r, status, problem["status"], problem["title"])
+				}
+				code, _ := problem["code"].(string)
+				if !words[code] && !words[strings.ToLower(code)] { // a rejection's code is its reason, in capitals
+					t.Errorf("%s: an example of %s has the code %q, which the program has not", r, status, code)
+				}
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d examples of problems were found", checked)
+	}
+}
+
+// examplesAt returns the examples of a body that are objects.
+func (o *OpenAPI) examplesAt(place string) (list []map[string]any) {
+	value, _ := o.At(place)
+	media, _ := value.(map[string]any)
+	examples := []any{media["example"]}
+	named, _ := media["examples"].(map[string]any)
+	for name := range named {
+		example, _ := o.At(place + "/examples/" + Escape(name) + "/value")
+		examples = append(examples, example)
+	}
+	for _, example := range examples {
+		if object, ok := example.(map[string]any); ok {
+			list = append(list, object)
+		}
+	}
+	return list
+}
+
+// wordsOfTheProgram are the codes and reasons that stand as texts in the code behind the interfaces.
+func wordsOfTheProgram(t *testing.T) map[string]bool {
+	t.Helper()
+	word := regexp.MustCompile(`"([A-Z][A-Z0-9_]+|[a-z][a-z0-9_]+)"`)
+	found := make(map[string]bool)
+	for _, root := range []string{"../../domain", "../../handlers", "../../streams", "../../cmd/perpetua/node"} {
+		err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range word.FindAllStringSubmatch(string(text), -1) {
+				found[m[1]] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
