@@ -1,0 +1,129 @@
+package owner
+
+import (
+	"net/mail"
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Fault says what is wrong with one member of a record.
+type Fault struct {
+	// Path leads to the member: its name, behind that of the object that it is in.
+	Path []string
+	// Type is a word for programs, as validators of JSON bodies use it: missing, string_too_long, value_error.
+	Type    string
+	Message string
+}
+
+// The types of faults.
+const (
+	Missing   = "missing"
+	TooLong   = "string_too_long"
+	BadValue  = "value_error"
+	maxText   = 255
+	maxMail   = 254 // RFC 5321: a path of 256 with its brackets
+	firstYear = 1900
+)
+
+// phoneForm is E.164: a plus sign and at most 15 digits, of which the first is not 0.
+var phoneForm = regexp.MustCompile(`^\+[1-9][0-9]{1,14}$`)
+
+// Check returns all that is wrong with what is told of a person; today bounds the day of birth.
+func (p *Person) Check(today time.Time) []Fault {
+	var f faults
+	f.required("external_id", p.ExternalID)
+	f.required("first_name", p.FirstName)
+	f.required("last_name", p.LastName)
+	f.country("nationality", p.Nationality)
+	f.birthDate(p.BirthDate, today)
+	f.email(p.Email)
+	if f.text("phone", p.Phone) && p.Phone != "" && !phoneForm.MatchString(p.Phone) {
+		f.add(BadValue, "must be a number in the form of E.164, like +4915112345678", "phone")
+	}
+	f.text("tax_identification_number", p.TaxIdentificationNumber)
+	f.country("tax_country", p.TaxCountry)
+	f.address(&p.Address)
+	return f
+}
+
+// Check returns all that is wrong with what is told of a corporate.
+func (c *Corporate) Check() []Fault {
+	var f faults
+	f.required("external_id", c.ExternalID)
+	f.required("legal_name", c.LegalName)
+	f.text("legal_form", c.LegalForm)
+	f.text("registration_number", c.RegistrationNumber)
+	f.country("incorporation_country", c.IncorporationCountry)
+	f.address(&c.Address)
+	return f
+}
+
+type faults []Fault
+
+func (f *faults) add(kind, message string, path ...string) {
+	*f = append(*f, Fault{Path: path, Type: kind, Message: message})
+}
+
+// text reports whether a member is a line of text of a length that is kept, and adds a fault where it is not.
+func (f *faults) text(name, value string, within ...string) bool {
+	path := append(within, name)
+	switch {
+	case !IsLine(value):
+		f.add(BadValue, "must be text without control characters", path...)
+	case utf8.RuneCountInString(value) > maxText:
+		f.add(TooLong, "must have at most 255 characters", path...)
+	default:
+		return true
+	}
+	return false
+}
+
+func (f *faults) required(name, value string) {
+	if strings.TrimSpace(value) == "" {
+		f.add(Missing, "is required", name)
+		return
+	}
+	f.text(name, value)
+}
+
+func (f *faults) country(name, value string, within ...string) {
+	if f.text(name, value, within...) && value != "" && !IsCountry(value) {
+		f.add(BadValue, "must be an ISO 3166-1 alpha-3 country code", append(within, name)...)
+	}
+}
+
+func (f *faults) birthDate(value string, today time.Time) {
+	if value == "" {
+		return
+	}
+	day, err := time.Parse(time.DateOnly, value)
+	if err != nil || day.Year() < firstYear || day.After(today) {
+		f.add(BadValue, "must be a day that has been, in the form 1990-12-31", "birth_date")
+	}
+}
+
+func (f *faults) email(value string) {
+	if value == "" {
+		return
+	}
+	// A bare address only: ParseAddress reads a display name and brackets as well.
+	if a, err := mail.ParseAddress(value); err != nil || a.Address != value || len(value) > maxMail || !IsLine(value) {
+		f.add(BadValue, "must be an e-mail address", "email")
+	}
+}
+
+func (f *faults) address(a *Address) {
+	const in = "address"
+	f.text("street", a.Street, in)
+	f.text("house_number", a.HouseNumber, in)
+	f.text("postal_code", a.PostalCode, in)
+	f.text("city", a.City, in)
+	f.text("region", a.Region, in)
+	f.country("country", a.Country, in)
+}
+
+// IsLine reports whether s is valid text without control characters, which every member of a record has to be.
+func IsLine(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) }

@@ -1,0 +1,184 @@
+package questionnaire
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// The members of an answer, of which it has one beside question_id.
+const (
+	FieldText      = "answer_text"
+	FieldInteger   = "answer_integer"
+	FieldBoolean   = "answer_boolean"
+	FieldCountry   = "answer_country"
+	FieldOption    = "answer_option_id"
+	FieldOptions   = "answer_option_ids"
+	FieldDocument  = "answer_document_id"
+	FieldDocuments = "answer_document_ids"
+)
+
+// The limits of a response.
+const (
+	MaxAnswers = MaxQuestions
+	MaxText    = 10_000 // characters of a text
+	MaxIDs     = 100    // of an array
+)
+
+// Answer is the answer to one question. The members that are not nil were given.
+type Answer struct {
+	QuestionID  scalar.ID    `json:"question_id"`
+	Text        *string      `json:"answer_text,omitempty"`
+	Integer     *int64       `json:"answer_integer,omitempty"`
+	Boolean     *bool        `json:"answer_boolean,omitempty"`
+	Country     *string      `json:"answer_country,omitempty"`
+	OptionID    *scalar.ID   `json:"answer_option_id,omitempty"`
+	OptionIDs   *[]scalar.ID `json:"answer_option_ids,omitempty"`
+	DocumentID  *scalar.ID   `json:"answer_document_id,omitempty"`
+	DocumentIDs *[]scalar.ID `json:"answer_document_ids,omitempty"`
+}
+
+// Fields returns the names of the members that were given, in the order of the interface.
+func (a *Answer) Fields() []string {
+	var given []string
+	for _, m := range []struct {
+		name  string
+		given bool
+	}{{FieldText, a.Text != nil}, {FieldInteger, a.Integer != nil}, {FieldBoolean, a.Boolean != nil}, {FieldCountry, a.Country != nil},
+		{FieldOption, a.OptionID != nil}, {FieldOptions, a.OptionIDs != nil}, {FieldDocument, a.DocumentID != nil}, {FieldDocuments, a.DocumentIDs != nil}} {
+		if m.given {
+			given = append(given, m.name)
+		}
+	}
+	return given
+}
+
+// Documents returns the ids of the documents that the answer names.
+func (a *Answer) Documents() []scalar.ID {
+	var ids []scalar.ID
+	if a.DocumentID != nil {
+		ids = append(ids, *a.DocumentID)
+	}
+	if a.DocumentIDs != nil {
+		ids = append(ids, *a.DocumentIDs...)
+	}
+	return ids
+}
+
+// empty reports whether the member that was given holds nothing.
+func (a *Answer) empty() bool {
+	return a.Text != nil && *a.Text == "" || a.Country != nil && *a.Country == "" ||
+		a.OptionIDs != nil && len(*a.OptionIDs) == 0 || a.DocumentIDs != nil && len(*a.DocumentIDs) == 0
+}
+
+// VersionOf returns the version that the answers are to, of versions in their order: the one that the first known
+// question is of, and without one the newest. It is nil where there is no version. A question of another version is what
+// Check then finds.
+func VersionOf(versions []*Version, answers []Answer) *Version {
+	for i := range answers {
+		for _, v := range versions {
+			if v.Question(answers[i].QuestionID) != nil {
+				return v
+			}
+		}
+	}
+	if len(versions) == 0 {
+		return nil
+	}
+	return versions[len(versions)-1]
+}
+
+// Check returns all that is wrong with the answers to a version; owns says whether a document is the one's who answers.
+// The paths begin with "answers".
+func (v *Version) Check(answers []Answer, owns func(document scalar.ID) bool) []Fault {
+	var f faults
+	if len(answers) > MaxAnswers {
+		f.add(ListTooLong, fmt.Sprintf("a response has at most %d answers", MaxAnswers), "answers")
+		return f
+	}
+	met := make(map[scalar.ID]bool, len(answers))
+	for i := range answers {
+		a := &answers[i]
+		q := v.Question(a.QuestionID)
+		switch {
+		case q == nil:
+			f.add(BadValue, "there is no such question in this version of the questionnaire", "answers", i, "question_id")
+		case met[q.ID]:
+			f.add(BadValue, "the question is answered more than once", "answers", i, "question_id")
+		default:
+			f.answer(q, a, owns, i)
+			met[q.ID] = true
+		}
+	}
+	for i := range v.Questions {
+		if q := &v.Questions[i]; !q.IsOptional && !met[q.ID] {
+			f.add(Missing, fmt.Sprintf("the question %s (%s) is not answered", q.ID, q.Value), "answers")
+		}
+	}
+	return f
+}
+
+func (f *faults) answer(q *Question, a *Answer, owns func(scalar.ID) bool, i int) {
+	given, want := a.Fields(), q.Type.AnswerField()
+	switch {
+	case len(given) == 0:
+		f.add(Missing, "a question of type "+string(q.Type)+" is answered by "+want, "answers", i, want)
+		return
+	case len(given) > 1:
+		f.add(BadValue, "an answer has one member of "+strings.Join(given, ", "), "answers", i)
+		return
+	case given[0] != want:
+		f.add(BadValue, "a question of type "+string(q.Type)+" is answered by "+want, "answers", i, given[0])
+		return
+	case a.empty():
+		if !q.IsOptional {
+			f.add(Missing, "the question must be answered", "answers", i, want)
+		}
+		return
+	}
+	switch {
+	case a.Text != nil:
+		f.answerText(*a.Text, i)
+	case a.Country != nil && !owner.IsCountry(*a.Country):
+		f.add(BadValue, "must be an ISO 3166-1 alpha-3 country code", "answers", i, want)
+	case a.OptionID != nil && !q.offers(*a.OptionID):
+		f.add(BadValue, "must be an option of the question", "answers", i, want)
+	case a.DocumentID != nil && !owns(*a.DocumentID):
+		f.add(BadValue, "must be a document of the owner", "answers", i, want)
+	case a.OptionIDs != nil:
+		f.ids(*a.OptionIDs, q.offers, "must be an option of the question", i, want)
+	case a.DocumentIDs != nil:
+		f.ids(*a.DocumentIDs, owns, "must be a document of the owner", i, want)
+	}
+}
+
+func (f *faults) answerText(text string, i int) {
+	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }
+	switch {
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, control):
+		f.add(BadValue, "must be text without control characters but line breaks and tabs", "answers", i, FieldText)
+	case utf8.RuneCountInString(text) > MaxText:
+		f.add(TextTooLong, fmt.Sprintf("must have at most %d characters", MaxText), "answers", i, FieldText)
+	}
+}
+
+func (f *faults) ids(ids []scalar.ID, known func(scalar.ID) bool, message string, i int, field string) {
+	if len(ids) > MaxIDs {
+		f.add(ListTooLong, fmt.Sprintf("must have at most %d ids", MaxIDs), "answers", i, field)
+		return
+	}
+	met := make(map[scalar.ID]bool, len(ids))
+	for n, id := range ids {
+		switch {
+		case !known(id):
+			f.add(BadValue, message, "answers", i, field, n)
+		case met[id]:
+			f.add(BadValue, "the id is given more than once", "answers", i, field, n)
+		}
+		met[id] = true
+	}
+}
