@@ -1,0 +1,200 @@
+package format
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+)
+
+const pngSignature = "\x89PNG\r\n\x1a\n"
+
+// png reads chunks, each with its checksum, from IHDR to IEND (W3C Portable Network Graphics, section 5).
+func (s *source) png() error {
+	if _, err := s.next(len(pngSignature)); err != nil {
+		return err
+	}
+	for image, first := false, true; ; first = false {
+		head, err := s.next(8)
+		if err != nil {
+			return err
+		}
+		length, name := be32(head), string(head[4:8])
+		switch {
+		case length > 1<<31-1:
+			return errors.New("a chunk is longer than any may be")
+		case first && (name != "IHDR" || length != 13):
+			return errors.New("it does not begin with its header")
+		}
+		sum := crc32.NewIEEE()
+		_, _ = io.WriteString(sum, name)
+		if n, err := io.CopyN(sum, s, length); err != nil || n < length {
+			return cut(err)
+		}
+		want, err := s.next(4)
+		if err != nil {
+			return err
+		}
+		if binary.BigEndian.Uint32(want) != sum.Sum32() {
+			return fmt.Errorf("the checksum of the chunk %q is another", name)
+		}
+		image = image || name == "IDAT"
+		if name == "IEND" {
+			if !image {
+				return errors.New("it has no picture")
+			}
+			return s.end("its last chunk")
+		}
+	}
+}
+
+// cut returns err, or the error of a stream that ended early where there is none.
+func cut(err error) error {
+	if err == nil {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// The markers of JPEG that are looked at (ITU-T T.81, table B.1).
+const (
+	jpegTEM  = 0x01
+	jpegRST0 = 0xd0
+	jpegSOI  = 0xd8
+	jpegEOI  = 0xd9
+	jpegSOS  = 0xda
+)
+
+// jpeg reads segments and scans up to the end of the image. Cameras write further pictures and films behind it, which are
+// taken as they are.
+func (s *source) jpeg() error {
+	if _, err := s.next(2); err != nil {
+		return err
+	}
+	scanned := false
+	for {
+		marker, err := s.jpegMarker()
+		if err != nil {
+			return err
+		}
+		switch {
+		case marker == jpegEOI:
+			if !scanned {
+				return errors.New("it has no picture")
+			}
+			return s.drain()
+		case marker == jpegTEM || marker >= jpegRST0 && marker <= jpegSOI:
+			return errors.New("a marker stands where none may be")
+		}
+		if err := s.jpegSegment(); err != nil {
+			return err
+		}
+		if marker == jpegSOS {
+			scanned = true
+			if err := s.jpegScan(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// jpegMarker reads the next marker, behind any number of fill bytes.
+func (s *source) jpegMarker() (byte, error) {
+	b, err := s.next(1)
+	if err != nil {
+		return 0, err
+	}
+	if b[0] != 0xff {
+		return 0, errors.New("a marker is missing")
+	}
+	for {
+		b, err := s.next(1)
+		if err != nil {
+			return 0, err
+		}
+		switch b[0] {
+		case 0xff:
+		case 0:
+			return 0, errors.New("a marker is missing")
+		default:
+			return b[0], nil
+		}
+	}
+}
+
+func (s *source) jpegSegment() error {
+	b, err := s.next(2)
+	if err != nil {
+		return err
+	}
+	length := int64(binary.BigEndian.Uint16(b))
+	if length < 2 {
+		return errors.New("a segment is shorter than its own length")
+	}
+	return s.skip(length - 2)
+}
+
+// jpegScan passes over coded data up to the next marker that is not part of it: 0xff is followed there by 0, or by the
+// number of a restart.
+func (s *source) jpegScan() error {
+	for {
+		b, err := s.Peek(2)
+		if err != nil {
+			return cut(s.note(0, err))
+		}
+		n := 1
+		if b[0] == 0xff {
+			switch {
+			case b[1] == 0 || b[1] >= jpegRST0 && b[1] < jpegSOI:
+				n = 2
+			case b[1] != 0xff:
+				return nil
+			}
+		}
+		d, err := s.r.Discard(n)
+		if err := s.note(d, err); err != nil {
+			return err
+		}
+	}
+}
+
+// drain reads what is left.
+func (s *source) drain() error {
+	_, err := io.Copy(io.Discard, s)
+	return err
+}
+
+// webp reads the chunks of a RIFF container (WebP Container Specification), whose length is that of the file.
+func (s *source) webp() error {
+	head, err := s.next(12)
+	if err != nil {
+		return err
+	}
+	end := le32(head[4:]) + 8
+	image := false
+	for s.at < end {
+		chunk, err := s.next(8)
+		if err != nil {
+			return err
+		}
+		name, length := string(chunk[:4]), le32(chunk[4:])
+		length += length & 1
+		if s.at+length > end {
+			return errors.New("a chunk is longer than the file says it is")
+		}
+		first := s.at == 20
+		if first && !slices.Contains([]string{"VP8 ", "VP8L", "VP8X"}, name) {
+			return errors.New("it does not begin with a picture")
+		}
+		image = image || slices.Contains([]string{"VP8 ", "VP8L", "ANMF"}, name)
+		if err := s.skip(length); err != nil {
+			return err
+		}
+	}
+	if !image {
+		return errors.New("it has no picture")
+	}
+	return s.end("what it says is its end")
+}

@@ -1,0 +1,332 @@
+package format
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The limits of a package: what is packed small and unpacks to more is a bomb for whoever opens it.
+const (
+	maxUnpacked = 256 << 20 // bytes of all parts
+	maxParts    = 10_000
+	maxTypes    = 1 << 20 // bytes of the list of types
+)
+
+// The signatures of a ZIP file's records (PKWARE APPNOTE, section 4.3).
+const (
+	zipLocal      = "PK\x03\x04"
+	zipCentral    = "PK\x01\x02"
+	zipEnd        = "PK\x05\x06"
+	zipEnd64      = "PK\x06\x06"
+	zipLocator64  = "PK\x06\x07"
+	zipDescriptor = "PK\x07\x08"
+)
+
+const (
+	zipEncrypted  = 1 << 0 // flags
+	zipDescribed  = 1 << 3
+	zipStored     = 0 // methods
+	zipDeflated   = 8
+	zip64Extra    = 0x0001
+	contentTypes  = "[Content_Types].xml"
+	workbookType  = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"
+	bombUnpacked  = "it unpacks to more than is taken"
+	badDescriptor = "a part is not what its description says"
+)
+
+// part is what is known of one entry of a ZIP file.
+type part struct {
+	at, packed, unpacked int64
+	sum                  uint32
+}
+
+// xlsx reads a ZIP file from its first entry to its last, as it comes: each part is unpacked and counted, not kept; then
+// the directory at the end, which must list just these parts. So a file that shows different things to readers of
+// entries and to readers of the directory is refused, as is one that unpacks to too much.
+func (s *source) xlsx() error {
+	parts := make(map[string]part)
+	var types bytes.Buffer
+	total := int64(0)
+	for {
+		signature, err := s.Peek(4)
+		if err != nil {
+			return cut(s.note(0, err))
+		}
+		if string(signature) != zipLocal {
+			break
+		}
+		name, p, err := s.zipPart(&types, maxUnpacked-total)
+		if err != nil {
+			return err
+		}
+		if _, twice := parts[name]; twice || len(parts) == maxParts {
+			return errors.New("it has a part twice, or too many")
+		}
+		parts[name] = p
+		total += p.unpacked
+	}
+	if err := s.zipDirectory(parts); err != nil {
+		return err
+	}
+	return workbook(parts, types.String())
+}
+
+// workbook says whether the parts are those of a workbook without programs.
+func workbook(parts map[string]part, types string) error {
+	if _, found := parts[contentTypes]; !found || !strings.Contains(types, workbookType) {
+		return errors.New("it is no workbook")
+	}
+	for name := range parts {
+		if strings.HasSuffix(strings.ToLower(name), "vbaproject.bin") {
+			return errors.New("it holds a program")
+		}
+	}
+	return nil
+}
+
+// zipPart reads one entry: its head, its bytes and, where it has one, its description behind them. limit is how much it may
+// unpack to.
+func (s *source) zipPart(types io.Writer, limit int64) (string, part, error) {
+	p := part{at: s.at}
+	fixed, err := s.next(30)
+	if err != nil {
+		return "", p, err
+	}
+	flags, method := le16(fixed[6:]), le16(fixed[8:])
+	sum, packed, unpacked := binary.LittleEndian.Uint32(fixed[14:]), le32(fixed[18:]), le32(fixed[22:])
+	nameLen, extraLen := le16(fixed[26:]), le16(fixed[28:])
+	name, extra, err := s.zipName(int(nameLen), int(extraLen))
+	if err != nil {
+		return "", p, err
+	}
+	described := flags&zipDescribed != 0
+	switch {
+	case flags&zipEncrypted != 0:
+		return "", p, errors.New("a part is encrypted")
+	case method != zipDeflated && (method != zipStored || described):
+		return "", p, errors.New("a part is packed in a way that is not taken")
+	case !described:
+		if packed, unpacked, err = zip64Sizes(extra, packed, unpacked); err != nil {
+			return "", p, err
+		}
+	}
+	into := io.Writer(io.Discard)
+	if name == contentTypes {
+		into, limit = types, min(limit, maxTypes)
+	}
+	if method == zipStored {
+		err = s.unpackStored(&p, into, unpacked, limit)
+	} else {
+		err = s.inflate(&p, into, limit)
+	}
+	if err != nil {
+		return "", p, err
+	}
+	if described {
+		return name, p, s.zipDescription(p)
+	}
+	if p.sum != sum || p.packed != packed || p.unpacked != unpacked {
+		return "", p, errors.New(badDescriptor)
+	}
+	return name, p, nil
+}
+
+// zipName reads the name of a part and the extra field behind it.
+func (s *source) zipName(nameLen, extraLen int) (name string, extra []byte, err error) {
+	b, err := s.next(nameLen)
+	if err != nil {
+		return "", nil, err
+	}
+	name = string(b)
+	if extra, err = s.next(min(extraLen, window)); err != nil {
+		return "", nil, err
+	}
+	return name, bytes.Clone(extra), checkName(name)
+}
+
+// checkName refuses names that lead out of the folder into which somebody might unpack the file.
+func checkName(name string) error {
+	if name == "" || len(name) > 512 || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.ContainsAny(name, `\:`) {
+		return errors.New("a part has a name that is not taken")
+	}
+	for element := range strings.SplitSeq(strings.TrimSuffix(name, "/"), "/") {
+		if element == "" || element == "." || element == ".." {
+			return errors.New("the name of a part leads elsewhere")
+		}
+	}
+	return nil
+}
+
+// zip64Sizes returns the sizes that the extra field has for those that do not fit the head.
+func zip64Sizes(extra []byte, packed, unpacked int64) (int64, int64, error) {
+	const large = 1<<32 - 1
+	if packed != large && unpacked != large {
+		return packed, unpacked, nil
+	}
+	for len(extra) >= 4 {
+		id, n := le16(extra), int(le16(extra[2:]))
+		if len(extra) < 4+n {
+			break
+		}
+		if id == zip64Extra && n >= 16 {
+			return int64(binary.LittleEndian.Uint64(extra[12:])), int64(binary.LittleEndian.Uint64(extra[4:])), nil
+		}
+		extra = extra[4+n:]
+	}
+	return 0, 0, errors.New("a part does not say its size")
+}
+
+func (s *source) unpackStored(p *part, into io.Writer, size, limit int64) error {
+	if size < 0 || size > limit {
+		return errors.New(bombUnpacked)
+	}
+	sum := crc32.NewIEEE()
+	n, err := io.CopyN(io.MultiWriter(into, sum), s, size)
+	if err != nil || n < size {
+		return cut(err)
+	}
+	p.sum, p.packed, p.unpacked = sum.Sum32(), size, size
+	return nil
+}
+
+// inflate unpacks a part whose end only the packed bytes themselves tell. It stops at the limit, whatever sizes the file
+// claims.
+func (s *source) inflate(p *part, into io.Writer, limit int64) error {
+	begin := s.at
+	r := flate.NewReader(s)
+	sum := crc32.NewIEEE()
+	n, err := io.Copy(io.MultiWriter(into, sum), io.LimitReader(r, limit+1))
+	switch {
+	case err != nil:
+		return err
+	case n > limit:
+		return errors.New(bombUnpacked)
+	}
+	p.sum, p.packed, p.unpacked = sum.Sum32(), s.at-begin, n
+	return nil
+}
+
+// zipDescription reads what stands behind a part whose sizes were not known at its head: with or without a signature,
+// with sizes of four or eight bytes. Which it is, only the sizes themselves tell.
+func (s *source) zipDescription(p part) error {
+	ahead, err := s.Peek(24)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return s.note(0, err)
+	}
+	for _, signature := range []string{zipDescriptor, ""} {
+		for _, wide := range []bool{false, true} {
+			b := binary.LittleEndian.AppendUint32([]byte(signature), p.sum)
+			if wide {
+				b = binary.LittleEndian.AppendUint64(b, uint64(p.packed))
+				b = binary.LittleEndian.AppendUint64(b, uint64(p.unpacked))
+			} else {
+				b = binary.LittleEndian.AppendUint32(b, uint32(p.packed))
+				b = binary.LittleEndian.AppendUint32(b, uint32(p.unpacked))
+			}
+			// What follows a description is the next record, whose signature tells a narrow one from a wide one.
+			if bytes.HasPrefix(ahead, b) && (len(ahead) < len(b)+2 || string(ahead[len(b):len(b)+2]) == "PK") {
+				return s.skip(int64(len(b)))
+			}
+		}
+	}
+	if len(ahead) < 12 {
+		return io.ErrUnexpectedEOF
+	}
+	return errors.New(badDescriptor)
+}
+
+// zipDirectory reads the directory and the end of the file, and holds them against the parts that were met.
+func (s *source) zipDirectory(parts map[string]part) error {
+	begin := s.at
+	listed := make(map[string]bool, len(parts))
+	for {
+		signature, err := s.next(4)
+		if err != nil {
+			return err
+		}
+		switch string(signature) {
+		case zipCentral:
+			name, err := s.zipListed(parts)
+			if err != nil {
+				return err
+			}
+			if listed[name] {
+				return errors.New("its directory lists a part twice")
+			}
+			listed[name] = true
+		case zipEnd64, zipLocator64:
+			if err := s.zip64End(string(signature)); err != nil {
+				return err
+			}
+		case zipEnd:
+			if len(listed) != len(parts) {
+				return errors.New("its directory does not list all parts")
+			}
+			return s.zipEnd(begin)
+		default:
+			return fmt.Errorf("something else stands where its directory should be, at %d", s.at-4)
+		}
+	}
+}
+
+// zipListed reads one entry of the directory, behind its signature.
+func (s *source) zipListed(parts map[string]part) (string, error) {
+	fixed, err := s.next(42)
+	if err != nil {
+		return "", err
+	}
+	sum, packed, unpacked := binary.LittleEndian.Uint32(fixed[12:]), le32(fixed[16:]), le32(fixed[20:])
+	nameLen, extraLen, noteLen, at := int(le16(fixed[24:])), int(le16(fixed[26:])), le16(fixed[28:]), le32(fixed[38:])
+	name, extra, err := s.zipName(nameLen, extraLen)
+	if err != nil {
+		return "", err
+	}
+	if packed, unpacked, err = zip64Sizes(extra, packed, unpacked); err != nil {
+		return "", err
+	}
+	p, met := parts[name]
+	if !met || p.sum != sum || p.packed != packed || p.unpacked != unpacked || at != 1<<32-1 && at != p.at {
+		return "", errors.New("its directory lists what is not there")
+	}
+	return name, s.skip(noteLen)
+}
+
+// zip64End reads what a writer of large files puts before the end.
+func (s *source) zip64End(signature string) error {
+	if signature == zipLocator64 {
+		return s.skip(16)
+	}
+	b, err := s.next(8)
+	if err != nil {
+		return err
+	}
+	length := binary.LittleEndian.Uint64(b)
+	if length < 44 || length > window {
+		return errors.New("its end cannot be read")
+	}
+	return s.skip(int64(length))
+}
+
+// zipEnd reads the last record, behind its signature: where the directory began, and a comment up to the end.
+func (s *source) zipEnd(begin int64) error {
+	b, err := s.next(18)
+	if err != nil {
+		return err
+	}
+	at, comment := le32(b[12:]), le16(b[16:])
+	if at != 1<<32-1 && at != begin {
+		return errors.New("its directory is elsewhere than it says")
+	}
+	if err := s.skip(comment); err != nil {
+		return err
+	}
+	return s.end("its end")
+}
