@@ -1,0 +1,229 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Auditor follows one trading journal. The zero Auditor is none: see New.
+type Auditor struct {
+	sequence int64
+	tip      [sha256.Size]byte
+	now      moment
+
+	venue       map[string]int64 // balances of the venue's accounts
+	funding     int64            // what the instants that are not posted by all left in the account for funding
+	instruments map[string]*instrument
+	listing     []*instrument
+	accounts    map[string]*account
+	everybody   []*account // the fund last
+	fund        *account
+	orders      map[string]*order // live
+	final       map[string]bool
+	withdrawals map[string]*withdrawal
+	arrivals    int64 // of orders and stops, so far
+	expiries    expiries
+	instants    []*instant
+	settlement  moment // the next; 0 before the first index price
+	task        *task
+	gateways    map[string]moment
+	sessions    map[string]*session
+	stepped     bool // the last record was a step
+
+	Seen Seen
+	// Single says that the next record is that of a step which its owner tried with one entry, after a larger one failed: no
+	// record tells that.
+	Single bool
+
+	r *reading
+}
+
+// Seen counts what the audited records held, so that a test can say that it was worth its name.
+type Seen struct {
+	Records, Steps, Trades, Liquidations, Takeovers, Deleveraged, Fired, Expired, Funding, Settlement, MadeUp, Stale int
+	Missed, Sweeps, SelfTrades, PriceProtected, Marks, Premiums, Rejected, Amended                                   int
+}
+
+// fault is what an audit finds.
+type fault string
+
+// New returns the auditor of a journal of which nothing has been read.
+func New() *Auditor {
+	a := &Auditor{sequence: -1, venue: make(map[string]int64), instruments: make(map[string]*instrument), accounts: make(map[string]*account),
+		orders: make(map[string]*order), final: make(map[string]bool), withdrawals: make(map[string]*withdrawal),
+		gateways: make(map[string]moment), sessions: make(map[string]*session)}
+	a.fund = &account{code: "insurance-fund", isFund: true, initial: rate{0, 1}, maintenance: rate{0, 1}, orders: make(map[string]*order)}
+	return a
+}
+
+// reading is the record that is being read.
+type reading struct {
+	record
+	views   map[string]*orderView // of the record's orders after it
+	fills   map[string]*fills     // of the record's orders in it
+	work    string                // that the engine did; "" for a client's command
+	touched map[*account]bool
+	due     due
+	resumed *task // that ran before the record
+	done    *workShape
+	session *accountShape
+	judged  *judgement
+	fires   *order // the stop that fired
+	others  int    // orders that changed and did not trade
+
+	// Of a step of a liquidation: whose, its order, at what price in ticks a position goes, who is to get the rest of it, and
+	// to how many of them it went.
+	about   *account
+	closing string
+	price   int64
+	heirs   []heir
+	handed  int
+	on      *position
+}
+
+// orderView is an order after the record, with the type of its event.
+type orderView struct {
+	orderShape
+	event string
+	place int
+}
+
+// fills are an order's in one record.
+type fills struct{ steps, quote int64 }
+
+// must fails the audit where a rule is broken.
+func must(ok bool, format string, args ...any) {
+	if !ok {
+		panic(fault(fmt.Sprintf(format, args...)))
+	}
+}
+
+// Check reads the next record's value. It returns an error that names the record and the rule that it breaks; nothing can be
+// read after that.
+func (a *Auditor) Check(value []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			f, ok := p.(fault)
+			if !ok {
+				panic(p)
+			}
+			err = fmt.Errorf("record %d: %s", a.sequence, string(f))
+		}
+	}()
+	a.read(value)
+	return nil
+}
+
+func (a *Auditor) read(value []byte) {
+	r := &reading{views: make(map[string]*orderView), fills: make(map[string]*fills), touched: make(map[*account]bool), resumed: a.task}
+	if err := json.Unmarshal(value, &r.record); err != nil {
+		panic(fault(fmt.Sprintf("it can't be read: %v", err)))
+	}
+	a.r = r
+	a.sequence++
+	must(r.Sequence == a.sequence, "its sequence is %d", r.Sequence)
+	must(r.Prev == hex.EncodeToString(a.tip[:]), "prev is not the hash of the record before")
+	must(r.Time >= a.now, "its time is before that of the record before")
+	must(len(value) <= 256<<10, "it has %d bytes", len(value))
+	a.tip, a.now = sha256.Sum256(value), r.Time
+	a.Seen.Records++
+	if strings.HasPrefix(r.Command.Type, "journal.") {
+		return
+	}
+	must(len(r.Events) > 0, "it has no events")
+	a.views()
+	a.turn()
+	for n, e := range r.Events {
+		a.event(n, e.Type, e.Data)
+	}
+	a.finishOrders()
+	a.finishLiquidation()
+	a.finishJudgement()
+	a.afterwards()
+}
+
+// parse reads the data of an event.
+func parse[T any](data []byte) *T {
+	v := new(T)
+	if err := json.Unmarshal(data, v); err != nil {
+		panic(fault(fmt.Sprintf("an event can't be read: %v: %s", err, data)))
+	}
+	return v
+}
+
+// views reads the events of orders before all others: the trades in between are of orders whose events may follow.
+func (a *Auditor) views() {
+	r := a.r
+	for n, e := range r.Events {
+		if name, ok := strings.CutPrefix(e.Type, "order."); ok {
+			v := &orderView{*parse[orderShape](e.Data), name, n}
+			must(r.views[v.Code] == nil, "two events of the order %s", v.Code)
+			r.views[v.Code] = v
+		}
+	}
+	if r.Events[0].Type == "engine.step" {
+		r.work = parse[workShape](r.Events[0].Data).Work
+		must(r.Command.Type == "engine.step" && r.Command.Actor.System == "engine", "a step is %s of %s", r.Command.Type, r.Command.Actor.System)
+		a.Seen.Steps++
+	}
+}
+
+// event takes an event over, and holds it against the rules.
+func (a *Auditor) event(n int, name string, data []byte) {
+	switch name {
+	case "engine.step":
+		must(n == 0, "a step inside of a record")
+	case "customer.registered":
+		a.register(parse[accountShape](data).CustomerCode)
+	case "instrument.listed":
+		a.list(parse[instrumentShape](data))
+	case "instrument.changed", "instrument.delisted":
+		a.change(parse[instrumentShape](data), name == "instrument.delisted")
+	case "deposit.completed":
+		a.deposit(parse[transactionShape](data))
+	case "withdrawal.requested", "withdrawal.completed", "withdrawal.canceled":
+		a.withdrawal(parse[transactionShape](data))
+	case "insurance.deposited":
+		e := parse[accountShape](data)
+		a.settled(a.fund)
+		a.post(e.Postings, []movement{{a.fund, "", "insurance", e.Amount.v}, {nil, "external", "insurance", -e.Amount.v}})
+	case "insurance.paid":
+		a.madeUp(parse[accountShape](data))
+	case "fee_profile.set", "margin_profile.set", "leverage.set", "leverage.changed":
+		a.settings(name, parse[accountShape](data))
+	case "index.updated":
+		a.index(parse[indexShape](data))
+	case "guard.set":
+		a.guard(parse[guardShape](data))
+	case "funding.fixed":
+		a.fundingFixed(parse[fundingShape](data))
+	case "settlement.fixed":
+		a.settlementFixed(parse[settlementShape](data))
+	case "funding.posted", "settlement.posted":
+		a.posted(name == "funding.posted", parse[debtShape](data))
+	case "trade.executed":
+		a.trade(parse[tradeShape](data))
+	case "trigger.fired":
+		a.fired(parse[firedShape](data))
+	case "work.started", "work.finished":
+		a.works(name == "work.started", parse[workShape](data))
+	case "cancel_all_after.set", "cancel_all_after.fired":
+		e := parse[accountShape](data)
+		c := a.customer(e.CustomerCode)
+		must(name != "cancel_all_after.fired" || c.deadMan != 0 && c.deadMan <= a.now, "the switch of %s goes off at %d", c.code, c.deadMan)
+		c.deadMan = e.ExpiresAt
+	case "session.opened", "gateway.seen", "gateway.lost", "session.ended", "session.swept":
+		a.session(name, parse[accountShape](data))
+	default:
+		view, ok := strings.CutPrefix(name, "order.")
+		must(ok, "an event of the unknown type %s", name)
+		a.orderEvent(n, view)
+	}
+}
+
+// Sequence returns that of the last record.
+func (a *Auditor) Sequence() int64 { return a.sequence }

@@ -1,0 +1,177 @@
+package audit
+
+import (
+	"math/big"
+	"slices"
+)
+
+// instant is one of funding or settlement that was fixed and is not posted by all who held a position then.
+type instant struct {
+	instrument *instrument
+	funding    bool
+	time       moment
+	mark       int64              // ticks
+	rate       int64              // parts of 10⁸
+	owing      map[*account]int64 // the size that each held, of those who have not posted it
+	left       int64
+}
+
+// amount is what a position of a size is credited: of funding what is paid is rounded up and what is received down.
+func (x *instant) amount(size, cost int64) int64 {
+	worth := x.instrument.worth(x.mark, size)
+	if !x.funding {
+		return worth - cost
+	}
+	return down(times(rat(-worth, 1), rat(x.rate, 1e8)))
+}
+
+// owes returns what a position will have cost once all is posted that it owes, and what its account will be credited.
+func (a *Auditor) owes(h *position) (cost, credit int64) {
+	cost = h.cost
+	for _, x := range a.instants {
+		if size, owes := x.owing[h.account]; owes && x.instrument == h.instrument {
+			credit += x.amount(size, cost)
+			if !x.funding {
+				cost = x.instrument.worth(x.mark, size)
+			}
+		}
+	}
+	return cost, credit
+}
+
+// unsettled is what the settlements among that will credit: until it is posted it is still profit.
+func (a *Auditor) unsettled(h *position) (credit int64) {
+	cost := h.cost
+	for _, x := range a.instants {
+		if size, owes := x.owing[h.account]; owes && x.instrument == h.instrument && !x.funding {
+			credit += x.amount(size, cost)
+			cost = x.instrument.worth(x.mark, size)
+		}
+	}
+	return credit
+}
+
+// settled fails the audit if an account is touched that still owes.
+func (a *Auditor) settled(c *account) {
+	for _, x := range a.instants {
+		_, owes := x.owing[c]
+		must(!owes, "%s is touched and owes the instant of %d on %s", c.code, x.time, x.instrument.Symbol)
+	}
+}
+
+// fix has all who hold a position owe an instant.
+func (a *Auditor) fix(x *instant) {
+	x.owing = make(map[*account]int64)
+	for _, h := range a.holders(x.instrument) {
+		x.owing[h.account] = h.size
+		a.touch(h.account)
+	}
+	if len(x.owing) > 0 {
+		a.instants = append(a.instants, x)
+	}
+}
+
+// fundingAfter is the first multiple of the interval since midnight after a time.
+func (i *instrument) fundingAfter(t moment) moment {
+	interval, midnight := moment(i.FundingIntervalSeconds)*second, t-t%day
+	return midnight + ((t-midnight)/interval+1)*interval
+}
+
+func settlementAfter(t moment) moment {
+	at := t - t%day + 8*60*minute
+	if at <= t {
+		at += day
+	}
+	return at
+}
+
+// fundingRate is (P + clamp(0.01 % − P, ±0.05 %)) × interval ÷ 8 hours, at most 0.75 × (initial − maintenance) of the first tier.
+func (i *instrument) fundingRate() int64 {
+	if len(i.premiums) == 0 {
+		return 0
+	}
+	p := new(big.Rat)
+	for _, s := range i.premiums {
+		p.Add(p, s)
+	}
+	p.Quo(p, rat(int64(len(i.premiums)), 1))
+	to := limit(minus(rat(1, 10_000), p), rat(-5, 10_000), rat(5, 10_000))
+	r := times(plus(p, to), rat(i.FundingIntervalSeconds, 28_800))
+	most := times(rat(3, 4), minus(i.tiers[0].initial.rat(), i.tiers[0].maint.rat()))
+	return even(scaled(limit(r, new(big.Rat).Neg(most), most)))
+}
+
+func (a *Auditor) fundingFixed(e *fundingShape) {
+	i := a.instrument(e.Symbol)
+	must(a.r.work == "funding" && i.next != 0 && e.Timestamp == i.next && e.Timestamp <= a.now, "funding of %s is fixed for %d, at %d, and is due at %d", i.Symbol, e.Timestamp, a.now, i.next)
+	late := a.now-e.Timestamp > minute
+	must(e.Missed == late, "funding of %s for %d, at %d, was missed: %t", i.Symbol, e.Timestamp, a.now, e.Missed)
+	want := int64(0)
+	if !late {
+		want = i.fundingRate()
+		a.Seen.Funding++
+	} else {
+		a.Seen.Missed++
+	}
+	must(e.FundingRate.v == want, "the funding rate of %s is %s, not %s", i.Symbol, text(want), text(e.FundingRate.v))
+	must(i.ticks(e.MarkPrice) == i.mark && e.IndexPrice.v == i.indexed && e.IntervalSeconds == i.FundingIntervalSeconds, "funding of %s is fixed at other prices", i.Symbol)
+	i.rate, i.premiums, i.next = want, nil, i.fundingAfter(e.Timestamp)
+	if want != 0 {
+		a.fix(&instant{instrument: i, funding: true, time: e.Timestamp, mark: i.mark, rate: want})
+	}
+}
+
+func (a *Auditor) settlementFixed(e *settlementShape) {
+	last := a.settlement
+	for next := settlementAfter(last); next <= a.now; next = settlementAfter(next) {
+		last = next
+	}
+	must(a.r.work == "settlement" && a.settlement != 0 && a.settlement <= a.now && e.Timestamp == last, "settlement is fixed for %d, at %d, and is due for %d", e.Timestamp, a.now, last)
+	a.settlement = settlementAfter(e.Timestamp)
+	a.Seen.Settlement++
+	marks := make(map[*instrument]bool)
+	for _, m := range e.Marks {
+		i := a.instrument(m.Symbol)
+		marks[i] = true
+		must(i.ticks(m.MarkPrice) == i.mark, "%s is settled at %s", i.Symbol, text(m.MarkPrice.v))
+		a.fix(&instant{instrument: i, time: e.Timestamp, mark: i.mark})
+	}
+	for _, i := range a.listing {
+		must(marks[i] || len(a.holders(i)) == 0, "%s is not settled, and has positions", i.Symbol)
+	}
+}
+
+// posted takes over that an account posts what it owes of an instant, the first of those that it owes.
+func (a *Auditor) posted(funding bool, e *debtShape) {
+	c, i := a.customer(e.CustomerCode), a.instrument(e.Symbol)
+	n := slices.IndexFunc(a.instants, func(x *instant) bool { _, owes := x.owing[c]; return owes })
+	must(n >= 0, "%s posts an instant of %s, and owes none", c.code, i.Symbol)
+	x, h := a.instants[n], c.on(i)
+	must(x.instrument == i && x.funding == funding && x.time == e.Timestamp && i.ticks(e.MarkPrice) == x.mark,
+		"%s posts the instant of %d on %s, and owes that of %d on %s first", c.code, e.Timestamp, i.Symbol, x.time, x.instrument.Symbol)
+	must(h.size == x.owing[c], "%s held %d on %s, and posts with %d", c.code, x.owing[c], i.Symbol, h.size)
+	amount := x.amount(h.size, h.cost)
+	delete(x.owing, c)
+	a.touch(c)
+	kind, venue := "settlement", "clearing"
+	if funding {
+		kind, venue = "funding", "funding"
+		must(i.steps(e.PositionAmount) == h.size && e.FundingRate.v == x.rate, "%s pays funding on %s, at %s", c.code, text(e.PositionAmount.v), text(e.FundingRate.v))
+		x.left -= amount
+		a.funding -= amount
+	}
+	want := []movement{{c, "", kind, amount}, {nil, venue, kind, -amount}}
+	if funding && len(x.owing) == 0 {
+		want = append(want, movement{nil, "funding", kind, -x.left}, movement{nil, "rounding", kind, x.left})
+		a.funding -= x.left
+	}
+	a.post(e.Postings, want)
+	if !funding {
+		must(len(e.Positions) == 1 && i.steps(e.Positions[0].Amount) == h.size, "the settlement of %s on %s changes its size", c.code, i.Symbol)
+		h.cost = i.worth(x.mark, h.size)
+		must(e.Positions[0].Cost.v == h.cost, "after settlement %s has cost %s, not %s", c.code, text(h.cost), text(e.Positions[0].Cost.v))
+	}
+	if len(x.owing) == 0 {
+		a.instants = slices.Delete(a.instants, n, n+1)
+	}
+}
