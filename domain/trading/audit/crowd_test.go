@@ -102,8 +102,22 @@ func openCrowd(v *venue, seed uint64, accounts int) *crowd {
 		v.give(c.actor(code), decide.Kept{}, &trading.RegisterCustomer{CustomerCode: code})
 		v.give(operator, decide.Kept{Fingerprint: "d"}, &trading.MakeDeposit{CustomerCode: code, Currency: "USDC", Amount: deposit * fixed.Unit, ReferenceID: "first"})
 		v.drain()
+		c.fees(code, n)
 	}
+	v.drain()
 	return c
+}
+
+// fees gives every other maker a rebate that is more than what some takers pay.
+func (c *crowd) fees(code string, n int) {
+	for _, p := range c.products {
+		switch {
+		case n < len(c.makers) && n%2 == 0:
+			c.give(operator, decide.Kept{}, &trading.SetFeeProfile{CustomerCode: code, Symbol: p.Symbol, MakerFee: decimal("-1.5"), TakerFee: decimal("4"), Operator: true})
+		case n%5 == 1:
+			c.give(operator, decide.Kept{}, &trading.SetFeeProfile{CustomerCode: code, Symbol: p.Symbol, MakerFee: decimal("1"), TakerFee: decimal("0.3"), Operator: true})
+		}
+	}
 }
 
 func (c *crowd) actor(code string) decide.Actor {
@@ -346,12 +360,15 @@ func (c *crowd) conditional(at scalar.Time, o *trading.PlaceOrder, p *product, h
 	if c.chance(50) {
 		price, away = p.round, away*2
 	}
-	switch o.Type = pick(c.random, order.StopLoss, order.StopLossLimit, order.TakeProfit, order.TakeProfitLimit, order.TakeProfitStopLoss); o.Type {
+	switch o.Type = pick(c.random, order.StopLoss, order.StopLossLimit, order.TakeProfit, order.TakeProfitLimit, order.TakeProfitStopLoss, order.TakeProfitStopLoss); o.Type {
 	case order.StopLoss, order.StopLossLimit:
 		o.TriggerPrice = price(away)
 	case order.TakeProfit, order.TakeProfitLimit:
 		o.TriggerPrice = price(-away)
 	default:
+		if c.chance(50) {
+			away /= 10 // so that both are passed while nothing fires
+		}
 		o.StopLossPrice, o.TakeProfitPrice = price(away), price(-away*c.random.Float64()*2)
 	}
 	if o.Type.Limited() {
@@ -483,7 +500,7 @@ func (c *crowd) operate(at scalar.Time) {
 		p.silent = at + scalar.Time(3+c.random.IntN(25))*scalar.Second
 	case 5, 6:
 		c.status(at, p, pick(c.random, market.PostOnly, market.CancelOnly, market.TradeHalt))
-		p.halted = at + scalar.Time(1+c.random.IntN(12))*scalar.Second
+		p.halted = at + scalar.Time(1+c.random.IntN(25))*scalar.Second
 	case 7:
 		tiers := slices.Clone(p.Tiers)
 		for n := range tiers {
@@ -507,6 +524,13 @@ func (c *crowd) operate(at scalar.Time) {
 func (c *crowd) status(at scalar.Time, p *product, status market.Status) {
 	if p.Status != market.Withdrawn {
 		c.at(at, operator, decide.Kept{}, &trading.ChangeInstrument{Symbol: p.Symbol, Status: &status})
+	}
+}
+
+// rush has many come at once, as they do who could reach nobody for a while.
+func (c *crowd) rush() {
+	for range 40 {
+		c.trade(c.now, pick(c.random, c.traders...), pick(c.random, c.products...))
 	}
 }
 

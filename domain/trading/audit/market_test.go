@@ -40,6 +40,7 @@ func TestMarket(t *testing.T) {
 			c.second()
 			if !c.calm && c.chance(0.5) {
 				c.away(scalar.Time(2+c.random.IntN(90)) * scalar.Second)
+				c.rush()
 			}
 		}
 		switch n {
@@ -49,6 +50,7 @@ func TestMarket(t *testing.T) {
 			fallthrough
 		case 1:
 			c.away(morning + (n+1)*scalar.Day - span/6 - c.now)
+			c.rush()
 		}
 	}
 	c.settle()
