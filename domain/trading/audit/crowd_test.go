@@ -534,6 +534,21 @@ func (c *crowd) rush() {
 	}
 }
 
+// fleeting has makers quote more orders than a record can expire, whose time passes while nobody is there.
+func (c *crowd) fleeting(until scalar.Time) {
+	p := c.products[0]
+	for n := range 150 {
+		side, away := order.Buy, -0.0002*float64(n%5)
+		if n%2 == 0 {
+			side, away = order.Sell, -away+0.0002
+		}
+		maker := c.makers[n%len(c.makers)]
+		c.at(c.now, c.actor(maker), decide.Kept{}, &trading.PlaceOrder{CustomerCode: maker, Symbol: p.Symbol, Action: side, Type: order.Limit,
+			Amount: p.amount(300), LimitPrice: p.price(away), TimeInForce: order.GTD, ExpireTime: until})
+	}
+	c.drain()
+}
+
 // delist takes the instrument that nobody trades off the list.
 func (c *crowd) delist() {
 	p := c.products[len(c.products)-1]

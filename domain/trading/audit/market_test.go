@@ -39,7 +39,9 @@ func TestMarket(t *testing.T) {
 		for c.now < end {
 			c.second()
 			if !c.calm && c.chance(0.5) {
-				c.away(scalar.Time(2+c.random.IntN(90)) * scalar.Second)
+				span := scalar.Time(2+c.random.IntN(90)) * scalar.Second
+				c.fleeting(c.now + span - scalar.Second/2)
+				c.away(span)
 				c.rush()
 			}
 		}
