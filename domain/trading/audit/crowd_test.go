@@ -529,15 +529,22 @@ func (c *crowd) status(at scalar.Time, p *product, status market.Status) {
 
 // rush has many come at once, as they do who could reach nobody for a while.
 func (c *crowd) rush() {
-	for range 40 {
-		c.trade(c.now, pick(c.random, c.traders...), pick(c.random, c.products...))
+	for n := range 40 {
+		who, p := pick(c.random, c.traders...), pick(c.random, c.products...)
+		if n < 10 {
+			p = c.products[1]
+			c.at(c.now, c.actor(who), decide.Kept{}, &trading.PlaceOrder{CustomerCode: who, Symbol: p.Symbol, Action: pick(c.random, order.Buy, order.Sell),
+				Type: order.Limit, Amount: p.amount(50), LimitPrice: p.price(0.001 * (c.random.Float64() - 0.5))})
+			continue
+		}
+		c.trade(c.now, who, p)
 	}
 }
 
 // fleeting has makers quote more orders than a record can expire, whose time passes while nobody is there.
 func (c *crowd) fleeting(until scalar.Time) {
-	p := c.products[0]
-	for n := range 150 {
+	p := c.products[1] // whose prices do not get old
+	for n := range 250 {
 		side, away := order.Buy, -0.0002*float64(n%5)
 		if n%2 == 0 {
 			side, away = order.Sell, -away+0.0002
