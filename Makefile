@@ -55,6 +55,10 @@ sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates,
 	PERPETUA_TEST_BOOK_UPDATES=100000 $(GO) test -count=1 -timeout 15m -v -run '^TestBookRebuiltFromASocket$$' ./cmd/perpetua
 	PERPETUA_TEST_RESTARTS=1000 $(GO) test -count=1 -timeout 10m -run '^TestRestartsMissNothing$$' ./cmd/perpetua
 
+.PHONY: market
+market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST_SIM_SEED), instead of the minute and a half of `make test`
+	PERPETUA_TEST_SIM_MINUTES=$${PERPETUA_TEST_SIM_MINUTES:-60} $(GO) test -count=1 -timeout 15m -run '^TestMarket$$' ./domain/trading/audit
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for a few seconds
 	@for pkg in $$($(GO) list ./...); do \
