@@ -29,6 +29,9 @@ import (
 // asPerpetua is the variable that makes the test binary be perpetua itself, so that tests have real processes to kill.
 const asPerpetua = "PERPETUA_TEST_AS_MAIN"
 
+// clockAhead is the variable that has such a process's clock be ahead of the machine's by its value, or behind it.
+const clockAhead = "PERPETUA_TEST_CLOCK_AHEAD"
+
 // cheapPasswords is the variable that makes such a process hash passwords at next to no cost. Its value is of no account.
 const cheapPasswords = "PERPETUA_TEST_CHEAP_PASSWORDS"
 
@@ -43,6 +46,12 @@ func TestMain(m *testing.M) {
 		std := settings.StandardIO()
 		if os.Getenv(cheapPasswords) != "" {
 			std.PasswordMemory = 32
+		}
+		if ahead := os.Getenv(clockAhead); ahead != "" {
+			var err error
+			if std.ClockAhead, err = time.ParseDuration(ahead); err != nil {
+				panic(err) // of a test that is wrong
+			}
 		}
 		os.Exit(command(std))
 	}

@@ -67,5 +67,6 @@ func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.
 		return nil, err
 	}
 	return node.Open(ctx, node.Config{Settings: m.settings, Journals: m.journals, Logger: m.log, ID: m.id, Roles: does,
-		Brokers: m.settings.Brokers(), DatabaseURL: func() string { return m.settings.DatabaseURL }, Box: box})
+		Brokers: m.settings.Brokers(), DatabaseURL: func() string { return m.settings.DatabaseURL }, Box: box,
+		Clock: m.settings.Clock()})
 }

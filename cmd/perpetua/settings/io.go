@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 )
 
 // IO is where a command reads and writes; tests give their own.
@@ -14,6 +15,9 @@ type IO struct {
 	// PasswordMemory is what a new hash of a password takes, in KiB; 0 for what is safe. Tests that are not about passwords
 	// take less: most of a venue's first start goes into hashes.
 	PasswordMemory uint32
+	// ClockAhead is how far the wall clock of this process's terms is ahead of the machine's; below 0 it is behind. Tests of what
+	// falls due at an hour of the day set it, with --accept-clock.
+	ClockAhead time.Duration
 }
 
 // StandardIO returns that of the process.

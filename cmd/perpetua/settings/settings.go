@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"time"
 
 	gocloud "gocloud.dev/blob"
 
@@ -51,7 +52,8 @@ type Settings struct {
 
 	Trace struct{ Endpoint, Ratio string }
 
-	PasswordMemory uint32 // as IO has it; there is no flag for it
+	PasswordMemory uint32        // as IO has it; there is no flag for it
+	ClockAhead     time.Duration // the same
 }
 
 // Setting describes one of them.
@@ -154,7 +156,7 @@ func (v flagValue) Set(text string) error {
 // Parse reads defaults, environment and flags, in rising order of weight. extra adds a command's own flags.
 // What is left on the line after the flags is a usage error.
 func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*Settings, error) {
-	s := &Settings{sources: make(map[string]string), PasswordMemory: std.PasswordMemory}
+	s := &Settings{sources: make(map[string]string), PasswordMemory: std.PasswordMemory, ClockAhead: std.ClockAhead}
 	fs := flag.NewFlagSet("perpetua "+command, flag.ContinueOnError)
 	fs.SetOutput(std.Err)
 	for _, d := range Table() {

@@ -1,0 +1,24 @@
+package settings
+
+import (
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Clock returns the clock of this process's terms: nil for the machine's.
+func (s *Settings) Clock() journal.Clock {
+	if s.ClockAhead == 0 {
+		return nil
+	}
+	return ahead{journal.SystemClock(), s.ClockAhead}
+}
+
+// ahead is a clock whose wall time is off.
+type ahead struct {
+	journal.Clock
+	by time.Duration
+}
+
+// Wall implements journal.Clock.
+func (c ahead) Wall() time.Time { return c.Clock.Wall().Add(c.by) }
