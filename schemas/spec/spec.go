@@ -1,0 +1,137 @@
+// Package spec holds the documents that fix the trading interface, as they were when the venue was last held against
+// them, and takes them apart: into one Fact for each thing that they say, so that a test can ask for each of them.
+package spec
+
+import (
+	_ "embed" // of the documents
+	"regexp"
+	"strings"
+)
+
+// Trading is the document of the trading interface, in Markdown.
+//
+//go:embed trading.md
+var Trading string
+
+// TradingDecisions says what holds where Trading is silent, in Markdown.
+//
+//go:embed trading-decisions.md
+var TradingDecisions string
+
+// Fact is one thing that a document says: a cell of a table, an item of a list or a sentence, or, where several are put
+// together by semicolons, one of them. A cell of a column called Change is a list of changes, so there commas part them, too.
+type Fact struct {
+	Line    int    // of the document, from 1
+	Section string // the heading above it
+	Subject string // of a table's row, the first cells, which no other row has; of an item, the list's title and its number
+	Column  string // of a table's cell
+	Text    string // without the full stop
+}
+
+// Key tells a fact from the others of its section, in words of the document alone: a fact whose text changes gets another.
+func (f Fact) Key() string {
+	switch {
+	case f.Column != "":
+		return f.Subject + " · " + f.Column + ": " + f.Text
+	case f.Subject != "":
+		return f.Subject + ". " + f.Text
+	}
+	return f.Text
+}
+
+// Parse takes a document apart. What says nothing by itself is in no fact: headings, the heads of tables, and a line that
+// ends in a colon, which is the title of the list below it.
+func Parse(document string) []Fact {
+	p := parser{lines: strings.Split(document, "\n")}
+	for p.at < len(p.lines) {
+		p.block()
+	}
+	return p.facts
+}
+
+type parser struct {
+	lines   []string
+	at      int
+	section string
+	title   string // of a list
+	facts   []Fact
+}
+
+var numbered = regexp.MustCompile(`^(\d+)\. (.*)`)
+
+// block reads a table or a line.
+func (p *parser) block() {
+	line := strings.TrimSpace(p.lines[p.at])
+	switch {
+	case strings.HasPrefix(line, "|"):
+		p.table()
+		return
+	case strings.HasPrefix(line, "#"):
+		p.section, p.title = strings.TrimSpace(strings.TrimLeft(line, "#")), ""
+	case strings.HasPrefix(line, "- "):
+		p.say(p.at, p.title, "", line[2:])
+	case numbered.MatchString(line):
+		item := numbered.FindStringSubmatch(line)
+		p.say(p.at, strings.TrimSpace(p.title+" "+item[1]), "", item[2])
+	case strings.HasSuffix(line, ":"):
+		p.title = strings.TrimSuffix(line, ":")
+	case line != "":
+		p.say(p.at, "", "", line)
+	}
+	p.at++
+}
+
+// table reads a table to its end.
+func (p *parser) table() {
+	first := p.at
+	var rows [][]string
+	for p.at < len(p.lines) && strings.HasPrefix(p.lines[p.at], "|") {
+		rows = append(rows, cells(p.lines[p.at]))
+		p.at++
+	}
+	head, body := rows[0], rows[min(2, len(rows)):]
+	named := distinct(body)
+	for i, row := range body {
+		for column := named; column < len(row); column++ {
+			p.say(first+2+i, strings.Join(row[:named], " "), head[column], row[column])
+		}
+	}
+}
+
+func cells(line string) []string {
+	out := strings.Split(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "|"), "|"), "|")
+	for i := range out {
+		out[i] = strings.TrimSpace(out[i])
+	}
+	return out
+}
+
+// distinct returns how many of their first cells tell rows apart: at least one.
+func distinct(rows [][]string) int {
+	for n := 1; ; n++ {
+		seen := make(map[string]bool)
+		for _, row := range rows {
+			seen[strings.Join(row[:min(n, len(row))], "|")] = true
+		}
+		if len(seen) == len(rows) || len(rows) == 0 || n >= len(rows[0]) {
+			return n
+		}
+	}
+}
+
+// say adds what a cell, an item or a line says.
+func (p *parser) say(line int, subject, column, text string) {
+	for sentence := range strings.SplitSeq(text, ". ") {
+		for fact := range strings.SplitSeq(strings.TrimSuffix(sentence, "."), "; ") {
+			parts := []string{fact}
+			if column == "Change" {
+				parts = strings.Split(fact, ", ")
+			}
+			for _, part := range parts {
+				if part != "" {
+					p.facts = append(p.facts, Fact{Line: line + 1, Section: p.section, Subject: subject, Column: column, Text: part})
+				}
+			}
+		}
+	}
+}
