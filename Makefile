@@ -44,6 +44,10 @@ test: ## all tests, with the race detector where a C compiler is there
 test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFKA_BROKERS, Docker or Java)
 	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -count=1 -timeout 15m ./streams/journal/... ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./cmd/perpetua/...
 
+.PHONY: conformance
+conformance: ## hold a running venue against every fact of the trading interface's document, and print what was read
+	@mkdir -p bin && PERPETUA_CONFORMANCE_REPORT=$(CURDIR)/bin/conformance.md $(GO) test -count=1 -run '^TestConformance$$' ./cmd/perpetua; code=$$?; cat bin/conformance.md; exit $$code
+
 .PHONY: kills
 kills: ## twenty kill -9 restarts under load, and eight of a cluster's owner, instead of the five and two of `make test`
 	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 -timeout 20m -run '^(TestKill|TestCluster)$$' ./cmd/perpetua

@@ -23,7 +23,7 @@ type withheld struct {
 }
 
 // startWithheld starts the venue. KAFKA_BROKERS is of no use here: the fault is the broker's.
-func startWithheld(t *testing.T) *withheld {
+func startWithheld(t testing.TB) *withheld {
 	t.Helper()
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
