@@ -50,7 +50,7 @@ func (h *Handler) listInstrument(c echo.Context) error {
 	i.MinAmount = body.OptionalDecimal("min_amount", web.Positive).Or(i.AmountStep)
 	i = i.Normal()
 	addFaults(body, i.Check())
-	x, err := h.trading.Execute(c, &venue.ListInstrument{Instrument: i}, body)
+	x, err := h.trading.Execute(web.AskOf(c), &venue.ListInstrument{Instrument: i}, body)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 	if !slices.ContainsFunc(fields, body.Has) {
 		body.Fault("", web.Required, "at least one field is required")
 	}
-	x, err := h.trading.Execute(c, payload, body)
+	x, err := h.trading.Execute(web.AskOf(c), payload, body)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ type indexPrice struct {
 func (h *Handler) setIndexPrice(c echo.Context) error {
 	body := web.BodyOnly(c)
 	payload := &venue.SetIndexPrice{Symbol: web.Param(c, "symbol"), Price: body.Decimal("price", web.Positive)}
-	x, err := h.trading.Execute(c, payload, body)
+	x, err := h.trading.Execute(web.AskOf(c), payload, body)
 	if err != nil {
 		return err
 	}

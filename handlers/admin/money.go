@@ -78,7 +78,7 @@ func withdrawalCode(c echo.Context) (scalar.ID, error) {
 // transfer submits what is about one deposit or withdrawal, and answers with it. A repeated reference_id is answered
 // 200, where the first answer was 201.
 func (h *Handler) transfer(c echo.Context, payload decide.Payload, status int, forms ...*web.Form) error {
-	x, err := h.trading.Execute(c, payload, forms...)
+	x, err := h.trading.Execute(web.AskOf(c), payload, forms...)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func TestOverTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.hub.Register(e)
+	v.hub.Register(e.Echo)
 	server := httptest.NewTLSServer(e)
 	t.Cleanup(server.Close)
 	dialer := websocket.Dialer{TLSClientConfig: server.Client().Transport.(*http.Transport).TLSClientConfig}

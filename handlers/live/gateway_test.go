@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"net/http"
 	"runtime"
 	"slices"
 	"sync"
@@ -43,7 +42,7 @@ func (e *sessionsOfEngine) Submit(_ context.Context, _ string, c decide.Command)
 func TestASessionThatEndsWhileItIsArmed(t *testing.T) {
 	s := &session{ctx: t.Context(), who: &web.Principal{Username: "u", Broker: "alpha", Scopes: []string{web.ScopeTrade}}}
 	engine := &sessionsOfEngine{opening: s.mu.Lock}
-	h := &Hub{ctx: t.Context(), rest: http.NotFoundHandler(), gateway: gateway{id: web.NewID(), nodes: engine, armed: make(map[*session]struct{}), keeping: true}}
+	h := &Hub{ctx: t.Context(), rest: new(web.Server), gateway: gateway{id: web.NewID(), nodes: engine, armed: make(map[*session]struct{}), keeping: true}}
 	s.hub = h
 	armed := make(chan *refusal, 1)
 	go func() { armed <- h.arm(s, &request{}) }()

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"net"
-	"net/http"
 	"runtime"
 	"slices"
 	"sync"
@@ -53,8 +52,8 @@ type Config struct {
 	Partition int32
 	Tokens    Verifier
 	Changes   Changes
-	Log       Log          // for subscriptions that resume; without it every resume is too old
-	REST      http.Handler // by which orders are entered and what some channels show is asked for; without it neither is
+	Log       Log        // for subscriptions that resume; without it every resume is too old
+	REST      web.Caller // by which orders are entered and what some channels show is asked for; without it neither is
 	// Nodes takes what the node says of its connections to the journal's owner, wherever that is; without it no orders are
 	// canceled when a connection ends.
 	Nodes  journal.Submitter
@@ -71,7 +70,7 @@ type Hub struct {
 	partition int32
 	tokens    Verifier
 	log       Log
-	rest      http.Handler
+	rest      web.Caller
 	wrap      Wrap
 	logger    *slog.Logger
 	limits    Limits

@@ -61,7 +61,7 @@ func newExchange(t *testing.T, limits live.Limits, wrap live.Wrap) *exchange {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hub.Register(e)
+	hub.Register(e.Echo)
 	server := httptest.NewServer(e)
 	x.url = "ws" + strings.TrimPrefix(server.URL, "http") + live.Path
 	ctx, stop := context.WithCancel(context.Background())

@@ -17,8 +17,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Order entry over a socket is order entry over REST: a request is cut into the path, the query, the key and the body of
-// the REST route, which nobody reads here, and what the route answers is sent back. So there is one set of rules.
+// Order entry over a socket is order entry over REST: a request is cut into the parameters, the query, the key and the body
+// of the REST route, which nobody reads here, and what the route's operation answers is sent back. So there is one set of rules.
 //
 // The requests of a session are begun in their order, each when the one before has its place in the queue of the journal's
 // owner, or its answer: a cancel is never decided before the order that was sent before it. They are answered as their
@@ -27,10 +27,19 @@ import (
 // entryShape says how an operation becomes a REST request.
 type entryShape struct {
 	method string
-	path   string // below the customer's orders; "{order}" stands for what names an order
+	route  string
+	order  bool   // data names an order, which the route has a parameter for
 	body   bool   // what is left of data is the body
 	query  string // a member of data that is a parameter, if there is one
 }
+
+// The routes of order entry.
+const (
+	routeOrders      = "/v1/customers/:customer_code/orders"
+	routeOrder       = routeOrders + "/:order_code"
+	routeByReference = routeOrders + "/by-reference/:reference_id"
+	routeBatch       = routeOrders + "/batch"
+)
 
 // The operations of order entry.
 const (
@@ -43,19 +52,20 @@ const (
 )
 
 var entryShapes = map[string]entryShape{
-	opPlace:       {method: http.MethodPost, body: true},
-	opAmend:       {method: http.MethodPatch, path: "{order}", body: true},
-	opCancel:      {method: http.MethodDelete, path: "{order}"},
-	opPlaceBatch:  {method: http.MethodPost, path: "batch", body: true},
-	opCancelBatch: {method: http.MethodDelete, path: "batch", body: true},
-	opCancelAll:   {method: http.MethodDelete, query: "symbol"},
+	opPlace:       {method: http.MethodPost, route: routeOrders, body: true},
+	opAmend:       {method: http.MethodPatch, route: routeOrder, order: true, body: true},
+	opCancel:      {method: http.MethodDelete, route: routeOrder, order: true},
+	opPlaceBatch:  {method: http.MethodPost, route: routeBatch, body: true},
+	opCancelBatch: {method: http.MethodDelete, route: routeBatch, body: true},
+	opCancelAll:   {method: http.MethodDelete, route: routeOrders, query: "symbol"},
 }
 
 // entry is a request for order entry as it was sent.
 type entry struct {
-	op   string
-	id   jsontext.Value
-	call web.Call
+	op     string
+	id     jsontext.Value
+	call   web.Call
+	params [2]string // of the call: the customer, and what names an order
 }
 
 // parseEntry reads a request for order entry. It returns nil for every other request, whether it can be read or not. With
@@ -99,26 +109,26 @@ func (e *entry) read(shape entryShape, data jsontext.Value) error {
 	if data.Kind() != '{' {
 		return errors.New("data must be an object")
 	}
-	e.call.Method = shape.method
-	customer, order := "", []string(nil)
+	e.call.Method, e.call.Route = shape.method, shape.route
+	e.call.Params = e.params[:1]
+	customer, order, named := &e.params[0], &e.params[1], false
 	body := append(make([]byte, 0, len(data)), '{')
 	cut := cutter{raw: data}
 	for cut.next() {
 		var to *string
 		switch {
 		case cut.name == "customer_code":
-			to = &customer
+			to = customer
 		case cut.name == "idempotency_key":
 			to, e.call.Keyed = &e.call.Key, true
-		case shape.path == "{order}" && cut.name == "order_code":
-			order = []string{""}
-			to = &order[0]
-		case shape.path == "{order}" && cut.name == "reference_id" && e.op == opCancel:
-			if order != nil {
+		case shape.order && (cut.name == "order_code" || cut.name == "reference_id" && e.op == opCancel):
+			if named && !cut.again {
 				return errors.New("one of data.order_code and data.reference_id names the order, not both")
 			}
-			order = []string{"by-reference", ""}
-			to = &order[1]
+			to, named = order, true
+			if cut.name == "reference_id" {
+				e.call.Route = routeByReference
+			}
 		case shape.query != "" && cut.name == shape.query:
 			e.call.Query = url.Values{shape.query: {""}}
 			to = &e.call.Query[shape.query][0]
@@ -137,18 +147,17 @@ func (e *entry) read(shape entryShape, data jsontext.Value) error {
 		}
 	}
 	switch {
-	case customer == "":
+	case *customer == "":
 		return errors.New("data.customer_code is required")
-	case shape.path == "{order}" && order == nil && e.op == opCancel:
+	case shape.order && !named && e.op == opCancel:
 		return errors.New("one of data.order_code and data.reference_id is required")
-	case shape.path == "{order}" && order == nil:
+	case shape.order && !named:
 		return errors.New("data.order_code is required")
 	case !shape.body && len(body) > 1:
 		return fmt.Errorf("%s takes nothing else in data: %.64q", e.op, body)
 	}
-	e.call.Path = append([]string{"v1", "customers", customer, "orders"}, order...)
-	if shape.path == "batch" {
-		e.call.Path = append(e.call.Path, shape.path)
+	if shape.order {
+		e.call.Params = e.params[:2]
 	}
 	if shape.body {
 		e.call.Body = append(body, '}')
@@ -260,7 +269,7 @@ func (h *Hub) answer(s *session, e *entry, turn <-chan struct{}, done chan struc
 	if turn != nil {
 		<-turn
 	}
-	reply := e.call.Do(journal.OnQueued(s.ctx, end), h.rest)
+	reply := h.rest.Do(journal.OnQueued(s.ctx, end), &e.call)
 	s.send(resultMessage(e.id, &reply))
 }
 

@@ -140,12 +140,12 @@ func (h *Hub) beat(ctx context.Context) {
 
 // ask asks the REST interface for a public list, as of a position of the log or later. It returns nil where there is no
 // answer now.
-func (h *Hub) ask(ctx context.Context, at string, query url.Values, path ...string) (list []jsontext.Value, position string) {
-	call := web.Call{Method: http.MethodGet, Path: path, Query: query, Address: "127.0.0.1", Min: at}
-	reply := call.Do(ctx, h.rest)
+func (h *Hub) ask(ctx context.Context, at string, query url.Values, route string, params ...string) (list []jsontext.Value, position string) {
+	call := web.Call{Method: http.MethodGet, Route: route, Params: params, Query: query, Address: "127.0.0.1", Min: at}
+	reply := h.rest.Do(ctx, &call)
 	if reply.Status != http.StatusOK || json.Unmarshal(reply.Body, &list) != nil {
 		if ctx.Err() == nil {
-			h.logger.Debug("what a channel shows is not available", "path", strings.Join(path, "/"), "status", reply.Status)
+			h.logger.Debug("what a channel shows is not available", "path", call.Path(), "status", reply.Status)
 		}
 		return nil, ""
 	}
@@ -169,7 +169,7 @@ func (u *restUpdate) AppendJSON(b []byte) ([]byte, error) {
 }
 
 func (h *Hub) sendTickers(ctx context.Context, symbols map[string]bool, at string) {
-	list, position := h.ask(ctx, at, nil, "v1", "tickers")
+	list, position := h.ask(ctx, at, nil, "/v1/tickers")
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if list == nil { // the next time
@@ -201,7 +201,7 @@ func (h *Hub) sendCandles(ctx context.Context, k *candleStream, at string) {
 		query.Set("from", k.last.String())
 		query.Set("page_size", strconv.Itoa(maxMissed))
 	}
-	list, position := h.ask(ctx, at, query, "v1", "candles", k.symbol)
+	list, position := h.ask(ctx, at, query, "/v1/candles/:symbol", k.symbol)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if list == nil {

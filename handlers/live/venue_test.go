@@ -134,7 +134,7 @@ func emptyVenue(t testing.TB, limits live.Limits, wrap live.Wrap) *venue {
 	v := &venue{t: t, state: trading.NewState(), applied: make(chan struct{}), tip: make(chan struct{}),
 		clock: scalar.TimeOf(time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC))}
 	v.hub = live.New(live.Config{Follower: v, Journal: "trading", Tokens: v, Changes: &v.tokens, Log: v, Wrap: wrap, Limits: limits,
-		REST: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		REST: overHTTP(func(w http.ResponseWriter, r *http.Request) {
 			if serve, ok := v.rest.Load().(http.HandlerFunc); ok {
 				serve(w, r)
 			} else {
@@ -143,6 +143,13 @@ func emptyVenue(t testing.TB, limits live.Limits, wrap live.Wrap) *venue {
 		}), Nodes: nodes{v}})
 	v.serve()
 	return v
+}
+
+// overHTTP is a REST interface that answers all calls as requests over HTTP.
+type overHTTP http.HandlerFunc
+
+func (serve overHTTP) Do(ctx context.Context, c *web.Call) web.Reply {
+	return c.Over(ctx, http.HandlerFunc(serve))
 }
 
 // fill lists the instruments and registers the customers.
@@ -173,7 +180,7 @@ func (v *venue) serve() {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	hub.Register(e)
+	hub.Register(e.Echo)
 	server := httptest.NewServer(e)
 	v.url = "ws" + strings.TrimPrefix(server.URL, "http") + live.Path
 	ctx, stop := context.WithCancel(context.Background())

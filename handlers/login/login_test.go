@@ -59,7 +59,7 @@ type desk struct {
 	at     time.Time
 	box    *seal.Box
 	memory *memoryState
-	server *echo.Echo
+	server *web.Server
 	login  *Handler
 	tokens *web.Tokens
 	log    bytes.Buffer
@@ -131,7 +131,7 @@ func newDesk(t testing.TB) *desk {
 	if d.server, err = web.New(web.Options{Logger: slog.New(slog.NewJSONHandler(&d.log, nil))}); err != nil {
 		t.Fatal(err)
 	}
-	d.login.Register(d.server)
+	d.login.Register(d.server.Echo)
 	return d
 }
 

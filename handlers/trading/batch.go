@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
@@ -27,13 +26,13 @@ type batchItem struct {
 }
 
 // placeOrders enters several orders of one customer. Each is answered like an order entry of its own.
-func (h *Handler) placeOrders(c echo.Context) error {
-	customer, keyed := web.Param(c, customerCode), web.Keyed(c)
-	return h.batch(c, func(raw []byte) batchItem {
+func (h *Handler) placeOrders(a web.Ask) (status int, _ web.Appender, _ error) {
+	customer, keyed := a.Param(customerCode), a.Keyed()
+	return h.batch(a, func(raw []byte) batchItem {
 		payload := plainOrder(raw, customer)
 		if payload == nil {
 			var err error
-			if payload, err = thoroughly(web.BodyForm(c, raw, nil), customer); err != nil {
+			if payload, err = thoroughly(web.BodyForm(raw, nil), customer); err != nil {
 				return batchItem{fault: err}
 			}
 		}
@@ -47,12 +46,12 @@ func (h *Handler) placeOrders(c echo.Context) error {
 }
 
 // cancelSeveral cancels several orders of one customer, each named by its code or by the client's own name.
-func (h *Handler) cancelSeveral(c echo.Context) error {
-	customer, keyed := web.Param(c, customerCode), web.Keyed(c)
-	return h.batch(c, func(raw []byte) batchItem {
+func (h *Handler) cancelSeveral(a web.Ask) (status int, _ web.Appender, _ error) {
+	customer, keyed := a.Param(customerCode), a.Keyed()
+	return h.batch(a, func(raw []byte) batchItem {
 		payload := &domain.CancelOrder{CustomerCode: customer}
 		var err error
-		if payload.OrderCode, payload.ReferenceID, err = readName(c, raw); err != nil {
+		if payload.OrderCode, payload.ReferenceID, err = readName(raw); err != nil {
 			return batchItem{fault: err}
 		}
 		named := oneOrder{payload.OrderCode, payload.ReferenceID}
@@ -62,7 +61,7 @@ func (h *Handler) cancelSeveral(c echo.Context) error {
 		}
 		return batchItem{Part: part,
 			answer: func(x web.Executed, err error) (int, wire.Order, error) {
-				o, err := h.changed(c, x, err, named)
+				o, err := h.changed(a, x, err, named)
 				return http.StatusOK, o, err
 			}}
 	})
@@ -70,28 +69,28 @@ func (h *Handler) cancelSeveral(c echo.Context) error {
 
 // batch answers a request for several orders, which read makes of what was sent of each. They are submitted together,
 // and each has a result of its own; but what is wrong with all of them for one reason is wrong with the request.
-func (h *Handler) batch(c echo.Context, read func(raw []byte) batchItem) error {
-	raw, err := web.BodyItems(c, "orders", maxBatch)
+func (h *Handler) batch(a web.Ask, read func(raw []byte) batchItem) (status int, _ web.Appender, _ error) {
+	raw, err := a.BodyItems("orders", maxBatch)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
-	h.auth.Charge(c, len(raw)-1)
+	h.auth.Charge(a, len(raw)-1)
 	items, parts := make([]batchItem, len(raw)), make([]web.Part, 0, len(raw))
 	for i := range raw {
 		if items[i] = read(raw[i]); items[i].fault == nil {
 			parts = append(parts, items[i].Part)
 		}
 	}
-	commands, err := web.Commands(c, parts)
+	commands, err := a.Commands(parts)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
-	tried, err := h.journal.SubmitAll(c, h.batches, commands)
+	tried, err := h.journal.SubmitAll(a, h.batches, commands)
 	if err == nil {
 		err = ofAll(tried)
 	}
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	results := make(batchResults, len(items))
 	for i, item := range items {
@@ -102,10 +101,10 @@ func (h *Handler) batch(c echo.Context, read func(raw []byte) batchItem) error {
 		}
 		results[i] = batchResult{status: status, order: o}
 		if err != nil {
-			results[i].problem = web.PartProblem(c, err)
+			results[i].problem = a.PartProblem(err)
 		}
 	}
-	return web.AnswerWith(c, http.StatusOK, results)
+	return http.StatusOK, results, nil
 }
 
 // ofAll returns the refusal that all commands of a batch met for one reason: their customer is not there for the client,

@@ -68,7 +68,7 @@ func sendBatch(t *testing.T, v *tradingtest.Venue, method, body string, headers 
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	w := httptest.NewRecorder()
-	v.Echo.ServeHTTP(w, r)
+	v.Server.ServeHTTP(w, r)
 	if err := v.OpenAPI().Response(method, batchPath, w.Code, w.Header(), w.Body.Bytes()); err != nil {
 		t.Errorf("%s %s: %v\n%s", method, body, err, w.Body)
 	}

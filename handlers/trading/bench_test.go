@@ -78,7 +78,7 @@ type deaf struct{ web.Follower }
 func (deaf) Listen(func(journal.Entry, decide.State)) {}
 
 // interfaceUnderLoad is the trading interface in front of a Submitter that accepts everything, and a token for it.
-func interfaceUnderLoad(b *testing.B) (e *echo.Echo, token string) {
+func interfaceUnderLoad(b *testing.B) (e *web.Server, token string) {
 	b.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

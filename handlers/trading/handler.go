@@ -10,6 +10,7 @@
 package trading
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -76,16 +77,16 @@ func (h *Handler) Routes() []web.Route {
 		web.Post("/v1/customers", h.registerCustomer, web.ScopeTrade),
 
 		web.Get(customer+"/orders", h.listOpenOrders, web.ScopeRead),
-		web.Post(customer+"/orders", h.placeOrder, web.ScopeTrade),
-		web.Delete(customer+"/orders", h.cancelOrders, web.ScopeTrade),
-		web.Post(customer+"/orders/batch", h.placeOrders, web.ScopeTrade),
-		web.Delete(customer+"/orders/batch", h.cancelSeveral, web.ScopeTrade),
+		web.Asked(http.MethodPost, customer+"/orders", h.placeOrder, web.ScopeTrade),
+		web.Asked(http.MethodDelete, customer+"/orders", h.cancelOrders, web.ScopeTrade),
+		web.Asked(http.MethodPost, customer+"/orders/batch", h.placeOrders, web.ScopeTrade),
+		web.Asked(http.MethodDelete, customer+"/orders/batch", h.cancelSeveral, web.ScopeTrade),
 		web.Get(customer+"/orders/history", h.listOrderHistory, web.ScopeRead),
 		web.Get(customer+"/orders/by-reference/:reference_id", h.getOrderByReference, web.ScopeRead),
-		web.Delete(customer+"/orders/by-reference/:reference_id", h.cancelOrderByReference, web.ScopeTrade),
+		web.Asked(http.MethodDelete, customer+"/orders/by-reference/:reference_id", h.cancelOrderByReference, web.ScopeTrade),
 		web.Get(customer+"/orders/:order_code", h.getOrder, web.ScopeRead),
-		web.Patch(customer+"/orders/:order_code", h.amendOrder, web.ScopeTrade),
-		web.Delete(customer+"/orders/:order_code", h.cancelOrder, web.ScopeTrade),
+		web.Asked(http.MethodPatch, customer+"/orders/:order_code", h.amendOrder, web.ScopeTrade),
+		web.Asked(http.MethodDelete, customer+"/orders/:order_code", h.cancelOrder, web.ScopeTrade),
 		web.Post(customer+"/cancel-all-after", h.setCancelAllAfter, web.ScopeTrade),
 		web.Get("/v1/orders", h.listOpenOrders, web.ScopeRead),
 		web.Get("/orders", h.listOpenOrders, web.ScopeRead),
@@ -124,8 +125,12 @@ func (h *Handler) Routes() []web.Route {
 	}
 }
 
-// Register adds the routes.
-func (h *Handler) Register(e *echo.Echo) { h.auth.Register(e, h.Routes()) }
+// Register adds the routes, and those that are operations for calls, too.
+func (h *Handler) Register(s *web.Server) {
+	routes := h.Routes()
+	h.auth.Register(s.Echo, routes)
+	s.Take(h.auth, routes)
+}
 
 // view shows the venue's state, once it has reached the position that the client wants, and makes the answer say how
 // far it is. What look finds wrong is returned.

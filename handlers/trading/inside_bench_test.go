@@ -12,8 +12,8 @@ func BenchmarkOrderInside(b *testing.B) {
 	body := []byte(`{"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amount":"0.005","limit_price":"64999.5","time_in_force":"GTC"}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		call := web.Call{Method: "POST", Path: []string{"v1", "customers", "BENCH-07", "orders"}, Body: body, Token: token, Address: "127.0.0.1"}
-		if r := call.Do(b.Context(), e); r.Status != 201 {
+		call := web.Call{Method: "POST", Route: "/v1/customers/:customer_code/orders", Params: []string{"BENCH-07"}, Body: body, Token: token, Address: "127.0.0.1"}
+		if r := e.Do(b.Context(), &call); r.Status != 201 {
 			b.Fatalf("%d %s", r.Status, r.Body)
 		}
 	}

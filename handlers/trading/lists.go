@@ -66,7 +66,7 @@ func (h *Handler) listOrderHistory(c echo.Context) error {
 }
 
 func (h *Handler) getOrder(c echo.Context) error {
-	code, err := orderCode(c)
+	code, err := orderCode(web.AskOf(c))
 	return h.showOrder(c, oneOrder{code: code}, err)
 }
 

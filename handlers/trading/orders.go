@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -20,24 +21,21 @@ import (
 
 // placeOrder enters an order. The first answer is 201; a repeated reference_id is answered 200 with the order as the
 // record that changed it last left it; an order that the engine rejected is answered 422 in both cases.
-func (h *Handler) placeOrder(c echo.Context) error {
-	payload, err := orderEntry(c)
+func (h *Handler) placeOrder(a web.Ask) (status int, _ web.Appender, _ error) {
+	payload, err := orderEntry(a)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
-	cmd, err := web.BareCommand(c, payload)
+	cmd, err := a.BareCommand(payload)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	if cmd.Kept.Key != "" || payload.ReferenceID != "" {
 		cmd.Kept.Fingerprint = orderFingerprint(payload)
 	}
-	x, err := h.journal.Submit(c, cmd)
+	x, err := h.journal.Submit(a, cmd)
 	status, o, err := h.placed(x, err, payload)
-	if err != nil {
-		return err
-	}
-	return web.AnswerWith(c, status, &o)
+	return status, &o, err
 }
 
 // placed is the answer to an order entry: its status and the order, or the error of one that was refused or rejected.
@@ -60,15 +58,15 @@ func (h *Handler) placed(x web.Executed, err error, payload *domain.PlaceOrder) 
 }
 
 // orderEntry reads the request's order. What plainOrder cannot read is read again by readOrder, which knows why.
-func orderEntry(c echo.Context) (*domain.PlaceOrder, error) {
-	customer := web.Param(c, "customer_code")
-	raw, err := web.BodyBytes(c)
-	if err == nil && c.Request().URL.RawQuery == "" {
+func orderEntry(a web.Ask) (*domain.PlaceOrder, error) {
+	customer := a.Param(customerCode)
+	raw, err := a.Content()
+	if err == nil && a.NoQuery() == nil {
 		if payload := plainOrder(raw, customer); payload != nil {
 			return payload, nil
 		}
 	}
-	return thoroughly(web.OnlyForm(c, raw, err), customer)
+	return thoroughly(a.OnlyForm(raw, err), customer)
 }
 
 // thoroughly reads an order entry with all that may be wrong with it.
@@ -100,40 +98,40 @@ func (h *Handler) allFaults(err error, payload *domain.PlaceOrder) error {
 	return problem
 }
 
-func (h *Handler) amendOrder(c echo.Context) error {
-	body := web.BodyOnly(c)
+func (h *Handler) amendOrder(a web.Ask) (status int, _ web.Appender, _ error) {
+	body := a.OnlyForm(a.Content())
 	payload := readAmendment(body)
 	if err := body.Done(); err != nil {
-		return err
+		return 0, nil, err
 	}
 	var err error
-	if payload.OrderCode, err = orderCode(c); err != nil {
-		return err
+	if payload.OrderCode, err = orderCode(a); err != nil {
+		return 0, nil, err
 	}
-	payload.CustomerCode = web.Param(c, "customer_code")
-	return h.changeOrder(c, payload, oneOrder{code: payload.OrderCode}, body)
+	payload.CustomerCode = a.Param(customerCode)
+	return h.changeOrder(a, payload, oneOrder{code: payload.OrderCode}, body)
 }
 
-func (h *Handler) cancelOrder(c echo.Context) error {
-	if err := web.NoBody(c); err != nil {
-		return err
+func (h *Handler) cancelOrder(a web.Ask) (status int, _ web.Appender, _ error) {
+	if err := a.NoBody(); err != nil {
+		return 0, nil, err
 	}
-	code, err := orderCode(c)
+	code, err := orderCode(a)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
-	payload := &domain.CancelOrder{CustomerCode: web.Param(c, customerCode), OrderCode: code}
-	return h.changeOrder(c, payload, oneOrder{code: code})
+	payload := &domain.CancelOrder{CustomerCode: a.Param(customerCode), OrderCode: code}
+	return h.changeOrder(a, payload, oneOrder{code: code})
 }
 
 // cancelOrderByReference cancels the live order with the client's own name.
-func (h *Handler) cancelOrderByReference(c echo.Context) error {
-	if err := web.NoBody(c); err != nil {
-		return err
+func (h *Handler) cancelOrderByReference(a web.Ask) (status int, _ web.Appender, _ error) {
+	if err := a.NoBody(); err != nil {
+		return 0, nil, err
 	}
-	reference := web.Param(c, "reference_id")
-	payload := &domain.CancelOrder{CustomerCode: web.Param(c, customerCode), ReferenceID: reference}
-	return h.changeOrder(c, payload, oneOrder{reference: reference})
+	reference := a.Param("reference_id")
+	payload := &domain.CancelOrder{CustomerCode: a.Param(customerCode), ReferenceID: reference}
+	return h.changeOrder(a, payload, oneOrder{reference: reference})
 }
 
 // oneOrder names an order by its code or by its client's name for it.
@@ -159,19 +157,16 @@ func (n oneOrder) find(ctx context.Context, db projections.DB, s orders.Scope) (
 }
 
 // changeOrder submits what changes one order, and answers with the order.
-func (h *Handler) changeOrder(c echo.Context, payload decide.Payload, named oneOrder, forms ...*web.Form) error {
-	x, err := h.journal.Execute(c, payload, forms...)
-	o, err := h.changed(c, x, err, named)
-	if err != nil {
-		return err
-	}
-	return web.AnswerWith(c, http.StatusOK, &o)
+func (h *Handler) changeOrder(a web.Ask, payload decide.Payload, named oneOrder, forms ...*web.Form) (status int, _ web.Appender, _ error) {
+	x, err := h.journal.Execute(a, payload, forms...)
+	o, err := h.changed(a, x, err, named)
+	return http.StatusOK, &o, err
 }
 
 // changed is the answer to what changes one order: the order, or the error of a change that was refused.
-func (h *Handler) changed(c echo.Context, x web.Executed, err error, named oneOrder) (wire.Order, error) {
+func (h *Handler) changed(a web.Ask, x web.Executed, err error, named oneOrder) (wire.Order, error) {
 	if err != nil {
-		return wire.Order{}, h.finishedLongAgo(c, err, named)
+		return wire.Order{}, h.finishedLongAgo(a, err, named)
 	}
 	o := changedOrder(x.Entry.Record, named)
 	if o == nil {
@@ -182,13 +177,13 @@ func (h *Handler) changed(c echo.Context, x web.Executed, err error, named oneOr
 
 // finishedLongAgo tells an order that never was from one that finished so long ago that the engine has forgotten it.
 // About the second the read models know.
-func (h *Handler) finishedLongAgo(c echo.Context, err error, named oneOrder) error {
+func (h *Handler) finishedLongAgo(a web.Ask, err error, named oneOrder) error {
 	var refusal *decide.Refusal
 	if !errors.As(err, &refusal) || refusal.Code != "UNKNOWN_ORDER" {
 		return err
 	}
-	scope := orders.Scope{Broker: web.PrincipalOf(c).Broker, CustomerCode: web.Param(c, "customer_code")}
-	o, found, _, lookup := named.find(c.Request().Context(), h.rows.DB, scope)
+	scope := orders.Scope{Broker: a.Principal().Broker, CustomerCode: a.Param(customerCode)}
+	o, found, _, lookup := named.find(a.Context(), h.rows.DB, scope)
 	if lookup != nil || !found || o.Status.Live() {
 		return err
 	}
@@ -196,21 +191,33 @@ func (h *Handler) finishedLongAgo(c echo.Context, err error, named oneOrder) err
 }
 
 // cancelOrders cancels all of a customer's orders, or those of one instrument. Its answer follows the last step.
-func (h *Handler) cancelOrders(c echo.Context) error {
-	query := web.Query(c)
+func (h *Handler) cancelOrders(a web.Ask) (status int, _ web.Appender, _ error) {
+	query := a.Query()
 	symbol := symbolFilter(query)
 	if err := query.Done(); err != nil {
-		return err
+		return 0, nil, err
 	}
-	if err := web.BodyAbsent(c); err != nil {
-		return err
+	if err := a.BodyAbsent(); err != nil {
+		return 0, nil, err
 	}
-	payload := &domain.CancelAll{CustomerCode: web.Param(c, "customer_code"), Symbol: symbol}
-	finished, err := web.Execute[*domain.WorkFinished](c, h.journal, payload, query)
+	payload := &domain.CancelAll{CustomerCode: a.Param(customerCode), Symbol: symbol}
+	x, err := h.journal.Execute(a, payload, query)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
-	return c.JSON(http.StatusOK, map[string]int{"canceled": finished.Canceled})
+	finished, err := web.Answer[*domain.WorkFinished](x)
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, canceled(finished.Canceled), nil
+}
+
+// canceled is how many orders were.
+type canceled int
+
+// AppendJSON writes it.
+func (n canceled) AppendJSON(b []byte) ([]byte, error) {
+	return append(strconv.AppendInt(append(b, `{"canceled":`...), int64(n), 10), '}'), nil
 }
 
 // cancelAllAfter is the state of the dead man's switch.
@@ -234,8 +241,8 @@ func (h *Handler) setCancelAllAfter(c echo.Context) error {
 }
 
 // orderCode reads the route's order code. What is not a UUID names no order.
-func orderCode(c echo.Context) (scalar.ID, error) {
-	code, err := scalar.ParseID(web.Param(c, "order_code"))
+func orderCode(a web.Ask) (scalar.ID, error) {
+	code, err := scalar.ParseID(a.Param("order_code"))
 	if err != nil {
 		return code, unknownOrder()
 	}

@@ -1,18 +1,16 @@
 package trading
 
 import (
-	"github.com/labstack/echo/v4"
-
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
 // readName reads how an item of a batch names an order: by its code or by the client's own name, one of the two.
-func readName(c echo.Context, raw []byte) (code scalar.ID, reference string, err error) {
+func readName(raw []byte) (code scalar.ID, reference string, err error) {
 	if code, reference, ok := plainName(raw); ok {
 		return code, reference, nil
 	}
-	f := web.BodyForm(c, raw, nil)
+	f := web.BodyForm(raw, nil)
 	code = f.OptionalID("order_code").Value
 	reference = f.OptionalString("reference_id", web.Reference).Value
 	if f.Has("order_code") == f.Has("reference_id") {

@@ -29,7 +29,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 			t.Errorf("described and not registered: %v", r)
 		}
 	}
-	if got := len(v.Echo.Routes()); got != len(registered) {
+	if got := len(v.Server.Routes()); got != len(registered) {
 		t.Errorf("%d routes at the server, %d in the lists", got, len(registered))
 	}
 }

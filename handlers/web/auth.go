@@ -155,7 +155,7 @@ func NewAuth(tokens *Tokens) *Auth { return &Auth{tokens: tokens, limits: newLim
 func (a *Auth) Tokens() *Tokens { return a.tokens }
 
 // PrincipalOf returns the request's principal, nil on a route that needs none.
-func PrincipalOf(c echo.Context) *Principal { return notesOf(c).principal }
+func PrincipalOf(c echo.Context) *Principal { return AskOf(c).Principal() }
 
 // RateLimitOf returns the rate limit that a request counts towards; zero for none, and on a route that needs no token.
 func RateLimitOf(c echo.Context) RateLimit { return notesOf(c).limit }
@@ -167,46 +167,59 @@ func (a *Auth) Require(scopes ...string) echo.MiddlewareFunc {
 		return func(c echo.Context) error {
 			private(c) // before anything can fail: no cache may keep a refusal either
 			p, err := a.Authenticate(c)
+			if err == nil {
+				err = p.hasOneOf(scopes)
+			}
 			if err != nil {
 				return err
-			}
-			if len(scopes) > 0 && !slices.ContainsFunc(scopes, p.Has) {
-				return Forbidden("The token lacks the scope " + strings.Join(scopes, " or ") + ".")
 			}
 			return next(c)
 		}
 	}
 }
 
+// hasOneOf refuses a principal without any of the scopes, if there are some.
+func (p *Principal) hasOneOf(scopes []string) error {
+	if len(scopes) > 0 && !slices.ContainsFunc(scopes, p.Has) {
+		return Forbidden("The token lacks the scope " + strings.Join(scopes, " or ") + ".")
+	}
+	return nil
+}
+
 // Authenticate reads the request's bearer token, applies the rate limit and sets the principal.
 func (a *Auth) Authenticate(c echo.Context) (*Principal, error) {
-	headers := c.Request().Header[echo.HeaderAuthorization]
-	if len(headers) != 1 {
-		return nil, Unauthorized("A bearer token is required.")
+	token := ""
+	if headers := c.Request().Header[echo.HeaderAuthorization]; len(headers) == 1 {
+		if scheme, after, _ := strings.Cut(headers[0], " "); strings.EqualFold(scheme, "Bearer") {
+			token = after
+		}
 	}
-	scheme, token, ok := strings.Cut(headers[0], " ")
-	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" {
+	return a.admit(AskOf(c), token)
+}
+
+// admit applies the rate limit of whose token or key it is, and sets the principal. Without a token it is "".
+func (a *Auth) admit(r Ask, token string) (*Principal, error) {
+	if token == "" {
 		return nil, Unauthorized("A bearer token is required.")
 	}
 	address := ""
 	if strings.HasPrefix(token, APIKeyPrefix) { // nothing else asks where a request comes from, and it takes time to find out
-		address = Address(c)
+		address = r.client()
 	}
 	p, account, err := a.tokens.verify(token, address)
 	if err != nil {
 		return nil, Unauthorized("The bearer token is not valid.").Because(err)
 	}
-	n := notesOf(c)
-	n.principal, n.limit = p, account.RateLimit
-	if n.counted { // by the node that passed it on
+	r.principal, r.limit = p, account.RateLimit
+	if r.counted { // by the node that passed it on
 		return p, nil
 	}
-	return p, a.limits.take(c, p.Username, account.RateLimit)
+	return p, a.limits.take(r, p.Username, account.RateLimit)
 }
 
 // Charge counts a request that was let pass as so many more: each order of a batch is one, as if it had come alone.
-func (a *Auth) Charge(c echo.Context, more int) {
-	if n := notesOf(c); more > 0 && n.principal != nil && !n.counted {
-		a.limits.charge(c, n.principal.Username, n.limit, more)
+func (a *Auth) Charge(r Ask, more int) {
+	if more > 0 && r.principal != nil && !r.counted {
+		a.limits.charge(r, r.principal.Username, r.limit, more)
 	}
 }

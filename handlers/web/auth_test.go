@@ -269,7 +269,7 @@ func TestVerifiedTokensAreBounded(t *testing.T) {
 	}
 }
 
-func secured(t *testing.T, d *desk, scopes ...string) *echo.Echo {
+func secured(t *testing.T, d *desk, scopes ...string) *Server {
 	t.Helper()
 	e, err := New(Options{})
 	if err != nil {
@@ -399,16 +399,16 @@ func TestBucketsAreGivenUp(t *testing.T) {
 		return RateLimit{PerSecond: 1, Burst: 1, APIKey: scalar.ID{byte(n), byte(n >> 8), byte(n >> 16), 1}}
 	}
 	const owes = 1 << 20
-	if err := l.take(c, "u", of(owes)); err != nil {
+	if err := l.take(AskOf(c), "u", of(owes)); err != nil {
 		t.Fatal(err)
 	}
-	l.charge(c, "u", of(owes), 100)
+	l.charge(AskOf(c), "u", of(owes), 100)
 	most := 0
 	for n := range 10 * sweepFrom {
 		if n%sweepFrom == 0 {
 			at.at = at.at.Add(time.Second) // so that all of those before are full
 		}
-		if err := l.take(c, "u", of(n)); err != nil {
+		if err := l.take(AskOf(c), "u", of(n)); err != nil {
 			t.Fatal(err)
 		}
 		most = max(most, len(l.buckets))
@@ -416,7 +416,7 @@ func TestBucketsAreGivenUp(t *testing.T) {
 	if most > 3*sweepFrom {
 		t.Errorf("there were %d buckets at once", most)
 	}
-	if err := l.take(c, "u", of(owes)); err == nil {
+	if err := l.take(AskOf(c), "u", of(owes)); err == nil {
 		t.Error("a bucket that owes has been given up")
 	}
 }
@@ -433,7 +433,7 @@ func TestPassedOnIsCountedOnce(t *testing.T) {
 		c := echo.New().NewContext(r, httptest.NewRecorder())
 		notesOf(c).counted = counted
 		_, err := a.Authenticate(c)
-		a.Charge(c, more)
+		a.Charge(AskOf(c), more)
 		return err
 	}
 	for range 9 {

@@ -31,30 +31,28 @@ type node struct {
 }
 
 // Body reads the request's JSON object. What is wrong with it comes out of Done.
-func Body(c echo.Context) *Form {
-	raw, err := BodyBytes(c)
-	return BodyForm(c, raw, err)
-}
+func Body(c echo.Context) *Form { return BodyForm(AskOf(c).Content()) }
 
 // BodyOnly is Body for a route that takes no query.
 func BodyOnly(c echo.Context) *Form {
-	raw, err := BodyBytes(c)
-	return OnlyForm(c, raw, err)
+	a := AskOf(c)
+	raw, err := a.Content()
+	return a.OnlyForm(raw, err)
 }
 
-// OnlyForm is BodyOnly where BodyBytes has been called. What is wrong with a query, or with the Idempotency-Key, is named
+// OnlyForm is BodyOnly where Content has been called. What is wrong with a query, or with the Idempotency-Key, is named
 // beside what is wrong with the body.
-func OnlyForm(c echo.Context, raw []byte, err error) *Form {
-	f := BodyForm(c, raw, err)
-	f.also(NoQuery(c))
-	_, err = IdempotencyKey(c)
+func (a Ask) OnlyForm(raw []byte, err error) *Form {
+	f := BodyForm(raw, err)
+	f.also(a.NoQuery())
+	_, err = a.Key()
 	f.also(err)
 	return f
 }
 
-// BodyForm is Body where BodyBytes has been called.
-func BodyForm(c echo.Context, raw []byte, err error) *Form {
-	f := &Form{c: c, where: inBody}
+// BodyForm is Body where Content has been called.
+func BodyForm(raw []byte, err error) *Form {
+	f := &Form{where: inBody}
 	if err != nil {
 		f.problem = ProblemOf(err)
 		f.root = &node{kind: '{'}
@@ -68,16 +66,15 @@ func BodyForm(c echo.Context, raw []byte, err error) *Form {
 
 const jsonType = "application/json"
 
-// BodyBytes returns the body, which should be JSON, for handlers that read what is well-formed by themselves. The error
-// is a *Problem. The bytes must not be kept when the handler returns.
-func BodyBytes(c echo.Context) ([]byte, error) {
-	r := c.Request()
+// content implements way.
+func (r *request) content() ([]byte, error) {
+	in := r.Request()
 	for _, name := range [...]string{echo.HeaderContentType, echo.HeaderContentEncoding} {
-		if len(r.Header[name]) > 1 {
+		if len(in.Header[name]) > 1 {
 			return nil, givenTwice(name)
 		}
 	}
-	if t := header(r, echo.HeaderContentType); t != jsonType {
+	if t := header(in, echo.HeaderContentType); t != jsonType {
 		media, params, err := mime.ParseMediaType(t)
 		charset := params["charset"]
 		if err != nil || media != jsonType || charset != "" && !strings.EqualFold(charset, "utf-8") {
@@ -85,14 +82,13 @@ func BodyBytes(c echo.Context) ([]byte, error) {
 				"The body must be sent as application/json.")
 		}
 	}
-	if e := header(r, echo.HeaderContentEncoding); e != "" && !strings.EqualFold(e, "identity") {
+	if e := header(in, echo.HeaderContentEncoding); e != "" && !strings.EqualFold(e, "identity") {
 		return nil, NewProblem(http.StatusUnsupportedMediaType, "UNSUPPORTED_CONTENT_ENCODING", "The body must not be compressed.")
 	}
-	if r.ContentLength > MaxBody {
+	if in.ContentLength > MaxBody {
 		return nil, tooLarge()
 	}
-	n := notesOf(c)
-	raw, err := n.read(c)
+	raw, err := r.read()
 	if err != nil {
 		var limit *http.MaxBytesError
 		if errors.As(err, &limit) {
@@ -100,21 +96,21 @@ func BodyBytes(c echo.Context) ([]byte, error) {
 		}
 		return nil, NewProblem(http.StatusBadRequest, "BODY_INCOMPLETE", "The body could not be read to its end.").Because(err)
 	}
-	n.body = raw
+	r.body = raw
 	return raw, nil
 }
 
 // read reads the body: one of a known, usual size into room that is there already.
-func (n *notes) read(c echo.Context) ([]byte, error) {
-	r := c.Request()
-	if r.ContentLength <= 0 || r.ContentLength > maxRoom {
-		return io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, MaxBody))
+func (r *request) read() ([]byte, error) {
+	in := r.Request()
+	if in.ContentLength <= 0 || in.ContentLength > maxRoom {
+		return io.ReadAll(http.MaxBytesReader(r.Response(), in.Body, MaxBody))
 	}
-	if int64(cap(n.room)) < r.ContentLength {
-		n.room = make([]byte, max(r.ContentLength, 1024))
+	if int64(cap(r.room)) < in.ContentLength {
+		r.room = make([]byte, max(in.ContentLength, 1024))
 	}
-	raw := n.room[:r.ContentLength] // until the handler returns: the next request gets the same room
-	_, err := io.ReadFull(r.Body, raw)
+	raw := r.room[:in.ContentLength] // until the handler returns: the next request gets the same room
+	_, err := io.ReadFull(in.Body, raw)
 	return raw, err
 }
 

@@ -46,37 +46,45 @@ func (p *people) learn() {
 	p.apiKeys[HashOf(newKey)] = APIKey{ID: NewID(), Username: "u", Scopes: []string{"trade"}}
 }
 
-// startJudge serves a write for whoever has the scope, as startNode does for anybody. It counts what is submitted.
+// startJudge serves an operation for whoever has the scope, as startNode does for anybody. It counts what is submitted.
 func startJudge(t *testing.T, p *people, fold foldAt, elsewhere string) (node *httptest.Server, submitted *int) {
 	t.Helper()
 	submitted = new(int)
 	auth := NewAuth(NewTokens(p, issuer, time.Now))
-	e := serve(t, Options{ForwardKey: []byte("shared"), Identity: fold}, auth.Require(ScopeTrade)(func(c echo.Context) error {
-		b := Body(c)
+	s, err := New(Options{ForwardKey: []byte("shared"), Identity: fold})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes := []Route{Asked("POST", "/v1/things", func(a Ask) (int, Appender, error) {
+		b := a.OnlyForm(a.Content())
 		b.String("name")
 		if err := b.Done(); err != nil {
-			return err
+			return 0, nil, err
 		}
-		cmd, err := NewCommand(c, named("thing.make"), b)
+		cmd, err := a.NewCommand(named("thing.make"), b)
 		if err != nil {
-			return err
+			return 0, nil, err
 		}
-		_, err = Submit(c, submitFunc(func(decide.Command) (journal.Result, error) {
+		_, err = Submit(a, submitFunc(func(decide.Command) (journal.Result, error) {
 			if elsewhere != "" {
 				return journal.Result{}, &journal.ElsewhereError{URL: elsewhere}
 			}
 			*submitted++
 			return journal.Result{Position: journal.LogPosition{Journal: "trading", Sequence: 8}}, nil
 		}), "trading", cmd)
-		if err != nil {
-			return err
-		}
-		return c.JSON(http.StatusCreated, map[string]string{"address": Address(c)})
-	}))
-	node = httptest.NewServer(e)
+		return http.StatusCreated, written(`{"address":"` + a.client() + `"}`), err
+	}, ScopeTrade)}
+	auth.Register(s.Echo, routes)
+	s.Take(auth, routes)
+	node = httptest.NewServer(s)
 	t.Cleanup(node.Close)
 	return node, submitted
 }
+
+// written is an answer as it is sent.
+type written string
+
+func (w written) AppendJSON(b []byte) ([]byte, error) { return append(b, w...), nil }
 
 // waysIn are the ways in which a request with the new key comes to a node: over HTTP, and over a socket.
 var waysIn = map[string]func(t *testing.T, node *httptest.Server) (status int, code string){
@@ -86,8 +94,8 @@ var waysIn = map[string]func(t *testing.T, node *httptest.Server) (status int, c
 		return status, code
 	},
 	"a socket": func(t *testing.T, node *httptest.Server) (int, string) {
-		call := Call{Method: "POST", Path: []string{"v1", "things"}, Body: []byte(`{"name":"x"}`), Token: newKey, Address: "127.0.0.1"}
-		r := call.Do(t.Context(), node.Config.Handler)
+		call := Call{Method: "POST", Route: "/v1/things", Body: []byte(`{"name":"x"}`), Token: newKey, Address: "127.0.0.1"}
+		r := node.Config.Handler.(*Server).Do(t.Context(), &call)
 		var answer struct{ Code string }
 		if err := stdjson.Unmarshal(r.Body, &answer); err != nil {
 			t.Errorf("%v in %s", err, r.Body)
@@ -200,8 +208,8 @@ func TestAForgedMarkGainsNothing(t *testing.T) {
 // A request that nobody judged waits for nothing.
 func TestAMarkOfNobody(t *testing.T) {
 	r := &request{Context: echo.New().NewContext(httptest.NewRequest("POST", "/v1/things", nil), httptest.NewRecorder())}
-	s := &server{options: Options{Identity: foldAt{sequence: 7}}}
-	if at := s.letInAt(r); at != -1 {
+	s := &Server{options: Options{Identity: foldAt{sequence: 7}}}
+	if at := s.letInAt(AskOf(r)); at != -1 {
 		t.Errorf("let in by nobody at %d", at)
 	}
 	m := mark{id: NewID(), session: scalar.ID{}, identity: -1, address: "2001:db8::7"}

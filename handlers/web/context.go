@@ -1,13 +1,16 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/go-json-experiment/json"
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -26,8 +29,8 @@ type notes struct {
 	spare     scalar.ID // made together with the request's, for a command; zero once it is used
 	command   scalar.ID // that the request became
 	forwarded scalar.ID // that another node gave to the command
-	address   string    // the client's, if another node passed the request on
-	session   scalar.ID // that it came over, if another node passed it on
+	address   string    // the client's, if the request did not come from there over HTTP
+	session   scalar.ID // at whose end its orders are canceled; zero for none
 	counted   bool      // another node passed it on, and has counted it towards its user's rate
 	body      []byte    // as it was read, for a request that is passed on
 	room      []byte    // for the body
@@ -43,13 +46,15 @@ const maxRoom = 16 << 10
 // reset forgets the request and keeps the room.
 func (r *request) reset() {
 	r.Context = nil
-	r.notes = notes{room: r.room, answer: r.answer}
-	if cap(r.room) > maxRoom {
-		r.room = nil
+	r.notes = notes{room: roomOf(r.room), answer: roomOf(r.answer)}
+}
+
+// roomOf returns a buffer if it is one to keep.
+func roomOf(b []byte) []byte {
+	if cap(b) > maxRoom {
+		return nil
 	}
-	if cap(r.answer) > maxRoom {
-		r.answer = nil
-	}
+	return b
 }
 
 const notesKey = "web.notes"
@@ -67,6 +72,43 @@ func notesOf(c echo.Context) *notes {
 	return n
 }
 
+// context implements way.
+func (r *request) context() context.Context { return r.Request().Context() }
+
+// route implements way.
+func (r *request) route() (method, path string, parameters []string) {
+	return r.Request().Method, r.Path(), r.ParamNames()
+}
+
+// parameter implements way.
+func (r *request) parameter(name string) string {
+	v := r.Param(name)
+	if r.Request().URL.RawPath != "" {
+		if s, err := url.PathUnescape(v); err == nil {
+			return s
+		}
+	}
+	return v
+}
+
+// target implements way.
+func (r *request) target() string { return r.Request().URL.EscapedPath() }
+
+// query implements way.
+func (r *request) query() string { return r.Request().URL.RawQuery }
+
+// keys implements way.
+func (r *request) keys() []string { return r.Request().Header[HeaderIdempotencyKey] }
+
+// peer implements way.
+func (r *request) peer() string { return r.RealIP() }
+
+// header implements way.
+func (r *request) header() http.Header { return r.Response().Header() }
+
+// answerAt implements way.
+func (r *request) answerAt(p journal.LogPosition) { SetPosition(r, p) }
+
 // Error answers with the error.
 func (r *request) Error(err error) { r.Echo().HTTPErrorHandler(err, r) }
 
@@ -74,7 +116,7 @@ func (r *request) Error(err error) { r.Echo().HTTPErrorHandler(err, r) }
 func (r *request) JSON(status int, v any) error {
 	b, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
-		return fmt.Errorf("encode an answer: %w", err)
+		return encoding(err)
 	}
 	return r.JSONBlob(status, b)
 }
@@ -87,6 +129,9 @@ func (r *request) JSONBlob(status int, b []byte) error {
 	return r.Blob(status, echo.MIMEApplicationJSON, b)
 }
 
+// encoding is the error of an answer that has no JSON form.
+func encoding(err error) error { return fmt.Errorf("encode an answer: %w", err) }
+
 // An Appender writes its JSON form by hand.
 type Appender interface {
 	AppendJSON(b []byte) ([]byte, error)
@@ -97,7 +142,7 @@ func AnswerWith(c echo.Context, status int, v Appender) error {
 	n := notesOf(c)
 	b, err := v.AppendJSON(n.answer[:0])
 	if err != nil {
-		return fmt.Errorf("encode an answer: %w", err)
+		return encoding(err)
 	}
 	n.answer = b
 	return c.JSONBlob(status, b)
@@ -110,7 +155,7 @@ type serializer struct{}
 func (serializer) Serialize(c echo.Context, v any, _ string) error {
 	b, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
-		return fmt.Errorf("encode an answer: %w", err)
+		return encoding(err)
 	}
 	_, err = c.Response().Write(b)
 	return err

@@ -35,7 +35,7 @@ func isForPages(path string) bool {
 
 // fromPage reports whether an answer has to say who may read it. Nearly all requests come from programs, which name no
 // origin: where any may call, their answers say nothing of it.
-func (s *server) fromPage(r *request) bool {
+func (s *Server) fromPage(r *request) bool {
 	in := r.Request()
 	return (in.Header["Origin"] != nil || len(s.options.CORSOrigins) > 0) && isForPages(in.URL.Path) && !r.IsWebSocket()
 }

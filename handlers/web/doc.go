@@ -18,6 +18,7 @@
 // shape, application/problem+json for the trading and operator interfaces, {"detail":…} under /api/v1 and /auth.
 //
 // Routes are registered with Auth.Register, by which those that name scopes need a token. A command whose body holds a
-// secret seals its form (Form.Seal). A read of a journal's follower is a View; one of anything else calls Await before
-// it looks at its source.
+// secret seals its form (Form.Seal). What may be asked for without HTTP, too, is an Operation: it takes an Ask in place
+// of Echo's context, and Server.Do has it answer a Call with the same checks, limits, metrics and problems. A read of a
+// journal's follower is a View; one of anything else calls Await before it looks at its source.
 package web

@@ -75,7 +75,7 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 		if c.Response().Committed { // what has begun can't become a problem any more
 			return
 		}
-		p := problemFor(c, err)
+		p := AskOf(c).problem(err)
 		if p.failed() {
 			log.ErrorContext(c.Request().Context(), "request failed", "request_id", p.RequestID, "error", err)
 		}
@@ -96,11 +96,11 @@ func errorHandler(log *slog.Logger) echo.HTTPErrorHandler {
 	}
 }
 
-// problemFor returns the problem that an error is answered with on a request.
-func problemFor(c echo.Context, err error) Problem {
+// problem returns the problem that an error is answered with on a request.
+func (a Ask) problem(err error) Problem {
 	p := *ProblemOf(err) // the original may be shared between requests
-	p.RequestID = RequestID(c)
-	p.Instance = c.Request().URL.EscapedPath() // a URI reference; the path itself may not even be text
+	p.RequestID = a.id
+	p.Instance = a.way.target() // a URI reference; the path itself may not even be text
 	return p
 }
 
@@ -111,12 +111,11 @@ func (p *Problem) failed() bool {
 
 // PartProblem returns the problem of one part of a request that is answered part by part. A fault of the server is
 // logged with the request.
-func PartProblem(c echo.Context, err error) *Problem {
-	p := problemFor(c, err)
-	n := notesOf(c)
-	n.problems = append(n.problems, p.Code)
+func (a Ask) PartProblem(err error) *Problem {
+	p := a.problem(err)
+	a.problems = append(a.problems, p.Code)
 	if p.failed() {
-		n.failures = append(n.failures, err)
+		a.failures = append(a.failures, err)
 	}
 	return &p
 }
@@ -138,9 +137,14 @@ func writeProblem(c echo.Context, p *Problem) error {
 	if isOnboarding(c.Request().URL.Path) {
 		return writeOnboarding(c, p)
 	}
+	return c.Blob(p.Status, "application/problem+json", p.text())
+}
+
+// text is the problem as it is sent.
+func (p *Problem) text() []byte {
 	body, err := json.Marshal(p, jsontext.AllowInvalidUTF8(true)) // better a replaced character than no answer
 	if err != nil {
-		return err
+		panic("web: a problem has no JSON form: " + err.Error())
 	}
-	return c.Blob(p.Status, "application/problem+json", body)
+	return body
 }

@@ -30,7 +30,7 @@ type Executed struct {
 // Execute has a command decided and returns the event that answers it: the first of its kind in the record that does.
 // The forms are those that the payload was read from; their faults come first.
 func Execute[E decide.Event](c echo.Context, j Journal, payload decide.Payload, forms ...*Form) (E, error) {
-	x, err := j.Execute(c, payload, forms...)
+	x, err := j.Execute(AskOf(c), payload, forms...)
 	if err != nil {
 		var none E
 		return none, err
@@ -39,24 +39,24 @@ func Execute[E decide.Event](c echo.Context, j Journal, payload decide.Payload, 
 }
 
 // Execute is the function of that name for an answer that takes more than one event.
-func (j Journal) Execute(c echo.Context, payload decide.Payload, forms ...*Form) (Executed, error) {
+func (j Journal) Execute(a Ask, payload decide.Payload, forms ...*Form) (Executed, error) {
 	for _, f := range forms { // a fault decides nothing, so its request may be sent again with the same key
 		if err := f.Done(); err != nil {
 			return Executed{}, err
 		}
 	}
-	cmd, err := NewCommand(c, payload, forms...)
+	cmd, err := a.NewCommand(payload, forms...)
 	if err != nil {
 		return Executed{}, err
 	}
-	return j.Submit(c, cmd)
+	return j.Submit(a, cmd)
 }
 
 // Submit has a command decided and sets the position of the answer, also where it is a refusal.
-func (j Journal) Submit(c echo.Context, cmd decide.Command) (Executed, error) {
-	result, err := Submit(c, j.To, j.Name, cmd)
+func (j Journal) Submit(a Ask, cmd decide.Command) (Executed, error) {
+	result, err := Submit(a, j.To, j.Name, cmd)
 	if err == nil && j.Judges != nil {
-		ctx, cancel := context.WithTimeout(c.Request().Context(), waitLimit)
+		ctx, cancel := context.WithTimeout(a.Context(), waitLimit)
 		defer cancel()
 		_ = j.Judges.Wait(ctx, result.Position.Sequence) // the record is there, whether this node has come to it or not
 	}
@@ -71,10 +71,10 @@ type Tried struct {
 
 // SubmitAll has commands decided in their order, each in a record of its own, and sets the latest position of their
 // answers. An error says that another node owns the journal, and none was decided here.
-func (j Journal) SubmitAll(c echo.Context, to journal.BatchSubmitter, cmds []decide.Command) ([]Tried, error) {
+func (j Journal) SubmitAll(a Ask, to journal.BatchSubmitter, cmds []decide.Command) ([]Tried, error) {
 	out := make([]Tried, len(cmds))
 	at := journal.LogPosition{Sequence: -1}
-	for i, o := range to.SubmitAll(c.Request().Context(), j.Name, cmds) {
+	for i, o := range to.SubmitAll(a.Context(), j.Name, cmds) {
 		var elsewhere *journal.ElsewhereError
 		if errors.As(o.Err, &elsewhere) {
 			return nil, o.Err
@@ -89,7 +89,7 @@ func (j Journal) SubmitAll(c echo.Context, to journal.BatchSubmitter, cmds []dec
 		}
 	}
 	if at.Sequence >= 0 {
-		SetPosition(c, at)
+		a.way.answerAt(at)
 	}
 	return out, nil
 }

@@ -319,7 +319,7 @@ func (f *Form) array(name string, required bool, least, most int) *node {
 }
 
 func (f *Form) below(n *node, path []any) *Form {
-	child := &Form{c: f.c, where: f.where, root: n, path: path, faults: f.faults}
+	child := &Form{where: f.where, root: n, path: path, faults: f.faults}
 	f.nested = append(f.nested, child)
 	return child
 }

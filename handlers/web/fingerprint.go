@@ -28,17 +28,19 @@ func (f *Form) Means(normal any) *Form {
 
 // Fingerprint tells requests apart: by method, route, route parameters and content. The query is part of the content
 // where the handler read it.
-func Fingerprint(c echo.Context, forms ...*Form) string {
+func Fingerprint(c echo.Context, forms ...*Form) string { return AskOf(c).fingerprint(forms...) }
+
+func (a Ask) fingerprint(forms ...*Form) string {
 	for _, f := range forms {
 		switch {
 		case f.mac != nil:
-			sum := f.mac(content(c, forms))
+			sum := f.mac(a.said(forms))
 			return hex.EncodeToString(sum[:min(16, len(sum))])
 		case f.normal != nil:
 			return FingerprintOf(f.normal)
 		}
 	}
-	return FingerprintText(content(c, forms))
+	return FingerprintText(a.said(forms))
 }
 
 // FingerprintOf is the fingerprint of the JSON form of a value that says all that a request does.
@@ -56,16 +58,18 @@ func FingerprintText(text []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func content(c echo.Context, forms []*Form) []byte {
+// said is what a request says, as one text.
+func (a Ask) said(forms []*Form) []byte {
 	var b []byte
 	part := func(s []byte) {
 		b = strconv.AppendInt(b, int64(len(s)), 10)
 		b = append(append(b, ':'), s...)
 	}
-	part([]byte(c.Request().Method))
-	part([]byte(c.Path()))
-	for _, name := range c.ParamNames() {
-		part([]byte(Param(c, name)))
+	method, path, parameters := a.way.route()
+	part([]byte(method))
+	part([]byte(path))
+	for _, name := range parameters {
+		part([]byte(a.Param(name)))
 	}
 	for _, f := range forms {
 		part(f.Canonical())

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/labstack/echo/v4"
 )
 
 // Form reads the members of a JSON object, or the parameters of a query, each with a method that says of what type
@@ -16,7 +15,6 @@ import (
 //
 // A required member that is absent or null is a fault. For an optional one, null is the same as absent.
 type Form struct {
-	c       echo.Context
 	where   place
 	root    *node
 	path    []any

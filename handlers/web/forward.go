@@ -44,7 +44,7 @@ func newTransport() http.RoundTripper {
 
 // hereOrThere has the request answered here. One whose journal another node owns is sent to that node, once: the
 // handler has failed with an ElsewhereError before it wrote anything, and the body is kept.
-func (s *server) hereOrThere(r *request, next echo.HandlerFunc) error {
+func (s *Server) hereOrThere(r *request, next echo.HandlerFunc) error {
 	said := header(r.Request(), headerForwarded)
 	if said != "" {
 		m := provenMark(s.options.ForwardKey, said, r.Request())
@@ -59,21 +59,30 @@ func (s *server) hereOrThere(r *request, next echo.HandlerFunc) error {
 	if err == nil || r.Response().Committed {
 		return err
 	}
+	target := ownerNamed(err)
+	if said != "" || target == nil {
+		return err // an ElsewhereError is answered NOT_ACCEPTED
+	}
+	return s.forward(AskOf(r), r.Request(), r.Response(), target)
+}
+
+// ownerNamed returns the node that an error names as the one to answer the request, nil where it names none.
+func ownerNamed(err error) *url.URL {
 	var elsewhere *journal.ElsewhereError
 	if !errors.As(err, &elsewhere) {
-		return err
+		return nil
 	}
-	target, parseErr := url.Parse(elsewhere.URL)
-	if said != "" || parseErr != nil || target.Host == "" {
-		return err // answered NOT_ACCEPTED
+	target, err := url.Parse(elsewhere.URL)
+	if err != nil || target.Host == "" {
+		return nil
 	}
-	return s.forward(r, target)
+	return target
 }
 
 // catchUp waits until this node's fold of the identity journal is as far as that of the node which let a request in, for
 // as long as a read waits. The request is judged here all the same: a key that this node already knows to be revoked is
 // refused. A mark without a good proof is waited for by nobody, or any client could hold requests up.
-func (s *server) catchUp(r *request, m mark) error {
+func (s *Server) catchUp(r *request, m mark) error {
 	if !m.proven() || s.options.Identity == nil {
 		return nil
 	}
@@ -91,28 +100,28 @@ func (s *server) catchUp(r *request, m mark) error {
 
 // letInAt returns the sequence of the identity journal that a request was let in by, -1 for one that nobody judged. It is
 // read after the judgement, since before it the fold could be short of the very record that the judgement rests on.
-func (s *server) letInAt(r *request) int64 {
-	if r.principal == nil || s.options.Identity == nil {
+func (s *Server) letInAt(a Ask) int64 {
+	if a.principal == nil || s.options.Identity == nil {
 		return -1
 	}
 	return s.options.Identity.Position().Sequence
 }
 
-func (s *server) forward(c *request, target *url.URL) error {
-	id, key := c.command, s.options.ForwardKey
+// forward has a request answered by another node.
+func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, target *url.URL) error {
+	id, key := a.command, s.options.ForwardKey
 	if id.IsZero() {
 		id = NewID()
 	}
-	says := mark{id: id, session: sessionOf(c), identity: s.letInAt(c), address: Address(c)}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.options.Patience)
+	says := mark{id: id, session: a.session, identity: s.letInAt(a), address: a.client()}
+	ctx, cancel := context.WithTimeout(in.Context(), s.options.Patience)
 	defer cancel()
-	in := c.Request().WithContext(ctx)
-	if c.body != nil { // a copy, since the transport may go on reading after it has answered
-		in.Body = io.NopCloser(bytes.NewReader(bytes.Clone(c.body)))
-	}
 	// A connection is got before the first byte goes out, so without one nothing was written.
 	connected := false
 	in = in.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}))
+	if a.body != nil { // a copy, since the transport may go on reading after it has answered
+		in.Body = io.NopCloser(bytes.NewReader(bytes.Clone(a.body)))
+	}
 	var failed error
 	proxy := &httputil.ReverseProxy{
 		Transport: s.options.Transport,
@@ -120,12 +129,12 @@ func (s *server) forward(c *request, target *url.URL) error {
 			r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host})
 			r.SetXForwarded()
 			r.Out.Host = r.In.Host
-			r.Out.Header.Set(HeaderRequestID, c.id)
+			r.Out.Header.Set(HeaderRequestID, a.id)
 			r.Out.Header.Set(headerForwarded, says.sign(key, r.In))
 			sendOnce(r.Out.Header)
 		},
 		ModifyResponse: func(r *http.Response) error {
-			for name := range c.Response().Header() { // set here already, by this node
+			for name := range out.Header() { // set here already, by this node
 				if name != echo.HeaderVary {
 					r.Header.Del(name)
 				}
@@ -134,7 +143,7 @@ func (s *server) forward(c *request, target *url.URL) error {
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
-	proxy.ServeHTTP(c.Response(), in)
+	proxy.ServeHTTP(out, in)
 	if failed == nil {
 		return nil
 	}
@@ -159,12 +168,7 @@ func sendOnce(h http.Header) {
 }
 
 // Address returns the address that a request comes from: the client's, also where another node passed it on.
-func Address(c echo.Context) string {
-	if address := notesOf(c).address; address != "" {
-		return address
-	}
-	return c.RealIP()
-}
+func Address(c echo.Context) string { return AskOf(c).client() }
 
 // mark is what a node says of a request that it passes on.
 type mark struct {

@@ -34,7 +34,7 @@ func startNode(t *testing.T, o Options, elsewhere *string) *httptest.Server {
 		if err != nil {
 			return err
 		}
-		_, err = Submit(c, submitFunc(func(cmd decide.Command) (journal.Result, error) {
+		_, err = Submit(AskOf(c), submitFunc(func(cmd decide.Command) (journal.Result, error) {
 			if *elsewhere != "" {
 				return journal.Result{}, &journal.ElsewhereError{URL: *elsewhere}
 			}

@@ -3,140 +3,219 @@ package web
 import (
 	"bytes"
 	"context"
-	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// Call is a request that came in another way than over HTTP, and is answered as if it had come over it: by the same
-// handler, with the same checks, limits, problems and metrics, and by the same owner of the journal.
-type Call struct {
-	Method string
-	// Path are its parts, which need no escaping.
-	Path    []string
-	Query   url.Values // nil for none
-	Body    []byte     // JSON; nil for none
-	Token   string     // the bearer's, "" for nobody
-	Key     string     // the Idempotency-Key
-	Keyed   bool       // there is one
-	Address string     // the client's
-	Min     string     // X-Min-Log-Position, "" for none
-	Session scalar.ID  // at whose end its orders are canceled; zero for none
+// operationKey names an operation by its route.
+type operationKey struct{ method, route string }
+
+// operation is what answers calls for a route.
+type operation struct {
+	auth       *Auth
+	scopes     []string
+	parameters []string // of the route
+	answer     Operation
 }
 
-// Reply is the answer to a call.
-type Reply struct {
-	Status   int
-	Position string // X-Log-Position, "" where there is none
-	Body     []byte
+// Take has calls answered for those of the routes that are operations. All other calls are answered as requests over HTTP.
+func (s *Server) Take(auth *Auth, routes []Route) {
+	for _, r := range routes {
+		if r.Operation != nil {
+			s.operations[operationKey{r.Method, r.Path}] = &operation{auth, r.Scopes, parameters(r.Path), r.Operation}
+		}
+	}
 }
 
-// Do has a call answered. It returns when the handler has. A handler that was cut off in the middle of its answer, which
-// was another node's then, leaves the outcome unknown.
-func (c *Call) Do(ctx context.Context, h http.Handler) (r Reply) {
-	w := &inside{header: make(http.Header, 8), status: http.StatusOK}
+// parameters returns the names of a route's parameters.
+func parameters(route string) (names []string) {
+	for part := range strings.SplitSeq(route, "/") {
+		if name, ok := strings.CutPrefix(part, ":"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Do has a call answered. It returns when that is done.
+func (s *Server) Do(ctx context.Context, c *Call) Reply {
+	o := s.operations[operationKey{c.Method, c.Route}]
+	if o == nil {
+		return c.Over(ctx, s.Echo)
+	}
+	in := s.calls.Get().(*inside)
+	in.begin(ctx, c, o)
+	if s.options.Tracer != nil {
+		in.traced = s.options.Tracer.StartRequest(ctx, trace.Sender{}, NewID())
+		in.ctx = in.traced.Context
+	}
+	s.operate(in)
+	reply := in.reply
+	in.end()
+	s.calls.Put(in)
+	return reply
+}
+
+// operate has an operation answer a call, and counts and logs it as a request.
+func (s *Server) operate(in *inside) {
+	start := time.Now()
+	s.metrics.active.Inc()
+	defer s.metrics.active.Dec()
+	a := Ask{&in.notes, in}
+	err := s.answerInside(in, a)
+	if err != nil {
+		in.reply.Status, in.reply.Body = s.problemBody(a, err)
+	}
+	s.note(a, done{err: err, status: in.reply.Status, bytes: int64(len(in.reply.Body)), took: time.Since(start)})
+}
+
+// answerInside is answer for a call.
+func (s *Server) answerInside(in *inside, a Ask) (err error) {
 	defer func() {
-		if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
-			r = c.aborted()
-		} else if p != nil {
-			panic(p)
+		if p := recover(); p != nil {
+			err = s.panicked(a, p)
 		}
 	}()
-	h.ServeHTTP(w, c.request(ctx))
-	return Reply{w.status, w.header.Get(HeaderLogPosition), w.body.Bytes()}
-}
-
-// aborted is the answer in place of one that broke off.
-func (c *Call) aborted() Reply {
-	p := *OutcomeUnknown(scalar.ID{})
-	p.Instance, p.RequestID = "/"+strings.Join(c.Path, "/"), NewID().String()
-	body, err := json.Marshal(&p, jsontext.AllowInvalidUTF8(true))
+	if slices.Contains(in.call.Params, "") {
+		return echo.ErrNotFound
+	}
+	p, err := in.operation.auth.admit(a, in.call.Token)
+	if err == nil {
+		err = p.hasOneOf(in.operation.scopes)
+	}
 	if err != nil {
-		panic("web: a problem has no JSON form: " + err.Error())
+		return err
 	}
-	return Reply{Status: p.Status, Body: body}
+	status, answer, err := in.operation.answer(a)
+	if owner := ownerNamed(err); owner != nil {
+		return s.forwardInside(in, a, owner)
+	}
+	if err != nil {
+		return err
+	}
+	in.reply.Status = status
+	in.reply.Body, err = in.written(answer)
+	return err
 }
 
-func (c *Call) request(ctx context.Context) *http.Request {
-	target := &url.URL{Path: "/" + strings.Join(c.Path, "/"), RawQuery: c.Query.Encode()}
-	escaped := make([]string, len(c.Path))
-	for i, part := range c.Path {
-		escaped[i] = url.PathEscape(part)
+// forwardInside has a call answered by another node, which it reaches as a request over HTTP.
+func (s *Server) forwardInside(in *inside, a Ask, owner *url.URL) (err error) {
+	w := newRecorded()
+	defer func() {
+		if p := recover(); p != nil {
+			if !aborts(p) { // the owner broke off in the middle of its answer
+				panic(p)
+			}
+			err = OutcomeUnknown(a.command)
+		}
+	}()
+	r := in.call.request(in.ctx)
+	within(in.traced, r)
+	if err := s.forward(a, r, w, owner); err != nil {
+		return err
 	}
-	if raw := "/" + strings.Join(escaped, "/"); raw != target.Path {
-		target.RawPath = raw
-	}
-	header := make(http.Header, 4)
-	if c.Token != "" {
-		header["Authorization"] = []string{"Bearer " + c.Token}
-	}
-	if c.Min != "" {
-		header[HeaderMinLogPosition] = []string{c.Min}
-	}
-	if c.Keyed {
-		header[HeaderIdempotencyKey] = []string{c.Key}
-	}
-	r := &http.Request{Method: c.Method, URL: target, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, Body: http.NoBody,
-		Host: "socket", RemoteAddr: net.JoinHostPort(c.Address, "0"), RequestURI: target.RequestURI()}
-	if c.Body != nil {
-		header["Content-Type"] = []string{jsonType}
-		r.Body, r.ContentLength = readCloser{bytes.NewReader(c.Body)}, int64(len(c.Body))
-	}
-	// A proxy that fails in the midst of an answer panics only where it takes a server to be there, and says nothing otherwise.
-	ctx = context.WithValue(ctx, http.ServerContextKey, &insideServer)
-	if !c.Session.IsZero() {
-		ctx = context.WithValue(ctx, sessionKey{}, c.Session)
-	}
-	return r.WithContext(ctx)
+	in.reply = w.reply()
+	return nil
 }
 
-var insideServer http.Server
-
-type sessionKey struct{}
-
-// sessionOf returns the session that a request came over, zero for none.
-func sessionOf(c echo.Context) scalar.ID {
-	if n := notesOf(c); !n.session.IsZero() { // as the node said that passed it on
-		return n.session
+// problemBody is what an error is answered with.
+func (s *Server) problemBody(a Ask, err error) (status int, body []byte) {
+	p := a.problem(err)
+	if p.failed() {
+		s.options.Logger.ErrorContext(a.Context(), "request failed", "request_id", p.RequestID, "error", err)
 	}
-	id, _ := c.Request().Context().Value(sessionKey{}).(scalar.ID)
-	return id
+	if p.Status == statusClosed {
+		return p.Status, nil
+	}
+	return p.Status, p.text()
 }
 
-type readCloser struct{ *bytes.Reader }
-
-func (readCloser) Close() error { return nil }
-
-// inside is where the answer to a call is written.
+// inside is a call that an operation answers. It serves later calls too.
 type inside struct {
-	header http.Header
-	status int
-	wrote  bool
-	body   bytes.Buffer
+	notes
+	ctx       context.Context
+	call      *Call
+	operation *operation
+	reply     Reply
+	key       [1]string
 }
 
-// Header implements http.ResponseWriter.
-func (w *inside) Header() http.Header { return w.header }
+func (in *inside) begin(ctx context.Context, c *Call, o *operation) {
+	in.ctx, in.call, in.operation, in.key[0] = ctx, c, o, c.Key
+	id, spare := newIDs()
+	in.id, in.spare = id.String(), spare
+	in.address, in.session, in.body = c.Address, c.Session, c.Body
+}
 
-// WriteHeader implements http.ResponseWriter.
-func (w *inside) WriteHeader(status int) {
-	if !w.wrote && status >= http.StatusOK {
-		w.status, w.wrote = status, true
+// end forgets the call and keeps the room.
+func (in *inside) end() { *in = inside{notes: notes{answer: roomOf(in.answer)}} }
+
+// written returns an answer as it is sent.
+func (in *inside) written(answer Appender) ([]byte, error) {
+	b, err := answer.AppendJSON(in.answer[:0])
+	if err != nil {
+		return nil, encoding(err)
 	}
+	in.answer = b
+	return bytes.Clone(b), nil
 }
 
-// Write implements http.ResponseWriter.
-func (w *inside) Write(b []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	return w.body.Write(b)
+// context implements way.
+func (in *inside) context() context.Context { return in.ctx }
+
+// route implements way.
+func (in *inside) route() (method, path string, parameters []string) {
+	return in.call.Method, in.call.Route, in.operation.parameters
 }
 
-// Flush implements http.Flusher: a proxy flushes what it passes on.
-func (*inside) Flush() {}
+// parameter implements way.
+func (in *inside) parameter(name string) string {
+	return in.call.Params[slices.Index(in.operation.parameters, name)]
+}
+
+// target implements way.
+func (in *inside) target() string { return in.call.Path() }
+
+// query implements way.
+func (in *inside) query() string { return in.call.Query.Encode() }
+
+// keys implements way.
+func (in *inside) keys() []string {
+	if in.call.Keyed {
+		return in.key[:]
+	}
+	return nil
+}
+
+// content implements way.
+func (in *inside) content() ([]byte, error) {
+	if len(in.call.Body) > MaxBody {
+		return nil, tooLarge()
+	}
+	return in.call.Body, nil
+}
+
+// noContent implements way.
+func (in *inside) noContent() error {
+	if in.call.Body == nil {
+		return nil
+	}
+	return BodyForm(in.call.Body, nil).Done()
+}
+
+// peer implements way.
+func (in *inside) peer() string { return "" }
+
+// header implements way.
+func (in *inside) header() http.Header { return nil }
+
+// answerAt implements way.
+func (in *inside) answerAt(p journal.LogPosition) { in.reply.Position = p.String() }

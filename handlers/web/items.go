@@ -6,16 +6,15 @@ import (
 	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/labstack/echo/v4"
 )
 
 // BodyItems reads a body that is an object with one member, an array of 1 to so many items, and returns the items as they
 // were sent, for handlers that answer each of them by itself. What is wrong with the whole is the error; what is wrong
 // with an item is not looked at. The route takes no query.
-func BodyItems(c echo.Context, name string, most int) ([]jsontext.Value, error) {
-	raw, err := BodyBytes(c)
+func (a Ask) BodyItems(name string, most int) ([]jsontext.Value, error) {
+	raw, err := a.Content()
 	if err == nil {
-		err = NoQuery(c)
+		err = a.NoQuery()
 	}
 	if err != nil {
 		return nil, err
@@ -23,7 +22,7 @@ func BodyItems(c echo.Context, name string, most int) ([]jsontext.Value, error) 
 	if items, ok := splitItems(raw, name); ok && len(items) > 0 && len(items) <= most {
 		return items, nil
 	}
-	f := BodyForm(c, raw, nil)
+	f := BodyForm(raw, nil)
 	f.array(name, true, 1, most)
 	if err := f.Done(); err != nil {
 		return nil, err

@@ -22,15 +22,15 @@ func SetReadPosition(c echo.Context, name string, sequence int64) {
 }
 
 // Submit has a command decided and sets the position of the answer, also where it is a refusal.
-func Submit(c echo.Context, to journal.Submitter, name string, cmd decide.Command) (journal.Result, error) {
-	result, err := to.Submit(c.Request().Context(), name, cmd)
+func Submit(a Ask, to journal.Submitter, name string, cmd decide.Command) (journal.Result, error) {
+	result, err := to.Submit(a.Context(), name, cmd)
 	if err == nil {
-		SetPosition(c, result.Position)
+		a.way.answerAt(result.Position)
 		return result, nil
 	}
 	var refused *journal.RefusedError
 	if errors.As(err, &refused) {
-		SetPosition(c, refused.AsOf)
+		a.way.answerAt(refused.AsOf)
 	}
 	return result, err
 }

@@ -41,7 +41,7 @@ func TestAnAnswerWaitsForWhoJudgesTheNext(t *testing.T) {
 			node := httptest.NewServer(serve(t, Options{}, func(c echo.Context) error {
 				b := Body(c)
 				b.String("name")
-				if _, err := to.Execute(c, named("thing.make"), b); err != nil {
+				if _, err := to.Execute(AskOf(c), named("thing.make"), b); err != nil {
 					return err
 				}
 				return c.JSON(http.StatusCreated, struct{}{})

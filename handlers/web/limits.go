@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -49,7 +47,7 @@ func newLimits(now func() time.Time) *limits {
 }
 
 // take takes a token, and says in the RateLimit headers what is left. Without a limit there is no bucket.
-func (l *limits) take(c echo.Context, username string, limit RateLimit) error {
+func (l *limits) take(a Ask, username string, limit RateLimit) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	name := nameOf(username, limit)
@@ -69,7 +67,7 @@ func (l *limits) take(c echo.Context, username string, limit RateLimit) error {
 	if ok {
 		b.tokens--
 	}
-	b.tell(c)
+	b.tell(a.way.header())
 	if ok {
 		return nil
 	}
@@ -103,22 +101,25 @@ func (b *bucket) fill(now time.Time) {
 }
 
 // charge takes more tokens for a request that was let pass, also such as are not there: what comes next waits for them.
-func (l *limits) charge(c echo.Context, username string, limit RateLimit, more int) {
+func (l *limits) charge(a Ask, username string, limit RateLimit, more int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b := l.buckets[nameOf(username, limit)]; b != nil {
 		b.tokens -= float64(more)
-		b.tell(c)
+		b.tell(a.way.header())
 	}
 }
 
 // tell says what is left, in the headers of draft-ietf-httpapi-ratelimit-headers-10.
-func (b *bucket) tell(c echo.Context) {
+func (b *bucket) tell(h http.Header) {
+	if h == nil { // of an answer without
+		return
+	}
 	full := func(tokens float64) string {
 		return strconv.FormatInt(int64(math.Ceil(tokens/float64(b.limit.PerSecond))), 10)
 	}
 	burst := float64(b.limit.Burst)
-	h, policy := c.Response().Header(), `"`+b.limit.Policy()+`"`
+	policy := `"` + b.limit.Policy() + `"`
 	h.Set(headerRateLimitPolicy, policy+`;q=`+strconv.FormatInt(b.limit.Burst, 10)+`;w=`+full(burst))
 	h.Set(headerRateLimit, policy+`;r=`+strconv.FormatInt(max(0, int64(math.Floor(b.tokens))), 10)+`;t=`+full(burst-b.tokens))
 }

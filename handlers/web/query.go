@@ -14,13 +14,17 @@ import (
 )
 
 // Query reads the request's query. A parameter that no method asks for, and one that is given twice, are faults.
-func Query(c echo.Context) *Form {
-	f := &Form{c: c, where: inQuery, faults: &faults{}, root: &node{kind: '{'}}
-	if c.Request().URL.RawQuery == "" {
+func Query(c echo.Context) *Form { return AskOf(c).Query() }
+
+// Query is the function of that name.
+func (a Ask) Query() *Form {
+	f := &Form{where: inQuery, faults: &faults{}, root: &node{kind: '{'}}
+	raw := a.way.query()
+	if raw == "" {
 		return f
 	}
 	f.root.members = make(map[string]*node)
-	values, err := url.ParseQuery(c.Request().URL.RawQuery)
+	values, err := url.ParseQuery(raw)
 	if err != nil {
 		f.problem = NewProblem(http.StatusBadRequest, "MALFORMED_QUERY", "The query string is not valid.")
 		return f
@@ -45,41 +49,50 @@ func Query(c echo.Context) *Form {
 }
 
 // NoQuery is for routes that take no parameters.
-func NoQuery(c echo.Context) error {
-	if c.Request().URL.RawQuery == "" {
+func NoQuery(c echo.Context) error { return AskOf(c).NoQuery() }
+
+// NoQuery is the function of that name.
+func (a Ask) NoQuery() error {
+	if a.way.query() == "" {
 		return nil
 	}
-	return Query(c).Done()
+	return a.Query().Done()
 }
 
 // NoBody is for writes without content: it accepts no body, an empty one or {}, and no query.
-func NoBody(c echo.Context) error {
-	if err := NoQuery(c); err != nil {
+func NoBody(c echo.Context) error { return AskOf(c).NoBody() }
+
+// NoBody is the function of that name.
+func (a Ask) NoBody() error {
+	if err := a.NoQuery(); err != nil {
 		return err
 	}
-	return BodyAbsent(c)
+	return a.BodyAbsent()
 }
 
 // BodyAbsent is NoBody for a route that takes a query.
-func BodyAbsent(c echo.Context) error {
-	r := c.Request()
-	raw, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
+func BodyAbsent(c echo.Context) error { return AskOf(c).BodyAbsent() }
+
+// BodyAbsent is the function of that name.
+func (a Ask) BodyAbsent() error { return a.way.noContent() }
+
+// noContent implements way.
+func (r *request) noContent() error {
+	in := r.Request()
+	raw, err := io.ReadAll(io.LimitReader(in.Body, MaxBody+1))
 	if err == nil && len(raw) == 0 {
 		return nil
 	}
-	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(raw), r.Body))
-	return Body(c).Done()
+	in.Body = io.NopCloser(io.MultiReader(bytes.NewReader(raw), in.Body))
+	return Body(r).Done()
 }
 
 // Param returns a route parameter, unescaped. What no code of ours can hold (control characters, bytes that are not
 // UTF-8) is replaced, so that such a parameter names nothing and does no harm further down.
-func Param(c echo.Context, name string) string {
-	v := c.Param(name)
-	if c.Request().URL.RawPath != "" {
-		if s, err := url.PathUnescape(v); err == nil {
-			v = s
-		}
-	}
+func Param(c echo.Context, name string) string { return AskOf(c).Param(name) }
+
+// harmless returns a parameter without what no code of ours can hold.
+func harmless(v string) string {
 	if plain(v) {
 		return v
 	}

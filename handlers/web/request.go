@@ -50,9 +50,9 @@ func (r *request) identify() {
 	r.Response().Header()[HeaderRequestID] = []string{r.id}
 }
 
-// IdempotencyKey reads the header. No header is an empty key; a bad one is a problem.
-func IdempotencyKey(c echo.Context) (string, error) {
-	keys := c.Request().Header[HeaderIdempotencyKey]
+// Key reads the Idempotency-Key. Without one it is empty; a bad one is a problem.
+func (a Ask) Key() (string, error) {
+	keys := a.way.keys()
 	if len(keys) == 0 {
 		return "", nil
 	}
@@ -66,7 +66,7 @@ func IdempotencyKey(c echo.Context) (string, error) {
 }
 
 // Keyed reports whether the request has an Idempotency-Key, good or bad.
-func Keyed(c echo.Context) bool { return len(c.Request().Header[HeaderIdempotencyKey]) > 0 }
+func (a Ask) Keyed() bool { return len(a.way.keys()) > 0 }
 
 // givenTwice is the problem of a header that says two things, of which none is better than the other.
 func givenTwice(name string) *Problem {
@@ -76,7 +76,12 @@ func givenTwice(name string) *Problem {
 // NewCommand makes a command on behalf of the request's principal. It carries the Idempotency-Key if there is one,
 // and a fingerprint if there is a key or the body names a reference_id.
 func NewCommand(c echo.Context, payload decide.Payload, forms ...*Form) (decide.Command, error) {
-	cmd, err := BareCommand(c, payload)
+	return AskOf(c).NewCommand(payload, forms...)
+}
+
+// NewCommand is the function of that name.
+func (a Ask) NewCommand(payload decide.Payload, forms ...*Form) (decide.Command, error) {
+	cmd, err := a.BareCommand(payload)
 	if err != nil {
 		return decide.Command{}, err
 	}
@@ -85,19 +90,19 @@ func NewCommand(c echo.Context, payload decide.Payload, forms ...*Form) (decide.
 		named = named || f.Has("reference_id")
 	}
 	if named {
-		cmd.Kept.Fingerprint = Fingerprint(c, forms...)
+		cmd.Kept.Fingerprint = a.fingerprint(forms...)
 	}
 	return cmd, nil
 }
 
-// BareCommand is NewCommand without a fingerprint, for handlers that make their own.
-func BareCommand(c echo.Context, payload decide.Payload) (decide.Command, error) {
-	key, err := IdempotencyKey(c)
+// BareCommand is NewCommand without a fingerprint, for operations that make their own.
+func (a Ask) BareCommand(payload decide.Payload) (decide.Command, error) {
+	key, err := a.Key()
 	if err != nil {
 		return decide.Command{}, err
 	}
-	n := notesOf(c)
-	cmd := decide.Command{ID: n.forwarded, Type: payload.CommandType(), Payload: payload, Kept: decide.Kept{Key: key, Session: sessionOf(c)}}
+	n := a.notes
+	cmd := decide.Command{ID: n.forwarded, Type: payload.CommandType(), Payload: payload, Kept: decide.Kept{Key: key, Session: n.session}}
 	// A request that was passed on keeps the id that it came with, which its node names if the connection breaks. Else the
 	// command has the id of its trace, by which its record leads there.
 	if cmd.ID.IsZero() {
@@ -124,14 +129,14 @@ type Part struct {
 
 // Commands makes the commands of a request's parts on behalf of its principal. With an Idempotency-Key, each carries it
 // together with a fingerprint of the whole request and its own place in it (decide.BatchKey).
-func Commands(c echo.Context, parts []Part) ([]decide.Command, error) {
+func (a Ask) Commands(parts []Part) ([]decide.Command, error) {
 	var whole []byte
 	for _, p := range parts {
 		whole = append(whole, p.Fingerprint...)
 	}
 	out := make([]decide.Command, len(parts))
 	for i, p := range parts {
-		cmd, err := BareCommand(c, p.Payload)
+		cmd, err := a.BareCommand(p.Payload)
 		if err != nil {
 			return nil, err
 		}

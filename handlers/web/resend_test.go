@@ -92,7 +92,7 @@ func TestPassOnSendsOnce(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				_, err = Submit(c, submitFunc(func(decide.Command) (journal.Result, error) {
+				_, err = Submit(AskOf(c), submitFunc(func(decide.Command) (journal.Result, error) {
 					return journal.Result{}, &journal.ElsewhereError{URL: "http://" + owner.listener.Addr().String()}
 				}), "trading", cmd)
 				return err

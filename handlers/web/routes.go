@@ -15,31 +15,38 @@ type Route struct {
 	// Scopes are those of which a token must have one. A route without any is public.
 	Scopes  []string
 	Handler echo.HandlerFunc
+	// Operation is what the handler has answer the request, where that may be asked for without HTTP, too: nil otherwise.
+	Operation Operation
+}
+
+// Asked is a route for what may be asked for without HTTP, too.
+func Asked(method, path string, o Operation, scopes ...string) Route {
+	return Route{method, path, scopes, o.Handler, o}
 }
 
 // Get is a route for GET, and with it for HEAD.
 func Get(path string, h echo.HandlerFunc, scopes ...string) Route {
-	return Route{http.MethodGet, path, scopes, h}
+	return Route{Method: http.MethodGet, Path: path, Scopes: scopes, Handler: h}
 }
 
 // Post is a route for POST.
 func Post(path string, h echo.HandlerFunc, scopes ...string) Route {
-	return Route{http.MethodPost, path, scopes, h}
+	return Route{Method: http.MethodPost, Path: path, Scopes: scopes, Handler: h}
 }
 
 // Put is a route for PUT.
 func Put(path string, h echo.HandlerFunc, scopes ...string) Route {
-	return Route{http.MethodPut, path, scopes, h}
+	return Route{Method: http.MethodPut, Path: path, Scopes: scopes, Handler: h}
 }
 
 // Patch is a route for PATCH.
 func Patch(path string, h echo.HandlerFunc, scopes ...string) Route {
-	return Route{http.MethodPatch, path, scopes, h}
+	return Route{Method: http.MethodPatch, Path: path, Scopes: scopes, Handler: h}
 }
 
 // Delete is a route for DELETE.
 func Delete(path string, h echo.HandlerFunc, scopes ...string) Route {
-	return Route{http.MethodDelete, path, scopes, h}
+	return Route{Method: http.MethodDelete, Path: path, Scopes: scopes, Handler: h}
 }
 
 // Register adds routes, those with scopes behind Require.

@@ -48,9 +48,9 @@ type IdentityFold interface {
 	Position() journal.Position
 }
 
-// New makes an Echo whose errors are problems and whose requests have an id, are logged, counted and recovered from
+// New makes a server whose errors are problems and whose requests have an id, are logged, counted and recovered from
 // panics, and are passed on to the node that owns the journal where this one does not.
-func New(o Options) (*echo.Echo, error) {
+func New(o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -70,10 +70,11 @@ func New(o Options) (*echo.Echo, error) {
 	e.HTTPErrorHandler = errorHandler(o.Logger)
 	e.JSONSerializer = serializer{}
 	e.IPExtractor = addresses(o.TrustedProxies)
-	s := &server{options: o, metrics: metrics, crossOrigin: crossOrigin(o.CORSOrigins)}
+	s := &Server{Echo: e, options: o, metrics: metrics, crossOrigin: crossOrigin(o.CORSOrigins), operations: make(map[operationKey]*operation)}
 	s.requests.New = func() any { return new(request) }
+	s.calls.New = func() any { return new(inside) }
 	e.Use(s.middleware)
-	return e, nil
+	return s, nil
 }
 
 // addresses says where a request comes from. Without proxies of ours in front, that is the connection's peer: a header
@@ -89,17 +90,20 @@ func addresses(trusted []*net.IPNet) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// server is what every request goes through. It is one middleware, since Echo puts a chain of them together anew for
-// each request.
-type server struct {
+// Server is what every request goes through: over HTTP, through Echo's router and one middleware, since Echo puts a chain
+// of them together anew for each request; or as a call (Do).
+type Server struct {
+	*echo.Echo
 	options  Options
 	metrics  *metrics
 	requests sync.Pool // of *request
+	calls    sync.Pool // of *inside
 
+	operations  map[operationKey]*operation
 	crossOrigin echo.MiddlewareFunc
 }
 
-func (s *server) middleware(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *Server) middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		answerHead(c)
 		r := s.requests.Get().(*request)
@@ -117,19 +121,15 @@ func (s *server) middleware(next echo.HandlerFunc) echo.HandlerFunc {
 
 // answer has the request answered, and returns what is left of it as an error. It turns a panic into a 500, with the
 // stack in the log.
-func (s *server) answer(r *request, next echo.HandlerFunc) (err error) {
+func (s *Server) answer(r *request, next echo.HandlerFunc) (err error) {
 	defer func() {
-		p := recover()
-		if p == nil {
-			return
+		if p := recover(); p != nil {
+			// The way to cut a connection: the proxy does so where the owner breaks off amid an answer that has begun.
+			if aborts(p) {
+				panic(p)
+			}
+			err = s.panicked(AskOf(r), p)
 		}
-		// The way to cut a connection: the proxy does so where the owner breaks off amid an answer that has begun.
-		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-			panic(p)
-		}
-		s.options.Logger.ErrorContext(r.Request().Context(), "panic", "request_id", r.id, "panic", p, "stack", string(debug.Stack()))
-		err = NewProblem(http.StatusInternalServerError, "INTERNAL",
-			"The server failed to answer. The request id names the failure.").Because(fmt.Errorf("panic: %v", p))
 	}()
 	if ambiguous(r.Request()) {
 		r.Response().Header().Set(echo.HeaderConnection, "close") // what follows may be anything
@@ -143,6 +143,18 @@ func (s *server) answer(r *request, next echo.HandlerFunc) (err error) {
 		return s.crossOrigin(func(echo.Context) error { return s.hereOrThere(r, next) })(r)
 	}
 	return s.hereOrThere(r, next)
+}
+
+func aborts(p any) bool {
+	err, ok := p.(error)
+	return ok && errors.Is(err, http.ErrAbortHandler)
+}
+
+// panicked notes a panic, and returns what it is answered with.
+func (s *Server) panicked(a Ask, p any) error {
+	s.options.Logger.ErrorContext(a.Context(), "panic", "request_id", a.id, "panic", p, "stack", string(debug.Stack()))
+	return NewProblem(http.StatusInternalServerError, "INTERNAL",
+		"The server failed to answer. The request id names the failure.").Because(fmt.Errorf("panic: %v", p))
 }
 
 // wholePath reports whether the request gives every parameter of its route. An empty one names nothing, and in a
@@ -159,7 +171,7 @@ func wholePath(c echo.Context) bool {
 // observe counts a request and logs it: what went as it should, redirects and the like included, as debugging only,
 // since thousands a second would bury the rest. It logs neither headers, bodies nor query strings: they may hold
 // secrets.
-func (s *server) observe(r *request, next echo.HandlerFunc) {
+func (s *Server) observe(r *request, next echo.HandlerFunc) {
 	start := time.Now()
 	socket := r.IsWebSocket()
 	if !socket { // a socket stays for hours
@@ -167,55 +179,74 @@ func (s *server) observe(r *request, next echo.HandlerFunc) {
 		defer s.metrics.active.Dec()
 	}
 	err := s.answer(r, next)
-	code := ""
 	if err != nil {
-		code = ProblemOf(err).Code
-		s.metrics.problems.WithLabelValues(code).Inc()
 		r.Error(err) // writes the answer now, so that its status is known
 	}
-	for _, part := range r.problems {
+	d := done{err: err, status: r.Response().Status, bytes: r.Response().Size, took: time.Since(start)}
+	d.upgraded = err == nil && socket && !r.Response().Committed
+	d.quiet = d.status >= http.StatusBadRequest && s.options.Quiet != nil && s.options.Quiet(r.Request())
+	s.note(AskOf(r), d)
+}
+
+// done is how a request was answered.
+type done struct {
+	err      error
+	status   int
+	bytes    int64
+	took     time.Duration
+	upgraded bool // it became a socket, and what took so long was the session
+	quiet    bool // the log need not tell of it unless the server failed
+}
+
+// note counts a request that was answered, and logs it.
+func (s *Server) note(a Ask, d done) {
+	code := ""
+	if d.err != nil {
+		code = ProblemOf(d.err).Code
+		s.metrics.problems.WithLabelValues(code).Inc()
+	}
+	for _, part := range a.problems {
 		s.metrics.problems.WithLabelValues(part).Inc()
 	}
-	for _, failure := range r.failures {
-		s.options.Logger.ErrorContext(r.Request().Context(), "a part of a request failed", "request_id", r.id, "error", failure)
+	for _, failure := range a.failures {
+		s.options.Logger.ErrorContext(a.Context(), "a part of a request failed", "request_id", a.id, "error", failure)
 	}
-	of := series{r.Path(), r.Request().Method, r.Response().Status}
+	method, route, _ := a.way.route()
+	of := series{route, method, d.status}
 	if of.route == "" || of.status == http.StatusNotFound && code == "NOT_FOUND" {
 		of.route = "unknown" // client-made paths must not become label values
 	}
 	if !knownMethod(of.method) {
 		of.method = "other"
 	}
-	took := time.Since(start)
-	r.traced.End(of.method, of.route, of.status, code)
-	if err == nil && socket && !r.Response().Committed {
-		of.status = http.StatusSwitchingProtocols // and what took so long was the session
+	a.traced.End(of.method, of.route, of.status, code)
+	if d.upgraded {
+		of.status = http.StatusSwitchingProtocols
 	} else {
-		s.metrics.of(of).Observe(took.Seconds())
+		s.metrics.of(of).Observe(d.took.Seconds())
 	}
 	level := slog.LevelInfo
-	if of.status < http.StatusBadRequest ||
-		s.options.Quiet != nil && of.status < http.StatusInternalServerError && s.options.Quiet(r.Request()) {
+	if of.status < http.StatusBadRequest || d.quiet && of.status < http.StatusInternalServerError {
 		level = slog.LevelDebug
 	}
-	if s.options.Logger.Enabled(r.Request().Context(), level) {
-		s.log(r, level, of, code, took)
+	if s.options.Logger.Enabled(a.Context(), level) {
+		s.log(a, level, of, code, d)
 	}
 }
 
-func (s *server) log(r *request, level slog.Level, of series, code string, took time.Duration) {
+func (s *Server) log(a Ask, level slog.Level, of series, code string, d done) {
 	attrs := []slog.Attr{
-		slog.String("request_id", r.id), slog.String("method", of.method), slog.String("route", of.route),
-		slog.String("path", loggedPath(r.Request().URL.Path)), slog.Int("status", of.status),
-		slog.Duration("took", took), slog.Int64("bytes", r.Response().Size),
+		slog.String("request_id", a.id), slog.String("method", of.method), slog.String("route", of.route),
+		slog.String("path", loggedPath(a.way.target())), slog.Int("status", of.status),
+		slog.Duration("took", d.took), slog.Int64("bytes", d.bytes),
 	}
 	if code != "" {
 		attrs = append(attrs, slog.String("code", code))
 	}
-	if p := r.principal; p != nil {
+	if p := a.principal; p != nil {
 		attrs = append(attrs, slog.String("user", p.Username), slog.String("broker", p.Broker))
 	}
-	s.options.Logger.LogAttrs(r.Request().Context(), level, "request", attrs...)
+	s.options.Logger.LogAttrs(a.Context(), level, "request", attrs...)
 }
 
 // maxLoggedPath bounds what a line of the log repeats of a path: anybody may send one of a megabyte.

@@ -24,7 +24,7 @@ import (
 )
 
 // serve makes an Echo with one route that fails with the error, at a path of each interface.
-func serve(t testing.TB, o Options, h echo.HandlerFunc) *echo.Echo {
+func serve(t testing.TB, o Options, h echo.HandlerFunc) *Server {
 	t.Helper()
 	e, err := New(o)
 	if err != nil {
@@ -446,7 +446,7 @@ func TestSubmitSetsThePosition(t *testing.T) {
 			if cmdErr != nil {
 				return cmdErr
 			}
-			if _, err := Submit(c, submitFunc(func(decide.Command) (journal.Result, error) {
+			if _, err := Submit(AskOf(c), submitFunc(func(decide.Command) (journal.Result, error) {
 				return journal.Result{Position: at}, err
 			}), "trading", cmd); err != nil {
 				return err

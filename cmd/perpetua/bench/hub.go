@@ -78,11 +78,11 @@ func hubChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 	}
 	f := &follower{engine: e}
 	hub := live.New(live.Config{Follower: f, Journal: "trading", Tokens: nobody{}})
-	router, err := web.New(web.Options{})
+	server, err := web.New(web.Options{})
 	if err != nil {
 		return err
 	}
-	hub.Register(router)
+	hub.Register(server.Echo)
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = hub.Run(running) }() // it ends with its context and has nothing to say
@@ -94,7 +94,7 @@ func hubChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 		_ = hub.Close(ending)
 	}()
 	n := int64(0)
-	return serveSockets(router, live.Path, cfg, in, out, func() error {
+	return serveSockets(server, live.Path, cfg, in, out, func() error {
 		// An order that rests, one that takes it, and so on a level lower: every record changes the book, which stays small.
 		o := levelOrder(int(n), 0)
 		o.LimitPrice.Coef -= n / 2 % 100

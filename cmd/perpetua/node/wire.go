@@ -30,10 +30,11 @@ func (n *Node) wire() error {
 	if err != nil {
 		return err
 	}
-	e, rest, err := n.routers(identities)
+	server, rest, err := n.servers(identities)
 	if err != nil {
 		return err
 	}
+	e := server.Echo
 	// The fold is read by requests from their first on, and stands before its first record until Run moves it: nobody is let in
 	// before, since it knows no user.
 	users := login.FromFold(identities.fold)
@@ -66,9 +67,9 @@ func (n *Node) wire() error {
 	return nil
 }
 
-// routers returns the router of the node's port, and the REST interface that its sockets use, to enter orders for example:
+// servers returns the server of the node's port, and the REST interface that its sockets use, to enter orders for example:
 // the same where the node serves that, or else one of their own.
-func (n *Node) routers(identities *follower) (e, rest *echo.Echo, err error) {
+func (n *Node) servers(identities *follower) (e, rest *web.Server, err error) {
 	proxies, err := n.Settings.TrustedProxies()
 	if err != nil {
 		return nil, nil, err

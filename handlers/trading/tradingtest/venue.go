@@ -21,7 +21,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -52,7 +51,7 @@ type Venue struct {
 	t        testing.TB
 	Trading  *Journal
 	Identity *Journal
-	Echo     *echo.Echo
+	Server   *web.Server
 	routes   []web.Route
 	openapi  *conform.OpenAPI
 	Nodes    []admin.Node // what the operator's interface is told of the nodes' rules
@@ -87,9 +86,11 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	if v.openapi, err = description(); err != nil {
 		t.Fatal(err)
 	}
-	if v.Echo, err = web.New(web.Options{}); err != nil {
+	server, err := web.New(web.Options{})
+	if err != nil {
 		t.Fatal(err)
 	}
+	v.Server = server
 	wall := func() time.Time { return v.now().Std() }
 	directory := login.NewDirectory(identities{v.Identity})
 	auth := web.NewAuth(web.NewTokens(directory, login.DefaultIssuer, wall))
@@ -115,9 +116,9 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 		Readers:      []admin.Reader{{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err}},
 	})
 	keys := apikeys.New(apikeys.Config{Auth: auth, Journals: v, Identity: v.Identity, Venue: v.Trading})
-	keys.Register(v.Echo)
-	interfaces.Register(v.Echo)
-	operator.Register(v.Echo)
+	keys.Register(server.Echo)
+	interfaces.Register(server)
+	operator.Register(server.Echo)
 	v.routes = slices.Concat(interfaces.Routes(), operator.Routes(), keys.Routes())
 	return v
 }
@@ -341,7 +342,7 @@ func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply 
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	w := httptest.NewRecorder()
-	v.Echo.ServeHTTP(w, r)
+	v.Server.ServeHTTP(w, r)
 	what := fmt.Sprintf("%s %s %s", method, path, body)
 	if err := v.openapi.Response(method, r.URL.EscapedPath(), w.Code, w.Header(), w.Body.Bytes()); err != nil {
 		v.t.Errorf("%s: %v\n%s", what, err, w.Body)

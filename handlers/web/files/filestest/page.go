@@ -28,10 +28,10 @@ func Serve(t *testing.T, register func(*echo.Echo) error) *echo.Echo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := register(e); err != nil {
+	if err := register(e.Echo); err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return e.Echo
 }
 
 // Ask sends a GET with headers, given in pairs.

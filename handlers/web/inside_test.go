@@ -1,0 +1,143 @@
+package web
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// insideOf serves one operation for the user u, and returns what calls it.
+func insideOf(t *testing.T, o Options, operation Operation) (*Server, func(c Call) Reply) {
+	t.Helper()
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Take(NewAuth(NewTokens(keyHolders(true), issuer, time.Now)), []Route{Asked("POST", "/v1/things/:code", operation, ScopeTrade)})
+	return s, func(c Call) Reply {
+		c.Method, c.Route, c.Token, c.Address = "POST", "/v1/things/:code", newKey, "127.0.0.1"
+		return s.Do(t.Context(), &c)
+	}
+}
+
+// TestCallsAreCountedAndLogged: as requests over HTTP are, those that fail included; a panic is one of these.
+func TestCallsAreCountedAndLogged(t *testing.T) {
+	var log bytes.Buffer
+	metrics := prometheus.NewRegistry()
+	_, call := insideOf(t, Options{Metrics: metrics, Logger: slog.New(slog.NewJSONHandler(&log, nil))}, func(a Ask) (int, Appender, error) {
+		switch a.Param("code") {
+		case "panics":
+			panic("for a test")
+		case "fails":
+			return 0, nil, NotFound("UNKNOWN_THING", "There is no such thing.")
+		}
+		return http.StatusCreated, written(`{}`), nil
+	})
+	for code, want := range map[string]int{"works": 201, "fails": 404, "panics": 500, "": 404} {
+		r := call(Call{Params: []string{code}})
+		if r.Status != want || want >= 400 && !strings.Contains(string(r.Body), `"instance":"/v1/things/`+code+`"`) {
+			t.Errorf("%s: %d %s", code, r.Status, r.Body)
+		}
+	}
+	counted, err := testutil.GatherAndCount(metrics, "perpetua_http_request_duration_seconds")
+	if err != nil || counted != 4 {
+		t.Errorf("%d kinds of requests are counted, %v", counted, err)
+	}
+	if err := testutil.GatherAndCompare(metrics, strings.NewReader(`
+# HELP perpetua_http_requests_active Requests that are being answered.
+# TYPE perpetua_http_requests_active gauge
+perpetua_http_requests_active 0
+`), "perpetua_http_requests_active"); err != nil {
+		t.Error(err)
+	}
+	for _, part := range []string{`"msg":"panic"`, `"route":"/v1/things/:code","path":"/v1/things/fails","status":404`, `"user":"u"`, `"code":"INTERNAL"`} {
+		if !strings.Contains(log.String(), part) {
+			t.Errorf("the log lacks %s:\n%s", part, log.String())
+		}
+	}
+}
+
+// TestNothingIsLeftOfACall has calls leave behind whatever an operation may note, and looks what the next one finds.
+func TestNothingIsLeftOfACall(t *testing.T) {
+	var found []inside
+	_, call := insideOf(t, Options{}, func(a Ask) (int, Appender, error) {
+		in := *a.way.(*inside)
+		in.ctx, in.call, in.operation, in.id, in.answer, in.principal = nil, nil, nil, "", nil, nil
+		found = append(found, in)
+		a.way.answerAt(journal.LogPosition{Journal: "trading", Sequence: 7})
+		a.command, a.forwarded, a.session = NewID(), NewID(), NewID()
+		_ = a.PartProblem(NotFound("UNKNOWN_THING", "There is no such thing."))
+		return http.StatusOK, written(strings.Repeat("x", 2*maxRoom)), nil
+	})
+	spares := make(map[scalar.ID]bool)
+	for range 20 {
+		call(Call{Params: []string{"x"}, Key: "k", Keyed: true, Session: NewID(), Body: []byte("{}")})
+		if r := call(Call{Params: []string{"x"}}); len(r.Body) != 2*maxRoom || r.Position != "trading/0@7" {
+			t.Fatalf("%d bytes at %s", len(r.Body), r.Position)
+		}
+		last := found[len(found)-1]
+		if last.spare.IsZero() || spares[last.spare] {
+			t.Fatalf("a call finds the id %s for its command", last.spare)
+		}
+		spares[last.spare] = true
+		last.spare = scalar.ID{}
+		if want := (inside{notes: notes{address: "127.0.0.1"}}); !reflect.DeepEqual(last, want) {
+			t.Fatalf("a call finds %+v", last)
+		}
+	}
+}
+
+// TestACallWhoseOwnerBreaksOff: the answer names the command that the owner was sent.
+func TestACallWhoseOwnerBreaksOff(t *testing.T) {
+	o := Options{ForwardKey: []byte("shared")}
+	session, arrived := NewID(), make(chan mark, 1)
+	for name, owner := range map[string]http.HandlerFunc{
+		"before its answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"amid its answer": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			w.WriteHeader(http.StatusCreated)
+			_, _ = w.Write([]byte("{"))
+		},
+	} {
+		node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			arrived <- provenMark(o.ForwardKey, r.Header.Get(headerForwarded), r)
+			owner(w, r)
+		}))
+		_, call := insideOf(t, o, func(a Ask) (int, Appender, error) {
+			cmd, err := a.BareCommand(named("thing.make"))
+			if err != nil {
+				return 0, nil, err
+			}
+			_, err = Submit(a, submitFunc(func(decide.Command) (journal.Result, error) {
+				return journal.Result{}, &journal.ElsewhereError{URL: node.URL}
+			}), "trading", cmd)
+			return 0, nil, err
+		})
+		r := call(Call{Params: []string{"a/b"}, Body: []byte(`{}`), Session: session})
+		sent := <-arrived
+		var p struct {
+			Code      string
+			CommandID string `json:"command_id"`
+		}
+		if err := stdjson.Unmarshal(r.Body, &p); err != nil || r.Status != 503 || p.Code != "OUTCOME_UNKNOWN" || p.CommandID != sent.id.String() || !sent.proven() {
+			t.Errorf("%s: %v, %d %s; the owner saw %+v", name, err, r.Status, r.Body, sent)
+		}
+		if sent.session != session || sent.address != "127.0.0.1" {
+			t.Errorf("%s: the owner saw %+v", name, sent)
+		}
+		node.Close()
+	}
+}
