@@ -19,7 +19,7 @@ const Undetermined = "undetermined"
 
 const (
 	bankStatement = "bank_statement"
-	misspelled    = "bank_statment" // as the interface was first published
+	misspelled    = "bank_statment" //nolint:misspell // as the interface was first published
 	maxName       = 255
 )
 

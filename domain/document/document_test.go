@@ -16,7 +16,7 @@ func TestCategories(t *testing.T) {
 			t.Errorf("%s is read as %s, %t", c, got, known)
 		}
 	}
-	for s, want := range map[string]Category{"": Undetermined, "bank_statment": "bank_statement"} {
+	for s, want := range map[string]Category{"": Undetermined, "bank_statment": "bank_statement"} { //nolint:misspell // as it is sent
 		if got, known := ParseCategory(s); !known || got != want {
 			t.Errorf("%q is read as %s, %t", s, got, known)
 		}

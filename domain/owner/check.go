@@ -1,7 +1,6 @@
 package owner
 
 import (
-	"net/mail"
 	"regexp"
 	"strings"
 	"time"
@@ -30,6 +29,10 @@ const (
 
 // phoneForm is E.164: a plus sign and at most 15 digits, of which the first is not 0.
 var phoneForm = regexp.MustCompile(`^\+[1-9][0-9]{1,14}$`)
+
+// mailForm is an address as people have them (RFC 5321, 4.1.2): atoms on both sides, no quotes, no address of a host.
+// Whether it reaches anybody, only a message tells.
+var mailForm = regexp.MustCompile("^[\\pL\\pN!#$%&'*+/=?^_`{|}~-]+(\\.[\\pL\\pN!#$%&'*+/=?^_`{|}~-]+)*@[\\pL\\pN]([\\pL\\pN-]*[\\pL\\pN])?(\\.[\\pL\\pN]([\\pL\\pN-]*[\\pL\\pN])?)+$")
 
 // Check returns all that is wrong with what is told of a person; today bounds the day of birth.
 func (p *Person) Check(today time.Time) []Fault {
@@ -109,8 +112,7 @@ func (f *faults) email(value string) {
 	if value == "" {
 		return
 	}
-	// A bare address only: ParseAddress reads a display name and brackets as well.
-	if a, err := mail.ParseAddress(value); err != nil || a.Address != value || len(value) > maxMail || !IsLine(value) {
+	if len(value) > maxMail || !mailForm.MatchString(value) {
 		f.add(BadValue, "must be an e-mail address", "email")
 	}
 }

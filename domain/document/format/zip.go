@@ -118,7 +118,7 @@ func (s *source) zipPart(types io.Writer, limit int64) (string, part, error) {
 			return "", p, err
 		}
 	}
-	into := io.Writer(io.Discard)
+	var into io.Writer = io.Discard
 	if name == contentTypes {
 		into, limit = types, min(limit, maxTypes)
 	}
