@@ -36,6 +36,9 @@ func MoneyOf(d Decimal) (Money, bool) {
 	return Money(n), ok
 }
 
+// Wide returns m to be summed up where the sum may be more than money can be.
+func (m Money) Wide() Wide { return WideOf(int64(m)) }
+
 // Plus returns m + o, and whether it fits.
 func (m Money) Plus(o Money) (Money, bool) {
 	sum, ok := AddInt64(int64(m), int64(o))

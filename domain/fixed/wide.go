@@ -139,6 +139,17 @@ func (w Wide) Money() (Money, bool) {
 	return Money(n), ok
 }
 
+// Capped returns w units of 10⁻⁸ as money, or the most or least that money can be where that does not fit.
+func (w Wide) Capped() Money {
+	if m, fits := w.Money(); fits {
+		return m
+	}
+	if w.Sign() < 0 {
+		return math.MinInt64 + 1 // whose opposite is money, too
+	}
+	return math.MaxInt64
+}
+
 // DivMod returns the quotient toward zero and the remainder, which has w's sign. The divisor is positive.
 func (w Wide) DivMod(divisor int64) (quotient Wide, remainder int64) {
 	if divisor <= 0 {

@@ -20,9 +20,9 @@ func StepSize(c *market.Contract, began, rest int64) int64 {
 //
 // It lies on the tick, up for a long position and down for a short one, is at least one tick, and at most the highest
 // price that there is. Size and the maintenance margins are not zero.
-func BankruptcyPrice(c *market.Contract, mark, size int64, equity, maintenance, total fixed.Money) int64 {
-	product := func(factors ...int64) *big.Int {
-		p := big.NewInt(1)
+func BankruptcyPrice(c *market.Contract, mark, size int64, equity fixed.Wide, maintenance fixed.Money, total fixed.Wide) int64 {
+	product := func(wide fixed.Wide, factors ...int64) *big.Int {
+		p := wide.Big()
 		for _, f := range factors {
 			p.Mul(p, big.NewInt(f))
 		}
@@ -31,9 +31,9 @@ func BankruptcyPrice(c *market.Contract, mark, size int64, equity, maintenance, 
 	// Over the one denominator T × M × s × u, of T marks in a tick and u units of money for a step at a tick. With the
 	// size's sign on both sides, short positions need no other formula.
 	tick := c.TickMarks(1)
-	above := product(mark, int64(total), size, c.Unit)
-	above.Sub(above, product(int64(equity), int64(maintenance), tick))
-	below := product(tick, int64(total), size, c.Unit)
+	above := product(total, mark, size, c.Unit)
+	above.Sub(above, product(equity, int64(maintenance), tick))
+	below := product(total, tick, size, c.Unit)
 	if size < 0 {
 		above.Neg(above)
 		below.Neg(below)

@@ -74,7 +74,7 @@ func TestBankruptcyPrice(t *testing.T) {
 		mark, _ := c.Marks(number(a.mark))
 		size, _ := c.Steps(number(a.size))
 		money := func(s string) fixed.Money { m, _ := fixed.MoneyOf(number(s)); return m }
-		got := c.Price(BankruptcyPrice(c, mark, size, money(a.equity), money(a.maintenance), money(a.total)))
+		got := c.Price(BankruptcyPrice(c, mark, size, money(a.equity).Wide(), money(a.maintenance), money(a.total).Wide()))
 		if got.Cmp(number(a.want)) != 0 {
 			t.Errorf("%+v: %s", a, got)
 		}
@@ -102,7 +102,7 @@ func TestBankruptcyPriceAgreesWithFractions(t *testing.T) {
 		} else if highest := big.NewInt(c.HighestTicks()); ticks.Cmp(highest) > 0 {
 			ticks = highest
 		}
-		got := BankruptcyPrice(c, mark, size, fixed.Money(equity), fixed.Money(mine), fixed.Money(total))
+		got := BankruptcyPrice(c, mark, size, fixed.WideOf(equity), fixed.Money(mine), fixed.WideOf(total))
 		if got != ticks.Int64() {
 			t.Fatalf("%d ticks, not %s", got, ticks)
 		}

@@ -11,6 +11,7 @@ package margin
 
 import (
 	"math"
+	"math/big"
 
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
@@ -93,40 +94,44 @@ func Fee(notional fixed.Money, parts int64) fixed.Money {
 	return must(fixed.Mul(int64(notional), parts).Div(1e8, rounding))
 }
 
-// Standing is an account's state of margin, summed over its instruments with Add.
+// Standing is an account's state of margin, summed over its instruments with Add. The sums are wide: each instrument's part
+// is money, but not what an account may have on all of them.
 type Standing struct {
-	Balance     fixed.Money
-	Pending     fixed.Money // withdrawals that are requested and not paid out
-	Unrealised  fixed.Money
-	Used        fixed.Money
-	Initial     fixed.Money // ΣIR
-	Maintenance fixed.Money
-	Fees        fixed.Money
+	Balance     fixed.Wide
+	Pending     fixed.Wide // withdrawals that are requested and not paid out
+	Unrealised  fixed.Wide
+	Used        fixed.Wide
+	Initial     fixed.Wide // ΣIR
+	Maintenance fixed.Wide
+	Fees        fixed.Wide
 }
 
 // Add takes an exposure into account.
 func (s *Standing) Add(e Exposure) {
 	r := e.Requirements()
-	s.Unrealised = s.Unrealised.Add(r.Unrealised)
-	s.Used = s.Used.Add(r.Used)
-	s.Initial = s.Initial.Add(r.Initial)
-	s.Maintenance = s.Maintenance.Add(r.Maintenance)
-	s.Fees = s.Fees.Add(r.Fees)
+	s.Unrealised = s.Unrealised.Add(r.Unrealised.Wide())
+	s.Used = s.Used.Add(r.Used.Wide())
+	s.Initial = s.Initial.Add(r.Initial.Wide())
+	s.Maintenance = s.Maintenance.Add(r.Maintenance.Wide())
+	s.Fees = s.Fees.Add(r.Fees.Wide())
 }
 
 // Equity is the balance and the unrealised profit at mark.
-func (s Standing) Equity() fixed.Money { return s.Balance.Add(s.Unrealised) }
+func (s Standing) Equity() fixed.Wide { return s.Balance.Add(s.Unrealised) }
 
 // Reserved is what positions and resting orders need: ΣIR and the fees that the orders would pay.
-func (s Standing) Reserved() fixed.Money { return s.Initial.Add(s.Fees) }
+func (s Standing) Reserved() fixed.Wide { return s.Initial.Add(s.Fees) }
 
 // Available is what new orders may need; negative if prices moved against the account.
-func (s Standing) Available() fixed.Money { return s.Equity().Sub(s.Reserved()).Sub(s.Pending) }
+func (s Standing) Available() fixed.Wide { return s.Equity().Sub(s.Reserved()).Sub(s.Pending) }
 
 // Withdrawable is what may be paid out.
 func (s Standing) Withdrawable() fixed.Money {
-	return max(0, min(s.Balance.Sub(s.Pending), s.Available()))
+	return max(0, min(s.Balance.Sub(s.Pending).Capped(), s.Available().Capped()))
 }
+
+// Lacks reports whether the equity is below the maintenance margin.
+func (s Standing) Lacks() bool { return s.Equity().Cmp(s.Maintenance) < 0 }
 
 // RiskState says how near an account is to liquidation.
 type RiskState string
@@ -146,27 +151,42 @@ var worstRatio = fixed.Decimal{Coef: 99_999_999, Scale: 4}
 func (s Standing) Ratio() fixed.Decimal {
 	equity := s.Equity()
 	switch {
-	case s.Maintenance == 0 && equity >= 0:
+	case s.Maintenance.Sign() == 0 && equity.Sign() >= 0:
 		return fixed.Decimal{Coef: 0, Scale: 4}
-	case equity <= 0:
+	case equity.Sign() <= 0:
 		return worstRatio
 	}
-	n, ok := fixed.Mul(int64(s.Maintenance), 10_000).Div(int64(equity), fixed.Ceiling).Int64()
+	over, fits := equity.Int64()
+	if !fits {
+		return s.hugeRatio(equity)
+	}
+	n, ok := s.Maintenance.Mul(10_000).Div(over, fixed.Ceiling).Int64()
 	if !ok || n > worstRatio.Coef {
 		return worstRatio
 	}
 	return fixed.Decimal{Coef: n, Scale: 4}
 }
 
+// hugeRatio is Ratio for an equity that is more than money can be.
+func (s Standing) hugeRatio(equity fixed.Wide) fixed.Decimal {
+	n, rest := new(big.Int).Mul(s.Maintenance.Big(), big.NewInt(10_000)), new(big.Int)
+	if n.QuoRem(n, equity.Big(), rest); rest.Sign() > 0 {
+		n.Add(n, big.NewInt(1))
+	}
+	if n.Cmp(big.NewInt(worstRatio.Coef)) > 0 {
+		return worstRatio
+	}
+	return fixed.Decimal{Coef: n.Int64(), Scale: 4}
+}
+
 // Risk classifies the account.
 func (s Standing) Risk() RiskState {
-	equity := s.Equity()
 	switch {
-	case equity < s.Maintenance: // also without a position: it owes more than it has
+	case s.Lacks(): // also without a position: it owes more than it has
 		return Liquidation
-	case s.Maintenance == 0:
+	case s.Maintenance.Sign() == 0:
 		return Normal
-	case fixed.Mul(int64(s.Maintenance), 10).Cmp(fixed.Mul(int64(equity), 8)) >= 0:
+	case s.Maintenance.Mul(10).Cmp(s.Equity().Mul(8)) >= 0:
 		return MarginCall
 	}
 	return Normal
@@ -183,7 +203,7 @@ func LiquidationPrice(account Standing, e Exposure) fixed.Decimal {
 	switch {
 	case e.Size == 0 || e.Mark == 0:
 		return fixed.Decimal{}
-	case account.Equity() < account.Maintenance:
+	case account.Lacks():
 		return c.MarkPrice(e.Mark)
 	}
 	// safe is the tick at the mark or just on its good side, where the account is not below; lost is the last price there is.
@@ -211,16 +231,16 @@ func LiquidationPrice(account Standing, e Exposure) fixed.Decimal {
 // belowAt returns whether the account's equity would be below its maintenance margin at a price in ticks.
 func (e Exposure) belowAt(account Standing) func(ticks int64) bool {
 	now := e.Requirements()
-	equity := account.Equity().Sub(now.Unrealised).Sub(e.Cost)
-	maintenance := account.Maintenance.Sub(now.Maintenance)
+	equity := account.Equity().Sub(now.Unrealised.Wide()).Sub(e.Cost.Wide())
+	maintenance := account.Maintenance.Sub(now.Maintenance.Wide())
 	return func(ticks int64) bool {
 		value := e.Contract.Value(e.Size, e.Contract.TickMarks(ticks))
 		worth, countable := value.Div(e.Contract.MarkDen, fixed.Floor).Money()
 		if !countable { // a short that is worth more than any account can have
 			return true
 		}
-		left := fixed.WideOf(int64(equity)).Add(fixed.WideOf(int64(worth)))
-		needs := fixed.WideOf(int64(maintenance)).Add(fixed.WideOf(int64(e.Contract.Maintenance(value.Abs(), e.MaintenanceFloor))))
+		left := equity.Add(worth.Wide())
+		needs := maintenance.Add(e.Contract.Maintenance(value.Abs(), e.MaintenanceFloor).Wide())
 		return left.Cmp(needs) < 0
 	}
 }

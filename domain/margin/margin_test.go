@@ -1,6 +1,7 @@
 package margin
 
 import (
+	"math"
 	"math/big"
 	"testing"
 
@@ -117,7 +118,7 @@ func TestLiquidationPrice(t *testing.T) {
 			Floor: fixed.Leverage(13), MaintenanceFloor: fixed.Leverage(26)}
 		e.Size /= max(1, e.Mark/1e9) // so that what it is worth can be counted
 		e.Cost = fixed.Money(rapid.Int64Range(-1e15, 1e15).Draw(t, "cost"))
-		account := Standing{Balance: fixed.Money(rapid.Int64Range(0, 4e18).Draw(t, "balance") >> rapid.IntRange(0, 40).Draw(t, "less"))}
+		account := Standing{Balance: fixed.WideOf(rapid.Int64Range(0, 4e18).Draw(t, "balance") >> rapid.IntRange(0, 40).Draw(t, "less"))}
 		account.Add(e)
 		price := LiquidationPrice(account, e)
 		if e.Size == 0 {
@@ -185,7 +186,7 @@ func TestLiquidationPriceIsAsHighAsPricesAre(t *testing.T) {
 		balance, _ := fixed.MoneyOf(number(a.balance))
 		e := Exposure{Contract: c, Mark: mark, Size: -size, Floor: fixed.Leverage(20), MaintenanceFloor: fixed.Leverage(40)}
 		e.Cost = e.Requirements().Unrealised // so that nothing is gained or lost yet
-		account := Standing{Balance: balance}
+		account := Standing{Balance: balance.Wide()}
 		account.Add(e)
 		if got := LiquidationPrice(account, e); got.Cmp(number(a.want)) != 0 {
 			t.Errorf("%+v: %s", a, got)
@@ -202,7 +203,7 @@ func TestRisk(t *testing.T) {
 		{100, 0, Normal, "0.0000"}, {-5, 0, Liquidation, "9999.9999"}, {0, 0, Normal, "0.0000"}, {100, 79, Normal, "0.7900"}, {100, 80, MarginCall, "0.8000"}, {100, 100, MarginCall, "1.0000"},
 		{100, 101, Liquidation, "1.0100"}, {0, 1, Liquidation, "9999.9999"}, {-1, 1, Liquidation, "9999.9999"}, {1, 1e9, Liquidation, "9999.9999"}, {3, 1, Normal, "0.3334"},
 	} {
-		s := Standing{Balance: c.balance, Maintenance: c.maintenance}
+		s := Standing{Balance: c.balance.Wide(), Maintenance: c.maintenance.Wide()}
 		if s.Risk() != c.risk || s.Ratio().String() != c.ratio {
 			t.Errorf("%d of %d is %s, %s", c.maintenance, c.balance, s.Risk(), s.Ratio())
 		}
@@ -218,5 +219,40 @@ func TestFee(t *testing.T) {
 		if got := Fee(c.notional, c.parts); got != c.want {
 			t.Errorf("%d parts of %d are %d, not %d", c.parts, c.notional, got, c.want)
 		}
+	}
+}
+
+// TestWhatAnAccountHasIsSummedUpWide: the sums over an account's instruments are exact where they are more than money can
+// be, and so are the judgements by them.
+func TestWhatAnAccountHasIsSummedUpWide(t *testing.T) {
+	c := contract([]market.Tier{{InitMarginReq: number("5"), MaintMarginReq: number("2.5")}})
+	e := Exposure{Contract: c, Floor: fixed.Leverage(13), MaintenanceFloor: fixed.Leverage(26)}
+	e.Mark, _ = c.Marks(number("1000000000"))
+	e.Size, _ = c.Steps(number("100000")) // 30 billion, and nothing paid for it
+	one := e.Requirements()
+	if one.Unrealised != 30_000_000_000*fixed.Unit {
+		t.Fatalf("one instrument is worth %s", one.Unrealised)
+	}
+	account, equity, maintenance := Standing{}, new(big.Int), new(big.Int)
+	for n := range 1000 {
+		account.Add(e)
+		equity.Add(equity, big.NewInt(int64(one.Unrealised)))
+		maintenance.Add(maintenance, big.NewInt(int64(one.Maintenance)))
+		if account.Equity().Big().Cmp(equity) != 0 || account.Maintenance.Big().Cmp(maintenance) != 0 {
+			t.Fatalf("%d instruments: %s and %s", n+1, account.Equity().Big(), account.Maintenance.Big())
+		}
+		if account.Risk() != Normal || account.Ratio().String() != "0.0385" || account.Available().Sign() <= 0 { // a 26th, up
+			t.Fatalf("%d instruments: %s, %s", n+1, account.Risk(), account.Ratio())
+		}
+	}
+	if account.Withdrawable() != 0 { // of a balance of nothing
+		t.Errorf("%s can be withdrawn", account.Withdrawable())
+	}
+	e.Size, e.Cost = -e.Size, 0
+	for range 2000 {
+		account.Add(e)
+	}
+	if account.Risk() != Liquidation || account.Equity().Capped() != -math.MaxInt64 {
+		t.Errorf("%s with %s", account.Risk(), account.Equity().Capped())
 	}
 }

@@ -196,7 +196,7 @@ func (s *State) look(a *account) bool {
 	notionals := room[:0]
 	// The sums are counted wide: each instrument's part fits, but not what an account may have on all of them.
 	var total fixed.Wide
-	surplus := fixed.WideOf(int64(a.balance))
+	surplus := a.balance.Wide()
 	for _, h := range a.positions {
 		notional := fixed.Money(0)
 		if h.size != 0 {
@@ -204,9 +204,9 @@ func (s *State) look(a *account) bool {
 			notional, unrealised, needed = h.exposure().Health()
 			_, funding, settled := h.afterDebts()
 			for _, part := range [...]fixed.Money{unrealised, funding, settled, -needed} {
-				surplus = surplus.Add(fixed.WideOf(int64(part)))
+				surplus = surplus.Add(part.Wide())
 			}
-			total = total.Add(fixed.WideOf(int64(notional)))
+			total = total.Add(notional.Wide())
 		}
 		notionals = append(notionals, notional)
 	}

@@ -146,8 +146,8 @@ func checkFailing(t fataler, s *State) {
 	waiting := 0
 	for _, a := range s.registered {
 		m := s.standing(a, 0, nil)
-		if lacks := m.Equity() < m.Maintenance; lacks != (a.failing != nil) {
-			t.Fatalf("%s has %s and needs %s, and is to be liquidated: %t", a.code, m.Equity(), m.Maintenance, a.failing != nil)
+		if lacks := m.Lacks(); lacks != (a.failing != nil) {
+			t.Fatalf("%s has %s and needs %s, and is to be liquidated: %t", a.code, m.Equity().Capped(), m.Maintenance.Capped(), a.failing != nil)
 		}
 		if a.waits {
 			waiting++

@@ -162,7 +162,7 @@ func (c *crash) checkNobodyBelow() {
 	c.t.Helper()
 	for _, a := range c.state.registered {
 		m := c.state.standing(a, 0, nil)
-		if m.Equity() >= m.Maintenance {
+		if !m.Lacks() {
 			continue
 		}
 		for _, h := range a.positions {

@@ -85,7 +85,7 @@ func sideOfSize(long bool) int {
 }
 
 func (h *position) asCounterparty() counterparty {
-	e, equity := h.exposure(), h.account.equity()
+	e, equity := h.exposure(), h.account.equity().Capped()
 	notional, unrealised := e.Worth()
 	return counterparty{h, equity, margin.Score(unrealised, e.Cost, notional, equity)}
 }

@@ -51,7 +51,7 @@ type party struct {
 	account    *account
 	position   *position
 	balance    fixed.Money
-	unposted   fixed.Money // of what it owes on other instruments: see firstDebts
+	unposted   fixed.Wide // of what it owes on other instruments: see firstDebts
 	size       int64
 	cost       fixed.Money
 	bids, asks fixed.Money // without what orders past their time reserve
@@ -96,7 +96,7 @@ func (d *draft) standing(p *party) margin.Standing {
 	e := p.position.exposure()
 	e.Size, e.Cost, e.Bids, e.Asks, e.Floor = p.size, p.cost, p.bids, p.asks, p.floor
 	m := d.state.standing(p.account, d.now, &e)
-	m.Balance = p.balance.Add(p.unposted)
+	m.Balance = p.balance.Wide().Add(p.unposted)
 	return m
 }
 

@@ -120,7 +120,7 @@ func (s *State) makeUp(at decide.Stamp, a *account) decide.Decision {
 	events, has := till.postDebts(at, decision.Events, s.fund, owed)
 	// What the fund has is known when all is posted that it owes; if that is more than goes into this record, the next one
 	// comes back to the account. And what it owed of funding may have taken all.
-	if amount := min(-a.balance, has); rest == 0 && amount > 0 {
+	if amount := min(-a.balance, has); rest.Sign() == 0 && amount > 0 {
 		events = append(events, &InsurancePaid{CustomerCode: a.code, Broker: a.broker, Amount: amount, Entries: []ledger.Posting{
 			{Code: at.Derive(len(events)), CustomerCode: a.code, Type: ledger.InsuranceFund, Currency: currency, Amount: amount, Balance: a.balance.Add(amount)},
 			{Account: ledger.Insurance, Type: ledger.InsuranceFund, Currency: currency, Amount: -amount, Balance: has.Sub(amount)},

@@ -87,7 +87,7 @@ type Insurance struct {
 
 // Insurance returns the insurance fund with its open positions, in the order in which their instruments were listed.
 func (s *State) Insurance() Insurance {
-	return Insurance{Balance: s.fund.balance, Equity: s.standing(s.fund, 0, nil).Equity(), Positions: s.Positions(FundCode)}
+	return Insurance{Balance: s.fund.balance, Equity: s.standing(s.fund, 0, nil).Equity().Capped(), Positions: s.Positions(FundCode)}
 }
 
 // InsuranceDeposited says that the operator paid into the insurance fund.

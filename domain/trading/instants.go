@@ -142,9 +142,9 @@ func sortDebts(list []debt) {
 // about so many postings. A position posts all that it owes or nothing, so that whoever owes stands first among the
 // holders of an instrument. rest is what the account is still credited afterwards: its equity counts that, and the steps
 // post it. An account may owe on more instruments than a record could ever hold.
-func (s *State) firstDebts(a *account, touched *position, most int) (list []debt, rest fixed.Money) {
+func (s *State) firstDebts(a *account, touched *position, most int) (list []debt, rest fixed.Wide) {
 	if s.outstanding == 0 {
-		return nil, 0
+		return nil, rest
 	}
 	if touched != nil {
 		list = touched.debts(nil)
@@ -156,7 +156,7 @@ func (s *State) firstDebts(a *account, touched *position, most int) (list []debt
 		n := len(list)
 		if list = h.debts(list); n > 0 && len(list) > most {
 			for _, d := range list[n:] {
-				rest = rest.Add(d.amount)
+				rest = rest.Add(d.amount.Wide())
 			}
 			list = list[:n]
 		}
@@ -166,7 +166,7 @@ func (s *State) firstDebts(a *account, touched *position, most int) (list []debt
 }
 
 // firstDebts is that of the venue's bounds.
-func (d *draft) firstDebts(a *account) ([]debt, fixed.Money) {
+func (d *draft) firstDebts(a *account) ([]debt, fixed.Wide) {
 	return d.state.firstDebts(a, a.on(d.instrument), d.state.limit.debts)
 }
 

@@ -30,7 +30,7 @@ func (d *draft) refloor(p *party, floor fixed.Rate) bool {
 
 // acceptable is the margin rule: what is available stays at or above zero, or what is reserved does not rise.
 func acceptable(before, after margin.Standing) bool {
-	return after.Available() >= 0 || after.Reserved() <= before.Reserved()
+	return after.Available().Sign() >= 0 || after.Reserved().Cmp(before.Reserved()) <= 0
 }
 
 // setLeverage decides an override without an order, or that there is none any more. It is judged as one that comes with an

@@ -17,11 +17,11 @@ func (h *position) exposure() margin.Exposure {
 // standing computes an account's margin as of a time, at which orders past their time reserve nothing any more, as if all
 // were posted that it owes. With replaced set, that exposure stands for the account's own on its instrument.
 func (s *State) standing(a *account, now scalar.Time, replaced *margin.Exposure) margin.Standing {
-	total := margin.Standing{Balance: a.balance, Pending: a.pending}
+	total := margin.Standing{Balance: a.balance.Wide(), Pending: a.pending.Wide()}
 	seen := false
 	for _, h := range a.positions {
 		_, funding, settled := h.afterDebts()
-		total.Balance = total.Balance.Add(funding).Add(settled)
+		total.Balance = total.Balance.Add(funding.Wide()).Add(settled.Wide())
 		if replaced != nil && replaced.Contract.Symbol == h.instrument.contract.Symbol {
 			total.Add(*replaced)
 			seen = true
@@ -41,13 +41,13 @@ func (s *State) standing(a *account, now scalar.Time, replaced *margin.Exposure)
 }
 
 // equity is an account's balance and unrealised profit at mark, as if all were posted that it owes.
-func (a *account) equity() fixed.Money {
-	equity := a.balance
+func (a *account) equity() fixed.Wide {
+	equity := a.balance.Wide()
 	for _, h := range a.positions {
 		if h.size != 0 {
 			_, unrealised := h.exposure().Worth()
 			_, funding, settled := h.afterDebts()
-			equity = equity.Add(unrealised).Add(funding).Add(settled)
+			equity = equity.Add(unrealised.Wide()).Add(funding.Wide()).Add(settled.Wide())
 		}
 	}
 	return equity
@@ -109,7 +109,8 @@ func reserve(o *resting) (bids, asks fixed.Money) {
 	return 0, notional
 }
 
-// Summary is an account's state of margin.
+// Summary is an account's state of margin. What is more than money can be, 92 billion, is told as the most that it can be;
+// decisions are made on the exact sums.
 type Summary struct {
 	CustomerCode      string
 	Currency          string
@@ -138,14 +139,15 @@ func (s *State) Summary(customer string) (Summary, bool) {
 	if risk == margin.Liquidation && a.deleveraging != nil {
 		risk = margin.AutoDeleveraging
 	}
-	unsettled := fixed.Money(0) // what the postings of settlement will make balance is still profit
+	var unsettled fixed.Wide // what the postings of settlement will make balance is still profit
 	for _, h := range a.positions {
 		_, _, settled := h.afterDebts()
-		unsettled = unsettled.Add(settled)
+		unsettled = unsettled.Add(settled.Wide())
 	}
-	return Summary{CustomerCode: a.code, Currency: currency, Balance: a.balance, TotalEquity: m.Equity(),
-		UnrealisedPnL: m.Unrealised.Add(unsettled), UsedMargin: m.Used, OrderMargin: m.Initial.Sub(m.Used).Add(m.Fees),
-		MaintenanceMargin: m.Maintenance, AvailableMargin: m.Available(), Withdrawable: m.Withdrawable(),
+	return Summary{CustomerCode: a.code, Currency: currency, Balance: a.balance, TotalEquity: m.Equity().Capped(),
+		UnrealisedPnL: m.Unrealised.Add(unsettled).Capped(), UsedMargin: m.Used.Capped(),
+		OrderMargin:       m.Initial.Sub(m.Used).Add(m.Fees).Capped(),
+		MaintenanceMargin: m.Maintenance.Capped(), AvailableMargin: m.Available().Capped(), Withdrawable: m.Withdrawable(),
 		PendingWithdrawal: a.pending, MarginRatio: m.Ratio(), RiskState: risk, Updated: a.updated}, true
 }
 

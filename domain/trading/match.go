@@ -210,7 +210,7 @@ func closings(kind TradeType) (taker, maker ledger.Type) {
 // the insurance fund, out of what equity it has left.
 func (d *draft) payTaker(e *TradeExecuted, t *taker, notional fixed.Money) fixed.Money {
 	if t.liquidates {
-		fee := margin.LiquidationFee(notional, d.standing(t.party).Equity())
+		fee := margin.LiquidationFee(notional, d.standing(t.party).Equity().Capped())
 		d.post(e, t.party, t.order.Code, ledger.LiquidationFee, -fee, ledger.Insurance, &d.party(d.state.fund).balance)
 		return fee
 	}

@@ -17,7 +17,7 @@ func (s *State) makeDeposit(at decide.Stamp, c decide.Command, payload *MakeDepo
 	events, balance := till.postFirst(s, at, nil, a)
 	external := s.venue[ledger.External].Sub(payload.Amount)
 	balance = balance.Add(payload.Amount)
-	if -external > maxNotional || balance > maxNotional {
+	if -external > maxNotional || balance > maxNotional || a.equity().Add(payload.Amount.Wide()).Cmp(maxNotional.Wide()) > 0 {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "AMOUNT_ABOVE_MAXIMUM", Field: "amount", Message: "the venue cannot keep this much money"}
 	}
 	t := transaction(at, len(events), a, ledger.Deposit, payload.Amount, payload.ReferenceID)
@@ -106,7 +106,7 @@ func (s *State) completeWithdrawal(at decide.Stamp, payload *CompleteWithdrawal)
 		return decide.Decision{}, err
 	}
 	amount, m := -w.transaction.Amount, s.standing(w.account, at.Time, nil)
-	if most := min(m.Balance, m.Available().Add(amount)); amount > most {
+	if most := min(m.Balance.Capped(), m.Available().Add(amount.Wide()).Capped()); amount > most {
 		return decide.Decision{}, decide.Refuse(decide.Unacceptable, "INSUFFICIENT_FUNDS", "the withdrawal stays pending: at most "+
 			max(0, most).String()+" "+currency+" can be paid out now")
 	}

@@ -65,8 +65,9 @@ func required(tiers []market.Tier, initial bool, x, least *big.Rat) fixed.Money 
 
 // expected are an account's figures.
 type expected struct {
-	unrealised, used, initial, maintenance, fees, pending fixed.Money
-	funding, settlement                                   fixed.Money // what was fixed and is not posted
+	unrealised                                fixed.Wide // which may be more than money can be
+	used, initial, maintenance, fees, pending fixed.Money
+	funding, settlement                       fixed.Money // what was fixed and is not posted
 }
 
 // owed is what a position will be credited for what was fixed since it posted last: funding, of which what is paid is
@@ -128,7 +129,7 @@ func expect(s *State, customer string) (sum expected) {
 				taker = times(fraction(f.TakerFee), ratio(1, 10_000))
 			}
 		}
-		sum.unrealised += floor(new(big.Rat).Sub(value, cost))
+		sum.unrealised = sum.unrealised.Add(floor(new(big.Rat).Sub(value, cost)).Wide())
 		sum.initial += required(i.Tiers, true, x, initial)
 		sum.used += required(i.Tiers, true, new(big.Rat).Abs(value), initial)
 		sum.maintenance += required(i.Tiers, false, new(big.Rat).Abs(value), maintenance)
@@ -153,13 +154,13 @@ func checkMargins(t fataler, s *State) {
 	for _, c := range s.CustomersOf("") {
 		got, _ := s.Summary(c.Code)
 		want := expect(s, c.Code)
-		equity := got.Balance + want.unrealised + want.funding
-		available := equity - want.initial - want.fees - want.pending
+		exact := want.unrealised.Add((got.Balance + want.funding).Wide())
+		equity, available := exact.Capped(), exact.Sub((want.initial + want.fees + want.pending).Wide()).Capped()
 		for _, f := range []struct {
 			name      string
 			got, want fixed.Money
 		}{
-			{"unrealised", got.UnrealisedPnL, want.unrealised}, {"equity", got.TotalEquity, equity}, {"used margin", got.UsedMargin, want.used},
+			{"unrealised", got.UnrealisedPnL, want.unrealised.Capped()}, {"equity", got.TotalEquity, equity}, {"used margin", got.UsedMargin, want.used},
 			{"order margin", got.OrderMargin, want.initial - want.used + want.fees}, {"maintenance margin", got.MaintenanceMargin, want.maintenance},
 			{"available", got.AvailableMargin, available}, {"withdrawable", got.Withdrawable, max(0, min(got.Balance+want.funding+want.settlement-want.pending, available))},
 		} {

@@ -80,6 +80,11 @@ func (d *draft) entering(a *account, payload *PlaceOrder) (*taker, error) {
 
 // fits refuses an order whose notional, with all that is open on the instrument, could not be counted.
 func (d *draft) fits(t *taker) error {
+	// Above that a profit may be more than the ledger can count. What only reduces is let through.
+	if t.party.account.equity().Abs().Cmp(maxNotional.Wide()) > 0 && !t.order.Value.reduceOnly {
+		return decide.Refuse(decide.Conflict, "ACCOUNT_ABOVE_MAXIMUM", "the account's equity is beyond "+maxNotional.String()+" "+currency+
+			": it takes only orders that reduce a position")
+	}
 	i, price := d.instrument, max(t.price, 1)
 	if i.mark != 0 {
 		price = max(price, i.contract.LimitBound(true, i.mark))

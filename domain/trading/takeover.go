@@ -28,10 +28,10 @@ func (d *draft) affordable(p *party, price int64) bool {
 	fund := *d.party(d.state.fund)
 	size, cost, realised := positionAfter(d.instrument, fund.size, fund.cost, price, p.size)
 	fund.size, fund.cost, fund.balance = size, cost, fund.balance.Add(realised)
-	var needed fixed.Money
+	var needed fixed.Wide
 	add := func(e margin.Exposure) {
 		notional, _, _ := e.Health()
-		needed = needed.Add(e.Contract.InitialRate(fixed.Rate{Num: 0, Den: 1}).Of(notional, fixed.Ceiling))
+		needed = needed.Add(e.Contract.InitialRate(fixed.Rate{Num: 0, Den: 1}).Of(notional, fixed.Ceiling).Wide())
 	}
 	for _, h := range fund.account.positions {
 		if h.size != 0 && h.instrument != d.instrument {
@@ -41,7 +41,7 @@ func (d *draft) affordable(p *party, price int64) bool {
 	if fund.size != 0 {
 		add(d.exposure(&fund))
 	}
-	return d.standing(&fund).Equity() >= needed
+	return d.standing(&fund).Equity().Cmp(needed) >= 0
 }
 
 // handOver books a trade without orders: so many steps of the party's position go to another account at a price. Nobody
