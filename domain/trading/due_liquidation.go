@@ -172,15 +172,15 @@ func (s *State) schedule(a *account) {
 	}
 }
 
-// canLiquidate reports whether the next step for an account could do anything.
+// canLiquidate reports whether the next step for an account could do anything. While none of its positions can be closed,
+// the orders that could make it worse are those on instruments that are open: with one of them, all of its orders go.
+// Otherwise they stay: where nothing trades the price may come back as well.
 func (s *State) canLiquidate(a *account) bool {
 	open := false
 	for _, h := range a.positions {
-		if h.size != 0 {
-			open = true
-			if h.instrument.status() == market.Open {
-				return true
-			}
+		open = open || h.size != 0
+		if (h.size != 0 || h.liveOrders > 0) && h.instrument.status() == market.Open {
+			return true
 		}
 	}
 	return !open && (a.liveOrders > 0 || s.fund.balance > 0)

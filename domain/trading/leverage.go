@@ -28,9 +28,11 @@ func (d *draft) refloor(p *party, floor fixed.Rate) bool {
 	return acceptable(before, d.standing(p))
 }
 
-// acceptable is the margin rule: what is available stays at or above zero, or what is reserved does not rise.
+// acceptable is the margin rule: what is available stays at or above zero, or what is reserved does not rise. The second is
+// all that is left to an account that is to be liquidated, whatever is available: an override may ask for less than its
+// maintenance margin. (Commands of such an account come only while its liquidation waits for an instrument to open.)
 func acceptable(before, after margin.Standing) bool {
-	return after.Available().Sign() >= 0 || after.Reserved().Cmp(before.Reserved()) <= 0
+	return !before.Lacks() && after.Available().Sign() >= 0 || after.Reserved().Cmp(before.Reserved()) <= 0
 }
 
 // setLeverage decides an override without an order, or that there is none any more. It is judged as one that comes with an
