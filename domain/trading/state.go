@@ -26,8 +26,9 @@
 //   - Mark, stale guard: the median, its clamp and the window are market (mark.go); the inputs are prices.go; the guard is
 //     due_stale.go, blocking, at index time plus the instrument's seconds.
 //   - Funding: premium, rate and cap are market (funding.go). due_funding.go, blocking, fixes the instant, for all;
-//     due_posting.go, alternating, posts it account by account, and whoever touches an account first posts what it owes:
-//     instants.go is what is owed, till.go how a record posts it.
+//     due_posting.go, alternating, posts it account by account, and whoever touches a position first posts what it owes, and
+//     of what the account owes elsewhere as much as goes into the record: instants.go is what is owed, till.go how a record
+//     posts it.
 //   - Settlement: due_settlement.go, blocking, fixes it; its postings are those of due_posting.go.
 //   - Liquidation: bankruptcy price, step size, the fee and the score of deleveraging are margin (liquidation.go).
 //     bounds.go finds whom a price brings below, by bounds of which slack.go in margin says how far they are.
