@@ -119,7 +119,11 @@ func (d *demo) welcome(ctx context.Context) error {
 	if err := r.err("customer " + n.Customer); err != nil && r.status != http.StatusConflict {
 		return err
 	}
-	return d.depositOf(ctx, n.Customer, NewcomerFunds, "demo-newcomer")
+	if err := d.depositOf(ctx, n.Customer, NewcomerFunds, "demo-newcomer"); err != nil {
+		return err
+	}
+	d.broker = broker
+	return d.introduce(ctx)
 }
 
 // logIn logs the demo's user in. If the operator has got another password since the user was made, so does the user.

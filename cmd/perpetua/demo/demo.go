@@ -73,6 +73,7 @@ type demo struct {
 	operator *user
 	user     *user
 	newcomer Newcomer
+	broker   *user // the newcomer's; nil if it cannot log in
 	markets  []*market
 	makers   []maker
 	feed     *feed
@@ -114,6 +115,9 @@ func (d *demo) trade(ctx context.Context) error {
 		p := brisk()
 		if m.turns >= briskTurns {
 			p = calm()
+		}
+		if m.moving() {
+			p.deeds = opening // or the quotes stay behind
 		}
 		if err := d.turn(ctx, m, p); err != nil {
 			return err
@@ -206,8 +210,8 @@ func (d *demo) turn(ctx context.Context, m *market, p pace) error {
 	if err := d.quote(ctx, m, p); err != nil || m.turns < m.rests {
 		return err
 	}
-	if !m.flow.chance(p.trades) {
-		return nil
+	if err := d.play(ctx, m); err != nil || !m.flow.chance(p.trades) {
+		return err
 	}
 	return d.take(ctx, m)
 }

@@ -6,7 +6,9 @@
 // few of their quotes to where they belong by amending, placing and canceling; sometimes a taker trades. Turns come one
 // after the other, and so do the commands in them. Before each command, the socket has told what the one before it did.
 //
-// What is repeatable: on a fresh venue where nobody else trades, the same seed gives the same commands in the same
+// On one instrument there is a show as well: see show.go.
+//
+// What is repeatable, until that begins: on a fresh venue where nobody else trades, the same seed gives the same commands in the same
 // order, with the same prices and amounts. Times, codes and what is derived from log positions (the middle part of a
 // reference_id) differ. The index prices do not depend on what is traded, so they repeat even if somebody joins in. A
 // venue that was stopped goes on from the prices and orders it has, with new draws.

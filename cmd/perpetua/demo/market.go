@@ -43,6 +43,7 @@ type market struct {
 	flow       draws // of orders
 	index      int64 // in ticks
 	before     int64 // the index price before that
+	began      int64 // the price that the market was made with
 	turns      int64
 	rests      int64    // until this turn nobody places orders: the instrument is halted
 	cooling    [2]int64 // until this turn the makers do not advance on a side: somebody else's order is in the way
@@ -72,7 +73,7 @@ func newMarket(p preset, number int, i listed, last int64, seed, run uint64) (*m
 		start = base
 	}
 	stream := run<<8 | uint64(number)<<1
-	return &market{symbol: p.symbol, tick: i.PriceTick, step: i.AmountStep, lot: lot, index: start, before: start,
+	return &market{symbol: p.symbol, tick: i.PriceTick, step: i.AmountStep, lot: lot, index: start, before: start, began: base,
 		walk: newWalk(newDraws(seed, stream), base, p.volatility, start), flow: newDraws(seed, stream|1)}, nil
 }
 
@@ -92,6 +93,7 @@ func inUnits(text string, unit fixed.Decimal) (int64, error) {
 func (m *market) move() {
 	m.turns++
 	m.before, m.index = m.index, m.walk.step()
+	m.push()
 }
 
 // price is the text of a price in ticks.

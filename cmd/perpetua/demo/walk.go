@@ -31,6 +31,12 @@ func (w *walk) ceiling() int64 { return w.base / 3 * 4 }
 // ticks is the price.
 func (w *walk) ticks() int64 { return w.value >> fraction }
 
+// push moves the price by so many parts per million, as far as it may go, and returns it.
+func (w *walk) push(distance int64) int64 {
+	w.value = min(max(w.value+w.value/million*distance, w.floor()), w.ceiling())
+	return w.ticks()
+}
+
 // step moves the price and returns it.
 func (w *walk) step() int64 {
 	reach := w.volatility * 1000 * 7 / 8 // the sum of four draws from −r to r deviates by 2r/√3

@@ -137,6 +137,7 @@ func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, 
 		fmt.Fprintf(p.out, "  The demo market is on (seed %d): the first instruments move by themselves. --demo=false turns it off.\n", p.seed)
 		fmt.Fprintf(p.out, "  To trade with it: log in to the console as %s, whose customer %s gets %d USDC of it.\n",
 			newcomersBroker, newcomer, demo.NewcomerFunds)
+		fmt.Fprintln(p.out, "  To see leverage, a stop, funding and a liquidation: look at its customers CAREFUL and GAMBLER for two minutes.")
 	}
 	if p.serving != nil {
 		p.serving(r)

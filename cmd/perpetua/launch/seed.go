@@ -187,7 +187,7 @@ func (s *seeder) send(ctx context.Context, name string, c decide.Command) error 
 }
 
 // presetInstruments are listed at the first start, in this order. Their index prices go stale only in the demo, where
-// somebody keeps them fresh.
+// somebody keeps them fresh; and one of them has its funding each minute there, for people to see it.
 func presetInstruments(demo bool) []market.Instrument {
 	perpetual := func(underlying, tick, step, most string) market.Instrument {
 		i := market.Instrument{
@@ -201,11 +201,15 @@ func presetInstruments(demo bool) []market.Instrument {
 		}
 		return i
 	}
-	return []market.Instrument{
+	all := []market.Instrument{
 		perpetual("BTC", "0.1", "0.001", "1000"),
 		perpetual("ETH", "0.01", "0.01", "10000"),
 		perpetual("SOL", "0.001", "0.1", "100000"),
 	}
+	if demo {
+		all[2].FundingIntervalSeconds = 60
+	}
+	return all
 }
 
 // exact reads a decimal that stands in this program.

@@ -19,7 +19,7 @@ const kinds = {
   take_profit_stop_loss: { prices: ["take_profit_price", "stop_loss_price"], times: waiting, waits: true },
 };
 const allPrices = ["limit_price", "trigger_price", "take_profit_price", "stop_loss_price"];
-const names = { GTC: "GTC till canceled", IOC: "IOC or cancel", FOK: "FOK fill or kill", GTD: "GTD till date" };
+const names = { GTC: "Good till canceled", IOC: "Immediate or cancel", FOK: "Fill or kill", GTD: "Good till a date" };
 
 // utc makes a timestamp of the interface out of a local date and time.
 export const utc = (local) => (local ? new Date(local).toISOString().replace(/(\.\d{3})Z$/, "$1000Z") : "");
@@ -37,6 +37,7 @@ export class Entry {
   #placed;
   #price;
   #terms = null; // the customer's {fees, margins}
+  #type = ""; // that the form was adapted to last
   #unsure = null; // an order whose outcome is not known: {customer, body}
 
   // price returns a price to value a market order at; placed is called with each order that an answer holds.
@@ -139,11 +140,12 @@ export class Entry {
     const cash = this.#sizing() === "cash_amount";
     const allowed = cash ? ["IOC"] : kind.times;
     const time = this.#field("time_in_force");
-    const before = time.value;
+    const before = this.#field("type").value === this.#type ? time.value : "";
+    this.#type = this.#field("type").value;
     if (allowed.join() !== [...time.options].map((o) => o.value).join()) {
       time.replaceChildren(...allowed.map((t) => el("option", { value: t }, names[t])));
       if (allowed.includes(before)) time.value = before;
-    }
+    } else if (!before) time.value = allowed[0];
     const rests = kind.limit && !cash && ["GTC", "GTD"].includes(time.value);
     for (const name of allPrices) byId(`field-${name.replaceAll("_", "-")}`).hidden = !kind.prices.includes(name);
     this.#explain(kind);
