@@ -125,7 +125,13 @@ type Decision struct {
 	Pending bool
 	// Finishes is the command, if any, whose Pending answer this decision completes.
 	Finishes scalar.ID
+	// Alarm is what an operator should look at, if the record says something of the kind. It is no part of the record: its
+	// events say the same.
+	Alarm Alarm
 }
+
+// Alarm is what the owner of a journal raises, with its kind in a metric and its message in the log. The zero Alarm is none.
+type Alarm struct{ Kind, Message string }
 
 // Urgency says how due work stands against the commands that wait.
 type Urgency int

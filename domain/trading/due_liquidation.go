@@ -75,11 +75,12 @@ func (s *State) liquidate(at decide.Stamp, h *position, limit bounds) decide.Dec
 	d.party(s.fund) // which gets the fees: what it owes stands before that
 	price := d.bankruptcyPrice(p)
 	// Who is being deleveraged already found nobody in the book one record ago, and nobody has come since.
+	var alarm decide.Alarm
 	if h.account.deleveraging == h || d.sellOut(p, price, limit) {
-		d.passOn(p, price, limit)
+		alarm = d.passOn(p, price, limit)
 		d.write()
 	}
-	return decide.Decision{Outcome: decide.Accepted, Events: d.check()}
+	return decide.Decision{Outcome: decide.Accepted, Events: d.check(), Alarm: alarm}
 }
 
 // bankruptcyPrice is the price of the party's position, in ticks, as the draft leaves it.

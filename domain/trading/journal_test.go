@@ -36,6 +36,8 @@ type testJournal struct {
 	twin *State
 	// follow, if it is set, is called after each record.
 	follow func(c decide.Recorded, events []decide.Event)
+	// alarms are the kinds of those that the records raised.
+	alarms []string
 	// amid, if it is set, is called before each step of a pending command.
 	amid func()
 }
@@ -198,6 +200,9 @@ func (j *testJournal) append(c decide.Recorded, d decide.Decision) {
 		j.twin.Evolve(r.stamp, c, d.Outcome, r.decode(j.t))
 	}
 	j.records = append(j.records, r)
+	if d.Alarm.Kind != "" {
+		j.alarms = append(j.alarms, d.Alarm.Kind)
+	}
 	if j.follow != nil {
 		j.follow(c, r.decode(j.t))
 	}

@@ -36,6 +36,9 @@ func (s *scenario) expectPrices(what string) {
 	case "worked": // worked WORK…: the steps since the scenario last asked
 		s.same("the steps", strings.Join(s.worked, " "), strings.Join(s.words, " "))
 		s.words, s.worked = nil, nil
+	case "alarms": // alarms KIND…: those raised since the scenario last asked
+		s.same("the alarms", strings.Join(s.alarms, " "), strings.Join(s.words, " "))
+		s.words, s.alarms = nil, nil
 	case "rows": // rows CUSTOMER TYPE [AMOUNT [RATE SIZE MARK]]…: all rows of a type
 		customer, kind, got := s.word(), ledger.Type(s.word()), []string{}
 		for i := range s.records {

@@ -143,7 +143,7 @@ func (s *scenario) run(line string) {
 		s.stepwise = true
 	case "set-aside":
 		s.testJournal.append(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, s.state.SetAside(s.stamp(), "it failed"))
-	case "position", "balance", "available", "withdrawable", "order", "orders", "book", "venue", "last", "margin", "status", "profile", "fired", "due", "trades", "mark", "estimate", "fixed", "worked", "rows":
+	case "position", "balance", "available", "withdrawable", "order", "orders", "book", "venue", "last", "margin", "status", "profile", "fired", "due", "trades", "mark", "estimate", "fixed", "worked", "alarms", "rows":
 		for s.state.Due(s.now) == decide.Blocking && verb != "due" && !s.stepwise {
 			s.testJournal.step(s.single)
 		}

@@ -1,6 +1,7 @@
 package trading
 
 import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/margin"
@@ -15,12 +16,24 @@ func (d *draft) exposure(p *party) margin.Exposure {
 
 // passOn decides who gets the rest of a position that found nobody in the book: the insurance fund if it can afford to,
 // otherwise those who hold the other side. What none of them can take goes to the fund whatever it has; but if only the
-// record is full, the next one goes on.
-func (d *draft) passOn(p *party, price int64, limit bounds) {
-	if d.affordable(p, price) || d.deleverage(p, price, limit) {
-		d.handOver(p, d.party(d.state.fund), price, fixed.Abs(p.size), Liquidation)
+// record is full, the next one goes on. It returns the alarm for what the fund could not afford.
+func (d *draft) passOn(p *party, price int64, limit bounds) (alarm decide.Alarm) {
+	if !d.affordable(p, price) {
+		alarm = decide.Alarm{Kind: AlarmDeleveraging, Message: "the insurance fund can't afford a position that is liquidated: it goes to those who hold the other side"}
+		if !d.deleverage(p, price, limit) {
+			return alarm
+		}
+		alarm = decide.Alarm{Kind: AlarmInsurance, Message: "the insurance fund takes a position over that it can't afford: nobody who holds the other side can take the rest of it"}
 	}
+	d.handOver(p, d.party(d.state.fund), price, fixed.Abs(p.size), Liquidation)
+	return alarm
 }
+
+// The kinds of alarm for what the insurance fund can't afford.
+const (
+	AlarmDeleveraging = "auto_deleveraging" // it went to those who hold the other side, or the rest waits for the next record
+	AlarmInsurance    = "insurance_fund"    // the fund had to take it all the same
+)
 
 // affordable reports whether the insurance fund, with the party's position taken over at a price, would have at least the
 // initial margin of all its positions: each at the rate of its instrument's first tier, at mark.

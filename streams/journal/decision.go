@@ -181,6 +181,9 @@ func (t *term) step(now scalar.Time) error {
 	if err != nil {
 		return fmt.Errorf("%w on due work: %w", errRules, err)
 	}
+	if d.Alarm.Kind != "" { // of a record that is on its way to the log, and not of a decision that came to nothing
+		t.o.alarm(d.Alarm.Kind, d.Alarm.Message, "sequence", t.tip.Sequence)
+	}
 	if !d.Finishes.IsZero() {
 		if p, ok := t.pending[d.Finishes]; ok {
 			delete(t.pending, d.Finishes)

@@ -36,6 +36,19 @@ func TestAnIdleJournalGetsARecordOnlyWhenSomethingIsDue(t *testing.T) {
 	}
 }
 
+// TestAStepMayRaiseAnAlarm: what falls due answers nobody, so an operator is told.
+func TestAStepMayRaiseAnAlarm(t *testing.T) {
+	r := newRig(t)
+	o := r.owner("n1").ready()
+	o.do(command(&later{"a", 1, in(0), ""}))
+	eventually(t, "the first step is done", func() bool { got, _ := o.total("a"); return got == "1" })
+	if n := r.alarms("counted"); n != 0 {
+		t.Errorf("%g alarms of an ordinary step", n)
+	}
+	o.do(command(&later{"a", 1, in(0), "alarm"}))
+	eventually(t, "there is an alarm", func() bool { return r.alarms("counted") == 1 })
+}
+
 func TestTakenComesFirstThenStepsThenCommands(t *testing.T) {
 	r := newRig(t)
 	o := r.owner("n1").ready()

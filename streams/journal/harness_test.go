@@ -30,7 +30,7 @@ type (
 		Name  string
 		N     int
 		At    scalar.Time
-		Fault string // "panic" or "large": of the step; "panic!" and "garble!" even of a single one
+		Fault string // "panic" or "large": of the step; "panic!" and "garble!" even of a single one; "alarm" is none
 	}
 	sweep struct {
 		Name  string
@@ -221,7 +221,11 @@ func (s *counters) Step(at decide.Stamp, single bool) decide.Decision {
 	case p.Fault == "large" && !single:
 		a.Pad = strings.Repeat("x", testLimit)
 	}
-	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&stepped{}, a}}
+	d := decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&stepped{}, a}}
+	if p.Fault == "alarm" {
+		d.Alarm = decide.Alarm{Kind: "counted", Message: "somebody should look at this"}
+	}
+	return d
 }
 
 func (s *counters) SetAside(at decide.Stamp, cause string) decide.Decision {
