@@ -170,3 +170,32 @@ func TestWhoGetsCSV(t *testing.T) {
 		t.Errorf("customers: %s", reply.Header.Get("Content-Type"))
 	}
 }
+
+// TestCSVOfFunding: a funding row has what it follows from in columns of its own, which are empty on rows of other types.
+func TestCSVOfFunding(t *testing.T) {
+	v, _ := paid(t)
+	for list, size := range map[string]string{a1 + "/transactions": "1.000", "/v1/transactions?customer_code=A-1": "1.000", b1 + "/transactions?type=funding": "-1.000"} {
+		user := "broker-a"
+		if strings.HasPrefix(list, b1) {
+			user = "broker-b"
+		}
+		columns, rows := lines(t, v.Send(user, "GET", list, "", "Accept", "text/csv").Want(200).Body)
+		terms, of := []string{"funding_rate", "position_amount", "mark_price"}, map[string][]string{}
+		for _, row := range rows {
+			var got []string
+			for _, name := range terms {
+				if !slices.Contains(columns, name) {
+					t.Fatalf("%s: no column %s among %v", list, name, columns)
+				}
+				got = append(got, row[name])
+			}
+			of[row["type"]] = got
+			if row["type"] != "funding" && strings.Join(got, "") != "" {
+				t.Errorf("%s: a row of type %s has %v", list, row["type"], got)
+			}
+		}
+		if want := []string{"0.00013010", size, "65000.0"}; !slices.Equal(of["funding"], want) {
+			t.Errorf("%s: the funding row has %v, not %v", list, of["funding"], want)
+		}
+	}
+}
