@@ -91,6 +91,7 @@ func TestSavedStatesGoOn(t *testing.T) {
 		if rapid.Bool().Draw(t, "small records") {
 			r.state.limit.fills = rapid.IntRange(1, 4).Draw(t, "fills")
 			r.state.limit.others = rapid.IntRange(1, 4).Draw(t, "other changes")
+			r.state.limit.debts = rapid.IntRange(0, 3).Draw(t, "debts")
 			r.single = rapid.Bool().Draw(t, "single steps")
 			r.pause = scalar.Time(rapid.Int64Range(0, 1_000_000).Draw(t, "pause"))
 		}
