@@ -252,10 +252,26 @@ func (v *twoVenues) compare() {
 			a.MaintenanceMargin != b.MaintenanceMargin || a.Balance != b.Balance+owed {
 			v.Fatalf("%s: one venue says %+v, the other %+v, and owes %s", code, a, b, owed)
 		}
+		v.compareDrafts(code)
 	}
 	for n, i := range v.prompt.state.listing {
 		if o := v.slow.state.listing[n]; i.mark != o.mark || i.rate != o.rate || i.openInterest != o.openInterest || i.premiums != o.premiums {
 			v.Fatalf("%s: mark %d and %d, rate %d and %d", i.contract.Symbol, i.mark, o.mark, i.rate, o.rate)
+		}
+	}
+}
+
+// compareDrafts checks that what a record posts first, however much of what an account owes that is, changes nothing of what
+// the account has and needs.
+func (v *twoVenues) compareDrafts(code string) {
+	v.Helper()
+	s := v.slow.state
+	a := s.accounts[code]
+	want := s.standing(a, v.slow.now, nil)
+	for _, i := range s.listing {
+		d := s.newDraft(v.slow.stamp(), i)
+		if got := d.standing(d.party(a)); got != want {
+			v.Fatalf("%s is %+v, and %+v in a record on %s that posts %d first", code, want, got, i.contract.Symbol, len(d.events))
 		}
 	}
 }

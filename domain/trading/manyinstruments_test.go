@@ -188,3 +188,41 @@ func TestWhatOneAccountOwesNeedNotFitARecord(t *testing.T) {
 		t.Errorf("alice has %s, an equity of %s and a profit of %s", after.Balance, after.TotalEquity, after.UnrealisedPnL)
 	}
 }
+
+// TestTheFundPaysWhatItHasOnceAllIsPosted: what the insurance fund makes up for is bounded by what it has after all that it
+// owes, also where that goes into several records, of which the first may make it look richer.
+func TestTheFundPaysWhatItHasOnceAllIsPosted(t *testing.T) {
+	e := newEngine(t, 2)
+	e.state.limit.debts = 0
+	other := btc()
+	other.Symbol = "ETHUSDC_PERP"
+	e.do(decide.Command{Actor: operator, Payload: &ListInstrument{Instrument: other}})
+	e.do(decide.Command{Actor: operator, Payload: &SetIndexPrice{Symbol: other.Symbol, Price: number("2000")}})
+	e.do(decide.Command{Actor: operator, Payload: &DepositInsurance{Amount: 150 * fixed.Unit}})
+	fold := func(events ...decide.Event) { // as if they had been decided
+		e.at.Sequence++
+		e.state.Evolve(e.at, decide.Recorded{}, decide.Accepted, events)
+	}
+	for _, i := range e.state.listing {
+		worth := i.contract.MustNotional(i.contract.MarkTicks(i.mark, fixed.Floor), 1000)
+		fold(&TradeExecuted{Symbol: i.contract.Symbol, Price: i.contract.MarkPrice(i.mark), Amount: i.contract.Amount(1000), Notional: worth, Action: order.Buy, Type: Liquidation,
+			Positions: []PositionHeld{held(FundCode, i.contract, 1000, worth), held("c0", i.contract, -1000, -worth)}})
+	}
+	e.do(decide.Command{Actor: operator, Payload: &SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: number("65900")}}) // 900 gained
+	e.do(decide.Command{Actor: operator, Payload: &SetIndexPrice{Symbol: other.Symbol, Price: number("1000")}})    // 1,000 lost
+	e.at.Time = start + 24*scalar.Hour
+	for e.state.settlement.time <= e.at.Time {
+		e.step()
+	}
+	lost := ledger.Transaction{Code: scalar.ID{7}, CustomerCode: "c1", Amount: -10_000_100 * fixed.Unit, Balance: -100 * fixed.Unit, ReferenceID: scalar.ID{7}.String()}
+	fold(&DepositCompleted{lost, []ledger.Posting{{CustomerCode: "c1", Amount: lost.Amount, Balance: lost.Balance}}})
+	for steps := 0; e.state.Due(e.at.Time) != decide.Nothing; steps++ {
+		if steps == 100 {
+			t.Fatal("what is due does not end")
+		}
+		e.step()
+	}
+	if b, _ := e.state.Balance("c1"); b != -50*fixed.Unit || e.state.fund.balance != 0 {
+		t.Errorf("the account has %s, and the fund %s", b, e.state.fund.balance)
+	}
+}
