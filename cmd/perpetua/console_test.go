@@ -278,3 +278,89 @@ func (v *venue) openOrders(customer string) (list []fields) {
 	}
 	return list
 }
+
+// TestConsoleShowsRisk follows a trader with leverage: the chart, a stop that is refused, changed and fires, a take profit
+// and stop loss, the funding that is due, and the liquidation, which everybody sees.
+func TestConsoleShowsRisk(t *testing.T) {
+	b := startBrowser(t)
+	v := startVenue(t)
+	v.fund("4000", "ANNA")
+	v.fund("100000", "BEN")
+	v.limit("BEN", "sell", "65000", "0.5")
+	b.open(v.REST + "/")
+	b.trader(v, "ANNA")
+	b.sees("#summary", "4,000.00")
+	b.sees("#no-candles", "No candles yet")
+	b.click(`#entry [name=type] option[value="market"]`)
+	b.click(`#entry [name=leverage] option[value="10"]`)
+	b.fill("#entry [name=amount]", "0.5"+enter)
+	b.sees("#entry-result", "Buy 0.500 BTCUSDC_PERP: filled, 0.500 at 65,000")
+	b.sees("#candle", "O 65,000.0", "C 65,000.0", "Vol 0.500")
+	b.click("#tab-positions")
+	b.sees("#positions-view", "BTCUSDC_PERP", "65,000", "10×", "TP/SL")
+	b.sees("#positions-view .risk", ",") // a liquidation price
+	b.sees("#order-position", "0.500 BTC")
+	b.sees("#funding-in", ":")
+
+	// The crosshair goes with the arrow keys, and says what is under it.
+	b.keys("#chart", "\ue012")
+	b.sees("#chart-said", "open 65000.0, high 65000.0, low 65000.0, close 65000.0")
+	b.click(`#intervals input[value="5m"]`)
+	b.sees("#candle", "O 65,000.0", "Vol 0.500")
+	b.click(`#chart-price option[value="mark"]`)
+	b.sees("#candle", "C 65,000.0")
+
+	// A stop on the wrong side is refused at its field. One on the right side waits, and is amended.
+	b.click(`#entry .sell input`)
+	b.click(`#entry [name=type] option[value="stop_loss"]`)
+	b.sees("#entry-hint", "or below")
+	b.fill("#entry [name=trigger_price]", "66000")
+	b.fill("#entry [name=amount]", "0.1"+enter)
+	b.sees("#field-trigger-price .fault", "trigger would fire immediately")
+	b.fill("#entry [name=trigger_price]", "64000"+enter)
+	b.sees("#entry-result", "waits for 64,000.0")
+	b.click("#tab-orders")
+	b.sees("#orders-view", "stop loss", "64,000.0")
+	b.click("#orders-view .amend")
+	b.fill("#amend [name=trigger_price]", "63500"+enter)
+	b.sees("#orders-view", "63,500.0")
+
+	// It fires with a trade, and closes its part of the position.
+	v.limit("BEN", "buy", "63400", "0.3")
+	v.must(201, "broker-b", http.MethodPost, "/v1/customers", map[string]string{"customer_code": "CARL"})
+	v.must(201, "operator", http.MethodPost, "/admin/v1/customers/CARL/deposits",
+		map[string]string{"currency": "USDC", "amount": "100000", "reference_id": "carl"})
+	v.sell("CARL", "0.1")
+	b.sees("#orders-view", "No open orders")
+	b.sees("#order-position", "0.400 BTC")
+	b.click("#tab-history")
+	b.sees("#history-view", "stop loss", "filled", "63,500.0")
+
+	// Loss and profit are limited with one order, for the whole position.
+	b.click("#tab-positions")
+	b.click("#positions-view .protect")
+	b.fill("#entry [name=take_profit_price]", "70000")
+	b.fill("#entry [name=stop_loss_price]", "50000"+enter)
+	b.sees("#entry-result", "Sell 0.400 BTCUSDC_PERP: waits for 50,000.0 or 70,000.0")
+
+	// The price falls further than the margin goes.
+	v.must(200, "operator", http.MethodPost, "/admin/v1/index-prices/BTCUSDC_PERP", map[string]string{"price": "57000"})
+	b.sees("#tab-liquidations", "Liquidations (")
+	b.click("#tab-liquidations")
+	b.sees("#liquidations", "BTC long", "63,400.0", "0.080") // a fifth of it, to the best bid
+	b.click("#tab-fills")
+	b.sees("#fills-view", "liquidation")
+	b.click("#tab-history")
+	b.sees("#history-view", "canceled", "liquidation")
+	b.screenshot("risk")
+	for _, c := range b.complaints() {
+		t.Errorf("the browser complains: %s", c)
+	}
+}
+
+// limit places a limit order of a customer of broker-a that rests.
+func (v *venue) limit(customer, action, price, amount string) {
+	v.t.Helper()
+	v.must(201, "broker-a", http.MethodPost, "/v1/customers/"+customer+"/orders",
+		map[string]string{"symbol": "BTCUSDC_PERP", "action": action, "type": "limit", "limit_price": price, "amount": amount})
+}

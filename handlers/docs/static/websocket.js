@@ -16,7 +16,7 @@ async function read() {
   }
   const { document: parsed, requests } = describe(description);
   const config = { show: { sidebar: true, errors: true }, expand: { messageExamples: true }, sidebar: { showOperations: "bySpec" },
-    sendLabel: "sent by the server", receiveLabel: "sent by you", requestLabel: "request", replyLabel: "answered" };
+    sendLabel: "sent by the server", receiveLabel: "sent by you", requestLabel: "request", replyLabel: "sent by you, and answered" };
   window.AsyncApiStandalone.render({ schema: parsed, config }, box);
   new Trial(requests);
 }
