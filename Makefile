@@ -63,6 +63,10 @@ sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates,
 market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST_SIM_SEED), instead of the minute and a half of `make test`
 	PERPETUA_TEST_SIM_MINUTES=$${PERPETUA_TEST_SIM_MINUTES:-60} $(GO) test -count=1 -timeout 15m -run '^TestMarket$$' ./domain/trading/audit
 
+.PHONY: demo
+demo: ## the demo market until it has shown leverage, a stop, funding and a liquidation: two minutes
+	PERPETUA_TEST_DEMO_SHOW=1 $(GO) test -count=1 -timeout 10m -run '^TestDemoShow$$' ./cmd/perpetua
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for a few seconds
 	@for pkg in $$($(GO) list ./...); do \

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -260,4 +261,34 @@ func repeatable(t *testing.T, records []string) (out []string) {
 		out = append(out, r.Command.Type+" "+string(events))
 	}
 	return out
+}
+
+// showVariable has TestDemoShow run: it takes two minutes.
+const showVariable = "PERPETUA_TEST_DEMO_SHOW"
+
+// TestDemoShow wants everything to happen within the demo's first minutes that it is to show: positions with leverage, a
+// stop that fires, a funding payment and a liquidation, which is public, too.
+func TestDemoShow(t *testing.T) {
+	if os.Getenv(showVariable) == "" {
+		t.Skip(showVariable + " is not set: make demo")
+	}
+	d := &desk{venue: startVenue(t, "--demo")}
+	any := func(what, path, member, want string) {
+		t.Helper()
+		waitFor(t, what, func() bool {
+			a := d.do("broker-a", http.MethodGet, "/v1/customers/"+path, nil)
+			return a.Status == 200 && strings.Contains(string(a.Body), `"`+member+`":"`+want)
+		})
+	}
+	any("CAREFUL to have a position", "CAREFUL/positions", "leverage", `5"`)
+	any("GAMBLER to have a position", "GAMBLER/positions", "leverage", `13"`)
+	any("a stop to wait", "CAREFUL/orders", "type", `stop_loss"`)
+	any("GAMBLER to pay or get funding", "GAMBLER/transactions?type=funding", "funding_rate", "")
+	any("the stop to fire", "CAREFUL/orders/history?status=filled", "type", `stop_loss"`)
+	any("GAMBLER to be liquidated", "GAMBLER/trades?type=liquidation", "type", `liquidation"`)
+	waitFor(t, "everybody to see it", func() bool {
+		return strings.Contains(string(d.must(200, "", http.MethodGet, "/v1/market-trades?symbol=SOLUSDC_PERP&page_size=1000", nil).Body), `"type":"liquidation"`)
+	})
+	d.stop()
+	d.sound(t)
 }
