@@ -401,10 +401,16 @@ func (c *conformance) noStopPrice() {
 // fields differs. And each change of it came.
 func (c *conformance) fullMessages() {
 	want := strings.Fields(strings.NewReplacer(" type ", " order_type ", " updated ", " timestamp ").Replace(orderMembers) + " channel type")
+	told := make(map[string]bool)
 	for _, m := range c.on(c.private, "orders") {
 		got := slices.DeleteFunc(m.members(), func(name string) bool { return name == "cash_amount" || name == "trigger_price_type" })
 		if !slices.Equal(got, slices.Sorted(slices.Values(want))) {
 			c.t.Fatalf("a message has %v, want %v", got, want)
+		}
+		if record := m.text("code") + " " + m.text("sequence"); told[record] {
+			c.t.Errorf("one record tells of the order twice: %v", m)
+		} else {
+			told[record] = true
 		}
 	}
 	c.note("%d messages with %d members each", len(c.on(c.private, "orders")), len(want))
