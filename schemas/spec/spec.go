@@ -69,16 +69,26 @@ func (p *parser) block() {
 	case strings.HasPrefix(line, "#"):
 		p.section, p.title = strings.TrimSpace(strings.TrimLeft(line, "#")), ""
 	case strings.HasPrefix(line, "- "):
-		p.say(p.at, p.title, "", line[2:])
+		first := p.at
+		p.say(first, p.title, "", p.whole(line[2:]))
 	case numbered.MatchString(line):
-		item := numbered.FindStringSubmatch(line)
-		p.say(p.at, strings.TrimSpace(p.title+" "+item[1]), "", item[2])
+		first, item := p.at, numbered.FindStringSubmatch(line)
+		p.say(first, strings.TrimSpace(p.title+" "+item[1]), "", p.whole(item[2]))
 	case strings.HasSuffix(line, ":"):
 		p.title = strings.TrimSuffix(line, ":")
 	case line != "":
 		p.say(p.at, "", "", line)
 	}
 	p.at++
+}
+
+// whole returns an item with the indented lines that go on with it.
+func (p *parser) whole(item string) string {
+	for p.at+1 < len(p.lines) && strings.HasPrefix(p.lines[p.at+1], "  ") {
+		p.at++
+		item += " " + strings.TrimSpace(p.lines[p.at])
+	}
+	return item
 }
 
 // table reads a table to its end.
@@ -92,8 +102,16 @@ func (p *parser) table() {
 	head, body := rows[0], rows[min(2, len(rows)):]
 	named := distinct(body)
 	for i, row := range body {
-		for column := named; column < len(row); column++ {
-			p.say(first+2+i, strings.Join(row[:named], " "), head[column], row[column])
+		before := len(p.facts)
+		for column := named; column < len(head) && column < len(row); column++ {
+			text := row[column]
+			if column == len(head)-1 {
+				text = strings.Join(row[column:], "|") // in code a bar is no end of a cell
+			}
+			p.say(first+2+i, strings.Join(row[:named], " "), head[column], text)
+		}
+		if len(p.facts) == before { // its first cells say all
+			p.say(first+2+i, "", "", strings.Join(row[:named], " "))
 		}
 	}
 }
