@@ -209,9 +209,10 @@ func (a *Auditor) settings(name string, e *accountShape) {
 	}
 }
 
-// allowed is the margin rule: what is available stays at or above zero, or what is reserved does not rise.
+// allowed is the margin rule: what is available stays at or above zero, or what is reserved does not rise; only the second for
+// an account whose liquidation waits.
 func (a *Auditor) allowed(c *account, before, after standing, what string) {
-	must(after.available()-c.pending >= 0 || after.reserved() <= before.reserved(), "%s of %s leaves %s, and what is reserved rises from %s to %s",
+	must(before.equity() >= before.maintenance && after.available()-c.pending >= 0 || after.reserved() <= before.reserved(), "%s of %s leaves %s, and what is reserved rises from %s to %s",
 		what, c.code, text(after.available()-c.pending), text(before.reserved()), text(after.reserved()))
 }
 

@@ -67,6 +67,7 @@ type reading struct {
 	fills   map[string]*fills     // of the record's orders in it
 	work    string                // that the engine did; "" for a client's command
 	touched map[*account]bool
+	posted  map[*account]int // instants
 	due     due
 	resumed *task // that ran before the record
 	done    *workShape
@@ -119,7 +120,7 @@ func (a *Auditor) Check(value []byte) (err error) {
 }
 
 func (a *Auditor) read(value []byte) {
-	r := &reading{views: make(map[string]*orderView), fills: make(map[string]*fills), touched: make(map[*account]bool), resumed: a.task}
+	r := &reading{views: make(map[string]*orderView), fills: make(map[string]*fills), touched: make(map[*account]bool), posted: make(map[*account]int), resumed: a.task}
 	if err := json.Unmarshal(value, &r.record); err != nil {
 		panic(fault(fmt.Sprintf("it can't be read: %v", err)))
 	}
@@ -189,7 +190,7 @@ func (a *Auditor) event(n int, name string, data []byte) {
 		a.withdrawal(parse[transactionShape](data))
 	case "insurance.deposited":
 		e := parse[accountShape](data)
-		a.settled(a.fund)
+		a.settled(a.fund, nil)
 		a.post(e.Postings, []movement{{a.fund, "", "insurance", e.Amount.v}, {nil, "external", "insurance", -e.Amount.v}})
 	case "insurance.paid":
 		a.madeUp(parse[accountShape](data))

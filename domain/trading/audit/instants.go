@@ -51,12 +51,29 @@ func (a *Auditor) unsettled(h *position) (credit int64) {
 	return credit
 }
 
-// settled fails the audit if an account is touched that still owes.
-func (a *Auditor) settled(c *account) {
+// mostFirst is how many postings of one account a record begins with, about: an account may owe on more instruments than a
+// record could hold.
+const mostFirst = 32
+
+// settled fails the audit if a position is touched that still owes, on an instrument or nil for the account alone, or if the
+// account owes elsewhere what the record had room for.
+func (a *Auditor) settled(c *account, i *instrument) {
 	for _, x := range a.instants {
-		_, owes := x.owing[c]
-		must(!owes, "%s is touched and owes the instant of %d on %s", c.code, x.time, x.instrument.Symbol)
+		if _, owes := x.owing[c]; owes {
+			must(x.instrument != i && a.owing(c) > mostFirst, "%s is touched and owes the instant of %d on %s", c.code, x.time, x.instrument.Symbol)
+		}
 	}
+}
+
+// owing is how many instants an account owes, those that the record posted among them.
+func (a *Auditor) owing(c *account) int {
+	n := a.r.posted[c]
+	for _, x := range a.instants {
+		if _, owes := x.owing[c]; owes {
+			n++
+		}
+	}
+	return n
 }
 
 // fix has all who hold a position owe an instant.
@@ -141,10 +158,14 @@ func (a *Auditor) settlementFixed(e *settlementShape) {
 	}
 }
 
-// posted takes over that an account posts what it owes of an instant, the first of those that it owes.
+// posted takes over that an account posts what it owes of an instant: the first of those that it owes, on the instrument if
+// they are too many for one record.
 func (a *Auditor) posted(funding bool, e *debtShape) {
 	c, i := a.customer(e.CustomerCode), a.instrument(e.Symbol)
-	n := slices.IndexFunc(a.instants, func(x *instant) bool { _, owes := x.owing[c]; return owes })
+	n := slices.IndexFunc(a.instants, func(x *instant) bool {
+		_, owes := x.owing[c]
+		return owes && (x.instrument == i || a.owing(c) <= mostFirst)
+	})
 	must(n >= 0, "%s posts an instant of %s, and owes none", c.code, i.Symbol)
 	x, h := a.instants[n], c.on(i)
 	must(x.instrument == i && x.funding == funding && x.time == e.Timestamp && i.ticks(e.MarkPrice) == x.mark,
@@ -152,6 +173,7 @@ func (a *Auditor) posted(funding bool, e *debtShape) {
 	must(h.size == x.owing[c], "%s held %d on %s, and posts with %d", c.code, x.owing[c], i.Symbol, h.size)
 	amount := x.amount(h.size, h.cost)
 	delete(x.owing, c)
+	a.r.posted[c]++
 	a.touch(c)
 	kind, venue := "settlement", "clearing"
 	if funding {

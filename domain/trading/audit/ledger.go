@@ -73,7 +73,7 @@ func describe(left map[movement]int) (out []string) {
 
 func (a *Auditor) deposit(e *transactionShape) {
 	c := a.customer(e.CustomerCode)
-	a.settled(c)
+	a.settled(c, nil)
 	must(e.Amount.v > 0 && e.Type == "deposit" && e.Status == "completed", "a deposit of %s is %s", text(e.Amount.v), e.Status)
 	a.post(e.Postings, []movement{{c, "", "deposit", e.Amount.v}, {nil, "external", "deposit", -e.Amount.v}})
 	must(e.Balance.v == c.balance, "the deposit leaves %s, not %s", text(c.balance), text(e.Balance.v))
@@ -84,10 +84,10 @@ func (a *Auditor) withdrawal(e *transactionShape) {
 	w := a.withdrawals[e.Code]
 	must(e.Amount.v < 0 && e.Type == "withdrawal", "a withdrawal of %s", text(e.Amount.v))
 	if e.Status == "pending" {
-		a.settled(c)
+		a.settled(c, nil)
 		must(w == nil, "the withdrawal %s is requested twice", e.Code)
 		s := a.standing(c, a.now)
-		most := min(s.balance-c.pending, s.available()-c.pending)
+		most := min(s.balance+s.owed-c.pending, s.available()-c.pending)
 		must(-e.Amount.v <= most, "%s requests %s of %s", c.code, text(-e.Amount.v), text(most))
 		a.withdrawals[e.Code] = &withdrawal{c, -e.Amount.v, e.Status}
 		c.pending -= e.Amount.v
@@ -95,12 +95,12 @@ func (a *Auditor) withdrawal(e *transactionShape) {
 	}
 	must(w != nil && w.status == "pending" && w.account == c && w.amount == -e.Amount.v, "the withdrawal %s was not pending", e.Code)
 	if e.Status == "completed" {
-		a.settled(c)
+		a.settled(c, nil)
 		s := a.standing(c, a.now)
-		most := min(s.balance, s.available()-c.pending+w.amount)
+		most := min(s.balance+s.owed, s.available()-c.pending+w.amount)
 		must(w.amount <= most, "%s is paid %s of %s", c.code, text(w.amount), text(most))
 		a.post(e.Postings, []movement{{c, "", "withdrawal", e.Amount.v}, {nil, "external", "withdrawal", -e.Amount.v}})
-		must(c.balance >= 0, "%s is paid out down to %s", c.code, text(c.balance))
+		must(c.balance+s.owed >= 0, "%s is paid out down to %s", c.code, text(c.balance))
 	}
 	w.status = e.Status
 	c.pending -= w.amount

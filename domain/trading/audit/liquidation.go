@@ -62,10 +62,10 @@ func (a *Auditor) liquidates(v *orderView, o *order) {
 	}
 	must(due == c, "%s is liquidated, and not %s", c.code, nameOf(due))
 	must(a.r.closing == "" && len(c.orders) == 0, "%s is liquidated, and has %d orders", c.code, len(c.orders))
-	a.settled(c)
 	h := a.heaviest(c)
 	must(h != nil && h.instrument.Symbol == v.Symbol && c.deleveraging == nil, "%s is liquidated on %s", c.code, v.Symbol)
 	i := h.instrument
+	a.settled(c, i)
 	price := a.bankruptcy(h)
 	must(i.ticks(v.LimitPrice) == price, "%s is liquidated at %d ticks, not %s", c.code, price, text(v.LimitPrice.v))
 	size := max(h.began, abs(h.size))
@@ -216,7 +216,7 @@ func (a *Auditor) finishLiquidation() {
 func (a *Auditor) madeUp(e *accountShape) {
 	c := a.customer(e.CustomerCode)
 	must(a.r.work == "liquidation" && c == a.firstFailing(), "the fund pays %s, and not %s", c.code, nameOf(a.firstFailing()))
-	a.settled(a.fund)
+	a.settled(a.fund, nil)
 	for _, h := range c.positions {
 		must(h.size == 0, "the fund pays %s, who holds %d on %s", c.code, h.size, h.instrument.Symbol)
 	}

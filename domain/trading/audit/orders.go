@@ -68,14 +68,14 @@ func (a *Auditor) orderEvent(n int, event string) {
 		o := a.orders[v.Code]
 		switch {
 		case o == nil && a.r.work == "":
-			a.settled(a.customer(v.CustomerCode))
+			a.settled(a.customer(v.CustomerCode), a.instrument(v.Symbol))
 			a.judge(a.customer(v.CustomerCode), "the order "+v.Code)
 		case o != nil && a.r.work == "" && a.r.Command.Type == "order.amend":
 			a.judge(o.account, "the amended order "+v.Code)
 		case a.r.work == "liquidation":
 			a.liquidates(v, o)
 		case a.r.work == "trigger" && o != nil && o == a.r.fires:
-			a.settled(o.account)
+			a.settled(o.account, o.instrument)
 		case a.r.work == "trigger" && o != nil && o.waiting && v.Status == "expired":
 			next, _ := a.r.due.instrument.nextStop()
 			must(next == o || o.ReduceOnly, "the stop %s is past its time, and %s is due first", v.Code, codeOf(next))
@@ -126,6 +126,7 @@ func (a *Auditor) finishOrder(v *orderView) {
 	amount := i.steps(v.Amount)
 	must(i.steps(v.FilledAmount) == o.filled && v.FilledQuote.v == o.quote, "%s of the order %s are filled for %s, not %d for %s", text(v.FilledAmount.v),
 		v.Code, text(v.FilledQuote.v), o.filled, text(o.quote))
+	must(v.TimeInForce != "FOK" || o.filled == 0 || o.filled == amount || a.r.resumed != nil || a.task != nil, "%d of %d of the order %s are filled, all or none were to be", o.filled, amount, v.Code)
 	must(o.filled <= amount, "%d of %d of the order %s are filled", o.filled, amount, v.Code)
 	must(v.CashAmount.v == 0 || o.quote <= v.CashAmount.v, "the order %s spends %s of %s", v.Code, text(o.quote), text(v.CashAmount.v))
 	a.averaged(o, v)
@@ -216,7 +217,8 @@ func (a *Auditor) unaffordable(o *order) {
 	after := a.standing(c, a.now)
 	delete(c.orders, o.Code)
 	// What came with the order may have been a leverage that the margin did not allow: that is not looked at here.
-	must(after.available()-c.pending < 0 && after.reserved() > before.reserved() || a.r.overleveraged(), "the order %s is refused, and %s would be left",
+	lacks := before.equity() < before.maintenance || after.available()-c.pending < 0
+	must(lacks && after.reserved() > before.reserved() || a.r.overleveraged(), "the order %s is refused, and %s would be left",
 		o.Code, text(after.available()-c.pending))
 }
 

@@ -124,7 +124,8 @@ func (a *Auditor) turn() {
 	a.r.due = first
 }
 
-// can reports whether something can be done for an account that is to be liquidated.
+// can reports whether something can be done for an account that is to be liquidated: a position or an order of it is on an
+// instrument that is open, or it has no position, and orders or a fund that could pay.
 func (a *Auditor) can(c *account) bool {
 	some := false
 	for _, h := range c.positions {
@@ -133,6 +134,11 @@ func (a *Auditor) can(c *account) bool {
 			if h.instrument.open() {
 				return true
 			}
+		}
+	}
+	for _, o := range c.orders {
+		if o.instrument.open() {
+			return true
 		}
 	}
 	return !some && (len(c.orders) > 0 || a.fund.balance > 0)
@@ -152,6 +158,7 @@ func (a *Auditor) firstFailing() (first *account) {
 // afterwards holds what must be after every record, and notes what it made due.
 func (a *Auditor) afterwards() {
 	a.conserved()
+	a.leftovers()
 	for c := range a.r.touched {
 		if !c.isFund {
 			a.look(c)

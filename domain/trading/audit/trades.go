@@ -9,8 +9,8 @@ func (a *Auditor) trade(e *tradeShape) {
 	must(i.open(), "a trade on %s, which is %s", i.Symbol, i.inForce())
 	taker, maker := a.customer(e.Taker.CustomerCode), a.customer(e.Maker.CustomerCode)
 	must(taker != maker, "%s trades with itself", taker.code)
-	a.settled(taker)
-	a.settled(maker)
+	a.settled(taker, i)
+	a.settled(maker, i)
 	a.Seen.Trades++
 	bare := e.Taker.OrderCode == ""
 	must(bare == (e.Maker.OrderCode == ""), "a trade with one order")
