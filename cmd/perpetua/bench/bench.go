@@ -39,6 +39,8 @@ func measures() []measure {
 		{"entry", "orders by batches and over sockets, beside single ones over REST and a handler on Postgres", measureEntry},
 		{"journal", "commands into a journal, beside bare produces of the same bytes", measureJournal},
 		{"stops", "stops that fire and trade, beside limit orders that do", measureStops},
+		{"holders", "an index price, and liquidations, where very many hold the instrument", measureHolders},
+		{"instants", "orders while very many post funding and settlement, beside without", measureInstants},
 		{"book", "operations on a book, beside a conventional book", measureBook},
 		{"depth", "a million resting orders: acknowledgement, memory, start", measureDepth},
 		{"fold", "records folded on one core, beside decoding alone, and from a log on all cores", measureFold},

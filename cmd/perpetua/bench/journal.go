@@ -47,14 +47,20 @@ func brokerChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error
 }
 
 // journalRequest asks the journal child for work: orders of the flow, or only ones that rest, for a length of time or
-// up to a number; or bare produces; or so many stops at one price, or orders that are matched.
+// up to a number; or one of what follows.
 type journalRequest struct {
-	Bare    bool
 	Resting bool
 	For     time.Duration
 	Count   int64
-	Stops   int64
-	Matched int64
+
+	Bare    bool          // bare produces, for a length of time
+	Stops   int64         // so many at one price
+	Matched int64         // so many orders
+	Hold    int64         // so many accounts get a position
+	Prices  time.Duration // index prices for so long
+	Wave    int64         // so many accounts are liquidated
+	Instant int64         // funding and settlement of so many positions
+	Quiet   bool          // orders for as long as the last of those took
 }
 
 // submitters is how many commands are under way at a time.
@@ -73,7 +79,8 @@ func journalChild(ctx context.Context, in *json.Decoder, out *json.Encoder) (err
 	if err != nil {
 		return err
 	}
-	client, err := journal.NewClient(journal.Config{Brokers: cfg.Brokers, Compression: compression})
+	clock := &shifted{clock: journal.SystemClock()}
+	client, err := journal.NewClient(journal.Config{Brokers: cfg.Brokers, Compression: compression, Clock: clock})
 	if err != nil {
 		return err
 	}
@@ -110,11 +117,21 @@ func journalChild(ctx context.Context, in *json.Decoder, out *json.Encoder) (err
 			}
 		}
 	}
-	return serveJournal(ctx, owner, client, in, out)
+	return (&ownerWork{owner: owner, client: client, clock: clock}).serve(ctx, in, out)
 }
 
-func serveJournal(ctx context.Context, owner *journal.Owner, client *journal.Client, in *json.Decoder, out *json.Encoder) error {
-	kc, err := client.Kafka()
+// ownerWork is what the journal child does as it is asked.
+type ownerWork struct {
+	owner  *journal.Owner
+	client *journal.Client
+	clock  *shifted
+	values [][]byte      // records of the flow
+	waves  int64         // so far
+	took   time.Duration // by the last instant
+}
+
+func (w *ownerWork) serve(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
+	kc, err := w.client.Kafka()
 	if err != nil {
 		return err
 	}
@@ -125,31 +142,48 @@ func serveJournal(ctx context.Context, owner *journal.Owner, client *journal.Cli
 	if err := out.Encode(struct{}{}); err != nil {
 		return err
 	}
-	var values [][]byte
 	for {
 		var r journalRequest
 		if err := in.Decode(&r); err != nil {
 			return err
 		}
-		var rate float64
-		var err error
-		switch {
-		case r.Bare:
-			rate, err = produce(ctx, client, values, r.For)
-		case r.Stops > 0:
-			rate, err = fireStops(ctx, owner, r.Stops)
-		case r.Matched > 0:
-			rate, err = matchOrders(ctx, owner, r.Matched)
-		default:
-			rate, values, err = submit(ctx, owner, r)
-		}
+		figure, err := w.do(ctx, r)
 		if err != nil {
 			return err
 		}
-		if err := out.Encode(rate); err != nil {
+		if err := out.Encode(figure); err != nil {
 			return err
 		}
 	}
+}
+
+// do does what is asked for, and returns the figure that it comes to.
+func (w *ownerWork) do(ctx context.Context, r journalRequest) (figure float64, err error) {
+	switch {
+	case r.Bare:
+		return produce(ctx, w.client, w.values, r.For)
+	case r.Stops > 0:
+		return fireStops(ctx, w.owner, r.Stops)
+	case r.Matched > 0:
+		return matchOrders(ctx, w.owner, r.Matched)
+	case r.Hold > 0:
+		return 0, hold(ctx, w.owner, "HOLDER", r.Hold, safeFunds)
+	case r.Prices > 0:
+		return movePrice(ctx, w.owner, r.Prices)
+	case r.Wave > 0:
+		w.waves++
+		return crash(ctx, w.owner, w.waves, r.Wave)
+	case r.Instant > 0:
+		var longest time.Duration
+		longest, w.took, err = passInstant(ctx, w.owner, w.clock, r.Instant)
+		return milliseconds(longest), err
+	case r.Quiet:
+		end := time.Now().Add(w.took)
+		longest, _, err := runOrders(ctx, w.owner, func(*accepted) bool { return time.Now().After(end) })
+		return milliseconds(longest), err
+	}
+	figure, w.values, err = submit(ctx, w.owner, r)
+	return figure, err
 }
 
 // submit has orders decided, many at a time, and returns how many a second and the last record of each submitter.

@@ -193,6 +193,7 @@ func load(connections []*connection, length time.Duration) (loadReply, error) {
 }
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // exchange sends one request and reads its answer.
 func (c *connection) exchange() error {

@@ -73,7 +73,7 @@ func (b *bench) each(do func() error) func() (float64, error) {
 				return 0, err
 			}
 		}
-		return float64(time.Since(start)) / float64(time.Millisecond) / float64(n), nil
+		return milliseconds(time.Since(start)) / float64(n), nil
 	}
 }
 

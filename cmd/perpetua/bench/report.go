@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -20,6 +21,7 @@ type Row struct {
 	Against string `json:"against,omitempty"` // what the other figure is of
 	Beside  Sample `json:"beside,omitzero"`
 	Ratio   Sample `json:"ratio,omitzero"` // ours to theirs, round by round
+	More    Sample `json:"more,omitzero"`  // ours less theirs, round by round, where the aim is of that
 	Aim     Aim    `json:"aim,omitzero"`
 	Met     *bool  `json:"met,omitempty"`
 	Note    string `json:"note,omitempty"`
@@ -29,10 +31,13 @@ type Row struct {
 type Aim struct {
 	Bound float64 `json:"bound"`
 	Most  bool    `json:"most,omitempty"` // not at least but at most
+	More  bool    `json:"more,omitempty"` // not of the ratio but of what ours is above the other
 }
 
 func atLeast(x float64) Aim { return Aim{Bound: x} }
 func atMost(x float64) Aim  { return Aim{Bound: x, Most: true} }
+
+func atMostMore(x float64) Aim { return Aim{Bound: x, Most: true, More: true} }
 
 // Sample is what the rounds gave.
 type Sample struct {
@@ -57,17 +62,24 @@ func (s *Sample) summarize() {
 // judge works out medians and ratios, and whether the aim is met.
 func (r *Row) judge() {
 	for i := range min(len(r.Ours.Rounds), len(r.Beside.Rounds)) {
+		if r.Aim.More {
+			r.More.Rounds = append(r.More.Rounds, r.Ours.Rounds[i]-r.Beside.Rounds[i])
+			continue
+		}
 		r.Ratio.Rounds = append(r.Ratio.Rounds, r.Ours.Rounds[i]/r.Beside.Rounds[i])
 	}
 	r.Ours.summarize()
 	r.Beside.summarize()
 	r.Ratio.summarize()
+	r.More.summarize()
 	if r.Aim == (Aim{}) {
 		return
 	}
-	x := r.Ratio.Median
-	if r.Ratio.IsZero() {
-		x = r.Ours.Median
+	x := r.Ours.Median
+	if !r.Ratio.IsZero() {
+		x = r.Ratio.Median
+	} else if !r.More.IsZero() {
+		x = r.More.Median
 	}
 	met := x >= r.Aim.Bound
 	if r.Aim.Most {
@@ -105,6 +117,8 @@ func (r Row) aim() string {
 	switch {
 	case r.Aim == (Aim{}):
 		return ""
+	case r.Aim.More:
+		return "≤ " + number(r.Aim.Bound) + " more"
 	case r.Aim.Most:
 		return "≤ " + number(r.Aim.Bound)
 	}
@@ -124,7 +138,7 @@ func (r Row) verdict() string {
 func (r Row) line() string {
 	s := r.Measure + ": " + r.Ours.text() + " " + r.Unit
 	if !r.Beside.IsZero() {
-		s += ", " + r.Against + " " + r.Beside.text() + ", ratio " + r.Ratio.text()
+		s += ", " + r.Against + " " + r.Beside.text() + ", " + r.compared()
 	}
 	if a := r.aim(); a != "" {
 		s += ", aim " + a + " " + r.verdict()
@@ -135,12 +149,20 @@ func (r Row) line() string {
 	return s
 }
 
+// compared is what ours is to the other figure.
+func (r Row) compared() string {
+	if r.More.IsZero() {
+		return "ratio " + r.Ratio.text()
+	}
+	return r.More.text() + " more"
+}
+
 func printTable(w io.Writer, rows []Row) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "MEASURE\tUNIT\tOURS\tBESIDE\t\tRATIO\tAIM\t")
 	for _, r := range rows {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Measure, r.Unit, r.Ours.text(), r.Against, r.Beside.text(),
-			r.Ratio.text(), r.aim(), r.verdict())
+			strings.TrimPrefix(r.compared(), "ratio "), r.aim(), r.verdict())
 	}
 	_ = t.Flush() // like every other line of it, it is lost if nobody reads
 	m := thisMachine()

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
@@ -60,16 +61,23 @@ func fireStops(ctx context.Context, owner *journal.Owner, stops int64) (perSecon
 	if err := trade(stopTicks); err != nil {
 		return 0, err
 	}
-	// What comes next is decided when all have fired, and answered once their records are in the log. It may be told to come
-	// again meanwhile.
+	if err := untilFree(ctx, owner); err != nil {
+		return 0, fmt.Errorf("after the stops: %w", err)
+	}
+	return float64(stops) / time.Since(start).Seconds(), nil
+}
+
+// untilFree waits until the owner takes commands again. What comes next is decided when all is done that blocks it, and
+// answered once the records of that are in the log. It may be told to come again meanwhile.
+func untilFree(ctx context.Context, owner *journal.Owner) (err error) {
 	refused, busy := new(journal.RefusedError), new(journal.NotAcceptedError)
 	for err = error(busy); errors.As(err, &busy); {
 		_, err = owner.Submit(ctx, command(trader(), trading.CommandCancelOrder, &trading.CancelOrder{CustomerCode: customerCode(0)}))
 	}
-	if !errors.As(err, &refused) {
-		return 0, fmt.Errorf("after the stops: %w", err)
+	if errors.As(err, &refused) {
+		return nil
 	}
-	return float64(stops) / time.Since(start).Seconds(), nil
+	return err
 }
 
 // matchOrders returns how many limit orders a second trade with as many that rest.
@@ -84,16 +92,30 @@ func matchOrders(ctx context.Context, owner *journal.Owner, orders int64) (perSe
 
 // many enters orders, many at a time.
 func many(ctx context.Context, owner *journal.Owner, orders int64, next func() *trading.PlaceOrder) error {
-	var running sync.WaitGroup
+	return manyCommands(ctx, owner, orders, func(int64) decide.Command { return command(trader(), trading.CommandPlaceOrder, next()) })
+}
+
+// manyCommands has commands decided, many at a time. next makes the n-th of them, from 0.
+func manyCommands(ctx context.Context, owner *journal.Owner, commands int64, next func(n int64) decide.Command) error {
 	var begun atomic.Int64
-	errs := make(chan error, submitters)
-	for range submitters {
+	return during(submitters, func(int) error {
+		for n := begun.Add(1); n <= commands; n = begun.Add(1) {
+			if _, err := owner.Submit(ctx, next(n-1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// during has so many goroutines work side by side, and returns the first error of one.
+func during(goroutines int, work func(n int) error) error {
+	var running sync.WaitGroup
+	errs := make(chan error, goroutines)
+	for n := range goroutines {
 		running.Go(func() {
-			for begun.Add(1) <= orders {
-				if _, err := owner.Submit(ctx, command(trader(), trading.CommandPlaceOrder, next())); err != nil {
-					errs <- err
-					return
-				}
+			if err := work(n); err != nil {
+				errs <- err
 			}
 		})
 	}

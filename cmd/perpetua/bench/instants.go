@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// shifted is a clock that may be set forward. Both that an owner reads go along, so it follows.
+type shifted struct {
+	clock journal.Clock
+	by    atomic.Int64 // nanoseconds
+}
+
+// Wall implements journal.Clock.
+func (s *shifted) Wall() time.Time { return s.clock.Wall().Add(time.Duration(s.by.Load())) }
+
+// Elapsed implements journal.Clock.
+func (s *shifted) Elapsed() time.Duration { return s.clock.Elapsed() + time.Duration(s.by.Load()) }
+
+// toSettlement sets the clock to shortly before the next instant of both funding and settlement.
+func (s *shifted) toSettlement(before time.Duration) {
+	now := s.Wall().UTC()
+	at := now.Truncate(24 * time.Hour).Add(8 * time.Hour)
+	if !at.After(now.Add(before)) {
+		at = at.Add(24 * time.Hour)
+	}
+	s.by.Add(int64(at.Sub(now) - before))
+}
+
+// postedAtOnce is how many accounts a step posts at the most.
+const postedAtOnce = 64
+
+// leadIn is how long orders run before the instant.
+const leadIn = 100 * time.Millisecond
+
+// accepted follows orders as their clients see them accepted, and the records that come between them.
+type accepted struct {
+	mu      sync.Mutex
+	last    time.Time
+	longest time.Duration
+	first   int64 // the sequence of the first one, 0 before
+	highest int64
+	orders  int64
+}
+
+func (a *accepted) note(sequence int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	if a.orders++; a.first == 0 {
+		a.first, a.last = sequence, now
+	}
+	a.longest, a.last = max(a.longest, now.Sub(a.last)), now
+	a.highest = max(a.highest, sequence)
+}
+
+// steps returns how many records of the engine's own came between them so far.
+func (a *accepted) steps() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.highest - a.first + 1 - a.orders
+}
+
+// runOrders has orders entered, one after the other by each of some clients, until enough says so. It returns the longest time
+// between two that were accepted, and how long all took.
+func runOrders(ctx context.Context, owner *journal.Owner, enough func(a *accepted) bool) (longest, took time.Duration, err error) {
+	var seen accepted
+	start := time.Now()
+	err = during(clients, func(n int) error {
+		var busy *journal.NotAcceptedError
+		for i := 0; i%16 > 0 || !enough(&seen); i++ {
+			r, err := owner.Submit(ctx, command(trader(), trading.CommandPlaceOrder, levelOrder(i, n)))
+			if err != nil && !errors.As(err, &busy) {
+				return err
+			}
+			if err == nil {
+				seen.note(r.Position.Sequence)
+			}
+		}
+		return nil
+	})
+	return seen.longest, time.Since(start), err
+}
+
+// passInstant lets an instant come at which funding and settlement are fixed, and orders run on until all accounts have
+// posted both.
+func passInstant(ctx context.Context, owner *journal.Owner, clock *shifted, holders int64) (longest, took time.Duration, err error) {
+	clock.toSettlement(leadIn)
+	end := time.Now().Add(time.Minute)
+	longest, took, err = runOrders(ctx, owner, func(a *accepted) bool { return a.steps() >= holders/postedAtOnce || time.Now().After(end) })
+	if err == nil && time.Now().After(end) {
+		err = fmt.Errorf("the postings of %d accounts have not come within a minute", holders)
+	}
+	return longest, took, err
+}
+
+// measureInstants measures how long clients wait at the most while very many accounts post funding and settlement.
+func measureInstants(ctx context.Context, b *bench) error {
+	return b.withOwner(ctx, func(ask asker) error {
+		if _, err := ask(journalRequest{Hold: manyHolders})(); err != nil {
+			return err
+		}
+		return b.pair(Row{Measure: fmt.Sprintf("longest gap between two accepted orders, funding and settlement of %d positions", manyHolders), Unit: "ms",
+			Against: "without, for as long", Aim: atMostMore(5)},
+			ask(journalRequest{Instant: manyHolders}), ask(journalRequest{Quiet: true}))
+	})
+}
