@@ -163,7 +163,7 @@ func (t *term) evolve(e Entry) (err error) {
 
 // step decides the next piece of due work. One that fails is tried with a single entry, and if that fails too the
 // entry is set aside, on record, for an operator to look at.
-func (t *term) step(now scalar.Time) error {
+func (t *term) step(now scalar.Time, urgency decide.Urgency) error {
 	at := t.stamp(now)
 	s, d, err := t.tryStep(at, func() decide.Decision { return t.state.Step(at, false) })
 	if err != nil {
@@ -176,6 +176,7 @@ func (t *term) step(now scalar.Time) error {
 		s, d, err = t.tryStep(at, func() decide.Decision { return t.state.SetAside(at, cause) })
 	}
 	if err == nil {
+		s.aside = urgency == decide.Alternate
 		err = t.append(s)
 	}
 	if err != nil {

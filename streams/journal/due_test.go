@@ -3,9 +3,12 @@ package journal_test
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -112,6 +115,58 @@ func takeTurns(t *testing.T, soon time.Duration) (inTime bool) {
 		want = append(want, "engine.step", "counter.change")
 	}
 	equal(t, "records", types(r.all(), 7), want)
+	return true
+}
+
+// TestAlternateStepsLeaveRoom: where nothing is acknowledged, steps fill no more of the window than a record may take, or
+// the last of them ends beyond that, and commands are decided all the same. The other steps come with acknowledgements.
+func TestAlternateStepsLeaveRoom(t *testing.T) {
+	inTime := false
+	for soon := 200 * time.Millisecond; !inTime && soon < time.Minute; soon *= 4 {
+		inTime = leaveRoom(t, soon)
+	}
+	if !inTime {
+		t.Error("the steps are always done before the owner is busy")
+	}
+}
+
+// leaveRoom is takeTurns where nothing is acknowledged.
+func leaveRoom(t *testing.T, soon time.Duration) (inTime bool) {
+	t.Helper()
+	r := newRig(t)
+	o, g := r.gatedOwner("n1", time.Minute)
+	o.ready()
+	at, large := in(soon), strings.Repeat("n", testLimit*2/5)
+	const planned, commands, fit = 12, 20, 3
+	for range planned {
+		o.do(command(&later{large, 1, at, ""}))
+	}
+	busy := &hold{make(chan struct{}), make(chan struct{})}
+	waiting := []<-chan outcome{o.start(command(busy))}
+	<-busy.entered
+	if in(0) >= at {
+		close(busy.leave)
+		<-waiting[0]
+		return false
+	}
+	for range commands {
+		waiting = append(waiting, o.start(command(&add{"a", 1})))
+	}
+	eventually(t, "the steps are due", func() bool { return in(0) > at })
+	g.stall()
+	close(busy.leave)
+	inWindow := func() int { return int(testutil.ToFloat64(r.metrics.Window.WithLabelValues("trading"))) }
+	eventually(t, "the commands are decided", func() bool { return inWindow() > commands })
+	if n := inWindow(); n != 1+commands+fit {
+		t.Errorf("%d records are in the window, with %d commands", n, 1+commands)
+	}
+	g.release()
+	for _, w := range waiting {
+		if a := <-w; a.err != nil {
+			t.Fatal(a.err)
+		}
+	}
+	eventually(t, "all steps are done", func() bool { got, _ := o.total(large); return got == strconv.Itoa(planned) })
 	return true
 }
 

@@ -14,6 +14,7 @@ type slot struct {
 	seen     bool     // the owner's own reader has found it valid …
 	seenAt   int64    // … at this offset
 	request  *request // whose first record it is, if any
+	aside    bool     // it is a step that alternates with commands
 	tooLarge bool     // the broker refused it, or a batch with it, for the size
 }
 
@@ -28,7 +29,8 @@ type slot struct {
 type flight struct {
 	inFlight fifo[*slot]
 	unseen   fifo[*slot]
-	bytes    int // of those
+	bytes    int // of those in flight
+	aside    int // and of the steps among them that alternate with commands
 
 	unseenBytes int
 	last        Position // of the last complete record
@@ -41,6 +43,9 @@ func (f *flight) add(s *slot) {
 	f.inFlight.push(s)
 	f.unseen.push(s)
 	f.bytes += len(s.entry.Value)
+	if s.aside {
+		f.aside += len(s.entry.Value)
+	}
 	f.unseenBytes += len(s.entry.Value)
 }
 
@@ -59,6 +64,9 @@ func (f *flight) acknowledge(a ack) (complete bool) {
 func (f *flight) complete(offset int64) *slot {
 	s := f.inFlight.pop()
 	f.bytes -= len(s.entry.Value)
+	if s.aside {
+		f.aside -= len(s.entry.Value)
+	}
 	s.entry.Position.Offset = offset
 	f.last = s.entry.Position
 	return s

@@ -274,22 +274,26 @@ func (t *term) work() (decided bool, urgency decide.Urgency, err error) {
 	if urgency, err = t.due(now); err != nil {
 		return false, urgency, err
 	}
-	if urgency == decide.Alternate && t.stepped {
-		if r := t.nextRequest(); r != nil {
-			t.stepped = false
-			return true, urgency, t.decide(now, r)
-		}
-	}
-	if urgency != decide.Nothing {
+	crowded := urgency == decide.Alternate && t.crowded()
+	if urgency == decide.Blocking || urgency == decide.Alternate && !t.stepped && !crowded {
 		t.stepped = true
-		return true, urgency, t.step(now)
+		return true, urgency, t.step(now, urgency)
 	}
-	r := t.nextRequest()
-	if r == nil {
-		return false, urgency, nil
+	if r := t.nextRequest(); r != nil {
+		t.stepped = t.stepped && urgency != decide.Alternate
+		return true, urgency, t.decide(now, r)
 	}
-	return true, urgency, t.decide(now, r)
+	if urgency == decide.Alternate && !crowded {
+		return true, urgency, t.step(now, urgency)
+	}
+	return false, urgency, nil
 }
+
+// crowded reports whether no more steps are taken that alternate with commands until some of them are acknowledged.
+//
+// They are as large as a record may be, and made faster than a log takes them. With nothing but the window to stop them
+// they would fill it, and a command between them would be acknowledged only behind all of its sixteen megabytes.
+func (t *term) crowded() bool { return t.flight.aside >= t.o.cfg.Rules.Limit() }
 
 // due asks the rules for due work. Were they asked again after a panic, they would panic again, so it ends the owner.
 func (t *term) due(now scalar.Time) (urgency decide.Urgency, err error) {
