@@ -118,8 +118,8 @@ func takeTurns(t *testing.T, soon time.Duration) (inTime bool) {
 	return true
 }
 
-// TestAlternateStepsLeaveRoom: where nothing is acknowledged, steps fill no more of the window than a record may take, or
-// the last of them ends beyond that, and commands are decided all the same. The other steps come with acknowledgements.
+// TestAlternateStepsLeaveRoom: where nothing is acknowledged, steps fill no more of the window than half of what a record
+// may take, or the last of them ends beyond that, and commands are decided all the same. The other steps come later.
 func TestAlternateStepsLeaveRoom(t *testing.T) {
 	inTime := false
 	for soon := 200 * time.Millisecond; !inTime && soon < time.Minute; soon *= 4 {
@@ -137,7 +137,7 @@ func leaveRoom(t *testing.T, soon time.Duration) (inTime bool) {
 	o, g := r.gatedOwner("n1", time.Minute)
 	o.ready()
 	at, large := in(soon), strings.Repeat("n", testLimit*2/5)
-	const planned, commands, fit = 12, 20, 3
+	const planned, commands, fit = 12, 20, 2
 	for range planned {
 		o.do(command(&later{large, 1, at, ""}))
 	}

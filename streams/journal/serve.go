@@ -293,7 +293,7 @@ func (t *term) work() (decided bool, urgency decide.Urgency, err error) {
 //
 // They are as large as a record may be, and made faster than a log takes them. With nothing but the window to stop them
 // they would fill it, and a command between them would be acknowledged only behind all of its sixteen megabytes.
-func (t *term) crowded() bool { return t.flight.aside >= t.o.cfg.Rules.Limit() }
+func (t *term) crowded() bool { return t.flight.aside >= t.o.cfg.Rules.Limit()/2 }
 
 // due asks the rules for due work. Were they asked again after a panic, they would panic again, so it ends the owner.
 func (t *term) due(now scalar.Time) (urgency decide.Urgency, err error) {
