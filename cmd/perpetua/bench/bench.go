@@ -67,32 +67,10 @@ func Command(ctx context.Context, args []string, in io.Reader, out, log io.Write
 		return runChild(ctx, args[1], in, out)
 	}
 	b := &bench{log: log}
-	var only, file string
-	var seconds float64
-	fs := flag.NewFlagSet("perpetua bench", flag.ContinueOnError)
-	fs.SetOutput(log)
-	fs.StringVar(&only, "only", "", "measures to run, separated by commas: "+strings.Join(names(), ", ")+" (default: all)")
-	fs.StringVar(&file, "json", "", "file to write the results to as JSON")
-	fs.Float64Var(&seconds, "seconds", 2, "length of a round")
-	fs.IntVar(&b.rounds, "rounds", 5, "rounds of each measure")
-	fs.IntVar(&b.scale, "orders", 1_000_000, "resting orders of the deep book")
-	fs.IntVar(&b.sockets, "sockets", 1000, "sockets that read")
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return &UsageError{err.Error()}
-	}
-	chosen, err := choose(only)
-	switch {
-	case err != nil:
+	chosen, file, err := b.parse(args)
+	if err != nil {
 		return err
-	case fs.NArg() > 0:
-		return &UsageError{fmt.Sprintf("unexpected argument %q", fs.Arg(0))}
-	case b.rounds < 1 || seconds <= 0 || b.scale < 1 || b.sockets < 1:
-		return &UsageError{"--rounds, --seconds, --orders and --sockets must be above zero"}
 	}
-	b.round = time.Duration(seconds * float64(time.Second))
 	if b.dir, err = os.MkdirTemp("", "perpetua-bench-*"); err != nil {
 		return err
 	}
@@ -101,12 +79,50 @@ func Command(ctx context.Context, args []string, in io.Reader, out, log io.Write
 		return err
 	}
 	for _, m := range chosen {
+		start := time.Now()
 		fmt.Fprintf(log, "%s: %s\n", m.name, m.what)
 		if err := m.run(ctx, b); err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
+		fmt.Fprintf(log, "  took %.0f s\n", time.Since(start).Seconds())
 	}
 	return b.print(out, file)
+}
+
+// parse reads the command line: what to measure, how, and the file for the results, if one is wanted.
+func (b *bench) parse(args []string) (chosen []measure, file string, err error) {
+	var only string
+	var seconds float64
+	fs := flag.NewFlagSet("perpetua bench", flag.ContinueOnError)
+	fs.SetOutput(b.log)
+	fs.StringVar(&only, "only", "", "measures to run, separated by commas (default: all)")
+	fs.StringVar(&file, "json", "", "file to write the results to as JSON")
+	fs.Float64Var(&seconds, "seconds", 2, "length of a round")
+	fs.IntVar(&b.rounds, "rounds", 5, "rounds of each measure")
+	fs.IntVar(&b.scale, "orders", 1_000_000, "resting orders of the deep book")
+	fs.IntVar(&b.sockets, "sockets", 1000, "sockets that read")
+	fs.Usage = func() {
+		fmt.Fprintf(b.log, "Usage of perpetua bench:\n")
+		fs.PrintDefaults()
+		fmt.Fprintf(b.log, "The measures:\n")
+		for _, m := range measures() {
+			fmt.Fprintf(b.log, "  %-10s  %s\n", m.name, m.what)
+		}
+	}
+	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return nil, "", err
+	} else if err != nil {
+		return nil, "", &UsageError{err.Error()}
+	}
+	b.round = time.Duration(seconds * float64(time.Second))
+	switch {
+	case fs.NArg() > 0:
+		return nil, "", &UsageError{fmt.Sprintf("unexpected argument %q", fs.Arg(0))}
+	case b.rounds < 1 || seconds <= 0 || b.scale < 1 || b.sockets < 1:
+		return nil, "", &UsageError{"--rounds, --seconds, --orders and --sockets must be above zero"}
+	}
+	chosen, err = choose(only)
+	return chosen, file, err
 }
 
 // names lists the measures.

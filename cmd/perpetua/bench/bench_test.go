@@ -27,9 +27,13 @@ func TestRow(t *testing.T) {
 	if most.Ours.Median != 1.5 || *most.Met {
 		t.Errorf("judged as %+v", most)
 	}
+	more := Row{Ours: Sample{Rounds: []float64{9, 8, 4}}, Beside: Sample{Rounds: []float64{2, 3, 1}}, Aim: atMostMore(5)}
+	if more.judge(); more.More.Median != 5 || !*more.Met || !more.Ratio.IsZero() {
+		t.Errorf("judged as %+v", more)
+	}
 	var out strings.Builder
-	printTable(&out, []Row{r, most})
-	for _, want := range []string{"MEASURE", "4.00 (1.00–9.00)", "≥ 2.00", "met", "≤ 1.40", "missed"} {
+	printTable(&out, []Row{r, most, more})
+	for _, want := range []string{"MEASURE", "5.00 (3.00–7.00) more", "≤ 5.00 more", "4.00 (1.00–9.00)", "≥ 2.00", "met", "≤ 1.40", "missed"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
 		}

@@ -45,7 +45,8 @@ func dialSocket(cfg loadConfig, n int) (*connection, error) {
 	random := rand.New(rand.NewPCG(1, uint64(n)))
 	for i := range variants {
 		o := drawn(random, n)
-		c.requests = append(c.requests, fmt.Appendf(nil, `{"op":"order.place","id":%d,"data":{"customer_code":%q,%s}`, i, o.CustomerCode, orderBody(o)[1:]))
+		c.requests = append(c.requests,
+			fmt.Appendf(nil, `{"op":"order.place","id":%d,"data":{"customer_code":%q,%s}`, i, o.CustomerCode, orderBody(o)[1:]))
 	}
 	return c, nil
 }
@@ -122,37 +123,50 @@ func measureEntry(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer stop()
+	first, err := single.drive(clients, b.round/4)
+	if err != nil {
+		return err
+	}
+	if err := b.overSockets(ctx, v, single, token); err != nil {
+		return err
+	}
 	batches, err := b.newTarget(ctx, loadConfig{URL: v.REST, Token: token, Batch: batchOrders}, v.PID)
 	if err != nil {
 		return err
 	}
 	defer batches.close()
+	ours := v.entered(ctx, batches, batchConnections, b.round)
+	what := fmt.Sprintf("orders by batches of %d, %d connections, everything live, synced", batchOrders, batchConnections)
+	err = b.pairEntry(Row{Measure: what, Against: singleOrders, Aim: atLeast(5)}, batches, ours, single, v.entered(ctx, single, clients, b.round))
+	if err != nil {
+		return err
+	}
+	theirs, err := b.transactions(ctx, token, first.Sample)
+	if err != nil {
+		return err
+	}
+	defer theirs.close()
+	return b.pairEntry(Row{Measure: what, Against: "handler + Postgres transaction, one order each", Aim: atLeast(8)},
+		batches, ours, theirs, theirs.throughput(b.round))
+}
+
+// overSockets measures orders over sockets beside single ones over REST.
+func (b *bench) overSockets(ctx context.Context, v *venue, single *target, token string) error {
 	over, err := b.newTarget(ctx, loadConfig{URL: v.REST, WebSocket: v.WebSocket, InFlight: socketsInFlight, Token: token}, v.PID)
 	if err != nil {
 		return err
 	}
 	defer over.close()
-	first, err := single.drive(clients, b.round/4)
-	if err != nil {
-		return err
-	}
-	what := fmt.Sprintf("orders by batches of %d, %d connections, everything live, synced", batchOrders, batchConnections)
-	if err := b.pairEntry(Row{Measure: what, Against: singleOrders, Aim: atLeast(5)}, batches, v.entered(ctx, batches, batchConnections, b.round), single, v.entered(ctx, single, clients, b.round)); err != nil {
-		return err
-	}
-	if err := b.pairEntry(Row{Measure: fmt.Sprintf("orders over %d sockets, %d in flight each, everything live, synced", clients, socketsInFlight),
-		Against: singleOrders, Aim: atLeast(2.5)}, over, v.entered(ctx, over, clients, b.round), single, v.entered(ctx, single, clients, b.round)); err != nil {
-		return err
-	}
+	what := fmt.Sprintf("orders over %d sockets, %d in flight each, everything live, synced", clients, socketsInFlight)
+	return b.pairEntry(Row{Measure: what, Against: singleOrders, Aim: atLeast(2.5)},
+		over, v.entered(ctx, over, clients, b.round), single, v.entered(ctx, single, clients, b.round))
+}
+
+// transactions is the rival that enters each order in a transaction of Postgres.
+func (b *bench) transactions(ctx context.Context, token string, answer []byte) (*target, error) {
 	server, err := postgres.Start(ctx, postgres.Config{Dir: filepath.Join(b.dir, "rival-postgres-of-batches"), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	theirs, err := b.rivalTarget(ctx, "postgres", token, server.URL(), first.Sample, func() { server.Close() })
-	if err != nil {
-		return err
-	}
-	defer theirs.close()
-	return b.pairEntry(Row{Measure: what, Against: "handler + Postgres transaction, one order each", Aim: atLeast(8)}, batches, v.entered(ctx, batches, batchConnections, b.round),
-		theirs, theirs.throughput(b.round))
+	return b.rivalTarget(ctx, "postgres", token, server.URL(), answer, func() { server.Close() })
 }

@@ -37,6 +37,9 @@ func (s *shifted) toSettlement(before time.Duration) {
 // postedAtOnce is how many accounts a step posts at the most.
 const postedAtOnce = 64
 
+// patience is how long they may take.
+const patience = 5 * time.Minute
+
 // leadIn is how long orders run before the instant.
 const leadIn = 100 * time.Millisecond
 
@@ -93,10 +96,10 @@ func runOrders(ctx context.Context, owner *journal.Owner, enough func(a *accepte
 // posted both.
 func passInstant(ctx context.Context, owner *journal.Owner, clock *shifted, holders int64) (longest, took time.Duration, err error) {
 	clock.toSettlement(leadIn)
-	end := time.Now().Add(time.Minute)
+	end := time.Now().Add(patience)
 	longest, took, err = runOrders(ctx, owner, func(a *accepted) bool { return a.steps() >= holders/postedAtOnce || time.Now().After(end) })
 	if err == nil && time.Now().After(end) {
-		err = fmt.Errorf("the postings of %d accounts have not come within a minute", holders)
+		err = fmt.Errorf("the postings of %d accounts have not come within %v", holders, patience)
 	}
 	return longest, took, err
 }

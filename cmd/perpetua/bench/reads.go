@@ -56,7 +56,8 @@ func measureReads(ctx context.Context, b *bench) error {
 	from := func() time.Time {
 		return time.Now().UTC().Truncate(time.Minute).Add(-time.Duration(candlePage+random.IntN(yearOfMinutes-2*candlePage)) * time.Minute)
 	}
-	if err := b.pair(Row{Measure: fmt.Sprintf("a page of %d candles, a year of minutes behind it", candlePage), Unit: "ms", Against: "index scan of as many rows", Aim: atMost(1.5)},
+	if err := b.pair(Row{Measure: fmt.Sprintf("a page of %d candles, a year of minutes behind it", candlePage), Unit: "ms",
+		Against: "index scan of as many rows", Aim: atMost(1.5)},
 		b.each(func() error { return v.page(ctx, from()) }),
 		b.each(func() error { return scanned(ctx, conn, from()) })); err != nil {
 		return err

@@ -137,22 +137,11 @@ func socketReaderChild(ctx context.Context, in *json.Decoder, out *json.Encoder)
 	buffers := &sync.Pool{New: func() any { return new([readSize]byte) }}
 	var reading sync.WaitGroup
 	for range cfg.Sockets {
-		c, answer, err := websocket.DefaultDialer.DialContext(ctx, cfg.URL, http.Header{})
+		c, err := cfg.dial(ctx)
 		if err != nil {
 			return err
 		}
-		answer.Body.Close()
 		defer c.Close()
-		if cfg.Subscribe != "" {
-			if err := c.WriteMessage(websocket.TextMessage, []byte(cfg.Subscribe)); err != nil {
-				return err
-			}
-		}
-		for range cfg.Skip {
-			if _, _, err := c.ReadMessage(); err != nil {
-				return err
-			}
-		}
 		reading.Go(func() { countFrames(c.NetConn(), buffers, &arrived) })
 	}
 	report, err := net.Dial("tcp", cfg.Pace)
@@ -160,29 +149,52 @@ func socketReaderChild(ctx context.Context, in *json.Decoder, out *json.Encoder)
 		return err
 	}
 	stop := make(chan struct{})
-	reading.Go(func() {
-		tick := time.NewTicker(500 * time.Microsecond)
-		defer tick.Stop()
-		for last := int64(0); ; {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-			}
-			if n := arrived.Load(); n != last {
-				last = n
-				if _, err := report.Write(binary.BigEndian.AppendUint64(nil, uint64(n))); err != nil {
-					return
-				}
-			}
-		}
-	})
+	reading.Go(func() { tell(report, &arrived, stop) })
 	err = out.Encode(struct{}{})
 	if err == nil {
 		err = in.Decode(new(struct{})) // nothing more comes
 	}
 	close(stop)
 	return errors.Join(err, report.Close())
+}
+
+// dial opens a socket and reads what answers its subscription.
+func (cfg *readerConfig) dial(ctx context.Context) (*websocket.Conn, error) {
+	c, answer, err := websocket.DefaultDialer.DialContext(ctx, cfg.URL, http.Header{})
+	if err != nil {
+		return nil, err
+	}
+	answer.Body.Close()
+	if cfg.Subscribe != "" {
+		err = c.WriteMessage(websocket.TextMessage, []byte(cfg.Subscribe))
+	}
+	for n := 0; n < cfg.Skip && err == nil; n++ {
+		_, _, err = c.ReadMessage()
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// tell reports how many messages have arrived, whenever there are more, until it is stopped.
+func tell(report io.Writer, arrived *atomic.Int64, stop <-chan struct{}) {
+	tick := time.NewTicker(500 * time.Microsecond)
+	defer tick.Stop()
+	for last := int64(0); ; {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		if n := arrived.Load(); n != last {
+			last = n
+			if _, err := report.Write(binary.BigEndian.AppendUint64(nil, uint64(n))); err != nil {
+				return
+			}
+		}
+	}
 }
 
 // countFrames counts unmasked text frames until the connection ends. It takes one system call for what has come, not
