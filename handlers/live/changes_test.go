@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -68,9 +69,7 @@ func TestChangesEndWhatTheyEnd(t *testing.T) {
 						t.Errorf("closed with %d %s", code, reason)
 					}
 				default:
-					c.Until("the book", func(all []livetest.Message) bool {
-						return all[len(all)-1].Type == "update" && all[len(all)-1].Symbol != ""
-					})
+					c.Until("the update of the book after the change", func(all []livetest.Message) bool { return updatesOfBook(all) == 2 })
 				}
 				if m := c.Next("the end", func(m livetest.Message) bool { return m.Op == "error" }); m.Code != string(test.code) || m.Args[0] != "orders" {
 					t.Errorf("%s", m.Raw)
@@ -81,6 +80,16 @@ func TestChangesEndWhatTheyEnd(t *testing.T) {
 			})
 		}
 	}
+}
+
+// updatesOfBook counts the updates of order books.
+func updatesOfBook(all []livetest.Message) (n int) {
+	for _, m := range all {
+		if m.Type == "update" && strings.HasPrefix(m.Channel, "orderbook-stream:") {
+			n++
+		}
+	}
+	return n
 }
 
 // TestAChangeWhileATokenIsVerified makes the user inactive when the token has been judged good, but the session does not

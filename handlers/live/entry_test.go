@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
 // enterOn sends order entry with an id.
@@ -78,9 +80,19 @@ func arm(t *testing.T, v *venue) (*livetest.Client, scalar.ID) {
 		c.Send(livetest.Request{Op: "authenticate", Data: map[string]any{"token": token, "cancel_on_disconnect": true}})
 		c.Next("authenticated", func(m livetest.Message) bool { return m.Op == "authenticated" })
 	}
+	return c, opened(v).Session
+}
+
+// opened returns what the hub told of the session that it opened last. It also tells now and then that it lives.
+func opened(v *venue) (last *trading.OpenSession) {
 	v.telling.Lock()
 	defer v.telling.Unlock()
-	return c, v.told[len(v.told)-1].(*trading.OpenSession).Session
+	for _, p := range v.told {
+		if open, ok := p.(*trading.OpenSession); ok {
+			last = open
+		}
+	}
+	return last
 }
 
 // TestTheEndOfASessionIsTold: until the engine has heard of it, however the connection ended.
@@ -111,9 +123,10 @@ func TestTheEndOfASessionIsTold(t *testing.T) {
 	v.until(t, "the session to end", func() bool {
 		v.mu.RLock()
 		defer v.mu.RUnlock()
-		last := v.entries[len(v.entries)-1].Record.Events[0]
-		end, ok := last.(*trading.SessionEnded)
-		return ok && end.Session == session
+		return slices.ContainsFunc(v.entries, func(e journal.Entry) bool {
+			end, ok := e.Record.Events[0].(*trading.SessionEnded)
+			return ok && end.Session == session
+		})
 	})
 	deaf := v.dial("")
 	v.telling.Lock()
@@ -136,8 +149,8 @@ func TestALostGatewayClosesItsConnections(t *testing.T) {
 	v := newVenue(t, live.Limits{}, nil)
 	c, _ := arm(t, v)
 	other := v.dial(v.reader("alpha"))
+	gateway := opened(v).Gateway
 	v.telling.Lock()
-	gateway := v.told[len(v.told)-1].(*trading.OpenSession).Gateway
 	v.evolve(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, decide.Decision{Outcome: decide.Accepted,
 		Events: []decide.Event{&trading.Step{Work: trading.WorkGateway}, &trading.GatewayLost{Gateway: gateway}}})
 	v.telling.Unlock()

@@ -22,7 +22,7 @@ func TestResume(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
-	v := newVenue(t, live.Limits{QueueMessages: 4096}, nil)
+	v := newVenue(t, live.Limits{QueueMessages: 1 << 16, QueueBytes: 1 << 30}, nil) // nobody is too slow here
 	topics := []string{"orders", "trades", "balance-changes", "market-trades:" + btc}
 	steady := v.dial(v.reader("alpha"))
 	steady.SubscribeWith(livetest.Request{Args: topics, Data: map[string]bool{"positions": true}})

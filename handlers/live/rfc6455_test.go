@@ -189,8 +189,8 @@ func TestWhoDoesNotReadIsTold(t *testing.T) {
 		"its queue is full":            {QueueMessages: 100, WriteWait: patience},
 		"a write does not end":         {WriteWait: 50 * time.Millisecond},
 		"the queue is full, and kept":  {QueueMessages: 100, WriteWait: 50 * time.Millisecond},
-		"no pong comes":                {QueueMessages: 300, PingEvery: 20 * time.Millisecond, PongWait: 100 * time.Millisecond, WriteWait: patience},
-		"no pong, and no write either": {QueueMessages: 300, PingEvery: 20 * time.Millisecond, PongWait: 100 * time.Millisecond, WriteWait: 50 * time.Millisecond},
+		"no pong comes":                {PingEvery: 20 * time.Millisecond, PongWait: time.Second, WriteWait: patience},
+		"no pong, and no write either": {PingEvery: 20 * time.Millisecond, PongWait: time.Second, WriteWait: 50 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newVenue(t, limits, func(c net.Conn) net.Conn {
@@ -210,7 +210,11 @@ func TestWhoDoesNotReadIsTold(t *testing.T) {
 				if gather(t, registry)["perpetua_live_sessions"] == 0 {
 					t.Fatalf("cut after %d updates, and not a word", n)
 				}
-				v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+				if n < 300 || limits.QueueMessages > 0 {
+					v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
+				} else { // more would fill the queue before anything else is noticed
+					<-time.After(time.Millisecond)
+				}
 			}
 			for end := time.Now().Add(8 * 50 * time.Millisecond); time.Now().Before(end); { // longer than any wait but SlowWait
 				v.place(limit("A1", btc, order.Sell, "0.001", "1000"))

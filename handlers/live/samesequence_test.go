@@ -20,7 +20,7 @@ import (
 // TestABookIsOfTheSequenceThatItNames looks at the fold as REST does, over and over while orders come, and holds each
 // book against the streamed one of the same sequence.
 func TestABookIsOfTheSequenceThatItNames(t *testing.T) {
-	x := newExchange(t, live.Limits{}, nil)
+	x := newExchange(t, live.Limits{QueueMessages: 1 << 16, QueueBytes: 1 << 30}, nil) // nobody is too slow here
 	x.submit("A1", trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument(btc)})
 	x.submit("A1", trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: btc, Price: dec("1000")})
 	var begin int64
@@ -77,7 +77,7 @@ func TestABookIsOfTheSequenceThatItNames(t *testing.T) {
 	close(stop)
 	looking.Wait()
 	at := fmt.Sprintf("trading/0@%d", last)
-	client.Next("the last order", func(m livetest.Message) bool { return m.Channel == "orders" && m.Fields()["position"] == at })
+	client.Next("the last change", func(m livetest.Message) bool { return m.Channel == topic && m.Fields()["position"] == at })
 
 	sequences, digests := streamed(t, client.On(topic))
 	compared := 0

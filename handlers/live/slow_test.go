@@ -246,7 +246,7 @@ func TestSnapshotLargerThanTheQueue(t *testing.T) {
 }
 
 func TestPingAndPong(t *testing.T) {
-	v := newVenue(t, live.Limits{PingEvery: 10 * time.Millisecond, PongWait: 2 * time.Second}, nil)
+	v := newVenue(t, live.Limits{PingEvery: 10 * time.Millisecond, PongWait: 5 * time.Second}, nil)
 	lively, _, err := livetest.Open(t, v.url, "")
 	if err != nil {
 		t.Fatal(err)
