@@ -244,6 +244,14 @@ func TestCancelOnDisconnect(t *testing.T) {
 	if len(ended.Events) != 5 || ended.Events[0].Data.Session == "" || ended.Events[1].Data.Reason != "cancel_all_after" || ended.Command.Type != "session.end" {
 		t.Errorf("%+v", ended)
 	}
+	v.stop()
+	if code, _ := other.Closed(); code != 1001 {
+		t.Errorf("closed with %d", code)
+	}
+	v.start()
+	if names := v.openNames("ANNA"); names != "rest " {
+		t.Errorf("after a stop ANNA has the orders %s, want the one that was placed over REST", names)
+	}
 }
 
 // TestTheNodeOfAConnectionDies: nobody says that its connections have ended, so the engine misses it and cancels their

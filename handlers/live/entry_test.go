@@ -164,3 +164,58 @@ func TestALostGatewayClosesItsConnections(t *testing.T) {
 		t.Errorf("%s", m.Raw)
 	}
 }
+
+// TestPartingAnswersWhatIsUnderWay: when a node begins to stop, the orders that are under way are answered, new ones are refused
+// as never decided, and then the connections end whose orders are to be canceled at their end, of which the engine has heard when
+// the node goes on to stop. Nobody else notices anything.
+func TestPartingAnswersWhatIsUnderWay(t *testing.T) {
+	v := newVenue(t, live.Limits{}, nil)
+	entered, release := make(chan struct{}, 200), make(chan struct{})
+	v.rest.Store(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		entered <- struct{}{}
+		<-release
+		w.WriteHeader(http.StatusCreated)
+		io.WriteString(w, `{"code":"x"}`)
+	}))
+	c, session := arm(t, v)
+	enterOn(c, "under way")
+	<-entered
+	parted := make(chan struct{})
+	go func() { defer close(parted); v.hub.Part(t.Context()) }()
+	other := v.dial(v.token("alpha", "", time.Hour, "trade"))
+	refused := func() *livetest.Message {
+		for _, m := range other.Messages() {
+			if m.Op == "result" && m.Fields()["status"] == "503" {
+				return &m
+			}
+		}
+		return nil
+	}
+	v.until(t, "an order to be refused", func() bool {
+		enterOn(other, "too late")
+		return refused() != nil
+	})
+	if m := refused(); !strings.Contains(string(m.Raw), `"code":"NOT_ACCEPTED"`) {
+		t.Errorf("%s", m.Raw)
+	}
+	close(release)
+	<-parted
+	v.telling.Lock()
+	ended := 0
+	for _, p := range v.told {
+		if end, ok := p.(*trading.EndSession); ok && end.Session == session {
+			ended++
+		}
+	}
+	v.telling.Unlock()
+	if ended != 1 {
+		t.Errorf("the end of the session was told %d times when the hub had parted", ended)
+	}
+	if code, _ := c.Closed(); code != websocket.CloseGoingAway {
+		t.Errorf("closed with %d", code)
+	}
+	if m := c.Next("the answer", func(m livetest.Message) bool { return m.Op == "result" }); m.Fields()["status"] != "201" {
+		t.Errorf("%s", m.Raw)
+	}
+	caughtUp(other)
+}

@@ -46,6 +46,8 @@ func (h *Hub) arm(s *session, r *request) *refusal {
 		return refuse(Forbidden, "the token lacks the scope trade")
 	case !s.tradingSession().IsZero():
 		return nil
+	case h.parting.begun.Load():
+		return refuse(UpstreamError, "the connection is authenticated, but the server is stopping: its orders would not be canceled at its end")
 	}
 	id := web.NewID()
 	ctx, cancel := context.WithTimeout(s.ctx, tellWait)
@@ -96,7 +98,11 @@ func (h *Hub) disarm(s *session) {
 	h.mu.Unlock()
 	if armed {
 		id := s.tradingSession()
-		h.serving.Go(func() { h.endSession(id) }) // the caller is counted, so the count is not zero
+		h.parting.add()
+		h.serving.Go(func() { // the caller is counted, so the count is not zero
+			defer h.parting.end()
+			h.endSession(id)
+		})
 	}
 }
 

@@ -78,8 +78,9 @@ type Hub struct {
 	metrics   *metrics
 	melody    *melody.Melody
 	writers   *writers
-	serving   sync.WaitGroup  // handlers, and what they started
-	turns     *turns          // of subscriptions that read the log
+	serving   sync.WaitGroup // handlers, and what they started
+	turns     *turns         // of subscriptions that read the log
+	parting   parting
 	ready     chan struct{}   // closed once the fold has reached the log's end
 	ctx       context.Context // ends with the hub
 	cancel    context.CancelFunc
@@ -109,7 +110,7 @@ func New(cfg Config) *Hub {
 		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens, log: cfg.Log,
 		rest: cfg.REST, wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), metrics: newMetrics(), melody: melody.New(),
 		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),
-		turns: newTurns(), ready: make(chan struct{}),
+		turns: newTurns(), parting: parting{none: make(chan struct{}, 1)}, ready: make(chan struct{}),
 		gateway: gateway{id: web.NewID(), nodes: cfg.Nodes, armed: make(map[*session]struct{})},
 		pace:    newPace(), statuses: make(map[string]market.Status),
 	}

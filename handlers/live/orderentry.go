@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -255,6 +256,12 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 		h.reject(s, e.id, RateLimited, "more than "+strconv.Itoa(h.limits.Entries)+" requests for order entry are under way")
 		return
 	}
+	if !h.parting.begin() {
+		s.entering.Add(-1)
+		reply := e.call.Refused(web.Unavailable(journal.CodeNotAccepted, "The server is stopping.", time.Second))
+		s.send(resultMessage(e.id, &reply))
+		return
+	}
 	e.call.Token, e.call.Address, e.call.Session = token, s.address, s.tradingSession()
 	turn, done := s.turn, make(chan struct{})
 	s.turn = done
@@ -263,6 +270,7 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 
 // answer has a request answered when its turn has come, and ends the turn as soon as the request cannot be overtaken.
 func (h *Hub) answer(s *session, e *entry, turn <-chan struct{}, done chan struct{}) {
+	defer h.parting.end()
 	defer s.entering.Add(-1)
 	end := sync.OnceFunc(func() { close(done) })
 	defer end()

@@ -58,8 +58,11 @@ func (c *Call) Over(ctx context.Context, h http.Handler) (r Reply) {
 }
 
 // aborted is the answer in place of one that broke off.
-func (c *Call) aborted() Reply {
-	p := *OutcomeUnknown(scalar.ID{})
+func (c *Call) aborted() Reply { return c.Refused(OutcomeUnknown(scalar.ID{})) }
+
+// Refused is the answer to a call that nobody is asked to answer.
+func (c *Call) Refused(with *Problem) Reply {
+	p := *with
 	p.Instance, p.RequestID = c.Path(), NewID().String()
 	return Reply{Status: p.Status, Body: p.text()}
 }

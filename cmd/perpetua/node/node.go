@@ -94,10 +94,10 @@ func (n *Node) Submitter() journal.Submitter { return n.owning.peers }
 // drain is how long requests and connections may take to end at a stop.
 const drain = 10 * time.Second
 
-// Run works until the context ends or something fails for good, and then stops in order: first the engine, which
-// answers what it has in flight and hands its journals over, then the interfaces, which until then pass requests on to
-// the next owner, then those who follow. The port closes last for one more reason: by it the other engines tell a node
-// that has died from one that is stopping.
+// Run works until the context ends or something fails for good, and then stops in order: first order entry over sockets,
+// whose end may cancel orders, which takes an engine; then the engine, which answers what it has in flight and hands its
+// journals over; then the interfaces, which until then pass requests on to the next owner; then those who follow. The port
+// closes last for one more reason: by it the other engines tell a node that has died from one that is stopping.
 func (n *Node) Run(ctx context.Context) error {
 	// What follows must outlive the engine's stop: the answers that it still gives are held until the reader of this
 	// process has passed their records, and a request with X-Min-Log-Position waits for the fold or the rows. Hence three
@@ -127,6 +127,9 @@ func (n *Node) Run(ctx context.Context) error {
 		<-failed.Done() // of ctx, or of any of the above
 		n.health.phase.Store(stopping)
 		n.Logger.Info("stopping")
+		if ctx.Err() != nil { // else something has failed, and nothing is waited for
+			n.serving.hub.Part(following) // while this node may still be the owner, who decides what comes over sockets and what their end cancels
+		}
 		stopOwning()
 		<-disowned // before the port closes: a closed port says that this node died, and would cost it its journals unasked
 		n.serving.shutdown(ctx, n.Logger)
