@@ -37,6 +37,14 @@ type cluster struct {
 // startCluster starts a broker, unless KAFKA_BROKERS names some, a Postgres, and a node for each of the roles.
 func startCluster(t *testing.T, roles ...string) *cluster {
 	t.Helper()
+	c := newCluster(t)
+	c.join(t, roles...)
+	return c
+}
+
+// newCluster starts what nodes work on, and makes the users and instruments.
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
 	ctx := context.Background()
 	c := &cluster{venue: newVenue(t)}
 	brokers := os.Getenv("KAFKA_BROKERS")
@@ -62,7 +70,12 @@ func startCluster(t *testing.T, roles ...string) *cluster {
 	t.Cleanup(c.finder.Close)
 	c.perform("migrate")
 	c.bootstrap()
+	return c
+}
 
+// join starts a node for each of the roles.
+func (c *cluster) join(t *testing.T, roles ...string) {
+	t.Helper()
 	for i, role := range roles {
 		v := newVenue(t, "--role", role, "--node-id", fmt.Sprintf("node-%d", i))
 		v.verb, v.prefix, v.env = "serve", c.prefix, c.env
@@ -75,7 +88,6 @@ func startCluster(t *testing.T, roles ...string) *cluster {
 	for i := range c.nodes {
 		c.ready(i, c.node(i))
 	}
-	return c
 }
 
 func (c *cluster) node(i int) *venue { return c.nodes[i].Load() }

@@ -84,9 +84,14 @@ func (d *eventData) UnmarshalJSON(raw []byte) error {
 }
 
 // readLog reads the trading journal with `perpetua log`.
-func readLog(t testing.TB, d *desk) (out []logged) {
+func readLog(t testing.TB, d *desk) []logged {
 	t.Helper()
-	for _, line := range d.records("trading") {
+	return parseLog(t, d.records("trading"))
+}
+
+func parseLog(t testing.TB, lines []string) (out []logged) {
+	t.Helper()
+	for _, line := range lines {
 		var r logged
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("record %s: %v", line, err)
@@ -103,6 +108,7 @@ type fromLog struct {
 	trades       []fields // every side of every trade
 	marketTrades []fields
 	transactions []fields // every state of every row
+	liquidations []fields
 }
 
 func tell(records []logged) (out fromLog) {
@@ -117,11 +123,18 @@ func tell(records []logged) (out fromLog) {
 					"amount": d.fields["amount"], "action": d.fields["action"], "type": d.fields["type"], "timestamp": r.Time, "sequence": fmt.Sprint(r.Sequence), "ordinal": fmt.Sprint(trades)})
 				out.trades = append(out.trades, toldTrade(r, trades, d.fields, d.taker, "taker"), toldTrade(r, trades, d.fields, d.maker, "maker"))
 				trades++
-				for _, p := range d.postings {
-					if p["customer_code"] != "" {
-						out.transactions = append(out.transactions, toldPosting(r, p))
-					}
+				if kind := liquidationKind(d); kind != "" {
+					out.liquidations = append(out.liquidations, fields{"symbol": d.fields["symbol"], "side": d.fields["action"], "amount": d.fields["amount"],
+						"price": d.fields["price"], "kind": kind, "timestamp": r.Time, "sequence": fmt.Sprint(r.Sequence)})
 				}
+				out.transactions = append(out.transactions, toldPostings(r, d)...)
+			case e.Type == "funding.posted":
+				for _, row := range toldPostings(r, d) {
+					row["funding_rate"], row["position_amount"], row["mark_price"] = d.fields["funding_rate"], d.fields["position_amount"], d.fields["mark_price"]
+					out.transactions = append(out.transactions, row)
+				}
+			case e.Type == "settlement.posted", e.Type == "insurance.paid":
+				out.transactions = append(out.transactions, toldPostings(r, d)...)
 			case strings.HasPrefix(e.Type, "deposit."), strings.HasPrefix(e.Type, "withdrawal."):
 				out.transactions = append(out.transactions, toldTransfer(r, d.fields))
 			}
@@ -150,15 +163,48 @@ func toldTrade(r logged, ordinal int, trade, side fields, role string) fields {
 	if role == "maker" {
 		action = map[string]string{"buy": "sell", "sell": "buy"}[action]
 	}
-	return fields{"code": trade["code"], "order_code": side["order_code"], "customer_code": side["customer_code"], "symbol": trade["symbol"],
+	kind := trade["type"]
+	if role == "maker" && kind == "liquidation" { // to whom it was a trade like any other
+		kind = "trade"
+	}
+	return fields{"code": trade["code"], "order_code": orNull(side["order_code"]), "customer_code": side["customer_code"], "symbol": trade["symbol"],
 		"action": action, "price": trade["price"], "amount": trade["amount"], "notional": trade["notional"], "fee": side["fee"],
-		"fee_currency": "USDC", "role": role, "type": trade["type"], "reference_id": side["reference_id"], "timestamp": r.Time,
+		"fee_currency": "USDC", "role": role, "type": kind, "reference_id": orNull(side["reference_id"]), "timestamp": r.Time,
 		"sequence": fmt.Sprint(r.Sequence), "ordinal": fmt.Sprint(ordinal)}
+}
+
+// liquidationKind says how a trade closed a position for its account; "" if it did not.
+func liquidationKind(d eventData) string {
+	switch kind := d.fields["type"]; {
+	case kind == "liquidation" && d.taker["order_code"] == "":
+		return "takeover"
+	case kind == "liquidation", kind == "auto_deleveraging":
+		return kind
+	}
+	return ""
+}
+
+// toldPostings are the rows that an event's postings make on customers' accounts.
+func toldPostings(r logged, d eventData) (rows []fields) {
+	for _, p := range d.postings {
+		if p["customer_code"] != "" {
+			rows = append(rows, toldPosting(r, p))
+		}
+	}
+	return rows
+}
+
+// orNull is a member that is null where the log leaves it out.
+func orNull(s string) string {
+	if s == "" {
+		return "null"
+	}
+	return s
 }
 
 func toldPosting(r logged, p fields) fields {
 	return fields{"id": rowID(p), "code": p["code"], "customer_code": p["customer_code"], "type": p["type"], "currency": p["currency"], "amount": p["amount"],
-		"status": "completed", "balance": p["balance"], "balance_as_of": r.Time, "symbol": p["symbol"], "order_code": p["order_code"],
+		"status": "completed", "balance": p["balance"], "balance_as_of": r.Time, "symbol": orNull(p["symbol"]), "order_code": orNull(p["order_code"]),
 		"timestamp": r.Time, "sequence": fmt.Sprint(r.Sequence)}
 }
 
