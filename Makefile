@@ -49,8 +49,8 @@ conformance: ## hold a running venue against every fact of the trading interface
 	@mkdir -p bin && PERPETUA_CONFORMANCE_REPORT=$(CURDIR)/bin/conformance.md $(GO) test -count=1 -run '^TestConformance$$' ./cmd/perpetua; code=$$?; cat bin/conformance.md; exit $$code
 
 .PHONY: kills
-kills: ## twenty kill -9 restarts under load, and eight of a cluster's owner, instead of the five and two of `make test`
-	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 -timeout 20m -run '^(TestKill|TestCluster)$$' ./cmd/perpetua
+kills: ## kill -9 under load, and amid funding, settlement, liquidations and batches, many times instead of a few
+	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 -timeout 20m -run '^(TestKill|TestKilled.*|TestCluster)$$' ./cmd/perpetua
 
 .PHONY: sockets
 sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates, a client that starts a thousand times
