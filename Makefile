@@ -60,7 +60,7 @@ sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates,
 	PERPETUA_TEST_RESTARTS=1000 $(GO) test -count=1 -timeout 10m -run '^TestRestartsMissNothing$$' ./cmd/perpetua
 
 .PHONY: market
-market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST_SIM_SEED), instead of the minute and a half of `make test`
+market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST_SIM_SEED), instead of the two and a half minutes of `make test`
 	PERPETUA_TEST_SIM_MINUTES=$${PERPETUA_TEST_SIM_MINUTES:-60} $(GO) test -count=1 -timeout 15m -run '^TestMarket$$' ./domain/trading/audit
 
 .PHONY: demo

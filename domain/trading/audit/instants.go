@@ -60,20 +60,20 @@ const mostFirst = 32
 func (a *Auditor) settled(c *account, i *instrument) {
 	for _, x := range a.instants {
 		if _, owes := x.owing[c]; owes {
-			must(x.instrument != i && a.owing(c) > mostFirst, "%s is touched and owes the instant of %d on %s", c.code, x.time, x.instrument.Symbol)
+			must(x.instrument != i && a.tooMany(c), "%s is touched and owes the instant of %d on %s", c.code, x.time, x.instrument.Symbol)
 		}
 	}
 }
 
-// owing is how many instants an account owes, those that the record posted among them.
-func (a *Auditor) owing(c *account) int {
+// tooMany reports whether an account owes more instants than a record begins with, those that this one posted among them.
+func (a *Auditor) tooMany(c *account) bool {
 	n := a.r.posted[c]
 	for _, x := range a.instants {
 		if _, owes := x.owing[c]; owes {
 			n++
 		}
 	}
-	return n
+	return n > mostFirst || a.Single
 }
 
 // fix has all who hold a position owe an instant.
@@ -164,7 +164,7 @@ func (a *Auditor) posted(funding bool, e *debtShape) {
 	c, i := a.customer(e.CustomerCode), a.instrument(e.Symbol)
 	n := slices.IndexFunc(a.instants, func(x *instant) bool {
 		_, owes := x.owing[c]
-		return owes && (x.instrument == i || a.owing(c) <= mostFirst)
+		return owes && (x.instrument == i || !a.tooMany(c))
 	})
 	must(n >= 0, "%s posts an instant of %s, and owes none", c.code, i.Symbol)
 	x, h := a.instants[n], c.on(i)

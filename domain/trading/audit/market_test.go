@@ -16,10 +16,10 @@ import (
 // of all records and one from a snapshot come to the same bytes as the owner's, and the snapshot decides all that follows
 // again as the same bytes.
 //
-// By default it takes a minute and a half of market. PERPETUA_TEST_SIM_MINUTES is another span (an hour in `make market`), and
+// By default it takes two and a half minutes of market. PERPETUA_TEST_SIM_MINUTES is another span (an hour in `make market`), and
 // PERPETUA_TEST_SIM_SEED another seed; what fails tells its own.
 func TestMarket(t *testing.T) {
-	span := 90 * scalar.Second
+	span := 150 * scalar.Second
 	if n := setting(t, "PERPETUA_TEST_SIM_MINUTES", 0); n > 0 {
 		span = scalar.Time(n) * scalar.Minute
 	}
