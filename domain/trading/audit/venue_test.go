@@ -43,6 +43,7 @@ type venue struct {
 	answers  map[string]int // codes of refusals, and outcomes
 	repeats  int
 	tail     [][]byte // the last records, shown where the audit fails
+	keeps    bool     // all of them
 }
 
 // arrival is a command that a client sends at a time.
@@ -84,7 +85,7 @@ func (v *venue) append(value []byte, built ...decide.Event) {
 	v.t.Helper()
 	v.tip.Sequence++
 	v.tip.Hash = sha256.Sum256(value)
-	if v.tail = append(v.tail, value); len(v.tail) > 4 {
+	if v.tail = append(v.tail, value); len(v.tail) > 4 && !v.keeps {
 		v.tail = v.tail[1:]
 	}
 	if err := v.auditor.Check(value); err != nil {
