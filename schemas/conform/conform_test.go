@@ -282,3 +282,42 @@ func wordsOfTheProgram(t *testing.T) map[string]bool {
 	}
 	return found
 }
+
+// TestGeneratorsFindNamesAndTypes: what stock generators of clients stumble over is not in the description. They make a type
+// of each enumeration only where it says of what, and one with a name only of what has one; they know no schemas that are
+// true or false, and no lists of types other than one that may be null.
+func TestGeneratorsFindNamesAndTypes(t *testing.T) {
+	o := open(t)
+	operations := make(map[string]string)
+	walk(o.root, "", func(at string, object map[string]any) {
+		if strings.Contains(at, "/example") || strings.Contains(at, "/if") || strings.Contains(at, "/not") {
+			return
+		}
+		if id, ok := object["operationId"].(string); ok {
+			if other, taken := operations[id]; taken {
+				t.Errorf("%s and %s are both %s", at, other, id)
+			}
+			operations[id] = at
+		}
+		_, isEnum := object["enum"]
+		_, isConst := object["const"]
+		if (isEnum || isConst) && object["type"] == nil {
+			t.Errorf("%s: an enumeration of what?", at)
+		}
+		if types, ok := object["type"].([]any); ok && (len(types) != 2 || types[1] != "null") {
+			t.Errorf("%s: the types %v", at, types)
+		}
+		properties, _ := object["properties"].(map[string]any)
+		for name, schema := range properties {
+			if _, is := schema.(bool); is {
+				t.Errorf("%s/properties/%s is no schema but a truth", at, name)
+			}
+		}
+		if body, ok := object["schema"].(map[string]any); ok && strings.Contains(at, "/content/") && body["properties"] != nil {
+			t.Errorf("%s: a body without a name", at)
+		}
+	})
+	if len(operations) != len(o.routes) {
+		t.Errorf("%d operations of %d have a name", len(operations), len(o.routes))
+	}
+}
