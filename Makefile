@@ -59,6 +59,10 @@ sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates,
 	PERPETUA_TEST_BOOK_UPDATES=100000 $(GO) test -count=1 -timeout 15m -v -run '^TestBookRebuiltFromASocket$$' ./cmd/perpetua
 	PERPETUA_TEST_RESTARTS=1000 $(GO) test -count=1 -timeout 10m -run '^TestRestartsMissNothing$$' ./cmd/perpetua
 
+.PHONY: maker
+maker: ## ten minutes (PERPETUA_TEST_MAKER) of a market maker on a client generated from the OpenAPI file; needs the module proxy
+	PERPETUA_TEST_MAKER=$${PERPETUA_TEST_MAKER:-10m} $(GO) test -count=1 -timeout 40m -v -run '^TestMarketMaker$$' ./cmd/perpetua
+
 .PHONY: market
 market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST_SIM_SEED), instead of the two and a half minutes of `make test`
 	PERPETUA_TEST_SIM_MINUTES=$${PERPETUA_TEST_SIM_MINUTES:-60} $(GO) test -count=1 -timeout 15m -run '^TestMarket$$' ./domain/trading/audit
