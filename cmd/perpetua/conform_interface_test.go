@@ -264,7 +264,9 @@ func (c *conformance) authenticationChecks() []check {
 		{"balance-changes is private and broker-scoped", "", together(c.private401("balance-changes"), c.brokerScoped)},
 		{"orderbook-stream:{symbol} and market-trades:{symbol} are public and need no authentication", "", together(c.isPublic("orderbook-stream:"+bitcoin), c.isPublic("market-trades:"+bitcoin))},
 		{"Authentication scheme of REST calls: not shown", "Bearer JWT from the login endpoint", func() {
-			c.like("token", c.token("broker-a"), `^[\w-]+\.[\w-]+\.[\w-]+$`)
+			if !matches(`^[\w-]+\.[\w-]+\.[\w-]+$`, c.token("broker-a")) { // which is for no report
+				c.t.Error("the token is no JWT")
+			}
 			c.equal("without", fmt.Sprint(c.do("", http.MethodGet, "/v1/orders", nil).Status), "401")
 			c.equal("a bad one", fmt.Sprint(c.do("", http.MethodGet, "/v1/orders", nil, "Authorization", "Bearer x").Status), "401")
 			c.equal("of another broker", fmt.Sprint(c.do("broker-b", http.MethodGet, annasOrders, nil).Status), "404")
