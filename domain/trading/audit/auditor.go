@@ -63,6 +63,7 @@ func New() *Auditor {
 // reading is the record that is being read.
 type reading struct {
 	record
+	bytes   int
 	views   map[string]*orderView // of the record's orders after it
 	fills   map[string]*fills     // of the record's orders in it
 	work    string                // that the engine did; "" for a client's command
@@ -120,7 +121,7 @@ func (a *Auditor) Check(value []byte) (err error) {
 }
 
 func (a *Auditor) read(value []byte) {
-	r := &reading{views: make(map[string]*orderView), fills: make(map[string]*fills), touched: make(map[*account]bool), posted: make(map[*account]int), resumed: a.task}
+	r := &reading{bytes: len(value), views: make(map[string]*orderView), fills: make(map[string]*fills), touched: make(map[*account]bool), posted: make(map[*account]int), resumed: a.task}
 	if err := json.Unmarshal(value, &r.record); err != nil {
 		panic(fault(fmt.Sprintf("it can't be read: %v", err)))
 	}

@@ -12,7 +12,7 @@ func (a *Auditor) leftovers() {
 		case "ioc_remainder", "price_protection":
 			must(a.within(o, true) == 0, "the rest of the order %s is canceled, %s, and %d are there", v.Code, v.Reason, a.within(o, true))
 		case "liquidation":
-			if v.Code == a.r.closing && !a.Single && a.r.others < 40 && len(a.r.fills) < 100 {
+			if v.Code == a.r.closing && !a.full() {
 				must(a.within(o, true) == 0, "the rest of a liquidation's order is canceled, and %d are there", a.within(o, true))
 			}
 		case "fok_not_fillable":

@@ -204,12 +204,18 @@ func (a *Auditor) finishLiquidation() {
 	c := r.about
 	must(c != nil, "a step of a liquidation of nobody")
 	// The rest waits for the next record only where this one was full.
-	full := r.handed >= 100 || r.others >= 40 || a.Single
+	full := a.full()
 	must(r.handed == len(r.heirs) || full, "%s hands over to %d of %d, and the record was not full", c.code, r.handed, len(r.heirs))
 	if r.handed < len(r.heirs) && r.on.size != 0 {
 		c.deleveraging = r.on
 	}
 	must(r.closing == "" || r.handed > 0 || r.fills[r.closing] != nil || full, "%s found nobody in the book, and nobody got the rest", c.code)
+}
+
+// full reports whether a record may have had no room for more: of fills, of other orders or of bytes, which the engine
+// estimates on the large side.
+func (a *Auditor) full() bool {
+	return len(a.r.fills) >= 100 || a.r.handed >= 100 || a.r.others >= 40 || a.r.bytes >= 100<<10 || a.Single
 }
 
 // madeUp checks what the fund pays to an account that has no position and less than nothing.
