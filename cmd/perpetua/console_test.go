@@ -293,7 +293,12 @@ func TestConsoleShowsRisk(t *testing.T) {
 	b.sees("#no-candles", "No candles yet")
 	b.click(`#entry [name=type] option[value="market"]`)
 	b.click(`#entry [name=leverage] option[value="10"]`)
-	b.fill("#entry [name=amount]", "0.5"+enter)
+	b.fill("#entry [name=amount]", "0.5")
+	for _, now := range [][2]string{{"65010", "≈ 32,505.00"}, {"65000", "≈ 32,500.00"}} { // it is valued anew with each price
+		v.must(200, "operator", http.MethodPost, "/admin/v1/index-prices/BTCUSDC_PERP", map[string]string{"price": now[0]})
+		b.sees("#order-value", now[1])
+	}
+	b.keys("#entry [name=amount]", enter)
 	b.sees("#entry-result", "Buy 0.500 BTCUSDC_PERP: filled, 0.500 at 65,000")
 	b.sees("#candle", "O 65,000.0", "C 65,000.0", "Vol 0.500")
 	b.click("#tab-positions")

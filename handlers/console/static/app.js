@@ -15,13 +15,20 @@ import { Ticker } from "./ticker.js";
 import { Liquidations, Trades } from "./trades.js";
 
 const stream = new Stream(currentToken, (reason) => logOut(reason));
-const trades = new Trades(stream, () => ticker.changed());
-const ticker = new Ticker(stream, () => trades.last());
+const trades = new Trades(stream, () => priced());
+const ticker = new Ticker(stream, () => trades.last(), () => priced());
 const chart = new Chart(stream);
 new Liquidations(stream);
 const entry = new Entry(() => trades.last()?.price ?? ticker.mark(), (order) => account.place(order));
 const book = new Book(stream, (price) => entry.usePrice(price));
 const log = new Log();
+
+// priced says that there may be another price to value an order at.
+function priced() {
+  ticker.changed();
+  entry.priced();
+}
+
 let instruments = [];
 let symbol = "";
 

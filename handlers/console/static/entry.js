@@ -18,6 +18,7 @@ const kinds = {
   take_profit_limit: { prices: ["trigger_price", "limit_price"], times: resting, limit: true, waits: true },
   take_profit_stop_loss: { prices: ["take_profit_price", "stop_loss_price"], times: waiting, waits: true },
 };
+const again = 3000; // milliseconds until what could not be read is asked for again
 const allPrices = ["limit_price", "trigger_price", "take_profit_price", "stop_loss_price"];
 const names = { GTC: "Good till canceled", IOC: "Immediate or cancel", FOK: "Fill or kill", GTD: "Good till a date" };
 
@@ -90,9 +91,15 @@ export class Entry {
     if (!customer) return;
     const path = `/v1/customers/${encodeURIComponent(customer)}`;
     const [fees, margins] = await Promise.all([get(`${path}/fee-profile`), get(`${path}/margin-profile`)]).catch(() => []);
-    if (customer !== this.#customer || !margins) return;
+    if (customer !== this.#customer) return;
+    if (!margins) return void setTimeout(() => customer === this.#customer && this.#learn(), again);
     this.#terms = { fees, margins };
     this.#adapt();
+  }
+
+  // priced values an order at the market anew: there may be a price now, or another one.
+  priced() {
+    if (!this.#kind().prices.length) this.#value(this.#kind(), this.#sizing() === "cash_amount");
   }
 
   available(text) {

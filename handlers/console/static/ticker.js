@@ -10,12 +10,14 @@ export class Ticker {
   #ticker = null;
   #skew = 0; // milliseconds that the server's clock is ahead of this one
   #last;
+  #changed;
   #draw = onFrame(() => this.#show());
 
-  // last returns {price, direction} of the last trade, or nothing.
-  constructor(stream, last) {
+  // last returns {price, direction} of the last trade, or nothing; changed is called with each ticker.
+  constructor(stream, last, changed) {
     this.#stream = stream;
     this.#last = last;
+    this.#changed = changed;
     setInterval(() => this.#countdown(), 1000);
     this.#setClock();
   }
@@ -35,7 +37,7 @@ export class Ticker {
     this.#draw();
     this.#stream.subscribe(`ticker:${symbol}`, { message: (t) => {
       this.#ticker = t;
-      this.#draw();
+      this.#changed();
     } });
   }
 
