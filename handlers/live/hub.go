@@ -236,7 +236,7 @@ func (h *Hub) onRecord(e journal.Entry, s decide.State) {
 	// instrument before it is told that there is nothing more to come.
 	drafts := translate(e, func(c *channel) bool { return h.index.count[c] > 0 })
 	for i, position := range positions(h.logPosition(e.Record.Sequence), drafts) {
-		h.publish(&drafts[i], position)
+		h.publish(&drafts[i], position.text)
 	}
 	h.publishAccounts(e, state)
 	h.publishBooks(state, h.last)

@@ -76,6 +76,26 @@ func FuzzParseRequest(f *testing.F) {
 	})
 }
 
+// TestAPartIsOfItsTopic: where a record has messages on the topics of two symbols, a position stands behind those of its own
+// topic alone.
+func TestAPartIsOfItsTopic(t *testing.T) {
+	h := &Hub{journal: "trading"}
+	drafts := []draft{{channel: marketTrades, symbol: "X"}, {channel: marketTrades, symbol: "Y"}, {channel: marketTrades, symbol: "X"},
+		{channel: marketTrades, symbol: "Y"}, {channel: marketTrades, symbol: "Y"}}
+	places := positions(h.logPosition(7), drafts)
+	for i, left := range places {
+		from, refused := h.parsePosition(left.text)
+		if refused != nil {
+			t.Fatalf("%s: %s", left.text, refused.message)
+		}
+		for j, p := range places {
+			if drafts[j].symbol == drafts[i].symbol && from.had(7, p) != (j <= i) {
+				t.Errorf("resumed at %s, the %d. message counts as had: %t", left.text, j+1, from.had(7, p))
+			}
+		}
+	}
+}
+
 func TestParsePosition(t *testing.T) {
 	h := &Hub{journal: "trading", partition: 0}
 	for text, want := range map[string]*catchUp{

@@ -68,6 +68,11 @@ type catchUp struct {
 	buffered  []*message
 }
 
+// had reports whether the client had the message at a position of a record.
+func (c *catchUp) had(sequence int64, p draftPosition) bool {
+	return sequence <= c.after || sequence == c.after+1 && p.nth <= c.part
+}
+
 func (c *catchUp) buffer(s *subscription, m *message) {
 	if !c.buffering {
 		return
@@ -243,10 +248,10 @@ func (h *Hub) serve(sub *subscription, e journal.Entry) bool {
 		return false
 	}
 	for i, position := range positions(h.logPosition(e.Position.Sequence), drafts) {
-		if e.Position.Sequence == c.after+1 && i < c.part || !sub.key.matches(&drafts[i]) {
+		if c.had(e.Position.Sequence, position) || !sub.key.matches(&drafts[i]) {
 			continue
 		}
-		m := &message{plain: encode(drafts[i].value), position: position}
+		m := &message{plain: encode(drafts[i].value), position: position.text}
 		if sub.session.deliver(m.frame(sub.positions)) {
 			h.metrics.queued.Add(1)
 		}

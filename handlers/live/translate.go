@@ -60,7 +60,7 @@ func translate(e journal.Entry, want func(*channel) bool) []draft {
 // after such a position misses nothing and gets nothing twice; of another channel the position says nothing. The last
 // message of the record on a channel stands at the record itself ("trading/0@123"), an earlier one, the n-th, at a part
 // of it ("trading/0@123.n").
-func positions(at journal.LogPosition, drafts []draft) []string {
+func positions(at journal.LogPosition, drafts []draft) []draftPosition {
 	type group struct {
 		channel *channel
 		symbol  string
@@ -71,13 +71,19 @@ func positions(at journal.LogPosition, drafts []draft) []string {
 	}
 	whole := at.String()
 	seen := make(map[group]int, 4)
-	out := make([]string, len(drafts))
+	out := make([]draftPosition, len(drafts))
 	for i, d := range drafts {
 		g := group{d.channel, d.symbol}
 		seen[g]++
-		if out[i] = whole; seen[g] < total[g] {
-			out[i] = whole + "." + strconv.Itoa(seen[g])
+		if out[i] = (draftPosition{whole, seen[g]}); seen[g] < total[g] {
+			out[i].text += "." + strconv.Itoa(seen[g])
 		}
 	}
 	return out
+}
+
+// draftPosition is where a draft stands in the log.
+type draftPosition struct {
+	text string
+	nth  int // of the record's messages on its topic, from 1 on
 }
