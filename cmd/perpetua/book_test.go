@@ -164,7 +164,7 @@ func (m *bookMeeting) check() {
 			m.t.Errorf("the book over REST at %d is not that of the log", sequence)
 		}
 	}
-	if fold.deepest < 100 {
+	if fold.deepest < 40 {
 		m.t.Errorf("a book of %d levels shows too little", fold.deepest)
 	}
 	for _, b := range m.traders {
