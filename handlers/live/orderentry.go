@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -76,8 +77,9 @@ func parseEntry(raw []byte) (*entry, error) {
 	var data jsontext.Value
 	var faults []error
 	cut := cutter{raw: raw}
+	defer cut.done()
 	for cut.next() {
-		switch cut.name {
+		switch string(cut.name) {
 		case "op":
 			e.op = cut.text()
 		case "id":
@@ -115,22 +117,23 @@ func (e *entry) read(shape entryShape, data jsontext.Value) error {
 	customer, order, named := &e.params[0], &e.params[1], false
 	body := append(make([]byte, 0, len(data)), '{')
 	cut := cutter{raw: data}
+	defer cut.done()
 	for cut.next() {
 		var to *string
-		switch {
-		case cut.name == "customer_code":
+		switch name := string(cut.name); {
+		case name == "customer_code":
 			to = customer
-		case cut.name == "idempotency_key":
+		case name == "idempotency_key":
 			to, e.call.Keyed = &e.call.Key, true
-		case shape.order && (cut.name == "order_code" || cut.name == "reference_id" && e.op == opCancel):
+		case shape.order && (name == "order_code" || name == "reference_id" && e.op == opCancel):
 			if named && !cut.again {
 				return errors.New("one of data.order_code and data.reference_id names the order, not both")
 			}
 			to, named = order, true
-			if cut.name == "reference_id" {
+			if name == "reference_id" {
 				e.call.Route = routeByReference
 			}
-		case shape.query != "" && cut.name == shape.query:
+		case shape.query != "" && name == shape.query:
 			e.call.Query = url.Values{shape.query: {""}}
 			to = &e.call.Query[shape.query][0]
 		default:
@@ -143,7 +146,7 @@ func (e *entry) read(shape entryShape, data jsontext.Value) error {
 		if cut.again {
 			return fmt.Errorf("data.%s is given twice", cut.name)
 		}
-		if *to = cut.text(); *to == "" && cut.name != "idempotency_key" {
+		if *to = cut.text(); *to == "" && string(cut.name) != "idempotency_key" {
 			return fmt.Errorf("data.%s must be a string that is not empty", cut.name)
 		}
 	}
@@ -171,18 +174,31 @@ type cutter struct {
 	raw []byte
 	dec *jsontext.Decoder
 
-	name   string
+	name   []byte
 	quoted []byte         // the name as it was sent
 	value  jsontext.Value // as it was sent
 	again  bool           // the name has been there before
-	names  []string
+	names  [][]byte
+	room   [8][]byte // for names
 	err    error
+}
+
+// decoders are used again: to make one costs more than to cut an order entry up.
+var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
+
+// done gives the decoder back. What was cut stays, since it lies in raw.
+func (c *cutter) done() {
+	if c.dec != nil {
+		decoders.Put(c.dec)
+	}
 }
 
 // next goes on to the next member. It returns false at the end, or when what is there is no object: err says which.
 func (c *cutter) next() bool {
 	if c.dec == nil {
-		c.dec = jsontext.NewDecoder(bytes.NewBuffer(c.raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+		c.dec = decoders.Get().(*jsontext.Decoder)
+		c.dec.Reset(bytes.NewBuffer(c.raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+		c.names = c.room[:0]
 		if open, err := c.dec.ReadToken(); err != nil || open.Kind() != '{' {
 			c.err = errNoObject
 			return false
@@ -198,12 +214,11 @@ func (c *cutter) next() bool {
 	if c.quoted, c.err = c.piece(); c.err != nil {
 		return false
 	}
-	name, err := jsontext.AppendUnquote(nil, c.quoted)
-	if err != nil {
-		name = c.quoted // of no meaning
+	var err error
+	if c.name, err = unquoted(c.quoted); err != nil {
+		c.name = c.quoted // of no meaning
 	}
-	c.name = string(name)
-	c.again = slices.Contains(c.names, c.name)
+	c.again = slices.ContainsFunc(c.names, func(other []byte) bool { return bytes.Equal(other, c.name) })
 	c.names = append(c.names, c.name)
 	c.value, c.err = c.piece()
 	return c.err == nil
@@ -226,11 +241,21 @@ func (c *cutter) text() string {
 	if c.value.Kind() != '"' {
 		return ""
 	}
-	s, err := jsontext.AppendUnquote(nil, c.value)
+	s, err := unquoted(c.value)
 	if err != nil {
 		return ""
 	}
 	return string(s)
+}
+
+// unquoted returns what a JSON string says: a part of it where that is plain.
+func unquoted(quoted []byte) ([]byte, error) {
+	for _, c := range quoted {
+		if c == '\\' || c >= utf8.RuneSelf {
+			return jsontext.AppendUnquote(nil, quoted)
+		}
+	}
+	return quoted[1 : len(quoted)-1], nil
 }
 
 // beginEntry begins a request for order entry. It is called by the goroutine that reads the session's requests.

@@ -111,3 +111,26 @@ func FuzzParseEntry(f *testing.F) {
 }
 
 func nothingReplied() *web.Reply { return &web.Reply{Status: 200} }
+
+// TestEntriesShareNothing: what was read of one request stays when others are read, and a request that breaks off leaves
+// nothing to the next.
+func TestEntriesShareNothing(t *testing.T) {
+	read := func(n string) *entry {
+		e, err := parseEntry([]byte(`{"op":"order.amend","id":"` + n + `","data":{"customer_code":"C` + n + `","order_code":"O` + n + `","amount":"` + n + `"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	first := read("1")
+	for _, broken := range []string{`{"op":"order.amend","id":"2","data":{"customer_code":"C`, `{"op":`, `{"op":"order.amend","id":2,"data":{"x":{"y":[`} {
+		if e, err := parseEntry([]byte(broken)); e != nil || err != nil {
+			t.Errorf("%s: %v", broken, err)
+		}
+	}
+	for e, n := range map[*entry]string{read("3"): "3", first: "1", read("4"): "4"} {
+		if string(e.id) != `"`+n+`"` || e.call.Params[0] != "C"+n || e.call.Params[1] != "O"+n || string(e.call.Body) != `{"amount":"`+n+`"}` {
+			t.Errorf("%s is %s %v %s", n, e.id, e.call.Params, e.call.Body)
+		}
+	}
+}

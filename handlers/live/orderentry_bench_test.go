@@ -1,0 +1,15 @@
+package live
+
+import "testing"
+
+// BenchmarkParseEntry reads an order entry as a socket brings it.
+func BenchmarkParseEntry(b *testing.B) {
+	raw := []byte(`{"op":"order.place","id":17,"data":{"customer_code":"BENCH-07","symbol":"BTCUSDC_PERP","action":"buy","type":"limit",` +
+		`"amount":"0.005","limit_price":"64999.5","time_in_force":"GTC"}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := parseEntry(raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
