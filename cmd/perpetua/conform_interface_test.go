@@ -486,6 +486,7 @@ const withdrawnSymbol = "XRPUSDC_PERP"
 // withdraw lists an instrument, subscribes to its streams and to others, and takes it off the listings.
 func (c *conformance) withdraw() *livetest.Client {
 	c.sendAs(201, "operator", http.MethodPost, "/admin/v1/instruments", `{"symbol":"`+withdrawnSymbol+`","underlying":"XRP","price_tick":"0.0001","amount_step":"1","max_amount":"1000","init_margin_req":"10","maint_margin_req":"5"}`)
+	c.known(withdrawnSymbol)
 	socket := livetest.Dial(c.root, c.WebSocket, "")
 	socket.Subscribe("orderbook-stream:"+withdrawnSymbol, "orderbook-stream:"+bitcoin, "market-trades:"+withdrawnSymbol, "market-trades:"+bitcoin)
 	c.sendAs(200, "operator", http.MethodDelete, "/admin/v1/instruments/"+withdrawnSymbol, "")

@@ -89,6 +89,12 @@ func (c *conformance) brokerOf(customer string) string {
 	return "broker-a"
 }
 
+// known waits until the fold that sockets follow knows of an instrument: what is answered comes from the engine, which may be ahead.
+func (c *conformance) known(symbol string) {
+	c.t.Helper()
+	waitFor(c.t, symbol+" to be known", func() bool { return c.do("", http.MethodGet, "/v1/orderbook/"+symbol, nil).Status == 200 })
+}
+
 func (c *conformance) index(symbol, price string) {
 	c.t.Helper()
 	c.must(200, "operator", http.MethodPost, "/admin/v1/index-prices/"+symbol, map[string]string{"price": price})
@@ -97,6 +103,7 @@ func (c *conformance) index(symbol, price string) {
 // listen connects everybody, once DOTUSDC_PERP is listed.
 func (c *conformance) listen() {
 	c.must(201, "operator", http.MethodPost, "/admin/v1/instruments", `{"symbol":"`+polkadot+`","underlying":"DOT","price_tick":"0.001","amount_step":"0.1","max_amount":"100000","init_margin_req":"5","maint_margin_req":"2.5"}`)
+	c.known(polkadot)
 	const password = "for ANNA's eyes only"
 	made := c.must(201, "operator", http.MethodPost, "/admin/v1/users", map[string]any{"username": "anna", "password": password, "broker": "alpha",
 		"customer_code": "ANNA", "scopes": []string{"read", "trade"}, "is_active": true, "is_verified": true})
