@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 )
@@ -96,6 +97,10 @@ func (b *batcher) work(round int, done *atomic.Int64) error {
 		if err != nil {
 			return err
 		}
+		if len(last) == 0 { // the venue is busy, and would be with the next one
+			<-time.After(retryAfter)
+			continue
+		}
 		done.Add(1)
 	}
 }
@@ -111,8 +116,9 @@ func (b *batcher) ask(method string, orders []map[string]any) (results []answer,
 		if failed != nil {
 			return nil, true, nil
 		}
-		if a.busy() {
-			continue // nothing of it was decided
+		if a.busy() { // nothing of it was decided
+			<-time.After(retryAfter)
+			continue
 		}
 		if a.Status != http.StatusOK {
 			return nil, false, fmt.Errorf("a batch of %s: %d: %s", b.customer, a.Status, a.Body)
