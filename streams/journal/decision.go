@@ -67,7 +67,7 @@ func (t *term) decide(now scalar.Time, r *request) error {
 		fallthrough
 	case errors.As(err, &refusal):
 		if refusal.Alarm != "" {
-			t.o.alarm(refusal.Alarm, refusal.Message, "command", r.command.ID, "code", refusal.Code)
+			t.o.alarmOfRefusal(now, refusal, r.command.ID)
 		}
 		t.hold(heldReply{request: r, err: &RefusedError{Refusal: refusal, AsOf: t.o.position(t.tip.Sequence)}}, harmless)
 	case err != nil:

@@ -38,7 +38,8 @@ const (
 // begin makes the series of an owner before anything is counted: one that comes into being with its first count shows
 // no increase.
 func (m *Metrics) begin(journal string) {
-	for _, kind := range []string{alarmDiverged, alarmBroken, "clock", "decide", "due", "evolve", "price_refused", "set_aside", "unvouched"} {
+	for _, kind := range []string{alarmDiverged, alarmBroken, "auto_deleveraging", "clock", "decide", "due", "evolve",
+		"insurance_fund", "price_refused", "set_aside", "unvouched"} {
 		m.Alarms.WithLabelValues(journal, kind)
 	}
 	for _, cause := range []string{"error", "foreign", "clock", "fault"} {

@@ -85,6 +85,7 @@ type Owner struct {
 	to           address // what the records of the partition have in common
 	built        *built
 	scratch      []byte        // where records are written
+	logged       logged        // the alarms of refusals
 	reading      chan struct{} // a token for each read of an old record
 }
 
@@ -127,6 +128,7 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 		clock:        newSteady(cfg.Client.cfg.Clock),
 		queue:        make(chan *request, queueCommands),
 		sent:         make(map[scalar.ID]struct{}),
+		logged:       make(logged),
 		acknowledged: Before,
 		behind:       Before,
 		built:        cfg.Client.built(place{name, cfg.Partition}),
@@ -189,8 +191,12 @@ func (o *Owner) count(cause string) {
 
 // alarm says something that an operator should look at.
 func (o *Owner) alarm(kind, message string, args ...any) {
-	o.cfg.Client.cfg.Metrics.Alarms.WithLabelValues(o.journal, kind).Inc()
+	o.countAlarm(kind)
 	o.log.Error(message, append([]any{"alarm", kind}, args...)...)
+}
+
+func (o *Owner) countAlarm(kind string) {
+	o.cfg.Client.cfg.Metrics.Alarms.WithLabelValues(o.journal, kind).Inc()
 }
 
 // Serving returns the owner's term and whether it is valid.

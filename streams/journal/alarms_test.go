@@ -1,0 +1,143 @@
+package journal
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// TestEveryAlarmHasItsSeries: each kind of alarm that the rules have a constant for, and that this package raises, is counted
+// from 0 on, or its first alarm would be no increase.
+func TestEveryAlarmHasItsSeries(t *testing.T) {
+	metrics := NewMetrics()
+	metrics.begin("trading")
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics.Alarms)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := make(map[string]bool)
+	for _, family := range families {
+		for _, series := range family.GetMetric() {
+			for _, label := range series.GetLabel() {
+				begun[label.GetName()+" "+label.GetValue()] = true
+			}
+		}
+	}
+	rules, own := alarmConstants(t), alarmCalls(t)
+	if len(rules) < 3 || len(own) < 3 {
+		t.Fatalf("only %q and %q were found", rules, own)
+	}
+	for _, kind := range append(rules, own...) {
+		if !begun["kind "+kind] {
+			t.Errorf("%s is not counted from 0 on", kind)
+		}
+	}
+}
+
+// parsed returns the Go files of folders that are no tests.
+func parsed(t *testing.T, folders string) (files []*ast.File) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(filepath.FromSlash(folders), "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	return files
+}
+
+// alarmConstants returns the texts of the constants of the rules whose names begin with Alarm.
+func alarmConstants(t *testing.T) (kinds []string) {
+	t.Helper()
+	for _, file := range parsed(t, "../../domain/*") {
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || !strings.HasPrefix(spec.Names[0].Name, "Alarm") {
+				return true
+			}
+			for _, value := range spec.Values {
+				kinds = append(kinds, texts(value)...)
+			}
+			return true
+		})
+	}
+	return kinds
+}
+
+// alarmCalls returns the texts with which this package calls alarm.
+func alarmCalls(t *testing.T) (kinds []string) {
+	t.Helper()
+	for _, file := range parsed(t, ".") {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "alarm" {
+					kinds = append(kinds, texts(call.Args[0])...)
+				}
+			}
+			return true
+		})
+	}
+	return kinds
+}
+
+// texts returns what an expression says, if that is a literal text.
+func texts(e ast.Expr) []string {
+	literal, ok := e.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return nil
+	}
+	text, err := strconv.Unquote(literal.Value)
+	if err != nil {
+		return nil
+	}
+	return []string{text}
+}
+
+// TestAlarmsOfRefusalsAreLoggedOnceAMinute: each thing that they say by itself, and each of them is counted.
+func TestAlarmsOfRefusalsAreLoggedOnceAMinute(t *testing.T) {
+	var out bytes.Buffer
+	o := &Owner{journal: "trading", log: slog.New(slog.NewTextHandler(&out, nil)), logged: make(logged)}
+	o.cfg.Client = &Client{cfg: Config{Metrics: NewMetrics()}}
+	begin := scalar.Time(1_800_000_000_000_000)
+	refuse := func(at scalar.Time, says string) {
+		o.alarmOfRefusal(at, &decide.Refusal{Alarm: "price_refused", Code: "NO", Message: says}, scalar.ID{})
+	}
+	for second := range scalar.Time(120) {
+		refuse(begin+second*scalar.Second, "one")
+		refuse(begin+second*scalar.Second, "another")
+	}
+	for _, says := range []string{"one", "another"} {
+		if n := strings.Count(out.String(), "msg="+says+" "); n != 2 {
+			t.Errorf("%s was logged %d times in two minutes\n%s", says, n, &out)
+		}
+	}
+	refuse(begin+200*scalar.Second, "one")
+	if len(o.logged) != 1 {
+		t.Errorf("it still knows %v", o.logged)
+	}
+	if n := testutil.ToFloat64(o.cfg.Client.cfg.Metrics.Alarms.WithLabelValues("trading", "price_refused")); n != 241 {
+		t.Errorf("%g were counted", n)
+	}
+}
