@@ -165,6 +165,30 @@ func TestALostGatewayClosesItsConnections(t *testing.T) {
 	}
 }
 
+// refusedOrEntered enters an order and waits until it has come to the route or was refused, and reports the latter.
+func refusedOrEntered(t *testing.T, v *venue, c *livetest.Client, entered <-chan struct{}) (refused bool) {
+	t.Helper()
+	enterOn(c, "too late")
+	v.until(t, "an order to be entered or refused", func() bool {
+		select {
+		case <-entered:
+			return true
+		default:
+		}
+		all := c.Messages()
+		i := slices.IndexFunc(all, func(m livetest.Message) bool { return m.Op == "result" })
+		if i < 0 {
+			return false
+		}
+		if m := all[i]; m.Fields()["status"] != "503" || !strings.Contains(string(m.Raw), `"code":"NOT_ACCEPTED"`) {
+			t.Errorf("%s", m.Raw)
+		}
+		refused = true
+		return true
+	})
+	return refused
+}
+
 // TestPartingAnswersWhatIsUnderWay: when a node begins to stop, the orders that are under way are answered, new ones are refused
 // as never decided, and then the connections end whose orders are to be canceled at their end, of which the engine has heard when
 // the node goes on to stop. Nobody else notices anything.
@@ -182,22 +206,13 @@ func TestPartingAnswersWhatIsUnderWay(t *testing.T) {
 	<-entered
 	parted := make(chan struct{})
 	go func() { defer close(parted); v.hub.Part(t.Context()) }()
-	other := v.dial(v.token("alpha", "", time.Hour, "trade"))
-	refused := func() *livetest.Message {
-		for _, m := range other.Messages() {
-			if m.Op == "result" && m.Fields()["status"] == "503" {
-				return &m
-			}
-		}
-		return nil
-	}
+	// An order that comes before the node begins to stop waits for its answer like the first. So each try has a connection of
+	// its own: one connection may have no more than so many under way.
+	var other *livetest.Client
 	v.until(t, "an order to be refused", func() bool {
-		enterOn(other, "too late")
-		return refused() != nil
+		other = v.dial(v.token("alpha", "", time.Hour, "trade"))
+		return refusedOrEntered(t, v, other, entered)
 	})
-	if m := refused(); !strings.Contains(string(m.Raw), `"code":"NOT_ACCEPTED"`) {
-		t.Errorf("%s", m.Raw)
-	}
 	close(release)
 	<-parted
 	v.telling.Lock()
