@@ -120,8 +120,7 @@ func (d *desk) halted(t *testing.T, ears []*listener) {
 // BEA buys it at 61,900. LEO loses 620 and pays 0.5 % of 12,380 to the insurance fund. His 1,935.6 are enough for the rest.
 func (d *desk) stepwise(t *testing.T) {
 	d.must(200, "operator", http.MethodPatch, "/admin/v1/instruments/"+bitcoin, `{"status":"open"}`)
-	waitFor(t, "the first step", func() bool { return len(d.tradesOf("broker-a", leo, "liquidation")) == 1 })
-	fill := d.tradesOf("broker-a", leo, "liquidation")[0]
+	fill := d.traded(t, "broker-a", leo, "liquidation", 1)
 	fill.has(t, "amount", "0.200", "price", "61900.0", "fee", "61.9", "role", "taker", "action", "sell")
 	d.answered(t, 200, "broker-a", http.MethodGet, "/v1/customers/"+leo+"/orders/"+fill["order_code"], nil, "type", "limit", "time_in_force", "IOC",
 		"reduce_only", "true", "limit_price", "59982.5", "amount", "0.200", "status", "filled", "reason", "null")
@@ -139,6 +138,22 @@ func (d *desk) tradesOf(user, customer, kind string) []fields {
 	return page.Records
 }
 
+// traded waits for a customer's n-th trade of a type. Whatever is read after that is as of the trade's record at least: trades
+// are rows, summaries come from the fold, and either may be ahead of the other.
+func (d *desk) traded(t *testing.T, user, customer, kind string, n int) (trade fields) {
+	t.Helper()
+	waitFor(t, fmt.Sprintf("trade %d of %s, %s", n, customer, kind), func() bool {
+		all := d.tradesOf(user, customer, kind)
+		if len(all) != n {
+			return false
+		}
+		trade = all[n-1]
+		return true
+	})
+	d.position = "trading/0@" + trade["sequence"]
+	return trade
+}
+
 // takeover lets the price fall to 61,500, where LEO has 1,535.6 for 0.8 and nobody bids. The insurance fund has 61.9 and a
 // deposit of 1,500. It takes over at 61,500 − 1,535.6 ÷ 0.8, which leaves LEO nothing, and offers what it has at mark.
 func (d *desk) takeover(t *testing.T) {
@@ -146,8 +161,7 @@ func (d *desk) takeover(t *testing.T) {
 	d.answered(t, 201, "operator", http.MethodPost, "/admin/v1/insurance/deposits", deposit, "balance", "1561.9", "type", "insurance")
 	d.answered(t, 200, "operator", http.MethodPost, "/admin/v1/insurance/deposits", deposit, "balance", "1561.9")
 	d.index("61500")
-	waitFor(t, "the takeover", func() bool { return len(d.tradesOf("broker-a", leo, "liquidation")) == 2 })
-	taken := d.tradesOf("broker-a", leo, "liquidation")[1]
+	taken := d.traded(t, "broker-a", leo, "liquidation", 2)
 	taken.has(t, "amount", "0.800", "price", "59580.5", "fee", "0", "order_code", "null", "reference_id", "null", "role", "taker")
 	d.summary(t, "broker-a", leo, "balance", "0", "total_equity", "0", "maintenance_margin", "0", "margin_ratio", "0.0000", "risk_state", "normal")
 	if held := d.list("broker-a", "/v1/customers/"+leo+"/positions"); len(held) > 0 {
@@ -183,7 +197,7 @@ func (d *desk) insured(t *testing.T, balance, equity, amount string) {
 // 5 % of 87,750: so BEA, who is short 1.5, has to take LIZ's bitcoin at 57,000.
 func (d *desk) deleveraged(t *testing.T) {
 	d.index("58500")
-	waitFor(t, "the deleveraging", func() bool { return len(d.tradesOf("broker-a", liz, "auto_deleveraging")) == 1 })
+	d.traded(t, "broker-a", liz, "auto_deleveraging", 1)
 	for _, side := range []struct{ user, customer, role, action string }{{"broker-a", liz, "taker", "sell"}, {"broker-b", bea, "maker", "buy"}} {
 		all := d.tradesOf(side.user, side.customer, "auto_deleveraging")
 		if len(all) != 1 {
