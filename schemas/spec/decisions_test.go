@@ -16,6 +16,9 @@ var root = filepath.Join("..", "..")
 // TestEveryDecisionHasATest holds the decisions against the table of the tests that name them, trading-decisions.tests: each
 // fact stands there, word by word under its section, with the tests that fail where it does not hold; and there are such tests.
 // Who changes a decision, or takes a test away, finds out here what has to follow.
+//
+// TestConformance holds the running venue against each fact of trading.md, so it is named with the fact that stands for the
+// decision; it fails itself if that fact has no check.
 func TestEveryDecisionHasATest(t *testing.T) {
 	text, err := os.ReadFile("trading-decisions.tests")
 	if err != nil {
@@ -26,8 +29,11 @@ func TestEveryDecisionHasATest(t *testing.T) {
 	}
 }
 
-// untested returns what is wrong with a table of tests: lines of facts, under headings, each followed by a line that begins
-// with a tab and names its tests.
+// conformance is the test whose parts are the facts of trading.md.
+const conformance = "cmd/perpetua.TestConformance"
+
+// untested returns what is wrong with a table of tests: lines of facts, under headings, each followed by lines that begin with a
+// tab and name its tests. A fact of trading.md, whose words may have commas, has a line of its own.
 func untested(facts []Fact, table string, exists func(test string) bool) (faults []string) {
 	named, section, key := make(map[string][]string), "", ""
 	for line := range strings.Lines(table) {
@@ -35,6 +41,8 @@ func untested(facts []Fact, table string, exists func(test string) bool) (faults
 		switch {
 		case strings.HasPrefix(line, "## "):
 			section = line[3:]
+		case strings.HasPrefix(line, "\t"+conformance+"/"):
+			named[key] = append(named[key], line[1:])
 		case strings.HasPrefix(line, "\t"):
 			named[key] = append(named[key], strings.Split(line[1:], ", ")...)
 		case line != "":
@@ -68,8 +76,12 @@ var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 // tests are the names of the tests of each folder that was asked for.
 type tests map[string][]string
 
-// exist reports whether there is a test: "scenario NAME", or "folder/of/the/package.TestName".
+// exist reports whether there is a test: "scenario NAME", "folder/of/the/package.TestName", or conformance with the section
+// and the key of a fact of trading.md, "…/Section/Key".
 func (all tests) exist(test string) bool {
+	if said, ok := strings.CutPrefix(test, conformance); ok {
+		return slices.ContainsFunc(Parse(Trading), func(f Fact) bool { return said == "/"+f.Section+"/"+f.Key() })
+	}
 	if scenario, ok := strings.CutPrefix(test, "scenario "); ok {
 		_, err := os.Stat(filepath.Join(root, "domain", "trading", "testdata", scenario+".scenario"))
 		return err == nil
@@ -100,6 +112,7 @@ func TestUntested(t *testing.T) {
 		"a fact without a test": {strings.Replace(all, "\tscenario a\n", "", 1), []string{"no test: Orders: they fire"}},
 		"a fact that changed":   {strings.Replace(all, "never", "may", 1), []string{"no test: Orders: Terminal never reopens", "nobody decided: Orders: Terminal may reopens"}},
 		"a test that is gone":   {strings.Replace(all, "scenario a\nT", "scenario c\nT", 1), []string{"there is no scenario c, for: Orders: they fire"}},
+		"commas of a fact":      {strings.Replace(all, "scenario a\nT", conformance+"/Limits/a, b\n\tscenario a\nT", 1), []string{"there is no " + conformance + "/Limits/a, b, for: Orders: they fire"}},
 		"a fact twice":          {all + "they fire\n\tscenario a\n", []string{"twice: Orders: they fire"}},
 	} {
 		got := untested(facts, test.table, func(test string) bool { return test == "scenario a" || test == "p.TestB" })
@@ -107,7 +120,8 @@ func TestUntested(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
-	for test, want := range map[string]bool{"schemas/spec.TestUntested": true, "schemas/spec.TestUnteste": false, "schemas/nowhere.TestUntested": false, "scenario no_such": false, "scenario cash": true} {
+	for test, want := range map[string]bool{"schemas/spec.TestUntested": true, "schemas/spec.TestUnteste": false, "schemas/nowhere.TestUntested": false, "scenario no_such": false, "scenario cash": true,
+		conformance: false, conformance + "/Limits/leverage · Value: integer 1 to 13": true, conformance + "/Limits/leverage · Value: integer 1 to 14": false, conformance + "/Errors/leverage · Value: integer 1 to 13": false} {
 		if make(tests).exist(test) != want {
 			t.Errorf("%s: %v", test, !want)
 		}
