@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -506,8 +508,13 @@ func (c *conformance) rejects() {
 	}
 }
 
-// onlyThose says that the connection and its other subscriptions outlived the withdrawal.
+// onlyThose says that the connection and its other subscriptions outlived the withdrawal; and that of a lost log the
+// connection outlived the ends of its subscriptions, too. It ends with the node, which stops for its log. That it answers
+// until then is for handlers/live.TestOverTheJournal, where nothing stops.
 func (c *conformance) onlyThose() {
+	l := c.lost()
+	c.equal("subscriptions of one connection that ended with the log", fmt.Sprint(len(l.ends)), "2")
+	c.equal("then the node closes the connection with", l.closed, fmt.Sprint(websocket.CloseGoingAway, " the server is stopping"))
 	c.rejects()
 	socket := c.withdrawn()
 	before := len(socket.On("orderbook-stream:" + bitcoin))
@@ -524,10 +531,12 @@ func (c *conformance) onlyThose() {
 	c.equal("what ended", strings.Join(ended, " "), "market-trades:"+withdrawnSymbol+" orderbook-stream:"+withdrawnSymbol)
 }
 
-// loss is a venue that lost its log, and the ends of its subscriptions: codes by topic.
+// loss is a venue that lost its log, the ends of a connection's subscriptions, codes by topic, and of the connection: the code
+// and text of its close frame.
 type loss struct {
 	*withheld
-	ends map[string]string
+	ends   map[string]string
+	closed string
 }
 
 // loseAnother starts a venue whose broker is in this process, subscribes, and has another log be in the place of its own.
@@ -554,7 +563,8 @@ func (c *conformance) loseAnother() loss {
 		m := socket.Next("the end of a subscription", func(m livetest.Message) bool { return m.Op == "error" })
 		ends[strings.Join(m.Args, " ")] = m.Code
 	}
-	return loss{w, ends}
+	code, text := socket.Closed()
+	return loss{w, ends, fmt.Sprint(code, " ", text)}
 }
 
 // fails has the log of a venue lost under its subscriptions: each ends with its own code.
