@@ -1,0 +1,86 @@
+package onboarding
+
+import (
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// payload is what every command of the journal carries: it says who gives it, and decides.
+type payload interface {
+	decide.Payload
+	givenBy() ActorKind
+	decide(d *draft) error
+}
+
+// Payloads knows the payload of every command of the journal.
+func Payloads() *decide.Payloads {
+	return decide.NewPayloads(
+		func() decide.Payload { return new(RegisterOwner) },
+		func() decide.Payload { return new(ChangeOwner) },
+		func() decide.Payload { return new(AddDocument) },
+		func() decide.Payload { return new(ChangeDocument) },
+	)
+}
+
+// draft is a decision in the making. The state is only read.
+type draft struct {
+	state   *State
+	at      decide.Stamp
+	actor   decide.Actor
+	by      ActorKind
+	events  []decide.Event
+	notices int64 // that it gives
+}
+
+func (d *draft) add(e decide.Event) { d.events = append(d.events, e) }
+
+// nextID returns the id of what the next event is about.
+func (d *draft) nextID() scalar.ID { return d.at.Derive(len(d.events)) }
+
+func (d *draft) decision() decide.Decision {
+	return decide.Decision{Outcome: decide.Accepted, Events: d.events}
+}
+
+// Decide says what the command causes.
+func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	asked, known := c.Payload.(decide.Payload)
+	if !known || asked.CommandType() != c.Type {
+		return decide.Decision{}, decide.UnknownCommand(c)
+	}
+	p, own := asked.(payload)
+	// What a client makes belongs to its tenant, so it has to have one.
+	if own && p.givenBy() == ByClient && c.Actor.Broker == "" {
+		return decide.Decision{}, decide.Refuse(decide.Forbidden, "FORBIDDEN", "the command is given by a client of a tenant")
+	}
+	if d, done, err := s.core.Decide(at, c, s); done {
+		return d, err
+	}
+	if !own {
+		return decide.Decision{}, decide.UnknownCommand(c)
+	}
+	d := &draft{state: s, at: at, actor: c.Actor, by: p.givenBy()}
+	if err := p.decide(d); err != nil {
+		return decide.Decision{}, err
+	}
+	return d.decision(), nil
+}
+
+// Step decides the next work that is due: one entry, whether single or not. It implements decide.State.
+func (s *State) Step(at decide.Stamp, _ bool) decide.Decision {
+	e := s.due.first(at.Time)
+	if e == nil {
+		return decide.Decision{}
+	}
+	d := &draft{state: s, at: at, actor: decide.Engine, by: BySystem}
+	switch e.kind {
+	case dueDocument:
+		d.remind(e.about)
+	}
+	return d.decision()
+}
+
+func invalid(field, message string) error {
+	return &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_" + strings.ToUpper(field), Field: field, Message: message}
+}

@@ -1,0 +1,210 @@
+package onboarding
+
+import (
+	"crypto/sha256"
+	"slices"
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/document"
+	"github.com/perpetua-exchange/perpetua/domain/document/format"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// The commands and events about documents.
+const (
+	CommandAddDocument    = "document.add"
+	CommandChangeDocument = "document.change"
+
+	TypeDocumentAdded   = "document.added"
+	TypeDocumentChanged = "document.changed"
+)
+
+// AddDocument tells of a file that was uploaded for an owner and lies, sealed, in the blob store.
+//
+// Event: document.added. Refusals: NotFound; Conflict DOCUMENT_ID_TAKEN.
+type AddDocument struct {
+	owner.Ref
+	ID          scalar.ID
+	Category    document.Category
+	Orientation document.Orientation
+	Name        Sealed
+	Source      string
+	SHA256      []byte // of the sealed file
+	Size        int64  // of the file in clear
+	Format      format.Format
+	ValidUntil  scalar.Time // zero: for ever
+}
+
+// CommandType returns the type of the command.
+func (*AddDocument) CommandType() string { return CommandAddDocument }
+
+func (*AddDocument) givenBy() ActorKind { return ByClient }
+
+func (p *AddDocument) decide(d *draft) error {
+	if _, err := d.client(p.Ref); err != nil {
+		return err
+	}
+	doc := Document{ID: p.ID, Ref: p.Ref, Category: p.Category, Orientation: p.Orientation, Source: p.Source,
+		SHA256: slices.Clone(p.SHA256), Size: p.Size, Format: p.Format, ValidUntil: p.ValidUntil, Created: d.at.Time}
+	if err := doc.check(); err != nil {
+		return err
+	}
+	if len(p.Name) == 0 || len(p.Name) > MaxSealedName {
+		return invalid("name", "the sealed name is missing or too long")
+	}
+	if _, taken := d.state.documents[p.ID]; taken {
+		return decide.Refuse(decide.Conflict, "DOCUMENT_ID_TAKEN", "there is a document with this id")
+	}
+	d.add(&DocumentAdded{Document: doc, Name: slices.Clone(p.Name)})
+	return nil
+}
+
+func (d *Document) check() error {
+	category, known := document.ParseCategory(string(d.Category))
+	switch {
+	case d.ID.IsZero():
+		return invalid("id", "a document has an id")
+	case !known || category != d.Category:
+		return invalid("category", "there is no such category")
+	case !slices.Contains(document.Orientations(), d.Orientation):
+		return invalid("orientation", "there is no such orientation")
+	case d.Source == "" || len(d.Source) > maxSource || strings.ContainsFunc(d.Source, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return invalid("source", "the key of the file is 1 to 200 printable characters of ASCII")
+	case len(d.SHA256) != sha256.Size:
+		return invalid("sha256", "the hash must have 32 bytes")
+	case d.Size < 1 || d.Size > MaxFile:
+		return invalid("size", "a file has 1 byte to 20 MiB")
+	case d.Format.MediaType() == "":
+		return invalid("format", "there is no such kind of file")
+	case !d.Category.Takes(d.Format):
+		return invalid("category", "documents of the category are no tables")
+	case d.ValidUntil != 0 && !d.ValidUntil.Canonical():
+		return invalid("valid_until", "the time is beyond the year 9999")
+	}
+	return nil
+}
+
+// ChangeDocument is an operator's change of what a document is for, or of when it ends. What is nil stays as it is.
+//
+// Event: document.changed. Refusals: NotFound; Conflict OWNER_RESTRICTED, NOTHING_CHANGED.
+type ChangeDocument struct {
+	owner.Ref
+	ID         scalar.ID
+	Category   *document.Category
+	ValidUntil *scalar.Time // zero: for ever
+}
+
+// CommandType returns the type of the command.
+func (*ChangeDocument) CommandType() string { return CommandChangeDocument }
+
+func (*ChangeDocument) givenBy() ActorKind { return ByOperator }
+
+func (p *ChangeDocument) decide(d *draft) error {
+	if _, err := d.operator(p.Ref); err != nil {
+		return err
+	}
+	k, known := d.state.documents[p.ID]
+	if !known || k.Ref != p.Ref {
+		return decide.Refuse(decide.NotFound, "DOCUMENT_NOT_FOUND", "the owner has no such document")
+	}
+	changed := *k.Document
+	if p.Category != nil {
+		changed.Category = *p.Category
+	}
+	if p.ValidUntil != nil {
+		changed.ValidUntil = *p.ValidUntil
+	}
+	if err := changed.check(); err != nil {
+		return err
+	}
+	if changed.Category == k.Category && changed.ValidUntil == k.ValidUntil {
+		return decide.Refuse(decide.Conflict, "NOTHING_CHANGED", "the document is like that already")
+	}
+	d.add(&DocumentChanged{ID: k.ID, Ref: k.Ref, Category: changed.Category, ValidUntil: changed.ValidUntil, Updated: d.at.Time})
+	return nil
+}
+
+// DocumentAdded says that an owner has a document from now on.
+type DocumentAdded struct {
+	Document
+	Name Sealed `json:"name"`
+}
+
+// EventType returns document.added.
+func (*DocumentAdded) EventType() string { return TypeDocumentAdded }
+
+// EventVersion returns 1.
+func (*DocumentAdded) EventVersion() int { return 1 }
+
+// DocumentChanged holds what a document is for and when it ends, after the change of one or both.
+type DocumentChanged struct {
+	ID scalar.ID `json:"id"`
+	owner.Ref
+	Category   document.Category `json:"category"`
+	ValidUntil scalar.Time       `json:"valid_until,omitzero"`
+	Updated    scalar.Time       `json:"updated_at"`
+}
+
+// EventType returns document.changed.
+func (*DocumentChanged) EventType() string { return TypeDocumentChanged }
+
+// EventVersion returns 1.
+func (*DocumentChanged) EventVersion() int { return 1 }
+
+// kept is a document with what was done about it.
+type kept struct {
+	*Document
+	reminded bool // of its present end
+}
+
+func (s *State) addDocument(now scalar.Time, d *Document) {
+	k := &kept{Document: d}
+	s.documents[d.ID] = k
+	if f, known := s.owners[d.Ref.ID]; known {
+		f.documents = append(f.documents, d.ID)
+	}
+	s.scheduleReminder(now, k)
+}
+
+func (s *State) changeDocument(e *DocumentChanged) {
+	k, known := s.documents[e.ID]
+	if !known {
+		return
+	}
+	changed := *k.Document // what was read before is not changed
+	changed.Category, changed.ValidUntil = e.Category, e.ValidUntil
+	if changed.ValidUntil != k.ValidUntil { // another end has its own reminder
+		k.reminded = false
+		k.Document = &changed
+		s.scheduleReminder(e.Updated, k)
+		return
+	}
+	k.Document = &changed
+}
+
+// scheduleReminder puts the reminder of a document's end on the due list. There is none of an end that has passed: it
+// would come too late for whoever tells of it.
+func (s *State) scheduleReminder(now scalar.Time, k *kept) {
+	entry := dueKey{dueDocument, k.ID}
+	s.due.drop(entry)
+	if k.ValidUntil > now && !k.reminded {
+		s.due.set(entry, max(now, k.ValidUntil-Reminder))
+	}
+}
+
+// remind decides the reminder of a document's end.
+func (d *draft) remind(document scalar.ID) {
+	k := d.state.documents[document]
+	d.notice(k.Ref, Notice{Type: documentExpiring, Document: &ExpiringDocument{ID: k.ID, Category: k.Category, ValidUntil: k.ValidUntil}})
+}
+
+// Document returns a document of whichever owner.
+func (s *State) Document(id scalar.ID) (*Document, bool) {
+	k, known := s.documents[id]
+	if !known {
+		return nil, false
+	}
+	return k.Document, true
+}

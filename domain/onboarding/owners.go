@@ -1,0 +1,199 @@
+package onboarding
+
+import (
+	"crypto/sha256"
+	"slices"
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// The commands and events about owners.
+const (
+	CommandRegisterOwner = "owner.register"
+	CommandChangeOwner   = "owner.change"
+
+	TypeOwnerRegistered = "owner.registered"
+	TypeOwnerChanged    = "owner.changed"
+)
+
+// RegisterOwner asks for a new person or corporate of the client's tenant.
+//
+// Event: owner.registered. Refusals: Conflict EXTERNAL_ID_TAKEN, OWNER_ID_TAKEN.
+type RegisterOwner struct {
+	owner.Ref
+	ExternalID []byte // the HMAC
+	Fields     Sealed
+}
+
+// CommandType returns the type of the command.
+func (*RegisterOwner) CommandType() string { return CommandRegisterOwner }
+
+func (*RegisterOwner) givenBy() ActorKind { return ByClient }
+
+func (p *RegisterOwner) decide(d *draft) error {
+	if !p.Type.Valid() || p.ID.IsZero() {
+		return invalid("owner", "an owner is a person or a corporate with an id")
+	}
+	if err := checkFields(p.ExternalID, p.Fields); err != nil {
+		return err
+	}
+	if _, taken := d.state.owners[p.ID]; taken {
+		return decide.Refuse(decide.Conflict, "OWNER_ID_TAKEN", "there is an owner with this id")
+	}
+	o := Owner{Ref: p.Ref, Tenant: d.actor.Broker, ExternalID: slices.Clone(p.ExternalID), Revision: 1, State: owner.Active,
+		Created: d.at.Time, Updated: d.at.Time}
+	if _, taken := d.state.external[externalKey(&o)]; taken {
+		return externalTaken()
+	}
+	d.add(&OwnerRegistered{Owner: o, Fields: slices.Clone(p.Fields)})
+	return nil
+}
+
+// ChangeOwner asks for other fields of an owner: all of them, since the rules cannot open what is sealed.
+//
+// Event: owner.changed. Refusals: NotFound; Conflict EXTERNAL_ID_TAKEN, OWNER_CHANGED where the fields have another form by
+// now than the one that the change was made from.
+type ChangeOwner struct {
+	owner.Ref
+	Revision   int64 // of the fields that were read
+	ExternalID []byte
+	Fields     Sealed
+}
+
+// CommandType returns the type of the command.
+func (*ChangeOwner) CommandType() string { return CommandChangeOwner }
+
+func (*ChangeOwner) givenBy() ActorKind { return ByClient }
+
+func (p *ChangeOwner) decide(d *draft) error {
+	f, err := d.client(p.Ref)
+	if err != nil {
+		return err
+	}
+	if err := checkFields(p.ExternalID, p.Fields); err != nil {
+		return err
+	}
+	o := f.owner.clone()
+	o.ExternalID = slices.Clone(p.ExternalID)
+	if holder, taken := d.state.external[externalKey(o)]; taken && holder != o.ID {
+		return externalTaken()
+	}
+	// Two changes at once were both made from what was there before: the second would undo the first.
+	if p.Revision != o.Revision {
+		return decide.Refuse(decide.Conflict, "OWNER_CHANGED", "the owner was changed meanwhile")
+	}
+	o.Revision, o.Updated = o.Revision+1, d.at.Time
+	d.add(&OwnerChanged{Owner: *o, Fields: slices.Clone(p.Fields)})
+	return nil
+}
+
+func checkFields(externalID []byte, fields Sealed) error {
+	switch {
+	case len(externalID) != sha256.Size:
+		return invalid("external_id", "the HMAC of the external id must have 32 bytes")
+	case len(fields) == 0 || len(fields) > MaxFields:
+		return invalid("fields", "the sealed fields are missing or too long")
+	}
+	return nil
+}
+
+func externalTaken() error {
+	return &decide.Refusal{Kind: decide.Conflict, Code: "EXTERNAL_ID_TAKEN", Field: "external_id", Message: "there is an owner with this external id"}
+}
+
+// OwnerRegistered says that an owner exists from now on.
+type OwnerRegistered struct {
+	Owner
+	Fields Sealed `json:"fields"`
+}
+
+// EventType returns owner.registered.
+func (*OwnerRegistered) EventType() string { return TypeOwnerRegistered }
+
+// EventVersion returns 1.
+func (*OwnerRegistered) EventVersion() int { return 1 }
+
+// OwnerChanged holds the whole owner as it is after the change.
+type OwnerChanged struct {
+	Owner
+	Fields Sealed `json:"fields"`
+}
+
+// EventType returns owner.changed.
+func (*OwnerChanged) EventType() string { return TypeOwnerChanged }
+
+// EventVersion returns 1.
+func (*OwnerChanged) EventVersion() int { return 1 }
+
+// external names an owner as its tenant does.
+type external struct {
+	tenant string
+	kind   owner.Type
+	hmac   [sha256.Size]byte
+}
+
+func externalKey(o *Owner) external {
+	k := external{tenant: o.Tenant, kind: o.Type}
+	copy(k.hmac[:], o.ExternalID)
+	return k
+}
+
+// file is all that hangs on one owner.
+type file struct {
+	owner     *Owner
+	documents []scalar.ID // by arrival
+	notices   int64       // how many were given
+}
+
+func (s *State) setOwner(o *Owner) {
+	f, known := s.owners[o.ID]
+	if !known {
+		f = new(file)
+		s.owners[o.ID] = f
+		s.ownerOrder = append(s.ownerOrder, o.ID)
+	} else if f.owner.ExternalID != nil {
+		delete(s.external, externalKey(f.owner))
+	}
+	f.owner = o
+	if o.ExternalID != nil {
+		s.external[externalKey(o)] = o.ID
+	}
+}
+
+// Owner returns a person or a corporate of whichever tenant.
+func (s *State) Owner(ref owner.Ref) (*Owner, bool) {
+	f, known := s.owners[ref.ID]
+	if !known || f.owner.Type != ref.Type {
+		return nil, false
+	}
+	return f.owner, true
+}
+
+// client returns an owner that the client who asks may see.
+func (d *draft) client(ref owner.Ref) (*file, error) {
+	f, known := d.state.owners[ref.ID]
+	if !known || f.owner.Ref != ref || f.owner.Tenant != d.actor.Broker || f.owner.State != owner.Active {
+		return nil, ownerNotFound(ref.Type)
+	}
+	return f, nil
+}
+
+// operator returns an owner that an operator may change something of: of one that is restricted, only what was kept is
+// shown.
+func (d *draft) operator(ref owner.Ref) (*file, error) {
+	f, known := d.state.owners[ref.ID]
+	if !known || f.owner.Ref != ref || f.owner.State == owner.Erased {
+		return nil, ownerNotFound(ref.Type)
+	}
+	if f.owner.State == owner.Restricted {
+		return nil, decide.Refuse(decide.Conflict, "OWNER_RESTRICTED", "the owner's data is restricted")
+	}
+	return f, nil
+}
+
+func ownerNotFound(t owner.Type) error {
+	return decide.Refuse(decide.NotFound, strings.ToUpper(string(t))+"_NOT_FOUND", "there is no such "+string(t))
+}

@@ -1,0 +1,75 @@
+package onboarding
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// RecordLimit is the greatest size of a record's value in bytes: a sealed response may have 1 MiB in clear.
+const RecordLimit = 3 << 20
+
+// rulesSupported is the highest number of rules that this build knows.
+const rulesSupported = 1
+
+// Rules returns the rules of the onboarding journal.
+func Rules() decide.Rules { return rules{} }
+
+type rules struct{}
+
+func (rules) Journal() string        { return "onboarding" }
+func (rules) NewState() decide.State { return NewState() }
+func (rules) Limit() int             { return RecordLimit }
+func (rules) Newest() int            { return rulesSupported }
+func (rules) Registry() *decide.Registry {
+	r := decide.NewRegistry()
+	r.Add(func() decide.Event { return new(OwnerRegistered) })
+	r.Add(func() decide.Event { return new(OwnerChanged) })
+	r.Add(func() decide.Event { return new(DocumentAdded) })
+	r.Add(func() decide.Event { return new(DocumentChanged) })
+	r.Add(func() decide.Event { return new(NoticeGiven) })
+	return r
+}
+
+// State is the fold of the onboarding journal. What its read methods return is shared and must not be changed.
+//
+// Of what is sealed it keeps nothing: no rule could use it.
+type State struct {
+	core       decide.Core
+	owners     map[scalar.ID]*file
+	ownerOrder []scalar.ID // in the order of registration
+	external   map[external]scalar.ID
+	documents  map[scalar.ID]*kept
+	due        dueList
+}
+
+// NewState returns the state before genesis.
+func NewState() *State {
+	return &State{core: decide.NewCore(rulesSupported), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
+		documents: make(map[scalar.ID]*kept), due: newDueList()}
+}
+
+// Evolve applies one valid record. The state shares nothing with events, which others read at the same time.
+func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
+	s.core.Evolve(at, c, events)
+	for _, e := range events {
+		switch e := e.(type) {
+		case *OwnerRegistered:
+			s.setOwner(e.Owner.clone())
+		case *OwnerChanged:
+			s.setOwner(e.Owner.clone())
+		case *DocumentAdded:
+			s.addDocument(at.Time, e.Document.clone())
+		case *DocumentChanged:
+			s.changeDocument(e)
+		case *NoticeGiven:
+			s.noteNotice(&e.Notice)
+		case *decide.DueSetAside:
+			s.due.setAside(e.Entry, e.Error)
+		case *decide.DuePutBack:
+			s.due.putBack(e.Entry)
+		}
+	}
+}
+
+// ActiveRules returns the number of the rules in force.
+func (s *State) ActiveRules() int { return s.core.ActiveRules() }
