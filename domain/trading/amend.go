@@ -32,6 +32,11 @@ func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrde
 	t := d.amending(o, payload)
 	moves := t.price != o.Price || t.remaining > o.Remaining || t.stop != nil && t.stop.prices() != o.Value.stop.prices()
 	slot := d.reserveSlot()
+	if t.remaining > o.Remaining {
+		if err := t.mayGrow(); err != nil {
+			return decide.Decision{}, err
+		}
+	}
 	if err := d.fits(t); err != nil {
 		return decide.Decision{}, err
 	}

@@ -75,16 +75,25 @@ func (d *draft) entering(a *account, payload *PlaceOrder) (*taker, error) {
 	o.Price, o.Value.amount, o.Remaining = t.price, t.amount, t.amount
 	o.Value.stop = newStop(o, legPrices(c, payload.TriggerPrice, payload.StopLossPrice, payload.TakeProfitPrice))
 	t.stop = o.Value.stop
+	if err := t.mayGrow(); err != nil {
+		return nil, err
+	}
 	return t, d.fits(t)
 }
 
-// fits refuses an order whose notional, with all that is open on the instrument, could not be counted.
-func (d *draft) fits(t *taker) error {
-	// Above that a profit may be more than the ledger can count. What only reduces is let through.
+// mayGrow refuses an order, or more of one, for an account whose profit may soon be more than the ledger can count. What
+// only reduces is let through, and so are an order that gets smaller and a stop that was accepted before: they may be how
+// the account gets out of it.
+func (t *taker) mayGrow() error {
 	if t.party.account.equity().Abs().Cmp(maxNotional.Wide()) > 0 && !t.order.Value.reduceOnly {
 		return decide.Refuse(decide.Conflict, "ACCOUNT_ABOVE_MAXIMUM", "the account's equity is beyond "+maxNotional.String()+" "+currency+
 			": it takes only orders that reduce a position")
 	}
+	return nil
+}
+
+// fits refuses an order whose notional, with all that is open on the instrument, could not be counted.
+func (d *draft) fits(t *taker) error {
 	i, price := d.instrument, max(t.price, 1)
 	if i.mark != 0 {
 		price = max(price, i.contract.LimitBound(true, i.mark))
