@@ -53,7 +53,7 @@ func (s *State) depositInsurance(at decide.Stamp, c decide.Command, payload *Dep
 		return decide.Decision{}, err
 	}
 	till := s.newTill()
-	events, before := till.postFirst(s, at, nil, s.fund)
+	events, before, _ := till.postFirst(s, at, nil, s.fund)
 	external, fits := (-s.venue[ledger.External]).Plus(payload.Amount)
 	balance, countable := before.Plus(payload.Amount)
 	if !fits || !countable || external > maxNotional || balance > maxNotional {

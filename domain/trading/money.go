@@ -14,10 +14,10 @@ func (s *State) makeDeposit(at decide.Stamp, c decide.Command, payload *MakeDepo
 		return repeated, err
 	}
 	till := s.newTill()
-	events, balance := till.postFirst(s, at, nil, a)
+	events, before, _ := till.postFirst(s, at, nil, a)
 	external := s.venue[ledger.External].Sub(payload.Amount)
-	balance = balance.Add(payload.Amount)
-	if -external > maxNotional || balance > maxNotional || a.equity().Add(payload.Amount.Wide()).Cmp(maxNotional.Wide()) > 0 {
+	balance, countable := before.Plus(payload.Amount)
+	if !countable || -external > maxNotional || balance > maxNotional || a.equity().Add(payload.Amount.Wide()).Cmp(maxNotional.Wide()) > 0 {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Invalid, Code: "AMOUNT_ABOVE_MAXIMUM", Field: "amount", Message: "the venue cannot keep this much money"}
 	}
 	t := transaction(at, len(events), a, ledger.Deposit, payload.Amount, payload.ReferenceID)
@@ -80,7 +80,7 @@ func (s *State) requestWithdrawal(at decide.Stamp, c decide.Command, payload *Re
 			Message: "at most " + most.String() + " " + currency + " can be withdrawn"}
 	}
 	till := s.newTill()
-	events, balance := till.postFirst(s, at, nil, a)
+	events, balance, _ := till.postFirst(s, at, nil, a)
 	t := transaction(at, len(events), a, ledger.Withdrawal, -payload.Amount, payload.ReferenceID)
 	t.Status, t.Balance = ledger.Pending, balance
 	return accepted(append(events, &WithdrawalRequested{t})...)
@@ -105,13 +105,17 @@ func (s *State) completeWithdrawal(at decide.Stamp, payload *CompleteWithdrawal)
 	if err != nil {
 		return decide.Decision{}, err
 	}
+	till := s.newTill()
+	events, balance, rest := till.postFirst(s, at, nil, w.account)
 	amount, m := -w.transaction.Amount, s.standing(w.account, at.Time, nil)
-	if most := min(m.Balance.Capped(), m.Available().Add(amount.Wide()).Capped()); amount > most {
+	most := min(m.Balance.Capped(), m.Available().Add(amount.Wide()).Capped())
+	if rest.Sign() != 0 { // what the steps have still to post can't be paid out before
+		most = min(most, balance)
+	}
+	if amount > most {
 		return decide.Decision{}, decide.Refuse(decide.Unacceptable, "INSUFFICIENT_FUNDS", "the withdrawal stays pending: at most "+
 			max(0, most).String()+" "+currency+" can be paid out now")
 	}
-	till := s.newTill()
-	events, balance := till.postFirst(s, at, nil, w.account)
 	t := w.transaction
 	t.Status, t.Updated, t.Balance = ledger.Completed, at.Time, balance.Add(t.Amount)
 	return accepted(append(events, &WithdrawalCompleted{t, outside(t, s.venue[ledger.External].Sub(t.Amount))})...)

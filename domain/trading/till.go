@@ -79,8 +79,10 @@ func (t *till) postDebts(at decide.Stamp, events []decide.Event, a *account, owe
 	return events, balance
 }
 
-// postFirst does that with what goes first into a record that touches an account but none of its positions.
-func (t *till) postFirst(s *State, at decide.Stamp, events []decide.Event, a *account) ([]decide.Event, fixed.Money) {
-	owed, _ := s.firstDebts(a, nil, s.limit.debts)
-	return t.postDebts(at, events, a, owed)
+// postFirst does that with what goes first into a record that touches an account but none of its positions. rest is what
+// the account is still credited afterwards.
+func (t *till) postFirst(s *State, at decide.Stamp, events []decide.Event, a *account) (after []decide.Event, balance fixed.Money, rest fixed.Wide) {
+	owed, rest := s.firstDebts(a, nil, s.limit.debts)
+	after, balance = t.postDebts(at, events, a, owed)
+	return after, balance, rest
 }
