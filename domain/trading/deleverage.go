@@ -8,14 +8,14 @@ import (
 // deleverage closes the rest of a party's position against those who hold the other side: who has gained most with the
 // highest leverage first. Each takes at most what leaves its equity at or above zero. It reports whether something is
 // left that none of them can take; if the record was full before that, something is left too, and the next goes on.
-func (d *draft) deleverage(p *party, price int64, limit bounds) (nobody bool) {
+func (d *draft) deleverage(p *party, price int64) (nobody bool) {
 	each, full := d.eachAt(price, p.size), false
 	d.instrument.ranked(p.size < 0).inOrder(func(next *counterparty) bool {
 		steps := margin.Bearable(next.equity, each, min(fixed.Abs(p.size), fixed.Abs(next.position.size)))
 		if steps == 0 {
 			return true
 		}
-		if full = d.crowded(len(next.position.reduceOnly), next.position.account, limit); !full {
+		if full = d.crowded(len(next.position.reduceOnly), next.position.account, d.limit); !full {
 			d.handOver(p, d.party(next.position.account), price, steps, AutoDeleveraging)
 		}
 		return !full && p.size != 0

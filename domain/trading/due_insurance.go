@@ -54,15 +54,12 @@ func (f *fold) moveFund(i *instrument) {
 
 func (insuranceWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
 	i := entries[0].instrument
-	limit := s.limit
-	if single {
-		limit = bounds{1, 1, 1, 1}
-	}
 	d := s.newDraft(at, i)
+	d.limit = s.bounds(single)
 	d.events = append(d.events, &Step{Work: WorkInsuranceOrder})
 	slot := d.reserveSlot()
 	t := d.movingFund(slot)
-	why := d.walk(t, limit)
+	why := d.walk(t, d.limit)
 	d.write()
 	if why != stopFull {
 		t.fate(why)

@@ -37,13 +37,9 @@ func (liquidationWork) step(s *State, at decide.Stamp, entries []*dueEntry, sing
 	}
 	h := a.heaviest()
 	if h == nil {
-		return s.makeUp(at, a)
+		return s.makeUp(at, a, s.bounds(single))
 	}
-	limit := s.limit
-	if single {
-		limit = bounds{1, 1, 1, 1}
-	}
-	return s.liquidate(at, h, limit)
+	return s.liquidate(at, h, s.bounds(single))
 }
 
 // heaviest returns the position with the largest maintenance margin among those whose instruments are open, the first
@@ -70,14 +66,15 @@ func (a *account) heaviest() *position {
 // nobody takes any of it, the rest of the position goes to the insurance fund or to who holds the other side.
 func (s *State) liquidate(at decide.Stamp, h *position, limit bounds) decide.Decision {
 	d := s.newDraft(at, h.instrument)
+	d.limit = limit
 	d.events = append(d.events, &Step{Work: WorkLiquidation})
 	p := d.party(h.account)
 	d.party(s.fund) // which gets the fees: what it owes stands before that
 	price := d.bankruptcyPrice(p)
 	// Who is being deleveraged already found nobody in the book one record ago, and nobody has come since.
 	var alarm decide.Alarm
-	if h.account.deleveraging == h || d.sellOut(p, price, limit) {
-		alarm = d.passOn(p, price, limit)
+	if h.account.deleveraging == h || d.sellOut(p, price) {
+		alarm = d.passOn(p, price)
 		d.write()
 	}
 	return decide.Decision{Outcome: decide.Accepted, Events: d.check(), Alarm: alarm}
@@ -91,7 +88,7 @@ func (d *draft) bankruptcyPrice(p *party) int64 {
 }
 
 // sellOut decides a step through the book. It reports whether nothing was found there.
-func (d *draft) sellOut(p *party, price int64, limit bounds) (nothing bool) {
+func (d *draft) sellOut(p *party, price int64) (nothing bool) {
 	slot := d.reserveSlot()
 	o := &resting{Code: d.at.Derive(slot), Side: book.Ask, Price: price}
 	if p.size < 0 {
@@ -103,7 +100,7 @@ func (d *draft) sellOut(p *party, price int64, limit bounds) (nothing bool) {
 	t.remaining, t.updated = t.amount, d.at.Time
 	o.Value = live{position: p.position, amount: t.amount, created: d.at.Time, kind: order.Limit, tif: order.IOC, reduceOnly: true}
 	o.Remaining = t.amount
-	why := d.walk(t, limit)
+	why := d.walk(t, d.limit)
 	t.status = order.Filled
 	if t.remaining > 0 {
 		t.status, t.reason = order.Canceled, order.Liquidation
@@ -114,10 +111,10 @@ func (d *draft) sellOut(p *party, price int64, limit bounds) (nothing bool) {
 }
 
 // makeUp decides what the insurance fund pays to an account that has no position and owes more than it has.
-func (s *State) makeUp(at decide.Stamp, a *account) decide.Decision {
+func (s *State) makeUp(at decide.Stamp, a *account, limit bounds) decide.Decision {
 	till := s.newTill()
 	decision := stepped(WorkLiquidation)
-	owed, rest := s.firstDebts(s.fund, nil, s.limit.debts)
+	owed, rest := s.firstDebts(s.fund, nil, limit.debts)
 	events, has := till.postDebts(at, decision.Events, s.fund, owed)
 	// What the fund has is known when all is posted that it owes; if that is more than goes into this record, the next one
 	// comes back to the account. And what it owed of funding may have taken all.

@@ -150,7 +150,7 @@ func (w *task) stepMassCancel(s *State, at decide.Stamp, n int) decide.Decision 
 func (s *State) stepTaker(w *task, at decide.Stamp, single bool) decide.Decision {
 	o := s.orders.Get(w.order)
 	d := s.newDraft(at, w.symbol)
-	d.now = w.started
+	d.now, d.limit = w.started, s.bounds(single)
 	d.events = append(d.events, &Step{Work: w.kind})
 	if o == nil { // it was canceled while the work was set aside
 		return decide.Decision{Outcome: decide.Accepted, Events: append(d.events, w.finished(0)), Finishes: w.command.ID}
@@ -166,9 +166,6 @@ func (s *State) stepTaker(w *task, at decide.Stamp, single bool) decide.Decision
 	}
 	if o.Value.reduceOnly {
 		t.capTo(reducible(t.party.size, action(o.Side)))
-	}
-	if single {
-		d.limit = bounds{1, 1, 1, 1}
 	}
 	why := d.walk(t, d.limit)
 	d.write()

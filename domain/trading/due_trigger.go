@@ -43,9 +43,7 @@ func (triggerWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 		return stepped(WorkTrigger, ended(o, at, order.Expired, ""))
 	}
 	d := s.newDraft(at, entries[0].instrument)
-	if single {
-		d.limit = bounds{1, 1, 1, 1}
-	}
+	d.limit = s.bounds(single)
 	return d.fire(next, by)
 }
 

@@ -107,16 +107,26 @@ func (h *position) debts(list []debt) []debt {
 		if x.number <= h.posted || h.size == 0 {
 			continue
 		}
-		var amount fixed.Money
-		if c := h.instrument.contract; x.kind == instantFunding {
-			amount = c.Funding(h.size, x.mark, x.rate)
-		} else {
-			worth := c.Worth(h.size, x.mark)
-			amount, cost = worth.Sub(cost), worth
-		}
-		list = append(list, debt{h, x, amount, cost})
+		d := h.debt(x, cost)
+		list, cost = append(list, d), d.cost
 	}
 	return list
+}
+
+// debt is what the position owes of an instant that comes when it has that cost.
+func (h *position) debt(x *instant, cost fixed.Money) debt {
+	c := h.instrument.contract
+	if x.kind == instantFunding {
+		return debt{h, x, c.Funding(h.size, x.mark, x.rate), cost}
+	}
+	worth := c.Worth(h.size, x.mark)
+	return debt{h, x, worth.Sub(cost), worth}
+}
+
+// owing is what the position would owe of an instant that is fixed now, behind what it owes already.
+func (h *position) owing(x *instant) debt {
+	cost, _, _ := h.afterDebts()
+	return h.debt(x, cost)
 }
 
 // debts returns what an account owes, in the order of the instants: what was fixed first comes first, and of what was
@@ -139,7 +149,7 @@ func sortDebts(list []debt) {
 
 // firstDebts returns what a record that touches an account posts before it does anything else to it, in the order of the
 // instants: all that the touched position owes (nil for none), and of the account's other positions as many as go with
-// about so many postings. A position posts all that it owes or nothing, so that whoever owes stands first among the
+// about so many postings: one at least, unless a position is touched and none are allowed. A position posts all that it owes or nothing, so that whoever owes stands first among the
 // holders of an instrument. rest is what the account is still credited afterwards: its equity counts that, and the steps
 // post it. An account may owe on more instruments than a record could ever hold.
 func (s *State) firstDebts(a *account, touched *position, most int) (list []debt, rest fixed.Wide) {
@@ -154,7 +164,7 @@ func (s *State) firstDebts(a *account, touched *position, most int) (list []debt
 			continue
 		}
 		n := len(list)
-		if list = h.debts(list); n > 0 && len(list) > most {
+		if list = h.debts(list); len(list) > most && (n > 0 || touched != nil && most == 0) {
 			for _, d := range list[n:] {
 				rest = rest.Add(d.amount.Wide())
 			}
@@ -165,9 +175,9 @@ func (s *State) firstDebts(a *account, touched *position, most int) (list []debt
 	return list, rest
 }
 
-// firstDebts is that of the venue's bounds.
+// firstDebts is that of the draft's own bounds: a record that failed is tried again with as little as there can be in it.
 func (d *draft) firstDebts(a *account) ([]debt, fixed.Wide) {
-	return d.state.firstDebts(a, a.on(d.instrument), d.state.limit.debts)
+	return d.state.firstDebts(a, a.on(d.instrument), d.limit.debts)
 }
 
 // afterDebts returns what the position's cost will be once all is posted that it owes, what its account will be credited

@@ -48,6 +48,16 @@ type bounds struct{ fills, others, size, debts int }
 // recordBounds are those of a record.
 func recordBounds() bounds { return bounds{maxFills, maxChanges, maxRecord - nextBytes, maxDebts} }
 
+// bounds are those of a step. With single set, after one that failed, there is no more in it than must be, and nothing of
+// what an account owes on other instruments: one debt that can't be posted must not stop everybody who has to do with the
+// account.
+func (s *State) bounds(single bool) bounds {
+	if single {
+		return bounds{fills: 1, others: 1, size: 1, debts: 0}
+	}
+	return s.limit
+}
+
 // unbounded lets a walk go to its end.
 func unbounded() bounds { return bounds{math.MaxInt, math.MaxInt, math.MaxInt, math.MaxInt} }
 

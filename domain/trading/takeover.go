@@ -17,10 +17,10 @@ func (d *draft) exposure(p *party) margin.Exposure {
 // passOn decides who gets the rest of a position that found nobody in the book: the insurance fund if it can afford to,
 // otherwise those who hold the other side. What none of them can take goes to the fund whatever it has; but if only the
 // record is full, the next one goes on. It returns the alarm for what the fund could not afford.
-func (d *draft) passOn(p *party, price int64, limit bounds) (alarm decide.Alarm) {
+func (d *draft) passOn(p *party, price int64) (alarm decide.Alarm) {
 	if !d.affordable(p, price) {
 		alarm = decide.Alarm{Kind: AlarmDeleveraging, Message: "the insurance fund can't afford a position that is liquidated: it goes to those who hold the other side"}
-		if !d.deleverage(p, price, limit) {
+		if !d.deleverage(p, price) {
 			return alarm
 		}
 		alarm = decide.Alarm{Kind: AlarmInsurance, Message: "the insurance fund takes a position over that it can't afford: nobody who holds the other side can take the rest of it"}
