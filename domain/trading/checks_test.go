@@ -76,6 +76,13 @@ func checkState(t fataler, s *State) {
 	for _, b := range s.venue {
 		money += b
 	}
+	var balances fixed.Wide
+	for _, a := range s.registered {
+		balances = balances.Add(a.balance.Wide().Abs())
+	}
+	if balances != s.balances {
+		t.Fatalf("balances are %s without signs, and counted as %s", balances.Big(), s.balances.Big())
+	}
 	resting := 0
 	for _, i := range s.listing {
 		checkBook(t, s, i)
@@ -83,17 +90,22 @@ func checkState(t fataler, s *State) {
 		resting += i.book.Len()
 		var sizes, long int64
 		var costs fixed.Money
+		var unsigned fixed.Wide
 		for _, a := range s.holders() {
 			h := a.on(i)
 			sizes += h.size
 			long += max(h.size, 0)
 			costs += h.cost
+			unsigned = unsigned.Add(h.cost.Wide().Abs())
 			if h.size == 0 && h.cost != 0 {
 				t.Fatalf("%s has no position and a cost of %s", a.code, h.cost)
 			}
 		}
 		if sizes != 0 || long != i.openInterest {
 			t.Fatalf("%s: sizes sum to %d, long %d, open interest %d", i.contract.Symbol, sizes, long, i.openInterest)
+		}
+		if unsigned != i.costs {
+			t.Fatalf("%s: costs are %s without signs, and counted as %s", i.contract.Symbol, unsigned.Big(), i.costs.Big())
 		}
 		if costs+i.clearing != 0 {
 			t.Fatalf("%s: costs %s and clearing %s", i.contract.Symbol, costs, i.clearing)

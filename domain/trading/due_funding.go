@@ -25,15 +25,20 @@ func (fundingWork) load(v *loader) *dueEntry {
 // there may be very many after a long silence.
 func (fundingWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
 	var events []decide.Event
+	b := s.newBooking()
 	for _, e := range entries {
 		if e.time != entries[0].time {
 			break
 		}
-		instant := e.time
-		events = append(events, e.instrument.fix(at, instant))
-		for at.Time-instant > latestFunding && len(events) < s.most(single) {
-			if instant = market.NextFunding(instant, e.instrument.contract.FundingIntervalSeconds); at.Time-instant > latestFunding {
-				events = append(events, e.instrument.fix(at, instant))
+		i, time := e.instrument, e.time
+		first := i.fix(at, time)
+		if rate := first.FundingRate.Coef; rate != 0 && !b.admit(&instant{kind: instantFunding, instrument: i, mark: i.mark, rate: rate}, maxFunded) {
+			panic("trading: the funding of " + i.contract.Symbol + " would bring a balance beyond what it may be") // so it is set aside
+		}
+		events = append(events, first)
+		for at.Time-time > latestFunding && len(events) < s.most(single) {
+			if time = market.NextFunding(time, i.contract.FundingIntervalSeconds); at.Time-time > latestFunding {
+				events = append(events, i.fix(at, time))
 			}
 		}
 	}

@@ -6,6 +6,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
+// AlarmSettlement is the kind of alarm for instruments that are left out of a settlement, since it would bring a balance
+// beyond what it may be. Nothing is lost by that: what was gained there stays unrealised, and the next one settles it.
+const AlarmSettlement = "settlement_left_out"
+
 // settlementWork is the daily settlement, of which one step fixes the mark prices for all positions. Of several that were
 // missed there is one, at the marks of when it is done, stale or not.
 type settlementWork struct{}
@@ -20,12 +24,22 @@ func (settlementWork) step(s *State, at decide.Stamp, entries []*dueEntry, _ boo
 	for next := market.NextSettlement(e.Time); next <= at.Time; next = market.NextSettlement(e.Time) {
 		e.Time = next
 	}
+	b, left := s.newBooking(), ""
 	for _, i := range s.listing {
-		if i.openInterest != 0 {
+		switch {
+		case i.openInterest == 0:
+		case b.admit(&instant{kind: instantSettlement, instrument: i, mark: i.mark}, maxSettled):
 			e.Marks = append(e.Marks, SettlementMark{i.contract.Symbol, i.contract.MarkPrice(i.mark)})
+		default:
+			left += " " + i.contract.Symbol
 		}
 	}
-	return stepped(WorkSettlement, e)
+	d := stepped(WorkSettlement, e)
+	if left != "" {
+		d.Alarm = decide.Alarm{Kind: AlarmSettlement, Message: "no balance may be beyond " + maxSettled.String() + " " + currency +
+			": what was gained and lost waits for the next settlement, on" + left}
+	}
+	return d
 }
 
 // settlementFixed takes over the marks: from here on all who hold a position owe it.

@@ -75,7 +75,7 @@ func (*FundingFixed) EventVersion() int { return 1 }
 // SettlementFixed says at what mark prices all positions are settled.
 type SettlementFixed struct {
 	Time  scalar.Time      `json:"timestamp"` // the time of day for which it is
-	Marks []SettlementMark `json:"marks"`     // of the instruments with positions, in the order of listing
+	Marks []SettlementMark `json:"marks"`     // of the instruments with positions, in the order of listing, without those left out: see AlarmSettlement
 }
 
 // SettlementMark is the price at which positions on an instrument are settled.

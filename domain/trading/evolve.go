@@ -238,6 +238,7 @@ func (f *fold) post(entries []ledger.Posting) {
 		p := &entries[i]
 		if p.Account == "" {
 			a := f.account(p.CustomerCode)
+			f.balances = f.balances.Sub(a.balance.Wide().Abs()).Add(p.Balance.Wide().Abs())
 			a.balance = p.Balance
 			f.affect(a)
 			continue
@@ -298,6 +299,7 @@ func (f *fold) hold(positions []PositionHeld) {
 		case held && !holds:
 			i.holders.remove(h)
 		}
+		i.costs = i.costs.Sub(h.cost.Wide().Abs()).Add(p.Cost.Wide().Abs())
 		h.cost = p.Cost
 		h.updated = f.at.Time
 		i.openInterest += max(h.size, 0)

@@ -60,7 +60,13 @@ func (v *loader) lookAgain() bool {
 	for _, i := range v.listing {
 		i.open = i.status() == market.Open
 	}
+	for _, a := range v.holders() {
+		for _, h := range a.positions {
+			h.instrument.costs = h.instrument.costs.Add(h.cost.Wide().Abs())
+		}
+	}
 	for _, a := range v.registered {
+		v.balances = v.balances.Add(a.balance.Wide().Abs())
 		if v.look(a) != (a.failing != nil) {
 			return false
 		}

@@ -67,21 +67,21 @@ func required(tiers []market.Tier, initial bool, x, least *big.Rat) fixed.Money 
 type expected struct {
 	unrealised                                fixed.Wide // which may be more than money can be
 	used, initial, maintenance, fees, pending fixed.Money
-	funding, settlement                       fixed.Money // what was fixed and is not posted
+	funding, settlement                       fixed.Wide // what was fixed and is not posted
 }
 
 // owed is what a position will be credited for what was fixed since it posted last: funding, of which what is paid is
 // rounded up and what is received down, and for settlement what the position is worth at the marks less its cost.
-func owed(h *position) (funding, settlement fixed.Money) {
+func owed(h *position) (funding, settlement fixed.Wide) {
 	c := h.instrument.contract
 	size, cost := times(fraction(c.Amount(h.size)), fraction(c.ContractSize)), fraction(h.cost.Decimal())
 	for _, x := range h.instrument.instants {
 		switch worth := times(size, fraction(c.MarkPrice(x.mark))); {
 		case x.number <= h.posted || h.size == 0:
 		case x.kind == instantFunding:
-			funding += floor(times(worth, ratio(-x.rate, 1e8)))
+			funding = funding.Add(floor(times(worth, ratio(-x.rate, 1e8))).Wide())
 		default:
-			settlement += floor(new(big.Rat).Sub(worth, cost))
+			settlement = settlement.Add(floor(new(big.Rat).Sub(worth, cost)).Wide())
 			cost = worth
 		}
 	}
@@ -137,8 +137,8 @@ func expect(s *State, customer string) (sum expected) {
 	}
 	for _, h := range a.positions {
 		funding, settlement := owed(h)
-		sum.funding += funding
-		sum.settlement += settlement
+		sum.funding = sum.funding.Add(funding)
+		sum.settlement = sum.settlement.Add(settlement)
 	}
 	for _, w := range s.withdrawals {
 		if t := w.transaction; t.CustomerCode == customer && t.Status == ledger.Pending {
@@ -154,15 +154,16 @@ func checkMargins(t fataler, s *State) {
 	for _, c := range s.CustomersOf("") {
 		got, _ := s.Summary(c.Code)
 		want := expect(s, c.Code)
-		exact := want.unrealised.Add((got.Balance + want.funding).Wide())
+		exact := want.unrealised.Add(got.Balance.Wide()).Add(want.funding)
 		equity, available := exact.Capped(), exact.Sub((want.initial + want.fees + want.pending).Wide()).Capped()
+		cash := got.Balance.Wide().Add(want.funding).Add(want.settlement).Sub(want.pending.Wide())
 		for _, f := range []struct {
 			name      string
 			got, want fixed.Money
 		}{
 			{"unrealised", got.UnrealisedPnL, want.unrealised.Capped()}, {"equity", got.TotalEquity, equity}, {"used margin", got.UsedMargin, want.used},
 			{"order margin", got.OrderMargin, want.initial - want.used + want.fees}, {"maintenance margin", got.MaintenanceMargin, want.maintenance},
-			{"available", got.AvailableMargin, available}, {"withdrawable", got.Withdrawable, max(0, min(got.Balance+want.funding+want.settlement-want.pending, available))},
+			{"available", got.AvailableMargin, available}, {"withdrawable", got.Withdrawable, max(0, min(cash.Capped(), available))},
 		} {
 			if f.got != f.want {
 				t.Fatalf("%s: %s is %s, the rule says %s", c.Code, f.name, f.got, f.want)

@@ -95,6 +95,7 @@ type State struct {
 	recent       recent
 	withdrawals  map[scalar.ID]*withdrawal
 	venue        map[ledger.Account]fixed.Money
+	balances     fixed.Wide // of all customers, without their signs
 	due          agenda
 	settlement   *dueEntry     // nil before the first index price
 	fixed        int64         // the number of the last instant
@@ -137,6 +138,7 @@ type instrument struct {
 	last         int64 // ticks; 0 before the first trade
 	openInterest int64 // steps, one side
 	clearing     fixed.Money
+	costs        fixed.Wide // of all positions, without their signs
 	holders      holders    // open positions
 	instants     []*instant // that are not posted by all, in the order in which they were fixed
 	watches      [len(watched)]watch
