@@ -20,7 +20,9 @@ func (d *draft) exposure(p *party) margin.Exposure {
 func (d *draft) passOn(p *party, price int64) (alarm decide.Alarm) {
 	if !d.affordable(p, price) {
 		alarm = decide.Alarm{Kind: AlarmDeleveraging, Message: "the insurance fund can't afford a position that is liquidated: it goes to those who hold the other side"}
-		if !d.deleverage(p, price) {
+		// The fund's own part is a trade like the others: where the record has no room for it, the next one ranks anew, finds
+		// nobody again, and begins with it.
+		if !d.deleverage(p, price) || d.crowded(1, d.state.fund, d.limit) {
 			return alarm
 		}
 		alarm = decide.Alarm{Kind: AlarmInsurance, Message: "the insurance fund takes a position over that it can't afford: nobody who holds the other side can take the rest of it"}
