@@ -58,10 +58,10 @@ const (
 
 // Requirement is what is open for one reason: the definition, one request, or the video identification.
 type Requirement struct {
-	Source         Source
-	Request        scalar.ID   // of FromRequest
-	Sequence       int64       // when it was asked for: 0 for the definition, which comes first
-	Questionnaires []scalar.ID // empty for FromVideo
+	Source         Source      `json:"source"`
+	Request        scalar.ID   `json:"request_id,omitzero"`         // of FromRequest
+	Sequence       int64       `json:"sequence,omitempty"`          // when it was asked for: 0 for the definition, which comes first
+	Questionnaires []scalar.ID `json:"questionnaire_ids,omitempty"` // empty for FromVideo
 }
 
 // Open returns what is open, oldest first; answered gives an owner's responses. What the definition asks for is met by a

@@ -21,20 +21,41 @@ func Payloads() *decide.Payloads {
 		func() decide.Payload { return new(ChangeOwner) },
 		func() decide.Payload { return new(AddDocument) },
 		func() decide.Payload { return new(ChangeDocument) },
+		func() decide.Payload { return new(CreateQuestionnaire) },
+		func() decide.Payload { return new(ChangeQuestionnaire) },
+		func() decide.Payload { return new(AddVersion) },
+		func() decide.Payload { return new(PublishQuestionnaire) },
+		func() decide.Payload { return new(UnpublishQuestionnaire) },
+		func() decide.Payload { return new(AddResponse) },
+		func() decide.Payload { return new(CreateEntitlement) },
+		func() decide.Payload { return new(ChangeEntitlement) },
+		func() decide.Payload { return new(CreateTrigger) },
+		func() decide.Payload { return new(ActOnTrigger) },
 	)
 }
 
 // draft is a decision in the making. The state is only read.
 type draft struct {
-	state   *State
-	at      decide.Stamp
-	actor   decide.Actor
-	by      ActorKind
-	events  []decide.Event
-	notices int64 // that it gives
+	state  *State
+	at     decide.Stamp
+	actor  decide.Actor
+	by     ActorKind
+	events []decide.Event
+	file   *file // of the owner whom it is about, as the events leave it; nil before open
 }
 
-func (d *draft) add(e decide.Event) { d.events = append(d.events, e) }
+// open has the draft be about an owner. What is decided later sees what was decided before, in a copy of the file.
+func (d *draft) open(f *file) *file {
+	d.file = f.clone()
+	return d.file
+}
+
+func (d *draft) add(e decide.Event) {
+	d.events = append(d.events, e)
+	if d.file != nil {
+		d.file.apply(d.at, e)
+	}
+}
 
 // nextID returns the id of what the next event is about.
 func (d *draft) nextID() scalar.ID { return d.at.Derive(len(d.events)) }
@@ -75,8 +96,12 @@ func (s *State) Step(at decide.Stamp, _ bool) decide.Decision {
 	}
 	d := &draft{state: s, at: at, actor: decide.Engine, by: BySystem}
 	switch e.kind {
+	case dueStart:
+		d.start(e.about)
 	case dueDocument:
 		d.remind(e.about)
+	case dueDeadline:
+		d.passDeadline(e.about)
 	}
 	return d.decision()
 }

@@ -1,5 +1,5 @@
-// Package onboarding holds the rules of the onboarding journal: owners (persons and corporates), their documents, and what
-// becomes due about them.
+// Package onboarding holds the rules of the onboarding journal: owners (persons and corporates), their documents, what
+// they are asked and what they answer, the entitlements that they ask for, and what becomes due about all that.
 //
 // Personal data never enters here in the clear. The handler has sealed it with the owner's key before a command exists; the
 // rules keep the ciphertext and cannot open it. In clear are ids, kinds, times, states, sizes, tenants, categories and the
@@ -7,6 +7,9 @@
 //
 // The tenant of an owner is the broker of who registered it. Commands of clients find their tenant's active owners only; those
 // of operators find all. Which scope allows which command is for the handler to see: users are in another journal.
+//
+// A trigger is created by one record and started by the next, a step. Whatever a record changes that triggers wait for, it
+// also says what of them is open from then on, and what follows from that: notices, an identification, an approval.
 //
 // A notice is an event that receivers are told of, by webhooks and by the feed. It is counted for each owner, so that a
 // receiver knows which of two is newer.

@@ -197,7 +197,8 @@ func (s *State) scheduleReminder(now scalar.Time, k *kept) {
 // remind decides the reminder of a document's end.
 func (d *draft) remind(document scalar.ID) {
 	k := d.state.documents[document]
-	d.notice(k.Ref, Notice{Type: documentExpiring, Document: &ExpiringDocument{ID: k.ID, Category: k.Category, ValidUntil: k.ValidUntil}})
+	d.open(d.state.owners[k.Ref.ID])
+	d.notice(Notice{Type: documentExpiring, Document: &ExpiringDocument{ID: k.ID, Category: k.Category, ValidUntil: k.ValidUntil}})
 }
 
 // Document returns a document of whichever owner.

@@ -14,10 +14,12 @@ import (
 type dueKind byte
 
 const (
-	dueDocument dueKind = iota // the end of a document draws near
+	dueStart    dueKind = iota // a trigger was created
+	dueDocument                // the end of a document draws near
+	dueDeadline                // a trigger was open for as long as it may be
 )
 
-var dueNames = [...]string{dueDocument: "document_expiring"}
+var dueNames = [...]string{dueStart: "trigger_start", dueDocument: "document_expiring", dueDeadline: "trigger_deadline"}
 
 // dueKey names due work: there is one entry of a kind about one thing.
 type dueKey struct {

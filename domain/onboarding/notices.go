@@ -19,9 +19,23 @@ type Notice struct {
 	Tenant string            `json:"tenant"`
 	owner.Ref
 	// Sequence counts the notices about the owner from 1.
-	Sequence int64             `json:"sequence"`
-	Time     scalar.Time       `json:"timestamp"`
+	Sequence int64       `json:"sequence"`
+	Time     scalar.Time `json:"timestamp"`
+	// TriggerID and EntitlementID name the trigger that it is about, if it is about one.
+	TriggerID     scalar.ID `json:"entitlement_trigger_id,omitzero"`
+	EntitlementID scalar.ID `json:"entitlement_id,omitzero"`
+	// Pending are all questionnaires that the owner has to answer, of requirementsQuestionnaire; Reason is the newest
+	// reason, or why a trigger ended.
+	Pending  []scalar.ID       `json:"pending_questionnaire_ids,omitempty"`
+	Code     string            `json:"code,omitempty"` // of how a trigger ended
+	Reason   Reason            `json:"reason,omitzero"`
 	Document *ExpiringDocument `json:"document,omitempty"` // of documentExpiring
+}
+
+// Reason is a sentence for people: the venue's own in clear, or what an operator wrote, sealed.
+type Reason struct {
+	Text   string `json:"text,omitempty"`
+	Sealed Sealed `json:"sealed,omitempty"`
 }
 
 // ExpiringDocument is a document that will end.
@@ -40,19 +54,14 @@ func (*NoticeGiven) EventType() string { return TypeNoticeGiven }
 // EventVersion returns 1.
 func (*NoticeGiven) EventVersion() int { return 1 }
 
-// notice decides a notice about an owner. Its id, number and time are filled in.
-func (d *draft) notice(about owner.Ref, n Notice) {
-	f := d.state.owners[about.ID]
-	d.notices++
-	n.ID, n.Ref, n.Tenant, n.Time, n.Sequence = d.nextID(), about, f.owner.Tenant, d.at.Time, f.notices+d.notices
+// notice decides a notice about the owner of the draft. Its id, number and time are filled in.
+func (d *draft) notice(n Notice) {
+	n.ID, n.Ref, n.Tenant, n.Time, n.Sequence = d.nextID(), d.file.owner.Ref, d.file.owner.Tenant, d.at.Time, d.file.notices+1
 	d.add(&NoticeGiven{n})
 }
 
 // noteNotice applies a notice.
 func (s *State) noteNotice(n *Notice) {
-	if f, known := s.owners[n.Ref.ID]; known {
-		f.notices = n.Sequence
-	}
 	if n.Document == nil {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
@@ -141,17 +142,10 @@ func externalKey(o *Owner) external {
 	return k
 }
 
-// file is all that hangs on one owner.
-type file struct {
-	owner     *Owner
-	documents []scalar.ID // by arrival
-	notices   int64       // how many were given
-}
-
 func (s *State) setOwner(o *Owner) {
 	f, known := s.owners[o.ID]
 	if !known {
-		f = new(file)
+		f = &file{answered: make(map[scalar.ID]entitlement.Answered)}
 		s.owners[o.ID] = f
 		s.ownerOrder = append(s.ownerOrder, o.ID)
 	} else if f.owner.ExternalID != nil {
@@ -178,7 +172,7 @@ func (d *draft) client(ref owner.Ref) (*file, error) {
 	if !known || f.owner.Ref != ref || f.owner.Tenant != d.actor.Broker || f.owner.State != owner.Active {
 		return nil, ownerNotFound(ref.Type)
 	}
-	return f, nil
+	return d.open(f), nil
 }
 
 // operator returns an owner that an operator may change something of: of one that is restricted, only what was kept is
@@ -191,7 +185,7 @@ func (d *draft) operator(ref owner.Ref) (*file, error) {
 	if f.owner.State == owner.Restricted {
 		return nil, decide.Refuse(decide.Conflict, "OWNER_RESTRICTED", "the owner's data is restricted")
 	}
-	return f, nil
+	return d.open(f), nil
 }
 
 func ownerNotFound(t owner.Type) error {

@@ -2,6 +2,7 @@ package onboarding
 
 import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -26,6 +27,17 @@ func (rules) Registry() *decide.Registry {
 	r.Add(func() decide.Event { return new(OwnerChanged) })
 	r.Add(func() decide.Event { return new(DocumentAdded) })
 	r.Add(func() decide.Event { return new(DocumentChanged) })
+	r.Add(func() decide.Event { return new(QuestionnaireCreated) })
+	r.Add(func() decide.Event { return new(QuestionnaireChanged) })
+	r.Add(func() decide.Event { return new(VersionAdded) })
+	r.Add(func() decide.Event { return new(QuestionnairePublished) })
+	r.Add(func() decide.Event { return new(QuestionnaireUnpublished) })
+	r.Add(func() decide.Event { return new(ResponseAdded) })
+	r.Add(func() decide.Event { return new(EntitlementCreated) })
+	r.Add(func() decide.Event { return new(EntitlementChanged) })
+	r.Add(func() decide.Event { return new(TriggerCreated) })
+	r.Add(func() decide.Event { return new(TriggerMoved) })
+	r.Add(func() decide.Event { return new(RequirementsChanged) })
 	r.Add(func() decide.Event { return new(NoticeGiven) })
 	return r
 }
@@ -39,13 +51,24 @@ type State struct {
 	ownerOrder []scalar.ID // in the order of registration
 	external   map[external]scalar.ID
 	documents  map[scalar.ID]*kept
-	due        dueList
+
+	questionnaires     map[scalar.ID]*asked
+	questionnaireOrder []scalar.ID // in the order of creation
+	entitlements       map[scalar.ID]*entitlement.Definition
+	entitlementOrder   []scalar.ID
+	triggers           map[scalar.ID]scalar.ID // the owner of each
+	// required counts the open triggers that wait for a response to a questionnaire.
+	required map[scalar.ID]int
+
+	due dueList
 }
 
 // NewState returns the state before genesis.
 func NewState() *State {
 	return &State{core: decide.NewCore(rulesSupported), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
-		documents: make(map[scalar.ID]*kept), due: newDueList()}
+		documents: make(map[scalar.ID]*kept), questionnaires: make(map[scalar.ID]*asked),
+		entitlements: make(map[scalar.ID]*entitlement.Definition), triggers: make(map[scalar.ID]scalar.ID), required: make(map[scalar.ID]int),
+		due: newDueList()}
 }
 
 // Evolve applies one valid record. The state shares nothing with events, which others read at the same time.
@@ -61,13 +84,46 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 			s.addDocument(at.Time, e.Document.clone())
 		case *DocumentChanged:
 			s.changeDocument(e)
+		case *ResponseAdded:
+			s.apply(at, e.Ref, e)
+		case *TriggerCreated:
+			s.apply(at, e.Ref, e)
+			s.createTrigger(e)
+		case *TriggerMoved:
+			s.follow(at, e.Ref, e.ID, e)
+			s.scheduleTrigger(e)
+		case *RequirementsChanged:
+			s.follow(at, e.Ref, e.ID, e)
 		case *NoticeGiven:
+			s.apply(at, e.Ref, e)
 			s.noteNotice(&e.Notice)
 		case *decide.DueSetAside:
 			s.due.setAside(e.Entry, e.Error)
 		case *decide.DuePutBack:
 			s.due.putBack(e.Entry)
+		default:
+			s.evolveCatalogue(e)
 		}
+	}
+}
+
+// evolveCatalogue applies events about what owners are asked, and about what for.
+func (s *State) evolveCatalogue(e decide.Event) {
+	switch e := e.(type) {
+	case *QuestionnaireCreated:
+		s.setQuestionnaire(e.Questionnaire)
+	case *QuestionnaireChanged:
+		s.setQuestionnaire(e.Questionnaire)
+	case *VersionAdded:
+		s.addVersion(e.Version)
+	case *QuestionnairePublished:
+		s.publish(e)
+	case *QuestionnaireUnpublished:
+		s.unpublish(e.QuestionnaireID)
+	case *EntitlementCreated:
+		s.setEntitlement(e.Definition)
+	case *EntitlementChanged:
+		s.setEntitlement(e.Definition)
 	}
 }
 

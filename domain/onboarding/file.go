@@ -1,0 +1,122 @@
+package onboarding
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// file is all that hangs on one owner.
+type file struct {
+	owner     *Owner
+	documents []scalar.ID // by arrival
+	answered  map[scalar.ID]entitlement.Answered
+	triggers  []*Trigger // by arrival; what one points to never changes
+	notices   int64      // how many were given
+}
+
+func (f *file) clone() *file {
+	c := *f
+	c.answered, c.triggers = maps.Clone(f.answered), slices.Clone(f.triggers)
+	return &c
+}
+
+// apply applies an event to the file: to the state's in Evolve, to a copy while something is being decided.
+func (f *file) apply(at decide.Stamp, e decide.Event) {
+	switch e := e.(type) {
+	case *ResponseAdded:
+		before := f.answered[e.QuestionnaireID]
+		f.answered[e.QuestionnaireID] = entitlement.Answered{Version: max(before.Version, e.Number), Sequence: at.Sequence}
+	case *TriggerCreated:
+		f.triggers = append(f.triggers, &Trigger{ID: e.ID, EntitlementID: e.EntitlementID, Ref: e.Ref, Status: entitlement.Pending,
+			Created: e.Created, Updated: e.Created, Deadline: e.Deadline})
+	case *TriggerMoved:
+		f.change(e.ID, func(t *Trigger) { t.move(at, e) })
+	case *RequirementsChanged:
+		f.change(e.ID, func(t *Trigger) { t.Open = cloneRequirements(e.Open) })
+	case *NoticeGiven:
+		f.notices = e.Sequence
+	}
+}
+
+func (f *file) change(id scalar.ID, change func(*Trigger)) {
+	if n := f.index(id); n >= 0 {
+		t := *f.triggers[n]
+		change(&t)
+		f.triggers[n] = &t
+	}
+}
+
+func (f *file) index(id scalar.ID) int {
+	return slices.IndexFunc(f.triggers, func(t *Trigger) bool { return t.ID == id })
+}
+
+// trigger returns a trigger of the owner, or nil.
+func (f *file) trigger(id scalar.ID) *Trigger {
+	if n := f.index(id); n >= 0 {
+		return f.triggers[n]
+	}
+	return nil
+}
+
+// pins reports whether an open requirement asks for the version of the questionnaire.
+func (f *file) pins(questionnaireID scalar.ID, number int) bool {
+	for _, t := range f.triggers {
+		pinned := slices.Contains(t.Needs.Pinned, entitlement.Pinned{QuestionnaireID: questionnaireID, Version: number})
+		if !pinned || !t.Status.IsOpen() {
+			continue
+		}
+		for _, r := range t.Open {
+			if r.Source == entitlement.FromDefinition && slices.Contains(r.Questionnaires, questionnaireID) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// pending returns the questionnaires that the owner has to answer for any open trigger, each once, in the order in which
+// they were asked for.
+func (f *file) pending() []scalar.ID {
+	var out []scalar.ID
+	for _, t := range f.triggers {
+		for _, q := range t.requires() {
+			if !slices.Contains(out, q) {
+				out = append(out, q)
+			}
+		}
+	}
+	return out
+}
+
+// apply applies an event to an owner's file.
+func (s *State) apply(at decide.Stamp, ref owner.Ref, e decide.Event) {
+	if f, known := s.owners[ref.ID]; known {
+		f.apply(at, e)
+	}
+}
+
+// follow applies an event about a trigger, and counts anew what the trigger requires.
+func (s *State) follow(at decide.Stamp, ref owner.Ref, id scalar.ID, e decide.Event) {
+	f, known := s.owners[ref.ID]
+	if !known {
+		return
+	}
+	t := f.trigger(id)
+	if t == nil {
+		return
+	}
+	for _, q := range t.requires() {
+		if s.required[q]--; s.required[q] == 0 {
+			delete(s.required, q)
+		}
+	}
+	f.apply(at, e)
+	for _, q := range f.trigger(id).requires() {
+		s.required[q]++
+	}
+}

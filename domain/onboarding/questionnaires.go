@@ -1,0 +1,341 @@
+package onboarding
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// The commands and events about questionnaires.
+const (
+	CommandCreateQuestionnaire    = "questionnaire.create"
+	CommandChangeQuestionnaire    = "questionnaire.change"
+	CommandAddVersion             = "questionnaire.add_version"
+	CommandPublishQuestionnaire   = "questionnaire.publish"
+	CommandUnpublishQuestionnaire = "questionnaire.unpublish"
+
+	TypeQuestionnaireCreated     = "questionnaire.created"
+	TypeQuestionnaireChanged     = "questionnaire.changed"
+	TypeVersionAdded             = "questionnaire.version_added"
+	TypeQuestionnairePublished   = "questionnaire.published"
+	TypeQuestionnaireUnpublished = "questionnaire.unpublished"
+)
+
+const (
+	maxName        = 255    // characters
+	maxDescription = 10_000 // characters
+)
+
+// CreateQuestionnaire asks for a questionnaire, unpublished and without a version.
+//
+// Event: questionnaire.created. Refusals: Invalid.
+type CreateQuestionnaire struct {
+	Name        string
+	Description string
+	OwnerType   owner.Type
+	OwnerTypeID scalar.ID // zero: for all of the type
+}
+
+// CommandType returns the type of the command.
+func (*CreateQuestionnaire) CommandType() string { return CommandCreateQuestionnaire }
+
+func (*CreateQuestionnaire) givenBy() ActorKind { return ByOperator }
+
+func (p *CreateQuestionnaire) decide(d *draft) error {
+	if err := checkNamed(p.Name, p.Description, p.OwnerType); err != nil {
+		return err
+	}
+	if !p.OwnerTypeID.IsZero() {
+		if _, known := d.state.Owner(owner.Ref{Type: p.OwnerType, ID: p.OwnerTypeID}); !known {
+			return invalid("owner_type_id", "there is no such "+string(p.OwnerType))
+		}
+	}
+	d.add(&QuestionnaireCreated{questionnaire.Questionnaire{ID: d.nextID(), Name: p.Name, Description: p.Description, OwnerType: p.OwnerType,
+		OwnerTypeID: p.OwnerTypeID, Created: d.at.Time}})
+	return nil
+}
+
+func checkNamed(name, description string, t owner.Type) error {
+	switch {
+	case strings.TrimSpace(name) == "" || !isText(name, maxName):
+		return invalid("name", "the name must be 1 to 255 characters without control characters")
+	case !isText(strings.ReplaceAll(description, "\n", " "), maxDescription):
+		return invalid("description", "the description must be at most 10000 characters without control characters but line breaks")
+	case !t.Valid():
+		return invalid("owner_type", "must be person or corporate")
+	}
+	return nil
+}
+
+func isText(s string, limit int) bool {
+	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= limit && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// ChangeQuestionnaire changes what a questionnaire is called. What is nil stays as it is.
+//
+// Event: questionnaire.changed. Refusals: NotFound QUESTIONNAIRE_NOT_FOUND.
+type ChangeQuestionnaire struct {
+	ID          scalar.ID
+	Name        *string
+	Description *string
+}
+
+// CommandType returns the type of the command.
+func (*ChangeQuestionnaire) CommandType() string { return CommandChangeQuestionnaire }
+
+func (*ChangeQuestionnaire) givenBy() ActorKind { return ByOperator }
+
+func (p *ChangeQuestionnaire) decide(d *draft) error {
+	q, err := d.questionnaire(p.ID)
+	if err != nil {
+		return err
+	}
+	changed := *q.Questionnaire
+	if p.Name != nil {
+		changed.Name = *p.Name
+	}
+	if p.Description != nil {
+		changed.Description = *p.Description
+	}
+	if err := checkNamed(changed.Name, changed.Description, changed.OwnerType); err != nil {
+		return err
+	}
+	d.add(&QuestionnaireChanged{changed})
+	return nil
+}
+
+// AddVersion asks for the next version of a questionnaire. The ids of what it asks are given here.
+//
+// Event: questionnaire.version_added. Refusals: NotFound QUESTIONNAIRE_NOT_FOUND; Invalid.
+type AddVersion struct {
+	QuestionnaireID scalar.ID
+	Questions       []questionnaire.Question
+}
+
+// CommandType returns the type of the command.
+func (*AddVersion) CommandType() string { return CommandAddVersion }
+
+func (*AddVersion) givenBy() ActorKind { return ByOperator }
+
+func (p *AddVersion) decide(d *draft) error {
+	q, err := d.questionnaire(p.QuestionnaireID)
+	if err != nil {
+		return err
+	}
+	if faults := questionnaire.CheckDraft(p.Questions); len(faults) > 0 {
+		return invalid("questions", faults[0].Message)
+	}
+	v := questionnaire.Version{ID: d.nextID(), Number: len(q.versions) + 1, QuestionnaireID: p.QuestionnaireID, Created: d.at.Time,
+		Questions: cloneQuestions(p.Questions)}
+	slices.SortFunc(v.Questions, func(a, b questionnaire.Question) int { return cmp.Compare(a.Position, b.Position) })
+	n := 0
+	next := func() scalar.ID { n++; return d.at.Derive(n) } // of no event: this record has one only
+	for i := range v.Questions {
+		asked := &v.Questions[i]
+		asked.ID = next()
+		slices.SortFunc(asked.Options, func(a, b questionnaire.Option) int { return cmp.Compare(a.Position, b.Position) })
+		for j := range asked.Options {
+			asked.Options[j].ID = next()
+		}
+	}
+	d.add(&VersionAdded{v})
+	return nil
+}
+
+func cloneQuestions(questions []questionnaire.Question) []questionnaire.Question {
+	out := slices.Clone(questions)
+	for i := range out {
+		out[i].Options = append([]questionnaire.Option{}, out[i].Options...)
+	}
+	return out
+}
+
+// PublishQuestionnaire has clients answer a version.
+//
+// Event: questionnaire.published. Refusals: NotFound QUESTIONNAIRE_NOT_FOUND, QUESTIONNAIRE_VERSION_NOT_FOUND; Conflict
+// QUESTIONNAIRE_VERSION_PUBLISHED.
+type PublishQuestionnaire struct {
+	ID     scalar.ID
+	Number int // 0: the newest version
+}
+
+// CommandType returns the type of the command.
+func (*PublishQuestionnaire) CommandType() string { return CommandPublishQuestionnaire }
+
+func (*PublishQuestionnaire) givenBy() ActorKind { return ByOperator }
+
+func (p *PublishQuestionnaire) decide(d *draft) error {
+	q, err := d.questionnaire(p.ID)
+	if err != nil {
+		return err
+	}
+	number := p.Number
+	if number == 0 {
+		number = len(q.versions)
+	}
+	if number < 1 || number > len(q.versions) {
+		return decide.Refuse(decide.NotFound, "QUESTIONNAIRE_VERSION_NOT_FOUND", "the questionnaire has no such version")
+	}
+	if q.published[number-1] {
+		return decide.Refuse(decide.Conflict, "QUESTIONNAIRE_VERSION_PUBLISHED", "the version is published already")
+	}
+	d.add(&QuestionnairePublished{QuestionnaireID: p.ID, VersionID: q.versions[number-1].ID, Number: number, Time: d.at.Time})
+	return nil
+}
+
+// UnpublishQuestionnaire hides a questionnaire with all its versions from clients.
+//
+// Event: questionnaire.unpublished. Refusals: NotFound QUESTIONNAIRE_NOT_FOUND; Conflict QUESTIONNAIRE_NOT_PUBLISHED,
+// QUESTIONNAIRE_REQUIRED while a trigger waits for a response to it.
+type UnpublishQuestionnaire struct{ ID scalar.ID }
+
+// CommandType returns the type of the command.
+func (*UnpublishQuestionnaire) CommandType() string { return CommandUnpublishQuestionnaire }
+
+func (*UnpublishQuestionnaire) givenBy() ActorKind { return ByOperator }
+
+func (p *UnpublishQuestionnaire) decide(d *draft) error {
+	q, err := d.questionnaire(p.ID)
+	switch {
+	case err != nil:
+		return err
+	case !q.IsPublished:
+		return decide.Refuse(decide.Conflict, "QUESTIONNAIRE_NOT_PUBLISHED", "the questionnaire is not published")
+	case d.state.required[p.ID] > 0:
+		return decide.Refuse(decide.Conflict, "QUESTIONNAIRE_REQUIRED", "an open requirement names the questionnaire")
+	}
+	d.add(&QuestionnaireUnpublished{QuestionnaireID: p.ID, Time: d.at.Time})
+	return nil
+}
+
+func (d *draft) questionnaire(id scalar.ID) (*asked, error) {
+	q, known := d.state.questionnaires[id]
+	if !known {
+		return nil, decide.Refuse(decide.NotFound, "QUESTIONNAIRE_NOT_FOUND", "there is no such questionnaire")
+	}
+	return q, nil
+}
+
+// QuestionnaireCreated says that a questionnaire exists from now on.
+type QuestionnaireCreated struct{ questionnaire.Questionnaire }
+
+// EventType returns questionnaire.created.
+func (*QuestionnaireCreated) EventType() string { return TypeQuestionnaireCreated }
+
+// EventVersion returns 1.
+func (*QuestionnaireCreated) EventVersion() int { return 1 }
+
+// QuestionnaireChanged holds the whole questionnaire as it is after the change.
+type QuestionnaireChanged struct{ questionnaire.Questionnaire }
+
+// EventType returns questionnaire.changed.
+func (*QuestionnaireChanged) EventType() string { return TypeQuestionnaireChanged }
+
+// EventVersion returns 1.
+func (*QuestionnaireChanged) EventVersion() int { return 1 }
+
+// VersionAdded holds a new version. It never changes.
+type VersionAdded struct{ questionnaire.Version }
+
+// EventType returns questionnaire.version_added.
+func (*VersionAdded) EventType() string { return TypeVersionAdded }
+
+// EventVersion returns 1.
+func (*VersionAdded) EventVersion() int { return 1 }
+
+// QuestionnairePublished says that clients answer a version from now on.
+type QuestionnairePublished struct {
+	QuestionnaireID scalar.ID   `json:"questionnaire_id"`
+	VersionID       scalar.ID   `json:"questionnaire_version_id"`
+	Number          int         `json:"version_number"`
+	Time            scalar.Time `json:"published_at"`
+}
+
+// EventType returns questionnaire.published.
+func (*QuestionnairePublished) EventType() string { return TypeQuestionnairePublished }
+
+// EventVersion returns 1.
+func (*QuestionnairePublished) EventVersion() int { return 1 }
+
+// QuestionnaireUnpublished says that no version of a questionnaire is published any more.
+type QuestionnaireUnpublished struct {
+	QuestionnaireID scalar.ID   `json:"questionnaire_id"`
+	Time            scalar.Time `json:"unpublished_at"`
+}
+
+// EventType returns questionnaire.unpublished.
+func (*QuestionnaireUnpublished) EventType() string { return TypeQuestionnaireUnpublished }
+
+// EventVersion returns 1.
+func (*QuestionnaireUnpublished) EventVersion() int { return 1 }
+
+// asked is a questionnaire with its versions.
+type asked struct {
+	*questionnaire.Questionnaire
+	versions  []*questionnaire.Version // number 1 first
+	published []bool                   // which of them
+}
+
+// newest returns the newest published version, or nil.
+func (q *asked) newest() *questionnaire.Version {
+	for i, v := range slices.Backward(q.versions) {
+		if q.published[i] {
+			return v
+		}
+	}
+	return nil
+}
+
+func (s *State) setQuestionnaire(q questionnaire.Questionnaire) {
+	if known, ok := s.questionnaires[q.ID]; ok {
+		known.Questionnaire = &q
+		return
+	}
+	s.questionnaires[q.ID] = &asked{Questionnaire: &q}
+	s.questionnaireOrder = append(s.questionnaireOrder, q.ID)
+}
+
+func (s *State) addVersion(v questionnaire.Version) {
+	q, known := s.questionnaires[v.QuestionnaireID]
+	if !known {
+		return
+	}
+	v.Questions = cloneQuestions(v.Questions)
+	q.versions, q.published = append(q.versions, &v), append(q.published, false)
+}
+
+func (s *State) publish(e *QuestionnairePublished) {
+	if q, known := s.questionnaires[e.QuestionnaireID]; known && e.Number >= 1 && e.Number <= len(q.versions) {
+		q.published[e.Number-1] = true
+		q.setPublished(true)
+	}
+}
+
+func (s *State) unpublish(id scalar.ID) {
+	if q, known := s.questionnaires[id]; known {
+		clear(q.published)
+		q.setPublished(false)
+	}
+}
+
+func (q *asked) setPublished(is bool) {
+	changed := *q.Questionnaire // what was read before is not changed
+	changed.IsPublished = is
+	q.Questionnaire = &changed
+}
+
+// Questionnaire returns a questionnaire, published or not, and its newest published version, which is nil without one.
+func (s *State) Questionnaire(id scalar.ID) (*questionnaire.Questionnaire, *questionnaire.Version, bool) {
+	q, known := s.questionnaires[id]
+	if !known {
+		return nil, nil, false
+	}
+	return q.Questionnaire, q.newest(), true
+}

@@ -1,0 +1,167 @@
+package onboarding
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// The command and the event about responses.
+const (
+	CommandAddResponse = "response.add"
+
+	TypeResponseAdded = "response.added"
+)
+
+// MaxAnswersSealed is how long the sealed answers of a response may be, in bytes: 1 MiB and what sealing adds.
+const MaxAnswersSealed = 1<<20 + 1<<10
+
+// AddResponse tells an owner's answers. The handler has checked them in clear, by the same version; what of them is in clear
+// here is checked again, since documents and versions may have changed since.
+//
+// Events: response.added, and what it causes. Refusals: NotFound; Invalid INVALID_ANSWERS, INVALID_VERSION; Conflict
+// QUESTIONNAIRE_NOT_PUBLISHED, QUESTIONNAIRE_NOT_APPLICABLE, QUESTIONNAIRE_VERSION_OUTDATED.
+type AddResponse struct {
+	owner.Ref
+	QuestionnaireID scalar.ID
+	VersionID       scalar.ID
+	Given           []Given
+	Answers         Sealed
+}
+
+// Given is what may be known in clear of one answer. None of it is recorded but the documents.
+type Given struct {
+	QuestionID scalar.ID
+	Field      string // the member that was given, such as answer_text
+	Empty      bool   // it holds nothing
+	Documents  []scalar.ID
+}
+
+// CommandType returns the type of the command.
+func (*AddResponse) CommandType() string { return CommandAddResponse }
+
+func (*AddResponse) givenBy() ActorKind { return ByClient }
+
+func (p *AddResponse) decide(d *draft) error {
+	f, err := d.client(p.Ref)
+	if err != nil {
+		return err
+	}
+	q, err := d.questionnaire(p.QuestionnaireID)
+	if err != nil {
+		return err
+	}
+	if len(p.Answers) == 0 || len(p.Answers) > MaxAnswersSealed {
+		return invalid("answers", "the sealed answers are missing or too long")
+	}
+	at := slices.IndexFunc(q.versions, func(v *questionnaire.Version) bool { return v.ID == p.VersionID })
+	if at < 0 {
+		return invalid("version", "the questionnaire has no such version")
+	}
+	v := q.versions[at]
+	if err := d.checkGiven(v, p.Given); err != nil {
+		return err
+	}
+	switch {
+	case !q.IsPublished || !q.published[at]:
+		return decide.Refuse(decide.Conflict, "QUESTIONNAIRE_NOT_PUBLISHED", "the questionnaire is not published")
+	case !q.AppliesTo(p.Ref):
+		return decide.Refuse(decide.Conflict, "QUESTIONNAIRE_NOT_APPLICABLE", "the questionnaire is for another owner")
+	case v.Number < q.newest().Number && !f.pins(q.ID, v.Number):
+		return decide.Refuse(decide.Conflict, "QUESTIONNAIRE_VERSION_OUTDATED", "the questionnaire has a newer version")
+	}
+	d.add(&ResponseAdded{ID: d.nextID(), QuestionnaireID: q.ID, VersionID: v.ID, Number: v.Number, Ref: p.Ref, Documents: documentsOf(p.Given),
+		Answers: slices.Clone(p.Answers), Created: d.at.Time})
+	d.settle(Reason{})
+	return nil
+}
+
+func documentsOf(given []Given) []scalar.ID {
+	out := []scalar.ID{}
+	for i := range given {
+		for _, id := range given[i].Documents {
+			if !slices.Contains(out, id) {
+				out = append(out, id)
+			}
+		}
+	}
+	return out
+}
+
+// checkGiven checks what is known in clear of the answers to a version.
+func (d *draft) checkGiven(v *questionnaire.Version, given []Given) error {
+	wrong := func(format string, args ...any) error { return invalid("answers", fmt.Sprintf(format, args...)) }
+	if len(given) > questionnaire.MaxAnswers {
+		return wrong("a response has at most %d answers", questionnaire.MaxAnswers)
+	}
+	met := make(map[scalar.ID]bool, len(given))
+	for i := range given {
+		g := &given[i]
+		q := v.Question(g.QuestionID)
+		switch {
+		case q == nil:
+			return wrong("answer %d is to no question of the version", i)
+		case met[q.ID]:
+			return wrong("answer %d is to a question that is answered before", i)
+		case g.Field != q.Type.AnswerField():
+			return wrong("answer %d is not %s", i, q.Type.AnswerField())
+		case g.Empty && !q.IsOptional:
+			return wrong("answer %d is empty", i)
+		}
+		met[q.ID] = true
+		if err := d.checkNamedDocuments(q.Type, g); err != nil {
+			return err
+		}
+	}
+	for i := range v.Questions {
+		if q := &v.Questions[i]; !q.IsOptional && !met[q.ID] {
+			return wrong("the question %s is not answered", q.ID)
+		}
+	}
+	return nil
+}
+
+// checkNamedDocuments sees that an answer names as many documents as its kind does, and none but the owner's.
+func (d *draft) checkNamedDocuments(t questionnaire.QuestionType, g *Given) error {
+	least, most := 0, 0
+	switch t {
+	case questionnaire.Document:
+		least, most = 1, 1
+	case questionnaire.MultipleDocuments:
+		least, most = 1, questionnaire.MaxIDs
+	}
+	if g.Empty {
+		least, most = 0, 0
+	}
+	if len(g.Documents) < least || len(g.Documents) > most {
+		return invalid("answers", "an answer names too many documents or too few")
+	}
+	for _, id := range g.Documents {
+		if k, known := d.state.documents[id]; !known || k.Ref != d.file.owner.Ref {
+			return invalid("answers", "an answer names a document that is not the owner's")
+		}
+	}
+	return nil
+}
+
+// ResponseAdded holds an owner's answers to a version of a questionnaire. The latest response counts.
+type ResponseAdded struct {
+	ID              scalar.ID `json:"id"`
+	QuestionnaireID scalar.ID `json:"questionnaire_id"`
+	VersionID       scalar.ID `json:"questionnaire_version_id"`
+	Number          int       `json:"version_number"`
+	owner.Ref
+	Documents []scalar.ID `json:"document_ids"` // that the answers name
+	Answers   Sealed      `json:"answers"`
+	Created   scalar.Time `json:"created_at"`
+}
+
+// EventType returns response.added.
+func (*ResponseAdded) EventType() string { return TypeResponseAdded }
+
+// EventVersion returns 1.
+func (*ResponseAdded) EventVersion() int { return 1 }

@@ -1,0 +1,285 @@
+package onboarding
+
+import (
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// The commands and events about triggers.
+const (
+	CommandCreateTrigger = "entitlement_trigger.create"
+	CommandActOnTrigger  = "entitlement_trigger.act"
+
+	TypeTriggerCreated      = "entitlement_trigger.created"
+	TypeTriggerMoved        = "entitlement_trigger.moved"
+	TypeRequirementsChanged = "entitlement_trigger.requirements_changed"
+)
+
+// The codes of what happens by a rule.
+const (
+	Approved                  = "APPROVED"
+	DeadlinePassed            = "DEADLINE_PASSED"
+	VideoIdentificationFailed = "VIDEO_IDENTIFICATION_FAILED"
+	ConfigurationError        = "CONFIGURATION_ERROR"
+)
+
+// Sentence returns what a code of a rule says to people.
+func Sentence(code string) string {
+	switch code {
+	case Approved:
+		return "All requirements are met."
+	case DeadlinePassed:
+		return "The requirements were not met in time."
+	case VideoIdentificationFailed:
+		return "The video identification failed."
+	case ConfigurationError:
+		return "The entitlement is not set up correctly."
+	}
+	return ""
+}
+
+// MaxReason is how long a sealed reason may be, in bytes: 2000 characters in UTF-8 and what sealing adds.
+const MaxReason = 9 << 10
+
+const maxCode = 64
+
+// Outcome is how a video identification went.
+type Outcome string
+
+// The outcomes of a video identification.
+const (
+	Passed     Outcome = "passed"
+	NotPassed  Outcome = "failed"
+	NoOutcome  Outcome = ""
+	maxOutside         = 2 << 10 // of a sealed external reference
+)
+
+// CreateTrigger asks for an entitlement.
+//
+// Event: entitlement_trigger.created; the trigger starts in a record of its own. Refusals: NotFound; Invalid
+// INVALID_ENTITLEMENT_ID for the other type of owner; Conflict ENTITLEMENT_TRIGGER_ACTIVE.
+type CreateTrigger struct {
+	owner.Ref
+	EntitlementID scalar.ID
+}
+
+// CommandType returns the type of the command.
+func (*CreateTrigger) CommandType() string { return CommandCreateTrigger }
+
+func (*CreateTrigger) givenBy() ActorKind { return ByClient }
+
+func (p *CreateTrigger) decide(d *draft) error {
+	f, err := d.client(p.Ref)
+	if err != nil {
+		return err
+	}
+	e, known := d.state.entitlements[p.EntitlementID]
+	if !known {
+		return entitlementNotFound()
+	}
+	if e.OwnerType != p.Type {
+		return invalid("entitlement_id", "the entitlement is for another type of owner")
+	}
+	for _, t := range f.triggers {
+		if t.EntitlementID == e.ID && t.Status.IsOpen() {
+			return decide.Refuse(decide.Conflict, "ENTITLEMENT_TRIGGER_ACTIVE", "the entitlement is triggered already")
+		}
+	}
+	d.add(&TriggerCreated{ID: d.nextID(), EntitlementID: e.ID, Ref: p.Ref, Status: entitlement.Pending, By: d.by, Created: d.at.Time,
+		Deadline: deadline(d.at.Time, e)})
+	return nil
+}
+
+// ActOnTrigger is what an operator does about a trigger.
+//
+// Events: entitlement_trigger.moved, and what it causes. Refusals: NotFound; Invalid; Conflict TRANSITION_NOT_ALLOWED,
+// REQUIREMENTS_OPEN, OWNER_RESTRICTED.
+type ActOnTrigger struct {
+	ID             scalar.ID
+	Action         entitlement.Action
+	Code           string
+	Reason         Sealed // shown to the tenant
+	InternalReason Sealed // optional; shown to operators
+	Questionnaires []scalar.ID
+	Outcome        Outcome
+	// ExternalReference names a video identification at whoever did it. Optional.
+	ExternalReference Sealed
+}
+
+// CommandType returns the type of the command.
+func (*ActOnTrigger) CommandType() string { return CommandActOnTrigger }
+
+func (*ActOnTrigger) givenBy() ActorKind { return ByOperator }
+
+func (p *ActOnTrigger) decide(d *draft) error {
+	f, known := d.state.owners[d.state.triggers[p.ID]]
+	if !known {
+		return triggerNotFound()
+	}
+	if _, err := d.operator(f.owner.Ref); err != nil {
+		return err
+	}
+	t := d.file.trigger(p.ID)
+	if err := p.check(d, t); err != nil {
+		return err
+	}
+	if err := p.allowed(t); err != nil {
+		return err
+	}
+	p.act(d, t)
+	return nil
+}
+
+// check checks what the command says, whatever the trigger's state.
+func (p *ActOnTrigger) check(d *draft, t *Trigger) error {
+	switch {
+	case p.Action == entitlement.Start || !slices.Contains(entitlement.Actions(), p.Action):
+		return invalid("action", "there is no such action")
+	case !isWord(p.Code):
+		return invalid("code", "the code must be 1 to 64 characters out of A-Z, 0-9 and _")
+	case len(p.Reason) == 0 || len(p.Reason) > MaxReason:
+		return invalid("reason", "the sealed reason is missing or too long")
+	case len(p.InternalReason) > MaxReason:
+		return invalid("internal_reason", "the sealed reason is too long")
+	case p.Action != entitlement.RequestInformation && len(p.Questionnaires) > 0:
+		return invalid("questionnaire_ids", "only a request for information names questionnaires")
+	case p.Action != entitlement.CompleteVideoIdentification && (p.Outcome != NoOutcome || len(p.ExternalReference) > 0):
+		return invalid("outcome", "only a video identification has an outcome")
+	case p.Action == entitlement.CompleteVideoIdentification && p.Outcome != Passed && p.Outcome != NotPassed:
+		return invalid("outcome", "must be passed or failed")
+	case len(p.ExternalReference) > maxOutside:
+		return invalid("external_reference", "the sealed reference is too long")
+	}
+	if p.Action == entitlement.RequestInformation {
+		return p.checkQuestionnaires(d, t)
+	}
+	return nil
+}
+
+func isWord(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxCode
+}
+
+func (p *ActOnTrigger) checkQuestionnaires(d *draft, t *Trigger) error {
+	if len(p.Questionnaires) == 0 || len(p.Questionnaires) > MaxQuestionnaires {
+		return invalid("questionnaire_ids", "a request names 1 to 100 questionnaires")
+	}
+	for i, id := range p.Questionnaires {
+		q, known := d.state.questionnaires[id]
+		switch {
+		case !known || !q.IsPublished:
+			return invalid("questionnaire_ids", "there is no such published questionnaire")
+		case !q.AppliesTo(t.Ref):
+			return invalid("questionnaire_ids", "the questionnaire is for another owner")
+		case slices.Contains(p.Questionnaires[:i], id):
+			return invalid("questionnaire_ids", "a questionnaire is named twice")
+		}
+	}
+	return nil
+}
+
+// allowed refuses what the trigger's state does not allow.
+func (p *ActOnTrigger) allowed(t *Trigger) error {
+	_, _, ok := entitlement.Next(t.Status, p.Action)
+	asked := t.Needs.Video == entitlement.VideoAsked
+	switch {
+	case !ok, p.Action == entitlement.RequestVideoIdentification && asked, p.Action == entitlement.CompleteVideoIdentification && !asked:
+		return decide.Refuse(decide.Conflict, "TRANSITION_NOT_ALLOWED", "the trigger's state does not allow the action")
+	case p.Action == entitlement.Approve && !t.Needs.Met(t.Open):
+		return decide.Refuse(decide.Conflict, "REQUIREMENTS_OPEN", "not all requirements are met")
+	}
+	return nil
+}
+
+func (p *ActOnTrigger) act(d *draft, t *Trigger) {
+	m := d.moved(t, p.Action)
+	m.Code, m.Reason, m.InternalReason = p.Code, Reason{Sealed: slices.Clone(p.Reason)}, slices.Clone(p.InternalReason)
+	switch p.Action {
+	case entitlement.RequestInformation:
+		m.Request = &entitlement.Request{ID: d.nextID(), Sequence: d.at.Sequence, Questionnaires: slices.Clone(p.Questionnaires)}
+	case entitlement.CompleteVideoIdentification:
+		m.Outcome, m.ExternalReference = p.Outcome, slices.Clone(p.ExternalReference)
+		if p.Outcome == NotPassed {
+			d.add(m)
+			d.end(d.file.trigger(t.ID), entitlement.Reject, VideoIdentificationFailed)
+			return
+		}
+	}
+	if !m.Status.IsOpen() {
+		d.finish(m)
+		return
+	}
+	d.add(m)
+	d.settle(m.Reason)
+}
+
+// TriggerCreated says that an owner asked for an entitlement.
+type TriggerCreated struct {
+	ID            scalar.ID `json:"id"`
+	EntitlementID scalar.ID `json:"entitlement_id"`
+	owner.Ref
+	Status   entitlement.Status `json:"status"`
+	By       ActorKind          `json:"actor_kind"`
+	Created  scalar.Time        `json:"created_at"`
+	Deadline scalar.Time        `json:"deadline,omitzero"`
+}
+
+// EventType returns entitlement_trigger.created.
+func (*TriggerCreated) EventType() string { return TypeTriggerCreated }
+
+// EventVersion returns 1.
+func (*TriggerCreated) EventVersion() int { return 1 }
+
+// TriggerMoved says what was done about a trigger, and where that left it.
+type TriggerMoved struct {
+	ID            scalar.ID `json:"id"`
+	EntitlementID scalar.ID `json:"entitlement_id"`
+	owner.Ref
+	Action         entitlement.Action `json:"action"`
+	Status         entitlement.Status `json:"status"`
+	Result         entitlement.Result `json:"result,omitempty"`
+	By             ActorKind          `json:"actor_kind"`
+	Code           string             `json:"code,omitempty"`
+	Reason         Reason             `json:"reason,omitzero"`
+	InternalReason Sealed             `json:"internal_reason,omitempty"`
+	Time           scalar.Time        `json:"time"`
+	// Terms, Pinned, VideoPlanned and Deadline are what was pinned, of start.
+	Terms        *Terms               `json:"terms,omitempty"`
+	Pinned       []entitlement.Pinned `json:"questionnaires,omitempty"`
+	VideoPlanned bool                 `json:"video_identification,omitempty"`
+	Deadline     scalar.Time          `json:"deadline,omitzero"`
+	// Request is what was asked for, of request_information.
+	Request *entitlement.Request `json:"request,omitempty"`
+	// Outcome and ExternalReference are of complete_video_identification.
+	Outcome           Outcome `json:"outcome,omitempty"`
+	ExternalReference Sealed  `json:"external_reference,omitempty"`
+}
+
+// EventType returns entitlement_trigger.moved.
+func (*TriggerMoved) EventType() string { return TypeTriggerMoved }
+
+// EventVersion returns 1.
+func (*TriggerMoved) EventVersion() int { return 1 }
+
+// RequirementsChanged holds all that is open of a trigger, oldest first.
+type RequirementsChanged struct {
+	ID scalar.ID `json:"id"`
+	owner.Ref
+	Open []entitlement.Requirement `json:"open"`
+	Time scalar.Time               `json:"time"`
+}
+
+// EventType returns entitlement_trigger.requirements_changed.
+func (*RequirementsChanged) EventType() string { return TypeRequirementsChanged }
+
+// EventVersion returns 1.
+func (*RequirementsChanged) EventVersion() int { return 1 }
