@@ -118,7 +118,7 @@ func (s *source) zipPart(types io.Writer, limit int64) (string, part, error) {
 			return "", p, err
 		}
 	}
-	var into io.Writer = io.Discard
+	into := io.Discard
 	if name == contentTypes {
 		into, limit = types, min(limit, maxTypes)
 	}
