@@ -31,6 +31,13 @@ func Payloads() *decide.Payloads {
 		func() decide.Payload { return new(ChangeEntitlement) },
 		func() decide.Payload { return new(CreateTrigger) },
 		func() decide.Payload { return new(ActOnTrigger) },
+		func() decide.Payload { return new(CreateWebhook) },
+		func() decide.Payload { return new(DeleteWebhook) },
+		func() decide.Payload { return new(RotateWebhook) },
+		func() decide.Payload { return new(EnableWebhook) },
+		func() decide.Payload { return new(TestWebhook) },
+		func() decide.Payload { return new(RecordAttempt) },
+		func() decide.Payload { return new(ReplayDelivery) },
 	)
 }
 
@@ -75,6 +82,9 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	if own && p.givenBy() == ByClient && c.Actor.Broker == "" {
 		return decide.Decision{}, decide.Refuse(decide.Forbidden, "FORBIDDEN", "the command is given by a client of a tenant")
 	}
+	if own && p.givenBy() == BySystem && c.Actor.System == "" {
+		return decide.Decision{}, decide.Refuse(decide.Forbidden, "FORBIDDEN", "the command is given by the system")
+	}
 	if d, done, err := s.core.Decide(at, c, s); done {
 		return d, err
 	}
@@ -102,6 +112,8 @@ func (s *State) Step(at decide.Stamp, _ bool) decide.Decision {
 		d.remind(e.about)
 	case dueDeadline:
 		d.passDeadline(e.about)
+	case dueRotation:
+		d.rotated(e.about)
 	}
 	return d.decision()
 }

@@ -12,5 +12,6 @@
 // also says what of them is open from then on, and what follows from that: notices, an identification, an approval.
 //
 // A notice is an event that receivers are told of, by webhooks and by the feed. It is counted for each owner, so that a
-// receiver knows which of two is newer.
+// receiver knows which of two is newer. What is told to whom is decided with it, a delivery for each webhook; each attempt and
+// what follows from it is recorded.
 package onboarding

@@ -17,9 +17,11 @@ const (
 	dueStart    dueKind = iota // a trigger was created
 	dueDocument                // the end of a document draws near
 	dueDeadline                // a trigger was open for as long as it may be
+	dueRotation                // the next key of a webhook takes the old one's place
 )
 
-var dueNames = [...]string{dueStart: "trigger_start", dueDocument: "document_expiring", dueDeadline: "trigger_deadline"}
+var dueNames = [...]string{dueStart: "trigger_start", dueDocument: "document_expiring", dueDeadline: "trigger_deadline",
+	dueRotation: "webhook_rotation"}
 
 // dueKey names due work: there is one entry of a kind about one thing.
 type dueKey struct {

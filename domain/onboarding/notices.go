@@ -14,10 +14,10 @@ const documentExpiring = webhook.DocumentExpiring
 
 // Notice is what receivers are told. The body that they get is made of it, always the same.
 type Notice struct {
-	ID     scalar.ID         `json:"id"`
-	Type   webhook.EventType `json:"type"`
-	Tenant string            `json:"tenant"`
-	owner.Ref
+	ID        scalar.ID         `json:"id"`
+	Type      webhook.EventType `json:"type"`
+	Tenant    string            `json:"tenant"`
+	owner.Ref                   // none, of test
 	// Sequence counts the notices about the owner from 1.
 	Sequence int64       `json:"sequence"`
 	Time     scalar.Time `json:"timestamp"`
@@ -54,10 +54,15 @@ func (*NoticeGiven) EventType() string { return TypeNoticeGiven }
 // EventVersion returns 1.
 func (*NoticeGiven) EventVersion() int { return 1 }
 
-// notice decides a notice about the owner of the draft. Its id, number and time are filled in.
+// notice decides a notice about the owner of the draft, and its deliveries. Its id, number and time are filled in.
 func (d *draft) notice(n Notice) {
 	n.ID, n.Ref, n.Tenant, n.Time, n.Sequence = d.nextID(), d.file.owner.Ref, d.file.owner.Tenant, d.at.Time, d.file.notices+1
 	d.add(&NoticeGiven{n})
+	for _, w := range d.state.Webhooks(n.Tenant) {
+		if w.Wants(n.Type) {
+			d.deliver(w, &n)
+		}
+	}
 }
 
 // noteNotice applies a notice.

@@ -39,6 +39,15 @@ func (rules) Registry() *decide.Registry {
 	r.Add(func() decide.Event { return new(TriggerMoved) })
 	r.Add(func() decide.Event { return new(RequirementsChanged) })
 	r.Add(func() decide.Event { return new(NoticeGiven) })
+	r.Add(func() decide.Event { return new(WebhookCreated) })
+	r.Add(func() decide.Event { return new(WebhookDeleted) })
+	r.Add(func() decide.Event { return new(RotationBegun) })
+	r.Add(func() decide.Event { return new(WebhookRotated) })
+	r.Add(func() decide.Event { return new(WebhookEnabled) })
+	r.Add(func() decide.Event { return new(WebhookDisabled) })
+	r.Add(func() decide.Event { return new(DeliveryCreated) })
+	r.Add(func() decide.Event { return new(DeliveryAttempted) })
+	r.Add(func() decide.Event { return new(DeliveryReplayed) })
 	return r
 }
 
@@ -60,6 +69,11 @@ type State struct {
 	// required counts the open triggers that wait for a response to a questionnaire.
 	required map[scalar.ID]int
 
+	webhooks   map[scalar.ID]*Webhook
+	hooksOf    map[string][]scalar.ID // of a tenant, in the order of creation
+	deliveries map[scalar.ID]*Delivery
+	openOf     map[scalar.ID]map[scalar.ID]bool // the open deliveries of a webhook
+
 	due dueList
 }
 
@@ -68,7 +82,8 @@ func NewState() *State {
 	return &State{core: decide.NewCore(rulesSupported), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
 		documents: make(map[scalar.ID]*kept), questionnaires: make(map[scalar.ID]*asked),
 		entitlements: make(map[scalar.ID]*entitlement.Definition), triggers: make(map[scalar.ID]scalar.ID), required: make(map[scalar.ID]int),
-		due: newDueList()}
+		webhooks: make(map[scalar.ID]*Webhook), hooksOf: make(map[string][]scalar.ID), deliveries: make(map[scalar.ID]*Delivery),
+		openOf: make(map[scalar.ID]map[scalar.ID]bool), due: newDueList()}
 }
 
 // Evolve applies one valid record. The state shares nothing with events, which others read at the same time.
@@ -124,6 +139,8 @@ func (s *State) evolveCatalogue(e decide.Event) {
 		s.setEntitlement(e.Definition)
 	case *EntitlementChanged:
 		s.setEntitlement(e.Definition)
+	default:
+		s.evolveWebhooks(e)
 	}
 }
 

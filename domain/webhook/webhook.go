@@ -64,5 +64,10 @@ const (
 // IsOpen reports whether a delivery is still to be tried.
 func (s Status) IsOpen() bool { return s == Pending || s == Retrying }
 
+// Waits reports whether a delivery waits for those that were made before it, to the same registration about the same owner.
+// One that was not tried yet goes first; one that waits for a retry lets the others go on, so that a receiver is not blocked
+// by one bad event.
+func Waits(earlier []Status) bool { return slices.Contains(earlier, Pending) }
+
 // DisableAfter is how long all deliveries of a registration must have failed before no more are tried.
 const DisableAfter = 5 * scalar.Day

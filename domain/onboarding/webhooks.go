@@ -1,0 +1,404 @@
+package onboarding
+
+import (
+	"crypto/ed25519"
+	"slices"
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/webhook"
+)
+
+// The commands and events about registrations of webhooks.
+const (
+	CommandCreateWebhook = "webhook.create"
+	CommandDeleteWebhook = "webhook.delete"
+	CommandRotateWebhook = "webhook.rotate"
+	CommandEnableWebhook = "webhook.enable"
+	CommandTestWebhook   = "webhook.test"
+
+	TypeWebhookCreated  = "webhook.created"
+	TypeWebhookDeleted  = "webhook.deleted"
+	TypeRotationBegun   = "webhook.rotation_begun"
+	TypeWebhookRotated  = "webhook.rotated"
+	TypeWebhookEnabled  = "webhook.enabled"
+	TypeWebhookDisabled = "webhook.disabled"
+)
+
+const (
+	maxURL        = 2048
+	maxPrivateKey = 1 << 10 // sealed
+	// maxOverlap is how long two keys may be in use at once.
+	maxOverlap = 30 * scalar.Day
+)
+
+// SigningKey is an Ed25519 key that signs deliveries.
+type SigningKey struct {
+	KeyID   string `json:"key_id"`
+	Public  []byte `json:"public_key"`
+	Private Sealed `json:"private_key"` // sealed with the registration as owner
+}
+
+func (k SigningKey) clone() SigningKey {
+	k.Public, k.Private = slices.Clone(k.Public), slices.Clone(k.Private)
+	return k
+}
+
+func (k SigningKey) check() error {
+	switch {
+	case k.KeyID == "" || !isText(k.KeyID, maxCode):
+		return invalid("key_id", "the key's id must be 1 to 64 characters")
+	case len(k.Public) != ed25519.PublicKeySize:
+		return invalid("public_key", "the public key must have 32 bytes")
+	case len(k.Private) == 0 || len(k.Private) > maxPrivateKey:
+		return invalid("private_key", "the sealed private key is missing or too long")
+	}
+	return nil
+}
+
+// Webhook is a registration: where a tenant is told which notices.
+type Webhook struct {
+	ID     scalar.ID           `json:"id"`
+	Tenant string              `json:"tenant"`
+	URL    string              `json:"url"`
+	All    bool                `json:"include_all_events"`
+	Types  []webhook.EventType `json:"event_types"` // empty with All
+	Key    SigningKey          `json:"key"`
+	// Next is the key that takes Key's place at NextFrom, while there is one.
+	Next     *SigningKey `json:"next_key,omitempty"`
+	NextFrom scalar.Time `json:"next_key_from,omitzero"`
+	Created  scalar.Time `json:"created_at"`
+	// Disabled is since when nothing is tried any more; zero: it is not disabled.
+	Disabled scalar.Time `json:"disabled_at,omitzero"`
+	// Failing is when the first of the attempts was that have all failed since; zero: the last one did not, or none was.
+	Failing scalar.Time `json:"failing_since,omitzero"`
+}
+
+func (w *Webhook) clone() *Webhook {
+	c := *w
+	c.Types, c.Key = append([]webhook.EventType{}, w.Types...), w.Key.clone()
+	if w.Next != nil {
+		next := w.Next.clone()
+		c.Next = &next
+	}
+	return &c
+}
+
+// Wants reports whether notices of the type are delivered.
+func (w *Webhook) Wants(t webhook.EventType) bool {
+	return webhook.Selection{All: w.All, Types: w.Types}.Wants(t)
+}
+
+// CreateWebhook asks for a registration of the client's tenant.
+//
+// Event: webhook.created. Refusals: Invalid; Conflict WEBHOOK_ID_TAKEN, TOO_MANY_WEBHOOKS.
+type CreateWebhook struct {
+	ID    scalar.ID
+	URL   string
+	All   bool
+	Types []webhook.EventType // ignored with All
+	Key   SigningKey
+}
+
+// CommandType returns the type of the command.
+func (*CreateWebhook) CommandType() string { return CommandCreateWebhook }
+
+func (*CreateWebhook) givenBy() ActorKind { return ByClient }
+
+func (p *CreateWebhook) decide(d *draft) error {
+	w := (&Webhook{ID: p.ID, Tenant: d.actor.Broker, URL: p.URL, All: p.All, Types: p.Types, Key: p.Key, Created: d.at.Time}).clone()
+	if w.All {
+		w.Types = []webhook.EventType{}
+	}
+	if err := w.check(); err != nil {
+		return err
+	}
+	if _, taken := d.state.webhooks[w.ID]; taken {
+		return decide.Refuse(decide.Conflict, "WEBHOOK_ID_TAKEN", "there is a webhook with this id")
+	}
+	if len(d.state.hooksOf[w.Tenant]) >= webhook.MaxPerTenant {
+		return decide.Refuse(decide.Conflict, "TOO_MANY_WEBHOOKS", "the tenant has as many webhooks as there may be: delete one first")
+	}
+	d.add(&WebhookCreated{*w})
+	return nil
+}
+
+func (w *Webhook) check() error {
+	rest, secure := strings.CutPrefix(w.URL, "https://")
+	switch {
+	case w.ID.IsZero():
+		return invalid("id", "a webhook has an id")
+	case !secure || rest == "" || len(w.URL) > maxURL || !isText(w.URL, maxURL):
+		return invalid("url", "the URL must begin with https:// and have at most 2048 characters")
+	case !w.All && len(w.Types) == 0:
+		return invalid("event_types", "at least one type of event is needed")
+	}
+	for i, t := range w.Types {
+		if _, known := webhook.ParseEventType(string(t)); !known || slices.Contains(w.Types[:i], t) {
+			return invalid("event_types", "a type is unknown or named twice")
+		}
+	}
+	return w.Key.check()
+}
+
+// DeleteWebhook asks that nothing be delivered any more. What is pending is canceled.
+//
+// Event: webhook.deleted. Refusals: NotFound WEBHOOK_NOT_FOUND.
+type DeleteWebhook struct{ ID scalar.ID }
+
+// CommandType returns the type of the command.
+func (*DeleteWebhook) CommandType() string { return CommandDeleteWebhook }
+
+func (*DeleteWebhook) givenBy() ActorKind { return ByClient }
+
+func (p *DeleteWebhook) decide(d *draft) error {
+	w, err := d.webhook(p.ID)
+	if err != nil {
+		return err
+	}
+	d.add(&WebhookDeleted{ID: w.ID, Tenant: w.Tenant, Time: d.at.Time})
+	return nil
+}
+
+// RotateWebhook asks for another key: both sign for a while, then it takes the old one's place.
+//
+// Event: webhook.rotation_begun; webhook.rotated when the while is over. Refusals: NotFound WEBHOOK_NOT_FOUND; Invalid;
+// Conflict WEBHOOK_ROTATING.
+type RotateWebhook struct {
+	ID      scalar.ID
+	Key     SigningKey
+	Overlap scalar.Time // a span
+}
+
+// CommandType returns the type of the command.
+func (*RotateWebhook) CommandType() string { return CommandRotateWebhook }
+
+func (*RotateWebhook) givenBy() ActorKind { return ByClient }
+
+func (p *RotateWebhook) decide(d *draft) error {
+	w, err := d.webhook(p.ID)
+	if err != nil {
+		return err
+	}
+	if err := p.Key.check(); err != nil {
+		return err
+	}
+	if p.Overlap < 0 || p.Overlap > maxOverlap {
+		return invalid("overlap", "two keys may be in use for at most 30 days")
+	}
+	if w.Next != nil {
+		return decide.Refuse(decide.Conflict, "WEBHOOK_ROTATING", "the key is being rotated already")
+	}
+	d.add(&RotationBegun{ID: w.ID, Tenant: w.Tenant, Next: p.Key.clone(), NextFrom: d.at.Time + p.Overlap, Time: d.at.Time})
+	return nil
+}
+
+// EnableWebhook asks that a disabled registration be tried again, beginning with what accrued.
+//
+// Event: webhook.enabled. Refusals: NotFound WEBHOOK_NOT_FOUND; Conflict WEBHOOK_NOT_DISABLED.
+type EnableWebhook struct{ ID scalar.ID }
+
+// CommandType returns the type of the command.
+func (*EnableWebhook) CommandType() string { return CommandEnableWebhook }
+
+func (*EnableWebhook) givenBy() ActorKind { return ByClient }
+
+func (p *EnableWebhook) decide(d *draft) error {
+	w, err := d.webhook(p.ID)
+	if err != nil {
+		return err
+	}
+	if w.Disabled == 0 {
+		return decide.Refuse(decide.Conflict, "WEBHOOK_NOT_DISABLED", "the webhook is not disabled")
+	}
+	d.add(&WebhookEnabled{ID: w.ID, Tenant: w.Tenant, Time: d.at.Time})
+	return nil
+}
+
+// TestWebhook asks for a notice that says nothing, to one registration.
+//
+// Events: notice.given, delivery.created. Refusals: NotFound WEBHOOK_NOT_FOUND; Conflict EVENT_NOT_SELECTED.
+type TestWebhook struct{ ID scalar.ID }
+
+// CommandType returns the type of the command.
+func (*TestWebhook) CommandType() string { return CommandTestWebhook }
+
+func (*TestWebhook) givenBy() ActorKind { return ByClient }
+
+func (p *TestWebhook) decide(d *draft) error {
+	w, err := d.webhook(p.ID)
+	if err != nil {
+		return err
+	}
+	if !w.Wants(webhook.Test) {
+		return decide.Refuse(decide.Conflict, "EVENT_NOT_SELECTED", "the webhook does not want test events")
+	}
+	n := Notice{ID: d.nextID(), Type: webhook.Test, Tenant: w.Tenant, Time: d.at.Time}
+	d.add(&NoticeGiven{n})
+	d.deliver(w, &n)
+	return nil
+}
+
+// webhook returns a registration of the client's tenant.
+func (d *draft) webhook(id scalar.ID) (*Webhook, error) {
+	w, known := d.state.webhooks[id]
+	if !known || w.Tenant != d.actor.Broker {
+		return nil, decide.Refuse(decide.NotFound, "WEBHOOK_NOT_FOUND", "there is no such webhook")
+	}
+	return w, nil
+}
+
+// rotated decides the end of a rotation.
+func (d *draft) rotated(id scalar.ID) {
+	w := d.state.webhooks[id]
+	d.add(&WebhookRotated{ID: id, Tenant: w.Tenant, KeyID: w.Next.KeyID, Time: d.at.Time})
+}
+
+// WebhookCreated holds a new registration.
+type WebhookCreated struct{ Webhook }
+
+// EventType returns webhook.created.
+func (*WebhookCreated) EventType() string { return TypeWebhookCreated }
+
+// EventVersion returns 1.
+func (*WebhookCreated) EventVersion() int { return 1 }
+
+// WebhookDeleted says that a registration is gone, and that all its deliveries that are not final are canceled.
+type WebhookDeleted struct {
+	ID     scalar.ID   `json:"id"`
+	Tenant string      `json:"tenant"`
+	Time   scalar.Time `json:"deleted_at"`
+}
+
+// EventType returns webhook.deleted.
+func (*WebhookDeleted) EventType() string { return TypeWebhookDeleted }
+
+// EventVersion returns 1.
+func (*WebhookDeleted) EventVersion() int { return 1 }
+
+// RotationBegun says that another key signs as well from now on, and alone from a time on.
+type RotationBegun struct {
+	ID       scalar.ID   `json:"id"`
+	Tenant   string      `json:"tenant"`
+	Next     SigningKey  `json:"next_key"`
+	NextFrom scalar.Time `json:"next_key_from"`
+	Time     scalar.Time `json:"time"`
+}
+
+// EventType returns webhook.rotation_begun.
+func (*RotationBegun) EventType() string { return TypeRotationBegun }
+
+// EventVersion returns 1.
+func (*RotationBegun) EventVersion() int { return 1 }
+
+// WebhookRotated says that the next key took the place of the old one.
+type WebhookRotated struct {
+	ID     scalar.ID   `json:"id"`
+	Tenant string      `json:"tenant"`
+	KeyID  string      `json:"key_id"` // of the key in use now
+	Time   scalar.Time `json:"time"`
+}
+
+// EventType returns webhook.rotated.
+func (*WebhookRotated) EventType() string { return TypeWebhookRotated }
+
+// EventVersion returns 1.
+func (*WebhookRotated) EventVersion() int { return 1 }
+
+// WebhookEnabled says that deliveries to a registration are tried again.
+type WebhookEnabled struct {
+	ID     scalar.ID   `json:"id"`
+	Tenant string      `json:"tenant"`
+	Time   scalar.Time `json:"enabled_at"`
+}
+
+// EventType returns webhook.enabled.
+func (*WebhookEnabled) EventType() string { return TypeWebhookEnabled }
+
+// EventVersion returns 1.
+func (*WebhookEnabled) EventVersion() int { return 1 }
+
+// WebhookDisabled says that no delivery to a registration is tried any more, since all have failed for too long.
+type WebhookDisabled struct {
+	ID     scalar.ID   `json:"id"`
+	Tenant string      `json:"tenant"`
+	Time   scalar.Time `json:"disabled_at"`
+}
+
+// EventType returns webhook.disabled.
+func (*WebhookDisabled) EventType() string { return TypeWebhookDisabled }
+
+// EventVersion returns 1.
+func (*WebhookDisabled) EventVersion() int { return 1 }
+
+func (s *State) addWebhook(w *Webhook) {
+	s.webhooks[w.ID] = w
+	s.hooksOf[w.Tenant] = append(s.hooksOf[w.Tenant], w.ID)
+}
+
+func (s *State) deleteWebhook(e *WebhookDeleted) {
+	delete(s.webhooks, e.ID)
+	left := slices.DeleteFunc(s.hooksOf[e.Tenant], func(id scalar.ID) bool { return id == e.ID })
+	if s.hooksOf[e.Tenant] = left; len(left) == 0 {
+		delete(s.hooksOf, e.Tenant)
+	}
+	s.due.drop(dueKey{dueRotation, e.ID})
+	s.cancelDeliveries(e.ID)
+}
+
+func (s *State) changeWebhook(id scalar.ID, change func(*Webhook)) {
+	if w, known := s.webhooks[id]; known {
+		c := w.clone() // what was read before is not changed
+		change(c)
+		s.webhooks[id] = c
+	}
+}
+
+// evolveWebhooks applies events about registrations and deliveries.
+func (s *State) evolveWebhooks(e decide.Event) {
+	switch e := e.(type) {
+	case *WebhookCreated:
+		s.addWebhook(e.Webhook.clone())
+	case *WebhookDeleted:
+		s.deleteWebhook(e)
+	case *RotationBegun:
+		s.changeWebhook(e.ID, func(w *Webhook) {
+			next := e.Next.clone()
+			w.Next, w.NextFrom = &next, e.NextFrom
+			s.due.set(dueKey{dueRotation, w.ID}, e.NextFrom)
+		})
+	case *WebhookRotated:
+		s.changeWebhook(e.ID, func(w *Webhook) {
+			if w.Next != nil {
+				w.Key, w.Next, w.NextFrom = *w.Next, nil, 0
+			}
+			s.due.drop(dueKey{dueRotation, w.ID})
+		})
+	case *WebhookEnabled:
+		s.changeWebhook(e.ID, func(w *Webhook) { w.Disabled, w.Failing = 0, 0 })
+	case *WebhookDisabled:
+		s.changeWebhook(e.ID, func(w *Webhook) { w.Disabled = e.Time })
+	case *DeliveryCreated:
+		s.addDelivery(&Delivery{ID: e.ID, WebhookID: e.WebhookID, Tenant: e.Tenant, Status: webhook.Pending})
+	case *DeliveryAttempted:
+		s.noteAttempt(e)
+	case *DeliveryReplayed:
+		s.replay(e)
+	}
+}
+
+// Webhook returns a registration of whichever tenant.
+func (s *State) Webhook(id scalar.ID) (*Webhook, bool) {
+	w, known := s.webhooks[id]
+	return w, known
+}
+
+// Webhooks returns a tenant's registrations in the order of their creation.
+func (s *State) Webhooks(tenant string) []*Webhook {
+	out := make([]*Webhook, 0, len(s.hooksOf[tenant]))
+	for _, id := range s.hooksOf[tenant] {
+		out = append(out, s.webhooks[id])
+	}
+	return out
+}
