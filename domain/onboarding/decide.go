@@ -38,6 +38,11 @@ func Payloads() *decide.Payloads {
 		func() decide.Payload { return new(TestWebhook) },
 		func() decide.Payload { return new(RecordAttempt) },
 		func() decide.Payload { return new(ReplayDelivery) },
+		func() decide.Payload { return new(SetRetention) },
+		func() decide.Payload { return new(EraseOwner) },
+		func() decide.Payload { return new(HoldOwner) },
+		func() decide.Payload { return new(ReleaseOwner) },
+		func() decide.Payload { return new(ConfirmKeyDestroyed) },
 	)
 }
 
@@ -114,6 +119,8 @@ func (s *State) Step(at decide.Stamp, _ bool) decide.Decision {
 		d.passDeadline(e.about)
 	case dueRotation:
 		d.rotated(e.about)
+	case dueErase:
+		d.erase(e.about)
 	}
 	return d.decision()
 }

@@ -32,6 +32,8 @@ type Delivery struct {
 	ID        scalar.ID
 	WebhookID scalar.ID
 	Tenant    string
+	owner.Ref      // none, of test
+	Final     bool // it tells of the end that the owner's erasure caused: it goes out although the owner is erased
 	Status    webhook.Status
 	Attempts  int // so far
 	Before    int // of them, those before it was replayed: the schedule counts from there
@@ -39,7 +41,8 @@ type Delivery struct {
 
 // deliver decides a delivery of a notice.
 func (d *draft) deliver(w *Webhook, n *Notice) {
-	d.add(&DeliveryCreated{ID: d.nextID(), WebhookID: w.ID, Tenant: w.Tenant, NoticeID: n.ID, Type: n.Type, Ref: n.Ref, Created: d.at.Time})
+	d.add(&DeliveryCreated{ID: d.nextID(), WebhookID: w.ID, Tenant: w.Tenant, NoticeID: n.ID, Type: n.Type, Ref: n.Ref, Final: n.Code == OwnerErasedCode,
+		Created: d.at.Time})
 }
 
 // RecordAttempt tells how an attempt went. The sender makes it, with the schedule that it follows.
@@ -117,7 +120,8 @@ func deliveryNotFound() error {
 
 // ReplayDelivery asks that a delivery that is final be tried again, from the beginning of the schedule.
 //
-// Event: delivery.replayed. Refusals: NotFound DELIVERY_NOT_FOUND; Conflict DELIVERY_OPEN, DELIVERY_CANCELED.
+// Event: delivery.replayed. Refusals: NotFound DELIVERY_NOT_FOUND; Conflict DELIVERY_OPEN, DELIVERY_CANCELED,
+// OWNER_ERASED.
 type ReplayDelivery struct {
 	ID       scalar.ID
 	Operator bool // an operator asks, who sees every tenant's
@@ -140,11 +144,18 @@ func (p *ReplayDelivery) decide(d *draft) error {
 		return deliveryNotFound()
 	case v.Status.IsOpen():
 		return decide.Refuse(decide.Conflict, "DELIVERY_OPEN", "the delivery is still being tried")
+	case d.isErased(v.Ref):
+		return decide.Refuse(decide.Conflict, "OWNER_ERASED", "the owner is erased: what was told cannot be told again")
 	case v.Status == webhook.Canceled || d.state.webhooks[v.WebhookID] == nil:
 		return decide.Refuse(decide.Conflict, "DELIVERY_CANCELED", "the delivery's webhook is gone")
 	}
 	d.add(&DeliveryReplayed{ID: v.ID, WebhookID: v.WebhookID, Tenant: v.Tenant, By: d.by, Time: d.at.Time})
 	return nil
+}
+
+func (d *draft) isErased(ref owner.Ref) bool {
+	o, known := d.state.Owner(ref)
+	return known && o.State == owner.Erased
 }
 
 // DeliveryCreated says that a notice is to be delivered to a registration.
@@ -155,6 +166,8 @@ type DeliveryCreated struct {
 	NoticeID  scalar.ID         `json:"event_id"`
 	Type      webhook.EventType `json:"event_type"`
 	owner.Ref
+	// Final says that it tells of the end that the owner's erasure caused.
+	Final   bool        `json:"final,omitempty"`
 	Created scalar.Time `json:"created_at"`
 }
 
@@ -251,11 +264,15 @@ func (s *State) replay(e *DeliveryReplayed) {
 // cancelDeliveries cancels all that is open of a registration.
 func (s *State) cancelDeliveries(id scalar.ID) {
 	for open := range s.openOf[id] { // each on its own, so their order is all one
-		c := *s.deliveries[open]
-		c.Status = webhook.Canceled
-		s.deliveries[open] = &c
+		s.cancelDelivery(s.deliveries[open])
 	}
-	delete(s.openOf, id)
+}
+
+func (s *State) cancelDelivery(v *Delivery) {
+	c := *v // what was read before is not changed
+	c.Status = webhook.Canceled
+	s.deliveries[c.ID] = &c
+	s.closeDelivery(&c)
 }
 
 // Delivery returns a delivery of whichever tenant.

@@ -1,5 +1,6 @@
 // Package onboarding holds the rules of the onboarding journal: owners (persons and corporates), their documents, what
-// they are asked and what they answer, the entitlements that they ask for, and what becomes due about all that.
+// they are asked and what they answer, the entitlements that they ask for, who is told of that, how long it is kept, and what
+// becomes due about all that.
 //
 // Personal data never enters here in the clear. The handler has sealed it with the owner's key before a command exists; the
 // rules keep the ciphertext and cannot open it. In clear are ids, kinds, times, states, sizes, tenants, categories and the

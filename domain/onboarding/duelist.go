@@ -18,10 +18,11 @@ const (
 	dueDocument                // the end of a document draws near
 	dueDeadline                // a trigger was open for as long as it may be
 	dueRotation                // the next key of a webhook takes the old one's place
+	dueErase                   // an owner was kept for as long as it has to be
 )
 
 var dueNames = [...]string{dueStart: "trigger_start", dueDocument: "document_expiring", dueDeadline: "trigger_deadline",
-	dueRotation: "webhook_rotation"}
+	dueRotation: "webhook_rotation", dueErase: "owner_erase"}
 
 // dueKey names due work: there is one entry of a kind about one thing.
 type dueKey struct {

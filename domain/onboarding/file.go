@@ -17,6 +17,8 @@ type file struct {
 	answered  map[scalar.ID]entitlement.Answered
 	triggers  []*Trigger // by arrival; what one points to never changes
 	notices   int64      // how many were given
+	held      bool
+	erasure   *Erasure // nil unless somebody asked for it; what it points to never changes
 }
 
 func (f *file) clone() *file {

@@ -48,6 +48,12 @@ func (rules) Registry() *decide.Registry {
 	r.Add(func() decide.Event { return new(DeliveryCreated) })
 	r.Add(func() decide.Event { return new(DeliveryAttempted) })
 	r.Add(func() decide.Event { return new(DeliveryReplayed) })
+	r.Add(func() decide.Event { return new(RetentionSet) })
+	r.Add(func() decide.Event { return new(OwnerRestricted) })
+	r.Add(func() decide.Event { return new(OwnerHeld) })
+	r.Add(func() decide.Event { return new(OwnerReleased) })
+	r.Add(func() decide.Event { return new(OwnerErased) })
+	r.Add(func() decide.Event { return new(KeyDestroyed) })
 	return r
 }
 
@@ -74,7 +80,8 @@ type State struct {
 	deliveries map[scalar.ID]*Delivery
 	openOf     map[scalar.ID]map[scalar.ID]bool // the open deliveries of a webhook
 
-	due dueList
+	retention scalar.Time // a span
+	due       dueList
 }
 
 // NewState returns the state before genesis.
@@ -83,7 +90,7 @@ func NewState() *State {
 		documents: make(map[scalar.ID]*kept), questionnaires: make(map[scalar.ID]*asked),
 		entitlements: make(map[scalar.ID]*entitlement.Definition), triggers: make(map[scalar.ID]scalar.ID), required: make(map[scalar.ID]int),
 		webhooks: make(map[scalar.ID]*Webhook), hooksOf: make(map[string][]scalar.ID), deliveries: make(map[scalar.ID]*Delivery),
-		openOf: make(map[scalar.ID]map[scalar.ID]bool), due: newDueList()}
+		openOf: make(map[scalar.ID]map[scalar.ID]bool), retention: DefaultRetention, due: newDueList()}
 }
 
 // Evolve applies one valid record. The state shares nothing with events, which others read at the same time.
@@ -117,6 +124,7 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 		case *decide.DuePutBack:
 			s.due.putBack(e.Entry)
 		default:
+			s.evolveErasure(at, e)
 			s.evolveCatalogue(e)
 		}
 	}

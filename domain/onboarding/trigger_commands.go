@@ -25,6 +25,7 @@ const (
 	DeadlinePassed            = "DEADLINE_PASSED"
 	VideoIdentificationFailed = "VIDEO_IDENTIFICATION_FAILED"
 	ConfigurationError        = "CONFIGURATION_ERROR"
+	OwnerErasedCode           = "OWNER_ERASED"
 )
 
 // Sentence returns what a code of a rule says to people.
@@ -38,6 +39,8 @@ func Sentence(code string) string {
 		return "The video identification failed."
 	case ConfigurationError:
 		return "The entitlement is not set up correctly."
+	case OwnerErasedCode:
+		return "The owner's data is to be erased."
 	}
 	return ""
 }

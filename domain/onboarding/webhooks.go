@@ -380,7 +380,7 @@ func (s *State) evolveWebhooks(e decide.Event) {
 	case *WebhookDisabled:
 		s.changeWebhook(e.ID, func(w *Webhook) { w.Disabled = e.Time })
 	case *DeliveryCreated:
-		s.addDelivery(&Delivery{ID: e.ID, WebhookID: e.WebhookID, Tenant: e.Tenant, Status: webhook.Pending})
+		s.addDelivery(&Delivery{ID: e.ID, WebhookID: e.WebhookID, Tenant: e.Tenant, Ref: e.Ref, Final: e.Final, Status: webhook.Pending})
 	case *DeliveryAttempted:
 		s.noteAttempt(e)
 	case *DeliveryReplayed:

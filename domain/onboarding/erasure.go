@@ -1,0 +1,383 @@
+package onboarding
+
+import (
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// The commands and events about keeping and erasing.
+const (
+	CommandEraseOwner   = "owner.erase"
+	CommandHoldOwner    = "owner.hold"
+	CommandReleaseOwner = "owner.release_hold"
+	CommandConfirmKey   = "owner.confirm_key_destroyed"
+	CommandSetRetention = "retention.set"
+
+	TypeOwnerRestricted = "owner.restricted"
+	TypeOwnerHeld       = "owner.held"
+	TypeOwnerReleased   = "owner.hold_released"
+	TypeOwnerErased     = "owner.erased"
+	TypeKeyDestroyed    = "owner.key_destroyed"
+	TypeRetentionSet    = "retention.set"
+)
+
+// DefaultRetention is how long an owner's data is kept after its last trigger's end unless the venue says otherwise: five
+// years, of which one or two are leap years.
+const DefaultRetention = 5*365*scalar.Day + 2*scalar.Day
+
+const maxRetention = 100 * 366 * scalar.Day
+
+// Erasure is what is known of an owner's end, and what its certificate says.
+type Erasure struct {
+	RequestedAt scalar.Time
+	RequestedBy string
+	// Reason is sealed with the venue's key, since it outlives the owner's.
+	Reason       Sealed
+	RetainUntil  scalar.Time
+	ErasedAt     scalar.Time // zero: not yet
+	KeyID        string      // of the key that was destroyed; empty: not yet
+	KeyDestroyed scalar.Time
+	Positions    []int64 // of the records that say so
+}
+
+// SetRetention says how long the data of owners who are erased from now on is kept.
+//
+// Event: retention.set. Refusals: Invalid.
+type SetRetention struct{ Seconds int64 }
+
+// CommandType returns the type of the command.
+func (*SetRetention) CommandType() string { return CommandSetRetention }
+
+func (*SetRetention) givenBy() ActorKind { return ByOperator }
+
+func (p *SetRetention) decide(d *draft) error {
+	if p.Seconds < 0 || p.Seconds > int64(maxRetention/scalar.Second) {
+		return invalid("seconds", "must be from 0 to 100 years")
+	}
+	d.add(&RetentionSet{Seconds: p.Seconds, Time: d.at.Time})
+	return nil
+}
+
+// EraseOwner asks that an owner be erased once the law allows it. Until then it is restricted; what is open is terminated.
+//
+// Events: owner.restricted, and the ends of its triggers; owner.erased when its time has come. Refusals: NotFound; Invalid;
+// Conflict OWNER_RESTRICTED.
+type EraseOwner struct {
+	owner.Ref
+	Reason Sealed // with the venue's key
+}
+
+// CommandType returns the type of the command.
+func (*EraseOwner) CommandType() string { return CommandEraseOwner }
+
+func (*EraseOwner) givenBy() ActorKind { return ByOperator }
+
+func (p *EraseOwner) decide(d *draft) error {
+	f, err := d.operator(p.Ref)
+	if err != nil {
+		return err
+	}
+	if err := checkReason(p.Reason); err != nil {
+		return err
+	}
+	for _, t := range slices.Clone(f.triggers) {
+		if t.Status.IsOpen() {
+			d.end(t, entitlement.Terminate, OwnerErasedCode)
+		}
+	}
+	last := f.owner.Created
+	for _, t := range f.triggers { // which have all ended by now
+		last = max(last, t.Updated)
+	}
+	d.add(&OwnerRestricted{Ref: p.Ref, Tenant: f.owner.Tenant, Reason: slices.Clone(p.Reason), RequestedBy: d.actor.Sub, RetainUntil: last + d.state.retention,
+		Time: d.at.Time})
+	return nil
+}
+
+func checkReason(reason Sealed) error {
+	if len(reason) == 0 || len(reason) > MaxReason {
+		return invalid("reason", "the sealed reason is missing or too long")
+	}
+	return nil
+}
+
+// HoldOwner asks that an owner not be erased, whatever its time, until the hold is released.
+//
+// Event: owner.held. Refusals: NotFound; Invalid; Conflict OWNER_HELD.
+type HoldOwner struct {
+	owner.Ref
+	Reason Sealed // with the venue's key
+}
+
+// CommandType returns the type of the command.
+func (*HoldOwner) CommandType() string { return CommandHoldOwner }
+
+func (*HoldOwner) givenBy() ActorKind { return ByOperator }
+
+func (p *HoldOwner) decide(d *draft) error {
+	f, err := d.kept(p.Ref)
+	if err != nil {
+		return err
+	}
+	if err := checkReason(p.Reason); err != nil {
+		return err
+	}
+	if f.held {
+		return decide.Refuse(decide.Conflict, "OWNER_HELD", "the owner is held already")
+	}
+	d.add(&OwnerHeld{Ref: p.Ref, Tenant: f.owner.Tenant, Reason: slices.Clone(p.Reason), Time: d.at.Time})
+	return nil
+}
+
+// ReleaseOwner asks that a hold end. An owner whose time has come meanwhile is erased at once.
+//
+// Event: owner.hold_released. Refusals: NotFound; Invalid; Conflict OWNER_NOT_HELD.
+type ReleaseOwner struct {
+	owner.Ref
+	Reason Sealed // with the venue's key
+}
+
+// CommandType returns the type of the command.
+func (*ReleaseOwner) CommandType() string { return CommandReleaseOwner }
+
+func (*ReleaseOwner) givenBy() ActorKind { return ByOperator }
+
+func (p *ReleaseOwner) decide(d *draft) error {
+	f, err := d.kept(p.Ref)
+	if err != nil {
+		return err
+	}
+	if err := checkReason(p.Reason); err != nil {
+		return err
+	}
+	if !f.held {
+		return decide.Refuse(decide.Conflict, "OWNER_NOT_HELD", "the owner is not held")
+	}
+	d.add(&OwnerReleased{Ref: p.Ref, Tenant: f.owner.Tenant, Reason: slices.Clone(p.Reason), Time: d.at.Time})
+	return nil
+}
+
+// kept returns an owner that is not erased, restricted or not.
+func (d *draft) kept(ref owner.Ref) (*file, error) {
+	f, known := d.state.owners[ref.ID]
+	if !known || f.owner.Ref != ref || f.owner.State == owner.Erased {
+		return nil, ownerNotFound(ref.Type)
+	}
+	return f, nil
+}
+
+// ConfirmKeyDestroyed tells that the key of an erased owner is destroyed: from then on nobody can read anything of it.
+//
+// Event: owner.key_destroyed. Refusals: NotFound; Invalid; Conflict OWNER_NOT_ERASED, KEY_DESTROYED.
+type ConfirmKeyDestroyed struct {
+	owner.Ref
+	KeyID string
+}
+
+// CommandType returns the type of the command.
+func (*ConfirmKeyDestroyed) CommandType() string { return CommandConfirmKey }
+
+func (*ConfirmKeyDestroyed) givenBy() ActorKind { return BySystem }
+
+func (p *ConfirmKeyDestroyed) decide(d *draft) error {
+	f, known := d.state.owners[p.Ref.ID]
+	switch {
+	case !known || f.owner.Ref != p.Ref:
+		return ownerNotFound(p.Type)
+	case p.KeyID == "" || !isText(p.KeyID, maxName):
+		return invalid("key_id", "the key's id must be 1 to 255 characters")
+	case f.owner.State != owner.Erased:
+		return decide.Refuse(decide.Conflict, "OWNER_NOT_ERASED", "the owner is not erased")
+	case f.erasure.KeyID != "":
+		return decide.Refuse(decide.Conflict, "KEY_DESTROYED", "the key is known to be destroyed")
+	}
+	d.add(&KeyDestroyed{Ref: p.Ref, Tenant: f.owner.Tenant, KeyID: p.KeyID, Time: d.at.Time})
+	return nil
+}
+
+// erase decides that an owner's time has come.
+func (d *draft) erase(id scalar.ID) {
+	o := d.state.owners[id].owner
+	d.add(&OwnerErased{Ref: o.Ref, Tenant: o.Tenant, Time: d.at.Time})
+}
+
+// RetentionSet says how long data is kept of owners who are erased from now on.
+type RetentionSet struct {
+	Seconds int64       `json:"seconds"`
+	Time    scalar.Time `json:"time"`
+}
+
+// EventType returns retention.set.
+func (*RetentionSet) EventType() string { return TypeRetentionSet }
+
+// EventVersion returns 1.
+func (*RetentionSet) EventVersion() int { return 1 }
+
+// OwnerRestricted says that an owner is hidden from all but operators, and when it is to be erased.
+type OwnerRestricted struct {
+	owner.Ref
+	Tenant      string      `json:"tenant"`
+	Reason      Sealed      `json:"reason"`
+	RequestedBy string      `json:"requested_by"`
+	RetainUntil scalar.Time `json:"retain_until"`
+	Time        scalar.Time `json:"requested_at"`
+}
+
+// EventType returns owner.restricted.
+func (*OwnerRestricted) EventType() string { return TypeOwnerRestricted }
+
+// EventVersion returns 1.
+func (*OwnerRestricted) EventVersion() int { return 1 }
+
+// OwnerHeld says that an owner is not erased while it is held.
+type OwnerHeld struct {
+	owner.Ref
+	Tenant string      `json:"tenant"`
+	Reason Sealed      `json:"reason"`
+	Time   scalar.Time `json:"time"`
+}
+
+// EventType returns owner.held.
+func (*OwnerHeld) EventType() string { return TypeOwnerHeld }
+
+// EventVersion returns 1.
+func (*OwnerHeld) EventVersion() int { return 1 }
+
+// OwnerReleased says that an owner is not held any more.
+type OwnerReleased struct {
+	owner.Ref
+	Tenant string      `json:"tenant"`
+	Reason Sealed      `json:"reason"`
+	Time   scalar.Time `json:"time"`
+}
+
+// EventType returns owner.hold_released.
+func (*OwnerReleased) EventType() string { return TypeOwnerReleased }
+
+// EventVersion returns 1.
+func (*OwnerReleased) EventVersion() int { return 1 }
+
+// OwnerErased says that an owner's key is to be destroyed, that its external id may be used again, and that its open
+// deliveries are canceled but for those that tell of the end that its erasure caused.
+type OwnerErased struct {
+	owner.Ref
+	Tenant string      `json:"tenant"`
+	Time   scalar.Time `json:"erased_at"`
+}
+
+// EventType returns owner.erased.
+func (*OwnerErased) EventType() string { return TypeOwnerErased }
+
+// EventVersion returns 1.
+func (*OwnerErased) EventVersion() int { return 1 }
+
+// KeyDestroyed says that an owner's key is gone.
+type KeyDestroyed struct {
+	owner.Ref
+	Tenant string      `json:"tenant"`
+	KeyID  string      `json:"key_id"`
+	Time   scalar.Time `json:"destroyed_at"`
+}
+
+// EventType returns owner.key_destroyed.
+func (*KeyDestroyed) EventType() string { return TypeKeyDestroyed }
+
+// EventVersion returns 1.
+func (*KeyDestroyed) EventVersion() int { return 1 }
+
+// evolveErasure applies events about keeping and erasing.
+func (s *State) evolveErasure(at decide.Stamp, e decide.Event) {
+	switch e := e.(type) {
+	case *RetentionSet:
+		s.retention = scalar.Time(e.Seconds) * scalar.Second
+	case *OwnerRestricted:
+		s.changeErasure(at, e.Ref, owner.Restricted, func(_ *file, x *Erasure) {
+			x.RequestedAt, x.RequestedBy, x.Reason, x.RetainUntil = e.Time, e.RequestedBy, slices.Clone(e.Reason), e.RetainUntil
+		})
+	case *OwnerErased:
+		s.changeErasure(at, e.Ref, owner.Erased, func(f *file, x *Erasure) {
+			x.ErasedAt = e.Time
+			s.cancelAbout(f.owner)
+		})
+	case *KeyDestroyed:
+		s.changeErasure(at, e.Ref, owner.Erased, func(_ *file, x *Erasure) { x.KeyID, x.KeyDestroyed = e.KeyID, e.Time })
+	case *OwnerHeld:
+		s.hold(e.Ref, true)
+	case *OwnerReleased:
+		s.hold(e.Ref, false)
+	}
+}
+
+// changeErasure applies an event of an owner's end.
+func (s *State) changeErasure(at decide.Stamp, ref owner.Ref, to owner.State, change func(*file, *Erasure)) {
+	f, known := s.owners[ref.ID]
+	if !known {
+		return
+	}
+	x := new(Erasure)
+	if f.erasure != nil {
+		*x = *f.erasure // what was read before is not changed
+	}
+	x.Positions = append(slices.Clone(x.Positions), at.Sequence)
+	change(f, x)
+	f.erasure = x
+	o := f.owner.clone()
+	o.State, o.Updated = to, at.Time
+	if to == owner.Erased {
+		o.ExternalID = nil
+	}
+	s.setOwner(o)
+	for _, id := range f.documents { // nobody may be told of them any more
+		s.due.drop(dueKey{dueDocument, id})
+	}
+	s.scheduleErasure(f)
+}
+
+func (s *State) hold(ref owner.Ref, held bool) {
+	if f, known := s.owners[ref.ID]; known {
+		f.held = held
+		s.scheduleErasure(f)
+	}
+}
+
+// scheduleErasure keeps the due list to whether and when an owner is to be erased.
+func (s *State) scheduleErasure(f *file) {
+	entry := dueKey{dueErase, f.owner.ID}
+	s.due.drop(entry)
+	if f.owner.State == owner.Restricted && !f.held {
+		s.due.set(entry, f.erasure.RetainUntil)
+	}
+}
+
+// cancelAbout cancels the open deliveries about an owner, but for those that tell of the end that its erasure caused.
+func (s *State) cancelAbout(o *Owner) {
+	for _, w := range s.hooksOf[o.Tenant] {
+		for id := range s.openOf[w] { // each on its own, so their order is all one
+			if v := s.deliveries[id]; v.Ref == o.Ref && !v.Final {
+				s.cancelDelivery(v)
+			}
+		}
+	}
+}
+
+// Erasure returns what is known of the end of an owner; false where nobody asked for it.
+func (s *State) Erasure(ref owner.Ref) (*Erasure, bool) {
+	f, known := s.owners[ref.ID]
+	if !known || f.owner.Ref != ref || f.erasure == nil {
+		return nil, false
+	}
+	return f.erasure, true
+}
+
+// Held reports whether an owner is held.
+func (s *State) Held(ref owner.Ref) bool {
+	f, known := s.owners[ref.ID]
+	return known && f.owner.Ref == ref && f.held
+}
+
+// Retention returns how long data is kept of owners who are erased from now on.
+func (s *State) Retention() scalar.Time { return s.retention }
