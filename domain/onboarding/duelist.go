@@ -108,6 +108,16 @@ func (l *dueList) first(now scalar.Time) *dueEntry {
 	return l.heap[0]
 }
 
+// restore puts back an entry that was saved.
+func (l *dueList) restore(e *dueEntry, aside bool) {
+	l.known[e.dueKey] = e
+	if aside {
+		l.aside = append(l.aside, e)
+		return
+	}
+	heap.Push(&l.heap, e)
+}
+
 func (l *dueList) setAside(name, cause string) {
 	n := slices.IndexFunc(l.heap, func(e *dueEntry) bool { return e.String() == name })
 	if n < 0 {
