@@ -131,7 +131,7 @@ func (w *packer) file(s *State, f *file) {
 	}
 }
 
-func (w *packer) document(k *kept) {
+func (w *packer) document(k *Document) {
 	w.id(k.ID)
 	w.Word(string(k.Category))
 	w.Word(string(k.Orientation))
@@ -141,7 +141,6 @@ func (w *packer) document(k *kept) {
 	w.Word(string(k.Format))
 	w.time(k.ValidUntil)
 	w.time(k.Created)
-	w.Bool(k.reminded)
 }
 
 func (w *packer) trigger(t *Trigger) {
@@ -435,10 +434,9 @@ func (r unpacker) file(s *State) {
 	}
 }
 
-func (r unpacker) document(ref owner.Ref) *kept {
-	d := &Document{ID: r.id(), Ref: ref, Category: document.Category(r.Word()), Orientation: document.Orientation(r.Word()), Source: r.String(),
+func (r unpacker) document(ref owner.Ref) *Document {
+	return &Document{ID: r.id(), Ref: ref, Category: document.Category(r.Word()), Orientation: document.Orientation(r.Word()), Source: r.String(),
 		SHA256: r.bytes(), Size: r.Int(), Format: format.Format(r.Word()), ValidUntil: r.time(), Created: r.time()}
-	return &kept{Document: d, reminded: r.Bool()}
 }
 
 func (r unpacker) trigger(ref owner.Ref) *Trigger {

@@ -109,7 +109,7 @@ func (p *ChangeDocument) decide(d *draft) error {
 	if !known || k.Ref != p.Ref {
 		return decide.Refuse(decide.NotFound, "DOCUMENT_NOT_FOUND", "the owner has no such document")
 	}
-	changed := *k.Document
+	changed := *k
 	if p.Category != nil {
 		changed.Category = *p.Category
 	}
@@ -153,44 +153,34 @@ func (*DocumentChanged) EventType() string { return TypeDocumentChanged }
 // EventVersion returns 1.
 func (*DocumentChanged) EventVersion() int { return 1 }
 
-// kept is a document with what was done about it.
-type kept struct {
-	*Document
-	reminded bool // of its present end
-}
-
 func (s *State) addDocument(now scalar.Time, d *Document) {
-	k := &kept{Document: d}
-	s.documents[d.ID] = k
+	s.documents[d.ID] = d
 	if f, known := s.owners[d.Ref.ID]; known {
 		f.documents = append(f.documents, d.ID)
 	}
-	s.scheduleReminder(now, k)
+	s.scheduleReminder(now, d)
 }
 
 func (s *State) changeDocument(e *DocumentChanged) {
-	k, known := s.documents[e.ID]
+	d, known := s.documents[e.ID]
 	if !known {
 		return
 	}
-	changed := *k.Document // what was read before is not changed
+	changed := *d // what was read before is not changed
 	changed.Category, changed.ValidUntil = e.Category, e.ValidUntil
-	if changed.ValidUntil != k.ValidUntil { // another end has its own reminder
-		k.reminded = false
-		k.Document = &changed
-		s.scheduleReminder(e.Updated, k)
-		return
+	s.documents[e.ID] = &changed
+	if changed.ValidUntil != d.ValidUntil { // another end has its own reminder; that of the same end may be given already
+		s.scheduleReminder(e.Updated, &changed)
 	}
-	k.Document = &changed
 }
 
 // scheduleReminder puts the reminder of a document's end on the due list. There is none of an end that has passed: it
 // would come too late for whoever tells of it.
-func (s *State) scheduleReminder(now scalar.Time, k *kept) {
-	entry := dueKey{dueDocument, k.ID}
+func (s *State) scheduleReminder(now scalar.Time, d *Document) {
+	entry := dueKey{dueDocument, d.ID}
 	s.due.drop(entry)
-	if k.ValidUntil > now && !k.reminded {
-		s.due.set(entry, max(now, k.ValidUntil-Reminder))
+	if d.ValidUntil > now {
+		s.due.set(entry, max(now, d.ValidUntil-Reminder))
 	}
 }
 
@@ -203,9 +193,6 @@ func (d *draft) remind(document scalar.ID) {
 
 // Document returns a document of whichever owner.
 func (s *State) Document(id scalar.ID) (*Document, bool) {
-	k, known := s.documents[id]
-	if !known {
-		return nil, false
-	}
-	return k.Document, true
+	d, known := s.documents[id]
+	return d, known
 }

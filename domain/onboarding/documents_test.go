@@ -86,11 +86,12 @@ func TestReminders(t *testing.T) {
 	past.ValidUntil = start - 1
 	l.must(alpha, past)
 	for _, c := range []struct {
-		day    scalar.Time
-		until  scalar.Time // in days, if the operator sets it
-		notice bool
+		day      scalar.Time
+		until    scalar.Time       // in days, if the operator sets it
+		category document.Category // if the operator sets that
+		notice   bool
 	}{
-		{day: 9}, {day: 10, notice: true}, {day: 11}, {day: 41},
+		{day: 9}, {day: 10, notice: true}, {day: 11, category: "poa"}, {day: 12}, {day: 41},
 		{day: 42, until: 100}, {day: 69}, {day: 70, notice: true}, // another end
 		{day: 71, until: 80, notice: true}, // which is nearer than thirty days
 		{day: 72, until: 50},               // and one that has passed
@@ -103,6 +104,9 @@ func TestReminders(t *testing.T) {
 				until = 0
 			}
 			l.must(operator, &onboarding.ChangeDocument{Ref: ann, ID: id(10), ValidUntil: &until})
+		}
+		if c.category != "" {
+			l.must(operator, &onboarding.ChangeDocument{Ref: ann, ID: id(10), Category: &c.category})
 		}
 		if got := l.steps(); (len(got) == 1) != c.notice {
 			t.Errorf("on day %d: %q", c.day, got)

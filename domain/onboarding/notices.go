@@ -65,13 +65,9 @@ func (d *draft) notice(n Notice) {
 	}
 }
 
-// noteNotice applies a notice.
+// noteNotice takes the reminder of a document's end off the due list: it was given.
 func (s *State) noteNotice(n *Notice) {
-	if n.Document == nil {
-		return
-	}
-	if k, known := s.documents[n.Document.ID]; known {
-		k.reminded = true
-		s.due.drop(dueKey{dueDocument, k.ID})
+	if n.Document != nil {
+		s.due.drop(dueKey{dueDocument, n.Document.ID})
 	}
 }

@@ -65,7 +65,7 @@ type State struct {
 	owners     map[scalar.ID]*file
 	ownerOrder []scalar.ID // in the order of registration
 	external   map[external]scalar.ID
-	documents  map[scalar.ID]*kept
+	documents  map[scalar.ID]*Document
 
 	questionnaires     map[scalar.ID]*asked
 	questionnaireOrder []scalar.ID // in the order of creation
@@ -87,7 +87,7 @@ type State struct {
 // NewState returns the state before genesis.
 func NewState() *State {
 	return &State{core: decide.NewCore(rulesSupported), owners: make(map[scalar.ID]*file), external: make(map[external]scalar.ID),
-		documents: make(map[scalar.ID]*kept), questionnaires: make(map[scalar.ID]*asked),
+		documents: make(map[scalar.ID]*Document), questionnaires: make(map[scalar.ID]*asked),
 		entitlements: make(map[scalar.ID]*entitlement.Definition), triggers: make(map[scalar.ID]scalar.ID), required: make(map[scalar.ID]int),
 		webhooks: make(map[scalar.ID]*Webhook), hooksOf: make(map[string][]scalar.ID), deliveries: make(map[scalar.ID]*Delivery),
 		openOf: make(map[scalar.ID]map[scalar.ID]bool), retention: DefaultRetention, due: newDueList()}
