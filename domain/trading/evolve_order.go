@@ -28,7 +28,7 @@ func (f *fold) order(after *order.Order) {
 		if o.Value.position != h || o.Side != sideOf(after.Action) {
 			panic("trading: an event makes another order of " + after.Code.String())
 		}
-		f.release(o)
+		f.release(o) // with what it is now: the fields that say how much it reserves change below
 	}
 	if !after.Status.Live() {
 		f.recent.add(after.Code, h.account)
@@ -56,6 +56,7 @@ func (f *fold) order(after *order.Order) {
 	}
 	remaining := amount - done
 	v := &o.Value
+	// Only a price change or a larger size loses the place in the queue: fills and a smaller size keep it.
 	moves := !o.Resting() || price != o.Price || remaining > o.Remaining && amount > v.amount
 	v.amount, v.filledQuote, v.updated, v.sequence = amount, after.FilledQuote, after.Updated, f.at.Sequence
 	f.expire(o, after.ExpireTime)

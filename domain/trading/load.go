@@ -309,7 +309,7 @@ func (v *loader) loadOrder(side book.Side, price int64) *resting {
 	l.position = v.positions[n]
 	l.amount = o.Remaining + v.Int()
 	l.kind, l.tif = order.Type(v.Word()), order.TimeInForce(v.Word())
-	v.created += v.when()
+	v.created += v.when() // times and sequences are saved as the difference to the order before
 	l.created, l.updated = v.created, v.created
 	v.sequence += v.Int()
 	l.sequence = v.sequence

@@ -115,6 +115,8 @@ func (e *entry) read(shape entryShape, data jsontext.Value) error {
 	e.call.Method, e.call.Route = shape.method, shape.route
 	e.call.Params = e.params[:1]
 	customer, order, named := &e.params[0], &e.params[1], false
+	// What the REST route has in its path, query and headers is taken out; the rest is its body, each value as it came: what
+	// is wrong with it, the route says, in the same words.
 	body := append(make([]byte, 0, len(data)), '{')
 	cut := cutter{raw: data}
 	defer cut.done()

@@ -221,6 +221,8 @@ func (a *Auditor) event(n int, name string, data []byte) {
 	case "session.opened", "gateway.seen", "gateway.lost", "session.ended", "session.swept":
 		a.session(name, parse[accountShape](data))
 	default:
+		// Every event of an order holds the whole order after it. Any other name fails: an event that the auditor does not know
+		// may have moved money.
 		view, ok := strings.CutPrefix(name, "order.")
 		must(ok, "an event of the unknown type %s", name)
 		a.orderEvent(n, view)
