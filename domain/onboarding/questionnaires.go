@@ -186,7 +186,7 @@ func (p *PublishQuestionnaire) decide(d *draft) error {
 	if q.published[number-1] {
 		return decide.Refuse(decide.Conflict, "QUESTIONNAIRE_VERSION_PUBLISHED", "the version is published already")
 	}
-	d.add(&QuestionnairePublished{QuestionnaireID: p.ID, VersionID: q.versions[number-1].ID, Number: number, Time: d.at.Time})
+	d.add(&QuestionnairePublished{Questionnaire: q.as(true), VersionID: q.versions[number-1].ID, Number: number, Time: d.at.Time})
 	return nil
 }
 
@@ -211,7 +211,7 @@ func (p *UnpublishQuestionnaire) decide(d *draft) error {
 	case d.state.required[p.ID] > 0:
 		return decide.Refuse(decide.Conflict, "QUESTIONNAIRE_REQUIRED", "an open requirement names the questionnaire")
 	}
-	d.add(&QuestionnaireUnpublished{QuestionnaireID: p.ID, Time: d.at.Time})
+	d.add(&QuestionnaireUnpublished{Questionnaire: q.as(false), Time: d.at.Time})
 	return nil
 }
 
@@ -250,12 +250,12 @@ func (*VersionAdded) EventType() string { return TypeVersionAdded }
 // EventVersion returns 1.
 func (*VersionAdded) EventVersion() int { return 1 }
 
-// QuestionnairePublished says that clients answer a version from now on.
+// QuestionnairePublished says that clients answer a version from now on. It holds the whole questionnaire as it is then.
 type QuestionnairePublished struct {
-	QuestionnaireID scalar.ID   `json:"questionnaire_id"`
-	VersionID       scalar.ID   `json:"questionnaire_version_id"`
-	Number          int         `json:"version_number"`
-	Time            scalar.Time `json:"published_at"`
+	questionnaire.Questionnaire
+	VersionID scalar.ID   `json:"questionnaire_version_id"`
+	Number    int         `json:"version_number"`
+	Time      scalar.Time `json:"published_at"`
 }
 
 // EventType returns questionnaire.published.
@@ -264,10 +264,11 @@ func (*QuestionnairePublished) EventType() string { return TypeQuestionnairePubl
 // EventVersion returns 1.
 func (*QuestionnairePublished) EventVersion() int { return 1 }
 
-// QuestionnaireUnpublished says that no version of a questionnaire is published any more.
+// QuestionnaireUnpublished says that no version of a questionnaire is published any more. It holds the whole questionnaire
+// as it is then.
 type QuestionnaireUnpublished struct {
-	QuestionnaireID scalar.ID   `json:"questionnaire_id"`
-	Time            scalar.Time `json:"unpublished_at"`
+	questionnaire.Questionnaire
+	Time scalar.Time `json:"unpublished_at"`
 }
 
 // EventType returns questionnaire.unpublished.
@@ -312,23 +313,24 @@ func (s *State) addVersion(v questionnaire.Version) {
 }
 
 func (s *State) publish(e *QuestionnairePublished) {
-	if q, known := s.questionnaires[e.QuestionnaireID]; known && e.Number >= 1 && e.Number <= len(q.versions) {
+	if q, known := s.questionnaires[e.ID]; known && e.Number >= 1 && e.Number <= len(q.versions) {
 		q.published[e.Number-1] = true
-		q.setPublished(true)
+		s.setQuestionnaire(e.Questionnaire)
 	}
 }
 
-func (s *State) unpublish(id scalar.ID) {
-	if q, known := s.questionnaires[id]; known {
+func (s *State) unpublish(e *QuestionnaireUnpublished) {
+	if q, known := s.questionnaires[e.ID]; known {
 		clear(q.published)
-		q.setPublished(false)
+		s.setQuestionnaire(e.Questionnaire)
 	}
 }
 
-func (q *asked) setPublished(is bool) {
-	changed := *q.Questionnaire // what was read before is not changed
-	changed.IsPublished = is
-	q.Questionnaire = &changed
+// as returns the questionnaire as it is once it is published, or is not any more.
+func (q *asked) as(published bool) questionnaire.Questionnaire {
+	changed := *q.Questionnaire
+	changed.IsPublished = published
+	return changed
 }
 
 // Questionnaire returns a questionnaire, published or not, and its newest published version, which is nil without one.

@@ -27,7 +27,7 @@ func TestTheStateSharesNothingWithEvents(t *testing.T) {
 	open := &RequirementsChanged{ID: scalar.ID{6}, Ref: ref, Open: []entitlement.Requirement{{Questionnaires: []scalar.ID{{3}}}}}
 	s := NewState()
 	s.Evolve(decide.Stamp{}, decide.Recorded{}, decide.Accepted, []decide.Event{o, d,
-		&QuestionnaireCreated{questionnaire.Questionnaire{ID: scalar.ID{3}}}, v, &QuestionnairePublished{QuestionnaireID: scalar.ID{3}, Number: 1},
+		&QuestionnaireCreated{questionnaire.Questionnaire{ID: scalar.ID{3}}}, v, &QuestionnairePublished{Questionnaire: questionnaire.Questionnaire{ID: scalar.ID{3}, IsPublished: true}, Number: 1},
 		e, w, created, started, requested, open})
 	v.Questions[0].Label, v.Questions[0].Options[0].Label, e.Questionnaires[0].Position = "x", "x", 9
 	w.Types[0], w.Key.Public[0], w.Key.Private[0] = "x", 'x', 'x'

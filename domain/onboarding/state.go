@@ -142,7 +142,7 @@ func (s *State) evolveCatalogue(e decide.Event) {
 	case *QuestionnairePublished:
 		s.publish(e)
 	case *QuestionnaireUnpublished:
-		s.unpublish(e.QuestionnaireID)
+		s.unpublish(e)
 	case *EntitlementCreated:
 		s.setEntitlement(e.Definition)
 	case *EntitlementChanged:
