@@ -12,14 +12,16 @@ const TypeNoticeGiven = "notice.given"
 
 const documentExpiring = webhook.DocumentExpiring
 
-// Notice is what receivers are told. The body that they get is made of it, always the same.
+// Notice is what receivers are told. The body that they get is made of it, always the same: see Body.
 type Notice struct {
-	ID        scalar.ID         `json:"id"`
+	ID scalar.ID `json:"id"`
+	// Form is the number of the body's form. A later form is for later notices: it changes no body that was sent.
+	Form      int               `json:"form"`
 	Type      webhook.EventType `json:"type"`
 	Tenant    string            `json:"tenant"`
 	owner.Ref                   // none, of test
-	// Sequence counts the notices about the owner from 1.
-	Sequence int64       `json:"sequence"`
+	// Sequence counts the notices about the owner from 1; none, of test.
+	Sequence int64       `json:"sequence,omitzero"`
 	Time     scalar.Time `json:"timestamp"`
 	// TriggerID and EntitlementID name the trigger that it is about, if it is about one.
 	TriggerID     scalar.ID `json:"entitlement_trigger_id,omitzero"`
@@ -54,9 +56,10 @@ func (*NoticeGiven) EventType() string { return TypeNoticeGiven }
 // EventVersion returns 1.
 func (*NoticeGiven) EventVersion() int { return 1 }
 
-// notice decides a notice about the owner of the draft, and its deliveries. Its id, number and time are filled in.
+// notice decides a notice about the owner of the draft, and its deliveries. Its id, form, number and time are filled in.
 func (d *draft) notice(n Notice) {
-	n.ID, n.Ref, n.Tenant, n.Time, n.Sequence = d.nextID(), d.file.owner.Ref, d.file.owner.Tenant, d.at.Time, d.file.notices+1
+	n.ID, n.Form, n.Time = d.nextID(), bodyForm, d.at.Time
+	n.Ref, n.Tenant, n.Sequence = d.file.owner.Ref, d.file.owner.Tenant, d.file.notices+1
 	d.add(&NoticeGiven{n})
 	for _, w := range d.state.Webhooks(n.Tenant) {
 		if w.Wants(n.Type) {

@@ -1,6 +1,7 @@
 package onboarding
 
 import (
+	"encoding/hex"
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/document"
@@ -11,6 +12,22 @@ import (
 
 // Sealed is a ciphertext under the key of the owner whom it is about. Its JSON form is padded standard base64.
 type Sealed []byte
+
+// Digest is a SHA-256. Its JSON form is lower-case hex, as sha256sum writes it.
+type Digest []byte
+
+// AppendText implements encoding.TextAppender.
+func (d Digest) AppendText(b []byte) ([]byte, error) { return hex.AppendEncode(b, d), nil }
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Digest) MarshalText() ([]byte, error) { return d.AppendText(nil) }
+
+// UnmarshalText reads the hex form.
+func (d *Digest) UnmarshalText(b []byte) error {
+	sum, err := hex.AppendDecode(nil, b)
+	*d = sum
+	return err
+}
 
 // ActorKind says on whose behalf something happened.
 type ActorKind string
@@ -66,7 +83,7 @@ type Document struct {
 	Orientation document.Orientation `json:"orientation"`
 	// Source is the key under which the sealed file lies in the blob store.
 	Source string        `json:"source"`
-	SHA256 []byte        `json:"sha256"` // of the sealed file
+	SHA256 Digest        `json:"sha256"` // of the sealed file
 	Size   int64         `json:"size"`   // in bytes, of the file in clear
 	Format format.Format `json:"format"`
 	// ValidUntil is when the document ends; zero: never.

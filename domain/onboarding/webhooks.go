@@ -234,7 +234,7 @@ func (p *TestWebhook) decide(d *draft) error {
 	if !w.Wants(webhook.Test) {
 		return decide.Refuse(decide.Conflict, "EVENT_NOT_SELECTED", "the webhook does not want test events")
 	}
-	n := Notice{ID: d.nextID(), Type: webhook.Test, Tenant: w.Tenant, Time: d.at.Time}
+	n := Notice{ID: d.nextID(), Form: bodyForm, Type: webhook.Test, Tenant: w.Tenant, Time: d.at.Time}
 	d.add(&NoticeGiven{n})
 	d.deliver(w, &n)
 	return nil

@@ -17,10 +17,10 @@ const (
 // Valid reports whether t is one of the two types.
 func (t Type) Valid() bool { return t == PersonType || t == CorporateType }
 
-// Ref names one owner.
+// Ref names one owner. The zero Ref names none, and has no members in JSON.
 type Ref struct {
-	Type Type      `json:"owner_type"`
-	ID   scalar.ID `json:"owner_id"`
+	Type Type      `json:"owner_type,omitzero"`
+	ID   scalar.ID `json:"owner_id,omitzero"`
 }
 
 // State says who may see what is kept of an owner.
