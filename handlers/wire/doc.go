@@ -1,6 +1,7 @@
 // Package wire holds the JSON shapes that clients meet in more than one place: orders, trades, transactions and
-// instruments, as REST shows them and as the WebSocket channels do, and API keys, as their users and operators see them. A channel's message is the same thing behind the
-// channel's name, with its own type under another member, since "type" says there that it is an update.
+// instruments, as REST shows them and as the WebSocket channels do, and API keys, questionnaires, entitlements and
+// triggers, as their users and operators see them. A channel's message is the same thing behind the channel's name, with
+// its own type under another member, since "type" says there that it is an update.
 //
 // The shapes are plain structs for the generic encoder. Orders and trades, which make up nearly all of what is sent,
 // are also written by hand (AppendJSON): the same bytes, a good deal sooner. A property test holds the two together.
