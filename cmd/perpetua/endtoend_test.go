@@ -236,7 +236,7 @@ func testMoney(t *testing.T, d *desk, told fromLog) {
 
 // testJournal holds the bytes in Kafka against the definition of a record, and `perpetua log` and kcat against them.
 func testJournal(t *testing.T, d *desk) {
-	for _, journal := range []string{"trading", "identity"} {
+	for _, journal := range []string{"trading", "identity", "onboarding"} {
 		values := d.verifyBytes(journal)
 		if !slices.Equal(values, d.records(journal)) {
 			t.Errorf("perpetua log prints other records of %s than Kafka holds", journal)

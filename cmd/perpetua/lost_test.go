@@ -32,12 +32,12 @@ func (v *venue) loseLog() {
 	}
 	defer kc.Close()
 	admin := kadm.NewClient(kc)
-	if _, err := admin.DeleteTopics(context.Background(), v.prefix+"identity", v.prefix+"trading"); err != nil {
+	if _, err := admin.DeleteTopics(context.Background(), v.prefix+"identity", v.prefix+"trading", v.prefix+"onboarding"); err != nil {
 		v.t.Fatal(err)
 	}
 	waitFor(v.t, "the topics to be gone", func() bool {
-		topics, err := admin.ListTopics(context.Background(), v.prefix+"identity", v.prefix+"trading")
-		return err == nil && topics[v.prefix+"identity"].Err != nil && topics[v.prefix+"trading"].Err != nil
+		topics, err := admin.ListTopics(context.Background(), v.prefix+"identity", v.prefix+"trading", v.prefix+"onboarding")
+		return err == nil && topics[v.prefix+"identity"].Err != nil && topics[v.prefix+"trading"].Err != nil && topics[v.prefix+"onboarding"].Err != nil
 	})
 }
 
@@ -83,7 +83,7 @@ func TestLostLog(t *testing.T) {
 		t.Errorf("the read models were touched:\nbefore %v\nafter  %v", before, after)
 	}
 
-	for _, journal := range []string{"identity", "trading"} {
+	for _, journal := range []string{"identity", "trading", "onboarding"} {
 		if out, err := v.command("admin", "forget-log", "--journal", journal).CombinedOutput(); err != nil {
 			t.Fatalf("forget-log %s: %v\n%s", journal, err, out)
 		}

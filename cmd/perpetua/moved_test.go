@@ -97,7 +97,7 @@ func (m *mover) remember() {
 	m.t.Helper()
 	m.must(200, "broker-a", http.MethodGet, "/v1/customers/BEN/orders", nil, "X-Min-Log-Position", m.lastRecord("trading"))
 	m.stop()
-	m.history = map[string][]string{"identity": m.records("identity"), "trading": m.records("trading")}
+	m.history = map[string][]string{"identity": m.records("identity"), "trading": m.records("trading"), "onboarding": m.records("onboarding")}
 	m.rows = m.digests()
 }
 

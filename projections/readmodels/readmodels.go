@@ -33,3 +33,8 @@ func Trading() []projections.Projection {
 func Identity() []projections.Projection {
 	return []projections.Projection{records.Projection{Journal: "identity"}, identity.Projection{}}
 }
+
+// Onboarding returns the projections of the onboarding journal.
+func Onboarding() []projections.Projection {
+	return []projections.Projection{records.Projection{Journal: "onboarding"}}
+}

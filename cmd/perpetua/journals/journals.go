@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
@@ -19,8 +20,9 @@ import (
 
 // The journals that handlers and seeds are written for. They have to be in a node's table.
 const (
-	Identity = "identity"
-	Trading  = "trading"
+	Identity   = "identity"
+	Trading    = "trading"
+	Onboarding = "onboarding"
 )
 
 // Journal is the entry of one journal. All but the rules may be left out.
@@ -69,6 +71,14 @@ func All() Table {
 			},
 			Payloads:  trading.Payloads(),
 			FromNodes: []string{trading.CommandListInstrument, trading.CommandOpenSession, trading.CommandKeepGateway, trading.CommandEndSession},
+		},
+		{
+			Rules:       onboarding.Rules(),
+			Codec:       onboarding.Codec(),
+			Projections: readmodels.Onboarding(),
+			Payloads:    onboarding.Payloads(),
+			FromNodes: []string{onboarding.CommandCreateQuestionnaire, onboarding.CommandAddVersion, onboarding.CommandPublishQuestionnaire,
+				onboarding.CommandCreateEntitlement, onboarding.CommandRecordAttempt, onboarding.CommandConfirmKey},
 		},
 	}
 }
