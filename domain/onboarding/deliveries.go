@@ -149,7 +149,7 @@ func (p *ReplayDelivery) decide(d *draft) error {
 	case v.Status == webhook.Canceled || d.state.webhooks[v.WebhookID] == nil:
 		return decide.Refuse(decide.Conflict, "DELIVERY_CANCELED", "the delivery's webhook is gone")
 	}
-	d.add(&DeliveryReplayed{ID: v.ID, WebhookID: v.WebhookID, Tenant: v.Tenant, By: d.by, Time: d.at.Time})
+	d.add(&DeliveryReplayed{ID: v.ID, WebhookID: v.WebhookID, Tenant: v.Tenant, Attempts: v.Attempts, By: d.by, Time: d.at.Time})
 	return nil
 }
 
@@ -204,6 +204,7 @@ type DeliveryReplayed struct {
 	ID        scalar.ID   `json:"id"`
 	WebhookID scalar.ID   `json:"webhook_id"`
 	Tenant    string      `json:"tenant"`
+	Attempts  int         `json:"attempts"` // so far
 	By        ActorKind   `json:"actor_kind"`
 	Time      scalar.Time `json:"time"`
 }

@@ -122,7 +122,7 @@ func (p *ChangeDocument) decide(d *draft) error {
 	if changed.Category == k.Category && changed.ValidUntil == k.ValidUntil {
 		return decide.Refuse(decide.Conflict, "NOTHING_CHANGED", "the document is like that already")
 	}
-	d.add(&DocumentChanged{ID: k.ID, Ref: k.Ref, Category: changed.Category, ValidUntil: changed.ValidUntil, Updated: d.at.Time})
+	d.add(&DocumentChanged{Document: *changed.clone(), Updated: d.at.Time})
 	return nil
 }
 
@@ -138,13 +138,10 @@ func (*DocumentAdded) EventType() string { return TypeDocumentAdded }
 // EventVersion returns 1.
 func (*DocumentAdded) EventVersion() int { return 1 }
 
-// DocumentChanged holds what a document is for and when it ends, after the change of one or both.
+// DocumentChanged holds the whole document but its name, which stays, after the change of what it is for or of when it ends.
 type DocumentChanged struct {
-	ID scalar.ID `json:"id"`
-	owner.Ref
-	Category   document.Category `json:"category"`
-	ValidUntil scalar.Time       `json:"valid_until,omitzero"`
-	Updated    scalar.Time       `json:"updated_at"`
+	Document
+	Updated scalar.Time `json:"updated_at"`
 }
 
 // EventType returns document.changed.

@@ -1,6 +1,7 @@
 package onboarding
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -93,7 +94,7 @@ func (p *EraseOwner) decide(d *draft) error {
 	for _, t := range f.triggers { // which have all ended by now
 		last = max(last, t.Updated)
 	}
-	d.add(&OwnerRestricted{Ref: p.Ref, Tenant: f.owner.Tenant, Reason: slices.Clone(p.Reason), RequestedBy: d.actor.Sub, RetainUntil: last + d.state.retention,
+	d.add(&OwnerRestricted{Ref: p.Ref, Tenant: f.owner.Tenant, Reason: slices.Clone(p.Reason), RequestedBy: cmp.Or(d.actor.Sub, d.actor.System), RetainUntil: last + d.state.retention,
 		Time: d.at.Time})
 	return nil
 }

@@ -95,6 +95,22 @@ func (f *file) pending() []scalar.ID {
 	return out
 }
 
+// requested returns how many questionnaires the open requests for information name, those of another request again.
+func (f *file) requested() int {
+	n := 0
+	for _, t := range f.triggers {
+		if !t.Status.IsOpen() {
+			continue
+		}
+		for _, r := range t.Open {
+			if r.Source == entitlement.FromRequest {
+				n += len(r.Questionnaires)
+			}
+		}
+	}
+	return n
+}
+
 // apply applies an event to an owner's file.
 func (s *State) apply(at decide.Stamp, ref owner.Ref, e decide.Event) {
 	if f, known := s.owners[ref.ID]; known {

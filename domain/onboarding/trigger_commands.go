@@ -48,7 +48,15 @@ func Sentence(code string) string {
 // MaxReason is how long a sealed reason may be, in bytes: 2000 characters in UTF-8 and what sealing adds.
 const MaxReason = 9 << 10
 
-const maxCode = 64
+const (
+	maxCode = 64
+
+	// MaxOpenTriggers and MaxRequested are how many triggers of an owner may be open at once, and how many questionnaires
+	// their open requests may name together. They bound what one response or one erasure can cause: all of it has to
+	// fit in one record.
+	MaxOpenTriggers = 32
+	MaxRequested    = 1_000
+)
 
 // Outcome is how a video identification went.
 type Outcome string
@@ -64,7 +72,7 @@ const (
 // CreateTrigger asks for an entitlement.
 //
 // Event: entitlement_trigger.created; the trigger starts in a record of its own. Refusals: NotFound; Invalid
-// INVALID_ENTITLEMENT_ID for the other type of owner; Conflict ENTITLEMENT_TRIGGER_ACTIVE.
+// INVALID_ENTITLEMENT_ID for the other type of owner; Conflict ENTITLEMENT_TRIGGER_ACTIVE, TOO_MANY_TRIGGERS.
 type CreateTrigger struct {
 	owner.Ref
 	EntitlementID scalar.ID
@@ -87,10 +95,17 @@ func (p *CreateTrigger) decide(d *draft) error {
 	if e.OwnerType != p.Type {
 		return invalid("entitlement_id", "the entitlement is for another type of owner")
 	}
+	open := 0
 	for _, t := range f.triggers {
-		if t.EntitlementID == e.ID && t.Status.IsOpen() {
+		if !t.Status.IsOpen() {
+			continue
+		}
+		if open++; t.EntitlementID == e.ID {
 			return decide.Refuse(decide.Conflict, "ENTITLEMENT_TRIGGER_ACTIVE", "the entitlement is triggered already")
 		}
+	}
+	if open >= MaxOpenTriggers {
+		return decide.Refuse(decide.Conflict, "TOO_MANY_TRIGGERS", "as many triggers of the owner are open as there may be")
 	}
 	d.add(&TriggerCreated{ID: d.nextID(), EntitlementID: e.ID, Ref: p.Ref, Status: entitlement.Pending, By: d.by, Created: d.at.Time,
 		Deadline: deadline(d.at.Time, e)})
@@ -100,7 +115,7 @@ func (p *CreateTrigger) decide(d *draft) error {
 // ActOnTrigger is what an operator does about a trigger.
 //
 // Events: entitlement_trigger.moved, and what it causes. Refusals: NotFound; Invalid; Conflict TRANSITION_NOT_ALLOWED,
-// REQUIREMENTS_OPEN, OWNER_RESTRICTED.
+// REQUIREMENTS_OPEN, TOO_MANY_REQUIREMENTS, OWNER_RESTRICTED.
 type ActOnTrigger struct {
 	ID             scalar.ID
 	Action         entitlement.Action
@@ -132,6 +147,9 @@ func (p *ActOnTrigger) decide(d *draft) error {
 	}
 	if err := p.allowed(t); err != nil {
 		return err
+	}
+	if d.file.requested()+len(p.Questionnaires) > MaxRequested {
+		return decide.Refuse(decide.Conflict, "TOO_MANY_REQUIREMENTS", "requests of the owner's triggers name as many questionnaires as they may")
 	}
 	p.act(d, t)
 	return nil
@@ -254,12 +272,13 @@ type TriggerMoved struct {
 	Code           string             `json:"code,omitempty"`
 	Reason         Reason             `json:"reason,omitzero"`
 	InternalReason Sealed             `json:"internal_reason,omitempty"`
+	Created        scalar.Time        `json:"created_at"` // of the trigger
 	Time           scalar.Time        `json:"time"`
-	// Terms, Pinned, VideoPlanned and Deadline are what was pinned, of start.
+	Deadline       scalar.Time        `json:"deadline,omitzero"` // of the trigger from now on
+	// Terms, Pinned and VideoPlanned are what was pinned, of start.
 	Terms        *Terms               `json:"terms,omitempty"`
 	Pinned       []entitlement.Pinned `json:"questionnaires,omitempty"`
 	VideoPlanned bool                 `json:"video_identification,omitempty"`
-	Deadline     scalar.Time          `json:"deadline,omitzero"`
 	// Request is what was asked for, of request_information.
 	Request *entitlement.Request `json:"request,omitempty"`
 	// Outcome and ExternalReference are of complete_video_identification.

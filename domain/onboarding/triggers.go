@@ -51,13 +51,12 @@ func (t *Trigger) requires() []scalar.ID {
 
 // move applies what moved the trigger. What the old form shares with others is replaced, never changed.
 func (t *Trigger) move(at decide.Stamp, e *TriggerMoved) {
-	t.Status, t.Result, t.Updated = e.Status, e.Result, e.Time
+	t.Status, t.Result, t.Updated, t.Deadline = e.Status, e.Result, e.Time, e.Deadline
 	switch e.Action {
 	case entitlement.Start:
 		if e.Terms != nil {
 			t.Terms = *e.Terms
 		}
-		t.Deadline = e.Deadline
 		t.Needs.Pinned, t.Needs.VideoPlanned = slices.Clone(e.Pinned), e.VideoPlanned
 	case entitlement.RequestInformation:
 		if e.Request != nil {
@@ -154,7 +153,7 @@ func (d *draft) passDeadline(id scalar.ID) {
 func (d *draft) moved(t *Trigger, a entitlement.Action) *TriggerMoved {
 	status, result, _ := entitlement.Next(t.Status, a)
 	return &TriggerMoved{ID: t.ID, EntitlementID: t.EntitlementID, Ref: t.Ref, Action: a, Status: status, Result: result, By: d.by,
-		Time: d.at.Time}
+		Created: t.Created, Time: d.at.Time, Deadline: t.Deadline}
 }
 
 // end decides that a trigger ends by a rule.

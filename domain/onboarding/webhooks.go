@@ -190,7 +190,9 @@ func (p *RotateWebhook) decide(d *draft) error {
 	if w.Next != nil {
 		return decide.Refuse(decide.Conflict, "WEBHOOK_ROTATING", "the key is being rotated already")
 	}
-	d.add(&RotationBegun{ID: w.ID, Tenant: w.Tenant, Next: p.Key.clone(), NextFrom: d.at.Time + p.Overlap, Time: d.at.Time})
+	changed, next := w.clone(), p.Key.clone()
+	changed.Next, changed.NextFrom = &next, d.at.Time+p.Overlap
+	d.add(&RotationBegun{Webhook: *changed, Time: d.at.Time})
 	return nil
 }
 
@@ -212,7 +214,9 @@ func (p *EnableWebhook) decide(d *draft) error {
 	if w.Disabled == 0 {
 		return decide.Refuse(decide.Conflict, "WEBHOOK_NOT_DISABLED", "the webhook is not disabled")
 	}
-	d.add(&WebhookEnabled{ID: w.ID, Tenant: w.Tenant, Time: d.at.Time})
+	changed := w.clone()
+	changed.Disabled, changed.Failing = 0, 0
+	d.add(&WebhookEnabled{Webhook: *changed, Time: d.at.Time})
 	return nil
 }
 
@@ -277,13 +281,10 @@ func (*WebhookDeleted) EventType() string { return TypeWebhookDeleted }
 // EventVersion returns 1.
 func (*WebhookDeleted) EventVersion() int { return 1 }
 
-// RotationBegun says that another key signs as well from now on, and alone from a time on.
+// RotationBegun holds the whole registration: its next key signs as well from now on, and alone from a time on.
 type RotationBegun struct {
-	ID       scalar.ID   `json:"id"`
-	Tenant   string      `json:"tenant"`
-	Next     SigningKey  `json:"next_key"`
-	NextFrom scalar.Time `json:"next_key_from"`
-	Time     scalar.Time `json:"time"`
+	Webhook
+	Time scalar.Time `json:"time"`
 }
 
 // EventType returns webhook.rotation_begun.
@@ -306,11 +307,10 @@ func (*WebhookRotated) EventType() string { return TypeWebhookRotated }
 // EventVersion returns 1.
 func (*WebhookRotated) EventVersion() int { return 1 }
 
-// WebhookEnabled says that deliveries to a registration are tried again.
+// WebhookEnabled holds the whole registration: deliveries to it are tried again.
 type WebhookEnabled struct {
-	ID     scalar.ID   `json:"id"`
-	Tenant string      `json:"tenant"`
-	Time   scalar.Time `json:"enabled_at"`
+	Webhook
+	Time scalar.Time `json:"enabled_at"`
 }
 
 // EventType returns webhook.enabled.
@@ -364,8 +364,7 @@ func (s *State) evolveWebhooks(e decide.Event) {
 		s.deleteWebhook(e)
 	case *RotationBegun:
 		s.changeWebhook(e.ID, func(w *Webhook) {
-			next := e.Next.clone()
-			w.Next, w.NextFrom = &next, e.NextFrom
+			*w = *e.Webhook.clone()
 			s.due.set(dueKey{dueRotation, w.ID}, e.NextFrom)
 		})
 	case *WebhookRotated:
@@ -376,7 +375,7 @@ func (s *State) evolveWebhooks(e decide.Event) {
 			s.due.drop(dueKey{dueRotation, w.ID})
 		})
 	case *WebhookEnabled:
-		s.changeWebhook(e.ID, func(w *Webhook) { w.Disabled, w.Failing = 0, 0 })
+		s.changeWebhook(e.ID, func(w *Webhook) { *w = *e.Webhook.clone() })
 	case *WebhookDisabled:
 		s.changeWebhook(e.ID, func(w *Webhook) { w.Disabled = e.Time })
 	case *DeliveryCreated:
