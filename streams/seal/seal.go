@@ -1,9 +1,13 @@
-// Package seal encrypts what must not stand in the log in the clear: password hashes and the private parts of signing
-// keys now, personal data later.
+// Package seal encrypts what must not stand in the log in the clear: password hashes, the private parts of signing keys,
+// and personal data.
 //
-// There is one master key of 32 bytes, in a file or in the environment. The keys in use are derived from it. Every
+// There is one master key of 32 bytes, in a file or in the environment. A Box derives the keys in use from it. Every
 // ciphertext is bound to its owner, field and type, so it cannot be moved to another place, and begins with a version
 // and the id of the master key, so that the wrong key is recognised as such instead of as damage.
+//
+// What is about one person or corporate is sealed by Owners, with a key of its own for each, which can be destroyed. Those keys
+// lie in the key store, sealed under the master key. The key store is a folder or a bucket that keeps no versions, is apart
+// from all that backups are made of, and is never restored to an earlier state: that would bring destroyed keys back.
 package seal
 
 import (

@@ -1,0 +1,47 @@
+package seal
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+
+	gocloud "gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+)
+
+// bucketStore keeps things in a bucket, which must not keep versions.
+type bucketStore struct{ bucket *gocloud.Bucket }
+
+func (s *bucketStore) close() error { return s.bucket.Close() }
+
+func (s *bucketStore) read(ctx context.Context, name string) ([]byte, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	content, err := s.bucket.ReadAll(ctx, name)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	return content, err
+}
+
+func (s *bucketStore) create(ctx context.Context, name string, content []byte) error {
+	err := s.write(ctx, name, content, true)
+	if gcerrors.Code(err) == gcerrors.FailedPrecondition {
+		return fmt.Errorf("%w: %w", fs.ErrExist, err)
+	}
+	return err
+}
+
+func (s *bucketStore) overwrite(ctx context.Context, name string, content []byte) error {
+	return s.write(ctx, name, content, false)
+}
+
+func (s *bucketStore) write(ctx context.Context, name string, content []byte, new bool) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	return s.bucket.WriteAll(ctx, name, content, &gocloud.WriterOptions{ContentType: "application/octet-stream", IfNotExist: new})
+}
+
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w within %v", ErrAway, patience))
+}

@@ -1,0 +1,88 @@
+package seal
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+)
+
+// keyFileSize is the length of every file of an owner's key, in bytes: one sector, which disks write whole or not at all, so
+// that a destruction that a power cut breaks off leaves the key or the tombstone.
+const keyFileSize = 512
+
+// keyFile is what the key store holds about one owner: the key, sealed under the master key, or the tombstone of it.
+type keyFile struct {
+	Version   int       `json:"version"`
+	Owner     string    `json:"owner"`
+	KeyID     string    `json:"key_id"`
+	Created   time.Time `json:"created_at,omitzero"`
+	Destroyed time.Time `json:"destroyed_at,omitzero"`
+	Key       []byte    `json:"key,omitempty"` // none in a tombstone
+}
+
+// keyFileName returns the name of an owner's file. What is no owner's reference has none, so that no name leads elsewhere.
+func keyFileName(of string) (string, error) {
+	if _, err := owner.ParseRef(of); err != nil {
+		return "", err
+	}
+	return "owners/" + of, nil
+}
+
+// encode returns the file's content: a line of JSON, with spaces up to the length that all have.
+func (f *keyFile) encode() ([]byte, error) {
+	line, err := json.Marshal(f)
+	if err != nil {
+		return nil, err
+	}
+	if len(line) >= keyFileSize {
+		return nil, fmt.Errorf("the file of a key would have %d bytes, which is above %d", len(line), keyFileSize)
+	}
+	line = append(line, bytes.Repeat([]byte{' '}, keyFileSize-1-len(line))...)
+	return append(line, '\n'), nil
+}
+
+// decodeKeyFile reads what encode wrote about an owner. Anything else is ErrDamaged.
+func decodeKeyFile(content []byte, of string) (*keyFile, error) {
+	f := new(keyFile)
+	if err := json.Unmarshal(content, f); err != nil || f.Version != 1 || f.Owner != of || f.KeyID == "" || f.Destroyed.IsZero() == (f.Key == nil) {
+		return nil, fmt.Errorf("the key file of %s: %w", of, ErrDamaged)
+	}
+	return f, nil
+}
+
+// newKeyFile seals an owner's new key under the master key.
+func newKeyFile(master *Box, of string, key []byte) (*keyFile, error) {
+	box, err := New(key)
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := master.Seal(key, keyPlace(of))
+	return &keyFile{Version: 1, Owner: of, KeyID: longID(box), Created: now(), Key: sealed}, err
+}
+
+// open returns the owner's key: ErrDestroyed from a tombstone, ErrDamaged and *WrongKeyError as Box.Open.
+func (f *keyFile) open(master *Box) (*Box, error) {
+	if !f.Destroyed.IsZero() {
+		return nil, ErrDestroyed
+	}
+	key, err := master.Open(f.Key, keyPlace(f.Owner))
+	if err != nil {
+		return nil, fmt.Errorf("the key of %s: %w", f.Owner, err)
+	}
+	box, err := New(key)
+	if err == nil && longID(box) != f.KeyID {
+		err = fmt.Errorf("the key of %s: %w", f.Owner, ErrDamaged)
+	}
+	return box, err
+}
+
+func keyPlace(of string) Place { return Place{of, "key", "owner"} }
+
+// longID names an owner's key without giving it away, for the certificate of its destruction.
+func longID(b *Box) string { return hex.EncodeToString(b.Derive("owner key id")[:16]) }
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

@@ -1,0 +1,171 @@
+package seal
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// ErrDestroyed says that an owner's key was destroyed: what was sealed with it can't be read any more, by anybody.
+var ErrDestroyed = errors.New("the owner's key is destroyed")
+
+// ErrMissing says that the key store holds nothing about an owner, neither a key nor the tombstone of one: it is not the one
+// that the key was made in, or an old copy of it.
+var ErrMissing = errors.New("the key store holds no key of the owner, nor that it was destroyed: restore the key store, or look at --key-url")
+
+// Owners seals what is about one person or corporate with that owner's own key, so that all of it becomes unreadable at once,
+// wherever it was copied to, when the key is destroyed.
+//
+// Each owner has a file in the key store: the key, sealed under the master key. It is on disk before anything is sealed
+// with it. Destroyed, the key is overwritten by a tombstone in the same place, so that it is never made anew; of two nodes
+// that make one at once, the first one counts.
+//
+// A node keeps the keys that it uses in memory, KeyLifetime long and no more than cachedKeys of them; then it reads the
+// file again. So KeyLifetime after a destruction no node opens or seals anything of that owner any more, whoever destroyed
+// the key, and streams that are under way end with ErrDestroyed.
+//
+// Owners are named as owner.Ref.String does. Errors are ErrDestroyed, ErrMissing, ErrDamaged, *WrongKeyError where the key
+// file was sealed under another master key, and ErrAway where the store can't be asked. It is safe for concurrent use.
+type Owners struct {
+	store  store
+	master *Box
+	cache  *keyCache
+}
+
+// OpenOwners opens the key store at a URL: the scheme file for a folder, mem for tests, and those of buckets. The caller
+// closes it.
+func OpenOwners(ctx context.Context, url string, master *Box) (*Owners, error) {
+	s, err := openStore(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	return newOwners(s, master), nil
+}
+
+func newOwners(s store, master *Box) *Owners {
+	o := &Owners{store: s, master: master}
+	o.cache = newKeyCache(o.load)
+	return o
+}
+
+// Close lets go of the store.
+func (o *Owners) Close() error { return o.store.close() }
+
+// Create makes an owner's key, and returns once that is durable. That there is one already is no error, and that there was
+// one is ErrDestroyed.
+func (o *Owners) Create(ctx context.Context, owner string) error {
+	name, err := keyFileName(owner)
+	if err != nil {
+		return err
+	}
+	key := make([]byte, KeySize)
+	rand.Read(key) // never fails
+	f, err := newKeyFile(o.master, owner, key)
+	if err != nil {
+		return err
+	}
+	content, err := f.encode()
+	if err != nil {
+		return err
+	}
+	err = o.store.create(ctx, name, content)
+	if errors.Is(err, fs.ErrExist) {
+		// Another request or node was first, or this is a retry. Whatever it made has to be of use.
+		_, err = o.load(ctx, owner)
+		return err
+	}
+	if err != nil {
+		return away("make the key of "+owner, err)
+	}
+	return nil
+}
+
+// Seal encrypts a value for its place with the key of the place's owner.
+func (o *Owners) Seal(ctx context.Context, plain []byte, at Place) ([]byte, error) {
+	box, err := o.cache.get(ctx, at.Owner)
+	if err != nil {
+		return nil, err
+	}
+	return box.Seal(plain, at)
+}
+
+// Open decrypts a value of the given place.
+func (o *Owners) Open(ctx context.Context, sealed []byte, at Place) ([]byte, error) {
+	box, err := o.cache.get(ctx, at.Owner)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := box.Open(sealed, at)
+	if err != nil { // also *WrongKeyError, which would speak of the master key
+		return nil, ErrDamaged
+	}
+	return plain, nil
+}
+
+// KeyID names an owner's key, and goes on to do so once it is destroyed.
+func (o *Owners) KeyID(ctx context.Context, owner string) (string, error) {
+	f, err := o.file(ctx, owner)
+	if err != nil {
+		return "", err
+	}
+	return f.KeyID, nil
+}
+
+// Destroy puts a tombstone in the place of an owner's key, and returns once that is durable. It can be repeated. Other nodes
+// may still hold the key for KeyLifetime; who certifies its destruction waits that long first.
+func (o *Owners) Destroy(ctx context.Context, owner string) error {
+	f, err := o.file(ctx, owner)
+	if err != nil {
+		return err
+	}
+	if f.Destroyed.IsZero() {
+		f.Key, f.Destroyed = nil, now()
+		content, err := f.encode()
+		if err != nil {
+			return err
+		}
+		name, err := keyFileName(owner)
+		if err != nil {
+			return err
+		}
+		if err := o.store.overwrite(ctx, name, content); err != nil {
+			return away("destroy the key of "+owner, err)
+		}
+	}
+	o.cache.forget(owner)
+	return nil
+}
+
+// load reads an owner's key from the store.
+func (o *Owners) load(ctx context.Context, owner string) (*Box, error) {
+	f, err := o.file(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	return f.open(o.master)
+}
+
+func (o *Owners) file(ctx context.Context, owner string) (*keyFile, error) {
+	name, err := keyFileName(owner)
+	if err != nil {
+		return nil, err
+	}
+	content, err := o.store.read(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", owner, ErrMissing)
+	}
+	if err != nil {
+		return nil, away("read the key of "+owner, err)
+	}
+	return decodeKeyFile(content, owner)
+}
+
+// away tells that the store could not be asked, and why.
+func away(doing string, err error) error {
+	if errors.Is(err, ErrAway) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return fmt.Errorf("%s: %w: %w", doing, ErrAway, err)
+}
