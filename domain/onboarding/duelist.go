@@ -24,6 +24,20 @@ const (
 var dueNames = [...]string{dueStart: "trigger_start", dueDocument: "document_expiring", dueDeadline: "trigger_deadline",
 	dueRotation: "webhook_rotation", dueErase: "owner_erase"}
 
+// workSetAside is no due work: some is taken off the list.
+const workSetAside = "set_aside"
+
+// Step opens every record that the engine writes for due work.
+type Step struct {
+	Work string `json:"work"` // its kind
+}
+
+// EventType returns "engine.step".
+func (*Step) EventType() string { return "engine.step" }
+
+// EventVersion returns 1.
+func (*Step) EventVersion() int { return 1 }
+
 // dueKey names due work: there is one entry of a kind about one thing.
 type dueKey struct {
 	kind  dueKind
@@ -165,7 +179,7 @@ func (s *State) SetAside(at decide.Stamp, cause string) decide.Decision {
 	if e == nil {
 		return decide.Decision{}
 	}
-	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&decide.DueSetAside{Entry: e.String(), Error: cause}}}
+	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{&Step{Work: workSetAside}, &decide.DueSetAside{Entry: e.String(), Error: cause}}}
 }
 
 // DueEntries returns up to n entries, the first ones left out. It implements decide.Agenda.

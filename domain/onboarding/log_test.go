@@ -105,6 +105,9 @@ func (l *log) fold(c decide.Recorded, d decide.Decision) string {
 		types = append(types, e.EventType())
 	}
 	l.records, l.last = append(l.records, r), d.Events
+	if _, stepped := d.Events[0].(*onboarding.Step); stepped {
+		l.last = d.Events[1:]
+	}
 	l.state.Evolve(r.at, r.command, r.outcome, d.Events)
 	return strings.Join(types, " ")
 }
@@ -122,7 +125,11 @@ func (l *log) steps() []string {
 	l.t.Helper()
 	var out []string
 	for l.state.Due(l.now) != decide.Nothing {
-		out = append(out, l.fold(decide.Recorded{Actor: decide.Engine, Type: "engine.step"}, l.state.Step(l.stamp(), false)))
+		made, stepped := strings.CutPrefix(l.fold(decide.Recorded{Actor: decide.Engine, Type: "engine.step"}, l.state.Step(l.stamp(), false)), "engine.step ")
+		if !stepped {
+			l.t.Fatalf("a step's record begins with %s", made)
+		}
+		out = append(out, made)
 		if len(out) > 1000 {
 			l.t.Fatal("the work does not end")
 		}

@@ -23,6 +23,7 @@ func (rules) Limit() int             { return RecordLimit }
 func (rules) Newest() int            { return rulesSupported }
 func (rules) Registry() *decide.Registry {
 	r := decide.NewRegistry()
+	r.Add(func() decide.Event { return new(Step) })
 	r.Add(func() decide.Event { return new(OwnerRegistered) })
 	r.Add(func() decide.Event { return new(OwnerChanged) })
 	r.Add(func() decide.Event { return new(DocumentAdded) })
