@@ -87,7 +87,7 @@ func (h *Handler) awaitedJournal(c echo.Context) (string, error) {
 // and makes the answer say where the log is.
 func (h *Handler) readCommands(c echo.Context, log rows.Source, wait bool, look func(context.Context) (int64, error)) error {
 	if wait {
-		return web.ReadRows(c, log.Journal, log.Waiter, look)
+		return web.ReadRows(c, log.Journal, log.Waiter, log.Own, look)
 	}
 	asOf, err := look(c.Request().Context())
 	if err != nil {

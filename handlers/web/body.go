@@ -28,6 +28,8 @@ type node struct {
 	names   []string      // of an object, in the order sent
 	members map[string]*node
 	items   []*node
+
+	from, to int // where it stands in the body
 }
 
 // Body reads the request's JSON object. What is wrong with it comes out of Done.
@@ -43,7 +45,7 @@ func BodyOnly(c echo.Context) *Form {
 // OnlyForm is BodyOnly where Content has been called. What is wrong with a query, or with the Idempotency-Key, is named
 // beside what is wrong with the body.
 func (a Ask) OnlyForm(raw []byte, err error) *Form {
-	f := BodyForm(raw, err)
+	f := bodyForm(raw, err, a.maxFaults())
 	f.also(a.NoQuery())
 	_, err = a.Key()
 	f.also(err)
@@ -51,7 +53,9 @@ func (a Ask) OnlyForm(raw []byte, err error) *Form {
 }
 
 // BodyForm is Body where Content has been called.
-func BodyForm(raw []byte, err error) *Form {
+func BodyForm(raw []byte, err error) *Form { return bodyForm(raw, err, maxFaults) }
+
+func bodyForm(raw []byte, err error, limit int) *Form {
 	f := &Form{where: inBody}
 	if err != nil {
 		f.problem = ProblemOf(err)
@@ -59,7 +63,7 @@ func BodyForm(raw []byte, err error) *Form {
 		f.faults = &faults{}
 		return f
 	}
-	f.root, f.faults = parse(raw)
+	f.root, f.faults = parse(raw, limit)
 	f.raw = raw
 	return f
 }
@@ -120,8 +124,8 @@ func tooLarge() *Problem {
 
 // parse reads one JSON object. It goes on after every fault that leaves the structure readable, so that all of them
 // can be reported.
-func parse(raw []byte) (*node, *faults) {
-	p := &parser{faults: &faults{}}
+func parse(raw []byte, limit int) (*node, *faults) {
+	p := &parser{faults: &faults{limit: limit}}
 	// Repeated names and bad text are let through here, so that they become faults of their fields, beside all others,
 	// and do not end the reading.
 	p.dec = jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -131,12 +135,13 @@ func parse(raw []byte) (*node, *faults) {
 		return &node{kind: '{'}, p.faults
 	}
 	if root.kind != '{' {
-		p.faults.add(nil, WrongType, "the body must be a JSON object")
+		p.faults.addFlaw(nil, notAnObject("the body must be a JSON object"))
 		p.faults.fatal = true
-		root = &node{kind: '{'}
+		root = &node{kind: '{', from: root.from, to: root.to}
 	}
-	if _, err := p.dec.ReadToken(); !errors.Is(err, io.EOF) {
+	if at := p.dec.InputOffset(); p.more() {
 		p.faults.add(nil, TrailingData, "there is data after the JSON object")
+		p.at(at)
 	}
 	return root, p.faults
 }
@@ -144,6 +149,19 @@ func parse(raw []byte) (*node, *faults) {
 type parser struct {
 	dec    *jsontext.Decoder
 	faults *faults
+}
+
+// more reports whether anything follows what was read.
+func (p *parser) more() bool {
+	_, err := p.dec.ReadToken()
+	return !errors.Is(err, io.EOF)
+}
+
+// at gives the last fault the place in the body where the reading went wrong, in bytes, as FastAPI tells it.
+func (p *parser) at(offset int64) {
+	if n := len(p.faults.list); n > 0 {
+		p.faults.list[n-1].path = []any{int(offset)}
+	}
 }
 
 var errTooDeep = errors.New("nested too deeply")
@@ -154,8 +172,9 @@ func (p *parser) malformed(err error) {
 	switch {
 	case errors.Is(err, errTooDeep):
 		p.faults.add(nil, TooDeep, "the body nests deeper than "+strconv.Itoa(maxDepth)+" levels")
+		p.at(p.dec.InputOffset())
 	case errors.Is(err, io.EOF):
-		p.faults.add(nil, MalformedJSON, "the body is empty")
+		p.faults.addFlaw(nil, emptyBody)
 	default:
 		at := p.dec.InputOffset()
 		var syntactic *jsontext.SyntacticError
@@ -163,6 +182,7 @@ func (p *parser) malformed(err error) {
 			at = syntactic.ByteOffset
 		}
 		p.faults.add(nil, MalformedJSON, "the body is not valid JSON at byte "+strconv.FormatInt(at, 10))
+		p.at(at)
 	}
 }
 
@@ -183,7 +203,8 @@ func (p *parser) value(path []any, depth int) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		n := &node{kind: raw.Kind()}
+		n := &node{kind: raw.Kind(), to: int(p.dec.InputOffset())}
+		n.from = n.to - len(raw)
 		switch n.kind {
 		case '"':
 			n.text, n.broken = p.text(raw, path)
@@ -198,7 +219,7 @@ func (p *parser) object(path []any, depth int) (*node, error) {
 	if _, err := p.dec.ReadToken(); err != nil {
 		return nil, err
 	}
-	n := &node{kind: '{', members: make(map[string]*node)}
+	n := &node{kind: '{', members: make(map[string]*node), from: int(p.dec.InputOffset()) - 1}
 	for p.dec.PeekKind() != '}' {
 		raw, err := p.dec.ReadValue()
 		if err != nil {
@@ -218,6 +239,7 @@ func (p *parser) object(path []any, depth int) (*node, error) {
 		n.names = append(n.names, name)
 	}
 	_, err := p.dec.ReadToken()
+	n.to = int(p.dec.InputOffset())
 	return n, err
 }
 
@@ -225,7 +247,7 @@ func (p *parser) array(path []any, depth int) (*node, error) {
 	if _, err := p.dec.ReadToken(); err != nil {
 		return nil, err
 	}
-	n := &node{kind: '['}
+	n := &node{kind: '[', from: int(p.dec.InputOffset()) - 1}
 	for p.dec.PeekKind() != ']' {
 		item, err := p.value(step(path, len(n.items)), depth+1)
 		if err != nil {
@@ -234,6 +256,7 @@ func (p *parser) array(path []any, depth int) (*node, error) {
 		n.items = append(n.items, item)
 	}
 	_, err := p.dec.ReadToken()
+	n.to = int(p.dec.InputOffset())
 	return n, err
 }
 

@@ -32,6 +32,7 @@ type notes struct {
 	address   string    // the client's, if the request did not come from there over HTTP
 	session   scalar.ID // at whose end its orders are canceled; zero for none
 	counted   bool      // another node passed it on, and has counted it towards its user's rate
+	own       *Own      // what is to remember what it is answered; nil for none
 	body      []byte    // as it was read, for a request that is passed on
 	room      []byte    // for the body
 	answer    []byte    // room for the answer

@@ -2,6 +2,7 @@ package web
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -22,39 +23,61 @@ func (f *Form) string(name string, required bool, rules []Rule) Optional[string]
 	if n == nil {
 		return Optional[string]{}
 	}
-	code, message := stringFault(n, rules)
-	if code != "" {
-		f.Fault(name, code, message)
+	w := stringFlaw(n, rules)
+	if w.code != "" {
+		f.flaw(name, w)
 	}
-	if code != "" || n.broken {
+	if w.code != "" || n.broken {
 		return Optional[string]{}
 	}
 	return Optional[string]{n.text, true}
 }
 
-// stringFault judges a node that should be a string. A broken one has its fault already.
-func stringFault(n *node, rules []Rule) (code, message string) {
+// OptionalText reads a string that may be absent, may be empty and may hold anything that is text: what it has to be is
+// for the handler to judge.
+func (f *Form) OptionalText(name string) Optional[string] {
+	n := f.member(name, false)
+	switch {
+	case n == nil, n.broken:
+		return Optional[string]{}
+	case n.kind != '"':
+		f.flaw(name, notAString)
+		return Optional[string]{}
+	}
+	return Optional[string]{n.text, true}
+}
+
+// stringFlaw judges a node that should be a string. A broken one has its fault already.
+func stringFlaw(n *node, rules []Rule) flaw {
 	switch {
 	case n.kind != '"':
-		return WrongType, "the value must be a string"
+		return notAString
 	case n.broken:
-		return "", ""
+		return flaw{}
 	case n.text == "":
-		return InvalidValue, "the value must not be empty"
+		return emptyString
 	case strings.ContainsFunc(n.text, unicode.IsControl):
-		return ControlCharacter, "the text holds a control character"
+		return flaw{code: ControlCharacter, message: "the text holds a control character"}
 	}
-	return judge(n.text, rules)
+	code, message := judge(n.text, rules)
+	return flaw{code: code, message: message}
 }
 
 // Enum reads a required string that is one of those given.
-func (f *Form) Enum(name string, allowed ...string) string {
-	return f.string(name, true, []Rule{OneOf(allowed...)}).Value
-}
+func (f *Form) Enum(name string, allowed ...string) string { return f.enum(name, true, allowed).Value }
 
 // OptionalEnum reads a string that may be absent and is otherwise one of those given.
 func (f *Form) OptionalEnum(name string, allowed ...string) Optional[string] {
-	return f.string(name, false, []Rule{OneOf(allowed...)})
+	return f.enum(name, false, allowed)
+}
+
+func (f *Form) enum(name string, required bool, allowed []string) Optional[string] {
+	s := f.string(name, required, nil)
+	if !s.Set || slices.Contains(allowed, s.Value) {
+		return s
+	}
+	f.flaw(name, noneOf(allowed))
+	return Optional[string]{}
 }
 
 // Several reads what may be absent and is otherwise one or several of the values given, separated by pipes.
@@ -95,16 +118,16 @@ func (f *Form) strings(name string, required bool, rules []Rule) Optional[[]stri
 		return Optional[[]string]{}
 	}
 	if n.kind != '[' {
-		f.Fault(name, WrongType, "the value must be an array of strings")
+		f.flaw(name, notAList("the value must be an array of strings"))
 		return Optional[[]string]{}
 	}
 	out := Optional[[]string]{Value: make([]string, 0, len(n.items)), Set: true}
 	for i, item := range n.items {
-		code, message := stringFault(item, rules)
-		if code != "" {
-			f.faults.add(step(step(f.path, name), i), code, message)
+		w := stringFlaw(item, rules)
+		if w.code != "" {
+			f.faults.addFlaw(step(step(f.path, name), i), w)
 		}
-		out.Set = out.Set && code == "" && !item.broken
+		out.Set = out.Set && w.code == "" && !item.broken
 		out.Value = append(out.Value, item.text)
 	}
 	if !out.Set {
@@ -162,7 +185,7 @@ func (f *Form) bool(name string, required bool) Optional[bool] {
 	case n.kind == 'f', f.where == inQuery && n.text == "false":
 		return Optional[bool]{false, true}
 	}
-	f.Fault(name, WrongType, "the value must be true or false")
+	f.flaw(name, notABool(f.where))
 	return Optional[bool]{}
 }
 
@@ -182,16 +205,16 @@ func (f *Form) integer(name string, required bool, least, most int64) Optional[i
 		return Optional[int64]{}
 	}
 	if n.kind != '0' && f.where != inQuery {
-		f.Fault(name, WrongType, "the value must be an integer")
+		f.flaw(name, notAnInteger)
 		return Optional[int64]{}
 	}
 	if !isInteger(n.text) {
-		f.Fault(name, InvalidValue, "the value must be an integer in plain digits")
+		f.flaw(name, notPlainDigits(f.where))
 		return Optional[int64]{}
 	}
 	v, err := strconv.ParseInt(n.text, 10, 64)
 	if err != nil || v < least || v > most {
-		f.Fault(name, OutOfRange, "the value must be between "+strconv.FormatInt(least, 10)+" and "+strconv.FormatInt(most, 10))
+		f.flaw(name, outside(least, most, n.text))
 		return Optional[int64]{}
 	}
 	return Optional[int64]{v, true}
@@ -246,16 +269,63 @@ func (f *Form) ID(name string) scalar.ID { return f.id(name, true).Value }
 func (f *Form) OptionalID(name string) Optional[scalar.ID] { return f.id(name, false) }
 
 func (f *Form) id(name string, required bool) Optional[scalar.ID] {
-	s := f.string(name, required, nil)
-	if !s.Set {
+	n := f.member(name, required)
+	if n == nil {
 		return Optional[scalar.ID]{}
 	}
-	id, err := scalar.ParseID(s.Value)
-	if err != nil {
-		f.Fault(name, InvalidValue, "the value must be a UUID")
+	id, w := idOf(n)
+	if w.code != "" {
+		f.flaw(name, w)
+	}
+	if w.code != "" || n.broken {
 		return Optional[scalar.ID]{}
 	}
 	return Optional[scalar.ID]{id, true}
+}
+
+// idOf judges a node that should be a UUID. A broken one has its fault already.
+func idOf(n *node) (scalar.ID, flaw) {
+	if w := stringFlaw(n, nil); n.kind != '"' || n.broken || w.code != "" {
+		if w.code != "" {
+			w.kind, w.words = notAUUID(n)
+		}
+		return scalar.ID{}, w
+	}
+	id, err := scalar.ParseID(n.text)
+	if err != nil {
+		w := flaw{code: InvalidValue, message: "the value must be a UUID"}
+		w.kind, w.words = notAUUID(n)
+		return id, w
+	}
+	return id, flaw{}
+}
+
+// OptionalIDs reads an array of at most so many UUIDs that may be absent.
+func (f *Form) OptionalIDs(name string, most int) Optional[[]scalar.ID] {
+	n := f.member(name, false)
+	switch {
+	case n == nil:
+		return Optional[[]scalar.ID]{}
+	case n.kind != '[':
+		f.flaw(name, notAList("the value must be an array of UUIDs"))
+		return Optional[[]scalar.ID]{}
+	case len(n.items) > most:
+		f.flaw(name, tooMany(0, most, len(n.items)))
+		return Optional[[]scalar.ID]{}
+	}
+	out := Optional[[]scalar.ID]{Value: make([]scalar.ID, 0, len(n.items)), Set: true}
+	for i, item := range n.items {
+		id, w := idOf(item)
+		if w.code != "" {
+			f.faults.addFlaw(step(step(f.path, name), i), w)
+		}
+		out.Set = out.Set && w.code == "" && !item.broken
+		out.Value = append(out.Value, id)
+	}
+	if !out.Set {
+		return Optional[[]scalar.ID]{}
+	}
+	return out
 }
 
 // Object reads a required nested object.
@@ -270,7 +340,7 @@ func (f *Form) object(name string, required bool, read func(*Form)) bool {
 		return false
 	}
 	if n.kind != '{' {
-		f.Fault(name, WrongType, "the value must be an object")
+		f.flaw(name, notAnObject("the value must be an object"))
 		return false
 	}
 	read(f.below(n, step(f.path, name)))
@@ -295,7 +365,7 @@ func (f *Form) objects(name string, required bool, least, most int, read func(in
 	for i, item := range n.items {
 		at := step(step(f.path, name), i)
 		if item.kind != '{' {
-			f.faults.add(at, WrongType, "the item must be an object")
+			f.faults.addFlaw(at, notAnObject("the item must be an object"))
 			continue
 		}
 		read(i, f.below(item, at))
@@ -309,9 +379,9 @@ func (f *Form) array(name string, required bool, least, most int) *node {
 	switch {
 	case n == nil:
 	case n.kind != '[':
-		f.Fault(name, WrongType, "the value must be an array of objects")
+		f.flaw(name, notAList("the value must be an array of objects"))
 	case len(n.items) < least || len(n.items) > most:
-		f.Fault(name, OutOfRange, "the array must have "+strconv.Itoa(least)+" to "+strconv.Itoa(most)+" items")
+		f.flaw(name, tooMany(least, most, len(n.items)))
 	default:
 		return n
 	}

@@ -33,11 +33,14 @@ type place int
 const (
 	inBody place = iota
 	inQuery
+	inPath
 )
 
 // faults gathers what is wrong with one request.
 type faults struct {
-	list []Fault
+	list  []Fault
+	in    string // the part of the request that the paths are of, "" for the body
+	limit int    // of how many are kept, 0 for maxFaults
 	// fatal says that the body could not be read at all, so nothing more is said about its fields.
 	fatal bool
 }
@@ -46,11 +49,19 @@ type faults struct {
 const maxFaults = 100
 
 func (f *faults) add(path []any, code, message string) {
-	if len(f.list) >= maxFaults {
+	f.addFlaw(path, flaw{code: code, message: message})
+}
+
+func (f *faults) addFlaw(path []any, w flaw) {
+	limit := maxFaults
+	if f.limit > 0 {
+		limit = f.limit
+	}
+	if len(f.list) >= limit {
 		return
 	}
 	path = shortened(path)
-	f.list = append(f.list, Fault{Field: pathString(path), Code: code, Message: message, path: path})
+	f.list = append(f.list, Fault{Field: pathString(path), Code: w.code, Message: w.message, in: f.in, path: path, kind: w.kind, words: w.words})
 }
 
 // maxName bounds how much of a name that a client made up an answer repeats. Every fault below a long name would
@@ -130,6 +141,12 @@ func (f *Form) Fault(name, code, message string) {
 	f.faults.add(path, code, message)
 }
 
+// Also adds the faults of another part of the request, and returns the form.
+func (f *Form) Also(other *Form) *Form {
+	f.also(other.Done())
+	return f
+}
+
 // also adds the faults of another part of the request. A problem that is none of faults stands alone.
 func (f *Form) also(err error) {
 	if err == nil || f.problem != nil {
@@ -160,6 +177,7 @@ func (f *Form) Done() error {
 	if len(f.faults.list) == 0 {
 		return nil
 	}
+	f.showInputs()
 	return Invalid(f.faults.list...)
 }
 
@@ -222,10 +240,10 @@ func (f *Form) member(name string, required bool) *node {
 }
 
 func (f *Form) noun() string {
-	if f.where == inQuery {
-		return "parameter"
+	if f.where == inBody {
+		return "field"
 	}
-	return "field"
+	return "parameter"
 }
 
 // Canonical returns the bytes by which two requests with the same content are the same: the canonical form of the

@@ -134,6 +134,7 @@ func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, targe
 			sendOnce(r.Out.Header)
 		},
 		ModifyResponse: func(r *http.Response) error {
+			a.own.noteHeader(a, r.Header)
 			for name := range out.Header() { // set here already, by this node
 				if name != echo.HeaderVary {
 					r.Header.Del(name)

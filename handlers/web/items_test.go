@@ -39,7 +39,7 @@ func FuzzSplitItems(f *testing.F) {
 		if one.Compact(allow...) != nil || two.Compact(allow...) != nil {
 			t.Fatalf("%q is cut up and no JSON", raw)
 		}
-		if root, _ := parse(raw); len(root.members) > 0 { // else too deep for a body, which an item's reader finds as well
+		if root, _ := parse(raw, maxFaults); len(root.members) > 0 { // else too deep for a body, which an item's reader finds as well
 			if len(root.names) != 1 || root.members["orders"] == nil || len(root.members["orders"].items) != len(items) {
 				t.Fatalf("%q has %d items, read whole %d", raw, len(items), len(root.members["orders"].items))
 			}

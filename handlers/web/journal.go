@@ -25,14 +25,20 @@ func SetReadPosition(c echo.Context, name string, sequence int64) {
 func Submit(a Ask, to journal.Submitter, name string, cmd decide.Command) (journal.Result, error) {
 	result, err := to.Submit(a.Context(), name, cmd)
 	if err == nil {
-		a.way.answerAt(result.Position)
+		a.answerAt(result.Position)
 		return result, nil
 	}
 	var refused *journal.RefusedError
 	if errors.As(err, &refused) {
-		a.way.answerAt(refused.AsOf)
+		a.answerAt(refused.AsOf)
 	}
 	return result, err
+}
+
+// answerAt makes the answer say which position it is as of.
+func (a Ask) answerAt(p journal.LogPosition) {
+	a.way.answerAt(p)
+	a.own.note(a, p)
 }
 
 // fromJournal returns the problem of one of the journal's errors, or nil for another error. A refusal unwraps to a

@@ -14,6 +14,18 @@ func isOnboarding(path string) bool {
 	return strings.HasPrefix(path, "/api/v1/") || path == "/api/v1" || strings.HasPrefix(path, "/auth/") || path == "/auth"
 }
 
+// manyFaults bounds the faults that an answer of the onboarding interface lists. Each answer of a response may have one, so
+// all of them at once have to fit.
+const manyFaults = 5000
+
+// maxFaults bounds how many faults the answer to the request may list.
+func (a Ask) maxFaults() int {
+	if isOnboarding(a.way.target()) {
+		return manyFaults
+	}
+	return maxFaults
+}
+
 // detail is one element of a FastAPI validation error.
 type detail struct {
 	Type    string `json:"type"`
@@ -26,13 +38,16 @@ type detail struct {
 func writeOnboarding(c echo.Context, p *Problem) error {
 	status, answer := p.Status, any(p.Code)
 	switch {
-	case p.Code == validationFailed:
+	case p.Code == validationFailed, p.invalid:
 		status = http.StatusUnprocessableEntity
 		list := make([]detail, 0, len(p.Errors))
 		for _, f := range p.Errors {
 			list = append(list, detailOf(f))
 		}
 		answer = list
+	case p.Code == malformedQuery:
+		status = http.StatusUnprocessableEntity
+		answer = []detail{{Type: ValueError, Loc: []any{"query"}, Message: valueError("the query string is not valid")}}
 	case p.Code == "IDEMPOTENCY_KEY_REUSED":
 		status = http.StatusUnprocessableEntity
 	case p.Code == "UNAUTHORIZED":
@@ -48,7 +63,7 @@ func writeOnboarding(c echo.Context, p *Problem) error {
 	}
 	body, err := json.Marshal(struct {
 		Detail any `json:"detail"`
-	}{answer}, jsontext.AllowInvalidUTF8(true)) // better a replaced character than no answer
+	}{answer}, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) // better a replaced character than no answer
 	if err != nil {
 		return err
 	}
@@ -57,23 +72,26 @@ func writeOnboarding(c echo.Context, p *Problem) error {
 
 // detailOf names a fault in FastAPI's words, which existing clients know.
 func detailOf(f Fault) detail {
-	d := detail{Type: "value_error", Loc: append([]any{"body"}, f.path...), Message: "Value error, " + f.Message, Input: f.input}
-	if f.kind != "" {
-		d.Type, d.Message = f.kind, f.Message
-		return d
+	in := f.in
+	if in == "" {
+		in = "body"
 	}
-	switch f.Code {
-	case Required:
-		d.Type, d.Message = "missing", "Field required"
-	case UnknownField, UnknownParameter:
-		d.Type, d.Message = "extra_forbidden", "Extra inputs are not permitted"
-	case MalformedJSON, TrailingData:
-		d.Type, d.Message = "json_invalid", "JSON decode error"
-	}
+	d := detail{Type: ValueError, Loc: append([]any{in}, f.path...), Message: valueError(f.Message), Input: f.input}
 	switch {
-	case f.Code == UnknownParameter:
-		d.Loc[0] = "query"
-	case f.Field == HeaderMinLogPosition, f.Field == HeaderIdempotencyKey:
+	case f.kind != "" && f.words != "":
+		d.Type, d.Message = f.kind, f.words
+	case f.kind != "":
+		d.Type, d.Message = f.kind, f.Message
+	case f.Code == Required, f.Code == NullNotAllowed: // null is as good as absent
+		d.Type, d.Message = "missing", "Field required"
+	case f.Code == UnknownField, f.Code == UnknownParameter:
+		d.Type, d.Message = "extra_forbidden", "Extra inputs are not permitted"
+	case f.Code == MalformedJSON, f.Code == TrailingData, f.Code == TooDeep:
+		d.Type, d.Message, d.Input = "json_invalid", "JSON decode error", struct{}{}
+	case f.Code == InvalidUTF8, f.Code == LoneSurrogate:
+		d.Type, d.Message = "string_unicode", "Input should be a valid string, unable to parse raw data as a unicode string"
+	}
+	if f.Field == HeaderMinLogPosition || f.Field == HeaderIdempotencyKey {
 		d.Loc[0] = "header"
 	}
 	return d
@@ -88,4 +106,59 @@ func FormFault(name, kind, message string, input any) Fault {
 		f.path = []any{name}
 	}
 	return f
+}
+
+// What is shown of inputs, in bytes of JSON: of one that holds others, and of all inputs of an answer. A fault of a member
+// that is missing shows the whole object, and there may be as many as the object has room for.
+const (
+	maxInputWhole = 4 << 10
+	maxInputs     = 1 << 20
+)
+
+// showInputs tells with each fault what was sent, unless that is told already: the value itself, or the object that lacks a
+// member. What is too long to be told again is null.
+func (f *Form) showInputs() {
+	left := maxInputs
+	for i := range f.faults.list {
+		x := &f.faults.list[i]
+		if x.input != nil || x.in != f.faults.in || f.faults.fatal && len(x.path) > 0 {
+			continue
+		}
+		n := f.root.find(x.path)
+		if n == nil {
+			continue
+		}
+		if f.where != inBody {
+			x.input = n.text
+			continue
+		}
+		if size := n.to - n.from; size <= left && (n.kind != '{' && n.kind != '[' || size <= maxInputWhole) {
+			x.input = jsontext.Value(f.raw[n.from:n.to])
+			left -= size
+		}
+	}
+}
+
+// find returns what a path leads to, or the object that the path ends in where its last member is missing; nil where there
+// is neither.
+func (n *node) find(path []any) *node {
+	for i, s := range path {
+		var next *node
+		switch s := s.(type) {
+		case string:
+			next = n.members[s]
+			if next == nil && i == len(path)-1 && n.kind == '{' && n.to > 0 {
+				return n
+			}
+		case int:
+			if s < len(n.items) {
+				next = n.items[s]
+			}
+		}
+		if next == nil {
+			return nil
+		}
+		n = next
+	}
+	return n
 }

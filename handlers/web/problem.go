@@ -27,7 +27,8 @@ type Problem struct {
 	// socket has no headers. Zero: nothing is said of it.
 	Wait int64 `json:"retry_after,omitzero"`
 
-	cause error
+	cause   error
+	invalid bool // the command itself is not valid, as the rules found
 }
 
 // Fault is one thing wrong with a request.
@@ -37,9 +38,12 @@ type Fault struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 
-	path  []any  // the same path in steps, for the onboarding interface
-	kind  string // FastAPI's name of the fault, where the onboarding interface needs another than the code gives
-	input any    // what was sent, for the onboarding interface; never a secret
+	// For the onboarding interface:
+	in    string // the part of the request: query, path, or the body if it is empty
+	path  []any  // the same path in steps
+	kind  string // FastAPI's name of the fault, where another is needed than the code gives
+	words string // and its words, where they are not the message
+	input any    // what was sent; never a secret
 }
 
 // The codes of faults in a request.
@@ -169,6 +173,7 @@ func Refused(r *decide.Refusal) *Problem {
 		status = http.StatusForbidden
 	}
 	p := NewProblem(status, r.Code, r.Message)
+	p.invalid = r.Kind == decide.Invalid
 	if r.Field != "" {
 		p.Errors = append(p.Errors, Fault{Field: r.Field, Code: r.Code, Message: r.Message, path: []any{r.Field}})
 	}

@@ -18,7 +18,7 @@ func Query(c echo.Context) *Form { return AskOf(c).Query() }
 
 // Query is the function of that name.
 func (a Ask) Query() *Form {
-	f := &Form{where: inQuery, faults: &faults{}, root: &node{kind: '{'}}
+	f := &Form{where: inQuery, faults: &faults{in: "query"}, root: &node{kind: '{'}}
 	raw := a.way.query()
 	if raw == "" {
 		return f
@@ -26,7 +26,7 @@ func (a Ask) Query() *Form {
 	f.root.members = make(map[string]*node)
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		f.problem = NewProblem(http.StatusBadRequest, "MALFORMED_QUERY", "The query string is not valid.")
+		f.problem = NewProblem(http.StatusBadRequest, malformedQuery, "The query string is not valid.")
 		return f
 	}
 	f.raw = []byte(values.Encode())
@@ -44,6 +44,23 @@ func (a Ask) Query() *Form {
 			f.Fault(name, DuplicateField, "the parameter is given more than once")
 		}
 		f.root.members[name] = n
+	}
+	return f
+}
+
+// malformedQuery is the code of a query that cannot be decoded.
+const malformedQuery = "MALFORMED_QUERY"
+
+// Path reads the parameters of the request's route as a form, for what has to be of a form: an id in a path that is none is
+// a fault among others in the onboarding interface.
+func Path(c echo.Context) *Form { return AskOf(c).Path() }
+
+// Path is the function of that name.
+func (a Ask) Path() *Form {
+	f := &Form{where: inPath, faults: &faults{in: "path"}, root: &node{kind: '{', members: make(map[string]*node)}}
+	_, _, names := a.way.route()
+	for _, name := range names {
+		f.root.members[name] = &node{kind: '"', text: a.Param(name)}
 	}
 	return f
 }

@@ -172,16 +172,20 @@ func Await(c echo.Context, name string, source Waiter) error {
 // A waiter believes what it saw last. Rows can be older than that: a crash of Postgres takes its last transactions
 // along, and whoever follows them learns of it only when its own connection breaks. So the wait alone proves nothing.
 // The read's own sequence is compared, and rows that are too old are read again until the two seconds are over.
-func ReadRows(c echo.Context, name string, rows Waiter, query func(context.Context) (asOf int64, err error)) error {
-	sequence, err := leastSequence(c, name)
+//
+// What the user was answered before (own, which may be nil) is waited for just as long; but if it is not reached, the answer
+// is what there is.
+func ReadRows(c echo.Context, name string, rows Waiter, own *Own, query func(context.Context) (asOf int64, err error)) error {
+	named, err := leastSequence(c, name)
 	if err != nil {
 		return err
 	}
+	sequence := max(named, own.of(AskOf(c)))
 	ctx, cancel := context.WithTimeout(c.Request().Context(), waitLimit)
 	defer cancel()
 	for {
 		if sequence >= 0 {
-			if err := await(ctx, c, rows, sequence); err != nil {
+			if err := await(ctx, c, rows, sequence); err != nil && (sequence == named || ctx.Err() == nil || c.Request().Context().Err() != nil) {
 				return err
 			}
 		}
@@ -189,13 +193,16 @@ func ReadRows(c echo.Context, name string, rows Waiter, query func(context.Conte
 		if err != nil {
 			return SourceFailed(err)
 		}
-		if asOf >= sequence {
+		if asOf >= sequence || asOf >= named && ctx.Err() != nil {
 			SetReadPosition(c, name, asOf)
+			own.note(AskOf(c), journal.LogPosition{Journal: name, Sequence: asOf})
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return waited(c)
+			if asOf < named {
+				return waited(c)
+			}
 		case <-time.After(rereadAfter):
 		}
 	}

@@ -45,7 +45,9 @@ func (f *Form) time(name string, required bool, least scalar.Time) Optional[scal
 	case n.kind != '"':
 		code, message = WrongType, "the timestamp must be a string or an integer of milliseconds since 1970"
 	default:
-		if code, message = stringFault(n, nil); code == "" {
+		if w := stringFlaw(n, nil); w.code != "" {
+			code, message = w.code, w.message
+		} else {
 			t, code, message = readTime(n.text)
 		}
 	}
