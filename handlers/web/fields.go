@@ -33,9 +33,9 @@ func (f *Form) string(name string, required bool, rules []Rule) Optional[string]
 	return Optional[string]{n.text, true}
 }
 
-// OptionalText reads a string that may be absent, may be empty and may hold anything that is text: what it has to be is
+// AnyText reads a string that may be absent, may be empty and may hold anything that is text: what it has to be is
 // for the handler to judge.
-func (f *Form) OptionalText(name string) Optional[string] {
+func (f *Form) AnyText(name string) Optional[string] {
 	n := f.member(name, false)
 	switch {
 	case n == nil, n.broken:

@@ -36,6 +36,9 @@ const (
 	inPath
 )
 
+// inHeader is the part of a request that its headers are.
+const inHeader = "header"
+
 // faults gathers what is wrong with one request.
 type faults struct {
 	list  []Fault

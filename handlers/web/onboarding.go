@@ -91,9 +91,6 @@ func detailOf(f Fault) detail {
 	case f.Code == InvalidUTF8, f.Code == LoneSurrogate:
 		d.Type, d.Message = "string_unicode", "Input should be a valid string, unable to parse raw data as a unicode string"
 	}
-	if f.Field == HeaderMinLogPosition || f.Field == HeaderIdempotencyKey {
-		d.Loc[0] = "header"
-	}
 	return d
 }
 

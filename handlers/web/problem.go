@@ -39,7 +39,7 @@ type Fault struct {
 	Message string `json:"message"`
 
 	// For the onboarding interface:
-	in    string // the part of the request: query, path, or the body if it is empty
+	in    string // the part of the request: header, query, path, or the body if it is empty
 	path  []any  // the same path in steps
 	kind  string // FastAPI's name of the fault, where another is needed than the code gives
 	words string // and its words, where they are not the message

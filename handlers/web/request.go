@@ -60,7 +60,7 @@ func (a Ask) Key() (string, error) {
 		return "", givenTwice(HeaderIdempotencyKey)
 	}
 	if code, message := Reference(keys[0]); code != "" {
-		return "", Invalid(Fault{Field: HeaderIdempotencyKey, Code: code, Message: message, path: []any{HeaderIdempotencyKey}})
+		return "", Invalid(Fault{Field: HeaderIdempotencyKey, Code: code, Message: message, in: inHeader, path: []any{HeaderIdempotencyKey}})
 	}
 	return keys[0], nil
 }
@@ -70,7 +70,7 @@ func (a Ask) Keyed() bool { return len(a.way.keys()) > 0 }
 
 // givenTwice is the problem of a header that says two things, of which none is better than the other.
 func givenTwice(name string) *Problem {
-	return Invalid(Fault{Field: name, Code: DuplicateField, Message: "the header is given more than once", path: []any{name}})
+	return Invalid(Fault{Field: name, Code: DuplicateField, Message: "the header is given more than once", in: inHeader, path: []any{name}})
 }
 
 // NewCommand makes a command on behalf of the request's principal. It carries the Idempotency-Key if there is one,
@@ -219,7 +219,7 @@ func leastSequence(c echo.Context, name string) (int64, error) {
 	}
 	position, err := journal.ParseLogPosition(text)
 	if err != nil {
-		return -1, Invalid(Fault{Field: HeaderMinLogPosition, Code: InvalidValue, path: []any{HeaderMinLogPosition},
+		return -1, Invalid(Fault{Field: HeaderMinLogPosition, Code: InvalidValue, in: inHeader, path: []any{HeaderMinLogPosition},
 			Message: "the position must have the form journal/partition@sequence"})
 	}
 	if position.Journal != name || position.Partition != 0 {

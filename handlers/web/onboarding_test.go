@@ -1,0 +1,302 @@
+package web
+
+import (
+	"context"
+	stdjson "encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+const someID = "0b6ab0c5-2a6b-8a55-9f2a-7d1e9f1c5a11"
+
+// readThing reads a body as handlers of the onboarding interface do.
+func readThing(c echo.Context) error {
+	b := BodyOnly(c)
+	if len(c.ParamNames()) > 0 {
+		path := Path(c)
+		path.ID("code")
+		b.Also(path)
+	}
+	b.AnyText("name")
+	b.OptionalID("id")
+	b.OptionalIDs("ids", 2)
+	b.OptionalBool("flag")
+	b.OptionalWhole("count")
+	b.OptionalInteger("few", 1, 3)
+	b.OptionalEnum("kind", "a", "b", "c")
+	b.OptionalStrings("words")
+	b.OptionalObject("at", func(f *Form) { f.AnyText("city") })
+	b.OptionalObjects("list", 0, 2, func(_ int, f *Form) { f.ID("id") })
+	if err := b.Done(); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, struct{}{})
+}
+
+// TestFaultsInPydanticsWords: each fault has the type, the place, the words and the input that FastAPI with pydantic 2 would
+// tell it with, where the two have such a fault.
+func TestFaultsInPydanticsWords(t *testing.T) {
+	long := strings.Repeat("x", maxInputWhole)
+	for _, test := range []struct{ path, body, want string }{
+		{"", `{"name":"","id":"` + someID + `","ids":[],"count":5.0,"kind":"a","at":{},"list":[]}`, ``},
+		{"", `{"name":null,"id":null,"at":null,"list":null}`, ``},
+		{"", `{"name":5}`, `string_type|body,name|Input should be a valid string|5`},
+		{"", `{"name":"a\ud800"}`, `string_unicode|body,name|Input should be a valid string, unable to parse raw data as a unicode string|"a�"`},
+		{"", "{\"name\":\"a\xff\"}", `string_unicode|body,name|Input should be a valid string, unable to parse raw data as a unicode string|"a�"`},
+		{"", `{"id":5}`, `uuid_type|body,id|UUID input should be a string, bytes or UUID object|5`},
+		{"", `{"id":"x"}`, "uuid_parsing|body,id|Input should be a valid UUID, invalid character: expected [0-9a-fA-F-], found `x` at 1|\"x\""},
+		{"", `{"id":""}`, `uuid_parsing|body,id|Input should be a valid UUID, invalid length: expected 36 characters with four hyphens, found 0|""`},
+		{"", `{"id":"\u0000"}`, "uuid_parsing|body,id|Input should be a valid UUID, invalid character: expected [0-9a-fA-F-], found `\\x00` at 1|\"\\u0000\""},
+		{"", `{"ids":{}}`, `list_type|body,ids|Input should be a valid list|{}`},
+		{"", `{"ids":["` + someID + `",true]}`, `uuid_type|body,ids,1|UUID input should be a string, bytes or UUID object|true`},
+		{"", `{"ids":[1,2,3]}`, `too_long|body,ids|List should have at most 2 items after validation, not 3|[1,2,3]`},
+		{"", `{"flag":"true"}`, `bool_type|body,flag|Input should be a valid boolean|"true"`},
+		{"", `{"count":"5"}`, `int_type|body,count|Input should be a valid integer|"5"`},
+		{"", `{"count":5.5}`, `int_from_float|body,count|Input should be a valid integer, got a number with a fractional part|5.5`},
+		{"", `{"count":9223372036854775808}`, `less_than_equal|body,count|Input should be less than or equal to 9223372036854775807|9223372036854775808`},
+		{"", `{"few":0}`, `greater_than_equal|body,few|Input should be greater than or equal to 1|0`},
+		{"", `{"few":4}`, `less_than_equal|body,few|Input should be less than or equal to 3|4`},
+		{"", `{"kind":"d"}`, `enum|body,kind|Input should be 'a', 'b' or 'c'|"d"`},
+		{"", `{"kind":""}`, `string_too_short|body,kind|String should have at least 1 character|""`},
+		{"", `{"words":["a",1]}`, `string_type|body,words,1|Input should be a valid string|1`},
+		{"", `{"words":["a\u0007"]}`, `value_error|body,words,0|Value error, the text holds a control character|"a\u0007"`},
+		{"", `{"at":[]}`, `model_attributes_type|body,at|Input should be a valid dictionary or object to extract fields from|[]`},
+		{"", `{"list":[1]}`, `model_attributes_type|body,list,0|Input should be a valid dictionary or object to extract fields from|1`},
+		{"", `{"list":[{}]}`, `missing|body,list,0,id|Field required|{}`},
+		{"", `{"list":[{"id":null}]}`, `missing|body,list,0,id|Field required|null`},
+		{"", `{"at":{"x":{"y":1}}}`, `extra_forbidden|body,at,x|Extra inputs are not permitted|{"y":1}`},
+		{"", `{"x":"` + long + `"}`, `extra_forbidden|body,x|Extra inputs are not permitted|"` + long + `"`},
+		{"", `{"x":["` + long + `"]}`, `extra_forbidden|body,x|Extra inputs are not permitted|null`},
+		{"", `{"name":1,"name":"b"}`, `value_error|body,name|Value error, the field is given more than once|1 & string_type|body,name|Input should be a valid string|1`},
+		{"", `{"name":1,"id":"x y","flag":0}`, "string_type|body,name|Input should be a valid string|1 & " +
+			"uuid_parsing|body,id|Input should be a valid UUID, invalid character: expected [0-9a-fA-F-], found `x` at 1|\"x y\" & bool_type|body,flag|Input should be a valid boolean|0"},
+		{"", `[]`, `model_attributes_type|body|Input should be a valid dictionary or object to extract fields from|[]`},
+		{"", `{"name":"a",}`, `json_invalid|body,11|JSON decode error|{}`},
+		{"", `{"name"`, `json_invalid|body,7|JSON decode error|{}`},
+		{"", `{} 5`, `json_invalid|body,2|JSON decode error|{}`},
+		{"", strings.Repeat("[", 20), `json_invalid|body,16|JSON decode error|{}`},
+		{"?x=1&y=2", `{"few":9}`, `extra_forbidden|query,x|Extra inputs are not permitted|"1" & extra_forbidden|query,y|Extra inputs are not permitted|"2" & ` +
+			`less_than_equal|body,few|Input should be less than or equal to 3|9`},
+		{"?%zz", `{}`, `value_error|query|Value error, the query string is not valid|null`},
+		{"/none", `{"few":9}`, "uuid_parsing|path,code|Input should be a valid UUID, invalid character: expected [0-9a-fA-F-], found `n` at 1|\"none\" & " +
+			"less_than_equal|body,few|Input should be less than or equal to 3|9"},
+	} {
+		e := serve(t, Options{}, readThing)
+		e.POST("/api/v1/things/:code", readThing)
+		w := ask(e, "POST", "/api/v1/things"+test.path, test.body)
+		if got := told(t, w.Code, w.Body.Bytes()); got != test.want {
+			t.Errorf("%s %s\ngot  %s\nwant %s", test.path, test.body, got, test.want)
+		}
+	}
+}
+
+// told writes the faults of an answer as "type|place|message|input", joined by " & "; nothing of a 200.
+func told(t *testing.T, status int, body []byte) string {
+	t.Helper()
+	if status == http.StatusOK {
+		return ""
+	}
+	var answer struct {
+		Detail []struct {
+			Type  string             `json:"type"`
+			Loc   []any              `json:"loc"`
+			Msg   string             `json:"msg"`
+			Input stdjson.RawMessage `json:"input"`
+		} `json:"detail"`
+	}
+	if err := stdjson.Unmarshal(body, &answer); err != nil || status != http.StatusUnprocessableEntity {
+		t.Fatalf("%d %s: %v", status, body, err)
+	}
+	var all []string
+	for _, d := range answer.Detail {
+		var at []string
+		for _, s := range d.Loc {
+			switch s := s.(type) {
+			case string:
+				at = append(at, s)
+			case float64:
+				at = append(at, strconv.Itoa(int(s)))
+			}
+		}
+		all = append(all, strings.Join([]string{d.Type, strings.Join(at, ","), d.Msg, string(d.Input)}, "|"))
+	}
+	return strings.Join(all, " & ")
+}
+
+// TestQueriesInPydanticsWords does the same with the parameters of a list.
+func TestQueriesInPydanticsWords(t *testing.T) {
+	for query, want := range map[string]string{
+		"page=2&size=100": ``,
+		"size=101":        `less_than_equal|query,size|Input should be less than or equal to 100|"101"`,
+		"page=0":          `greater_than_equal|query,page|Input should be greater than or equal to 1|"0"`,
+		"page=x":          `int_parsing|query,page|Input should be a valid integer, unable to parse string as an integer|"x"`,
+		"page=":           `int_parsing|query,page|Input should be a valid integer, unable to parse string as an integer|""`,
+		"page=1&page=2":   `value_error|query,page|Value error, the parameter is given more than once|"1"`,
+		"all=yes":         `bool_parsing|query,all|Input should be a valid boolean, unable to interpret input|"yes"`,
+		"order=up":        `extra_forbidden|query,order|Extra inputs are not permitted|"up"`,
+	} {
+		e := serve(t, Options{}, func(c echo.Context) error {
+			q := Query(c)
+			q.Numbered()
+			q.OptionalBool("all")
+			if err := q.Done(); err != nil {
+				return err
+			}
+			return c.JSON(http.StatusOK, struct{}{})
+		})
+		w := ask(e, "GET", "/api/v1/things?"+query, "")
+		if got := told(t, w.Code, w.Body.Bytes()); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", query, got, want)
+		}
+	}
+}
+
+// TestAllFaultsAreTold: as many answers as a response may have can each have a fault of their own, and all are listed. What is
+// shown of inputs has a bound.
+func TestAllFaultsAreTold(t *testing.T) {
+	read := func(c echo.Context) error {
+		b := BodyOnly(c)
+		b.Objects("list", 0, 1000, func(_ int, f *Form) { f.ID("id"); f.ID("other") })
+		return b.Done()
+	}
+	body := `{"list":[` + strings.TrimSuffix(strings.Repeat(`{"id":1,"pad":"`+strings.Repeat("x", 1000)+`"},`, 900), ",") + `]}`
+	w := ask(serve(t, Options{}, read), "POST", "/api/v1/things", body)
+	got := told(t, w.Code, w.Body.Bytes())
+	for what, want := range map[string]int{"uuid_type|body,list,": 900, "missing|body,list,": 900, "extra_forbidden|body,list,": 900} {
+		if n := strings.Count(got, what); n != want {
+			t.Errorf("%d of %s, want %d", n, what, want)
+		}
+	}
+	if w.Body.Len() > 2<<20 {
+		t.Errorf("%d bytes answer a body of %d", w.Body.Len(), len(body))
+	}
+	if w := ask(serve(t, Options{}, read), "POST", "/v1/things", body); w.Body.Len() > 64<<10 {
+		t.Errorf("the trading interface: %d bytes answer a body of %d", w.Body.Len(), len(body))
+	}
+}
+
+// TestACommandThatIsNotValid is told as a fault of the body.
+func TestACommandThatIsNotValid(t *testing.T) {
+	refusal := &decide.Refusal{Kind: decide.Invalid, Code: "INVALID_ANSWERS", Field: "answers", Message: "answer 1 is empty"}
+	e := serve(t, Options{}, func(echo.Context) error { return &journal.RefusedError{Refusal: refusal} })
+	w := ask(e, "POST", "/api/v1/things", "{}")
+	if got, want := told(t, w.Code, w.Body.Bytes()), `value_error|body,answers|Value error, answer 1 is empty|null`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// FuzzBodies: whatever is sent, the answer is one that clients can read.
+func FuzzBodies(f *testing.F) {
+	for _, seed := range []string{`{"name":"a","list":[{"id":"` + someID + `"}]}`, `{"name":"\ud800","at":{"city":1}}`, "{\"a\xff\":1}", `{"count":1e999,"ids":[{}]}`, `{`, ``, `{"a":1,"a":{"b":[`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		headers := []string{}
+		if body == "" {
+			headers = []string{"Content-Type", "application/json"}
+		}
+		w := ask(serve(t, Options{}, readThing), "POST", "/api/v1/things", body, headers...)
+		if w.Code != http.StatusOK && w.Code != http.StatusUnprocessableEntity {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		if w.Code != http.StatusOK && told(t, w.Code, w.Body.Bytes()) == "" {
+			t.Fatalf("no fault is told: %s", w.Body)
+		}
+	})
+}
+
+// rowsAt are rows at a sequence, which reach another only if they do in time.
+type rowsAt struct{ at, comes int64 }
+
+// Wait implements Waiter.
+func (r *rowsAt) Wait(ctx context.Context, sequence int64) error {
+	if r.comes >= sequence {
+		r.at = r.comes
+	}
+	if r.at >= sequence {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestAReadWaitsForWhatWasAnswered: what a user was answered, by this node or through it, its next read holds, unless the rows
+// do not come to it in time. Other users wait for nothing.
+func TestAReadWaitsForWhatWasAnswered(t *testing.T) {
+	for _, test := range []struct {
+		name, user string
+		rows       rowsAt
+		min        string
+		status     int
+		asOf       string
+	}{
+		{"the rows come", "a", rowsAt{3, 8}, "", 200, "onboarding/0@8"},
+		{"another user", "b", rowsAt{3, 8}, "", 200, "onboarding/0@3"},
+		{"the rows do not come", "a", rowsAt{3, 3}, "", 200, "onboarding/0@3"},
+		{"a later position is named", "a", rowsAt{3, 9}, "onboarding/0@9", 200, "onboarding/0@9"},
+		{"a position is named that does not come", "a", rowsAt{3, 8}, "onboarding/0@9", 412, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			own := NewOwn("onboarding")
+			to := Journal{Name: "onboarding", Own: own, To: submitFunc(func(decide.Command) (journal.Result, error) {
+				return journal.Result{}, &journal.RefusedError{Refusal: &decide.Refusal{Kind: decide.Conflict, Code: "X"}, AsOf: journal.LogPosition{Journal: "onboarding", Sequence: 8}}
+			})}
+			as := func(user string, h echo.HandlerFunc) echo.HandlerFunc {
+				return func(c echo.Context) error {
+					notesOf(c).principal = &Principal{Username: user}
+					return h(c)
+				}
+			}
+			e := serve(t, Options{}, as("a", func(c echo.Context) error {
+				_, err := to.Execute(AskOf(c), named("thing.make"))
+				return err
+			}))
+			e.GET("/api/v1/rows", as(test.user, func(c echo.Context) error {
+				rows := test.rows
+				err := ReadRows(c, "onboarding", &rows, own, func(context.Context) (int64, error) { return rows.at, nil })
+				if err != nil {
+					return err
+				}
+				return c.JSON(http.StatusOK, struct{}{})
+			}))
+			if w := ask(e, "POST", "/api/v1/things", "{}"); w.Code != http.StatusConflict {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			w := ask(e, "GET", "/api/v1/rows", "", HeaderMinLogPosition, test.min)
+			if w.Code != test.status || w.Header().Get(HeaderLogPosition) != test.asOf {
+				t.Errorf("%d as of %q, want %d as of %q: %s", w.Code, w.Header().Get(HeaderLogPosition), test.status, test.asOf, w.Body)
+			}
+		})
+	}
+}
+
+// TestWhatAnotherNodeAnsweredCounts: a write that this node passed on is one of its answers.
+func TestWhatAnotherNodeAnsweredCounts(t *testing.T) {
+	own := NewOwn("onboarding")
+	a := Ask{&notes{principal: &Principal{Username: "a"}}, nil}
+	own.noteHeader(a, http.Header{HeaderLogPosition: {"onboarding/0@12"}})
+	own.noteHeader(a, http.Header{HeaderLogPosition: {"trading/0@99"}})
+	own.noteHeader(a, http.Header{})
+	if got := own.of(a); got != 12 {
+		t.Errorf("%d", got)
+	}
+	for i := range 2 * maxOwn {
+		own.note(Ask{&notes{principal: &Principal{Username: strconv.Itoa(i)}}, nil}, journal.LogPosition{Journal: "onboarding", Sequence: 1})
+	}
+	if len(own.latest) > maxOwn {
+		t.Errorf("%d users are remembered", len(own.latest))
+	}
+	var none *Own
+	none.note(a, journal.LogPosition{})
+	if none.of(a) != -1 {
+		t.Error("no memory remembers something")
+	}
+}
