@@ -34,10 +34,10 @@ type Needs struct {
 	Pinned   []Pinned  `json:"questionnaires"` // in the order of the definition
 	Requests []Request `json:"requests,omitempty"`
 	// VideoPlanned says that the definition has a video identification.
-	VideoPlanned bool  `json:"video_identification,omitempty"`
+	VideoPlanned bool  `json:"video_identification,omitzero"`
 	Video        Video `json:"video,omitempty"`
 	// VideoSequence is the sequence of the record that asked for the identification.
-	VideoSequence int64 `json:"video_sequence,omitempty"`
+	VideoSequence int64 `json:"video_sequence,omitzero"`
 }
 
 // Answered is what an owner answered of a questionnaire; the zero value is nothing.
@@ -60,7 +60,7 @@ const (
 type Requirement struct {
 	Source         Source      `json:"source"`
 	Request        scalar.ID   `json:"request_id,omitzero"`         // of FromRequest
-	Sequence       int64       `json:"sequence,omitempty"`          // when it was asked for: 0 for the definition, which comes first
+	Sequence       int64       `json:"sequence,omitzero"`           // when it was asked for: 0 for the definition, which comes first
 	Questionnaires []scalar.ID `json:"questionnaire_ids,omitempty"` // empty for FromVideo
 }
 

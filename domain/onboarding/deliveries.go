@@ -167,7 +167,7 @@ type DeliveryCreated struct {
 	Type      webhook.EventType `json:"event_type"`
 	owner.Ref
 	// Final says that it tells of the end that the owner's erasure caused.
-	Final   bool        `json:"final,omitempty"`
+	Final   bool        `json:"final,omitzero"`
 	Created scalar.Time `json:"created_at"`
 }
 
@@ -185,7 +185,7 @@ type DeliveryAttempted struct {
 	Number      int            `json:"number"`
 	Started     scalar.Time    `json:"started_at"`
 	DurationMS  int64          `json:"duration_ms"`
-	StatusCode  int            `json:"status_code,omitempty"` // none: no answer came
+	StatusCode  int            `json:"status_code,omitzero"` // none: no answer came
 	Error       string         `json:"error,omitempty"`
 	Reply       Sealed         `json:"response,omitempty"`
 	Status      webhook.Status `json:"status"`

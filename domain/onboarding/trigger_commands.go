@@ -278,7 +278,7 @@ type TriggerMoved struct {
 	// Terms, Pinned and VideoPlanned are what was pinned, of start.
 	Terms        *Terms               `json:"terms,omitempty"`
 	Pinned       []entitlement.Pinned `json:"questionnaires,omitempty"`
-	VideoPlanned bool                 `json:"video_identification,omitempty"`
+	VideoPlanned bool                 `json:"video_identification,omitzero"`
 	// Request is what was asked for, of request_information.
 	Request *entitlement.Request `json:"request,omitempty"`
 	// Outcome and ExternalReference are of complete_video_identification.

@@ -30,7 +30,7 @@ type Trigger struct {
 type Terms struct {
 	Name                string               `json:"name"`
 	Approval            entitlement.Approval `json:"approval"`
-	OpensTradingAccount bool                 `json:"opens_trading_account,omitempty"`
+	OpensTradingAccount bool                 `json:"opens_trading_account,omitzero"`
 }
 
 // requires returns the questionnaires that are to be answered for the trigger, each once.

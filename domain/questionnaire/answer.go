@@ -32,14 +32,14 @@ const (
 // Answer is the answer to one question. The members that are not nil were given.
 type Answer struct {
 	QuestionID  scalar.ID    `json:"question_id"`
-	Text        *string      `json:"answer_text,omitempty"`
-	Integer     *int64       `json:"answer_integer,omitempty"`
-	Boolean     *bool        `json:"answer_boolean,omitempty"`
-	Country     *string      `json:"answer_country,omitempty"`
-	OptionID    *scalar.ID   `json:"answer_option_id,omitempty"`
-	OptionIDs   *[]scalar.ID `json:"answer_option_ids,omitempty"`
-	DocumentID  *scalar.ID   `json:"answer_document_id,omitempty"`
-	DocumentIDs *[]scalar.ID `json:"answer_document_ids,omitempty"`
+	Text        *string      `json:"answer_text,omitzero"`
+	Integer     *int64       `json:"answer_integer,omitzero"`
+	Boolean     *bool        `json:"answer_boolean,omitzero"`
+	Country     *string      `json:"answer_country,omitzero"`
+	OptionID    *scalar.ID   `json:"answer_option_id,omitzero"`
+	OptionIDs   *[]scalar.ID `json:"answer_option_ids,omitzero"`
+	DocumentID  *scalar.ID   `json:"answer_document_id,omitzero"`
+	DocumentIDs *[]scalar.ID `json:"answer_document_ids,omitzero"`
 }
 
 // Fields returns the names of the members that were given, in the order of the interface.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
@@ -195,4 +197,19 @@ func told(all []Fault) string {
 		out[i] = strings.Join(path, ".") + " " + f.Type
 	}
 	return strings.Join(out, ", ")
+}
+
+// TestAnswersAreKeptAsGiven: an optional question may be answered by nothing, which is not the same as no answer.
+func TestAnswersAreKeptAsGiven(t *testing.T) {
+	for _, text := range []string{`"answer_text":""`, `"answer_integer":0`, `"answer_boolean":false`, `"answer_country":""`, `"answer_option_ids":[]`,
+		`"answer_document_ids":[]`} {
+		given := `{"question_id":"01000000-0000-0000-0000-000000000001",` + text + `}`
+		var a Answer
+		if err := json.Unmarshal([]byte(given), &a); err != nil {
+			t.Fatal(err)
+		}
+		if kept, err := json.Marshal(&a); err != nil || string(kept) != given {
+			t.Errorf("%s is kept as %s (%v)", given, kept, err)
+		}
+	}
 }

@@ -1,0 +1,180 @@
+// Package onboarding_test holds the onboarding journal's schemas and golden files against the rules that write it.
+package onboarding_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/document"
+	"github.com/perpetua-exchange/perpetua/domain/document/format"
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
+	"github.com/perpetua-exchange/perpetua/domain/webhook"
+	"github.com/perpetua-exchange/perpetua/schemas/conform"
+)
+
+var update = flag.Bool("update", false, "write golden files that are missing")
+
+func events() conform.Events { return conform.Events{Folder: ".", Update: *update} }
+
+// TestEventsMatchSchemasAndGoldenFiles holds every event that the rules make in a story (see story_test.go) against its schema,
+// and one of each type against its golden file, byte for byte in both directions: that which the file was made of, or the
+// longest. So a story that goes on changes no file.
+func TestEventsMatchSchemasAndGoldenFiles(t *testing.T) {
+	registry := onboarding.Rules().Registry()
+	schemas, chosen, size := map[string]*jsonschema.Schema{}, map[string]decide.Event{}, map[string]int{}
+	for _, e := range tell(t).events {
+		name := e.EventType()
+		if conform.IsShared(name) {
+			continue
+		}
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if schemas[name] == nil {
+			schemas[name] = events().Schema(t, fmt.Sprintf("%s.v%d.schema.json", name, e.EventVersion()))
+		}
+		if err := conform.Validate(t, schemas[name], text); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
+		if bytes.Equal(text, events().Written(t, e)) {
+			size[name], chosen[name] = onboarding.RecordLimit, e
+		} else if len(text) > size[name] {
+			size[name], chosen[name] = len(text), e
+		}
+	}
+	types := make(map[string]bool)
+	for _, shape := range registry.Shapes() {
+		if conform.IsShared(shape.Type) {
+			continue
+		}
+		types[shape.Type] = true
+		if chosen[shape.Type] == nil {
+			t.Errorf("the story has no %s", shape.Type)
+			continue
+		}
+		events().Event(t, registry, chosen[shape.Type])
+	}
+	events().NothingElse(t, "golden/*.v1.json", types)
+	events().NothingElse(t, "*.v1.schema.json", types)
+}
+
+// TestCommandSchemas: there is a schema of what records keep of each type of command, and the story has them all.
+func TestCommandSchemas(t *testing.T) {
+	types := slices.DeleteFunc(onboarding.Payloads().Types(), conform.IsShared)
+	kept, err := json.Marshal(decide.Kept{Key: "k:1", Fingerprint: "00ff", Source: &decide.Source{Journal: "trading", Sequence: 7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := tell(t).commands
+	for _, name := range types {
+		if !told[name] {
+			t.Errorf("the story has no %s", name)
+		}
+		events().Command(t, name, []string{string(kept), "{}"}, []string{`{"reason":"in clear"}`, `{"key":""}`, `{"key":"a/b"}`, `{"fingerprint":"XY"}`})
+	}
+	events().Command(t, "engine.step", []string{"{}"}, nil)
+	files, err := filepath.Glob("*.command.schema.json")
+	if err != nil || len(files) != len(types)+1 {
+		t.Errorf("%d schemas of commands for %d types and the step (%v)", len(files), len(types), err)
+	}
+}
+
+// TestEveryMemberIsTold: each member that may be absent from an event occurs in the story, so that a schema without it fails.
+func TestEveryMemberIsTold(t *testing.T) {
+	met := make(map[string]bool)
+	for _, e := range tell(t).events {
+		note(e.EventType(), reflect.ValueOf(e).Elem(), met)
+	}
+	never := []string{"webhook.created.Next", "webhook.created.NextFrom", "webhook.created.Disabled", "webhook.created.Failing",
+		"webhook.enabled.Disabled", "webhook.enabled.Failing"} // whose schemas forbid them
+	for member, told := range met {
+		if told == slices.Contains(never, member) {
+			t.Errorf("that an event of the story has %s is %t", member, told)
+		}
+	}
+}
+
+// note notes of each field of an event that may be absent whether it was ever there.
+func note(path string, v reflect.Value, met map[string]bool) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			note(path, v.Elem(), met)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			note(path, v.Index(i), met)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f, at := v.Type().Field(i), path
+			if !f.Anonymous {
+				at += "." + f.Name
+			}
+			if strings.Contains(f.Tag.Get("json"), ",omit") {
+				met[at] = met[at] || !v.Field(i).IsZero()
+			}
+			note(at, v.Field(i), met)
+		}
+	}
+}
+
+// TestListsAgree holds the schemas' lists of words against the rules'.
+func TestListsAgree(t *testing.T) {
+	for _, c := range []struct {
+		def  string
+		want []string
+	}{
+		{"document_category", texts(document.Categories())}, {"orientation", texts(document.Orientations())},
+		{"question_type", texts(questionnaire.QuestionTypes())}, {"event_type", texts(webhook.EventTypes())}, {"trigger_action", texts(entitlement.Actions())},
+	} {
+		if got := words(t, c.def); !slices.Equal(got, c.want) {
+			t.Errorf("%s: the schema lists %v, the rules %v", c.def, got, c.want)
+		}
+	}
+	for _, f := range words(t, "file_format") {
+		if format.Format(f).MediaType() == "" {
+			t.Errorf("the rules know no files of the format %s", f)
+		}
+	}
+}
+
+// words returns the words that a definition of common.schema.json lists.
+func words(t *testing.T, def string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../common.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var common struct {
+		Defs map[string]struct {
+			Enum []string `json:"enum"`
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(text, &common); err != nil {
+		t.Fatal(err)
+	}
+	return common.Defs[def].Enum
+}
+
+func texts[T ~string](words []T) []string {
+	var out []string
+	for _, w := range words {
+		out = append(out, string(w))
+	}
+	return out
+}
