@@ -38,6 +38,7 @@ type Runner struct {
 	logger      *slog.Logger
 	metrics     runnerMetrics
 	tracer      *trace.Tracer // nil for none
+	along       Along         // nil for nothing
 
 	mu     sync.Mutex
 	at     Checkpoint
@@ -296,6 +297,11 @@ func (r *Runner) commit(ctx context.Context, conn *pgx.Conn, old journal.Positio
 	}
 	if err := p.batch.run(ctx, conn); err != nil {
 		return err
+	}
+	if r.along != nil {
+		if err := r.along(ctx, inside{conn}, p.entries); err != nil {
+			return err
+		}
 	}
 	if _, err := conn.Exec(ctx, "COMMIT"); err != nil {
 		return fmt.Errorf("committing: %w", err)

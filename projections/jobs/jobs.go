@@ -1,0 +1,148 @@
+// Package jobs keeps which registrations of webhooks somebody has to look at, and when: a job for each in River's tables.
+//
+// A job says nothing but that: what is to be sent stands in the rows, and whether it is still wanted in the log. So there is at
+// most one job for a registration, whoever inserts one again changes nothing, and a job that comes too early or for nothing
+// does no harm. River's tables are never a source: they may be emptied at any time, and Queue makes the jobs again that the
+// rows call for.
+//
+// A job is inserted in the transaction that makes the rows, so there is no moment at which rows call for a job that is not
+// there. It ends in a transaction that has locked it and looked at the rows: an insertion at the same time waits for that
+// end, or makes the end see its rows.
+//
+// The tables are in a schema of their own. A rebuild of the rows beside the live ones puts other tables in their place, and must
+// not touch these.
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+const (
+	// Schema is the Postgres schema of River's tables.
+	Schema = "perpetua_jobs"
+
+	table = Schema + ".river_job"
+	queue = "webhooks"
+	// migrating is the advisory lock that a process holds while it makes the tables.
+	migrating = 7_305_809_141_962_330_002
+	// maxAttempts is how often a job may fail, for want of Postgres say. One that has failed so often is made anew.
+	maxAttempts = 1000
+)
+
+// args are what a job says.
+type args struct {
+	Webhook scalar.ID `json:"webhook_id"`
+}
+
+// Kind implements river.JobArgs.
+func (args) Kind() string { return "webhook" }
+
+// live are the states of a job that is not over. There is at most one of them for a registration.
+var live = []rivertype.JobState{rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning,
+	rivertype.JobStateRetryable, rivertype.JobStateScheduled}
+
+// InsertOpts implements river.JobArgsWithInsertOpts.
+func (args) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: queue, MaxAttempts: maxAttempts, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: live}}
+}
+
+type client = river.Client[pgx.Tx]
+
+// Migrate makes River's tables, or brings them up to date. Any number of nodes may call it at once.
+func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		// That there are tables must survive a crash of Postgres, as what is in them need not.
+		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = on; CREATE SCHEMA IF NOT EXISTS "+Schema); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrating)); err != nil {
+			return err
+		}
+		m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: Schema})
+		if err != nil {
+			return err
+		}
+		_, err = m.MigrateTx(ctx, tx, rivermigrate.DirectionUp, nil)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("jobs: making the tables: %w", err)
+	}
+	return nil
+}
+
+// Inserter inserts jobs in the transactions of others.
+type Inserter struct{ client *client }
+
+// NewInserter returns an inserter. It connects to nothing.
+func NewInserter() (*Inserter, error) {
+	c, err := river.NewClient(riverpgxv5.New(nil), &river.Config{Schema: Schema})
+	if err != nil {
+		return nil, fmt.Errorf("jobs: %w", err)
+	}
+	return &Inserter{c}, nil
+}
+
+// Insert has somebody look at the registrations now: a job that waits for a later time is brought forward.
+func (i *Inserter) Insert(ctx context.Context, tx pgx.Tx, webhooks []scalar.ID) error {
+	if len(webhooks) == 0 {
+		return nil
+	}
+	// In one order everywhere, so that of two transactions that insert for the same ones one waits at the first, holding none.
+	webhooks = slices.Clone(webhooks)
+	slices.SortFunc(webhooks, func(a, b scalar.ID) int { return slices.Compare(a[:], b[:]) })
+	there, err := i.insert(ctx, tx, slices.Compact(webhooks), time.Time{})
+	if err != nil || len(there) == 0 {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `UPDATE `+table+` SET state = 'available', scheduled_at = now()
+		WHERE id = ANY($1) AND state IN ('available', 'scheduled', 'retryable') AND scheduled_at > now()`, there); err != nil {
+		return fmt.Errorf("jobs: bringing %d forward: %w", len(there), err)
+	}
+	return nil
+}
+
+// insert inserts a job for each registration that has none, at a time; zero: now. It returns the ids of the jobs that were there.
+func (i *Inserter) insert(ctx context.Context, tx pgx.Tx, webhooks []scalar.ID, at time.Time) (there []int64, err error) {
+	params := make([]river.InsertManyParams, len(webhooks))
+	for k, id := range webhooks {
+		params[k] = river.InsertManyParams{Args: args{id}}
+		if !at.IsZero() {
+			params[k].InsertOpts = &river.InsertOpts{ScheduledAt: at}
+		}
+	}
+	inserted, err := i.client.InsertManyTx(ctx, tx, params)
+	if err != nil {
+		return nil, fmt.Errorf("jobs: inserting %d: %w", len(webhooks), err)
+	}
+	var later []int64
+	for _, j := range inserted {
+		switch {
+		case j.UniqueSkippedAsDuplicate:
+			there = append(there, j.Job.ID)
+		case !at.IsZero():
+			later = append(later, j.Job.ID)
+		}
+	}
+	if len(later) == 0 {
+		return there, nil
+	}
+	// River's elected leader looks every five seconds for what was scheduled. A job that is available at a later time is
+	// fetched at that time, by whoever polls, with no leader.
+	if _, err := tx.Exec(ctx, `UPDATE `+table+` SET state = 'available' WHERE id = ANY($1)`, later); err != nil {
+		return nil, fmt.Errorf("jobs: scheduling %d: %w", len(later), err)
+	}
+	return there, nil
+}
