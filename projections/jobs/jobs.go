@@ -16,6 +16,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -62,19 +63,25 @@ type client = river.Client[pgx.Tx]
 
 // Migrate makes River's tables, or brings them up to date. Any number of nodes may call it at once.
 func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		// That there are tables must survive a crash of Postgres, as what is in them need not.
-		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = on; CREATE SCHEMA IF NOT EXISTS "+Schema); err != nil {
+	// River takes a transaction for each of its versions, so the lock is held by a transaction beside them.
+	err := pgx.BeginFunc(ctx, pool, func(lock pgx.Tx) error {
+		if _, err := lock.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrating)); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrating)); err != nil {
+		if _, err := pool.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+Schema); err != nil {
 			return err
 		}
-		m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: Schema})
+		m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: Schema, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return err
 		}
-		_, err = m.MigrateTx(ctx, tx, rivermigrate.DirectionUp, nil)
+		done, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil)
+		if err != nil || len(done.Versions) == 0 {
+			return err
+		}
+		// That there are tables must survive a crash of Postgres, as what is in them need not. This commit waits until it is on
+		// disk, and what came before it is there then.
+		_, err = lock.Exec(ctx, "SET LOCAL synchronous_commit = on; COMMENT ON SCHEMA "+Schema+" IS 'work to be done, made of the rows'")
 		return err
 	})
 	if err != nil {
