@@ -197,4 +197,3 @@ func (h *Handler) getRetention(c echo.Context) error {
 	}
 	return c.JSON(http.StatusOK, out)
 }
-

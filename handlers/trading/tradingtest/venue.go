@@ -55,12 +55,12 @@ type Venue struct {
 	// Onboarding is the journal of owners, for the operator's interface; Owners seals what is about them.
 	Onboarding *Journal
 	Owners     *seal.Owners
-	Server   *web.Server
-	routes   []web.Route
-	openapi  *conform.OpenAPI
-	Nodes    []admin.Node // what the operator's interface is told of the nodes' rules
-	key      ed25519.PrivateKey
-	pool     *pgxpool.Pool // that the interfaces read from
+	Server     *web.Server
+	routes     []web.Route
+	openapi    *conform.OpenAPI
+	Nodes      []admin.Node // what the operator's interface is told of the nodes' rules
+	key        ed25519.PrivateKey
+	pool       *pgxpool.Pool // that the interfaces read from
 
 	mu    sync.Mutex
 	time  scalar.Time
@@ -113,14 +113,14 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	t.Cleanup(func() { v.Owners.Close() })
 	operator := admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
 		Onboarding: v.Onboarding, Owners: v.Owners, Box: box,
-		People: rows.Source{Journal: "identity", DB: read, Waiter: people},
+		People:        rows.Source{Journal: "identity", DB: read, Waiter: people},
 		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(box) },
-		SealPassword: func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
-		MAC:          mac,
-		Folds:        map[string]web.Follower{"trading": v.Trading, "identity": v.Identity, "onboarding": v.Onboarding},
-		Nodes:        func(context.Context) ([]admin.Node, error) { return v.Nodes, nil },
-		Tails:        []*admin.Tail{tail(v.Trading)},
-		Readers:      []admin.Reader{{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err}},
+		SealPassword:  func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
+		MAC:           mac,
+		Folds:         map[string]web.Follower{"trading": v.Trading, "identity": v.Identity, "onboarding": v.Onboarding},
+		Nodes:         func(context.Context) ([]admin.Node, error) { return v.Nodes, nil },
+		Tails:         []*admin.Tail{tail(v.Trading)},
+		Readers:       []admin.Reader{{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err}},
 	})
 	keys := apikeys.New(apikeys.Config{Auth: auth, Journals: v, Identity: v.Identity, Venue: v.Trading})
 	keys.Register(server.Echo)
