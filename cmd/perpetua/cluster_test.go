@@ -21,7 +21,6 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
-	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
@@ -59,7 +58,6 @@ func newCluster(t *testing.T) *cluster {
 	}
 	c.DatabaseURL = c.postgres
 	c.env = []string{"PERPETUA_KAFKA_BROKERS=" + brokers, "PERPETUA_DATABASE_URL=" + c.postgres, "PERPETUA_DEMO=false",
-		"PERPETUA_KEY_URL=" + blob.URLOf(filepath.Join(c.dir, "keys")),
 		"PERPETUA_MASTER_KEY=" + base64.StdEncoding.EncodeToString(make([]byte, 32))}
 	client, err := journal.NewClient(journal.Config{Brokers: strings.Split(brokers, ","), Prefix: c.prefix})
 	if err != nil {

@@ -69,8 +69,8 @@ func (a *Answer) Documents() []scalar.ID {
 	return ids
 }
 
-// empty reports whether the member that was given holds nothing.
-func (a *Answer) empty() bool {
+// IsEmpty reports whether the member that was given holds nothing.
+func (a *Answer) IsEmpty() bool {
 	return a.Text != nil && *a.Text == "" || a.Country != nil && *a.Country == "" ||
 		a.OptionIDs != nil && len(*a.OptionIDs) == 0 || a.DocumentIDs != nil && len(*a.DocumentIDs) == 0
 }
@@ -134,7 +134,7 @@ func (f *faults) answer(q *Question, a *Answer, owns func(scalar.ID) bool, i int
 	case given[0] != want:
 		f.add(BadValue, "a question of type "+string(q.Type)+" is answered by "+want, "answers", i, given[0])
 		return
-	case a.empty():
+	case a.IsEmpty():
 		if !q.IsOptional {
 			f.add(Missing, "the question must be answered", "answers", i, want)
 		}

@@ -125,7 +125,11 @@ func (f *Form) flaw(name string, w flaw) {
 
 // Flaw adds a fault as the onboarding interface tells it, for what only the handler can judge: with pydantic's name of it,
 // such as missing or string_too_long, and a message. The path leads to the member, by names and places in arrays.
+// Of a body that could not be read nothing more is said.
 func (f *Form) Flaw(kind, message string, path ...any) {
+	if f.faults.fatal || f.problem != nil {
+		return
+	}
 	w := flaw{code: InvalidValue, message: message, kind: kind, words: message}
 	if kind == ValueError {
 		w.words = valueError(message)

@@ -150,20 +150,6 @@ func (f *Form) Also(other *Form) *Form {
 	return f
 }
 
-// FaultAt adds a fault of a member below this form, for what only the handler can judge: path leads there, by names (string)
-// and places in arrays (int). Where that member, or one that it lies in, has a fault already, there is no second one.
-func (f *Form) FaultAt(path []any, code, message string) {
-	at := f.path
-	for _, s := range path {
-		at = step(at, s)
-		field := pathString(at)
-		if slices.ContainsFunc(f.faults.list, func(x Fault) bool { return x.Field == field }) {
-			return
-		}
-	}
-	f.faults.add(at, code, message)
-}
-
 // also adds the faults of another part of the request. A problem that is none of faults stands alone.
 func (f *Form) also(err error) {
 	if err == nil || f.problem != nil {
@@ -177,10 +163,21 @@ func (f *Form) also(err error) {
 	f.faults.list = append(f.faults.list, p.Errors...)
 }
 
-// Faulty reports whether the member already has a fault.
-func (f *Form) Faulty(name string) bool {
-	field := pathString(step(f.path, name))
+// Faulty reports whether a member, to which names lead, already has a fault.
+func (f *Form) Faulty(names ...string) bool {
+	at := f.path
+	for _, name := range names {
+		at = step(at, name)
+	}
+	field := pathString(at)
 	return slices.ContainsFunc(f.faults.list, func(x Fault) bool { return x.Field == field })
+}
+
+// Sound reports whether nothing that was sent under the form has a fault so far.
+func (f *Form) Sound() bool {
+	return !slices.ContainsFunc(f.faults.list, func(x Fault) bool {
+		return len(x.path) >= len(f.path) && slices.Equal(x.path[:len(f.path)], f.path)
+	})
 }
 
 // Done returns nil, or a problem with everything that was found: 413 and 415 alone, else 400 with all faults.

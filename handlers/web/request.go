@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"net/http"
 	"time"
@@ -102,23 +103,39 @@ func (a Ask) BareCommand(payload decide.Payload) (decide.Command, error) {
 		return decide.Command{}, err
 	}
 	n := a.notes
-	cmd := decide.Command{ID: n.forwarded, Type: payload.CommandType(), Payload: payload, Kept: decide.Kept{Key: key, Session: n.session}}
-	// A request that was passed on keeps the id that it came with, which its node names if the connection breaks. Else the
-	// command has the id of its trace, by which its record leads there.
-	if cmd.ID.IsZero() {
-		cmd.ID, n.traced.Command = n.traced.Command, scalar.ID{} // for one command
-	}
-	if cmd.ID.IsZero() {
-		cmd.ID, n.spare = n.spare, scalar.ID{}
-	}
-	if cmd.ID.IsZero() {
-		cmd.ID = NewID()
-	}
+	cmd := decide.Command{ID: a.CommandID(), Type: payload.CommandType(), Payload: payload, Kept: decide.Kept{Key: key, Session: n.session}}
 	if n.principal != nil {
 		cmd.Actor = n.principal.Actor()
 	}
-	n.forwarded, n.command = scalar.ID{}, cmd.ID
+	n.forwarded, n.traced.Command, n.spare, n.command = scalar.ID{}, scalar.ID{}, scalar.ID{}, cmd.ID // it is for one command
 	return cmd, nil
+}
+
+// CommandID returns the id that the request's next command will have. The node that a request is passed on to finds the same,
+// so what is named after it has one name, whichever node comes to name it.
+func (a Ask) CommandID() scalar.ID {
+	n := a.notes
+	switch {
+	// A request that was passed on keeps the id that it came with, which its node names if the connection breaks. Else the
+	// command has the id of its trace, by which its record leads there.
+	case !n.forwarded.IsZero():
+		return n.forwarded
+	case !n.traced.Command.IsZero():
+		return n.traced.Command
+	case n.spare.IsZero():
+		n.spare = NewID()
+	}
+	return n.spare
+}
+
+// IDFor returns an id for what the request's next command makes. It depends on the command's id and on what it is for, and on
+// nothing else.
+func (a Ask) IDFor(what string) scalar.ID {
+	command := a.CommandID()
+	sum := sha256.Sum256(append(command[:], what...))
+	id := scalar.ID(sum[:16])
+	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // a UUID of version 8
+	return id
 }
 
 // Part is one command of a request that makes several.

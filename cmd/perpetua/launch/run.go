@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // Run brings up everything on one data folder and serves until the context ends.
@@ -79,7 +80,7 @@ func (p *program) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	box, err := p.settings.OpenMaster(ctx, fresh)
+	box, err := seal.Open(seal.Options{Folder: folder.Dir, Value: p.settings.MasterKey, Create: fresh})
 	if err != nil {
 		return err
 	}

@@ -10,18 +10,16 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
-	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// stores are a node's connections to what it keeps nothing of itself: the log, the rows, the bucket and the keys.
+// stores are a node's connections to what it keeps nothing of itself: the log, the rows and the bucket.
 type stores struct {
 	client    *journal.Client
 	pool      *pgxpool.Pool
 	snapshots *Snapshots
-	owners    *seal.Owners
 }
 
-// openStores connects to nothing yet but the bucket and the key store.
+// openStores connects to nothing yet but the bucket.
 func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err error) {
 	config, err := c.Settings.JournalConfig(c.Brokers)
 	if err != nil {
@@ -45,12 +43,7 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 		return s, err
 	}
 	t.metrics.MustRegister(s.snapshots.store)
-	at, err := c.Settings.KeyStoreURL()
-	if err != nil {
-		return s, err
-	}
-	s.owners, err = seal.OpenOwners(ctx, at, c.Box)
-	return s, err
+	return s, nil
 }
 
 // known is what remembers positions of the log outside of it: owners hold their fold against them before a term.
@@ -69,9 +62,6 @@ func (s *stores) postgresTime(ctx context.Context) (t time.Time, err error) {
 func (s *stores) close() {
 	if s.pool != nil {
 		s.pool.Close()
-	}
-	if s.owners != nil {
-		s.owners.Close()
 	}
 	if s.snapshots != nil {
 		s.snapshots.Close()

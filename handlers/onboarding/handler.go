@@ -1,0 +1,119 @@
+// Package onboarding serves the onboarding interface under /api/v1: persons and corporates, what they are asked and what
+// they answer, the entitlements that they ask for, and how far these are.
+//
+// What is told of a person or a corporate is checked here in clear, sealed with that owner's key, and only then put into a
+// command. Its answer is made from the record that answers it, by opening what is sealed there, so that a repeated request
+// has the first answer. An owner's key is made before the command that registers the owner. Where that command is refused,
+// or never decided, the key stays without an owner: nothing is sealed with it, and its name is never used again.
+//
+// Whether something exists, who may see it, and which questions a version has, is looked up in a fold of the journal, so that
+// writes go on without Postgres, save changes of owners, which begin with what was told before. All that is listed, and all
+// that is sealed, comes from rows.
+//
+// A tenant, the broker of the token, sees its own owners and what hangs on them; operators and auditors see those of all
+// tenants. What somebody may not see does not exist for them (404).
+package onboarding
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// journalName is the journal that the commands of this package go to.
+const journalName = "onboarding"
+
+// Config is what the interface is made of.
+type Config struct {
+	Auth     *web.Auth
+	Journals journal.Submitter
+	// Onboarding follows the onboarding journal under onboarding.Rules.
+	Onboarding web.Follower
+	// Rows are the read models of the onboarding journal.
+	Rows rows.Source
+	// Owners seals what is about one owner, Box what is about none.
+	Owners *seal.Owners
+	Box    *seal.Box
+	// Now is the wall clock, by which dates of birth are judged.
+	Now func() time.Time
+}
+
+// Handler serves the routes under /api/v1.
+type Handler struct {
+	cfg     Config
+	journal web.Journal
+	own     *web.Own
+	rows    rows.Source
+}
+
+// New makes the handler of the onboarding interface.
+func New(c Config) *Handler {
+	own := web.NewOwn(journalName)
+	h := &Handler{cfg: c, own: own, journal: web.Journal{To: c.Journals, Name: journalName, Own: own}, rows: c.Rows}
+	h.rows.Own = own
+	return h
+}
+
+// base is where the interface's paths begin.
+const base = "/api/v1"
+
+// kind is one of the two forms that each route about an owner has.
+type kind struct {
+	owner.Type
+	list      string // where owners of the type are
+	parameter string // of routes, that names one of them
+}
+
+var kinds = [...]kind{{owner.PersonType, base + "/persons", "person_id"}, {owner.CorporateType, base + "/corporates", "corporate_id"}}
+
+// one is the route of one owner, under which is all that hangs on it.
+func (k kind) one() string { return k.list + "/:" + k.parameter }
+
+// The scopes of reads and writes.
+var (
+	readers = []string{web.ScopeOnboarding, web.ScopeOperator, web.ScopeAuditor}
+	writers = []string{web.ScopeOnboarding}
+)
+
+// Routes lists all routes of the interface.
+func (h *Handler) Routes() []web.Route {
+	var all []web.Route
+	for _, k := range kinds {
+		all = slices.Concat(all, h.ownerRoutes(k), h.responseRoutes(k), h.triggerRoutes(k))
+	}
+	for i := range all {
+		all[i].Handler = unconfined(all[i].Handler)
+	}
+	return all
+}
+
+// Register adds the routes.
+func (h *Handler) Register(e *echo.Echo) { h.cfg.Auth.Register(e, h.Routes()) }
+
+// unconfined refuses tokens that are for one trading account only: who is onboarded is the whole tenant's affair.
+func unconfined(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if p := web.PrincipalOf(c); p != nil && p.Customer != "" {
+			return web.Forbidden("The token is for one account only.")
+		}
+		return next(c)
+	}
+}
+
+// get and post are routes for reads and for writes.
+func get(path string, h echo.HandlerFunc) web.Route { return web.Get(path, h, readers...) }
+
+func post(path string, h echo.HandlerFunc) web.Route { return web.Post(path, h, writers...) }
+
+func patch(path string, h echo.HandlerFunc) web.Route { return web.Patch(path, h, writers...) }
+
+// created answers a write that made something.
+func created(c echo.Context, shown any) error { return c.JSON(http.StatusCreated, shown) }

@@ -1,0 +1,157 @@
+package onboarding
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// ownerRoutes are those of owners themselves.
+func (h *Handler) ownerRoutes(k kind) []web.Route {
+	return []web.Route{
+		post(k.list, h.registerOwner(k.Type)),
+	}
+}
+
+// fields is what is told of an owner: a *person or a *corporate. Its JSON form is what is sealed.
+type fields interface {
+	// members are the texts of it by their names, and where they are kept.
+	members() []member
+	address() *owner.Address
+	externalID() string
+	check(today time.Time) []owner.Fault
+	show(o *domain.Owner) any
+}
+
+type member struct {
+	name string
+	text *string
+}
+
+type person struct{ owner.Person }
+
+type corporate struct{ owner.Corporate }
+
+func newFields(t owner.Type) fields {
+	if t == owner.CorporateType {
+		return new(corporate)
+	}
+	return new(person)
+}
+
+func (p *person) members() []member {
+	return []member{{"external_id", &p.ExternalID}, {"first_name", &p.FirstName}, {"last_name", &p.LastName}, {"nationality", &p.Nationality},
+		{"birth_date", &p.BirthDate}, {"email", &p.Email}, {"phone", &p.Phone}, {"tax_identification_number", &p.TaxIdentificationNumber},
+		{"tax_country", &p.TaxCountry}}
+}
+
+func (p *person) address() *owner.Address             { return &p.Address }
+func (p *person) externalID() string                  { return p.ExternalID }
+func (p *person) check(today time.Time) []owner.Fault { return p.Check(today) }
+func (p *person) show(o *domain.Owner) any            { return wire.NewPerson(o, &p.Person) }
+
+func (p *corporate) members() []member {
+	return []member{{"external_id", &p.ExternalID}, {"legal_name", &p.LegalName}, {"legal_form", &p.LegalForm},
+		{"registration_number", &p.RegistrationNumber}, {"incorporation_country", &p.IncorporationCountry}}
+}
+
+func (p *corporate) address() *owner.Address         { return &p.Address }
+func (p *corporate) externalID() string              { return p.ExternalID }
+func (p *corporate) check(_ time.Time) []owner.Fault { return p.Check() }
+func (p *corporate) show(o *domain.Owner) any        { return wire.NewCorporate(o, &p.Corporate) }
+
+// read takes over what a body tells, and leaves as it is what the body does not name, or names as null. An empty text takes
+// back what was told.
+func (h *Handler) read(body *web.Form, told fields) {
+	take(body, told.members())
+	a := told.address()
+	body.OptionalObject("address", func(body *web.Form) {
+		take(body, []member{{"street", &a.Street}, {"house_number", &a.HouseNumber}, {"postal_code", &a.PostalCode}, {"city", &a.City},
+			{"region", &a.Region}, {"country", &a.Country}})
+	})
+	for _, f := range told.check(h.cfg.Now()) {
+		if !body.Faulty(f.Path...) { // of another type than text, it was not taken over
+			body.Flaw(f.Type, inWords(f), steps(f.Path)...)
+		}
+	}
+}
+
+func take(body *web.Form, members []member) {
+	for _, m := range members {
+		if text := body.AnyText(m.name); text.Set {
+			*m.text = text.Value
+		}
+	}
+}
+
+// inWords says what is wrong as the interface's other faults do.
+func inWords(f owner.Fault) string {
+	switch f.Type {
+	case owner.Missing:
+		return "Field required"
+	case owner.TooLong:
+		return strings.Replace(f.Message, "must", "String should", 1)
+	}
+	return f.Message
+}
+
+func steps(path []string) []any {
+	out := make([]any, len(path))
+	for i, s := range path {
+		out[i] = s
+	}
+	return out
+}
+
+func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		body, told := web.BodyOnly(c), newFields(t)
+		h.read(body, told)
+		if err := body.Done(); err != nil {
+			return err
+		}
+		ctx := c.Request().Context()
+		// The same on each node that the request comes to, so that the key is made once.
+		ref := owner.Ref{Type: t, ID: web.AskOf(c).IDFor("owner")}
+		// Before the command: once the record is there, somebody may come to open what it holds, or to erase the owner.
+		if err := h.cfg.Owners.Create(ctx, ref.String()); err != nil {
+			return sealing(ref, err)
+		}
+		payload := &domain.RegisterOwner{Ref: ref, ExternalID: h.externalID(c, t, told)}
+		var err error
+		if payload.Fields, err = h.seal(ctx, ref, seal.OwnerFields(ref), told); err != nil {
+			return err
+		}
+		e, err := web.Execute[*domain.OwnerRegistered](c, h.journal, payload, h.personal(c, body))
+		if err != nil {
+			return err
+		}
+		shown, err := h.showOwner(ctx, &e.Owner, e.Fields)
+		if err != nil {
+			return err
+		}
+		return created(c, shown)
+	}
+}
+
+// externalID is what the rules know of a tenant's own name of an owner.
+func (h *Handler) externalID(c echo.Context, t owner.Type, told fields) []byte {
+	return h.cfg.Box.ExternalID(web.PrincipalOf(c).Broker, t, told.externalID())
+}
+
+// showOwner opens what was told of an owner, and shows the owner with it.
+func (h *Handler) showOwner(ctx context.Context, o *domain.Owner, fields domain.Sealed) (any, error) {
+	told := newFields(o.Type)
+	if err := h.open(ctx, o.Ref, seal.OwnerFields(o.Ref), fields, told); err != nil {
+		return nil, err
+	}
+	return told.show(o), nil
+}

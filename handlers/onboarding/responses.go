@@ -1,0 +1,199 @@
+package onboarding
+
+import (
+	"context"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// responseRoutes are those of the answers of owners.
+func (h *Handler) responseRoutes(k kind) []web.Route {
+	return []web.Route{
+		post(k.one()+"/questionnaires/:questionnaire_id/response", h.addResponse),
+	}
+}
+
+// addResponse takes an owner's answers to a questionnaire: all or nothing.
+func (h *Handler) addResponse(c echo.Context) error {
+	t, err := h.written(c, "questionnaire_id")
+	if err != nil {
+		return err
+	}
+	versions, err := h.versions(c, t)
+	if err != nil {
+		return err
+	}
+	body := t.body(c)
+	version, answers, err := h.checkAnswers(c, body, t, versions)
+	if err != nil {
+		return err
+	}
+	payload := &domain.AddResponse{Ref: t.Ref, QuestionnaireID: version.QuestionnaireID, VersionID: version.ID, Given: given(answers)}
+	ctx := c.Request().Context()
+	if payload.Answers, err = h.seal(ctx, t.Ref, seal.Answers(t.Ref, version.ID), answers); err != nil {
+		return err
+	}
+	e, err := web.Execute[*domain.ResponseAdded](c, h.journal, payload, h.personal(c, body))
+	if err != nil {
+		return err
+	}
+	shown, err := h.showResponse(ctx, e)
+	if err != nil {
+		return err
+	}
+	return created(c, shown)
+}
+
+// readAnswers reads the answers of a response, and tells which of them are of the right form.
+func readAnswers(body *web.Form) (answers []questionnaire.Answer, sound []bool) {
+	answers = []questionnaire.Answer{}
+	body.Objects("answers", 0, questionnaire.MaxAnswers, func(_ int, f *web.Form) {
+		answers = append(answers, questionnaire.Answer{
+			QuestionID:  f.ID("question_id"),
+			Text:        f.AnyText(questionnaire.FieldText).Pointer(),
+			Integer:     f.OptionalWhole(questionnaire.FieldInteger).Pointer(),
+			Boolean:     f.OptionalBool(questionnaire.FieldBoolean).Pointer(),
+			Country:     f.AnyText(questionnaire.FieldCountry).Pointer(),
+			OptionID:    f.OptionalID(questionnaire.FieldOption).Pointer(),
+			OptionIDs:   f.OptionalIDs(questionnaire.FieldOptions, questionnaire.MaxIDs).Pointer(),
+			DocumentID:  f.OptionalID(questionnaire.FieldDocument).Pointer(),
+			DocumentIDs: f.OptionalIDs(questionnaire.FieldDocuments, questionnaire.MaxIDs).Pointer(),
+		})
+		sound = append(sound, f.Sound())
+	})
+	return answers, sound
+}
+
+// versions returns the versions of the questionnaire that a route names, number 1 first: none where its id is no UUID. One
+// for an owner of another tenant does not exist for this one.
+func (h *Handler) versions(c echo.Context, t *target) (versions []domain.CatalogueVersion, err error) {
+	id := t.ids["questionnaire_id"]
+	if t.owner == nil || id.IsZero() {
+		return nil, nil
+	}
+	return versions, h.view(c, func(s *domain.State) error {
+		q, _, known := s.Questionnaire(id)
+		if known && !q.IsGeneric() {
+			of, there := s.Owner(owner.Ref{Type: q.OwnerType, ID: q.OwnerTypeID})
+			known = there && of.Tenant == t.owner.Tenant
+		}
+		if !known {
+			return questionnaireNotFound()
+		}
+		versions = s.QuestionnaireVersions(id)
+		return nil
+	})
+}
+
+func questionnaireNotFound() error {
+	return web.NotFound("QUESTIONNAIRE_NOT_FOUND", "There is no such questionnaire.")
+}
+
+// checkAnswers returns the version that the answers are to, or all that is wrong with them. Whether that version may be answered
+// now is for the rules, which know whether the same request was answered before.
+func (h *Handler) checkAnswers(c echo.Context, body *web.Form, t *target, versions []domain.CatalogueVersion) (*questionnaire.Version, []questionnaire.Answer, error) {
+	answers, sound := readAnswers(body)
+	owns, err := h.documents(c, t.Ref, answers)
+	if err != nil {
+		return nil, nil, err
+	}
+	version, faults := answered(versions, answers, owns)
+	for _, f := range faults {
+		if i, one := place(f); !one || sound[i] { // of the others, what is wrong with their form is told already
+			body.Flaw(f.Type, answersInWords(f), f.Path...)
+		}
+	}
+	if err := body.Done(); err != nil {
+		return nil, nil, err
+	}
+	if version == nil {
+		return nil, nil, web.Conflict("QUESTIONNAIRE_NOT_PUBLISHED", "The questionnaire is not published.")
+	}
+	return version, answers, nil
+}
+
+// answered returns the version that answers are to, and what is wrong with them: a published one, unless they fit another. That
+// may have been published once, and what was answered then is answered the same again. Of versions that were not, clients
+// learn nothing; it is nil where no other is there.
+func answered(versions []domain.CatalogueVersion, answers []questionnaire.Answer, owns func(scalar.ID) bool) (*questionnaire.Version, []questionnaire.Fault) {
+	var all, published []*questionnaire.Version
+	for _, v := range versions {
+		all = append(all, v.Version)
+		if v.Published {
+			published = append(published, v.Version)
+		}
+	}
+	version := questionnaire.VersionOf(published, answers)
+	var faults []questionnaire.Fault
+	if version != nil {
+		faults = version.Check(answers, owns)
+	}
+	if version != nil && len(faults) == 0 {
+		return version, nil
+	}
+	if hidden := questionnaire.VersionOf(all, answers); hidden != nil && len(hidden.Check(answers, owns)) == 0 {
+		return hidden, nil
+	}
+	return version, faults
+}
+
+// documents tells which of the documents that answers name are the owner's.
+func (h *Handler) documents(c echo.Context, of owner.Ref, answers []questionnaire.Answer) (func(scalar.ID) bool, error) {
+	owned := make(map[scalar.ID]bool)
+	err := h.view(c, func(s *domain.State) error {
+		for i := range answers {
+			for _, id := range answers[i].Documents() {
+				d, known := s.Document(id)
+				owned[id] = known && d.Ref == of
+			}
+		}
+		return nil
+	})
+	return func(id scalar.ID) bool { return owned[id] }, err
+}
+
+// place returns which answer a fault is of, if it is of one.
+func place(f questionnaire.Fault) (i int, one bool) {
+	if len(f.Path) < 2 {
+		return 0, false
+	}
+	i, one = f.Path[1].(int)
+	return i, one
+}
+
+// answersInWords says what is wrong as the interface's other faults do.
+func answersInWords(f questionnaire.Fault) string {
+	switch f.Type {
+	case questionnaire.TextTooLong:
+		return strings.Replace(f.Message, "must", "String should", 1)
+	case questionnaire.ListTooLong:
+		return strings.Replace(f.Message, "must", "List should", 1)
+	}
+	return f.Message
+}
+
+// given is what the rules see of answers.
+func given(answers []questionnaire.Answer) []domain.Given {
+	out := make([]domain.Given, len(answers))
+	for i := range answers {
+		a := &answers[i]
+		out[i] = domain.Given{QuestionID: a.QuestionID, Field: a.Fields()[0], Empty: a.IsEmpty(), Documents: a.Documents()}
+	}
+	return out
+}
+
+// showResponse opens the answers of a response, and shows it.
+func (h *Handler) showResponse(ctx context.Context, e *domain.ResponseAdded) (wire.Response, error) {
+	out := wire.Response{ID: e.ID, QuestionnaireID: e.QuestionnaireID, VersionID: e.VersionID, Ref: e.Ref, Created: e.Created}
+	err := h.open(ctx, e.Ref, seal.Answers(e.Ref, e.VersionID), e.Answers, &out.Answers)
+	return out, err
+}

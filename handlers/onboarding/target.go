@@ -1,0 +1,106 @@
+package onboarding
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+)
+
+// target is what the path of a request names: mostly an owner, and something that hangs on it.
+//
+// That the owner is not there is found out first. An id that is no UUID is a fault among those of the query and the body: the
+// forms of a target hold it, so a handler that looks at their faults, as it has to, goes no further.
+type target struct {
+	owner.Ref
+	owner *domain.Owner // nil where the path names none, or not by a UUID
+	path  *web.Form
+	ids   map[string]scalar.ID // that the path names besides; zero where one is no UUID
+}
+
+// body reads the JSON body of a route without a query.
+func (t *target) body(c echo.Context) *web.Form { return web.BodyOnly(c).Also(t.path) }
+
+// query reads the query.
+func (t *target) query(c echo.Context) *web.Form { return web.Query(c).Also(t.path) }
+
+// bare is for reads without a query, and for writes without a body.
+func (t *target) bare(c echo.Context) error { return t.query(c).Done() }
+
+// written returns the owner that the path of a write names, if it is an active one of the caller's tenant. The other ids of the
+// path are named.
+func (h *Handler) written(c echo.Context, others ...string) (*target, error) {
+	return h.target(c, writable, others)
+}
+
+// shown returns the owner that the path of a read names, if the caller may see it.
+func (h *Handler) shown(c echo.Context, others ...string) (*target, error) {
+	return h.target(c, visible, others)
+}
+
+func (h *Handler) target(c echo.Context, may func(*web.Principal, *domain.Owner) bool, others []string) (*target, error) {
+	t := &target{path: web.Path(c), ids: make(map[string]scalar.ID)}
+	for _, k := range kinds {
+		if slices.Contains(c.ParamNames(), k.parameter) {
+			t.Ref = owner.Ref{Type: k.Type, ID: t.path.ID(k.parameter)}
+		}
+	}
+	malformed := t.path.Done() != nil
+	for _, name := range others {
+		t.ids[name] = t.path.ID(name)
+	}
+	if t.Type == "" || malformed {
+		return t, nil
+	}
+	err := h.view(c, func(s *domain.State) error {
+		o, known := s.Owner(t.Ref)
+		if !known || !may(web.PrincipalOf(c), o) {
+			return notFound(t.Type)
+		}
+		t.owner = o
+		return nil
+	})
+	return t, err
+}
+
+// writable reports whether a client may change something of an owner.
+func writable(p *web.Principal, o *domain.Owner) bool {
+	return o.Tenant == p.Broker && o.State == owner.Active
+}
+
+// visible reports whether somebody may see an owner: its tenant and the auditors while it is active, operators until it is
+// erased.
+func visible(p *web.Principal, o *domain.Owner) bool {
+	switch {
+	case o.State == owner.Erased, o.State == owner.Restricted && !p.Has(web.ScopeOperator):
+		return false
+	}
+	return p.SeesAll() || o.Tenant == p.Broker
+}
+
+// tenant returns the tenant that the caller is confined to, "" for who sees those of all.
+func tenant(c echo.Context) string {
+	if p := web.PrincipalOf(c); !p.SeesAll() {
+		return p.Broker
+	}
+	return ""
+}
+
+// view shows the state of the journal as far as the node's fold has come: at least to what the caller was answered before,
+// within the time that a read waits.
+func (h *Handler) view(c echo.Context, look func(*domain.State) error) error {
+	if err := h.own.Await(c, h.cfg.Onboarding); err != nil {
+		return err
+	}
+	return web.View(c, journalName, h.cfg.Onboarding, func(s *domain.State, _ int64) error { return look(s) })
+}
+
+// notFound says that there is no such owner.
+func notFound(t owner.Type) error {
+	return web.NotFound(strings.ToUpper(string(t))+"_NOT_FOUND", "There is no such "+string(t)+".")
+}

@@ -1,0 +1,78 @@
+package wire
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// Person is a person as its tenant and operators see it. What was not told is null.
+type Person struct {
+	ID                      scalar.ID   `json:"id"`
+	ExternalID              string      `json:"external_id"`
+	FirstName               string      `json:"first_name"`
+	LastName                string      `json:"last_name"`
+	Nationality             *string     `json:"nationality"`
+	BirthDate               *string     `json:"birth_date"`
+	Email                   *string     `json:"email"`
+	Phone                   *string     `json:"phone"`
+	TaxIdentificationNumber *string     `json:"tax_identification_number"`
+	TaxCountry              *string     `json:"tax_country"`
+	Address                 *Address    `json:"address"`
+	State                   owner.State `json:"state"`
+	Created                 scalar.Time `json:"created_at"`
+	Updated                 scalar.Time `json:"updated_at"`
+}
+
+// Corporate is a corporate as its tenant and operators see it. What was not told is null.
+type Corporate struct {
+	ID                   scalar.ID   `json:"id"`
+	ExternalID           string      `json:"external_id"`
+	LegalName            string      `json:"legal_name"`
+	LegalForm            *string     `json:"legal_form"`
+	RegistrationNumber   *string     `json:"registration_number"`
+	IncorporationCountry *string     `json:"incorporation_country"`
+	Address              *Address    `json:"address"`
+	State                owner.State `json:"state"`
+	Created              scalar.Time `json:"created_at"`
+	Updated              scalar.Time `json:"updated_at"`
+}
+
+// Address is a postal address. What was not told is null.
+type Address struct {
+	Street      *string `json:"street"`
+	HouseNumber *string `json:"house_number"`
+	PostalCode  *string `json:"postal_code"`
+	City        *string `json:"city"`
+	Region      *string `json:"region"`
+	Country     *string `json:"country"`
+}
+
+// NewPerson shows a person: what is known of it in clear, and what it told.
+func NewPerson(o *onboarding.Owner, p *owner.Person) Person {
+	return Person{ID: o.ID, ExternalID: p.ExternalID, FirstName: p.FirstName, LastName: p.LastName, Nationality: told(p.Nationality),
+		BirthDate: told(p.BirthDate), Email: told(p.Email), Phone: told(p.Phone), TaxIdentificationNumber: told(p.TaxIdentificationNumber),
+		TaxCountry: told(p.TaxCountry), Address: newAddress(&p.Address), State: o.State, Created: o.Created, Updated: o.Updated}
+}
+
+// NewCorporate shows a corporate: what is known of it in clear, and what it told.
+func NewCorporate(o *onboarding.Owner, c *owner.Corporate) Corporate {
+	return Corporate{ID: o.ID, ExternalID: c.ExternalID, LegalName: c.LegalName, LegalForm: told(c.LegalForm),
+		RegistrationNumber: told(c.RegistrationNumber), IncorporationCountry: told(c.IncorporationCountry), Address: newAddress(&c.Address),
+		State: o.State, Created: o.Created, Updated: o.Updated}
+}
+
+func newAddress(a *owner.Address) *Address {
+	if *a == (owner.Address{}) {
+		return nil
+	}
+	return &Address{told(a.Street), told(a.HouseNumber), told(a.PostalCode), told(a.City), told(a.Region), told(a.Country)}
+}
+
+// told returns a text, or nil where there is none.
+func told(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
