@@ -54,8 +54,8 @@ test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFK
 	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -count=1 -timeout 15m ./streams/journal/... ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./cmd/perpetua/...
 
 .PHONY: conformance
-conformance: ## hold a running venue against every fact of the trading interface's document, and print what was read
-	@mkdir -p bin && PERPETUA_CONFORMANCE_REPORT=$(CURDIR)/bin/conformance.md $(GO) test -count=1 -run '^TestConformance$$' ./cmd/perpetua; code=$$?; cat bin/conformance.md; exit $$code
+conformance: ## hold a running venue against every fact of the two interfaces' documents, and print what was read
+	@mkdir -p bin && rm -f bin/conformance-*.md; PERPETUA_CONFORMANCE_REPORT=$(CURDIR)/bin $(GO) test -count=1 -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua; code=$$?; cat bin/conformance-*.md; exit $$code
 
 .PHONY: kills
 kills: ## kill -9 under load, and amid funding, settlement, liquidations and batches, many times instead of a few

@@ -58,13 +58,19 @@ func (o object) kind(member string) string {
 // members lists an object's members in the order of the alphabet.
 func (o object) members() []string { return slices.Sorted(maps.Keys(o)) }
 
+// reading is what checks read with, and the values that the check at work has read.
+type reading struct {
+	*desk
+	values []string
+}
+
 // note keeps a value for the report.
-func (c *conformance) note(format string, args ...any) {
+func (c *reading) note(format string, args ...any) {
 	c.values = append(c.values, fmt.Sprintf(format, args...))
 }
 
 // equal notes a value and wants it to be another.
-func (c *conformance) equal(name, got, want string) {
+func (c *reading) equal(name, got, want string) {
 	c.t.Helper()
 	c.note("%s=%s", name, got)
 	if got != want {
@@ -73,7 +79,7 @@ func (c *conformance) equal(name, got, want string) {
 }
 
 // like notes a value and wants it to have a form.
-func (c *conformance) like(name, got, form string) {
+func (c *reading) like(name, got, form string) {
 	c.t.Helper()
 	c.note("%s=%s", name, got)
 	if !regexp.MustCompile(form).MatchString(got) {
@@ -82,7 +88,7 @@ func (c *conformance) like(name, got, form string) {
 }
 
 // parse reads an answer or a message.
-func (c *conformance) parse(raw []byte, out any) {
+func (c *reading) parse(raw []byte, out any) {
 	c.t.Helper()
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -189,7 +195,7 @@ type source struct {
 }
 
 // typed is a check of a member: wherever it is, it is of one of these kinds, and each kind was seen.
-func (c *conformance) typed(member string, kinds []string, from ...source) func() {
+func (c *reading) typed(member string, kinds []string, from ...source) func() {
 	return func() {
 		seen := make(map[string]int)
 		for _, s := range from {
@@ -221,7 +227,7 @@ func (c *conformance) typed(member string, kinds []string, from ...source) func(
 }
 
 // among is a check of a member: it has these values and no others, and had each of them.
-func (c *conformance) among(member string, values []string, from ...source) func() {
+func (c *reading) among(member string, values []string, from ...source) func() {
 	return func() {
 		for _, s := range from {
 			seen := make(map[string]int)
@@ -240,7 +246,7 @@ func (c *conformance) among(member string, values []string, from ...source) func
 }
 
 // only is a check of a member: it is there, and not null, exactly in those objects that are such and such. Both sorts were seen.
-func (c *conformance) only(member, otherwise string, such func(object) bool, from ...source) func() {
+func (c *reading) only(member, otherwise string, such func(object) bool, from ...source) func() {
 	return func() {
 		for _, s := range from {
 			with, without := 0, 0
@@ -266,7 +272,7 @@ func (c *conformance) only(member, otherwise string, such func(object) bool, fro
 }
 
 // exactly is a check of objects: these are their members, and perhaps some that may be absent.
-func (c *conformance) exactly(always, perhaps string, from source) func() {
+func (c *reading) exactly(always, perhaps string, from source) func() {
 	return func() {
 		may := strings.Fields(perhaps)
 		objects := from.read()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,14 +13,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/schemas/spec"
 )
 
-// conformanceReport is the variable that names a file for the report of TestConformance, in Markdown.
+// conformanceReport is the variable that names a folder for the reports of the tests of conformance, in Markdown.
 const conformanceReport = "PERPETUA_CONFORMANCE_REPORT"
 
-// check holds one fact of the document against the running venue. What it reads there it notes; a check that reads nothing
+// check holds one fact of a document against the running venue. What it reads there it notes; a check that reads nothing
 // fails.
 type check struct {
 	says    string // the fact's key
-	decided string // where the document says "not shown": words of trading-decisions.md that say what holds, or nothing
+	decided string // where the document says "not shown": words of the decisions that say what holds, or nothing
 	holds   func()
 }
 
@@ -31,18 +32,28 @@ const nothing = "nothing decides it"
 // a check fails, and so does a check without a fact: a document that changes loses the checks of what it no longer says.
 func TestConformance(t *testing.T) {
 	t.Parallel() // for most of its time it waits for the end of a minute
-	facts := spec.Parse(spec.Trading)
-	c := &conformance{root: t, desk: &desk{venue: newVenue(t, "--accept-clock")}, orders: make(map[string]object), cash: make(map[string]bool)}
-	checks, faults := matched(facts, c.checks())
+	c := &conformance{root: t, reading: &reading{desk: &desk{venue: newVenue(t, "--accept-clock")}}, orders: make(map[string]object), cash: make(map[string]bool)}
+	interfaceDocument{"trading", spec.Trading, spec.TradingDecisions}.hold(t, c.reading, c.checks(), c.open)
+}
+
+// interfaceDocument fixes an interface, with what is decided where it is silent.
+type interfaceDocument struct{ name, text, decisions string }
+
+// hold holds a venue against every fact of the document, once there is a check of each, and reports what was read. What opens the
+// venue is done first.
+func (d interfaceDocument) hold(t *testing.T, c *reading, sections map[string][]check, open func()) {
+	t.Helper()
+	facts := spec.Parse(d.text)
+	checks, faults := d.matched(facts, sections)
 	for _, fault := range faults {
 		t.Error(fault)
 	}
 	if len(faults) > 0 {
 		return
 	}
-	c.open()
+	open()
 	var report bytes.Buffer
-	fmt.Fprintf(&report, "# What the trading interface says, and what was read of the running venue\n\n| section | fact | read |\n|---|---|---|\n")
+	fmt.Fprintf(&report, "# What the %s interface says, and what was read of the running venue\n\n| section | fact | read |\n|---|---|---|\n", d.name)
 	for _, f := range facts {
 		holds := checks[f.Section+"\n"+f.Key()]
 		c.values = nil
@@ -56,15 +67,15 @@ func TestConformance(t *testing.T) {
 	}
 	fmt.Fprintf(&report, "\n%d facts\n", len(facts))
 	t.Logf("\n%s", &report)
-	if path := os.Getenv(conformanceReport); path != "" {
-		if err := os.WriteFile(path, report.Bytes(), 0o600); err != nil {
+	if folder := os.Getenv(conformanceReport); folder != "" {
+		if err := os.WriteFile(filepath.Join(folder, "conformance-"+d.name+".md"), report.Bytes(), 0o600); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
 // matched returns the check of each fact, by section and key, and what is wrong with the facts and the checks.
-func matched(facts []spec.Fact, sections map[string][]check) (checks map[string]func(), faults []string) {
+func (d interfaceDocument) matched(facts []spec.Fact, sections map[string][]check) (checks map[string]func(), faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	said := make(map[string]spec.Fact)
 	for _, f := range facts {
@@ -75,14 +86,14 @@ func matched(facts []spec.Fact, sections map[string][]check) (checks map[string]
 		for _, c := range of {
 			key := section + "\n" + c.says
 			_, there := said[key]
-			switch silent := strings.HasSuffix(c.says, "not shown"); {
+			switch silent := strings.Contains(c.says, "not shown"); {
 			case !there:
 				fault("%s: the document does not say: %s", section, c.says)
 			case checks[key] != nil:
 				fault("%s: two checks of: %s", section, c.says)
 			case silent != (c.decided != ""):
 				fault("%s: what decides it? %s", section, c.says)
-			case silent && c.decided != nothing && !strings.Contains(spec.TradingDecisions, c.decided):
+			case silent && c.decided != nothing && !strings.Contains(d.decisions, c.decided):
 				fault("%s: %s: no decision says: %s", section, c.says, c.decided)
 			}
 			checks[key] = c.holds
@@ -90,7 +101,7 @@ func matched(facts []spec.Fact, sections map[string][]check) (checks map[string]
 	}
 	for _, f := range facts {
 		if checks[f.Section+"\n"+f.Key()] == nil {
-			fault("trading.md:%d: no check of: %s: %s", f.Line, f.Section, f.Key())
+			fault("%s.md:%d: no check of: %s: %s", d.name, f.Line, f.Section, f.Key())
 		}
 	}
 	return checks, faults
@@ -114,7 +125,8 @@ func TestConformanceTellsWhatIsMissing(t *testing.T) {
 		"nobody decided that":  {func(all []check) []check { all[0].decided = "no such words"; return all }, []string{"Limits: Rate limits: not shown: no decision says: no such words"}},
 		"decided and shown":    {func(all []check) []check { all[1].decided = nothing; return all }, []string{"Limits: what decides it? leverage · Value: 1 to 13"}},
 	} {
-		if _, got := matched(facts, map[string][]check{"Limits": test.change(complete())}); !slices.Equal(got, test.want) {
+		limits := interfaceDocument{"trading", "", spec.TradingDecisions}
+		if _, got := limits.matched(facts, map[string][]check{"Limits": test.change(complete())}); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

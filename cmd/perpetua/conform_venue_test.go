@@ -15,13 +15,11 @@ import (
 
 const solana, polkadot = "SOLUSDC_PERP", "DOTUSDC_PERP"
 
-// conformance is a running venue on which something of everything has happened, who listened to it, and what the check at
-// work has read.
+// conformance is a running venue on which something of everything has happened, and who listened to it.
 type conformance struct {
-	*desk
+	*reading
 	root       *testing.T // for what lasts longer than a check
-	values     []string
-	references int // that were given to deposits and withdrawals
+	references int        // that were given to deposits and withdrawals
 
 	private *livetest.Client  // of broker-a, whose customers are all but CARL
 	other   *livetest.Client  // of broker-b

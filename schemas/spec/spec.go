@@ -1,5 +1,5 @@
-// Package spec holds the documents that fix the trading interface, as they were when the venue was last held against
-// them, and takes them apart: into one Fact for each thing that they say, so that a test can ask for each of them.
+// Package spec holds the documents that fix the two interfaces, as they were when the venue was last held against them,
+// and takes them apart: into one Fact for each thing that they say, so that a test can ask for each of them.
 package spec
 
 import (
@@ -17,6 +17,16 @@ var Trading string
 //
 //go:embed trading-decisions.md
 var TradingDecisions string
+
+// Onboarding is the document of the onboarding interface, in Markdown.
+//
+//go:embed onboarding.md
+var Onboarding string
+
+// OnboardingDecisions says what holds where Onboarding is silent, in Markdown.
+//
+//go:embed onboarding-decisions.md
+var OnboardingDecisions string
 
 // Fact is one thing that a document says: a cell of a table, an item of a list or a sentence, or, where several are put
 // together by semicolons, one of them. A cell of a column called Change is a list of changes, so there commas part them, too.

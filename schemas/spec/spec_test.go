@@ -10,10 +10,13 @@ import (
 	"testing"
 )
 
+var documents = map[string]string{"trading.md": Trading, "trading-decisions.md": TradingDecisions,
+	"onboarding.md": Onboarding, "onboarding-decisions.md": OnboardingDecisions}
+
 // TestCopies holds the copies against the documents, where these lie beside the repository: a document that changes fails
 // here until the copy, and with it the checks of what it says, have followed.
 func TestCopies(t *testing.T) {
-	for name, copied := range map[string]string{"trading.md": Trading, "trading-decisions.md": TradingDecisions} {
+	for name, copied := range documents {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "spec", name))
 		if errors.Is(err, fs.ErrNotExist) {
 			t.Skip("the documents are not there")
@@ -70,7 +73,7 @@ Not a title: really.
 // TestNothingIsLost reads the documents again: each line that is no structure is the line of a fact, and no two facts of
 // a section are the same.
 func TestNothingIsLost(t *testing.T) {
-	for name, document := range map[string]string{"trading.md": Trading, "trading-decisions.md": TradingDecisions} {
+	for name, document := range documents {
 		said, keys := make(map[int]int), make(map[string]bool)
 		for _, f := range Parse(document) {
 			said[f.Line] += len(f.Text)
