@@ -1,0 +1,98 @@
+// Package clamdtest starts the clamd that is installed on the machine, with a database of one signature: the official
+// ones are many, and are not there without a network.
+package clamdtest
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/clamd"
+)
+
+const (
+	// Marker is what the one signature finds, wherever in a file.
+	Marker = "perpetua-test-signature-4c1f"
+	// Found is the name under which it is found.
+	Found = "Perpetua.Test.UNOFFICIAL"
+)
+
+// Daemon is a clamd of this process's own.
+type Daemon struct{ URL string }
+
+// Start starts a daemon that ends with the test. Where none is installed, the test is skipped.
+func Start(t testing.TB) Daemon {
+	t.Helper()
+	binary, err := exec.LookPath("clamd")
+	if err != nil {
+		t.Skip("clamd is not installed (Debian: clamav-daemon)")
+	}
+	folder, err := os.MkdirTemp("", "clamd") // the name of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	socket := filepath.Join(folder, "ctl")
+	write(t, filepath.Join(folder, "db", "test.ndb"), fmt.Sprintf("Perpetua.Test:0:*:%s\n", hex.EncodeToString([]byte(Marker))))
+	write(t, filepath.Join(folder, "clamd.conf"), fmt.Sprintf(`Foreground true
+LocalSocket %s
+DatabaseDirectory %s
+TemporaryDirectory %s
+MaxThreads 4
+StreamMaxLength 25M
+`, socket, filepath.Join(folder, "db"), folder))
+	command := exec.Command(binary, "--config-file", filepath.Join(folder, "clamd.conf"))
+	said, err := os.Create(filepath.Join(folder, "said"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	command.Stdout, command.Stderr = said, said
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = command.Wait() }()
+	t.Cleanup(func() { _ = command.Process.Kill(); <-ended })
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if c, err := net.Dial("unix", socket); err == nil {
+			c.Close()
+			break
+		}
+		select {
+		case <-ended:
+		default:
+			if time.Now().Before(deadline) {
+				continue
+			}
+		}
+		text, _ := os.ReadFile(said.Name())
+		t.Fatalf("clamd does not come up: %s", text)
+	}
+	return Daemon{URL: "unix://" + socket}
+}
+
+// Scanner returns the daemon as uploads know it.
+func (d Daemon) Scanner(t testing.TB) *clamd.Scanner {
+	t.Helper()
+	s, err := clamd.New(d.URL, clamd.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func write(t testing.TB, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
