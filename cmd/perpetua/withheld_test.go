@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,16 +118,29 @@ func TestNothingShowsBeforeItIsAcknowledged(t *testing.T) {
 // is returned. It is not in time where intake stops before everything is asked, or a client has given up.
 func (w *withheld) stallBriefly(t *testing.T) (resting answer, inTime bool) {
 	t.Helper()
+	private, public := livetest.Dial(t, w.WebSocket, w.token("broker-a")), livetest.Dial(t, w.WebSocket, "")
+	private.Subscribe("orders", "trades", "balance-changes")
+	public.Subscribe("orderbook-stream:"+bitcoin, "market-trades:"+bitcoin)
 	w.fund("10000", "ANNA", "BEN")
 	resting = w.must(201, "broker-a", http.MethodPost, annasOrders,
 		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.1","limit_price":"65000"}`)
 	written := resting.Header.Get("X-Log-Position")
-	private, public := livetest.Dial(t, w.WebSocket, w.token("broker-a")), livetest.Dial(t, w.WebSocket, "")
-	private.Subscribe("orders", "trades", "balance-changes")
-	public.Subscribe("orderbook-stream:"+bitcoin, "market-trades:"+bitcoin)
-	public.Until("the snapshot", func(all []livetest.Message) bool {
-		return slices.ContainsFunc(all, func(m livetest.Message) bool { return m.Type == "snapshot" })
-	})
+	// The live role follows the log at its own pace, and each topic comes at its own.
+	comes := func(socket *livetest.Client, times int, topic, word string) {
+		t.Helper()
+		socket.Until(topic+" to tell of "+word, func(all []livetest.Message) bool {
+			n := 0
+			for _, m := range all {
+				if m.Channel == topic && strings.Contains(string(m.Raw), word) {
+					n++
+				}
+			}
+			return n >= times
+		})
+	}
+	comes(private, 2, "balance-changes", `"deposit"`)
+	comes(private, 1, "orders", resting.get("code"))
+	comes(public, 1, "orderbook-stream:"+bitcoin, `"65000.0"`)
 	seen := map[*livetest.Client]int{private: len(private.Messages()), public: len(public.Messages())}
 	before := w.shows(written)
 
