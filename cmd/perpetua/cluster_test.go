@@ -42,24 +42,35 @@ func startCluster(t *testing.T, roles ...string) *cluster {
 	return c
 }
 
+// brokersIn returns the addresses of the brokers that KAFKA_BROKERS names, or else of an embedded one with its log in a folder.
+func brokersIn(t *testing.T, dir string) []string {
+	t.Helper()
+	if named := os.Getenv("KAFKA_BROKERS"); named != "" {
+		return strings.Split(named, ",")
+	}
+	b, err := broker.Start(context.Background(), broker.Config{Dir: filepath.Join(dir, "kafka"), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b.Addrs()
+}
+
 // newCluster starts what nodes work on, and makes the users and instruments.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	ctx := context.Background()
-	c := &cluster{venue: newVenue(t)}
-	brokers := os.Getenv("KAFKA_BROKERS")
-	if brokers == "" {
-		b, err := broker.Start(ctx, broker.Config{Dir: filepath.Join(c.dir, "kafka"), Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { b.Close() })
-		brokers = strings.Join(b.Addrs(), ",")
-	}
+	v := newVenue(t)
+	return newClusterOn(t, v, brokersIn(t, v.dir))
+}
+
+// newClusterOn is newCluster on some brokers, with a venue that does not run and is that of the commands.
+func newClusterOn(t *testing.T, v *venue, brokers []string) *cluster {
+	t.Helper()
+	c := &cluster{venue: v}
 	c.DatabaseURL = c.postgres
-	c.env = []string{"PERPETUA_KAFKA_BROKERS=" + brokers, "PERPETUA_DATABASE_URL=" + c.postgres, "PERPETUA_DEMO=false",
-		"PERPETUA_MASTER_KEY=" + base64.StdEncoding.EncodeToString(make([]byte, 32))}
-	client, err := journal.NewClient(journal.Config{Brokers: strings.Split(brokers, ","), Prefix: c.prefix})
+	c.env = append(c.env, "PERPETUA_KAFKA_BROKERS="+strings.Join(brokers, ","), "PERPETUA_DATABASE_URL="+c.postgres, "PERPETUA_DEMO=false",
+		"PERPETUA_MASTER_KEY="+base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	client, err := journal.NewClient(journal.Config{Brokers: brokers, Prefix: c.prefix})
 	if err != nil {
 		t.Fatal(err)
 	}

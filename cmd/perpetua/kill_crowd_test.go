@@ -157,15 +157,34 @@ func (d *desk) quote() {
 	d.must(200, "broker-a", http.MethodDelete, "/v1/customers/"+code+"/orders", nil)
 }
 
-// crash brings the price to where a group is liquidated. Before that the insurance fund gets enough for about a third of the
-// group, and bids are placed for about a quarter: the others are deleveraged.
-func (c crowd) crash(d *desk, group int) {
+// crash brings the price to where a group is liquidated, while the venue is killed. Before that the insurance fund gets enough
+// for about a third of the group, and bids are placed for about a quarter: the others are deleveraged.
+func (c crowd) crash(d *desk, group int, killed func()) {
 	d.t.Helper()
 	code, _ := maker(0)
 	d.must(201, "operator", http.MethodPost, "/admin/v1/insurance/deposits", fmt.Sprintf(`{"amount":"%d","reference_id":"crash-%d"}`, 6*c.size, group))
 	d.must(201, "broker-a", http.MethodPost, "/v1/customers/"+code+"/orders", fmt.Sprintf(`{"symbol":%q,"action":"buy","type":"limit","amount":"%d.%03d","limit_price":"%d"}`,
 		bitcoin, c.size*3/2/1000, c.size*3/2%1000, c.price(group)-200))
-	d.must(200, "operator", http.MethodPost, "/admin/v1/index-prices/"+bitcoin, fmt.Sprintf(`{"price":"%d"}`, c.price(group)))
+	answered := make(chan error, 1)
+	go func() { answered <- d.drop(c.price(group)) }()
+	killed()
+	if err := <-answered; err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// drop sets a price. Whoever answers may be killed before that: the price can be in one batch with what comes of it.
+func (d *desk) drop(price int) error {
+	for {
+		a, err := d.try("operator", http.MethodPost, "/admin/v1/index-prices/"+bitcoin, fmt.Sprintf(`{"price":"%d"}`, price))
+		switch {
+		case err != nil, a.Status == http.StatusOK, a.get("code") == "OUTCOME_UNKNOWN":
+			return nil
+		case !a.busy():
+			return fmt.Errorf("the price is answered %d: %s", a.Status, a.Body)
+		}
+		<-time.After(retryAfter)
+	}
 }
 
 // accounts is how many there are.

@@ -39,6 +39,15 @@ func TestKilledInTheEnginesWork(t *testing.T) {
 	checkAll(t, m.desk, m.heard, m.traders...)
 }
 
+// struck kills the venue when it is in the middle of its work, and has the listeners take down what they were told.
+func (m *midway) struck(strike func(kill func())) {
+	m.t.Helper()
+	strike(m.kill)
+	for _, l := range m.heard {
+		l.ended()
+	}
+}
+
 // listen has the listeners go on.
 func (m *midway) listen() {
 	m.t.Helper()
@@ -77,22 +86,23 @@ func (m *midway) instants(t *testing.T, rounds int) {
 func (m *midway) killAtInstant(t *testing.T, instant time.Time) bool {
 	t.Helper()
 	m.worked("posting")
+	m.quote()
+	m.listen()
+	followUp(t, m.venue, m.traders)
 	some := 1 + m.random.IntN(m.crowd.accounts()/64/3)
 	vain := unpaid(instant)
 	if instant.Hour() == settles { // and a settlement is posted in any case
 		vain = nil
 	}
-	strike := m.arm(some, "posting", postings(instant), vain)
-	m.quote()
-	m.listen()
-	followUp(t, m.venue, m.traders)
+	strike := m.gate.arm(m.venue, some, "posting", postings(instant), vain) // from here on an answer may not come
+	m.took = time.Since(m.began)
 	var done atomic.Int64
 	var working sync.WaitGroup
 	problems := make(chan error, len(m.traders))
 	for _, trader := range m.traders {
 		working.Go(func() { problems <- trader.trade(int(instant.Unix()), &done, nil) })
 	}
-	strike()
+	m.struck(strike)
 	working.Wait()
 	close(problems)
 	for err := range problems {
@@ -115,9 +125,8 @@ func (m *midway) waves(t *testing.T, rounds int) {
 		m.listen()
 		liquidations := steps("liquidation", len(m.values(t))-1)
 		some := 1 + m.random.IntN(m.crowd.size/2)
-		strike := m.arm(some, "liquidation", liquidations, nil)
-		m.crowd.crash(m.desk, group)
-		strike()
+		strike := m.gate.arm(m.venue, some, "liquidation", liquidations, nil)
+		m.crowd.crash(m.desk, group, func() { m.struck(strike) })
 		m.begin()
 		m.worked("liquidation", "insurance_order")
 		counts := m.terms(t, liquidations)

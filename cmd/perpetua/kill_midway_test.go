@@ -28,9 +28,10 @@ type midway struct {
 	*desk
 	crowd  crowd
 	random *rand.Rand
-	gate   *gate         // nil on the brokers that KAFKA_BROKERS names
+	gate   *gate
 	base   []string      // the environment without a clock
-	took   time.Duration // how long the last start took
+	began  time.Time     // the last start
+	took   time.Duration // from there until it was ready, or if it was to be killed at an instant, until all was set for that
 	heard  []*listener
 	// traders are clients that place orders meanwhile.
 	traders []*client
@@ -43,10 +44,8 @@ func newMidway(t *testing.T, c crowd) *midway {
 	t.Logf("seed %d", seed)
 	// Snapshots are made on the way, so that most starts are from one in the middle of the work.
 	m := &midway{desk: &desk{venue: newVenue(t, "--snapshot-records", "500", "--accept-clock")}, crowd: c, random: rand.New(rand.NewPCG(seed, 1))}
-	if os.Getenv("KAFKA_BROKERS") == "" {
-		m.gate = newGate(t)
-		m.env = append(m.env, "PERPETUA_KAFKA_BROKERS="+m.gate.brokers(), "PERPETUA_COMPRESSION=none")
-	}
+	m.gate = newGate(t, someBrokers(t))
+	m.env = append(m.env, "PERPETUA_KAFKA_BROKERS="+strings.Join(m.gate.seeds, ","), "PERPETUA_COMPRESSION=none")
 	m.base = m.env
 	for i := range traders {
 		trader := newClient(seed, i)
@@ -65,12 +64,12 @@ func newMidway(t *testing.T, c crowd) *midway {
 // begin starts the venue and takes the time.
 func (m *midway) begin() {
 	m.t.Helper()
-	began := time.Now()
+	m.began = time.Now()
 	m.start()
-	m.took = time.Since(began)
+	m.took = time.Since(m.began)
 }
 
-// beginBefore starts the venue with a clock that is ahead, so that an instant comes soon after the venue is ready. Instants
+// beginBefore starts the venue with a clock that is ahead, so that an instant comes soon after all is set for it. Instants
 // must rise: time does not go back.
 func (m *midway) beginBefore(instant time.Time) {
 	m.t.Helper()
@@ -154,10 +153,10 @@ func (v *venue) watch(is, vain func(value []byte) bool) *watch {
 	return w
 }
 
-// poll waits for more of the log and returns the offset behind it.
+// poll waits for more of the log, unless it is canceled, and returns the offset behind it.
 func (w *watch) poll(ctx context.Context) (next int64) {
 	fetches := w.client.PollFetches(ctx)
-	if err := fetches.Err(); err != nil {
+	if err := fetches.Err(); err != nil && ctx.Err() != context.Canceled {
 		w.t.Fatalf("reading the log, after %d records of the work: %v; the last: %.600s", w.seen, err, w.last)
 	}
 	fetches.EachRecord(func(r *kgo.Record) {
@@ -170,48 +169,42 @@ func (w *watch) poll(ctx context.Context) (next int64) {
 	return next
 }
 
-// until waits until the log holds so many records of the work, or there will be none.
-func (w *watch) until(n int) {
+// until waits until the log holds so many records of the work, or there will be none, or enough is closed.
+func (w *watch) until(n int, enough <-chan struct{}) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	go func() {
+		select {
+		case <-enough:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	for w.seen < n && !w.ended {
-		w.poll(ctx)
+		select {
+		case <-enough:
+			return
+		default:
+			w.poll(ctx)
+		}
 	}
 }
 
 func (w *watch) close() { w.client.Close() }
 
-// arm returns a function that kills the venue when the log holds so many records of some work, or says that there will be
-// none, and has the listeners take down what they were told.
-func (m *midway) arm(n int, work string, is, vain func(value []byte) bool) (strike func()) {
-	m.t.Helper()
-	var closed <-chan struct{}
-	if m.gate != nil {
-		closed = m.gate.closeAfter(n, work)
-	}
-	// Behind the gate: what it has not counted is seen here at once. It has begun before, so that there may be no more of it.
-	w := m.watch(is, vain)
-	begun := w.seen > 0
-	return func() {
-		m.t.Helper()
-		w.until(n)
-		if closed != nil && !begun && !w.ended {
-			select {
-			case <-closed:
-			case <-m.exited:
-			case <-time.After(patience):
-				m.t.Fatal("the venue appends nothing more")
-			}
-		}
-		m.kill()
+// arm returns a function that kills a venue in the middle of some work: when the log holds at most so many records of it. Where
+// the work has begun before, it kills when there are so many in all, and where the log says that there will be none, at once.
+func (g *gate) arm(v *venue, n int, work string, is, vain func(value []byte) bool) (strike func(kill func())) {
+	v.t.Helper()
+	closed := g.closeAfter(n, work)
+	w := v.watch(is, vain) // after the gate has begun to count: what that has not counted is seen here at once
+	return func(kill func()) {
+		v.t.Helper()
+		w.until(n, closed)
+		kill()
 		w.close()
-		if m.gate != nil {
-			m.gate.open()
-		}
-		for _, l := range m.heard {
-			l.ended()
-		}
+		g.open()
 	}
 }
 

@@ -5,7 +5,10 @@ import "testing"
 // TestOwnerKilledInALiquidationWave kills the owner of the trading journal while it liquidates a crowd. Another node goes on
 // behind the last record, and whoever listens to a node that lives is told everything once, over one connection.
 func TestOwnerKilledInALiquidationWave(t *testing.T) {
-	c := newCluster(t)
+	v := newVenue(t)
+	g := newGate(t, brokersIn(t, v.dir))
+	v.env = append(v.env, "PERPETUA_COMPRESSION=none")
+	c := newClusterOn(t, v, g.seeds)
 	many := crowd{groups: 2, size: 200}
 	c.fill(t, many.opening())
 	c.join(t, "engine", "engine", "api,projector,live")
@@ -19,12 +22,14 @@ func TestOwnerKilledInALiquidationWave(t *testing.T) {
 			t.Fatal("the owner was not killed in the middle of a wave")
 		}
 		liquidations := steps("liquidation", len(c.values(t))-1)
-		w := d.watch(liquidations, nil)
-		owner := c.owner("trading")
-		many.crash(d, group)
-		w.until(1)
-		c.node(owner).kill()
-		w.close()
+		strike := g.arm(d.venue, many.size/4, "liquidation", liquidations, nil)
+		owner := -1
+		many.crash(d, group, func() {
+			strike(func() { // whoever owns it now, which is in the midst of it
+				waitFor(t, "an owner", func() bool { owner = c.owner("trading"); return owner >= 0 })
+				c.node(owner).kill()
+			})
+		})
 		waitFor(t, "another owner", func() bool { now := c.owner("trading"); return now >= 0 && now != owner })
 		c.again(owner)
 		d.worked("liquidation", "insurance_order")
