@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -85,7 +86,7 @@ type signer struct {
 // venueSigner unseals the signing key from the identity journal with the master key in the data folder.
 func venueSigner(t *testing.T, d *desk) signer {
 	t.Helper()
-	box, err := seal.Open(seal.Options{Folder: d.dir})
+	box, err := (&settings.Settings{Data: d.dir}).FindMaster(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

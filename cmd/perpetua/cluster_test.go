@@ -21,6 +21,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
@@ -69,7 +70,7 @@ func newClusterOn(t *testing.T, v *venue, brokers []string) *cluster {
 	c := &cluster{venue: v}
 	c.DatabaseURL = c.postgres
 	c.env = append(c.env, "PERPETUA_KAFKA_BROKERS="+strings.Join(brokers, ","), "PERPETUA_DATABASE_URL="+c.postgres, "PERPETUA_DEMO=false",
-		"PERPETUA_MASTER_KEY="+base64.StdEncoding.EncodeToString(make([]byte, 32)))
+		"PERPETUA_KEY_URL="+blob.URLOf(filepath.Join(c.dir, "keys")), "PERPETUA_MASTER_KEY="+base64.StdEncoding.EncodeToString(make([]byte, 32)))
 	client, err := journal.NewClient(journal.Config{Brokers: brokers, Prefix: c.prefix})
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
-	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 const dockerDir = "../../docker/"
@@ -161,11 +160,13 @@ func (d *deployment) checkSettings(name string, env map[string]string) {
 	_, role := node.ParseRoles(s.Roles)
 	_, kafka := s.JournalConfig(s.Brokers())
 	_, logs := s.Logger(io.Discard)
-	_, key := seal.Open(seal.Options{Folder: t.TempDir(), Value: s.MasterKey})
+	store := s.NeedKeyStore()
+	s.KeyURL, s.Data = "", t.TempDir()
+	_, key := s.FindMaster(t.Context())
 	_, records := strconv.ParseInt(s.SnapshotRecords, 10, 64)
 	_, interval := time.ParseDuration(s.SnapshotInterval)
 	_, ratio := strconv.ParseFloat(s.Trace.Ratio, 64)
-	for _, err := range []error{s.NeedCluster(), role, kafka, logs, key, records, interval, ratio} {
+	for _, err := range []error{s.NeedCluster(), store, role, kafka, logs, key, records, interval, ratio} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

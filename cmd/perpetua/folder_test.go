@@ -420,7 +420,8 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"run", "--frobnicate"}, exitUsage, "frobnicate"}, {[]string{"run", "extra"}, exitUsage, "extra"}, {[]string{"run", "--demo=maybe"}, exitUsage, "demo"},
 		{[]string{"run", "--log-level", "loud"}, exitUsage, "loud"},
 		{[]string{"serve"}, exitUsage, "kafka-brokers"}, {[]string{"serve", "--kafka-brokers", "127.0.0.1:1"}, exitUsage, "database-url"},
-		{[]string{"serve", "--kafka-brokers", "127.0.0.1:1", "--database-url", "postgres://127.0.0.1:1/x", "--role", "king"}, exitUsage, "king"},
+		{[]string{"serve", "--kafka-brokers", "127.0.0.1:1", "--database-url", "postgres://127.0.0.1:1/x", "--role", "king", "--key-url", "file:///nowhere"}, exitUsage, "king"},
+		{[]string{"serve", "--kafka-brokers", "127.0.0.1:1", "--database-url", "postgres://127.0.0.1:1/x"}, exitUsage, "key-url"},
 		{[]string{"log", "--journal", "weather"}, exitUsage, "weather"}, {[]string{"log"}, exitFailed, "no log"}, {[]string{"run", "--listen", "nowhere"}, exitFailed, "nowhere"}, {[]string{"run", "--compression", "brotli"}, exitUsage, "brotli"}, {[]string{"admin"}, exitUsage, "bootstrap"}, {[]string{"admin", "x"}, exitUsage, "x"}, {[]string{"admin", "bootstrap"}, exitUsage, "kafka-brokers"},
 	} {
 		code, said := v.outcome(none, c.args...)
@@ -428,12 +429,12 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("perpetua %s exits with %d, want %d, and says (want %q):\n%s", strings.Join(c.args, " "), code, c.code, c.says, said)
 		}
 	}
-	secrets := []string{"DATABASE_URL=postgres://u:hunter2@127.0.0.1/x", "PERPETUA_KAFKA_PASSWORD=hunter3", "PERPETUA_MASTER_KEY=aHVudGVyNA==", "KAFKA_BROKERS=a:1,b:2", "PERPETUA_KAFKA_BROKERS="}
+	secrets := []string{"DATABASE_URL=postgres://u:hunter2@127.0.0.1/x", "PERPETUA_KAFKA_PASSWORD=hunter3", "PERPETUA_MASTER_KEY=aHVudGVyNA==", "PERPETUA_KMS_URL=base64key://hunter4", "KAFKA_BROKERS=a:1,b:2", "PERPETUA_KAFKA_BROKERS="}
 	code, said := v.outcome(secrets, "config", "--node-id", "seven")
 	if code != exitDone || strings.Contains(said, "hunter") || strings.Contains(said, "aHVudGVyNA") || !strings.Contains(said, "a:1,b:2") || !strings.Contains(said, "seven") {
 		t.Errorf("perpetua config exits with %d and says:\n%s", code, said)
 	}
-	for _, setting := range []string{"data", "listen", "demo", "sync", "accept-clock", "node-id", "role", "advertise", "kafka-brokers", "database-url"} {
+	for _, setting := range []string{"data", "listen", "demo", "sync", "accept-clock", "node-id", "role", "advertise", "kafka-brokers", "database-url", "key-url", "kms-url"} {
 		if !strings.Contains(said, setting) {
 			t.Errorf("perpetua config does not say %s", setting)
 		}

@@ -25,7 +25,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
-	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // measure reads a metric of snapshots of the trading journal; -1 if it is not there.
@@ -72,7 +71,7 @@ func (v *venue) checkSnapshot() {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	box, err := seal.Open(seal.Options{Folder: v.dir})
+	box, err := s.FindMaster(ctx)
 	if err != nil {
 		v.t.Fatal(err)
 	}

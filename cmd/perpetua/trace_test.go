@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
 // otlp is an OpenTelemetry collector that keeps what it is sent.
@@ -221,7 +222,8 @@ func TestTracesPassOn(t *testing.T) {
 	host.start()
 	t.Cleanup(host.stop)
 	host.fund("10000", "ANNA")
-	front := newVenue(t, "--role", "api", "--kafka-brokers", strings.Join(host.Kafka, ","), "--database-url", host.DatabaseURL)
+	front := newVenue(t, "--role", "api", "--kafka-brokers", strings.Join(host.Kafka, ","), "--database-url", host.DatabaseURL,
+		"--key-url", blob.URLOf(host.dir+"/keys"))
 	front.verb = "serve"
 	front.env = []string{"OTEL_BSP_SCHEDULE_DELAY=100", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL, key}
 	front.start()

@@ -1,5 +1,6 @@
 // Package admin serves the operator's interface under /admin/v1: brokers and users, instruments and their prices,
-// deposits and withdrawals, margins and fees of accounts, and where the journals stand.
+// deposits and withdrawals, margins and fees of accounts; of onboarding what its clients do not do, such as questionnaires,
+// entitlements, decisions about triggers, and how long owners are kept; and where the journals stand.
 //
 // Whatever changes something is a command in a journal, with the operator as its actor; there is no side door into
 // any database. Answers to writes are rendered from the record that answers them, as in package handlers/trading.
@@ -7,21 +8,26 @@
 package admin
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // The journals that the commands of this package go to.
 const (
-	tradingJournal  = "trading"
-	identityJournal = "identity"
+	tradingJournal    = "trading"
+	identityJournal   = "identity"
+	onboardingJournal = "onboarding"
 )
 
 // Config is what the interface is made of.
@@ -31,7 +37,12 @@ type Config struct {
 	// Venue follows the trading journal under trading.Rules, Identity the identity journal under identity.Rules.
 	Venue    web.Follower
 	Identity web.Follower
-	// Folds are the followers of all journals by their names, those two among them.
+	// Onboarding follows the onboarding journal under onboarding.Rules.
+	Onboarding web.Follower
+	// Owners seals what is said about an owner with the owner's key, Box with the venue's what has to outlive that.
+	Owners *seal.Owners
+	Box    *seal.Box
+	// Folds are the followers of all journals by their names, those among them.
 	Folds map[string]web.Follower
 	// People are the read models of the identity journal.
 	People rows.Source
@@ -50,9 +61,10 @@ type Config struct {
 
 // Handler serves the routes under /admin/v1.
 type Handler struct {
-	cfg      Config
-	trading  web.Journal
-	identity web.Journal
+	cfg        Config
+	trading    web.Journal
+	identity   web.Journal
+	onboarding web.Journal
 	// hashing lets one password be hashed at a time: each takes 64 MiB.
 	hashing sync.Mutex
 }
@@ -60,13 +72,21 @@ type Handler struct {
 // New makes the handler of the operator's interface.
 func New(c Config) *Handler {
 	return &Handler{cfg: c, trading: web.Journal{To: c.Journals, Name: tradingJournal},
-		identity: web.Journal{To: c.Journals, Name: identityJournal, Judges: c.Identity}}
+		identity: web.Journal{To: c.Journals, Name: identityJournal, Judges: c.Identity},
+		// What an operator has just made is there for the next request.
+		onboarding: web.Journal{To: c.Journals, Name: onboardingJournal, Judges: c.Onboarding}}
 }
 
 // Routes lists all routes of the interface.
 func (h *Handler) Routes() []web.Route {
 	read, write := []string{web.ScopeOperator, web.ScopeAuditor}, web.ScopeOperator
-	const base = "/admin/v1"
+	return slices.Concat(h.venueRoutes(read, write), h.catalogueRoutes(read, write), h.caseRoutes(read, write))
+}
+
+const base = "/admin/v1"
+
+// venueRoutes are those of the trading venue and of the system.
+func (h *Handler) venueRoutes(read []string, write string) []web.Route {
 	return []web.Route{
 		web.Get(base+"/brokers", h.listBrokers, read...),
 		web.Post(base+"/brokers", h.registerBroker, write),
@@ -105,6 +125,44 @@ func (h *Handler) Routes() []web.Route {
 	}
 }
 
+// catalogueRoutes are those of what owners are asked, and what for.
+func (h *Handler) catalogueRoutes(read []string, write string) []web.Route {
+	return []web.Route{
+		web.Get(base+"/questionnaires", h.listQuestionnaires, read...),
+		web.Post(base+"/questionnaires", h.createQuestionnaire, write),
+		web.Get(base+"/questionnaires/:id", h.getQuestionnaire, read...),
+		web.Patch(base+"/questionnaires/:id", h.changeQuestionnaire, write),
+		web.Post(base+"/questionnaires/:id/versions", h.addVersion, write),
+		web.Post(base+"/questionnaires/:id/publish", h.publishQuestionnaire, write),
+		web.Post(base+"/questionnaires/:id/unpublish", h.unpublishQuestionnaire, write),
+
+		web.Get(base+"/entitlements", h.listEntitlements, read...),
+		web.Post(base+"/entitlements", h.createEntitlement, write),
+		web.Get(base+"/entitlements/:id", h.getEntitlement, read...),
+		web.Patch(base+"/entitlements/:id", h.changeEntitlement, write),
+
+		web.Get(base+"/retention", h.getRetention, read...),
+		web.Put(base+"/retention", h.setRetention, write),
+	}
+}
+
+// caseRoutes are those of owners and their triggers.
+func (h *Handler) caseRoutes(read []string, write string) []web.Route {
+	var routes []web.Route
+	for _, a := range actionRoutes() {
+		routes = append(routes, web.Post(base+"/entitlement_triggers/:id/"+string(a), h.act(a), write))
+	}
+	for _, t := range []owner.Type{owner.PersonType, owner.CorporateType} {
+		one := base + "/" + string(t) + "s/:owner_id"
+		routes = append(routes,
+			web.Post(one+"/erase", h.eraseOwner(t), write),
+			web.Post(one+"/hold", h.holdOwner(t), write),
+			web.Post(one+"/release-hold", h.releaseOwner(t), write),
+			web.Get(one+"/erasure", h.getErasure(t), read...))
+	}
+	return routes
+}
+
 // Register adds the routes.
 func (h *Handler) Register(e *echo.Echo) { h.cfg.Auth.Register(e, h.Routes()) }
 
@@ -116,4 +174,9 @@ func (h *Handler) viewVenue(c echo.Context, look func(*venue.State)) error {
 // viewIdentity shows the state of brokers and users, and makes the answer say how far it is.
 func (h *Handler) viewIdentity(c echo.Context, look func(*identity.State)) error {
 	return web.View(c, identityJournal, h.cfg.Identity, func(s *identity.State, _ int64) error { look(s); return nil })
+}
+
+// viewOnboarding shows the state of owners and what they are asked, and makes the answer say how far it is.
+func (h *Handler) viewOnboarding(c echo.Context, look func(*onboarding.State) error) error {
+	return web.View(c, onboardingJournal, h.cfg.Onboarding, func(s *onboarding.State, _ int64) error { return look(s) })
 }

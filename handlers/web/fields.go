@@ -63,6 +63,28 @@ func stringFlaw(n *node, rules []Rule) flaw {
 	return flaw{code: code, message: message}
 }
 
+// OptionalText reads a text of several lines, which may be absent or empty.
+func (f *Form) OptionalText(name string, rules ...Rule) Optional[string] {
+	n := f.member(name, false)
+	if n == nil || n.broken {
+		return Optional[string]{}
+	}
+	code, message := "", ""
+	switch {
+	case n.kind != '"':
+		code, message = WrongType, "the value must be a string"
+	case strings.ContainsFunc(n.text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }):
+		code, message = ControlCharacter, "the text holds a control character"
+	default:
+		code, message = judge(n.text, rules)
+	}
+	if code != "" {
+		f.Fault(name, code, message)
+		return Optional[string]{}
+	}
+	return Optional[string]{n.text, true}
+}
+
 // Enum reads a required string that is one of those given.
 func (f *Form) Enum(name string, allowed ...string) string { return f.enum(name, true, allowed).Value }
 

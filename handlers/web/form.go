@@ -150,6 +150,20 @@ func (f *Form) Also(other *Form) *Form {
 	return f
 }
 
+// FaultAt adds a fault of a member below this form, for what only the handler can judge: path leads there, by names (string)
+// and places in arrays (int). Where that member, or one that it lies in, has a fault already, there is no second one.
+func (f *Form) FaultAt(path []any, code, message string) {
+	at := f.path
+	for _, s := range path {
+		at = step(at, s)
+		field := pathString(at)
+		if slices.ContainsFunc(f.faults.list, func(x Fault) bool { return x.Field == field }) {
+			return
+		}
+	}
+	f.faults.add(at, code, message)
+}
+
 // also adds the faults of another part of the request. A problem that is none of faults stands alone.
 func (f *Form) also(err error) {
 	if err == nil || f.problem != nil {

@@ -87,6 +87,17 @@ func (a Ask) NoBody() error {
 	return a.BodyAbsent()
 }
 
+// OptionalBody is BodyOnly for a write whose body may be left out, as if it were {}.
+func OptionalBody(c echo.Context) *Form {
+	r := c.Request()
+	raw, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
+	if err == nil && len(raw) == 0 {
+		return AskOf(c).OnlyForm([]byte("{}"), nil)
+	}
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(raw), r.Body))
+	return BodyOnly(c)
+}
+
 // BodyAbsent is NoBody for a route that takes a query.
 func BodyAbsent(c echo.Context) error { return AskOf(c).BodyAbsent() }
 

@@ -31,6 +31,9 @@ func (o *OpenAPI) Request(method string, target *url.URL, header http.Header, bo
 		return fmt.Errorf("%s: the parameter %s is not described", route, name)
 	}
 	schema := operation + "/requestBody/content/application~1json/schema"
+	if needed, _ := o.At(operation + "/requestBody/required"); needed == false && len(body) == 0 {
+		return nil
+	}
 	if described, where := o.At(schema); described != nil {
 		if err := o.Validate(where, body); err != nil && o.Validate(where, withoutNulls(body)) != nil {
 			return fmt.Errorf("%s: the body: %w", route, err)

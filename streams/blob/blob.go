@@ -1,5 +1,5 @@
 // Package blob opens the bucket: the store of what is too large, or of the wrong kind, for the log. Snapshots live in it,
-// which can be deleted and come back from the log; uploaded files and encryption keys, which can't, are to live there too.
+// which can be deleted and come back from the log, and uploaded files, which can't. Keys have a store of their own.
 //
 // A bucket is named by a URL. The scheme file is a folder, mem is memory that ends with the process; s3, gs and azblob
 // are in binaries built with the tag cloud. With prefix=venue/ in the URL's query, several venues share one bucket.

@@ -36,6 +36,12 @@ func (s *bucketStore) overwrite(ctx context.Context, name string, content []byte
 	return s.write(ctx, name, content, false)
 }
 
+func (s *bucketStore) remove(ctx context.Context, name string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	return s.bucket.Delete(ctx, name)
+}
+
 func (s *bucketStore) write(ctx context.Context, name string, content []byte, new bool) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

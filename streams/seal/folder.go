@@ -14,6 +14,7 @@ import (
 // folderStore keeps each thing in a file of its own, which only the folder's owner may read.
 type folderStore struct {
 	root  string
+	made  bool // the folder may be made; else nothing is kept while it is not there, perhaps because nothing is mounted
 	slots chan struct{}
 	sync  func(*os.File) error // (*os.File).Sync; for tests
 }
@@ -24,23 +25,19 @@ const beside = "unfinished"
 // abandonedAfter is how long after its last write an unfinished file counts as abandoned.
 const abandonedAfter = time.Hour
 
-// openFolder opens the store in a folder, makes it if need be, and clears up what others left unfinished.
-func openFolder(path string) (*folderStore, error) {
+// openFolder opens the store in a folder, and clears up what others left unfinished. The folder is made with the first thing
+// that is kept there: who only looks for a key leaves no trace.
+func openFolder(path string, create bool) (*folderStore, error) {
 	root, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &folderStore{root, make(chan struct{}, pending), (*os.File).Sync}
-	if err := os.MkdirAll(filepath.Join(root, beside), 0o700); err != nil {
+	s := &folderStore{root, create, make(chan struct{}, pending), (*os.File).Sync}
+	if err := s.mounted(); err != nil {
 		return nil, err
 	}
-	for _, made := range []string{root, filepath.Dir(root)} {
-		if err := s.syncFolder(made); err != nil && !errors.Is(err, fs.ErrPermission) { // one that we may not even read we have not made
-			return nil, err
-		}
-	}
 	left, err := os.ReadDir(filepath.Join(root, beside))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, e := range left {
@@ -53,12 +50,33 @@ func openFolder(path string) (*folderStore, error) {
 
 func (s *folderStore) close() error { return nil }
 
+// mounted returns an error if the folder has to be there and is not.
+func (s *folderStore) mounted() error {
+	if s.made {
+		return nil
+	}
+	if about, err := os.Stat(s.root); err != nil {
+		return fmt.Errorf("%w: %s has to be there: %s", ErrAway, s.root, errors.Unwrap(err)) // no fs.ErrNotExist, which says that there is no key
+	} else if !about.IsDir() {
+		return fmt.Errorf("%w: %s is no folder", ErrAway, s.root)
+	}
+	return nil
+}
+
 func (s *folderStore) path(name string) string {
 	return filepath.Join(s.root, filepath.FromSlash(name))
 }
 
 func (s *folderStore) read(ctx context.Context, name string) ([]byte, error) {
-	return inTime(ctx, s.slots, patience, func() ([]byte, error) { return os.ReadFile(s.path(name)) })
+	return inTime(ctx, s.slots, patience, func() ([]byte, error) {
+		content, err := readSecret(s.path(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			if away := s.mounted(); away != nil {
+				return nil, away
+			}
+		}
+		return content, err
+	})
 }
 
 func (s *folderStore) create(ctx context.Context, name string, content []byte) error {
@@ -69,8 +87,13 @@ func (s *folderStore) create(ctx context.Context, name string, content []byte) e
 // createFile makes a file that appears whole or not at all. It is synced before it has its name, and the folders that lead to
 // it after that: in any other order a power cut could leave the name without the content, or neither.
 func (s *folderStore) createFile(path string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := s.mounted(); err != nil {
 		return err
+	}
+	for _, folder := range []string{filepath.Dir(path), filepath.Join(s.root, beside)} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
 	}
 	file, err := os.CreateTemp(filepath.Join(s.root, beside), "key-*") // mode 0600
 	if err != nil {
@@ -121,14 +144,46 @@ func (s *folderStore) overwriteFile(path string, content []byte) error {
 	return s.sync(file)
 }
 
-// syncUpTo syncs a folder and those above it, up to the store's own.
+func (s *folderStore) remove(ctx context.Context, name string) error {
+	_, err := inTime(ctx, s.slots, patience, func() (struct{}, error) { return struct{}{}, s.removeFile(s.path(name)) })
+	return err
+}
+
+// removeFile removes a file, and what it held from its blocks: in this order nobody meets a file without its content.
+func (s *folderStore) removeFile(path string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	about, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	if err := s.syncFolder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if _, err := file.WriteAt(make([]byte, about.Size()), 0); err != nil {
+		return err
+	}
+	return s.sync(file)
+}
+
+// syncUpTo syncs a folder and those above it, up to the one that the store's own is in.
 func (s *folderStore) syncUpTo(path string) error {
 	for {
-		if err := s.syncFolder(path); err != nil {
-			return fmt.Errorf("sync %s: %w", path, err)
+		err := s.syncFolder(path)
+		if above := filepath.Dir(s.root); path == above || path == filepath.Dir(path) {
+			if errors.Is(err, fs.ErrPermission) { // one that we may not even read we have not written in
+				err = nil
+			}
+			return err
 		}
-		if path == s.root || path == filepath.Dir(path) {
-			return nil
+		if err != nil {
+			return err
 		}
 		path = filepath.Dir(path)
 	}

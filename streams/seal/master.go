@@ -2,59 +2,64 @@ package seal
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 )
 
 // Environment is the variable that may hold the master key, in base64.
 const Environment = "PERPETUA_MASTER_KEY"
 
-// File is where the master key is kept inside the data folder, in base64. It is in the folder of blobs because it
-// has to outlive everything that can be rebuilt from the log.
-const File = "blob/keys/master.key"
+const (
+	// File is the name under which the key store holds the master key, in base64.
+	File = "master.key"
+	// WrappedFile is the name under which it holds one that a key management service has encrypted, in base64.
+	WrappedFile = "master.key.wrapped"
+)
 
 // ErrNoKey says that there is no master key although one is needed to read what was sealed.
 var ErrNoKey = errors.New("there is no master key, and the log holds values sealed with one: restore " + File +
-	" in the data folder or set " + Environment)
+	" in the key store (--key-url, by default the folder keys in the data folder) or set " + Environment)
 
 // Options say where the master key is.
 type Options struct {
-	// Folder is the data folder; empty where the key may only come from the environment.
-	Folder string
+	// URL is that of the key store.
+	URL string
 	// Value is what the environment holds, in base64; empty if it is not set.
 	Value string
-	// Create allows a new key to be made in the folder if there is none. It must be false as soon as an identity
+	// KMS is the URL of the key by which a key management service encrypts the master key; empty for none. It takes what
+	// gocloud.dev/secrets does.
+	KMS string
+	// Create allows a new key to be made in the store if there is none. It must be false as soon as an identity
 	// journal exists: a new key could not open what is in there.
 	Create bool
+	// Former is the file in which older versions kept the key. Who owns the data folder has it moved into the store; others
+	// leave it and read it.
+	Former string
+	Move   bool
 }
 
-// Open finds the master key, or makes one where that is allowed.
-func Open(o Options) (*Box, error) {
-	var given []byte
-	if o.Value != "" {
-		var err error
-		if given, err = decode([]byte(o.Value)); err != nil {
-			return nil, fmt.Errorf("%s: %w", Environment, err)
-		}
+// Open finds the master key, or makes one where that is allowed. A key in the environment and one in the store have to be the
+// same.
+func Open(ctx context.Context, o Options) (*Box, error) {
+	given, err := o.given()
+	if err != nil {
+		return nil, err
 	}
-	if o.Folder == "" {
-		if given == nil {
-			return nil, ErrNoKey
-		}
-		return New(given)
+	s, err := openStore(ctx, o.URL)
+	if err != nil {
+		return nil, err
 	}
-	path := filepath.Join(o.Folder, filepath.FromSlash(File))
-	kept, err := read(path)
+	defer s.close()
+	kept, err := o.kept(ctx, s)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("master key: %w", err)
 	case err == nil && given != nil && !bytes.Equal(kept, given):
-		return nil, fmt.Errorf("%s and %s hold different master keys: remove the wrong one", Environment, path)
+		return nil, fmt.Errorf("%s and the key store hold different master keys: remove the wrong one", Environment)
 	case given != nil:
 		return New(given)
 	case err == nil:
@@ -62,11 +67,75 @@ func Open(o Options) (*Box, error) {
 	case !o.Create:
 		return nil, ErrNoKey
 	}
-	if kept, err = create(path); err != nil {
+	if kept, err = o.create(ctx, s); err != nil {
 		return nil, fmt.Errorf("make a master key: %w", err)
 	}
 	return New(kept)
 }
+
+// given returns the key of the environment, or nil.
+func (o *Options) given() ([]byte, error) {
+	if o.Value == "" {
+		return nil, nil
+	}
+	if o.KMS != "" {
+		return nil, fmt.Errorf("%s is set, and so is the URL of a key management service: one of the two may be", Environment)
+	}
+	key, err := decode([]byte(o.Value))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Environment, err)
+	}
+	return key, nil
+}
+
+// kept returns the key of the store, once what older versions left has been moved there. fs.ErrNotExist says that there is none.
+func (o *Options) kept(ctx context.Context, s store) ([]byte, error) {
+	if o.Move {
+		if err := moveFormer(ctx, s, o.Former); err != nil {
+			return nil, err
+		}
+	}
+	if o.KMS != "" {
+		return unwrap(ctx, s, o.KMS)
+	}
+	if _, err := s.read(ctx, WrappedFile); err == nil {
+		return nil, fmt.Errorf("the key store holds a master key that a key management service has encrypted: name it with --kms-url")
+	}
+	key, err := read(ctx, s)
+	if errors.Is(err, fs.ErrNotExist) && o.Former != "" {
+		return readFormer(o.Former)
+	}
+	return key, err
+}
+
+// create makes a key and keeps it. It is on disk before anything is sealed with it. If another process was first, its key
+// counts.
+func (o *Options) create(ctx context.Context, s store) ([]byte, error) {
+	key := make([]byte, KeySize)
+	rand.Read(key) // never fails
+	if o.KMS != "" {
+		return wrap(ctx, s, o.KMS, key)
+	}
+	err := s.create(ctx, File, encode(key))
+	if errors.Is(err, fs.ErrExist) {
+		return read(ctx, s)
+	}
+	return key, err
+}
+
+func read(ctx context.Context, s store) ([]byte, error) {
+	text, err := s.read(ctx, File)
+	if err != nil {
+		return nil, err
+	}
+	key, err := decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", File, err)
+	}
+	return key, nil
+}
+
+func encode(key []byte) []byte { return []byte(base64.StdEncoding.EncodeToString(key) + "\n") }
 
 func decode(text []byte) ([]byte, error) {
 	key, err := base64.StdEncoding.Strict().DecodeString(string(bytes.TrimSpace(text)))
@@ -74,66 +143,4 @@ func decode(text []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the master key must be %d bytes in padded base64", KeySize)
 	}
 	return key, nil
-}
-
-func read(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("%s has mode %04o and must be readable by its owner only (0600)", path, mode)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	key, err := decode(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return key, nil
-}
-
-// create makes a key and keeps it. The file appears whole or not at all, and is on disk before anything is sealed with
-// it. If another process was first, its key counts.
-func create(path string) ([]byte, error) {
-	key := make([]byte, KeySize)
-	rand.Read(key) // never fails
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, err
-	}
-	temporary, err := os.CreateTemp(folder, "master-*.tmp") // mode 0600
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.Remove(temporary.Name()) }()
-	defer temporary.Close()
-	if _, err := temporary.WriteString(base64.StdEncoding.EncodeToString(key) + "\n"); err != nil {
-		return nil, err
-	}
-	if err := temporary.Sync(); err != nil {
-		return nil, err
-	}
-	if err := os.Link(temporary.Name(), path); errors.Is(err, fs.ErrExist) {
-		return read(path)
-	} else if err != nil {
-		return nil, err
-	}
-	for _, d := range []string{folder, filepath.Dir(folder), filepath.Dir(filepath.Dir(folder))} {
-		if err := syncFolder(d); err != nil {
-			return nil, err
-		}
-	}
-	return key, nil
-}
-
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

@@ -320,7 +320,7 @@ func TestAKeyIsOnDiskBeforeItHasItsName(t *testing.T) {
 	if err := o.Create(t.Context(), anna.String()); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path)), folder}; strings.Join(synced, " ") != strings.Join(want, " ") {
+	if want := []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path)), folder, filepath.Dir(folder)}; strings.Join(synced, " ") != strings.Join(want, " ") {
 		t.Errorf("synced are %v, not %v", synced, want)
 	}
 	full := errors.New("no space left")
@@ -375,6 +375,37 @@ func TestNobodyWaitsForAKeyStoreThatHangs(t *testing.T) {
 			t.Error(n, err)
 		}
 	})
+}
+
+// TestNoKeyIsMadeWhereNothingIsMounted: it would be lost with the container.
+func TestNoKeyIsMadeWhereNothingIsMounted(t *testing.T) {
+	mount := filepath.Join(t.TempDir(), "keys")
+	url := "file://" + filepath.ToSlash(mount) + "?create_dir=false"
+	if o, err := OpenOwners(t.Context(), url, testMaster(t, 7)); !errors.Is(err, ErrAway) {
+		t.Errorf("opened: %v, %v", o, err)
+	}
+	if err := os.Mkdir(mount, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	o, err := OpenOwners(t.Context(), url, testMaster(t, 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Create(t.Context(), anna.String()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(mount, mount+" away"); err != nil {
+		t.Fatal(err)
+	}
+	_, naming := o.KeyID(t.Context(), anna.String())
+	for _, err := range []error{naming, o.Create(t.Context(), acme.String())} {
+		if !errors.Is(err, ErrAway) || errors.Is(err, ErrMissing) {
+			t.Errorf("while it is away: %v", err)
+		}
+	}
+	if _, err := os.Stat(mount); err == nil {
+		t.Error("the folder was made")
+	}
 }
 
 func TestTheKeyStoreIsAFolderOrABucket(t *testing.T) {

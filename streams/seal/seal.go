@@ -45,7 +45,7 @@ type WrongKeyError struct {
 
 // Error names both keys.
 func (e *WrongKeyError) Error() string {
-	return fmt.Sprintf("the value was sealed with master key %s, and this is master key %s: restore the right key in the data folder or in %s",
+	return fmt.Sprintf("the value was sealed with master key %s, and this is master key %s: restore the right key in the key store or in %s",
 		e.Sealed, e.Have, Environment)
 }
 

@@ -2,10 +2,7 @@ package seal_test
 
 import (
 	"bytes"
-	"encoding/base64"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -80,72 +77,5 @@ func TestDerivedKeysDiffer(t *testing.T) {
 	}
 	if !bytes.Equal(b.MAC([]byte("x")), box(t, 1).MAC([]byte("x"))) || bytes.Equal(b.MAC([]byte("x")), b.MAC([]byte("y"))) {
 		t.Error("the MAC does not depend on key and data alone")
-	}
-}
-
-func TestMasterKeyFile(t *testing.T) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, filepath.FromSlash(seal.File))
-	if _, err := seal.Open(seal.Options{Folder: folder}); !errors.Is(err, seal.ErrNoKey) {
-		t.Fatalf("no key and none may be made: %v, want ErrNoKey", err)
-	}
-	if _, err := os.Stat(path); err == nil {
-		t.Fatal("a key was made although none may be")
-	}
-	first, err := seal.Open(seal.Options{Folder: folder, Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Fatalf("the key's file has mode %v (%v), want 0600", info.Mode(), err)
-	}
-	for _, create := range []bool{true, false} {
-		again, err := seal.Open(seal.Options{Folder: folder, Create: create})
-		if err != nil || again.KeyID() != first.KeyID() {
-			t.Fatalf("the second start has another key (%v)", err)
-		}
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b, err := seal.Open(seal.Options{Folder: folder, Value: string(text)}); err != nil || b.KeyID() != first.KeyID() {
-		t.Errorf("the same key in the environment: %v", err)
-	}
-	other := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{9}, seal.KeySize))
-	if _, err := seal.Open(seal.Options{Folder: folder, Value: other}); err == nil {
-		t.Error("another key in the environment is accepted beside the file")
-	}
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := seal.Open(seal.Options{Folder: folder}); err == nil || !strings.Contains(err.Error(), "0644") {
-		t.Errorf("a key that others can read: %v", err)
-	}
-	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
-		t.Errorf("%d files beside the key (%v)", len(entries), err)
-	}
-}
-
-func TestMasterKeyEnvironment(t *testing.T) {
-	good := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{9}, seal.KeySize))
-	for _, value := range []string{"x", good[:40], strings.TrimRight(good, "="), base64.StdEncoding.EncodeToString(make([]byte, 16))} {
-		if _, err := seal.Open(seal.Options{Value: value}); err == nil || strings.Contains(err.Error(), value+" ") {
-			t.Errorf("the bad key %q: %v", value, err)
-		}
-	}
-	if _, err := seal.Open(seal.Options{Value: good + "\n"}); err != nil {
-		t.Errorf("a good key: %v", err)
-	}
-	if _, err := seal.Open(seal.Options{}); !errors.Is(err, seal.ErrNoKey) {
-		t.Errorf("no key anywhere: %v, want ErrNoKey", err)
-	}
-	folder := t.TempDir()
-	if _, err := seal.Open(seal.Options{Folder: folder, Value: good, Create: true}); err != nil {
-		t.Fatal(err)
-	}
-	if entries, _ := os.ReadDir(folder); len(entries) != 0 {
-		t.Error("a key from the environment was written to the folder")
 	}
 }

@@ -26,10 +26,12 @@ type store interface {
 	create(ctx context.Context, name string, content []byte) error
 	// overwrite puts content in the place of what is there and is as long, so that nothing of that is left.
 	overwrite(ctx context.Context, name string, content []byte) error
+	remove(ctx context.Context, name string) error
 	close() error
 }
 
-// openStore opens the key store at a URL: a folder, which is made if need be, or a bucket as those of package blob are.
+// openStore opens the key store at a URL: a folder, which is made if need be unless the query says create_dir=false, or a
+// bucket as those of package blob are.
 func openStore(ctx context.Context, at string) (store, error) {
 	u, err := url.Parse(at)
 	if err != nil {
@@ -42,29 +44,32 @@ func openStore(ctx context.Context, at string) (store, error) {
 		}
 		return &bucketStore{bucket}, nil
 	}
-	path, err := folderOf(u)
+	path, create, err := folderOf(u)
 	if err != nil {
 		return nil, err
 	}
-	s, err := inTime(ctx, make(chan struct{}, 1), openWithin, func() (*folderStore, error) { return openFolder(path) })
+	s, err := inTime(ctx, make(chan struct{}, 1), openWithin, func() (*folderStore, error) { return openFolder(path, create) })
 	if err != nil {
 		return nil, fmt.Errorf("key store: %w", err)
 	}
 	return s, nil
 }
 
-// folderOf returns the path of a folder that a URL names.
-func folderOf(u *url.URL) (string, error) {
-	path := filepath.FromSlash(u.Path)
+// folderOf returns the path of a folder that a URL names, and whether it may be made.
+func folderOf(u *url.URL) (path string, create bool, err error) {
+	path = filepath.FromSlash(u.Path)
+	query := u.Query()
+	create = query.Get("create_dir") != "false"
+	query.Del("create_dir")
 	switch {
-	case u.RawQuery != "":
-		return "", fmt.Errorf("key store: a folder takes no %q", u.RawQuery)
+	case len(query) > 0:
+		return "", false, fmt.Errorf("key store: a folder takes create_dir, not %q", query.Encode())
 	case u.Host == ".":
-		return strings.TrimPrefix(path, string(filepath.Separator)), nil
+		return strings.TrimPrefix(path, string(filepath.Separator)), create, nil
 	case u.Host != "" && u.Host != "localhost", path == "":
-		return "", fmt.Errorf("key store: the folder of %q must be absolute, as in file:///var/lib/keys", u.String())
+		return "", false, fmt.Errorf("key store: the folder of %q must be absolute, as in file:///var/lib/keys", u.String())
 	}
-	return path, nil
+	return path, create, nil
 }
 
 const (

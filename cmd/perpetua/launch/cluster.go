@@ -19,7 +19,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
-	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // roleNames are the roles in the order in which nodes of them stop: those that others need last.
@@ -102,7 +101,10 @@ func (t *together) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := t.masterKey(folder, fresh); err != nil {
+	if t.settings.KeyURL, err = t.settings.KeyStoreURL(); err != nil { // the same
+		return err
+	}
+	if _, err := t.settings.OpenMaster(ctx, fresh); err != nil { // which the nodes find in the store, or are told as this command was
 		return err
 	}
 	return t.serve(ctx, folder, services)
@@ -144,19 +146,6 @@ func (t *together) tellOfEnds(ctx context.Context) {
 			}
 		}()
 	}
-}
-
-// masterKey finds the key that all nodes share: what was given, or the folder's, which is made for a new venue.
-func (t *together) masterKey(folder *local.Folder, fresh bool) error {
-	if _, err := seal.Open(seal.Options{Folder: folder.Dir, Value: t.settings.MasterKey, Create: fresh}); err != nil {
-		return err
-	}
-	if t.settings.MasterKey != "" {
-		return nil
-	}
-	kept, err := os.ReadFile(folder.Path(filepath.FromSlash(seal.File)))
-	t.settings.MasterKey = strings.TrimSpace(string(kept))
-	return err
 }
 
 // start starts the nodes and waits until all are ready.
@@ -217,7 +206,7 @@ func (t *together) environment(files []string, own ...string) []string {
 			continue
 		}
 		given := t.settings.Source(d.Name) != "default"
-		if given || d.Name == "kafka-brokers" || d.Name == "database-url" || d.Name == "blob-url" || d.Name == "master-key" {
+		if given || d.Name == "kafka-brokers" || d.Name == "database-url" || d.Name == "blob-url" || d.Name == "key-url" {
 			env = append(env, d.Variable()+"="+d.Value(t.settings))
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
-	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // member is a process that works on a Kafka and a Postgres which it was given: `perpetua serve`, `admin bootstrap`.
@@ -62,7 +61,7 @@ func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.
 			return nil, err
 		}
 	}
-	box, err := seal.Open(seal.Options{Folder: m.folder.Dir, Value: m.settings.MasterKey, Create: fresh})
+	box, err := m.settings.OpenMaster(ctx, fresh)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
-	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // Run brings up everything on one data folder and serves until the context ends.
@@ -80,7 +79,7 @@ func (p *program) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	box, err := seal.Open(seal.Options{Folder: folder.Dir, Value: p.settings.MasterKey, Create: fresh})
+	box, err := p.settings.OpenMaster(ctx, fresh)
 	if err != nil {
 		return err
 	}

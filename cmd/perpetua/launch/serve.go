@@ -20,6 +20,9 @@ func Serve(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer m.folder.Close()
+	if err := m.settings.NeedKeyStore(); err != nil {
+		return err
+	}
 	runJSON := m.folder.Path("run.json")
 	if err := local.RemoveRunFile(runJSON); err != nil {
 		return err // left by a kill; nobody may take it for true

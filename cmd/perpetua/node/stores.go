@@ -10,16 +10,18 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// stores are a node's connections to what it keeps nothing of itself: the log, the rows and the bucket.
+// stores are a node's connections to what it keeps nothing of itself: the log, the rows, the bucket and the keys.
 type stores struct {
 	client    *journal.Client
 	pool      *pgxpool.Pool
 	snapshots *Snapshots
+	owners    *seal.Owners
 }
 
-// openStores connects to nothing yet but the bucket.
+// openStores connects to nothing yet but the bucket and the key store.
 func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err error) {
 	config, err := c.Settings.JournalConfig(c.Brokers)
 	if err != nil {
@@ -43,7 +45,12 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 		return s, err
 	}
 	t.metrics.MustRegister(s.snapshots.store)
-	return s, nil
+	at, err := c.Settings.KeyStoreURL()
+	if err != nil {
+		return s, err
+	}
+	s.owners, err = seal.OpenOwners(ctx, at, c.Box)
+	return s, err
 }
 
 // known is what remembers positions of the log outside of it: owners hold their fold against them before a term.
@@ -62,6 +69,9 @@ func (s *stores) postgresTime(ctx context.Context) (t time.Time, err error) {
 func (s *stores) close() {
 	if s.pool != nil {
 		s.pool.Close()
+	}
+	if s.owners != nil {
+		s.owners.Close()
 	}
 	if s.snapshots != nil {
 		s.snapshots.Close()

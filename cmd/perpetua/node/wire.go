@@ -30,6 +30,10 @@ func (n *Node) wire() error {
 	if err != nil {
 		return err
 	}
+	owners, err := n.followers.of(journals.Onboarding)
+	if err != nil {
+		return err
+	}
 	server, rest, err := n.servers(identities)
 	if err != nil {
 		return err
@@ -54,7 +58,7 @@ func (n *Node) wire() error {
 		login.New(login.Options{Identity: users, Box: n.Box, Issuer: login.DefaultIssuer, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
 		apikeys.New(apikeys.Config{Auth: auth, Journals: n.owning.owners, Identity: identities.fold, Venue: venue.fold}).Register(e)
-		admin.New(n.adminInterface(auth, venue, identities)).Register(e)
+		admin.New(n.adminInterface(auth, venue, identities, owners)).Register(e)
 		if err := console.Register(e); err != nil {
 			return err
 		}
@@ -128,8 +132,9 @@ func (n *Node) rowsOf(f *follower) rows.Source {
 }
 
 // adminInterface says what the operator's interface serves from.
-func (n *Node) adminInterface(auth *web.Auth, venue, identities *follower) admin.Config {
+func (n *Node) adminInterface(auth *web.Auth, venue, identities, owners *follower) admin.Config {
 	c := admin.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Identity: identities.fold, People: n.rowsOf(identities), MAC: n.Box.MAC,
+		Onboarding: owners.fold, Box: n.Box,
 		SealPassword: func(username, password string) (identity.Sealed, error) {
 			return login.SealPassword(n.Box, username, password, n.Settings.PasswordMemory)
 		},

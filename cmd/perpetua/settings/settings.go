@@ -15,6 +15,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // Settings are what a node can be told. Each has one Name: the flag --kafka-brokers is the environment variable
@@ -32,6 +33,7 @@ type Settings struct {
 	KafkaBrokers     string
 	DatabaseURL      string
 	BlobURL          string
+	KeyURL           string
 	SnapshotRecords  string
 	SnapshotInterval string
 	TopicPrefix      string
@@ -42,6 +44,7 @@ type Settings struct {
 	SASLUser         string
 	SASLPassword     string
 	MasterKey        string
+	KMS              string
 	Proxies          string
 	Origins          string
 	LogLevel         string
@@ -83,6 +86,7 @@ func Table() []Setting {
 		{Name: "kafka-brokers", usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.KafkaBrokers }},
 		{Name: "database-url", usage: "Postgres URL, instead of the embedded one", Aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *Settings) *string { return &s.DatabaseURL }},
 		{Name: "blob-url", usage: "URL of the bucket for snapshots: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.BlobURL }},
+		{Name: "key-url", usage: "URL of the store of owners' keys and the master key, as --blob-url has them, and never backed up with anything else (default: the folder keys in the data folder)", text: func(s *Settings) *string { return &s.KeyURL }},
 		{Name: "snapshot-records", usage: "records of a journal after which this node saves what it has folded; 0 for never", preset: "100000", text: func(s *Settings) *string { return &s.SnapshotRecords }},
 		{Name: "snapshot-interval", usage: "time after which it does so although there were fewer, but a hundredth of them", preset: "10m", text: func(s *Settings) *string { return &s.SnapshotInterval }},
 		{Name: "topic-prefix", usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.TopicPrefix }},
@@ -92,7 +96,8 @@ func Table() []Setting {
 		{Name: "kafka-sasl", usage: "SASL mechanism: plain, scram-sha-256, scram-sha-512", text: func(s *Settings) *string { return &s.SASL }},
 		{Name: "kafka-user", usage: "SASL user", text: func(s *Settings) *string { return &s.SASLUser }},
 		{Name: "kafka-password", usage: "SASL password", secret: true, text: func(s *Settings) *string { return &s.SASLPassword }},
-		{Name: "master-key", usage: "base64 key that seals secrets (default: a file in the data folder)", secret: true, text: func(s *Settings) *string { return &s.MasterKey }},
+		{Name: "master-key", usage: "base64 key that seals secrets (default: a file in the key store)", secret: true, text: func(s *Settings) *string { return &s.MasterKey }},
+		{Name: "kms-url", usage: "URL of the key that encrypts the master key in the key store: base64key, or in binaries for clouds awskms, gcpkms, azurekeyvault (default: none)", secret: true, text: func(s *Settings) *string { return &s.KMS }},
 		{Name: "trusted-proxies", usage: "networks, like 10.0.0.0/8, of the proxies whose X-Forwarded-For is believed", text: func(s *Settings) *string { return &s.Proxies }},
 		{Name: "cors-origins", usage: "origins, like https://app.example, whose pages may call the interfaces (default: any)", text: func(s *Settings) *string { return &s.Origins }},
 		{Name: "log-level", usage: "debug, info, warn or error", preset: "info", text: func(s *Settings) *string { return &s.LogLevel }},
@@ -242,6 +247,48 @@ func (s *Settings) OpenBucket(ctx context.Context) (*gocloud.Bucket, error) {
 		return nil, err
 	}
 	return blob.Open(ctx, at)
+}
+
+// KeyStoreURL returns where the keys are: as told, or in the data folder.
+func (s *Settings) KeyStoreURL() (string, error) {
+	if s.KeyURL != "" {
+		return s.KeyURL, nil
+	}
+	dir, err := filepath.Abs(s.Data)
+	return blob.URLOf(filepath.Join(dir, seal.Folder)), err
+}
+
+// NeedKeyStore says what is missing for a node among others, which all need the same keys.
+func (s *Settings) NeedKeyStore() error {
+	if s.KeyURL == "" {
+		return Usagef("--key-url is needed (or $PERPETUA_KEY_URL): a folder or bucket of keys that all nodes share")
+	}
+	return nil
+}
+
+// FindMaster opens the master key of a log that was begun already. It changes nothing.
+func (s *Settings) FindMaster(ctx context.Context) (*seal.Box, error) {
+	o, err := s.master()
+	if err != nil {
+		return nil, err
+	}
+	return seal.Open(ctx, o)
+}
+
+// OpenMaster opens the master key for a process that owns the data folder. Where nothing was sealed yet, it makes one if there
+// is none.
+func (s *Settings) OpenMaster(ctx context.Context, fresh bool) (*seal.Box, error) {
+	o, err := s.master()
+	if err != nil {
+		return nil, err
+	}
+	o.Create, o.Move = fresh, true
+	return seal.Open(ctx, o)
+}
+
+func (s *Settings) master() (seal.Options, error) {
+	at, err := s.KeyStoreURL()
+	return seal.Options{URL: at, Value: s.MasterKey, KMS: s.KMS, Former: filepath.Join(s.Data, filepath.FromSlash(seal.FormerFile))}, err
 }
 
 // NewClient returns a client of the journals on the brokers, which need not be those that the settings name.

@@ -18,7 +18,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
-	"github.com/perpetua-exchange/perpetua/streams/seal"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
@@ -108,7 +107,7 @@ func openSaved(ctx context.Context, s *settings.Settings) (*saved, error) {
 			return nil, nil // nothing was ever saved, and to ask makes no folder
 		}
 	}
-	box, err := seal.Open(seal.Options{Folder: s.Data, Value: s.MasterKey})
+	box, err := s.FindMaster(ctx)
 	if err != nil {
 		return nil, err
 	}

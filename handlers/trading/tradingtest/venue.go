@@ -26,6 +26,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
@@ -51,12 +52,15 @@ type Venue struct {
 	t        testing.TB
 	Trading  *Journal
 	Identity *Journal
-	Server   *web.Server
-	routes   []web.Route
-	openapi  *conform.OpenAPI
-	Nodes    []admin.Node // what the operator's interface is told of the nodes' rules
-	key      ed25519.PrivateKey
-	pool     *pgxpool.Pool // that the interfaces read from
+	// Onboarding is the journal of owners, for the operator's interface; Owners seals what is about them.
+	Onboarding *Journal
+	Owners     *seal.Owners
+	Server     *web.Server
+	routes     []web.Route
+	openapi    *conform.OpenAPI
+	Nodes      []admin.Node // what the operator's interface is told of the nodes' rules
+	key        ed25519.PrivateKey
+	pool       *pgxpool.Pool // that the interfaces read from
 
 	mu    sync.Mutex
 	time  scalar.Time
@@ -76,7 +80,7 @@ func New(t testing.TB) *Venue {
 func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	t.Helper()
 	v := &Venue{t: t, time: scalar.TimeOf(Start), pool: read}
-	v.Trading, v.Identity = newJournal(domain.Rules(), v.now), newJournal(identity.Rules(), v.now)
+	v.Trading, v.Identity, v.Onboarding = newJournal(domain.Rules(), v.now), newJournal(identity.Rules(), v.now), newJournal(onboarding.Rules(), v.now)
 	v.key = ed25519.NewKeyFromSeed([]byte("a seed for tests of 32 bytes.... "[:32]))
 	v.seed()
 	runner := v.project(projections.Config{Pool: write, Log: v.Trading.log, Journal: "trading"}.Runner(readmodels.Trading()...))
@@ -99,21 +103,24 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 		Commands: []rows.Source{trades, {Journal: "identity", DB: read, Waiter: people}},
 		Folds:    []trading.Fold{{Journal: "trading", Follower: v.Trading}, {Journal: "identity", Follower: v.Identity}},
 		Sockets:  trading.SocketLimits{MessageBytes: 32 << 10, Subscriptions: 256, ResumeRecords: 1_000_000}})
+	box, err := seal.New(make([]byte, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Owners, err = seal.OpenOwners(t.Context(), "mem://", box); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Owners.Close() })
 	operator := admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
-		People: rows.Source{Journal: "identity", DB: read, Waiter: people},
-		NewSigningKey: func() (*identity.AddSigningKey, error) {
-			box, err := seal.New(make([]byte, seal.KeySize))
-			if err != nil {
-				return nil, err
-			}
-			return login.NewSigningKey(box)
-		},
-		SealPassword: func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
-		MAC:          mac,
-		Folds:        map[string]web.Follower{"trading": v.Trading, "identity": v.Identity},
-		Nodes:        func(context.Context) ([]admin.Node, error) { return v.Nodes, nil },
-		Tails:        []*admin.Tail{tail(v.Trading)},
-		Readers:      []admin.Reader{{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err}},
+		Onboarding: v.Onboarding, Owners: v.Owners, Box: box,
+		People:        rows.Source{Journal: "identity", DB: read, Waiter: people},
+		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(box) },
+		SealPassword:  func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
+		MAC:           mac,
+		Folds:         map[string]web.Follower{"trading": v.Trading, "identity": v.Identity, "onboarding": v.Onboarding},
+		Nodes:         func(context.Context) ([]admin.Node, error) { return v.Nodes, nil },
+		Tails:         []*admin.Tail{tail(v.Trading)},
+		Readers:       []admin.Reader{{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err}},
 	})
 	keys := apikeys.New(apikeys.Config{Auth: auth, Journals: v, Identity: v.Identity, Venue: v.Trading})
 	keys.Register(server.Echo)
@@ -217,8 +224,11 @@ func (v *Venue) Submit(ctx context.Context, name string, c decide.Command) (jour
 			return journal.Result{}, err
 		}
 	}
-	if name == "identity" {
+	switch name {
+	case "identity":
 		return v.Identity.Submit(ctx, c)
+	case "onboarding":
+		return v.Onboarding.Submit(ctx, c)
 	}
 	return v.Trading.Submit(ctx, c)
 }
@@ -331,12 +341,7 @@ func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply 
 		r.Header.Set("Authorization", "Bearer "+v.Token(user))
 	}
 	if method == http.MethodGet {
-		at := v.Trading.Tip()
-		if strings.Contains(path, "/admin/v1/brokers") || strings.Contains(path, "/admin/v1/users") || strings.Contains(path, "/admin/v1/signing-keys") ||
-			strings.Contains(path, "/v1/api-keys") {
-			at = v.Identity.Tip()
-		}
-		r.Header.Set(web.HeaderMinLogPosition, at.String())
+		r.Header.Set(web.HeaderMinLogPosition, v.tipFor(path).String())
 	}
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
@@ -353,6 +358,20 @@ func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply 
 		}
 	}
 	return &Reply{t: v.t, what: what, Status: w.Code, Header: w.Header(), Body: w.Body.String()}
+}
+
+// tipFor returns the tip of the journal that a read is answered from.
+func (v *Venue) tipFor(path string) journal.LogPosition {
+	about := func(prefixes ...string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(path, p) })
+	}
+	switch {
+	case about("/admin/v1/brokers", "/admin/v1/users", "/admin/v1/signing-keys", "/v1/api-keys"):
+		return v.Identity.Tip()
+	case about("/admin/v1/questionnaires", "/admin/v1/entitlement", "/admin/v1/persons", "/admin/v1/corporates", "/admin/v1/retention", "/admin/v1/webhook"):
+		return v.Onboarding.Tip()
+	}
+	return v.Trading.Tip()
 }
 
 // Want fails the test if the answer has another status.

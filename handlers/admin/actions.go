@@ -1,0 +1,179 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// The bounds of what an operator says of an action, in characters.
+const (
+	maxReason    = 2000
+	maxReference = 255
+)
+
+// action is what an operator says of an action on a trigger, in clear.
+type action struct {
+	payload           onboarding.ActOnTrigger
+	reason            string
+	internalReason    string
+	externalReference string
+}
+
+// actionRoutes are the actions that operators may give, each with the last part of its route.
+func actionRoutes() []entitlement.Action {
+	return slices.DeleteFunc(entitlement.Actions(), func(a entitlement.Action) bool { return a == entitlement.Start })
+}
+
+// act serves one action on triggers.
+func (h *Handler) act(name entitlement.Action) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		body := web.BodyOnly(c).Seal(h.cfg.MAC)
+		asked := readAction(body, name)
+		if err := body.Done(); err != nil {
+			return err
+		}
+		id, err := named(c, "id", triggerUnknown)
+		if err != nil {
+			return err
+		}
+		asked.payload.ID = id
+		about, err := h.ownerOf(c, id)
+		if err != nil {
+			return err
+		}
+		if err := h.sealAction(c.Request().Context(), about, &asked); err != nil {
+			return err
+		}
+		x, err := h.onboarding.Execute(web.AskOf(c), &asked.payload, body)
+		if err != nil {
+			return err
+		}
+		shown, ok := acted(x.Entry.Record, id)
+		if !ok {
+			return x.Unanswered()
+		}
+		return c.JSON(http.StatusOK, shown)
+	}
+}
+
+// readAction reads the body of an action: what only some of them have, only they take.
+func readAction(body *web.Form, name entitlement.Action) action {
+	a := action{
+		reason:         body.String("reason", web.MaxLength(maxReason)),
+		internalReason: body.OptionalString("internal_reason", web.MaxLength(maxReason)).Value,
+	}
+	a.payload.Action, a.payload.Code = name, body.String("code", codeRule)
+	switch name {
+	case entitlement.RequestInformation:
+		for i, text := range body.Distinct("questionnaire_ids") {
+			id, err := scalar.ParseID(text)
+			if err != nil {
+				body.FaultAt([]any{"questionnaire_ids", i}, web.InvalidValue, "the value must be a UUID")
+			}
+			a.payload.Questionnaires = append(a.payload.Questionnaires, id)
+		}
+		if len(a.payload.Questionnaires) > onboarding.MaxQuestionnaires {
+			body.Fault("questionnaire_ids", web.OutOfRange, "a request names 1 to 100 questionnaires")
+		}
+	case entitlement.CompleteVideoIdentification:
+		a.payload.Outcome = onboarding.Outcome(body.Enum("outcome", string(onboarding.Passed), string(onboarding.NotPassed)))
+		a.externalReference = body.OptionalString("external_reference", web.MaxLength(maxReference)).Value
+	}
+	return a
+}
+
+func codeRule(s string) (code, message string) {
+	if len(s) > 64 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
+		return web.InvalidValue, "the value must be 1 to 64 characters out of A-Z, 0-9 and _"
+	}
+	return "", ""
+}
+
+// ownerOf returns the owner of a trigger, which never changes. One that this node's fold has not come to is asked of the
+// journal's owner: it may be known there since a moment ago.
+func (h *Handler) ownerOf(c echo.Context, trigger scalar.ID) (of owner.Ref, err error) {
+	look := func() (known bool) {
+		h.cfg.Onboarding.View(func(s decide.State, _ journal.Position) {
+			var t *onboarding.Trigger
+			if t, known = s.(*onboarding.State).Trigger(trigger); known {
+				of = t.Ref
+			}
+		})
+		return known
+	}
+	if look() {
+		return of, nil
+	}
+	// An action without a code is refused in any case; of a trigger that is there, for that. So this changes nothing.
+	probe := &onboarding.ActOnTrigger{ID: trigger, Action: entitlement.Block}
+	_, err = h.onboarding.To.Submit(c.Request().Context(), h.onboarding.Name,
+		decide.Command{ID: web.NewID(), Type: probe.CommandType(), Actor: web.AskOf(c).Principal().Actor(), Payload: probe})
+	var refused *journal.RefusedError
+	if !errors.As(err, &refused) {
+		return of, err
+	}
+	web.SetPosition(c, refused.AsOf)
+	if refused.Refusal.Kind == decide.NotFound {
+		return of, err
+	}
+	if err := h.cfg.Onboarding.Wait(c.Request().Context(), refused.AsOf.Sequence); err != nil {
+		return of, web.SourceFailed(err)
+	}
+	if look() {
+		return of, nil
+	}
+	return of, triggerUnknown()
+}
+
+// sealAction seals what an operator says with the key of the trigger's owner.
+func (h *Handler) sealAction(ctx context.Context, about owner.Ref, a *action) (err error) {
+	for _, s := range []struct {
+		into *onboarding.Sealed
+		text string
+		at   seal.Place
+	}{
+		{&a.payload.Reason, a.reason, seal.Reason(about, a.payload.ID)},
+		{&a.payload.InternalReason, a.internalReason, seal.InternalReason(about, a.payload.ID)},
+		{&a.payload.ExternalReference, a.externalReference, seal.ExternalReference(about, a.payload.ID)},
+	} {
+		if s.text == "" {
+			continue
+		}
+		if *s.into, err = h.cfg.Owners.Seal(ctx, []byte(s.text), s.at); errors.Is(err, seal.ErrDestroyed) {
+			return triggerUnknown() // its owner is erased
+		} else if err != nil {
+			return web.SourceFailed(err)
+		}
+	}
+	return nil
+}
+
+// acted returns a trigger as a record leaves it: an action may be followed by others in the same record.
+func acted(r *journal.Record, trigger scalar.ID) (shown wire.EntitlementTrigger, ok bool) {
+	for _, event := range r.Events {
+		if e, moved := event.(*onboarding.TriggerMoved); moved && e.ID == trigger {
+			ok = true
+			shown = wire.EntitlementTrigger{ID: e.ID, EntitlementID: e.EntitlementID, Status: e.Status, Result: e.Result, Ref: e.Ref, Created: e.Created}
+		}
+	}
+	return shown, ok
+}
+
+func triggerUnknown() error {
+	return web.NotFound("ENTITLEMENT_TRIGGER_NOT_FOUND", "There is no such entitlement trigger.")
+}

@@ -1,0 +1,156 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+)
+
+var approvals = []string{string(entitlement.Automatic), string(entitlement.Manual)}
+
+// entitlementShown is a definition as operators see it.
+type entitlementShown struct {
+	wire.Entitlement
+	OwnerType           owner.Type           `json:"owner_type"`
+	Approval            entitlement.Approval `json:"approval"`
+	VideoIdentification bool                 `json:"video_identification"`
+	DeadlineSeconds     *int64               `json:"deadline_seconds"` // null: none
+	OpensTradingAccount bool                 `json:"opens_trading_account"`
+}
+
+func newEntitlement(d *entitlement.Definition) entitlementShown {
+	out := entitlementShown{Entitlement: wire.NewEntitlement(d), OwnerType: d.OwnerType, Approval: d.Approval,
+		VideoIdentification: d.VideoIdentification, OpensTradingAccount: d.OpensTradingAccount}
+	if d.DeadlineSeconds > 0 {
+		out.DeadlineSeconds = &d.DeadlineSeconds
+	}
+	return out
+}
+
+func (h *Handler) createEntitlement(c echo.Context) error {
+	body := web.BodyOnly(c)
+	items, _ := readItems(body)
+	payload := &onboarding.CreateEntitlement{
+		Name:                body.String("name", web.MaxLength(maxTitle)),
+		Description:         body.OptionalText("description", web.MaxLength(maxDescription)).Value,
+		OwnerType:           owner.Type(body.Enum("owner_type", ownerTypes...)),
+		Questionnaires:      items,
+		Approval:            entitlement.Approval(body.Enum("approval", approvals...)),
+		VideoIdentification: body.OptionalBool("video_identification").Value,
+		DeadlineSeconds:     body.OptionalInteger("deadline_seconds", 1, maxSeconds).Value,
+		OpensTradingAccount: body.OptionalBool("opens_trading_account").Value,
+	}
+	e, err := web.Execute[*onboarding.EntitlementCreated](c, h.onboarding, payload, body)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, newEntitlement(&e.Definition))
+}
+
+func (h *Handler) changeEntitlement(c echo.Context) error {
+	body := web.BodyOnly(c)
+	items, given := readItems(body)
+	payload := &onboarding.ChangeEntitlement{
+		Name:                body.OptionalString("name", web.MaxLength(maxTitle)).Pointer(),
+		Description:         body.OptionalText("description", web.MaxLength(maxDescription)).Pointer(),
+		VideoIdentification: body.OptionalBool("video_identification").Pointer(),
+		DeadlineSeconds:     body.OptionalInteger("deadline_seconds", 1, maxSeconds).Pointer(),
+		OpensTradingAccount: body.OptionalBool("opens_trading_account").Pointer(),
+	}
+	if given {
+		payload.Questionnaires = items
+	}
+	if approval := body.OptionalEnum("approval", approvals...); approval.Set {
+		payload.Approval = (*entitlement.Approval)(&approval.Value)
+	}
+	if body.Null("deadline_seconds") { // none any more
+		payload.DeadlineSeconds = new(int64)
+	}
+	fields := []string{"name", "description", "questionnaires", "approval", "video_identification", "deadline_seconds", "opens_trading_account"}
+	if !slices.ContainsFunc(fields, body.Has) && !body.Null("deadline_seconds") {
+		body.Fault("", web.Required, "at least one field is required")
+	}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	var err error
+	if payload.ID, err = named(c, "id", entitlementUnknown); err != nil {
+		return err
+	}
+	e, err := web.Execute[*onboarding.EntitlementChanged](c, h.onboarding, payload, body)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, newEntitlement(&e.Definition))
+}
+
+// readItems reads the questionnaires of a definition, none of which and no position may stand there twice.
+func readItems(body *web.Form) (items []entitlement.Item, given bool) {
+	items = []entitlement.Item{}
+	given = body.OptionalObjects("questionnaires", 0, onboarding.MaxQuestionnaires, func(i int, f *web.Form) {
+		item := entitlement.Item{QuestionnaireID: f.ID("questionnaire_id"), Position: int(f.Integer("position", 0, maxPosition))}
+		switch {
+		case f.Faulty("questionnaire_id") || f.Faulty("position"):
+			return
+		case slices.ContainsFunc(items, func(o entitlement.Item) bool { return o.QuestionnaireID == item.QuestionnaireID }):
+			f.Fault("questionnaire_id", web.InvalidValue, "the questionnaire is named before")
+		case slices.ContainsFunc(items, func(o entitlement.Item) bool { return o.Position == item.Position }):
+			f.Fault("position", web.InvalidValue, "the position is taken already")
+		}
+		items = append(items, item)
+	})
+	return items, given
+}
+
+func (h *Handler) listEntitlements(c echo.Context) error {
+	query := web.Query(c)
+	page := query.Numbered()
+	if err := query.Done(); err != nil {
+		return err
+	}
+	var shown []entitlementShown
+	var total int
+	err := h.viewOnboarding(c, func(s *onboarding.State) error {
+		found, all := s.Entitlements(page.Offset(), page.Size)
+		for _, d := range found {
+			shown = append(shown, newEntitlement(d))
+		}
+		total = all
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, web.NewItems(page, shown, total))
+}
+
+func (h *Handler) getEntitlement(c echo.Context) error {
+	id, err := readNamedBy(c, "id", entitlementUnknown)
+	if err != nil {
+		return err
+	}
+	var out entitlementShown
+	err = h.viewOnboarding(c, func(s *onboarding.State) error {
+		d, known := s.Entitlement(id)
+		if !known {
+			return entitlementUnknown()
+		}
+		out = newEntitlement(d)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+func entitlementUnknown() error {
+	return web.NotFound("ENTITLEMENT_NOT_FOUND", "There is no such entitlement.")
+}

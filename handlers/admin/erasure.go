@@ -1,0 +1,199 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+const (
+	maxRetention = 100 * 366 * 24 * 3600 // seconds
+	maxSeconds   = 100 * 365 * 24 * 3600 // of a deadline
+)
+
+// certificate says how far the end of an owner's data is.
+type certificate struct {
+	owner.Ref
+	RequestedAt scalar.Time  `json:"requested_at"`
+	RequestedBy string       `json:"requested_by"`
+	Reason      string       `json:"reason"`
+	RetainUntil scalar.Time  `json:"retain_until"`
+	ErasedAt    *scalar.Time `json:"erased_at"`
+	// KeyID names the key that is destroyed, at KeyDestroyedAt; from then on nothing of the owner can be read anywhere.
+	KeyID          *string      `json:"key_id"`
+	KeyDestroyedAt *scalar.Time `json:"key_destroyed_at"`
+	// Positions are those of the records that say so.
+	Positions []string `json:"positions"`
+}
+
+// held is the answer to a hold and to its release.
+type held struct {
+	owner.Ref
+	Held   bool        `json:"held"`
+	Reason string      `json:"reason"`
+	Time   scalar.Time `json:"time"`
+}
+
+// aboutOwner reads a command about an owner that has nothing but a reason, and seals that with the venue's key.
+func (h *Handler) aboutOwner(c echo.Context, t owner.Type) (ref owner.Ref, reason string, sealed onboarding.Sealed, body *web.Form, err error) {
+	body = web.BodyOnly(c).Seal(h.cfg.MAC)
+	reason = body.String("reason", web.MaxLength(maxReason))
+	if err = body.Done(); err != nil {
+		return ref, "", nil, nil, err
+	}
+	if ref, err = ownerNamed(c, t); err != nil {
+		return ref, "", nil, nil, err
+	}
+	sealed, err = h.cfg.Box.Seal([]byte(reason), seal.ErasureReason(ref))
+	return ref, reason, sealed, body, err
+}
+
+// ownerNamed reads the owner that a route names.
+func ownerNamed(c echo.Context, t owner.Type) (owner.Ref, error) {
+	id, err := named(c, "owner_id", func() error { return ownerUnknown(t) })
+	return owner.Ref{Type: t, ID: id}, err
+}
+
+func ownerUnknown(t owner.Type) error {
+	if t == owner.CorporateType {
+		return web.NotFound("CORPORATE_NOT_FOUND", "There is no such corporate.")
+	}
+	return web.NotFound("PERSON_NOT_FOUND", "There is no such person.")
+}
+
+func (h *Handler) eraseOwner(t owner.Type) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ref, reason, sealed, body, err := h.aboutOwner(c, t)
+		if err != nil {
+			return err
+		}
+		x, err := h.onboarding.Execute(web.AskOf(c), &onboarding.EraseOwner{Ref: ref, Reason: sealed}, body)
+		if err != nil {
+			return err
+		}
+		e, err := web.Answer[*onboarding.OwnerRestricted](x)
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, certify(ref, reason, &onboarding.Erasure{RequestedAt: e.Time, RequestedBy: e.RequestedBy,
+			RetainUntil: e.RetainUntil, Positions: []int64{x.Entry.Record.Sequence}}))
+	}
+}
+
+func certify(ref owner.Ref, reason string, e *onboarding.Erasure) certificate {
+	out := certificate{Ref: ref, RequestedAt: e.RequestedAt, RequestedBy: e.RequestedBy, Reason: reason, RetainUntil: e.RetainUntil,
+		ErasedAt: instant(e.ErasedAt), KeyDestroyedAt: instant(e.KeyDestroyed)}
+	if e.KeyID != "" {
+		out.KeyID = &e.KeyID
+	}
+	for _, sequence := range e.Positions {
+		out.Positions = append(out.Positions, journal.LogPosition{Journal: onboardingJournal, Sequence: sequence}.String())
+	}
+	return out
+}
+
+// instant returns a time that may not have come; nil for none.
+func instant(t scalar.Time) *scalar.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func (h *Handler) holdOwner(t owner.Type) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ref, reason, sealed, body, err := h.aboutOwner(c, t)
+		if err != nil {
+			return err
+		}
+		e, err := web.Execute[*onboarding.OwnerHeld](c, h.onboarding, &onboarding.HoldOwner{Ref: ref, Reason: sealed}, body)
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, held{ref, true, reason, e.Time})
+	}
+}
+
+func (h *Handler) releaseOwner(t owner.Type) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ref, reason, sealed, body, err := h.aboutOwner(c, t)
+		if err != nil {
+			return err
+		}
+		e, err := web.Execute[*onboarding.OwnerReleased](c, h.onboarding, &onboarding.ReleaseOwner{Ref: ref, Reason: sealed}, body)
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, held{ref, false, reason, e.Time})
+	}
+}
+
+// getErasure answers with the certificate of an owner's erasure, as far as it is.
+func (h *Handler) getErasure(t owner.Type) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := web.NoQuery(c); err != nil {
+			return err
+		}
+		ref, err := ownerNamed(c, t)
+		if err != nil {
+			return err
+		}
+		var found onboarding.Erasure
+		err = h.viewOnboarding(c, func(s *onboarding.State) error {
+			if _, known := s.Owner(ref); !known {
+				return ownerUnknown(t)
+			}
+			e, asked := s.Erasure(ref)
+			if !asked {
+				return web.NotFound("ERASURE_NOT_FOUND", "Nobody asked for the owner's erasure.")
+			}
+			found = *e
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		reason, err := h.cfg.Box.Open(found.Reason, seal.ErasureReason(ref))
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, certify(ref, string(reason), &found))
+	}
+}
+
+// retention is how long the data of owners is kept whose erasure is asked for from now on.
+type retention struct {
+	Seconds int64 `json:"seconds"`
+}
+
+func (h *Handler) setRetention(c echo.Context) error {
+	body := web.BodyOnly(c)
+	payload := &onboarding.SetRetention{Seconds: body.Integer("seconds", 0, maxRetention)}
+	e, err := web.Execute[*onboarding.RetentionSet](c, h.onboarding, payload, body)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, retention{e.Seconds})
+}
+
+func (h *Handler) getRetention(c echo.Context) error {
+	if err := web.NoQuery(c); err != nil {
+		return err
+	}
+	var out retention
+	err := h.viewOnboarding(c, func(s *onboarding.State) error {
+		out.Seconds = int64(s.Retention() / scalar.Second)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}

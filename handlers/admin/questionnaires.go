@@ -1,0 +1,245 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+)
+
+// The bounds of names and descriptions, in characters, and of what is put in order.
+const (
+	maxTitle       = 255
+	maxDescription = 10_000
+	maxPosition    = 1_000_000
+	maxVersion     = 1_000_000
+)
+
+var ownerTypes = []string{string(owner.PersonType), string(owner.CorporateType)}
+
+// version is a version of a questionnaire as operators see it.
+type version struct {
+	wire.QuestionnaireVersion
+	IsPublished bool `json:"is_published"`
+}
+
+// questionnaireShown is a questionnaire with all its versions, number 1 first.
+type questionnaireShown struct {
+	wire.Questionnaire
+	Versions []version `json:"versions"`
+}
+
+func (h *Handler) createQuestionnaire(c echo.Context) error {
+	body := web.BodyOnly(c)
+	payload := &onboarding.CreateQuestionnaire{
+		Name:        body.String("name", web.MaxLength(maxTitle)),
+		Description: body.OptionalText("description", web.MaxLength(maxDescription)).Value,
+		OwnerType:   owner.Type(body.Enum("owner_type", ownerTypes...)),
+		OwnerTypeID: body.OptionalID("owner_type_id").Value,
+	}
+	e, err := web.Execute[*onboarding.QuestionnaireCreated](c, h.onboarding, payload, body)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, wire.NewQuestionnaire(&e.Questionnaire, nil))
+}
+
+func (h *Handler) changeQuestionnaire(c echo.Context) error {
+	body := web.BodyOnly(c)
+	payload := &onboarding.ChangeQuestionnaire{
+		Name:        body.OptionalString("name", web.MaxLength(maxTitle)).Pointer(),
+		Description: body.OptionalText("description", web.MaxLength(maxDescription)).Pointer(),
+	}
+	if !body.Has("name") && !body.Has("description") {
+		body.Fault("", web.Required, "at least one field is required")
+	}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	var err error
+	if payload.ID, err = named(c, "id", questionnaireUnknown); err != nil {
+		return err
+	}
+	e, err := web.Execute[*onboarding.QuestionnaireChanged](c, h.onboarding, payload, body)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, wire.NewQuestionnaire(&e.Questionnaire, nil))
+}
+
+func (h *Handler) addVersion(c echo.Context) error {
+	body := web.BodyOnly(c)
+	payload := &onboarding.AddVersion{Questions: readQuestions(body)}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	var err error
+	if payload.QuestionnaireID, err = named(c, "id", questionnaireUnknown); err != nil {
+		return err
+	}
+	e, err := web.Execute[*onboarding.VersionAdded](c, h.onboarding, payload, body)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, version{wire.NewQuestionnaireVersion(&e.Version), false})
+}
+
+// readQuestions reads what a new version asks, with all faults of all questions.
+func readQuestions(body *web.Form) []questionnaire.Question {
+	var questions []questionnaire.Question
+	body.Objects("questions", 1, questionnaire.MaxQuestions, func(i int, f *web.Form) {
+		q := at(&questions, i)
+		q.Label, q.Value, q.Position = readNamed(f)
+		q.Type, q.IsOptional = questionnaire.QuestionType(f.Enum("question_type", questionTypes()...)), f.OptionalBool("is_optional").Value
+		f.OptionalObjects("options", 0, questionnaire.MaxOptions, func(i int, f *web.Form) {
+			o := at(&q.Options, i)
+			o.Label, o.Value, o.Position = readNamed(f)
+		})
+	})
+	for _, fault := range questionnaire.CheckDraft(questions) {
+		body.FaultAt(fault.Path, faultCode(fault.Type), fault.Message)
+	}
+	return questions
+}
+
+// at returns the place of an item in a list, which grows to hold it: items that are no objects are not read.
+func at[T any](list *[]T, i int) *T {
+	for len(*list) <= i {
+		*list = append(*list, *new(T))
+	}
+	return &(*list)[i]
+}
+
+// readNamed reads what questions and options have in common. A position with a fault is none that another could have.
+func readNamed(f *web.Form) (label, value string, position int) {
+	label, value, position = f.String("label"), f.String("value"), int(f.Integer("position", 0, maxPosition))
+	if f.Faulty("position") {
+		position = -1
+	}
+	return label, value, position
+}
+
+func questionTypes() []string {
+	var names []string
+	for _, t := range questionnaire.QuestionTypes() {
+		names = append(names, string(t))
+	}
+	return names
+}
+
+// faultCode is the code of a fault of a draft in this interface.
+func faultCode(kind string) string {
+	switch kind {
+	case questionnaire.Missing:
+		return web.Required
+	case questionnaire.TextTooLong:
+		return web.TooLong
+	case questionnaire.ListTooLong, questionnaire.ListTooShort:
+		return web.OutOfRange
+	}
+	return web.InvalidValue
+}
+
+func (h *Handler) publishQuestionnaire(c echo.Context) error {
+	body := web.OptionalBody(c)
+	payload := &onboarding.PublishQuestionnaire{Number: int(body.OptionalInteger("version_number", 1, maxVersion).Value)}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	var err error
+	if payload.ID, err = named(c, "id", questionnaireUnknown); err != nil {
+		return err
+	}
+	e, err := web.Execute[*onboarding.QuestionnairePublished](c, h.onboarding, payload, body)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, wire.NewQuestionnaire(&e.Questionnaire, nil))
+}
+
+func (h *Handler) unpublishQuestionnaire(c echo.Context) error {
+	if err := web.NoBody(c); err != nil {
+		return err
+	}
+	id, err := named(c, "id", questionnaireUnknown)
+	if err != nil {
+		return err
+	}
+	e, err := web.Execute[*onboarding.QuestionnaireUnpublished](c, h.onboarding, &onboarding.UnpublishQuestionnaire{ID: id})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, wire.NewQuestionnaire(&e.Questionnaire, nil))
+}
+
+func (h *Handler) listQuestionnaires(c echo.Context) error {
+	query := web.Query(c)
+	page := query.Numbered()
+	if err := query.Done(); err != nil {
+		return err
+	}
+	var shown []wire.Questionnaire
+	var total int
+	err := h.viewOnboarding(c, func(s *onboarding.State) error {
+		found, all := s.Questionnaires(page.Offset(), page.Size)
+		for _, q := range found {
+			shown = append(shown, wire.NewQuestionnaire(q, nil))
+		}
+		total = all
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, web.NewItems(page, shown, total))
+}
+
+func (h *Handler) getQuestionnaire(c echo.Context) error {
+	id, err := readNamedBy(c, "id", questionnaireUnknown)
+	if err != nil {
+		return err
+	}
+	var out questionnaireShown
+	err = h.viewOnboarding(c, func(s *onboarding.State) error {
+		q, _, known := s.Questionnaire(id)
+		if !known {
+			return questionnaireUnknown()
+		}
+		out = questionnaireShown{wire.NewQuestionnaire(q, nil), []version{}}
+		for _, v := range s.QuestionnaireVersions(id) {
+			out.Versions = append(out.Versions, version{wire.NewQuestionnaireVersion(v.Version), v.Published})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+func questionnaireUnknown() error {
+	return web.NotFound("QUESTIONNAIRE_NOT_FOUND", "There is no such questionnaire.")
+}
+
+// named reads the id in a route, which is unknown where it is no UUID.
+func named(c echo.Context, parameter string, unknown func() error) (scalar.ID, error) {
+	id, err := scalar.ParseID(web.Param(c, parameter))
+	if err != nil {
+		return id, unknown()
+	}
+	return id, nil
+}
+
+// readNamedBy is named for a read without a query.
+func readNamedBy(c echo.Context, parameter string, unknown func() error) (scalar.ID, error) {
+	if err := web.NoQuery(c); err != nil {
+		return scalar.ID{}, err
+	}
+	return named(c, parameter, unknown)
+}

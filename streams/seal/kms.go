@@ -1,0 +1,101 @@
+package seal
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strings"
+	"time"
+
+	"gocloud.dev/secrets"
+	"gocloud.dev/secrets/localsecrets" // the scheme base64key
+)
+
+// keeperPatience is how long a key management service is waited for: at a start only, and there is no going on without it.
+const keeperPatience = 30 * time.Second
+
+// wrap has a key management service encrypt the master key, and keeps what comes out. If another process was first, its key
+// counts.
+func wrap(ctx context.Context, s store, at string, key []byte) ([]byte, error) {
+	wrapped, err := withKeeper(ctx, at, func(ctx context.Context, k *secrets.Keeper) ([]byte, error) { return k.Encrypt(ctx, key) })
+	if err != nil {
+		return nil, err
+	}
+	err = s.create(ctx, WrappedFile, []byte(base64.StdEncoding.EncodeToString(wrapped)+"\n"))
+	if errors.Is(err, fs.ErrExist) {
+		return unwrap(ctx, s, at)
+	}
+	return key, err
+}
+
+// unwrap has the service decrypt the master key of the store. A store that holds one in the clear takes it in first: that is
+// how a venue which began without a service gets one.
+func unwrap(ctx context.Context, s store, at string) ([]byte, error) {
+	text, err := s.read(ctx, WrappedFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		clear, err := read(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := wrap(ctx, s, at, clear); err != nil {
+			return nil, err
+		}
+		return unwrap(ctx, s, at) // to see that it comes back, before the other is removed
+	}
+	if err != nil {
+		return nil, err
+	}
+	wrapped, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", WrappedFile, err)
+	}
+	key, err := withKeeper(ctx, at, func(ctx context.Context, k *secrets.Keeper) ([]byte, error) { return k.Decrypt(ctx, wrapped) })
+	if err != nil {
+		return nil, err
+	}
+	if len(key) != KeySize {
+		return nil, fmt.Errorf("%s holds %d bytes, not %d", WrappedFile, len(key), KeySize)
+	}
+	return key, dropClear(ctx, s, key)
+}
+
+// dropClear removes the master key in the clear, once the wrapped one is known to be the same.
+func dropClear(ctx context.Context, s store, key []byte) error {
+	clear, err := read(ctx, s)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if string(clear) != string(key) {
+		return fmt.Errorf("%s and %s hold different master keys: remove the wrong one", File, WrappedFile)
+	}
+	return s.remove(ctx, File)
+}
+
+// withKeeper asks a key management service. Its URL may hold a secret, so errors do not name it.
+func withKeeper(ctx context.Context, at string, ask func(context.Context, *secrets.Keeper) ([]byte, error)) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, keeperPatience, fmt.Errorf("it does not answer within %v", keeperPatience))
+	defer cancel()
+	u, err := url.Parse(at)
+	if err != nil || u.Scheme == "" {
+		return nil, errors.New("--kms-url is no URL")
+	}
+	k, err := secrets.OpenKeeper(ctx, at)
+	if err != nil && u.Scheme == localsecrets.Scheme {
+		return nil, fmt.Errorf("--kms-url: %s takes %d bytes in URL-safe base64", u.Scheme, KeySize)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the key management service (%s): %w", u.Scheme, err)
+	}
+	defer k.Close()
+	out, err := ask(ctx, k)
+	if err != nil {
+		return nil, fmt.Errorf("the key management service (%s): %w", u.Scheme, err)
+	}
+	return out, nil
+}
