@@ -20,7 +20,7 @@ import (
 
 // codecVersion is the number of the form that this file writes and reads. It is raised with every change of it, and of
 // what a State holds: TestTheFormIsThatOfItsVersion says when.
-const codecVersion = 1
+const codecVersion = 2
 
 // Codec writes and reads states of the onboarding journal.
 func Codec() decide.StateCodec { return stateCodec{} }
@@ -151,6 +151,7 @@ func (w *packer) trigger(t *Trigger) {
 	w.time(t.Created)
 	w.time(t.Updated)
 	w.time(t.Deadline)
+	w.Int(t.Moved)
 	w.Word(t.Terms.Name)
 	w.Word(string(t.Terms.Approval))
 	w.Bool(t.Terms.OpensTradingAccount)
@@ -441,7 +442,7 @@ func (r unpacker) document(ref owner.Ref) *Document {
 
 func (r unpacker) trigger(ref owner.Ref) *Trigger {
 	t := &Trigger{ID: r.id(), EntitlementID: r.id(), Ref: ref, Status: entitlement.Status(r.Word()), Result: entitlement.Result(r.Word()),
-		Created: r.time(), Updated: r.time(), Deadline: r.time()}
+		Created: r.time(), Updated: r.time(), Deadline: r.time(), Moved: r.Int()}
 	t.Terms = Terms{Name: r.Word(), Approval: entitlement.Approval(r.Word()), OpensTradingAccount: r.Bool()}
 	t.Needs.Pinned = list(r, idSize, func() entitlement.Pinned {
 		return entitlement.Pinned{QuestionnaireID: r.id(), Version: r.Small()}

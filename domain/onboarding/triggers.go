@@ -20,6 +20,7 @@ type Trigger struct {
 	Created  scalar.Time
 	Updated  scalar.Time
 	Deadline scalar.Time // zero: none
+	Moved    int64       // the sequence of the record that moved it last, of a finished one that which finished it
 	// Terms, Needs and Open are what was pinned at its start, what it asks for, and what of that is open.
 	Terms Terms
 	Needs entitlement.Needs
@@ -51,7 +52,7 @@ func (t *Trigger) requires() []scalar.ID {
 
 // move applies what moved the trigger. What the old form shares with others is replaced, never changed.
 func (t *Trigger) move(at decide.Stamp, e *TriggerMoved) {
-	t.Status, t.Result, t.Updated, t.Deadline = e.Status, e.Result, e.Time, e.Deadline
+	t.Status, t.Result, t.Updated, t.Deadline, t.Moved = e.Status, e.Result, e.Time, e.Deadline, at.Sequence
 	switch e.Action {
 	case entitlement.Start:
 		if e.Terms != nil {

@@ -1,0 +1,79 @@
+package onboarding
+
+import (
+	"cmp"
+	"encoding/hex"
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// What follows outside of the journal from what it says: process managers do it, and find here what is to be done.
+
+// TradingAccount is an account that a finished entitlement opens for its owner.
+type TradingAccount struct {
+	owner.Ref
+	Tenant   string
+	Sequence int64 // of the record that finished the entitlement's trigger
+}
+
+// CustomerCode returns the code of the owner's trading account: the owner's id without its hyphens. It tells nothing of the
+// owner, and whoever knows the owner's id knows the code.
+func CustomerCode(id scalar.ID) string { return hex.EncodeToString(id[:]) }
+
+// TradingAccounts returns the accounts that finished entitlements open for active owners, one for each owner, in the order
+// in which they finished. Which of them are open already, the trading journal says.
+func (s *State) TradingAccounts() []TradingAccount {
+	var out []TradingAccount
+	for _, id := range s.ownerOrder {
+		for _, t := range s.owners[id].triggers {
+			if a, opens := s.opens(t); opens {
+				out = append(out, a)
+				break // triggers are in the order of their arrival; which of several is named makes no difference
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b TradingAccount) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return out
+}
+
+// TradingAccount returns the account that a trigger opens for its owner; false where it opens none, or none any more.
+func (s *State) TradingAccount(trigger scalar.ID) (TradingAccount, bool) {
+	t, known := s.Trigger(trigger)
+	if !known {
+		return TradingAccount{}, false
+	}
+	return s.opens(t)
+}
+
+func (s *State) opens(t *Trigger) (TradingAccount, bool) {
+	o := s.owners[t.Ref.ID].owner
+	return TradingAccount{Ref: t.Ref, Tenant: o.Tenant, Sequence: t.Moved},
+		t.Result == entitlement.Success && t.Terms.OpensTradingAccount && o.State == owner.Active
+}
+
+// KeysToDestroy returns the erased owners whose keys are not known to be destroyed.
+func (s *State) KeysToDestroy() []owner.Ref {
+	var out []owner.Ref
+	for _, id := range s.ownerOrder {
+		if f := s.owners[id]; f.owner.State == owner.Erased && f.erasure.KeyID == "" {
+			out = append(out, f.owner.Ref)
+		}
+	}
+	return out
+}
+
+// Files returns where the sealed files of an owner lie.
+func (s *State) Files(ref owner.Ref) []string {
+	f, known := s.owners[ref.ID]
+	if !known || f.owner.Ref != ref {
+		return nil
+	}
+	out := make([]string, len(f.documents))
+	for i, id := range f.documents {
+		out[i] = s.documents[id].Source
+	}
+	return out
+}
