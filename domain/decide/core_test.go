@@ -16,6 +16,7 @@ type aside []DueEntry
 
 func (aside) DueEntries(int, int) ([]DueEntry, int) { return nil, 0 }
 func (a aside) SetAsideEntries() []DueEntry         { return a }
+func (aside) NamesDueWork(string) bool              { return true }
 
 // commanded gives a core a command as a journal does, and says what came of it: a refusal's code, "repeat N", "not its
 // own", or the events' JSON types. What was decided is folded.

@@ -168,6 +168,8 @@ type Agenda interface {
 	DueEntries(first, n int) (entries []DueEntry, total int)
 	// SetAsideEntries returns what failed and waits to be put back.
 	SetAsideEntries() []DueEntry
+	// NamesDueWork reports whether an entry of this name may be on the list: whether its kind is one of this journal's.
+	NamesDueWork(entry string) bool
 }
 
 // DueEntry is one piece of due work.

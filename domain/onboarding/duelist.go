@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"container/heap"
 	"slices"
+	"strings"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -199,4 +200,10 @@ func (s *State) SetAsideEntries() []decide.DueEntry {
 		out = append(out, e.shown())
 	}
 	return out
+}
+
+// NamesDueWork reports whether a name is one of an entry's of the due list. It implements decide.Agenda.
+func (s *State) NamesDueWork(entry string) bool {
+	kind, _, ok := strings.Cut(entry, "/")
+	return ok && slices.Contains(dueNames[:], kind)
 }

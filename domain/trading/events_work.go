@@ -31,6 +31,12 @@ const (
 	WorkSetAside Work = "set_aside" // no work: some is taken off the due list
 )
 
+// dueWorks are the kinds of work that the names of entries of the due list begin with.
+func dueWorks() []Work {
+	return []Work{WorkSweep, WorkMassCancel, WorkDelisting, WorkStaleGuard, WorkFunding, WorkSettlement, WorkTrigger, WorkLiquidation,
+		WorkInsuranceOrder, WorkCancelAllAfter, WorkPosting, WorkExpiry, WorkGateway, WorkSession}
+}
+
 // WorkStarted says that a command's work did not fit the record and goes on in steps.
 type WorkStarted struct {
 	Work Work `json:"work"`

@@ -318,6 +318,11 @@ func (s *scenario) expect(what string) {
 		s.firedIs()
 	case "due":
 		entries, _ := s.state.DueEntries(0, 1000)
+		for _, e := range entries {
+			if !s.state.NamesDueWork(e.Entry) {
+				s.t.Fatalf("%s is on the due list, and no name of due work", e.Entry)
+			}
+		}
 		due := slices.DeleteFunc(entries, func(e decide.DueEntry) bool { return e.Time > s.now })
 		s.same("due entries", strconv.Itoa(len(due)), s.word())
 	case "trades":

@@ -2,6 +2,7 @@ package trading
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/perpetua-exchange/perpetua/domain/book"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -264,6 +265,12 @@ func (s *State) SetAsideEntries() []decide.DueEntry {
 		out = append(out, decide.DueEntry{Entry: e.name(), Time: e.time, Urgency: dueTable[e.kind].urgency, Error: e.cause})
 	}
 	return out
+}
+
+// NamesDueWork reports whether a name is one of an entry's of the due list. It implements decide.Agenda.
+func (s *State) NamesDueWork(entry string) bool {
+	kind, _, ok := strings.Cut(entry, "/")
+	return ok && slices.Contains(dueWorks(), Work(kind))
 }
 
 // FeeProfile is what a customer pays on an instrument, in basis points.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -109,27 +110,23 @@ func (h *Handler) putBackDue(c echo.Context) error {
 }
 
 // agendaOf returns the journal that has an entry set aside. Where it is none's, since the request is a repeated one, say,
-// the answer is up to the only journal in which anything is ever due.
-func (h *Handler) agendaOf(entry string) string {
-	var all []string
-	for _, name := range web.Names(h.cfg.Folds) {
+// the answer is up to the journal whose work has such names; "" where none has.
+func (h *Handler) agendaOf(entry string) (name string) {
+	for _, journalName := range web.Names(h.cfg.Folds) {
 		has := false
-		h.cfg.Folds[name].View(func(s decide.State, _ journal.Position) {
+		h.cfg.Folds[journalName].View(func(s decide.State, _ journal.Position) {
 			agenda, ok := s.(decide.Agenda)
 			if !ok {
 				return
 			}
-			all = append(all, name)
-			for _, e := range agenda.SetAsideEntries() {
-				has = has || e.Entry == entry
+			if agenda.NamesDueWork(entry) {
+				name = journalName
 			}
+			has = slices.ContainsFunc(agenda.SetAsideEntries(), func(e decide.DueEntry) bool { return e.Entry == entry })
 		})
 		if has {
-			return name
+			return journalName
 		}
 	}
-	if len(all) == 1 {
-		return all[0]
-	}
-	return ""
+	return name
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
@@ -42,10 +43,27 @@ func TestDue(t *testing.T) {
 	v.Send("operator", "POST", base+"/due/nothing/put-back", "").Code(404, "UNKNOWN_DUE_ENTRY")
 	v.Send("operator", "POST", path+"?journal=identity", "").Code(404, "UNKNOWN_DUE_ENTRY")
 	v.Send("operator", "POST", path+"?journal=nothing", "").Code(404, "UNKNOWN_JOURNAL")
-	want(t, v.Send("operator", "POST", path, "").Want(200), "journal", "trading", "entry", "cancel_all_after/D1")
+	want(t, v.Send("operator", "POST", path, "", "Idempotency-Key", "k").Want(200), "journal", "trading", "entry", "cancel_all_after/D1")
+	want(t, v.Send("operator", "POST", path, "", "Idempotency-Key", "k").Want(200), "journal", "trading", "entry", "cancel_all_after/D1")
 	v.Send("operator", "POST", path, "").Code(404, "UNKNOWN_DUE_ENTRY")
 	if list := shown(""); strings.Contains(list, "set_aside") {
 		t.Errorf("once it was put back: %s", list)
+	}
+}
+
+// TestDueOnboarding: what is due about owners is shown and put back like what is due in the venue, and an entry's name says
+// which journal it is of.
+func TestDueOnboarding(t *testing.T) {
+	d := newDesk(t)
+	entitlement := d.make("/entitlements", `{"name":"retail","owner_type":"person","approval":"manual","deadline_seconds":60}`)
+	entry := "trigger_deadline/" + d.trigger(d.owner("alpha", owner.PersonType, 1), "alpha", entitlement)
+	want(t, d.Send("auditor", "GET", base+"/due", "").Want(200), "total", "1",
+		"items", `[{"due":"2026-03-31T08:01:00.000000Z","entry":"`+entry+`","error":null,"journal":"onboarding","status":"waiting","urgency":"alternating"}]`)
+	d.Advance(61 * scalar.Second)
+	d.Onboarding.SetAside("it panicked")
+	path := base + "/due/" + url.PathEscape(entry) + "/put-back"
+	for range 2 { // the second time it is not set aside any more
+		want(t, d.Send("operator", "POST", path, "", "Idempotency-Key", "k").Want(200), "journal", "onboarding", "entry", entry)
 	}
 }
 
@@ -72,7 +90,8 @@ func TestActivateRules(t *testing.T) {
 	v.Nodes = v.Nodes[:1]
 	v.Send("operator", "POST", base+"/rules/trading", `{"rules":1}`).Code(409, "RULES_NOT_NEXT")
 	v.Send("operator", "POST", base+"/rules/trading", `{"rules":2}`).Code(422, "RULES_NOT_SUPPORTED") // by the owner's build, whatever it said
-	v.Send("operator", "POST", base+"/rules/onboarding", `{"rules":2}`).Code(404, "UNKNOWN_JOURNAL")
+	v.Send("operator", "POST", base+"/rules/nothing", `{"rules":2}`).Code(404, "UNKNOWN_JOURNAL")
+	v.Send("operator", "POST", base+"/rules/onboarding", `{"rules":1}`).Code(409, "RULES_NOT_KNOWN")
 	v.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"trading": 2, "identity": 1}}}
 	v.Send("operator", "POST", base+"/rules/identity", `{"rules":2}`).Code(409, "RULES_NOT_KNOWN")
 	v.Send("operator", "POST", base+"/rules/identity", `{"rules":1}`).Code(409, "RULES_NOT_NEXT")

@@ -134,7 +134,7 @@ func (n *Node) rowsOf(f *follower) rows.Source {
 // adminInterface says what the operator's interface serves from.
 func (n *Node) adminInterface(auth *web.Auth, venue, identities, owners *follower) admin.Config {
 	c := admin.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Identity: identities.fold, People: n.rowsOf(identities), MAC: n.Box.MAC,
-		Onboarding: owners.fold, Box: n.Box,
+		Onboarding: owners.fold, Owners: n.stores.owners, Box: n.Box,
 		SealPassword: func(username, password string) (identity.Sealed, error) {
 			return login.SealPassword(n.Box, username, password, n.Settings.PasswordMemory)
 		},
