@@ -150,7 +150,7 @@ func TestConsoleForANewcomer(t *testing.T) {
 	b := startBrowser(t)
 	v := startVenue(t, "--demo")
 	waitFor(t, "the start to say whom to be", func() bool {
-		return strings.Contains(v.output.String(), "as broker-a, whose customer NEWCOMER gets 100000 USDC")
+		return strings.Contains(v.output.said(), "as broker-a, whose customer NEWCOMER gets 100000 USDC")
 	})
 	waitFor(t, "the newcomer's money", func() bool {
 		a := v.do("broker-a", http.MethodGet, "/v1/customers/NEWCOMER/account-summary", nil)

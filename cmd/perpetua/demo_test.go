@@ -84,7 +84,7 @@ func TestDemo(t *testing.T) {
 	}
 	public.Close()
 	d.stop()
-	if said := d.output.String(); !strings.Contains(said, "demo market is on") || !strings.Contains(said, "--demo=false") {
+	if said := d.output.said(); !strings.Contains(said, "demo market is on") || !strings.Contains(said, "--demo=false") {
 		t.Errorf("run does not say that the demo is on:\n%s", said)
 	}
 	d.sound(t)
@@ -138,7 +138,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("one command takes the log from %d to %d", tip, now)
 	}
 	d.stop()
-	if said := d.output.String(); strings.Contains(said, "demo") {
+	if said := d.output.said(); strings.Contains(said, "demo") {
 		t.Errorf("run speaks of a demo that is off:\n%s", said)
 	}
 }
@@ -159,7 +159,7 @@ func (d *desk) sound(t *testing.T) {
 	if code, said := d.outcome(nil, "audit"); code != exitDone {
 		t.Errorf("audit: %d\n%s", code, said)
 	}
-	for line := range strings.Lines(d.output.String()) {
+	for line := range strings.Lines(d.output.said()) {
 		busy := strings.Contains(line, "NOT_ACCEPTED") || strings.Contains(line, "LOG_POSITION_NOT_REACHED") // a machine may be
 		if strings.Contains(line, "part=demo") && !busy {
 			t.Errorf("the demo complains: %s", line)

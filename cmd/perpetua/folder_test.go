@@ -26,7 +26,7 @@ func (v *venue) ended() int {
 		case <-v.exited:
 			return ""
 		default:
-			return "it goes on:\n" + v.output.String()
+			return "it goes on:\n" + v.output.said()
 		}
 	})
 	return v.cmd.ProcessState.ExitCode()
@@ -135,7 +135,7 @@ func TestDamagedLog(t *testing.T) {
 		v.launch()
 		code := v.ended()
 		var byteAt int
-		said := v.output.String()
+		said := v.output.said()
 		_, after, named := strings.Cut(said, f.path+" is damaged at byte ")
 		_, err = fmt.Sscanf(after, "%d", &byteAt)
 		switch {
@@ -362,7 +362,7 @@ func TestRunContract(t *testing.T) {
 
 	v.stop() // SIGTERM; wants 0
 	for _, said := range []string{run.REST, run.WebSocket, run.Kafka[0], run.DatabaseURL, run.Users[0].Password} {
-		if !strings.Contains(v.output.String(), said) {
+		if !strings.Contains(v.output.said(), said) {
 			t.Errorf("a person is not told %s:\n%s", said, v.output)
 		}
 	}

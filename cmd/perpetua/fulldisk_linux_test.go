@@ -52,7 +52,7 @@ func TestFullDisk(t *testing.T) {
 	if a, err := v.try("", http.MethodGet, "/readyz", nil); err == nil && a.Status != http.StatusServiceUnavailable {
 		t.Errorf("with its disk full, /readyz answers %d: %s", a.Status, a.Body)
 	}
-	if code := v.ended(); code != exitFailed || !strings.Contains(v.output.String(), "no space left on device") || !strings.Contains(v.output.String(), log) {
+	if code := v.ended(); code != exitFailed || !strings.Contains(v.output.said(), "no space left on device") || !strings.Contains(v.output.said(), log) {
 		t.Errorf("with its disk full, perpetua exits with %d and says:\n%s", code, v.output)
 	}
 	if err := os.Remove(filepath.Join(log, "filler")); err != nil {

@@ -292,12 +292,17 @@ func (v *venue) must(status int, user, method, path string, body any, headers ..
 // insist sends a request again as long as the venue refuses it for the time being, unless that is what is wanted.
 func (v *venue) insist(status int, send func() answer) answer {
 	v.t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	var refused answer
+	deadline := time.Now().Add(patience)
+	for again := 0; ; again++ {
 		a := send()
 		if a.Status == status || !a.busy() || time.Now().After(deadline) {
+			if again > 0 {
+				v.t.Logf("%d %s, sent again %d times", refused.Status, refused.Body, again)
+			}
 			return a
 		}
-		v.t.Logf("%d %s, sent again", a.Status, a.Body)
+		refused = a
 		<-time.After(50 * time.Millisecond) // or the requests would be what it is busy with
 	}
 }
@@ -400,27 +405,4 @@ func waitForWord(t testing.TB, what string, missing func() string) {
 		}
 		<-time.After(5 * time.Millisecond)
 	}
-}
-
-// output is what a process prints, to be read while it prints.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
-}
-
-// String returns what was printed so far.
-func (o *output) String() string {
-	if o == nil { // of a venue that is no process
-		return ""
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }

@@ -75,7 +75,7 @@ func TestLostLog(t *testing.T) {
 		t.Errorf("without its log, perpetua exits with %d, want %d:\n%s", code, exitFailed, v.output)
 	}
 	for _, want := range []string{"LOG_DIVERGED: journal ", " does not hold sequence "} { // of whichever is found lost first
-		if !strings.Contains(v.output.String(), want) {
+		if !strings.Contains(v.output.said(), want) {
 			t.Errorf("without its log, perpetua does not say %s:\n%s", want, v.output)
 		}
 	}

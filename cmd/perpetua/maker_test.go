@@ -73,7 +73,7 @@ func TestMarketMaker(t *testing.T) {
 	for {
 		select {
 		case err := <-ended:
-			market.judge(t, said.String(), err)
+			market.judge(t, said.said(), err)
 			if kills == 2 {
 				compareWithFold(t, v)
 			} else {

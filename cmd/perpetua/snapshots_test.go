@@ -197,7 +197,7 @@ func TestSnapshots(t *testing.T) {
 	if v.measure("ignored_total") < 0 {
 		t.Error("a tampered snapshot is not counted")
 	}
-	waitFor(t, "a word on the tampered snapshot", func() bool { return strings.Contains(v.output.String(), "a snapshot is ignored") })
+	waitFor(t, "a word on the tampered snapshot", func() bool { return strings.Contains(v.output.said(), "a snapshot is ignored") })
 	if at := v.measure("loaded_sequence"); at < 0 || strings.Contains(files[len(files)-1], fmt.Sprintf("/%020d-", at)) {
 		t.Errorf("the venue started from %d, the tampered one is %s", at, files[len(files)-1])
 	}
@@ -226,7 +226,7 @@ func TestSnapshots(t *testing.T) {
 		t.Errorf("from renamed snapshots the venue started at %d", at)
 	}
 	waitFor(t, "a word on the renamed snapshots", func() bool {
-		return strings.Contains(v.output.String(), "what is no snapshot of this venue")
+		return strings.Contains(v.output.said(), "what is no snapshot of this venue")
 	})
 	compareWithFold(t, v)
 }
@@ -347,7 +347,7 @@ func TestSnapshotBeyondTheLog(t *testing.T) {
 	w.cut(2)
 	end := fake.PartitionInfo(v.prefix+"trading", 0).HighWatermark
 	v.launch()
-	if code := v.ended(); code != exitFailed || !strings.Contains(v.output.String(), "LOG_DIVERGED") {
+	if code := v.ended(); code != exitFailed || !strings.Contains(v.output.said(), "LOG_DIVERGED") {
 		t.Errorf("with a log that ends before a snapshot, perpetua exits with %d:\n%s", code, v.output)
 	}
 	if now := fake.PartitionInfo(v.prefix+"trading", 0).HighWatermark; now != end {

@@ -102,7 +102,7 @@ func TestTruncatedLog(t *testing.T) {
 			t.Errorf("running %v: with a truncated log, perpetua exits with %d, want %d:\n%s", running, code, exitFailed, v.output)
 		}
 		for _, want := range []string{"LOG_DIVERGED", "trading"} {
-			if !strings.Contains(v.output.String(), want) {
+			if !strings.Contains(v.output.said(), want) {
 				t.Errorf("running %v: with a truncated log, perpetua does not say %s:\n%s", running, want, v.output)
 			}
 		}
@@ -153,7 +153,7 @@ func TestTruncatedLogWithAWitnessOnly(t *testing.T) {
 	for range 2 { // what the first start has seen must not be all that the second knows
 		v.dropDatabase()
 		v.launch()
-		if code := v.ended(); code != exitFailed || !strings.Contains(v.output.String(), "LOG_DIVERGED") {
+		if code := v.ended(); code != exitFailed || !strings.Contains(v.output.said(), "LOG_DIVERGED") {
 			t.Errorf("with a truncated log, perpetua exits with %d:\n%s", code, v.output)
 		}
 	}
