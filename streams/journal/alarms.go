@@ -1,35 +1,45 @@
 package journal
 
 import (
-	"maps"
-
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// logAgainAfter is how long an alarm that a refusal raises is not logged again.
+// logAgainAfter is how long an alarm of the rules is not logged again.
 const logAgainAfter = scalar.Minute
 
-// logged keeps when an alarm was last logged, by what it says.
-type logged map[string]scalar.Time
-
-// due reports whether an alarm is to be logged now, and if so keeps that it is.
-func (l logged) due(says string, now scalar.Time) bool {
-	if last, known := l[says]; known && now-last < logAgainAfter {
-		return false
-	}
-	// What is old says nothing any more. Without this the map would grow with every text that there ever was.
-	maps.DeleteFunc(l, func(_ string, last scalar.Time) bool { return now-last >= logAgainAfter })
-	l[says] = now
-	return true
+// repeated is an alarm that was logged lately.
+type repeated struct {
+	at   scalar.Time // when
+	more int         // how often it was raised since
+	last []any       // what the log says of the last time
 }
 
-// alarmOfRefusal raises the alarm of a refusal. A source of prices that does not read its answers causes the same one every
-// second. Each is counted, so that an alert lasts as long as its cause; the log has one a minute.
-func (o *Owner) alarmOfRefusal(now scalar.Time, refusal *decide.Refusal, command scalar.ID) {
-	if !o.logged.due(refusal.Alarm+": "+refusal.Message, now) {
-		o.countAlarm(refusal.Alarm)
+// alarmOfRules raises an alarm of the rules. A source of prices that does not read its answers causes the same one every
+// second, and a wave of liquidations many of them in one. Each is counted, so that an alert lasts as long as its cause. The log
+// has the first at once, and then one a minute that tells how many there were.
+func (o *Owner) alarmOfRules(now scalar.Time, alarm decide.Alarm, args ...any) {
+	o.countAlarm(alarm.Kind)
+	o.logRepeated(now)
+	if r, known := o.repeated[alarm]; known {
+		r.more++
+		r.last = args
 		return
 	}
-	o.alarm(refusal.Alarm, refusal.Message, "command", command, "code", refusal.Code)
+	o.repeated[alarm] = &repeated{at: now}
+	o.logAlarm(alarm.Kind, alarm.Message, args...)
+}
+
+// logRepeated logs what has been raised again, and for a minute not been logged.
+func (o *Owner) logRepeated(now scalar.Time) {
+	for alarm, r := range o.repeated {
+		switch {
+		case now-r.at < logAgainAfter:
+		case r.more > 0:
+			o.logAlarm(alarm.Kind, alarm.Message, append(r.last, "times", r.more)...)
+			*r = repeated{at: now}
+		default: // or the map would grow with every text that there ever was
+			delete(o.repeated, alarm)
+		}
+	}
 }

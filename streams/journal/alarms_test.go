@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -115,29 +116,43 @@ func texts(e ast.Expr) []string {
 	return []string{text}
 }
 
-// TestAlarmsOfRefusalsAreLoggedOnceAMinute: each thing that they say by itself, and each of them is counted.
-func TestAlarmsOfRefusalsAreLoggedOnceAMinute(t *testing.T) {
+// TestAlarmsOfTheRulesAreLoggedOnceAMinute: each thing that they say by itself, with how often it was said, and each is counted.
+func TestAlarmsOfTheRulesAreLoggedOnceAMinute(t *testing.T) {
 	var out bytes.Buffer
-	o := &Owner{journal: "trading", log: slog.New(slog.NewTextHandler(&out, nil)), logged: make(logged)}
+	o := &Owner{journal: "trading", log: slog.New(slog.NewTextHandler(&out, nil)), repeated: make(map[decide.Alarm]*repeated)}
 	o.cfg.Client = &Client{cfg: Config{Metrics: NewMetrics()}}
 	begin := scalar.Time(1_800_000_000_000_000)
-	refuse := func(at scalar.Time, says string) {
-		o.alarmOfRefusal(at, &decide.Refusal{Alarm: "price_refused", Code: "NO", Message: says}, scalar.ID{})
+	raise := func(second scalar.Time, says string) {
+		o.alarmOfRules(begin+second*scalar.Second, decide.Alarm{Kind: "price_refused", Message: says}, "second", int64(second))
 	}
 	for second := range scalar.Time(120) {
-		refuse(begin+second*scalar.Second, "one")
-		refuse(begin+second*scalar.Second, "another")
+		raise(second, "one")
+		raise(second, "another")
 	}
+	lines := func(says string) (all []string) {
+		for line := range strings.Lines(out.String()) {
+			if _, line, ok := strings.Cut(line, "msg="+says+" "); ok {
+				all = append(all, strings.TrimSpace(line))
+			}
+		}
+		return all
+	}
+	want := []string{"alarm=price_refused second=0", "alarm=price_refused second=59 times=59"}
 	for _, says := range []string{"one", "another"} {
-		if n := strings.Count(out.String(), "msg="+says+" "); n != 2 {
-			t.Errorf("%s was logged %d times in two minutes\n%s", says, n, &out)
+		if got := lines(says); !slices.Equal(got, want) {
+			t.Errorf("of %s the log has %q in two minutes", says, got)
 		}
 	}
-	refuse(begin+200*scalar.Second, "one")
-	if len(o.logged) != 1 {
-		t.Errorf("it still knows %v", o.logged)
+	o.logRepeated(begin + 119*scalar.Second) // not yet
+	o.logRepeated(begin + 120*scalar.Second)
+	if got := lines("one"); len(got) != 3 || got[2] != "alarm=price_refused second=119 times=60" {
+		t.Errorf("after two minutes the log has %q", got)
 	}
-	if n := testutil.ToFloat64(o.cfg.Client.cfg.Metrics.Alarms.WithLabelValues("trading", "price_refused")); n != 241 {
+	o.logRepeated(begin + 180*scalar.Second)
+	if len(o.repeated) != 0 {
+		t.Errorf("it still knows %v", o.repeated)
+	}
+	if n := testutil.ToFloat64(o.cfg.Client.cfg.Metrics.Alarms.WithLabelValues("trading", "price_refused")); n != 240 {
 		t.Errorf("%g were counted", n)
 	}
 }

@@ -67,7 +67,7 @@ func (t *term) decide(now scalar.Time, r *request) error {
 		fallthrough
 	case errors.As(err, &refusal):
 		if refusal.Alarm != "" {
-			t.o.alarmOfRefusal(now, refusal, r.command.ID)
+			t.o.alarmOfRules(now, decide.Alarm{Kind: refusal.Alarm, Message: refusal.Message}, "command", r.command.ID, "code", refusal.Code)
 		}
 		t.hold(heldReply{request: r, err: &RefusedError{Refusal: refusal, AsOf: t.o.position(t.tip.Sequence)}}, harmless)
 	case err != nil:
@@ -183,7 +183,7 @@ func (t *term) step(now scalar.Time, urgency decide.Urgency) error {
 		return fmt.Errorf("%w on due work: %w", errRules, err)
 	}
 	if d.Alarm.Kind != "" { // of a record that is on its way to the log, and not of a decision that came to nothing
-		t.o.alarm(d.Alarm.Kind, d.Alarm.Message, "sequence", t.tip.Sequence)
+		t.o.alarmOfRules(now, d.Alarm, "sequence", t.tip.Sequence)
 	}
 	if !d.Finishes.IsZero() {
 		if p, ok := t.pending[d.Finishes]; ok {

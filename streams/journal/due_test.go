@@ -3,8 +3,11 @@ package journal_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,17 +42,66 @@ func TestAnIdleJournalGetsARecordOnlyWhenSomethingIsDue(t *testing.T) {
 	}
 }
 
-// TestAStepMayRaiseAnAlarm: what falls due answers nobody, so an operator is told.
+// TestAStepMayRaiseAnAlarm: what falls due answers nobody, so an operator is told. Of many steps of one wave each is counted, and
+// the log tells of them in two lines: at once of the first, and later how many came after it.
 func TestAStepMayRaiseAnAlarm(t *testing.T) {
 	r := newRig(t)
-	o := r.owner("n1").ready()
-	o.do(command(&later{"a", 1, in(0), ""}))
+	clock, told := &handMoved{start: time.Now()}, new(lines)
+	cfg := r.ownerConfig("n1")
+	cfg.Client = r.newLoggingClient(clock, nil, slog.New(slog.NewTextHandler(told, nil)))
+	o := r.run(cfg).ready()
+	o.do(command(&later{"a", 1, in(-time.Minute), ""}))
 	eventually(t, "the first step is done", func() bool { got, _ := o.total("a"); return got == "1" })
 	if n := r.alarms("counted"); n != 0 {
 		t.Errorf("%g alarms of an ordinary step", n)
 	}
-	o.do(command(&later{"a", 1, in(0), "alarm"}))
-	eventually(t, "there is an alarm", func() bool { return r.alarms("counted") == 1 })
+	for n := 1.0; n <= 20; n++ {
+		o.do(command(&later{"a", 1, in(-time.Minute), "alarm"}))
+		eventually(t, "there is an alarm", func() bool { return r.alarms("counted") == n })
+	}
+	if got := told.with("alarm=counted"); len(got) != 1 || strings.Contains(got[0], "times") {
+		t.Errorf("of a wave the log says %q", got)
+	}
+	clock.by.Store(int64(2 * time.Minute))
+	o.do(command(&add{"a", 1}))
+	eventually(t, "the log to say how many there were", func() bool { return len(told.with("alarm=counted")) > 1 })
+	if got := told.with("alarm=counted"); len(got) != 2 || !strings.Contains(got[1], "times=19") {
+		t.Errorf("in the end the log says %q", got)
+	}
+}
+
+// handMoved is a clock that goes only as far as a test moves it.
+type handMoved struct {
+	start time.Time
+	by    atomic.Int64
+}
+
+func (c *handMoved) Wall() time.Time        { return c.start.Add(c.Elapsed()) }
+func (c *handMoved) Elapsed() time.Duration { return time.Duration(c.by.Load()) }
+
+// lines is what was logged.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, string(b))
+	return len(b), nil
+}
+
+// with returns those that hold some words.
+func (l *lines) with(words string) (some []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.all {
+		if strings.Contains(line, words) {
+			some = append(some, line)
+		}
+	}
+	return some
 }
 
 func TestTakenComesFirstThenStepsThenCommands(t *testing.T) {

@@ -294,14 +294,19 @@ func (r *rig) newClient(clock journal.Clock, g *gate) *journal.Client {
 	if os.Getenv("TEST_LOG") != "" {
 		level = slog.LevelDebug
 	}
+	return r.newLoggingClient(clock, g, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+}
+
+// newLoggingClient is newClient with a logger.
+func (r *rig) newLoggingClient(clock journal.Clock, g *gate, logger *slog.Logger) *journal.Client {
+	r.t.Helper()
 	r.metrics = journal.NewMetrics()
 	var options []kgo.Opt
 	if g != nil {
 		options = append(options, g.option(), kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }))
 		r.t.Cleanup(g.release)
 	}
-	c, err := journal.NewClient(journal.Config{Brokers: r.brokers, Prefix: r.prefix, Clock: clock, Metrics: r.metrics, Options: options,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))})
+	c, err := journal.NewClient(journal.Config{Brokers: r.brokers, Prefix: r.prefix, Clock: clock, Metrics: r.metrics, Options: options, Logger: logger})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -84,8 +84,8 @@ type Owner struct {
 	recent       recent
 	to           address // what the records of the partition have in common
 	built        *built
-	scratch      []byte        // where records are written
-	logged       logged        // the alarms of refusals
+	scratch      []byte // where records are written
+	repeated     map[decide.Alarm]*repeated
 	reading      chan struct{} // a token for each read of an old record
 }
 
@@ -128,7 +128,7 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 		clock:        newSteady(cfg.Client.cfg.Clock),
 		queue:        make(chan *request, queueCommands),
 		sent:         make(map[scalar.ID]struct{}),
-		logged:       make(logged),
+		repeated:     make(map[decide.Alarm]*repeated),
 		acknowledged: Before,
 		behind:       Before,
 		built:        cfg.Client.built(place{name, cfg.Partition}),
@@ -192,6 +192,10 @@ func (o *Owner) count(cause string) {
 // alarm says something that an operator should look at.
 func (o *Owner) alarm(kind, message string, args ...any) {
 	o.countAlarm(kind)
+	o.logAlarm(kind, message, args...)
+}
+
+func (o *Owner) logAlarm(kind, message string, args ...any) {
 	o.log.Error(message, append([]any{"alarm", kind}, args...)...)
 }
 

@@ -56,6 +56,7 @@ func (t *term) serve(ctx context.Context) error {
 			continue
 		}
 		t.report()
+		t.o.logRepeated(t.now())
 		if err := t.wait(ctx, timer, urgency); err != nil {
 			return err
 		}
