@@ -70,7 +70,7 @@ func (r *request) Blob(status int, contentType string, b []byte) error {
 			b = packed
 		}
 	}
-	if len(b) >= shortAnswer {
+	if len(b) >= shortAnswer || status == http.StatusRequestEntityTooLarge { // which is told while more of the body comes in
 		h[echo.HeaderContentLength] = []string{strconv.Itoa(len(b))}
 	}
 	return r.Context.Blob(status, contentType, b)

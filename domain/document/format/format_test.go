@@ -3,107 +3,19 @@ package format
 import (
 	"archive/zip"
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
-	"image"
-	"image/color"
-	"image/jpeg"
-	"image/png"
 	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/perpetua-exchange/perpetua/domain/document/format/formattest"
 )
-
-// picture is large enough for several chunks and restarts.
-func picture() image.Image {
-	m := image.NewRGBA(image.Rect(0, 0, 96, 64))
-	for x := range 96 {
-		for y := range 64 {
-			m.Set(x, y, color.RGBA{uint8(x * y), uint8(x), uint8(y * 3), 255})
-		}
-	}
-	return m
-}
-
-func pngFile() []byte {
-	var b bytes.Buffer
-	_ = png.Encode(&b, picture())
-	return b.Bytes()
-}
-
-func jpegFile() []byte {
-	var b bytes.Buffer
-	_ = jpeg.Encode(&b, picture(), nil)
-	return b.Bytes()
-}
-
-// pdfFile is a page without anything on it.
-func pdfFile() []byte {
-	body := "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj\n"
-	return []byte(body + "xref\n0 1\n0000000000 65535 f \ntrailer<</Size 4/Root 1 0 R>>\nstartxref\n" + fmt.Sprint(len(body)) + "\n%%EOF\n")
-}
-
-// riff wraps chunks, each padded to an even length.
-func riff(chunks ...string) []byte {
-	var body bytes.Buffer
-	body.WriteString("WEBP")
-	for i := 0; i < len(chunks); i += 2 {
-		body.WriteString(chunks[i])
-		_ = binary.Write(&body, binary.LittleEndian, uint32(len(chunks[i+1])))
-		body.WriteString(chunks[i+1])
-		if len(chunks[i+1])%2 == 1 {
-			body.WriteByte(0)
-		}
-	}
-	return append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(body.Len())), body.Bytes()...)
-}
-
-func webpFile() []byte { return riff("VP8L", "\x2f\x00\x00\x00\x00\x88\x88\x08\x00", "EXIF", "xy") }
-
-func box(name, content string) string {
-	return string(binary.BigEndian.AppendUint32(nil, uint32(len(content)+8))) + name + content
-}
-
-// heicMeta says that there are two pictures, of which the last ends at end.
-func heicMeta(end uint32) string {
-	iloc := "\x01\x00\x00\x00\x44\x40\x00\x02"
-	for _, extent := range [][2]uint32{{end - 100, 60}, {end - 40, 40}} {
-		iloc += "\x00\x01\x00\x00\x00\x00\x00\x00\x00\x10\x00\x01"
-		iloc += string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, extent[0]-16), extent[1]))
-	}
-	return box("meta", "\x00\x00\x00\x00"+box("hdlr", "pict")+box("iloc", iloc))
-}
-
-func heicFile() []byte {
-	head := box("ftyp", "mif1\x00\x00\x00\x00mif1heic")
-	n := uint32(len(head) + len(heicMeta(1000)) + 8 + 100)
-	return []byte(head + heicMeta(n) + box("mdat", strings.Repeat("d", 100)))
-}
-
-const workbookTypes = `<Types><Override PartName="/xl/workbook.xml" ContentType="` + workbookType + `"/></Types>`
-
-// zipFile packs parts, whose names and contents alternate.
-func zipFile(method uint16, parts ...string) []byte {
-	var b bytes.Buffer
-	w := zip.NewWriter(&b)
-	for i := 0; i < len(parts); i += 2 {
-		into, _ := w.CreateHeader(&zip.FileHeader{Name: parts[i], Method: method})
-		_, _ = io.WriteString(into, parts[i+1])
-	}
-	_ = w.Close()
-	return b.Bytes()
-}
-
-func xlsxFile() []byte {
-	return zipFile(zip.Deflate, contentTypes, workbookTypes, "xl/workbook.xml", "<workbook/>", "xl/worksheets/sheet1.xml", strings.Repeat("<c>1</c>", 5000))
-}
 
 // samples are a whole file of each kind.
 func samples() map[Format][]byte {
-	return map[Format][]byte{PDF: pdfFile(), JPEG: jpegFile(), PNG: pngFile(), WebP: webpFile(), HEIC: heicFile(), XLSX: xlsxFile(), CSV: []byte("day,amount\n2026-01-01,5\n")}
+	return map[Format][]byte{PDF: formattest.PDF(), JPEG: formattest.JPEG(), PNG: formattest.PNG(), WebP: formattest.WebP(), HEIC: formattest.HEIC(), XLSX: formattest.XLSX(), CSV: []byte("day,amount\n2026-01-01,5\n")}
 }
 
 // TestWholeFiles reads each sample at once and byte by byte.
@@ -165,7 +77,7 @@ func TestRefused(t *testing.T) {
 		return c
 	}
 	lone := func(parts ...string) []byte {
-		return zipFile(zip.Deflate, append([]string{contentTypes, workbookTypes}, parts...)...)
+		return formattest.Zip(zip.Deflate, append([]string{contentTypes, formattest.WorkbookTypes}, parts...)...)
 	}
 	for name, file := range map[string][]byte{
 		"nothing":                     nil,
@@ -174,22 +86,22 @@ func TestRefused(t *testing.T) {
 		"a page":                      []byte("<!DOCTYPE html><script>alert(1)</script>"),
 		"a page behind blanks":        []byte("\n  <html></html>"),
 		"a drawing with scripts":      []byte("<svg xmlns='http://www.w3.org/2000/svg'/>"),
-		"a film":                      []byte(box("ftyp", "isom\x00\x00\x00\x00mp42") + heicMeta(100) + box("mdat", "x")),
-		"a picture of another codec":  []byte(box("ftyp", "avif\x00\x00\x00\x00mif1avif") + heicMeta(100) + box("mdat", "x")),
-		"boxes without their list":    []byte(box("ftyp", "heic\x00\x00\x00\x00heic") + box("mdat", "x")),
-		"a picture behind the end":    []byte(box("ftyp", "heic\x00\x00\x00\x00heic") + heicMeta(500) + box("mdat", "x")),
-		"a list that is cut":          []byte(box("ftyp", "heic\x00\x00\x00\x00heic") + box("meta", "\x00\x00\x00\x00"+box("iloc", "\x01\x00\x00\x00\x44"))),
-		"a list longer than its box":  []byte(box("ftyp", "heic\x00\x00\x00\x00heic") + box("meta", "\x00\x00\x00\x00\x00\x00\x10\x00iloc")),
-		"a box shorter than its head": []byte(box("ftyp", "heic\x00\x00\x00\x00heic") + "\x00\x00\x00\x04meta"),
+		"a film":                      []byte(formattest.Box("ftyp", "isom\x00\x00\x00\x00mp42") + formattest.HEICMeta(100) + formattest.Box("mdat", "x")),
+		"a picture of another codec":  []byte(formattest.Box("ftyp", "avif\x00\x00\x00\x00mif1avif") + formattest.HEICMeta(100) + formattest.Box("mdat", "x")),
+		"boxes without their list":    []byte(formattest.Box("ftyp", "heic\x00\x00\x00\x00heic") + formattest.Box("mdat", "x")),
+		"a picture behind the end":    []byte(formattest.Box("ftyp", "heic\x00\x00\x00\x00heic") + formattest.HEICMeta(500) + formattest.Box("mdat", "x")),
+		"a list that is cut":          []byte(formattest.Box("ftyp", "heic\x00\x00\x00\x00heic") + formattest.Box("meta", "\x00\x00\x00\x00"+formattest.Box("iloc", "\x01\x00\x00\x00\x44"))),
+		"a list longer than its box":  []byte(formattest.Box("ftyp", "heic\x00\x00\x00\x00heic") + formattest.Box("meta", "\x00\x00\x00\x00\x00\x00\x10\x00iloc")),
+		"a box shorter than its head": []byte(formattest.Box("ftyp", "heic\x00\x00\x00\x00heic") + "\x00\x00\x00\x04meta"),
 		"a sound":                     append([]byte("RIFF\x04\x00\x00\x00"), "WAVE"...),
-		"a container without picture": riff("EXIF", "xx"),
-		"more behind a container":     append(webpFile(), 'x'),
-		"more behind a picture":       append(pngFile(), "PK\x03\x04"...),
-		"a chunk that was changed":    changed(pngFile(), len(pngFile())/2, 1),
+		"a container without picture": formattest.RIFF("EXIF", "xx"),
+		"more behind a container":     append(formattest.WebP(), 'x'),
+		"more behind a picture":       append(formattest.PNG(), "PK\x03\x04"...),
+		"a chunk that was changed":    changed(formattest.PNG(), len(formattest.PNG())/2, 1),
 		"a picture without data":      []byte("\xff\xd8\xff\xd9"),
-		"a page behind a document":    append(pdfFile(), "<script>"...),
-		"a document's end elsewhere":  bytes.Replace(pdfFile(), []byte("startxref\n"), []byte("startxref\n9"), 1),
-		"a shorter document than said": bytes.Replace(pdfFile(), []byte("1 0 obj<<"),
+		"a page behind a document":    append(formattest.PDF(), "<script>"...),
+		"a document's end elsewhere":  bytes.Replace(formattest.PDF(), []byte("startxref\n"), []byte("startxref\n9"), 1),
+		"a shorter document than said": bytes.Replace(formattest.PDF(), []byte("1 0 obj<<"),
 			[]byte("1 0 obj<</Linearized 1/L 9999>>endobj 4 0 obj<<"), 1),
 		"only the words of a document": []byte("%PDF-1.7 is what this text is about"),
 		"text of another encoding":     []byte("a,b\n\xe4,\xf6\n"),
@@ -199,18 +111,18 @@ func TestRefused(t *testing.T) {
 		"an open quote":                []byte("a,b\n\"1,2\n"),
 		"blanks only":                  []byte(" \n\n"),
 		"a record without end":         []byte("a,\"" + strings.Repeat("x", 2<<20) + "\"\n"),
-		"an archive":                   zipFile(zip.Deflate, "a.txt", "hello"),
-		"a text document":              zipFile(zip.Deflate, contentTypes, strings.ReplaceAll(workbookTypes, "spreadsheetml.sheet", "wordprocessingml.document"), "word/document.xml", "x"),
+		"an archive":                   formattest.Zip(zip.Deflate, "a.txt", "hello"),
+		"a text document":              formattest.Zip(zip.Deflate, contentTypes, strings.ReplaceAll(formattest.WorkbookTypes, "spreadsheetml.sheet", "wordprocessingml.document"), "word/document.xml", "x"),
 		"a workbook with programs":     lone("xl/vbaProject.bin", "x"),
 		"a path out of the folder":     lone("../../etc/passwd", "x"),
 		"a path from the root":         lone("/etc/passwd", "x"),
 		"a path of another system":     lone(`xl\workbook.xml`, "x"),
 		"a part twice":                 lone("xl/a.xml", "x", "xl/a.xml", "y"),
 		"a bomb":                       lone("xl/a.xml", string(make([]byte, maxUnpacked))),
-		"a list of types too long":     zipFile(zip.Deflate, contentTypes, workbookTypes+string(make([]byte, maxTypes))),
+		"a list of types too long":     formattest.Zip(zip.Deflate, contentTypes, formattest.WorkbookTypes+string(make([]byte, maxTypes))),
 		"a directory cut off":          append(lone()[:bytes.Index(lone(), []byte(zipCentral))], zipEnd+string(make([]byte, 18))...),
 		"another name in it":           bytes.Replace(lone("xl/a.xml", "x"), []byte("xl/a.xml\x50\x4b\x05\x06"), []byte("xl/b.xml\x50\x4b\x05\x06"), 1),
-		"more behind a workbook":       append(xlsxFile(), 'x'),
+		"more behind a workbook":       append(formattest.XLSX(), 'x'),
 	} {
 		var fault *Error
 		got, err := Identify(bytes.NewReader(file), true)
@@ -223,11 +135,11 @@ func TestRefused(t *testing.T) {
 // TestTaken: what is unusual and yet whole.
 func TestTaken(t *testing.T) {
 	for name, file := range map[string][]byte{
-		"a film behind a photograph":      append(jpegFile(), box("ftyp", "mp42")...),
-		"fill bytes before a marker":      bytes.Replace(jpegFile(), []byte("\xff\xdb"), []byte("\xff\xff\xff\xdb"), 1),
-		"an image to the end of its file": []byte(box("ftyp", "heic\x00\x00\x00\x00mif1heic") + heicMeta(116) + "\x00\x00\x00\x00mdat and so on"),
-		"a large box":                     []byte(box("ftyp", "heic\x00\x00\x00\x00heic") + heicMeta(116) + "\x00\x00\x00\x01mdat\x00\x00\x00\x00\x00\x00\x00\x12xx"),
-		"a document with blanks behind":   append(pdfFile(), "\r\n\x00 \n"...),
+		"a film behind a photograph":      append(formattest.JPEG(), formattest.Box("ftyp", "mp42")...),
+		"fill bytes before a marker":      bytes.Replace(formattest.JPEG(), []byte("\xff\xdb"), []byte("\xff\xff\xff\xdb"), 1),
+		"an image to the end of its file": []byte(formattest.Box("ftyp", "heic\x00\x00\x00\x00mif1heic") + formattest.HEICMeta(116) + "\x00\x00\x00\x00mdat and so on"),
+		"a large box":                     []byte(formattest.Box("ftyp", "heic\x00\x00\x00\x00heic") + formattest.HEICMeta(116) + "\x00\x00\x00\x01mdat\x00\x00\x00\x00\x00\x00\x00\x12xx"),
+		"a document with blanks behind":   append(formattest.PDF(), "\r\n\x00 \n"...),
 		"a table with semicolons":         []byte("a;b\n\"1;2\";3,5\n"),
 		"a table with tabs":               []byte("a\tb\n1\t2\n"),
 		"a table with a mark":             []byte(byteOrderMark + "\"a\",b\r\n1,\"two\nlines\"\r\n"),
@@ -244,7 +156,7 @@ func TestTaken(t *testing.T) {
 func storedWorkbook() []byte {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
-	for _, p := range [][2]string{{contentTypes, workbookTypes}, {"xl/workbook.xml", "<workbook/>"}} {
+	for _, p := range [][2]string{{contentTypes, formattest.WorkbookTypes}, {"xl/workbook.xml", "<workbook/>"}} {
 		into, _ := w.CreateRaw(&zip.FileHeader{Name: p[0], Method: zip.Store, CRC32: crc(p[1]), CompressedSize64: uint64(len(p[1])), UncompressedSize64: uint64(len(p[1]))})
 		_, _ = io.WriteString(into, p[1])
 	}

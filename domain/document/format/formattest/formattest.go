@@ -1,0 +1,111 @@
+// Package formattest makes files of the kinds that package format tells, for tests.
+package formattest
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"strings"
+)
+
+// ContentTypes is the name of the part of a workbook that lists the types of all others.
+const ContentTypes = "[Content_Types].xml"
+
+const workbookType = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"
+
+// picture is large enough for several chunks and restarts.
+func picture() image.Image {
+	m := image.NewRGBA(image.Rect(0, 0, 96, 64))
+	for x := range 96 {
+		for y := range 64 {
+			m.Set(x, y, color.RGBA{uint8(x * y), uint8(x), uint8(y * 3), 255})
+		}
+	}
+	return m
+}
+
+// PNG is a picture.
+func PNG() []byte {
+	var b bytes.Buffer
+	_ = png.Encode(&b, picture())
+	return b.Bytes()
+}
+
+// JPEG is a picture.
+func JPEG() []byte {
+	var b bytes.Buffer
+	_ = jpeg.Encode(&b, picture(), nil)
+	return b.Bytes()
+}
+
+// PDF is a page without anything on it.
+func PDF() []byte {
+	body := "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj\n"
+	return []byte(body + "xref\n0 1\n0000000000 65535 f \ntrailer<</Size 4/Root 1 0 R>>\nstartxref\n" + fmt.Sprint(len(body)) + "\n%%EOF\n")
+}
+
+// RIFF wraps chunks, each padded to an even length.
+func RIFF(chunks ...string) []byte {
+	var body bytes.Buffer
+	body.WriteString("WEBP")
+	for i := 0; i < len(chunks); i += 2 {
+		body.WriteString(chunks[i])
+		_ = binary.Write(&body, binary.LittleEndian, uint32(len(chunks[i+1])))
+		body.WriteString(chunks[i+1])
+		if len(chunks[i+1])%2 == 1 {
+			body.WriteByte(0)
+		}
+	}
+	return append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(body.Len())), body.Bytes()...)
+}
+
+// WebP is a picture.
+func WebP() []byte { return RIFF("VP8L", "\x2f\x00\x00\x00\x00\x88\x88\x08\x00", "EXIF", "xy") }
+
+// Box is a box of the ISO base media file format.
+func Box(name, content string) string {
+	return string(binary.BigEndian.AppendUint32(nil, uint32(len(content)+8))) + name + content
+}
+
+// HEICMeta says that there are two pictures, of which the last ends at end.
+func HEICMeta(end uint32) string {
+	iloc := "\x01\x00\x00\x00\x44\x40\x00\x02"
+	for _, extent := range [][2]uint32{{end - 100, 60}, {end - 40, 40}} {
+		iloc += "\x00\x01\x00\x00\x00\x00\x00\x00\x00\x10\x00\x01"
+		iloc += string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, extent[0]-16), extent[1]))
+	}
+	return Box("meta", "\x00\x00\x00\x00"+Box("hdlr", "pict")+Box("iloc", iloc))
+}
+
+// HEIC is a file of two pictures.
+func HEIC() []byte {
+	head := Box("ftyp", "mif1\x00\x00\x00\x00mif1heic")
+	n := uint32(len(head) + len(HEICMeta(1000)) + 8 + 100)
+	return []byte(head + HEICMeta(n) + Box("mdat", strings.Repeat("d", 100)))
+}
+
+// WorkbookTypes is the list of the types of a workbook's parts.
+const WorkbookTypes = `<Types><Override PartName="/xl/workbook.xml" ContentType="` + workbookType + `"/></Types>`
+
+// Zip packs parts, whose names and contents alternate.
+func Zip(method uint16, parts ...string) []byte {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for i := 0; i < len(parts); i += 2 {
+		into, _ := w.CreateHeader(&zip.FileHeader{Name: parts[i], Method: method})
+		_, _ = io.WriteString(into, parts[i+1])
+	}
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// XLSX is a workbook.
+func XLSX() []byte {
+	return Zip(zip.Deflate, ContentTypes, WorkbookTypes, "xl/workbook.xml", "<workbook/>", "xl/worksheets/sheet1.xml", strings.Repeat("<c>1</c>", 5000))
+}

@@ -1,0 +1,161 @@
+// Package upload receives files: one multipart/form-data body, read once as a stream, whose parts may come in any order.
+//
+// While the file comes in, it is told what it is by its content (domain/document/format), scanned, hashed, and sealed into
+// the bucket: all in one pass, in bounded memory, and never in the clear on a disk. Whether it is taken is decided at the end,
+// when all parts are there: the category may come behind the file, and says which kinds are taken. What is refused is
+// discarded, and so is what its client did not send to its end.
+//
+// Of what is wrong, the size and the kind come first (413, 415), then all faults of the parts at once (422), then what the
+// scanner found; a scanner that is configured and gives no verdict refuses what nobody else did (503).
+package upload
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/document"
+	"github.com/perpetua-exchange/perpetua/domain/document/format"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/clamd"
+	"github.com/perpetua-exchange/perpetua/streams/files"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+const (
+	// maxOverhead is how much of a body may be something else than the file, in bytes: lines between parts, their heads,
+	// and the other fields.
+	maxOverhead = 64 << 10
+	// receiveWithin is how long a body may take, and pieceWithin how long its client may send nothing.
+	receiveWithin = 5 * time.Minute
+	pieceWithin   = 30 * time.Second
+	// placeWithin is how long an upload waits for others to end.
+	placeWithin = 10 * time.Second
+	// atOnce is how many a node receives at a time. Each takes about half a megabyte.
+	atOnce = 64
+)
+
+// Receiver receives uploads. It is safe for concurrent use.
+type Receiver struct {
+	files   *files.Store
+	scanner *clamd.Scanner // nil for none
+	places  chan struct{}
+}
+
+// New returns a receiver that keeps files in a store. Without a scanner nothing is scanned.
+func New(store *files.Store, scanner *clamd.Scanner) *Receiver {
+	return &Receiver{store, scanner, make(chan struct{}, atOnce)}
+}
+
+// Upload is a file that was received, and what was said of it.
+type Upload struct {
+	Category    document.Category
+	Orientation document.Orientation
+	ValidUntil  scalar.Time // zero: for ever
+	Name        string
+	Format      format.Format
+	File        files.File
+
+	draft *files.Draft
+	parts said
+}
+
+// Said is what the request says, as one text: the same for the same parts with the same bytes, in whatever order and with
+// whatever between them. It is there if the request has an Idempotency-Key.
+func (u *Upload) Said() []byte { return u.parts.text() }
+
+// Discard removes the file. It is for who knows that no record names it, and that none will.
+func (u *Upload) Discard(ctx context.Context) {
+	// What can't be removed now is swept later.
+	_ = u.draft.Discard(context.WithoutCancel(ctx))
+}
+
+// Receive receives the body of a request as a document of an owner. Its error is a *web.Problem or one of seal.Owners, and
+// nothing is left in the bucket then. The faults of the request's path and query are told with those of the body.
+func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, path error) (*Upload, error) {
+	boundary, err := opened(c.Request())
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), receiveWithin)
+	defer cancel()
+	if err := r.place(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { <-r.places }()
+	in := newBody(c, ctx)
+	defer in.end()
+	f := &form{receiver: r, ctx: ctx, body: in, of: of, id: id, keyed: web.AskOf(c).Keyed()}
+	f.read(boundary)
+	u, err := f.decide(path)
+	if err != nil {
+		f.discard()
+		return nil, err
+	}
+	return u, nil
+}
+
+// place waits until fewer than so many are received.
+func (r *Receiver) place(ctx context.Context) error {
+	soon, cancel := context.WithTimeout(ctx, placeWithin)
+	defer cancel()
+	select {
+	case r.places <- struct{}{}:
+		return nil
+	case <-soon.Done():
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return web.Unavailable("UPLOADS_BUSY", "Too many files are being uploaded.", time.Second)
+	}
+}
+
+// Refuse answers a request that is refused, and then reads on for a while: a client that sends all of its body before it
+// looks for the answer would find the connection broken instead. It returns the error, which is answered by then.
+func Refuse(c echo.Context, err error) error {
+	if err == nil || c.Request().Context().Err() != nil {
+		return err
+	}
+	control := http.NewResponseController(c.Response())
+	if control.EnableFullDuplex() != nil { // there is no connection to break
+		return err
+	}
+	_ = control.SetWriteDeadline(time.Now().Add(pieceWithin))
+	c.Error(err)
+	if control.Flush() != nil || c.Request().Header.Get("Expect") != "" {
+		return err // who asks before it sends has its answer
+	}
+	_ = control.SetReadDeadline(time.Now().Add(pieceWithin))
+	_, _ = io.CopyN(io.Discard, c.Request().Body, onboarding.MaxFile+maxOverhead)
+	return err
+}
+
+// The problems of files.
+func tooLarge() *web.Problem {
+	return web.NewProblem(http.StatusRequestEntityTooLarge, "DOCUMENT_TOO_LARGE", "The file is larger than 20 MiB.")
+}
+
+func notTaken(why string) *web.Problem {
+	return web.NewProblem(http.StatusUnsupportedMediaType, "UNSUPPORTED_MEDIA_TYPE", "The file is not taken: "+why+".")
+}
+
+func unscanned(err error) *web.Problem {
+	return web.Unavailable("SCANNER_UNAVAILABLE", "The file could not be scanned.", 5*time.Second).Because(err)
+}
+
+// notKept is the error of a file that can't be kept. What is about the owner's key is for the caller to put into words.
+func notKept(err error) error {
+	for _, of := range []error{seal.ErrDestroyed, seal.ErrMissing, seal.ErrAway, context.Canceled} {
+		if errors.Is(err, of) {
+			return err
+		}
+	}
+	return web.Unavailable("FILES_UNAVAILABLE", "Files can't be kept now.", time.Second).Because(err)
+}
