@@ -9,6 +9,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/bench"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/launch"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/operate"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/tools"
 )
@@ -37,7 +38,7 @@ func subcommands() []subcommand {
 		{"audit", "fold the trading journal and hold the read models against it", tools.Audit},
 		{"bench", "measure the system beside its raw limits and rivals", benchCommand},
 		{"rebuild", "make the read models anew beside the live ones, compare, switch", tools.Rebuild},
-		{"admin", "bootstrap users and instruments; forget a lost log", adminCommand},
+		{"admin", "what operators do, over REST; bootstrap users and instruments; forget a lost log", adminCommand},
 	}
 }
 
@@ -80,10 +81,11 @@ func usage(w io.Writer) {
 	}
 }
 
-// adminCommand runs one of the operator's commands that do not go through the interface.
+// adminCommand runs one of the commands that do not go through the interface, or else an operation of the operator's.
 func adminCommand(ctx context.Context, args []string, std settings.IO) error {
 	if len(args) == 0 {
-		return settings.Usagef("which? bootstrap or forget-log")
+		operate.List(std.Err, "")
+		return settings.Usagef("which?")
 	}
 	switch args[0] {
 	case "bootstrap":
@@ -91,7 +93,7 @@ func adminCommand(ctx context.Context, args []string, std settings.IO) error {
 	case "forget-log":
 		return tools.ForgetLog(ctx, args[1:], std)
 	}
-	return settings.Usagef("there is no admin command %q: bootstrap and forget-log are", args[0])
+	return operate.Command(ctx, args, std)
 }
 
 // benchCommand measures the system beside what bounds it.

@@ -1,0 +1,229 @@
+// Package operate is the operator's interface from the command line: perpetua admin GROUP VERB does over REST, as a user
+// with the scope operator, what one route under /admin/v1 does. It has no way of its own into anything: all that follows
+// from the table of operations.
+//
+// It works with the venue that runs on the data folder, whose run.json says where it is and what the operator's password
+// is; or with the one that PERPETUA_ADMIN_URL names, as PERPETUA_ADMIN_USER with PERPETUA_ADMIN_PASSWORD, or with a
+// PERPETUA_ADMIN_TOKEN, which may be an API key. JSON comes from a file or stdin and goes to stdout; problems go to stderr.
+package operate
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+)
+
+// line is what the command line says beside the operation.
+type line struct {
+	operation *Operation
+	data      string
+	user      string
+	key       string // Idempotency-Key; "" for a new one
+	text      string // the body
+	filters   map[string]*string
+	arguments []string
+}
+
+// Command does what args say: GROUP VERB, the arguments, and flags anywhere behind them.
+func Command(ctx context.Context, args []string, std settings.IO) error {
+	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
+		List(std.Err, "")
+		return flag.ErrHelp
+	}
+	operation, err := find(args, std.Err)
+	if err != nil {
+		return err
+	}
+	l, err := parse(operation, args[2:], std)
+	if err != nil {
+		return err
+	}
+	body, err := l.body(std.In)
+	if err != nil {
+		return err
+	}
+	c, err := connect(ctx, l, std)
+	if err != nil {
+		return err
+	}
+	answer, err := c.do(ctx, operation.Method, l.target(), body, l.key)
+	if err != nil {
+		return err
+	}
+	return printJSON(std.Out, answer)
+}
+
+// find returns the operation that args name.
+func find(args []string, help io.Writer) (*Operation, error) {
+	all := Operations()
+	if !slices.ContainsFunc(all, func(o Operation) bool { return o.Group == args[0] }) {
+		return nil, settings.Usagef("there is no %q: perpetua admin help lists all that there is", args[0])
+	}
+	if len(args) == 1 || args[1] == "-h" || args[1] == "--help" || args[1] == "help" {
+		List(help, args[0])
+		if len(args) == 1 {
+			return nil, settings.Usagef("admin %s: do what?", args[0])
+		}
+		return nil, flag.ErrHelp
+	}
+	at := slices.IndexFunc(all, func(o Operation) bool { return o.Group == args[0] && o.Verb == args[1] })
+	if at < 0 {
+		return nil, settings.Usagef("admin %s has no %q: perpetua admin %s help lists what it has", args[0], args[1], args[0])
+	}
+	return &all[at], nil
+}
+
+// List writes what there is to do, in one group or in all ("").
+func List(w io.Writer, group string) {
+	fmt.Fprint(w, "usage: perpetua admin GROUP VERB [ARGUMENT…] [--data DIR | $PERPETUA_ADMIN_URL] [FILE | - | --json TEXT]\n\n")
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, o := range Operations() {
+		if group == "" || group == o.Group {
+			fmt.Fprintf(table, "  %s\t%s\n", o.usage(), o.Help)
+		}
+	}
+	table.Flush()
+}
+
+// parse reads the line behind the verb.
+func parse(o *Operation, args []string, std settings.IO) (*line, error) {
+	env := func(name, preset string) string {
+		if v, ok := std.Env(name); ok && v != "" {
+			return v
+		}
+		return preset
+	}
+	l := &line{operation: o, filters: make(map[string]*string)}
+	fs := flag.NewFlagSet("perpetua admin "+o.Group+" "+o.Verb, flag.ContinueOnError)
+	fs.SetOutput(std.Err)
+	fs.StringVar(&l.data, "data", env("PERPETUA_DATA", "data"), "data folder of the venue ($PERPETUA_DATA)")
+	fs.StringVar(&l.user, "user", env("PERPETUA_ADMIN_USER", "operator"), "who does it ($PERPETUA_ADMIN_USER)")
+	for _, name := range o.Filters {
+		l.filters[name] = fs.String(strings.ReplaceAll(name, "_", "-"), "", "parameter "+name)
+	}
+	if o.Method != "GET" {
+		fs.StringVar(&l.key, "idempotency-key", "", "so that a second call does nothing (default: a new one)")
+	}
+	if o.Body != NoBody {
+		fs.StringVar(&l.text, "json", "", "the body, in place of FILE (- for stdin)")
+	}
+	fs.Usage = func() {
+		fmt.Fprintf(std.Err, "usage: perpetua admin %s [flags]\n  %s\n\n", o.usage(), o.Help)
+		fs.PrintDefaults()
+	}
+	for { // flags may stand before, between and behind the arguments
+		if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		} else if err != nil {
+			return nil, settings.Usagef("admin %s %s: %v", o.Group, o.Verb, err)
+		}
+		if fs.NArg() == 0 {
+			return l, l.check()
+		}
+		l.arguments, args = append(l.arguments, fs.Arg(0)), fs.Args()[1:]
+	}
+}
+
+// check wants as many arguments as the operation has.
+func (l *line) check() error {
+	given, least := len(l.arguments), len(l.operation.parameters())
+	most := least
+	if l.operation.Body != NoBody && l.text == "" {
+		most++
+	}
+	if l.operation.Body == NeedsBody && l.text == "" {
+		least++
+	}
+	if given < least || given > most {
+		return settings.Usagef("usage: perpetua admin %s", l.operation.usage())
+	}
+	return nil
+}
+
+// body returns the JSON that is sent, nil for none.
+func (l *line) body(stdin io.Reader) ([]byte, error) {
+	rest := l.arguments[len(l.operation.parameters()):]
+	switch {
+	case l.text != "":
+		return []byte(l.text), nil
+	case len(rest) == 0:
+		return nil, nil
+	case rest[0] == "-":
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(rest[0])
+}
+
+// target is the path that is asked for, with its query.
+func (l *line) target() string {
+	target := l.operation.Path
+	for i, name := range l.operation.parameters() {
+		target = strings.Replace(target, ":"+name, url.PathEscape(l.arguments[i]), 1)
+	}
+	query := url.Values{}
+	for name, value := range l.filters {
+		if *value != "" {
+			query.Set(name, *value)
+		}
+	}
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	return target
+}
+
+// connect finds the venue and logs in.
+func connect(ctx context.Context, l *line, std settings.IO) (*client, error) {
+	env := func(name string) string { v, _ := std.Env(name); return v }
+	c := newClient(env("PERPETUA_ADMIN_URL"))
+	password := env("PERPETUA_ADMIN_PASSWORD")
+	if c.base == "" {
+		path := filepath.Join(l.data, "run.json")
+		file, ok, err := local.ReadRunFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, fmt.Errorf("nothing runs on the data folder %s: start it, name another with --data, or set PERPETUA_ADMIN_URL", l.data)
+		}
+		c.base = file.REST
+		if at := slices.IndexFunc(file.Users, func(u local.User) bool { return u.Username == l.user }); at >= 0 {
+			password = cmp.Or(password, file.Users[at].Password)
+		}
+	}
+	c.token = env("PERPETUA_ADMIN_TOKEN")
+	switch {
+	case c.token != "":
+		return c, nil
+	case password == "":
+		return nil, fmt.Errorf("the password of %s is not known: set PERPETUA_ADMIN_PASSWORD, or PERPETUA_ADMIN_TOKEN", l.user)
+	}
+	return c, c.login(ctx, l.user, password)
+}
+
+// printJSON writes an answer as JSON for people and for programs; what is no JSON as it is.
+func printJSON(w io.Writer, answer []byte) error {
+	var indented bytes.Buffer
+	if json.Indent(&indented, answer, "", "  ") == nil {
+		answer = indented.Bytes()
+	}
+	if len(answer) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "%s\n", bytes.TrimRight(answer, "\n"))
+	return err
+}

@@ -1,0 +1,203 @@
+package operate
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/handlers/admin"
+)
+
+// TestOperations: each route of the operator's interface has one operation, and none is of a route that is not there.
+func TestOperations(t *testing.T) {
+	routes := make(map[string]int)
+	for _, r := range admin.New(admin.Config{}).Routes() {
+		routes[r.Method+" "+r.Path] = 0
+	}
+	named := make(map[string]bool)
+	for _, o := range Operations() {
+		route := o.Method + " " + o.Path
+		if _, known := routes[route]; !known {
+			t.Errorf("%s %s: there is no route %s", o.Group, o.Verb, route)
+		}
+		routes[route]++
+		if name := o.Group + " " + o.Verb; named[name] || o.Help == "" || o.Method == http.MethodGet && o.Body != NoBody {
+			t.Errorf("%s is there twice, without help, or a read with a body", name)
+		} else {
+			named[name] = true
+		}
+	}
+	for route, n := range routes {
+		if n != 1 {
+			t.Errorf("%s has %d operations", route, n)
+		}
+	}
+}
+
+// venue is one that answers as it is told, and remembers what it was asked.
+type venue struct {
+	*httptest.Server
+	asked   []string // method, target, token, key, body
+	answers []func(http.ResponseWriter)
+}
+
+func newVenue(t *testing.T) *venue {
+	v := new(venue)
+	v.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.URL.Path == "/auth/jwt/login" {
+			if string(body) != "password=secret&username=operator" {
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, `{"detail":"LOGIN_BAD_CREDENTIALS"}`)
+				return
+			}
+			_, _ = io.WriteString(w, `{"access_token":"T","token_type":"bearer"}`)
+			return
+		}
+		v.asked = append(v.asked, strings.Join([]string{r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"), r.Header.Get("Idempotency-Key"), string(body)}, " "))
+		answer := v.answers[0]
+		if len(v.answers) > 1 {
+			v.answers = v.answers[1:]
+		}
+		answer(w)
+	}))
+	t.Cleanup(v.Close)
+	return v
+}
+
+func answer(status int, body string) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// call runs a command against the venue.
+func (v *venue) call(t *testing.T, stdin string, args ...string) (out, help string, err error) {
+	t.Helper()
+	env := map[string]string{"PERPETUA_ADMIN_URL": v.URL + "/", "PERPETUA_ADMIN_PASSWORD": "secret"}
+	var o, e bytes.Buffer
+	err = Command(t.Context(), args, settings.IO{In: strings.NewReader(stdin), Out: &o, Err: &e,
+		Env: func(name string) (string, bool) { s, ok := env[name]; return s, ok }})
+	return o.String(), e.String(), err
+}
+
+// TestCommand: what the line says is what the venue is asked, and its answer is printed.
+func TestCommand(t *testing.T) {
+	v := newVenue(t)
+	v.answers = append(v.answers, answer(200, `{"id":"7","list":[]}`))
+	file := filepath.Join(t.TempDir(), "body.json")
+	if err := os.WriteFile(file, []byte(`{"name":"f"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args, stdin, want string
+	}{
+		{"questionnaires list", "", "GET /admin/v1/questionnaires Bearer T  "},
+		{"questionnaires list --page 2 --size=5", "", "GET /admin/v1/questionnaires?page=2&size=5 Bearer T  "},
+		{"questionnaires create " + file + " --idempotency-key k", "", `POST /admin/v1/questionnaires Bearer T k {"name":"f"}`},
+		{"questionnaires change --idempotency-key k 7 -", `{"name":"s"}`, `PATCH /admin/v1/questionnaires/7 Bearer T k {"name":"s"}`},
+		{"questionnaires publish 7 --idempotency-key k", "", "POST /admin/v1/questionnaires/7/publish Bearer T k "},
+		{"questionnaires publish 7 --json {} --idempotency-key k", "", "POST /admin/v1/questionnaires/7/publish Bearer T k {}"},
+		{"due put-back expiry/1 --journal trading --idempotency-key k", "", "POST /admin/v1/due/expiry%2F1/put-back?journal=trading Bearer T k "},
+		{"fees set A-1 BTCUSDC_PERP - --idempotency-key k", `{}`, "PUT /admin/v1/customers/A-1/fee-profile/BTCUSDC_PERP Bearer T k {}"},
+		{"triggers request-information 7 --json {} --idempotency-key k", "", "POST /admin/v1/entitlement_triggers/7/request_information Bearer T k {}"},
+		{"persons erasure 7", "", "GET /admin/v1/persons/7/erasure Bearer T  "},
+	} {
+		out, _, err := v.call(t, tt.stdin, strings.Fields(tt.args)...)
+		if got := v.asked[len(v.asked)-1]; err != nil || got != tt.want {
+			t.Errorf("%s\n asks  %q, %v\n wants %q", tt.args, got, err, tt.want)
+		}
+		if out != "{\n  \"id\": \"7\",\n  \"list\": []\n}\n" {
+			t.Errorf("%s prints %q", tt.args, out)
+		}
+	}
+}
+
+// TestCommandRepeats: what the venue does not decide is asked again with the same key; what it refuses is told.
+func TestCommandRepeats(t *testing.T) {
+	v := newVenue(t)
+	v.answers = append(v.answers, answer(503, `{"status":503,"code":"NOT_ACCEPTED","detail":"later","errors":[]}`), answer(201, `{}`))
+	if _, _, err := v.call(t, "", "brokers", "create", "--json", "{}"); err != nil || len(v.asked) != 2 || v.asked[0] != v.asked[1] ||
+		len(strings.Fields(v.asked[0])[4]) != 36 {
+		t.Errorf("asked %q, %v", v.asked, err)
+	}
+	v.answers = append(v.answers[:0], answer(400, `{"status":400,"code":"VALIDATION_FAILED","detail":"The request has 2 faults.","errors":[{"field":"name","code":"REQUIRED","message":"is missing"},{"field":"","code":"X","message":"y"}]}`))
+	_, _, err := v.call(t, "", "brokers", "create", "--json", "{}")
+	if want := "400 VALIDATION_FAILED: The request has 2 faults.\n  name REQUIRED: is missing\n  the request X: y"; err == nil || err.Error() != want {
+		t.Errorf("it says %v", err)
+	}
+	v.answers = append(v.answers[:0], answer(502, "<html>"))
+	if _, _, err := v.call(t, "", "brokers", "list"); err == nil || err.Error() != `502 "<html>": Bad Gateway` {
+		t.Errorf("of something else it says %v", err)
+	}
+	if _, _, err := v.call(t, "", "brokers", "list", "--user", "nobody"); err == nil || err.Error() != "log in as nobody: 400 LOGIN_BAD_CREDENTIALS: Bad Request" {
+		t.Errorf("of a wrong password it says %v", err)
+	}
+}
+
+// TestCommandUsage: whatever cannot be meant is refused with what would be right, before the venue is asked.
+func TestCommandUsage(t *testing.T) {
+	v := newVenue(t)
+	for args, want := range map[string]string{
+		"nothing list":                 `there is no "nothing": perpetua admin help lists all that there is`,
+		"brokers":                      "admin brokers: do what?",
+		"brokers burn":                 `admin brokers has no "burn": perpetua admin brokers help lists what it has`,
+		"questionnaires show":          "usage: perpetua admin questionnaires show ID",
+		"questionnaires show a b":      "usage: perpetua admin questionnaires show ID",
+		"questionnaires create":        "usage: perpetua admin questionnaires create FILE",
+		"questionnaires publish a b c": "usage: perpetua admin questionnaires publish ID [FILE]",
+		"brokers create f --json {}":   "usage: perpetua admin brokers create FILE",
+		"brokers list --status open":   "admin brokers list: flag provided but not defined: -status",
+	} {
+		_, _, err := v.call(t, "", strings.Fields(args)...)
+		var usage *settings.UsageError
+		if !errors.As(err, &usage) || err.Error() != want {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+	for _, args := range []string{"help", "", "triggers help", "triggers approve -h"} {
+		_, help, err := v.call(t, "", strings.Fields(args)...)
+		if !errors.Is(err, flag.ErrHelp) || !strings.Contains(help, "triggers approve ID FILE") {
+			t.Errorf("%s: %v, %s", args, err, help)
+		}
+	}
+	if len(v.asked) > 0 {
+		t.Errorf("the venue was asked %q", v.asked)
+	}
+}
+
+// TestCommandOnFolder: run.json of the data folder says where the venue is and what the password is.
+func TestCommandOnFolder(t *testing.T) {
+	v := newVenue(t)
+	v.answers = append(v.answers, answer(200, `{}`))
+	dir := t.TempDir()
+	env := func(string) (string, bool) { return "", false }
+	call := func(args ...string) error {
+		var out bytes.Buffer
+		return Command(t.Context(), append(args, "--data", dir), settings.IO{Out: &out, Err: &out, Env: env})
+	}
+	if err := call("brokers", "list"); err == nil || !strings.Contains(err.Error(), "nothing runs on the data folder") {
+		t.Errorf("without a venue: %v", err)
+	}
+	run := local.RunFile{PID: os.Getpid(), REST: v.URL, Users: []local.User{{Username: "operator", Password: "secret"}}}
+	if err := local.WriteRunFile(filepath.Join(dir, "run.json"), run); err != nil {
+		t.Fatal(err)
+	}
+	if err := call("brokers", "list"); err != nil || !slices.Equal(v.asked, []string{"GET /admin/v1/brokers Bearer T  "}) {
+		t.Errorf("asked %q, %v", v.asked, err)
+	}
+	if err := call("brokers", "list", "--user", "stranger"); err == nil || !strings.Contains(err.Error(), "the password of stranger is not known") {
+		t.Errorf("of a stranger: %v", err)
+	}
+}

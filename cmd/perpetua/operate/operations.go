@@ -1,0 +1,190 @@
+package operate
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+)
+
+// Operation is one thing that operators do: perpetua admin GROUP VERB. Its arguments on the line are the parameters of its
+// path, in their order.
+type Operation struct {
+	Group, Verb string
+	Method      string
+	Path        string   // parameters as :name
+	Filters     []string // parameters of the query, each a flag
+	Body        Body
+	Help        string // what it does, in a line
+}
+
+// Body says whether an operation sends JSON, which comes from a file, from stdin, or from the line.
+type Body int
+
+// The kinds of bodies.
+const (
+	NoBody Body = iota
+	OptionalBody
+	NeedsBody
+)
+
+const base = "/admin/v1"
+
+var (
+	paging     = []string{"page", "size"}
+	ofTriggers = append([]string{"status", "tenant", "owner_type", "owner_id", "entitlement_id"}, paging...)
+)
+
+func list(group, path, help string, filters ...string) Operation {
+	return Operation{group, "list", http.MethodGet, base + path, append(filters, paging...), NoBody, help}
+}
+
+func show(group, path, help string) Operation {
+	return Operation{group, "show", http.MethodGet, base + path, nil, NoBody, help}
+}
+
+func create(group, path, help string) Operation {
+	return Operation{group, "create", http.MethodPost, base + path, nil, NeedsBody, help}
+}
+
+func change(group, path, help string) Operation {
+	return Operation{group, "change", http.MethodPatch, base + path, nil, NeedsBody, help}
+}
+
+func post(group, verb, path string, body Body, help string) Operation {
+	return Operation{group, verb, http.MethodPost, base + path, nil, body, help}
+}
+
+func put(group, verb, path, help string) Operation {
+	return Operation{group, verb, http.MethodPut, base + path, nil, NeedsBody, help}
+}
+
+// Operations lists all of them, group by group. There is one for each route of the operator's interface.
+func Operations() []Operation {
+	return slices.Concat(venueOperations(), systemOperations(), catalogueOperations(), triggerOperations(), ownerOperations("person"), ownerOperations("corporate"))
+}
+
+func venueOperations() []Operation {
+	return []Operation{
+		list("brokers", "/brokers", "brokers, newest first"),
+		create("brokers", "/brokers", `a broker: {"broker","name"}`),
+		list("users", "/users", "users, newest first"),
+		create("users", "/users", `a user: {"username","password","broker","scopes", …}`),
+		change("users", "/users/:username", "what is sent of a user, such as is_active or password"),
+		list("api-keys", "/users/:username/api-keys", "a user's keys"),
+		change("api-keys", "/users/:username/api-keys/:id", `a key's rate limit: {"rate_limit":{"per_second","burst"}}, null for its user's`),
+		list("instruments", "/instruments", "instruments, newest first"),
+		create("instruments", "/instruments", "an instrument"),
+		change("instruments", "/instruments/:symbol", "an instrument's status and parameters"),
+		{"instruments", "withdraw", http.MethodDelete, base + "/instruments/:symbol", nil, NoBody, "an instrument without an open position; its orders are canceled"},
+		post("index-prices", "set", "/index-prices/:symbol", NeedsBody, `the index price of an instrument: {"price"}`),
+		post("deposits", "make", "/customers/:customer_code/deposits", NeedsBody, `a deposit: {"currency","amount","reference_id"}`),
+		post("withdrawals", "request", "/customers/:customer_code/withdrawals", NeedsBody, `a withdrawal: {"currency","amount","reference_id"}`),
+		post("withdrawals", "complete", "/withdrawals/:code/complete", NoBody, "a withdrawal that was paid out"),
+		post("withdrawals", "cancel", "/withdrawals/:code/cancel", NoBody, "a withdrawal that will not be paid out"),
+		put("margins", "set", "/customers/:customer_code/margin-profile", `an account's margins: {"leverage"} or {"initial_margin","maintenance_margin"}`),
+		put("fees", "set", "/customers/:customer_code/fee-profile/:symbol", `an account's fees: {"maker_fee","taker_fee"}`),
+		show("insurance", "/insurance", "the insurance fund"),
+		post("insurance", "deposit", "/insurance/deposits", NeedsBody, `into the insurance fund: {"amount","reference_id"}`),
+	}
+}
+
+func systemOperations() []Operation {
+	return []Operation{
+		list("signing-keys", "/signing-keys", "the keys that sign tokens"),
+		post("signing-keys", "add", "/signing-keys", NoBody, "a new key, which signs from a few seconds later on"),
+		{"signing-keys", "retire", http.MethodDelete, base + "/signing-keys/:kid", nil, NoBody, "a key, with every token that it signed"},
+		list("due", "/due", "what is due in each journal, and what was set aside"),
+		{"due", "put-back", http.MethodPost, base + "/due/:entry/put-back", []string{"journal"}, NoBody, "work that was set aside, to be tried again"},
+		post("rules", "activate", "/rules/:journal", NeedsBody, `the next rules of a journal: {"rules"}`),
+		list("journals", "/journals", "where each journal and its readers stand"),
+		{"journals", "records", http.MethodGet, base + "/journals/:journal/records", []string{"after", "page_size"}, NoBody, "the last records of a journal"},
+	}
+}
+
+func catalogueOperations() []Operation {
+	return []Operation{
+		list("questionnaires", "/questionnaires", "questionnaires, published or not, newest first"),
+		create("questionnaires", "/questionnaires", `a questionnaire: {"name","description","owner_type","owner_type_id"?}`),
+		show("questionnaires", "/questionnaires/:id", "a questionnaire with all its versions"),
+		change("questionnaires", "/questionnaires/:id", "a questionnaire's name or description"),
+		post("questionnaires", "add-version", "/questionnaires/:id/versions", NeedsBody, `what is asked: {"questions":[{"label","value","question_type","position", …}]}`),
+		post("questionnaires", "publish", "/questionnaires/:id/publish", OptionalBody, `the newest version, or another: {"version_number"}`),
+		post("questionnaires", "unpublish", "/questionnaires/:id/unpublish", NoBody, "a questionnaire with all its versions"),
+		list("entitlements", "/entitlements", "entitlements, newest first"),
+		create("entitlements", "/entitlements", `an entitlement: {"name","owner_type","approval","questionnaires":[{"questionnaire_id","position"}], …}`),
+		show("entitlements", "/entitlements/:id", "an entitlement"),
+		change("entitlements", "/entitlements/:id", "an entitlement, for triggers that begin later"),
+		show("retention", "/retention", "how long data is kept"),
+		put("retention", "set", "/retention", `how long data is kept: {"seconds"}`),
+	}
+}
+
+// triggerOperations has a verb for each action of an operator on a trigger.
+func triggerOperations() []Operation {
+	var out []Operation
+	for _, a := range entitlement.Actions() {
+		if a == entitlement.Start { // the venue's own
+			continue
+		}
+		out = append(out, post("triggers", strings.ReplaceAll(string(a), "_", "-"), "/entitlement_triggers/:id/"+string(a), NeedsBody, actionHelp(a)))
+	}
+	return out
+}
+
+func actionHelp(a entitlement.Action) string {
+	const said = `{"code","reason","internal_reason"?}`
+	switch a {
+	case entitlement.RequestInformation:
+		return `questionnaires that have to be answered again: {"code","reason","internal_reason"?,"questionnaire_ids"}`
+	case entitlement.CompleteVideoIdentification:
+		return `how it went: {"code","reason","internal_reason"?,"outcome","external_reference"?}`
+	case entitlement.RequestVideoIdentification:
+		return "the owner is asked for one: " + said
+	case entitlement.Block:
+		return "a trigger, as a compliance hold: " + said
+	case entitlement.Release:
+		return "a blocked trigger: " + said
+	case entitlement.Approve, entitlement.Reject:
+		return "a trigger, which ends with that: " + said
+	}
+	return "a trigger, which ends with a failure: " + said
+}
+
+// ownerOperations are those about persons or corporates.
+func ownerOperations(kind string) []Operation {
+	group, one := kind+"s", "/"+kind+"s/:owner_id"
+	return []Operation{
+		post(group, "erase", one+"/erase", NeedsBody, `a `+kind+`, hidden now and erased when the law's time is over: {"reason"}`),
+		post(group, "hold", one+"/hold", NeedsBody, `a `+kind+`, not to be erased: {"reason"}`),
+		post(group, "release-hold", one+"/release-hold", NeedsBody, `a `+kind+` that was held: {"reason"}`),
+		{group, "erasure", http.MethodGet, base + one + "/erasure", nil, NoBody, "the certificate of the erasure of a " + kind},
+	}
+}
+
+// parameters returns the names of the parameters of the operation's path.
+func (o *Operation) parameters() (names []string) {
+	for part := range strings.SplitSeq(o.Path, "/") {
+		if name, ok := strings.CutPrefix(part, ":"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// usage is how the operation is written on the line.
+func (o *Operation) usage() string {
+	var b strings.Builder
+	b.WriteString(o.Group + " " + o.Verb)
+	for _, name := range o.parameters() {
+		b.WriteString(" " + strings.ToUpper(name))
+	}
+	switch o.Body {
+	case OptionalBody:
+		b.WriteString(" [FILE]")
+	case NeedsBody:
+		b.WriteString(" FILE")
+	}
+	return b.String()
+}
