@@ -112,6 +112,10 @@ func Switch(ctx context.Context, live *pgxpool.Pool, schema string) error {
 		if err != nil {
 			return err
 		}
+		functions, err := functions(ctx, tx, schema)
+		if err != nil {
+			return err
+		}
 		if len(tables) == 0 {
 			return fmt.Errorf("the schema %s has no tables", schema)
 		}
@@ -123,6 +127,10 @@ func Switch(ctx context.Context, live *pgxpool.Pool, schema string) error {
 		for _, table := range tables {
 			statements = append(statements, "DROP TABLE IF EXISTS "+pgx.Identifier{current, table}.Sanitize(),
 				"ALTER TABLE "+pgx.Identifier{schema, table}.Sanitize()+" SET SCHEMA "+pgx.Identifier{current}.Sanitize())
+		}
+		for _, function := range functions { // the tables that were dropped called the live ones
+			statements = append(statements, "DROP FUNCTION IF EXISTS "+pgx.Identifier{current, function}.Sanitize(),
+				"ALTER FUNCTION "+pgx.Identifier{schema, function}.Sanitize()+" SET SCHEMA "+pgx.Identifier{current}.Sanitize())
 		}
 		for _, view := range views {
 			statements = append(statements, "ALTER VIEW "+pgx.Identifier{schema, view}.Sanitize()+" SET SCHEMA "+pgx.Identifier{current}.Sanitize())
@@ -145,6 +153,15 @@ func Switch(ctx context.Context, live *pgxpool.Pool, schema string) error {
 func relations(ctx context.Context, tx pgx.Tx, schema, kind string) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT table_name::text FROM information_schema.tables
 		WHERE table_schema = $1 AND table_type = $2 ORDER BY 1`, schema, kind)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// functions returns the names of a schema's functions.
+func functions(ctx context.Context, tx pgx.Tx, schema string) ([]string, error) {
+	rows, err := tx.Query(ctx, "SELECT routine_name::text FROM information_schema.routines WHERE routine_schema = $1 ORDER BY 1", schema)
 	if err != nil {
 		return nil, err
 	}

@@ -10,18 +10,20 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
+	"github.com/perpetua-exchange/perpetua/projections/readmodels"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// cut projects the entries in transactions that end exactly where each says: the next entries appear once the last
+// cut projects the entries of a journal in transactions that end exactly where each says: the next entries appear once the last
 // ones are applied. Where crash says so the runner's connection is cut in the middle of a transaction, or the runner
 // is stopped after it, and another one goes on.
-func cut(t *testing.T, entries []journal.Entry, size func() int, crash func() string) *pgxpool.Pool {
+func cut(t *testing.T, name string, list []projections.Projection, entries []journal.Entry, size func() int, crash func() string) *pgxpool.Pool {
 	t.Helper()
 	pool := projectiontest.Database(t)
 	log := projectiontest.NewLog()
 	killer := &saboteur{statement: "SELECT pg_terminate_backend(pg_backend_pid())"}
-	r, stop := start(t, pool, log, killer)
+	list = append(list, killer)
+	r, stop := startOf(t, name, pool, log, list...)
 	for from := 0; from < len(entries); {
 		to := min(from+size(), len(entries))
 		how := crash()
@@ -33,7 +35,7 @@ func cut(t *testing.T, entries []journal.Entry, size func() int, crash func() st
 		wait(t, r, int64(to-1))
 		if how == "after" {
 			stop()
-			r, stop = start(t, pool, log, killer)
+			r, stop = startOf(t, name, pool, log, list...)
 		}
 		from = to
 	}
@@ -49,14 +51,28 @@ func TestAnyCutsGiveTheRowsOfSingleRecords(t *testing.T) {
 	t.Logf("seed %d", seed)
 	owner := projectiontest.NewOwner(t, seed) // the real rules: sweeps, mass cancels, expiries
 	owner.Play(150)
-	for name, entries := range map[string][]journal.Entry{"made up": projectiontest.NewVenue(seed).Entries(400), "decided": owner.Entries} {
+	registrar := projectiontest.NewRegistrar(t, seed)
+	registrar.Play(600)
+	for name, of := range map[string]struct {
+		journal string
+		list    []projections.Projection
+		entries []journal.Entry
+	}{
+		"made up":    {"trading", readmodels.Trading(), projectiontest.NewVenue(seed).Entries(400)},
+		"decided":    {"trading", readmodels.Trading(), owner.Entries},
+		"onboarding": {"onboarding", readmodels.Onboarding(), registrar.Entries},
+	} {
 		t.Run(name, func(t *testing.T) {
-			want := digests(t, cut(t, entries, func() int { return 1 }, never))
+			entries := of.entries
+			rows := func(size func() int, crash func() string) *pgxpool.Pool {
+				return cut(t, of.journal, of.list, entries, size, crash)
+			}
+			want := digests(t, rows(func() int { return 1 }, never))
 			for range 2 {
 				random := rand.New(rand.NewPCG(seed, uint64(len(entries))))
 				size := func() int { return 1 + random.IntN(1+random.IntN(80)) }
 				crash := func() string { return []string{"", "", "", "within", "after"}[random.IntN(5)] }
-				same(t, digests(t, cut(t, entries, size, crash)), want)
+				same(t, digests(t, rows(size, crash)), want)
 				seed++
 			}
 		})

@@ -156,7 +156,13 @@ func (l *List[T]) collect(rows pgx.Rows, out *[]Row[T]) (err error) {
 }
 
 // All returns every row, at most Limit, in the given order, and the sequence that the rows are as of.
-func (l List[T]) All(ctx context.Context, db DB) ([]T, int64, error) {
+func (l List[T]) All(ctx context.Context, db DB) (rows []T, asOf int64, err error) {
+	asOf, err = Read(ctx, db, l.Table.Journal, l.Statement(&rows))
+	return rows, asOf, err
+}
+
+// Statement is the query of All, for a Read of several. It sets the rows, never to nil.
+func (l List[T]) Statement(into *[]T) Statement {
 	sql := l.sql(&l.Where)
 	if l.Order != "" {
 		sql += " ORDER BY " + l.Order
@@ -164,9 +170,12 @@ func (l List[T]) All(ctx context.Context, db DB) ([]T, int64, error) {
 	if l.Limit > 0 {
 		sql += " LIMIT " + strconv.Itoa(l.Limit)
 	}
-	var rows []Row[T]
-	asOf, err := Read(ctx, db, l.Table.Journal, Statement{sql, l.Where.args, func(r pgx.Rows) error { return l.collect(r, &rows) }})
-	return Paged[T]{Rows: rows}.Values(), asOf, err
+	return Statement{sql, l.Where.args, func(r pgx.Rows) error {
+		var rows []Row[T]
+		err := l.collect(r, &rows)
+		*into = Paged[T]{Rows: rows}.Values()
+		return err
+	}}
 }
 
 // Numbered returns the rows of one numbered page and how many rows the list has in all.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,7 +32,9 @@ type kept struct {
 	list            []string
 	hash            [32]byte
 	count           int64
-	small           int
+	small, few      int
+	ids             []scalar.ID
+	bytes           []byte
 }
 
 func columnsOfKept() []column.Column[kept] {
@@ -50,6 +53,9 @@ func columnsOfKept() []column.Column[kept] {
 		column.Hash("hash", func(k *kept) *[32]byte { return &k.hash }),
 		column.NullInt("count", func(k *kept) *int64 { return &k.count }),
 		column.Small("small", func(k *kept) *int { return &k.small }),
+		column.NullSmall("few", func(k *kept) *int { return &k.few }),
+		column.IDs("ids", func(k *kept) *[]scalar.ID { return &k.ids }),
+		column.Bytes("bytes", func(k *kept) *[]byte { return &k.bytes }),
 		column.JSON("document", func(k *kept) *string { return &k.words }),
 	}
 }
@@ -60,7 +66,8 @@ func TestColumnsRoundTrip(t *testing.T) {
 	pool := projectiontest.Database(t)
 	if _, err := pool.Exec(t.Context(), `CREATE TABLE kept (n bigint, decimal numeric NOT NULL, absent numeric, money numeric NOT NULL,
 		part numeric, there boolean NOT NULL, id uuid, time timestamptz, text text, name text NOT NULL, list text[] NOT NULL,
-		hash bytea NOT NULL, count bigint, small integer NOT NULL, document json NOT NULL)`); err != nil {
+		hash bytea NOT NULL, count bigint, small integer NOT NULL, few integer, ids uuid[] NOT NULL, bytes bytea,
+		document json NOT NULL)`); err != nil {
 		t.Fatal(err)
 	}
 	decimals := rapid.Custom(func(t *rapid.T) fixed.Decimal {
@@ -78,6 +85,10 @@ func TestColumnsRoundTrip(t *testing.T) {
 			if v.there = rapid.Bool().Draw(r, "there"); v.there {
 				v.part = money.Draw(r, "part")
 			}
+			v.few, v.bytes = rapid.IntRange(-2, 2).Draw(r, "few"), rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(r, "bytes")
+			v.ids = rapid.SliceOfN(rapid.Custom(func(r *rapid.T) scalar.ID {
+				return scalar.ID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(r, "one"))
+			}).Filter(func(id scalar.ID) bool { return !id.IsZero() }), 0, 3).Draw(r, "ids")
 			copy(v.id[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(r, "id"))
 			copy(v.hash[:], rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(r, "hash"))
 			return v
@@ -164,6 +175,9 @@ func readKept(r *rapid.T, pool *pgxpool.Pool, how string, rows []kept) {
 			r.Fatalf("%s: %q came back as %q", how, want.list, got.list)
 		}
 		got.list, want.list = nil, nil
+		if len(want.bytes) == 0 {
+			want.bytes = nil // none are NULL
+		}
 		if !equal(got, want) {
 			r.Fatalf("%s: %+v came back as %+v", how, want, got)
 		}
@@ -173,7 +187,8 @@ func readKept(r *rapid.T, pool *pgxpool.Pool, how string, rows []kept) {
 func equal(a, b kept) bool {
 	return a.n == b.n && a.decimal == b.decimal && a.absent == b.absent && a.money == b.money && a.part == b.part && a.there == b.there &&
 		a.id == b.id && a.time == b.time && a.text == b.text && a.name == b.name && a.words == b.words && a.hash == b.hash &&
-		a.count == b.count && a.small == b.small
+		a.count == b.count && a.small == b.small &&
+		a.few == b.few && slices.Equal(a.ids, b.ids) && slices.Equal(a.bytes, b.bytes) && (b.bytes == nil || len(b.bytes) > 0)
 }
 
 // TestNothingStopsARunner puts what no accepted command should carry into rows: it must be stored as something.

@@ -22,11 +22,17 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(projectiontest.Main(m)) }
 
-// start runs a runner over the log until the test ends or stop is called, which returns what Run returned.
+// start runs a runner over the log of the trading journal until the test ends or stop is called, which returns what Run returned.
 func start(t testing.TB, pool *pgxpool.Pool, log projections.Log, more ...projections.Projection) (r *projections.Runner, stop func() error) {
 	t.Helper()
+	return startOf(t, "trading", pool, log, append(readmodels.Trading(), more...)...)
+}
+
+// startOf is start of any journal.
+func startOf(t testing.TB, name string, pool *pgxpool.Pool, log projections.Log, list ...projections.Projection) (r *projections.Runner, stop func() error) {
+	t.Helper()
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
-	r = projections.Config{Pool: pool, Log: log, Journal: "trading", Logger: logger}.Runner(append(readmodels.Trading(), more...)...)
+	r = projections.Config{Pool: pool, Log: log, Journal: name, Logger: logger}.Runner(list...)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()

@@ -48,8 +48,8 @@ func (a Adder[T]) Add(row *Row[T]) {
 }
 
 // Update adds to a batch that rows which are there, found by their keys, get the values that may change. All of them
-// must be there.
-func (t *Table[T]) Update(b *Batch, rows []Row[T]) {
+// must be there. With names it writes these columns alone.
+func (t *Table[T]) Update(b *Batch, rows []Row[T], names ...string) {
 	if len(rows) == 0 {
 		return
 	}
@@ -61,6 +61,8 @@ func (t *Table[T]) Update(b *Batch, rows []Row[T]) {
 			continue
 		case c.IsKey():
 			found = append(found, "t."+c.Quoted()+" = n."+c.Quoted())
+		case len(names) > 0 && !slices.Contains(names, c.Name):
+			continue
 		default:
 			set = append(set, c.Quoted()+" = "+c.Value())
 		}

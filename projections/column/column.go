@@ -149,6 +149,19 @@ func ID[T any](name string, place func(*T) *scalar.ID) Column[T] {
 	return define(name, "uuid", place, (*Rows).ID, UUID, IntoID)
 }
 
+// IDs is a column of type uuid[].
+func IDs[T any](name string, place func(*T) *[]scalar.ID) Column[T] {
+	c := define(name, "text", place, (*Rows).IDs, func(ids []scalar.ID) string {
+		words := make([]string, len(ids))
+		for i, id := range ids {
+			words[i] = id.String()
+		}
+		return strings.Join(words, " ")
+	}, func(ids *[]scalar.ID) any { return (*idsTarget)(ids) })
+	c.from, c.as = "string_to_array(?, ' ')::uuid[]", "array_to_string(?, ' ')"
+	return c
+}
+
 // Time is a column of type timestamptz in which the zero Time is NULL.
 func Time[T any](name string, place func(*T) *scalar.Time) Column[T] {
 	return define(name, "timestamptz", place, (*Rows).Time, Timestamp, IntoTime)
@@ -176,6 +189,17 @@ func Small[T any, N int | int64](name string, place func(*T) *N) Column[T] {
 		func(n *N) any { return n })
 }
 
+// NullSmall is a column of type integer in which 0 is NULL.
+func NullSmall[T any](name string, place func(*T) *int) Column[T] {
+	return define(name, "integer", place, func(to *Rows, n int) {
+		if n == 0 {
+			to.Null()
+			return
+		}
+		to.Small(int64(n))
+	}, func(n int) pgtype.Int4 { return pgtype.Int4{Int32: small(int64(n)), Valid: n != 0} }, func(n *int) any { return (*smallTarget)(n) })
+}
+
 func small(n int64) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 // Bool is a column of type boolean.
@@ -194,6 +218,22 @@ func Whether[T any](name string, value func(*T) bool) Column[T] {
 func Hash[T any, H ~[32]byte](name string, place func(*T) *H) Column[T] {
 	return define(name, "bytea", place, func(to *Rows, h H) { b := [32]byte(h); to.Bytes(b[:]) },
 		func(h H) []byte { b := [32]byte(h); return b[:] }, func(h *H) any { return hashInto[H]{h} })
+}
+
+// Bytes is a column of type bytea in which no bytes are NULL.
+func Bytes[T any, B ~[]byte](name string, place func(*T) *B) Column[T] {
+	return define(name, "bytea", place, func(to *Rows, b B) {
+		if len(b) == 0 {
+			to.Null()
+			return
+		}
+		to.Bytes(b)
+	}, func(b B) []byte {
+		if len(b) == 0 {
+			return nil
+		}
+		return b
+	}, func(b *B) any { return bytesInto[B]{b} })
 }
 
 // Decimal is a column of type numeric that is never NULL.

@@ -111,18 +111,27 @@ func (r *Rows) Bytes(b []byte) {
 
 // Words adds a text[] of one dimension.
 func (r *Rows) Words(words []string) {
-	const oidText = 25
+	array(r, 25, words, r.Text)
+}
+
+// IDs adds a uuid[] of one dimension.
+func (r *Rows) IDs(ids []scalar.ID) {
+	array(r, 2950, ids, r.ID)
+}
+
+// array adds an array of one dimension, whose elements have the type with the oid.
+func array[T any](r *Rows, oid int, elements []T, add func(T)) {
 	start := len(r.data)
 	r.size(0) // set below
-	dimensions := min(len(words), 1)
-	for _, n := range []int{dimensions, 0, oidText} {
+	dimensions := min(len(elements), 1)
+	for _, n := range []int{dimensions, 0, oid} {
 		r.size(n)
 	}
 	if dimensions == 1 {
-		r.size(len(words))
+		r.size(len(elements))
 		r.size(1) // the first index
-		for _, w := range words {
-			r.Text(w)
+		for _, e := range elements {
+			add(e)
 		}
 	}
 	binary.BigEndian.PutUint32(r.data[start:], uint32(len(r.data)-start-4))

@@ -2,6 +2,7 @@ package column
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -20,6 +21,8 @@ type (
 	decimalTarget fixed.Decimal
 	moneyTarget   fixed.Money
 	intTarget     int64
+	smallTarget   int
+	idsTarget     []scalar.ID
 )
 
 // IntoID reads a uuid.
@@ -39,11 +42,26 @@ func IntoText[S ~string](s *S) any { return textInto[S]{s} }
 
 type textInto[S ~string] struct{ s *S }
 
+type bytesInto[B ~[]byte] struct{ b *B }
+
 type hashInto[H ~[32]byte] struct{ h *H }
 
 // ScanText implements pgtype.TextScanner.
 func (t textInto[S]) ScanText(v pgtype.Text) error {
 	*t.s = S(v.String)
+	return nil
+}
+
+// ScanText implements pgtype.TextScanner.
+func (t *idsTarget) ScanText(v pgtype.Text) error {
+	*t = nil
+	for _, word := range strings.Fields(v.String) {
+		id, err := scalar.ParseID(word)
+		if err != nil {
+			return fmt.Errorf("the uuid %q: %w", word, err)
+		}
+		*t = append(*t, id)
+	}
 	return nil
 }
 
@@ -95,10 +113,25 @@ func (t *intTarget) ScanInt64(v pgtype.Int8) error {
 	return nil
 }
 
+// ScanInt64 implements pgtype.Int64Scanner.
+func (t *smallTarget) ScanInt64(v pgtype.Int8) error {
+	*t = smallTarget(v.Int64)
+	return nil
+}
+
 // ScanBytes implements pgtype.BytesScanner.
 func (t hashInto[H]) ScanBytes(b []byte) error {
 	var hash [32]byte
 	copy(hash[:], b)
 	*t.h = H(hash)
+	return nil
+}
+
+// ScanBytes implements pgtype.BytesScanner.
+func (t bytesInto[B]) ScanBytes(b []byte) error {
+	*t.b = nil
+	if len(b) > 0 {
+		*t.b = append(B(nil), b...) // what is scanned is the connection's
+	}
 	return nil
 }

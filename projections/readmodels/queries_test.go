@@ -45,7 +45,7 @@ func apply(t testing.TB, pool *pgxpool.Pool, name string, list []projections.Pro
 	done := make(chan error, 1)
 	go func() { done <- r.Run(running) }()
 	if err := r.Wait(ctx, entries[len(entries)-1].Position.Sequence); err != nil {
-		t.Error(err)
+		t.Error(err, r.Failing())
 	}
 	stop()
 	<-done

@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/identity"
 	"github.com/perpetua-exchange/perpetua/projections/instruments"
 	"github.com/perpetua-exchange/perpetua/projections/ledger"
+	"github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
 	"github.com/perpetua-exchange/perpetua/projections/records"
 	"github.com/perpetua-exchange/perpetua/projections/trades"
@@ -36,5 +37,5 @@ func Identity() []projections.Projection {
 
 // Onboarding returns the projections of the onboarding journal.
 func Onboarding() []projections.Projection {
-	return []projections.Projection{records.Projection{Journal: "onboarding"}}
+	return []projections.Projection{records.Projection{Journal: "onboarding"}, onboarding.Projection{}}
 }

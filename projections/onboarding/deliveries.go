@@ -1,0 +1,249 @@
+package onboarding
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/webhook"
+	"github.com/perpetua-exchange/perpetua/projections"
+	c "github.com/perpetua-exchange/perpetua/projections/column"
+)
+
+// Delivery is a notice on its way to a registration, which may be deleted since. Of a test it has no owner.
+type Delivery struct {
+	ID        scalar.ID
+	WebhookID scalar.ID
+	Tenant    string
+	NoticeID  scalar.ID
+	Type      webhook.EventType
+	owner.Ref
+	Final       bool
+	Status      webhook.Status
+	Attempts    int         // so far
+	NextAttempt scalar.Time // of one that is retried
+	Created     scalar.Time
+	Sequence    int64 // of the record that changed it last
+	// Key is its place among all deliveries.
+	projections.Key
+}
+
+// Attempt is the receipt of an attempt. Once the owner is erased it has no Reply.
+type Attempt struct {
+	DeliveryID scalar.ID
+	Number     int
+	Started    scalar.Time
+	DurationMS int64
+	StatusCode int // 0: no answer came
+	Error      string
+	Reply      domain.Sealed
+	Status     webhook.Status // of the delivery after it
+	Time       scalar.Time
+	Sequence   int64
+}
+
+type (
+	deliveryRow = projections.Row[Delivery]
+	attemptRow  = projections.Row[Attempt]
+)
+
+var deliveries = &projections.Table[Delivery]{
+	Name: "deliveries", Journal: journalName, Keys: []string{"created_sequence", "created_ordinal"},
+	Columns: []c.Column[deliveryRow]{
+		c.ID("id", func(r *deliveryRow) *scalar.ID { return &r.Value.ID }).Key(),
+		c.ID("webhook_id", func(r *deliveryRow) *scalar.ID { return &r.Value.WebhookID }).Fixed(),
+		c.Text("tenant", func(r *deliveryRow) *string { return &r.Value.Tenant }).Fixed(),
+		c.ID("notice_id", func(r *deliveryRow) *scalar.ID { return &r.Value.NoticeID }).Fixed(),
+		c.Text("type", func(r *deliveryRow) *webhook.EventType { return &r.Value.Type }).Fixed(),
+		c.ID("owner_id", func(r *deliveryRow) *scalar.ID { return &r.Value.Ref.ID }).Fixed(),
+		c.NullText("owner_type", func(r *deliveryRow) *owner.Type { return &r.Value.Ref.Type }).Fixed(),
+		c.Bool("final", func(r *deliveryRow) *bool { return &r.Value.Final }).Fixed(),
+		c.Text("status", func(r *deliveryRow) *webhook.Status { return &r.Value.Status }),
+		c.Small("attempts", func(r *deliveryRow) *int { return &r.Value.Attempts }),
+		c.Time("next_attempt_at", func(r *deliveryRow) *scalar.Time { return &r.Value.NextAttempt }),
+		c.Time("created_at", func(r *deliveryRow) *scalar.Time { return &r.Value.Created }).Fixed(),
+		c.Int("created_sequence", func(r *deliveryRow) *int64 { return &r.Key.Sequence }).Fixed(),
+		c.Small("created_ordinal", func(r *deliveryRow) *int64 { return &r.Key.Ordinal }).Fixed(),
+		c.Int("sequence", func(r *deliveryRow) *int64 { return &r.Value.Sequence }),
+	},
+	Loaded: func(r *deliveryRow) error {
+		r.Value.Key = r.Key
+		return nil
+	},
+}
+
+var attempts = &projections.Table[Attempt]{
+	Name: "delivery_attempts", Journal: journalName,
+	Columns: []c.Column[attemptRow]{
+		c.ID("delivery_id", func(r *attemptRow) *scalar.ID { return &r.Value.DeliveryID }),
+		c.Small("number", func(r *attemptRow) *int { return &r.Value.Number }),
+		c.Time("started_at", func(r *attemptRow) *scalar.Time { return &r.Value.Started }),
+		c.Int("duration_ms", func(r *attemptRow) *int64 { return &r.Value.DurationMS }),
+		c.NullSmall("status_code", func(r *attemptRow) *int { return &r.Value.StatusCode }),
+		c.NullText("error", func(r *attemptRow) *string { return &r.Value.Error }),
+		c.Bytes("response", func(r *attemptRow) *domain.Sealed { return &r.Value.Reply }),
+		c.Text("status", func(r *attemptRow) *webhook.Status { return &r.Value.Status }),
+		c.Time("time", func(r *attemptRow) *scalar.Time { return &r.Value.Time }),
+		c.Int("sequence", func(r *attemptRow) *int64 { return &r.Value.Sequence }),
+	},
+}
+
+type deliveryChanges struct {
+	deliveries projections.Latest[scalar.ID, changed[Delivery]]
+	attempts   projections.Adder[Attempt]
+	// deleted are registrations that are gone, and by which records.
+	deleted   []pgtype.UUID
+	sequences []int64
+}
+
+func newDeliveries(b *projections.Batch) *deliveryChanges {
+	return &deliveryChanges{attempts: attempts.Copy(b)}
+}
+
+func (x *deliveryChanges) add(at place, event decide.Event) {
+	switch e := event.(type) {
+	case *domain.DeliveryCreated:
+		x.deliveries.Put(e.ID, changed[Delivery]{made: true, Row: deliveryRow{Key: at.Key, Value: Delivery{ID: e.ID, WebhookID: e.WebhookID, Tenant: e.Tenant,
+			NoticeID: e.NoticeID, Type: e.Type, Ref: e.Ref, Final: e.Final, Status: webhook.Pending, Created: e.Created, Sequence: at.Sequence}}})
+	case *domain.DeliveryAttempted:
+		x.attempts.Add(&attemptRow{Value: Attempt{DeliveryID: e.ID, Number: e.Number, Started: e.Started, DurationMS: e.DurationMS,
+			StatusCode: e.StatusCode, Error: e.Error, Reply: e.Reply, Status: e.Status, Time: e.Time, Sequence: at.Sequence}})
+		v := x.slot(at, e.ID)
+		v.Status, v.Attempts, v.NextAttempt = e.Status, e.Number, e.NextAttempt
+	case *domain.DeliveryReplayed:
+		v := x.slot(at, e.ID)
+		v.Status, v.Attempts, v.NextAttempt = webhook.Pending, e.Attempts, 0
+	case *domain.WebhookDeleted:
+		x.deleted, x.sequences = append(x.deleted, c.UUID(e.ID)), append(x.sequences, at.Sequence)
+	}
+}
+
+func (x *deliveryChanges) slot(at place, id scalar.ID) *Delivery {
+	r, _ := x.deliveries.Slot(id)
+	r.groups |= 1
+	r.Value.ID, r.Value.Sequence = id, at.Sequence
+	return &r.Value
+}
+
+func (x *deliveryChanges) write(b *projections.Batch) {
+	put(b, deliveries, x.deliveries.Rows(), nil)
+	if len(x.deleted) > 0 { // no delivery to a registration is opened again once it is deleted
+		b.Queue(`UPDATE deliveries t SET status = 'canceled', next_attempt_at = NULL, sequence = n.sequence
+			FROM unnest($1::uuid[], $2::bigint[]) AS n (id, sequence)
+			WHERE t.webhook_id = n.id AND t.status IN ('pending', 'retrying') AND t.created_sequence < n.sequence`, x.deleted, x.sequences)
+	}
+}
+
+// DeliveryFilter narrows a list of deliveries.
+type DeliveryFilter struct {
+	WebhookID scalar.ID        // the zero ID: the whole venue's
+	Statuses  []webhook.Status // none: all
+}
+
+func deliveryStatuses() []webhook.Status {
+	return []webhook.Status{webhook.Pending, webhook.Retrying, webhook.Delivered, webhook.Dead, webhook.Canceled}
+}
+
+// Deliveries returns a numbered page of deliveries, newest first, and how many there are. Whether the viewer may see the
+// registration, the caller has found out; those of the whole venue are for operators.
+func Deliveries(ctx context.Context, db projections.DB, f DeliveryFilter, size, offset int) (rows []Delivery, total int, asOf int64, err error) {
+	l := projections.Counted[Delivery]{Table: deliveries}
+	for _, status := range deliveryStatuses() {
+		if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, status) {
+			continue
+		}
+		name := "deliveries/" + string(status)
+		if !f.WebhookID.IsZero() {
+			name += "/" + f.WebhookID.String()
+		}
+		l.Parts = append(l.Parts, projections.Part{Name: name, Confine: func(w *projections.Where) {
+			if !f.WebhookID.IsZero() {
+				w.And("webhook_id = ?", c.UUID(f.WebhookID))
+			}
+			w.And("status = ?", string(status))
+		}})
+	}
+	return l.Numbered(ctx, db, size, offset)
+}
+
+// DeliveriesOf returns a numbered page of the deliveries about an owner, newest first, and how many there are.
+func DeliveriesOf(ctx context.Context, db projections.DB, ref owner.Ref, size, offset int) (rows []Delivery, total int, asOf int64, err error) {
+	l := projections.List[Delivery]{Table: deliveries, Order: newest}
+	of(&l.Where, ref)
+	return l.Numbered(ctx, db, size, offset)
+}
+
+// OneDelivery returns a delivery.
+func OneDelivery(ctx context.Context, db projections.DB, v Viewer, id scalar.ID) (d Delivery, found bool, asOf int64, err error) {
+	l := projections.List[Delivery]{Table: deliveries, Order: "id"}
+	l.Where.And("id = ?", c.UUID(id))
+	l.Where.AndText("tenant", v.Tenant)
+	return l.One(ctx, db)
+}
+
+// Attempts returns the attempts of deliveries, by delivery, in their order. They are as of a position of their own: of each
+// delivery it leaves out those that came after the row that it is given.
+func Attempts(ctx context.Context, db projections.DB, of []Delivery) (map[scalar.ID][]Attempt, error) {
+	ids, known := make([]pgtype.UUID, len(of)), make(map[scalar.ID]int, len(of))
+	for i := range of {
+		ids[i], known[of[i].ID] = c.UUID(of[i].ID), of[i].Attempts
+	}
+	l := projections.List[Attempt]{Table: attempts, Order: "delivery_id, number"}
+	l.Where.And("delivery_id = ANY(?)", ids)
+	rows, _, err := l.All(ctx, db)
+	out := make(map[scalar.ID][]Attempt, len(of))
+	for _, a := range rows {
+		if a.Number <= known[a.DeliveryID] {
+			out[a.DeliveryID] = append(out[a.DeliveryID], a)
+		}
+	}
+	return out, err
+}
+
+// OpenDeliveries returns up to so many deliveries that are still to be tried, of the whole venue, oldest first, from after a
+// place on; nil is the beginning.
+func OpenDeliveries(ctx context.Context, db projections.DB, after *projections.Key, limit int) ([]Delivery, int64, error) {
+	return open(ctx, db, projections.List[Delivery]{Table: deliveries, Limit: limit}, after)
+}
+
+// OpenDeliveriesTo is OpenDeliveries of one registration.
+func OpenDeliveriesTo(ctx context.Context, db projections.DB, webhookID scalar.ID, after *projections.Key, limit int) ([]Delivery, int64, error) {
+	l := projections.List[Delivery]{Table: deliveries, Limit: limit}
+	l.Where.And("webhook_id = ?", c.UUID(webhookID))
+	return open(ctx, db, l, after)
+}
+
+func open(ctx context.Context, db projections.DB, l projections.List[Delivery], after *projections.Key) ([]Delivery, int64, error) {
+	l.Where.And("status IN ('pending', 'retrying')")
+	if after != nil {
+		l.Where.And("(created_sequence, created_ordinal) > (?, ?)", after.Sequence, after.Ordinal)
+	}
+	l.Order = "created_sequence, created_ordinal"
+	return l.All(ctx, db)
+}
+
+// Ahead returns the deliveries to the same registration about the same owner that were made before one and are still to be
+// tried, oldest first: webhook.Waits says whether it waits for them.
+func Ahead(ctx context.Context, db projections.DB, d *Delivery) ([]Delivery, int64, error) {
+	l := projections.List[Delivery]{Table: deliveries, Order: "created_sequence, created_ordinal"}
+	l.Where.And("webhook_id = ?", c.UUID(d.WebhookID))
+	if d.Ref.ID.IsZero() {
+		l.Where.And("owner_id IS NULL")
+	} else {
+		l.Where.And("owner_id = ?", c.UUID(d.Ref.ID))
+	}
+	l.Where.And("status IN ('pending', 'retrying')")
+	l.Where.And("(created_sequence, created_ordinal) < (?, ?)", d.Key.Sequence, d.Key.Ordinal)
+	return l.All(ctx, db)
+}
+
+// AllDeliveries returns the table of deliveries, and AllAttempts that of their attempts.
+func AllDeliveries() *projections.Table[Delivery] { return deliveries }
+
+// AllAttempts returns the table of the attempts of deliveries.
+func AllAttempts() *projections.Table[Attempt] { return attempts }

@@ -1,0 +1,189 @@
+package onboarding
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/projections"
+	c "github.com/perpetua-exchange/perpetua/projections/column"
+)
+
+// Erasure is what is known of an owner's end: its certificate. Times and sequences of what has not come yet are zero.
+type Erasure struct {
+	owner.Ref
+	Tenant       string
+	RequestedAt  scalar.Time
+	RequestedBy  string
+	Reason       domain.Sealed // with the venue's key
+	RetainUntil  scalar.Time
+	ErasedAt     scalar.Time
+	KeyID        string
+	KeyDestroyed scalar.Time
+	// Requested, Erased and Destroyed are the sequences of the records that say so.
+	Requested, Erased, Destroyed int64
+}
+
+// Positions returns the sequences of the records that tell of the end.
+func (e *Erasure) Positions() []int64 {
+	all := []int64{e.Requested}
+	for _, sequence := range []int64{e.Erased, e.Destroyed} {
+		if sequence != 0 {
+			all = append(all, sequence)
+		}
+	}
+	return all
+}
+
+// Hold is that an owner was held, or released.
+type Hold struct {
+	owner.Ref
+	Held   bool
+	Reason domain.Sealed // with the venue's key
+	Actor  string
+	Time   scalar.Time
+}
+
+// Retention is how long data is kept of owners who are erased from a time on.
+type Retention struct {
+	Seconds int64
+	Actor   string
+	Time    scalar.Time
+}
+
+type (
+	erasureRow   = projections.Row[Erasure]
+	holdRow      = projections.Row[Hold]
+	retentionRow = projections.Row[Retention]
+)
+
+var erasures = &projections.Table[Erasure]{
+	Name: "erasures", Journal: journalName,
+	Columns: []c.Column[erasureRow]{
+		c.ID("owner_id", func(r *erasureRow) *scalar.ID { return &r.Value.ID }).Key(),
+		c.Text("owner_type", func(r *erasureRow) *owner.Type { return &r.Value.Type }).Fixed(),
+		c.Text("tenant", func(r *erasureRow) *string { return &r.Value.Tenant }).Fixed(),
+		c.Time("requested_at", func(r *erasureRow) *scalar.Time { return &r.Value.RequestedAt }).Fixed(),
+		c.Text("requested_by", func(r *erasureRow) *string { return &r.Value.RequestedBy }).Fixed(),
+		c.Bytes("reason", func(r *erasureRow) *domain.Sealed { return &r.Value.Reason }).Fixed(),
+		c.Time("retain_until", func(r *erasureRow) *scalar.Time { return &r.Value.RetainUntil }).Fixed(),
+		c.Time("erased_at", func(r *erasureRow) *scalar.Time { return &r.Value.ErasedAt }),
+		c.NullText("key_id", func(r *erasureRow) *string { return &r.Value.KeyID }),
+		c.Time("destroyed_at", func(r *erasureRow) *scalar.Time { return &r.Value.KeyDestroyed }),
+		c.Int("requested_sequence", func(r *erasureRow) *int64 { return &r.Value.Requested }).Fixed(),
+		c.NullInt("erased_sequence", func(r *erasureRow) *int64 { return &r.Value.Erased }),
+		c.NullInt("destroyed_sequence", func(r *erasureRow) *int64 { return &r.Value.Destroyed }),
+	},
+}
+
+var holds = &projections.Table[Hold]{
+	Name: "holds", Journal: journalName, Keys: []string{"sequence", "ordinal"},
+	Columns: []c.Column[holdRow]{
+		c.Int("sequence", func(r *holdRow) *int64 { return &r.Key.Sequence }),
+		c.Small("ordinal", func(r *holdRow) *int64 { return &r.Key.Ordinal }),
+		c.ID("owner_id", func(r *holdRow) *scalar.ID { return &r.Value.ID }),
+		c.Text("owner_type", func(r *holdRow) *owner.Type { return &r.Value.Type }),
+		c.Bool("held", func(r *holdRow) *bool { return &r.Value.Held }),
+		c.Bytes("reason", func(r *holdRow) *domain.Sealed { return &r.Value.Reason }),
+		c.Text("actor", func(r *holdRow) *string { return &r.Value.Actor }),
+		c.Time("time", func(r *holdRow) *scalar.Time { return &r.Value.Time }),
+	},
+}
+
+var retentions = &projections.Table[Retention]{
+	Name: "retentions", Journal: journalName, Keys: []string{"sequence", "ordinal"},
+	Columns: []c.Column[retentionRow]{
+		c.Int("sequence", func(r *retentionRow) *int64 { return &r.Key.Sequence }),
+		c.Small("ordinal", func(r *retentionRow) *int64 { return &r.Key.Ordinal }),
+		c.Int("seconds", func(r *retentionRow) *int64 { return &r.Value.Seconds }),
+		c.Text("actor", func(r *retentionRow) *string { return &r.Value.Actor }),
+		c.Time("time", func(r *retentionRow) *scalar.Time { return &r.Value.Time }),
+	},
+}
+
+// The groups of columns of an end that change together.
+const (
+	endErased = iota
+	endDestroyed
+)
+
+func (x *ownerChanges) restrict(at place, e *domain.OwnerRestricted) {
+	x.erasures.Put(e.ID, changed[Erasure]{made: true, Row: erasureRow{Value: Erasure{Ref: e.Ref, Tenant: e.Tenant, RequestedAt: e.Time,
+		RequestedBy: e.RequestedBy, Reason: e.Reason, RetainUntil: e.RetainUntil, Requested: at.Sequence}}})
+}
+
+func (x *ownerChanges) erase(at place, e *domain.OwnerErased) {
+	r, _ := x.erasures.Slot(e.ID)
+	r.groups |= 1 << endErased
+	r.Value.Ref, r.Value.ErasedAt, r.Value.Erased = e.Ref, e.Time, at.Sequence
+}
+
+func (x *ownerChanges) destroy(at place, e *domain.KeyDestroyed) {
+	r, _ := x.erasures.Slot(e.ID)
+	r.groups |= 1 << endDestroyed
+	r.Value.Ref, r.Value.KeyID, r.Value.KeyDestroyed, r.Value.Destroyed = e.Ref, e.KeyID, e.Time, at.Sequence
+}
+
+func (x *ownerChanges) writeErasures(b *projections.Batch) {
+	put(b, erasures, x.erasures.Rows(), []string{"erased_at", "erased_sequence"}, []string{"key_id", "destroyed_at", "destroyed_sequence"})
+}
+
+// erasing takes the ciphertexts of erased owners out of all rows, and cancels what they are no more to be told. The event
+// says neither for each row, so it is the rows from before it that change, whatever else the batch holds.
+type erasing struct {
+	owners    []pgtype.UUID
+	sequences []int64
+}
+
+func (x *erasing) add(at place, event decide.Event) {
+	if e, ok := event.(*domain.OwnerErased); ok {
+		x.owners, x.sequences = append(x.owners, c.UUID(e.ID)), append(x.sequences, at.Sequence)
+	}
+}
+
+// erase are the statements of an erasure, n being the erased owners.
+var erase = []string{
+	`UPDATE owners t SET external_id = NULL, fields = NULL FROM n WHERE t.id = n.id`,
+	`UPDATE documents t SET name = NULL FROM n WHERE t.owner_id = n.id AND t.created_sequence < n.sequence`,
+	`UPDATE responses t SET answers = NULL FROM n WHERE t.owner_id = n.id AND t.sequence < n.sequence`,
+	`UPDATE triggers t SET reason = NULL FROM n WHERE t.owner_id = n.id AND t.created_sequence < n.sequence`,
+	`UPDATE trigger_events t SET reason = NULL, internal_reason = NULL, external_reference = NULL FROM n
+		WHERE t.owner_id = n.id AND t.sequence < n.sequence`,
+	`UPDATE notices t SET reason = NULL FROM n WHERE t.owner_id = n.id AND t.sequence < n.sequence`,
+	`UPDATE delivery_attempts t SET response = NULL FROM n, deliveries d
+		WHERE d.owner_id = n.id AND t.delivery_id = d.id AND t.sequence < n.sequence`,
+	`UPDATE deliveries t SET status = 'canceled', next_attempt_at = NULL, sequence = n.sequence FROM n
+		WHERE t.owner_id = n.id AND t.status IN ('pending', 'retrying') AND NOT t.final AND t.created_sequence < n.sequence`,
+}
+
+func (x *erasing) write(b *projections.Batch) {
+	if len(x.owners) == 0 {
+		return
+	}
+	for _, sql := range erase {
+		b.Queue("WITH n AS (SELECT * FROM unnest($1::uuid[], $2::bigint[]) AS n (id, sequence)) "+sql, x.owners, x.sequences)
+	}
+}
+
+// OneErasure returns what is known of the end of an owner, its certificate once it is erased. It is for operators.
+func OneErasure(ctx context.Context, db projections.DB, ref owner.Ref) (e Erasure, found bool, asOf int64, err error) {
+	l := projections.List[Erasure]{Table: erasures, Order: "owner_id"}
+	of(&l.Where, ref)
+	return l.One(ctx, db)
+}
+
+// Holds returns all holds and releases of an owner, oldest first. It is for operators.
+func Holds(ctx context.Context, db projections.DB, ref owner.Ref) ([]Hold, int64, error) {
+	l := projections.List[Hold]{Table: holds, Order: "sequence, ordinal"}
+	of(&l.Where, ref)
+	return l.All(ctx, db)
+}
+
+// RetentionInForce returns the retention that was set last; not found if it is still the default.
+func RetentionInForce(ctx context.Context, db projections.DB) (r Retention, found bool, asOf int64, err error) {
+	return projections.List[Retention]{Table: retentions, Order: "sequence DESC, ordinal DESC"}.One(ctx, db)
+}

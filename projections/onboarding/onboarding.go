@@ -1,0 +1,130 @@
+// Package onboarding is the read model of the onboarding journal: owners and what hangs on them, what they are asked and
+// answer, their triggers with their timelines, and who is told of what.
+//
+// What is sealed stays sealed. Once an owner is erased its rows hold no ciphertext: those columns are NULL and read as nil.
+//
+// A row's place in every list is that of the record that made it. Lists are read newest row first, by numbered pages with
+// the length of the whole list; the feed of notices is read by cursor. Lists that may be long are counted as they grow.
+//
+// A Viewer says whose rows a query sees. A tenant sees its own, and of owners that are restricted or erased nothing but what
+// the feed and the deliveries keep: ids, types and times. An operator sees all.
+package onboarding
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/projections"
+	c "github.com/perpetua-exchange/perpetua/projections/column"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// journalName is the journal whose rows these are.
+const journalName = "onboarding"
+
+// Projection keeps all tables of the onboarding journal. They are one family, since an erasure touches most of them.
+type Projection struct{}
+
+// Name returns "onboarding".
+func (Projection) Name() string { return "onboarding" }
+
+// Tables returns the names of the tables.
+func (Projection) Tables() []string {
+	return []string{"list_counts", owners.Name, erasures.Name, holds.Name, retentions.Name, documents.Name, questionnaires.Name, versions.Name,
+		responses.Name, entitlements.Name, triggers.Name, timeline.Name, webhooks.Name, deliveries.Name, attempts.Name, notices.Name}
+}
+
+// part is what a batch of entries makes of some of the tables.
+type part interface {
+	// add adds an event of a record, the ordinal one of it.
+	add(at place, event decide.Event)
+	// write adds the changed rows to the batch.
+	write(b *projections.Batch)
+}
+
+// place is where an event stands in the journal.
+type place struct {
+	entry *journal.Entry
+	projections.Key
+}
+
+// tenant is the tenant of the client who gave the command.
+func (p place) tenant() string { return p.entry.Record.Command.Actor.Broker }
+
+// actor names who gave the command.
+func (p place) actor() string {
+	if a := p.entry.Record.Command.Actor; a.System != "" {
+		return a.System
+	}
+	return p.entry.Record.Command.Actor.Sub
+}
+
+// Project adds what the entries make of all tables. What erases, deletes and cancels comes last: no record after one that
+// does so brings back what it took away.
+func (Projection) Project(entries []journal.Entry, b *projections.Batch) {
+	parts := []part{newOwners(b), newDocuments(b), newQuestionnaires(b), newResponses(b), newEntitlements(b), newTriggers(b),
+		newTimeline(b), newWebhooks(b), newDeliveries(b), newNotices(b), &erasing{}}
+	for i := range entries {
+		e := &entries[i]
+		for n, event := range e.Record.Events {
+			at := place{e, projections.Key{Sequence: e.Record.Sequence, Ordinal: int64(n)}}
+			for _, p := range parts {
+				p.add(at, event)
+			}
+		}
+	}
+	for _, p := range parts {
+		p.write(b)
+	}
+}
+
+// changed is a row as a batch leaves it: made by it, or there before and changed in some groups of columns.
+type changed[T any] struct {
+	projections.Row[T]
+	made   bool
+	groups uint8 // a bit for each group
+}
+
+// put writes rows. A group is named by the columns that change together.
+func put[T any](b *projections.Batch, table *projections.Table[T], rows []changed[T], groups ...[]string) {
+	to := table.Copy(b)
+	for i := range rows {
+		if rows[i].made {
+			to.Add(&rows[i].Row)
+		}
+	}
+	for g, names := range groups {
+		var some []projections.Row[T]
+		for i := range rows {
+			if r := &rows[i]; !r.made && r.groups&(1<<g) != 0 {
+				some = append(some, r.Row)
+			}
+		}
+		table.Update(b, some, names...)
+	}
+}
+
+// Viewer says whose rows are seen.
+type Viewer struct {
+	Tenant string // empty: an operator, who sees every tenant's
+}
+
+// Operator sees all rows.
+var Operator = Viewer{}
+
+// confine confines rows to those of the viewer: of a tenant's owners, those that are active. owner is the column that names the
+// owner.
+func (v Viewer) confine(w *projections.Where, ownerColumn string) {
+	if v.Tenant != "" {
+		w.And("tenant = ?", v.Tenant)
+		w.And("EXISTS (SELECT 1 FROM owners o WHERE o.id = "+ownerColumn+" AND o.state = ?)", string(owner.Active))
+	}
+}
+
+// of confines rows to an owner's.
+func of(w *projections.Where, ref owner.Ref) {
+	w.And("owner_id = ?", c.UUID(ref.ID))
+	w.And("owner_type = ?", string(ref.Type))
+}
+
+// newest is the order of numbered lists.
+const newest = "created_sequence DESC, created_ordinal DESC"

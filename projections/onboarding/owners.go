@@ -1,0 +1,148 @@
+package onboarding
+
+import (
+	"context"
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/projections"
+	c "github.com/perpetua-exchange/perpetua/projections/column"
+)
+
+// Owner is a person or a corporate. Once it is erased it has neither an ExternalID nor Fields.
+type Owner struct {
+	domain.Owner
+	Fields   domain.Sealed
+	Held     bool
+	Sequence int64 // of the record that changed it last
+}
+
+type ownerRow = projections.Row[Owner]
+
+var owners = &projections.Table[Owner]{
+	Name: "owners", Journal: journalName, Keys: []string{"created_sequence", "created_ordinal"},
+	Columns: []c.Column[ownerRow]{
+		c.ID("id", func(r *ownerRow) *scalar.ID { return &r.Value.ID }).Key(),
+		c.Text("type", func(r *ownerRow) *owner.Type { return &r.Value.Type }).Fixed(),
+		c.Text("tenant", func(r *ownerRow) *string { return &r.Value.Tenant }).Fixed(),
+		c.Text("state", func(r *ownerRow) *owner.State { return &r.Value.State }),
+		c.Bytes("external_id", func(r *ownerRow) *[]byte { return &r.Value.ExternalID }),
+		c.Bytes("fields", func(r *ownerRow) *domain.Sealed { return &r.Value.Fields }),
+		c.Int("revision", func(r *ownerRow) *int64 { return &r.Value.Revision }),
+		c.Bool("held", func(r *ownerRow) *bool { return &r.Value.Held }),
+		c.Time("created_at", func(r *ownerRow) *scalar.Time { return &r.Value.Created }).Fixed(),
+		c.Time("updated_at", func(r *ownerRow) *scalar.Time { return &r.Value.Updated }),
+		c.Int("created_sequence", func(r *ownerRow) *int64 { return &r.Key.Sequence }).Fixed(),
+		c.Small("created_ordinal", func(r *ownerRow) *int64 { return &r.Key.Ordinal }).Fixed(),
+		c.Int("sequence", func(r *ownerRow) *int64 { return &r.Value.Sequence }),
+	},
+}
+
+// The groups of columns of an owner that change together.
+const (
+	ownerFields = iota
+	ownerState
+	ownerHeld
+)
+
+// ownerChanges are the owners, and the ends of owners, that a batch changes.
+type ownerChanges struct {
+	owners     projections.Latest[scalar.ID, changed[Owner]]
+	erasures   projections.Latest[scalar.ID, changed[Erasure]]
+	holds      projections.Adder[Hold]
+	retentions projections.Adder[Retention]
+}
+
+func newOwners(b *projections.Batch) *ownerChanges {
+	return &ownerChanges{holds: holds.Copy(b), retentions: retentions.Copy(b)}
+}
+
+func (x *ownerChanges) slot(at place, ref owner.Ref, group int) *Owner {
+	r, _ := x.owners.Slot(ref.ID)
+	r.groups |= 1 << group
+	r.Value.Ref, r.Value.Sequence = ref, at.Sequence
+	return &r.Value
+}
+
+func (x *ownerChanges) add(at place, event decide.Event) {
+	switch e := event.(type) {
+	case *domain.OwnerRegistered:
+		x.owners.Put(e.ID, changed[Owner]{Row: ownerRow{Key: at.Key, Value: Owner{Owner: e.Owner, Fields: e.Fields, Sequence: at.Sequence}}, made: true})
+	case *domain.OwnerChanged:
+		o := x.slot(at, e.Ref, ownerFields)
+		o.ExternalID, o.Fields, o.Revision, o.Updated = e.ExternalID, e.Fields, e.Revision, e.Updated
+	case *domain.OwnerRestricted:
+		x.move(at, e.Ref, owner.Restricted)
+		x.restrict(at, e)
+	case *domain.OwnerErased:
+		x.move(at, e.Ref, owner.Erased)
+		x.erase(at, e)
+	case *domain.KeyDestroyed:
+		x.move(at, e.Ref, owner.Erased)
+		x.destroy(at, e)
+	case *domain.OwnerHeld:
+		x.slot(at, e.Ref, ownerHeld).Held = true
+		x.holds.Add(&holdRow{Key: at.Key, Value: Hold{Ref: e.Ref, Held: true, Reason: e.Reason, Actor: at.actor(), Time: e.Time}})
+	case *domain.OwnerReleased:
+		x.slot(at, e.Ref, ownerHeld).Held = false
+		x.holds.Add(&holdRow{Key: at.Key, Value: Hold{Ref: e.Ref, Reason: e.Reason, Actor: at.actor(), Time: e.Time}})
+	case *domain.RetentionSet:
+		x.retentions.Add(&retentionRow{Key: at.Key, Value: Retention{Seconds: e.Seconds, Actor: at.actor(), Time: e.Time}})
+	}
+}
+
+func (x *ownerChanges) move(at place, ref owner.Ref, to owner.State) {
+	o := x.slot(at, ref, ownerState)
+	o.State, o.Updated = to, at.entry.Record.Time
+}
+
+func (x *ownerChanges) write(b *projections.Batch) {
+	put(b, owners, x.owners.Rows(),
+		[]string{"external_id", "fields", "revision", "updated_at", "sequence"}, []string{"state", "updated_at", "sequence"}, []string{"held", "sequence"})
+	x.writeErasures(b)
+}
+
+// OwnerFilter narrows a list of owners.
+type OwnerFilter struct {
+	Viewer
+	Type   owner.Type
+	States []owner.State // none: all that the viewer sees
+}
+
+// Owners returns a numbered page of the owners of a type, newest first, and how many there are. A tenant sees active ones only.
+func Owners(ctx context.Context, db projections.DB, f OwnerFilter, size, offset int) (rows []Owner, total int, asOf int64, err error) {
+	l := projections.Counted[Owner]{Table: owners}
+	for _, state := range []owner.State{owner.Active, owner.Restricted, owner.Erased} {
+		if f.Tenant != "" && state != owner.Active || len(f.States) > 0 && !slices.Contains(f.States, state) {
+			continue
+		}
+		name := "owners/" + string(f.Type) + "/" + string(state)
+		if f.Tenant != "" {
+			name += "/" + f.Tenant
+		}
+		l.Parts = append(l.Parts, projections.Part{Name: name, Confine: func(w *projections.Where) {
+			w.AndText("tenant", f.Tenant)
+			w.And("type = ?", string(f.Type))
+			w.And("state = ?", string(state))
+		}})
+	}
+	return l.Numbered(ctx, db, size, offset)
+}
+
+// OneOwner returns an owner. A tenant finds its own active ones only.
+func OneOwner(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref) (o Owner, found bool, asOf int64, err error) {
+	l := projections.List[Owner]{Table: owners, Order: "id"}
+	l.Where.And("id = ?", c.UUID(ref.ID))
+	l.Where.And("type = ?", string(ref.Type))
+	if v.Tenant != "" {
+		l.Where.And("tenant = ?", v.Tenant)
+		l.Where.And("state = ?", string(owner.Active))
+	}
+	return l.One(ctx, db)
+}
+
+// AllOwners returns the table of owners.
+func AllOwners() *projections.Table[Owner] { return owners }

@@ -1,0 +1,218 @@
+package onboarding
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/projections"
+	c "github.com/perpetua-exchange/perpetua/projections/column"
+)
+
+// Questionnaire is a questionnaire without its versions.
+type Questionnaire struct {
+	questionnaire.Questionnaire
+	Sequence int64 // of the record that changed it last
+}
+
+// Version is a version of a questionnaire.
+type Version struct {
+	questionnaire.Version
+	IsPublished bool
+
+	questions string
+}
+
+type (
+	questionnaireRow = projections.Row[Questionnaire]
+	versionRow       = projections.Row[Version]
+)
+
+var questionnaires = &projections.Table[Questionnaire]{
+	Name: "questionnaires", Journal: journalName, Keys: []string{"created_sequence", "created_ordinal"},
+	Columns: []c.Column[questionnaireRow]{
+		c.ID("id", func(r *questionnaireRow) *scalar.ID { return &r.Value.ID }).Key(),
+		c.Text("name", func(r *questionnaireRow) *string { return &r.Value.Name }),
+		c.Text("description", func(r *questionnaireRow) *string { return &r.Value.Description }),
+		c.Text("owner_type", func(r *questionnaireRow) *owner.Type { return &r.Value.OwnerType }).Fixed(),
+		c.ID("owner_type_id", func(r *questionnaireRow) *scalar.ID { return &r.Value.OwnerTypeID }).Fixed(),
+		c.Bool("is_published", func(r *questionnaireRow) *bool { return &r.Value.IsPublished }),
+		c.Time("created_at", func(r *questionnaireRow) *scalar.Time { return &r.Value.Created }).Fixed(),
+		c.Int("created_sequence", func(r *questionnaireRow) *int64 { return &r.Key.Sequence }).Fixed(),
+		c.Small("created_ordinal", func(r *questionnaireRow) *int64 { return &r.Key.Ordinal }).Fixed(),
+		c.Int("sequence", func(r *questionnaireRow) *int64 { return &r.Value.Sequence }),
+	},
+}
+
+var versions = &projections.Table[Version]{
+	Name: "questionnaire_versions", Journal: journalName,
+	Columns: []c.Column[versionRow]{
+		c.ID("questionnaire_id", func(r *versionRow) *scalar.ID { return &r.Value.QuestionnaireID }).Key(),
+		c.Small("version_number", func(r *versionRow) *int { return &r.Value.Number }).Key(),
+		c.ID("id", func(r *versionRow) *scalar.ID { return &r.Value.ID }).Fixed(),
+		c.Bool("is_published", func(r *versionRow) *bool { return &r.Value.IsPublished }),
+		c.JSON("questions", func(r *versionRow) *string { return &r.Value.questions }).Fixed(),
+		c.Time("created_at", func(r *versionRow) *scalar.Time { return &r.Value.Created }).Fixed(),
+	},
+	Loaded: func(r *versionRow) error {
+		if err := json.Unmarshal([]byte(r.Value.questions), &r.Value.Questions); err != nil {
+			return fmt.Errorf("the questions of version %s: %w", r.Value.ID, err)
+		}
+		r.Value.questions = ""
+		return nil
+	},
+}
+
+// text returns the JSON text of the journal. What it is used for holds nothing that could fail to encode.
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "null"
+	}
+	return string(b)
+}
+
+type versionKey struct {
+	questionnaire scalar.ID
+	number        int
+}
+
+type questionnaireChanges struct {
+	questionnaires projections.Latest[scalar.ID, changed[Questionnaire]]
+	versions       projections.Latest[versionKey, changed[Version]]
+	// unpublished are the questionnaires of which no version from before the batch is published any more.
+	unpublished projections.Latest[scalar.ID, pgtype.UUID]
+}
+
+func newQuestionnaires(*projections.Batch) *questionnaireChanges { return &questionnaireChanges{} }
+
+func (x *questionnaireChanges) set(at place, q questionnaire.Questionnaire) {
+	r, again := x.questionnaires.Slot(q.ID)
+	if !again {
+		r.Key = at.Key
+	}
+	r.groups |= 1
+	r.Value = Questionnaire{q, at.Sequence}
+}
+
+func (x *questionnaireChanges) add(at place, event decide.Event) {
+	switch e := event.(type) {
+	case *domain.QuestionnaireCreated:
+		x.set(at, e.Questionnaire)
+		r, _ := x.questionnaires.Slot(e.ID)
+		r.made = true
+	case *domain.QuestionnaireChanged:
+		x.set(at, e.Questionnaire)
+	case *domain.VersionAdded:
+		x.versions.Put(versionKey{e.QuestionnaireID, e.Number}, changed[Version]{made: true,
+			Row: versionRow{Value: Version{Version: e.Version, questions: text(e.Questions)}}})
+	case *domain.QuestionnairePublished:
+		x.set(at, e.Questionnaire)
+		r, _ := x.versions.Slot(versionKey{e.Questionnaire.ID, e.Number})
+		r.Value.QuestionnaireID, r.Value.Number, r.Value.IsPublished = e.Questionnaire.ID, e.Number, true
+	case *domain.QuestionnaireUnpublished:
+		x.set(at, e.Questionnaire)
+		x.unpublished.Put(e.ID, c.UUID(e.ID))
+		for i := range x.versions.Rows() {
+			if r := &x.versions.Rows()[i]; r.Value.QuestionnaireID == e.ID {
+				r.Value.IsPublished = false
+			}
+		}
+	}
+}
+
+func (x *questionnaireChanges) write(b *projections.Batch) {
+	put(b, questionnaires, x.questionnaires.Rows(), nil)
+	unpublished := x.unpublished.Rows()
+	to := versions.Copy(b)
+	var set []versionRow
+	for _, r := range x.versions.Rows() {
+		if r.made {
+			to.Add(&r.Row)
+		}
+		if !r.made || len(unpublished) > 0 {
+			set = append(set, r.Row)
+		}
+	}
+	if len(unpublished) > 0 { // all versions, those that the batch publishes later among them: they are set again
+		b.Queue(`UPDATE questionnaire_versions SET is_published = false WHERE questionnaire_id = ANY($1) AND is_published`, unpublished)
+	}
+	versions.Update(b, set, "is_published")
+}
+
+// QuestionnaireFilter narrows a list of questionnaires.
+type QuestionnaireFilter struct {
+	Type owner.Type
+	// Owner adds the questionnaires that are for this owner alone; the zero ID adds none. Whether the viewer may see the
+	// owner, the caller has found out.
+	Owner scalar.ID
+	// All are the unpublished ones as well, and those of every owner: for operators.
+	All bool
+}
+
+// Questionnaires returns a numbered page of questionnaires, newest first, and how many there are.
+func Questionnaires(ctx context.Context, db projections.DB, f QuestionnaireFilter, size, offset int) (rows []Questionnaire, total int, asOf int64, err error) {
+	l := projections.Counted[Questionnaire]{Table: questionnaires}
+	part := func(name string, confine func(w *projections.Where)) {
+		l.Parts = append(l.Parts, projections.Part{Name: "questionnaires/" + name, Confine: confine})
+	}
+	if f.All {
+		for _, published := range []string{"t", "f"} {
+			part(string(f.Type)+"/"+published, func(w *projections.Where) {
+				w.And("owner_type = ?", string(f.Type))
+				w.And("is_published = ?", published == "t")
+			})
+		}
+		return l.Numbered(ctx, db, size, offset)
+	}
+	part("generic/"+string(f.Type), func(w *projections.Where) {
+		w.And("is_published AND owner_type_id IS NULL AND owner_type = ?", string(f.Type))
+	})
+	if !f.Owner.IsZero() {
+		part(f.Owner.String(), func(w *projections.Where) { w.And("is_published AND owner_type_id = ?", c.UUID(f.Owner)) })
+	}
+	return l.Numbered(ctx, db, size, offset)
+}
+
+// OneQuestionnaire returns a questionnaire. A tenant finds published ones, and of those that are for one owner its own
+// active owners' only.
+func OneQuestionnaire(ctx context.Context, db projections.DB, v Viewer, id scalar.ID) (q Questionnaire, found bool, asOf int64, err error) {
+	l := projections.List[Questionnaire]{Table: questionnaires, Order: "id"}
+	l.Where.And("id = ?", c.UUID(id))
+	if v.Tenant != "" {
+		l.Where.And("is_published")
+		l.Where.And("(owner_type_id IS NULL OR EXISTS (SELECT 1 FROM owners o WHERE o.id = owner_type_id AND o.tenant = ? AND o.state = ?))",
+			v.Tenant, string(owner.Active))
+	}
+	return l.One(ctx, db)
+}
+
+// Versions returns all versions of a questionnaire, published or not, the newest first.
+func Versions(ctx context.Context, db projections.DB, questionnaireID scalar.ID) ([]Version, int64, error) {
+	l := projections.List[Version]{Table: versions, Order: "version_number DESC"}
+	l.Where.And("questionnaire_id = ?", c.UUID(questionnaireID))
+	return l.All(ctx, db)
+}
+
+// PublishedVersion returns a published version of a questionnaire; number 0 is the newest.
+func PublishedVersion(ctx context.Context, db projections.DB, questionnaireID scalar.ID, number int) (v Version, found bool, asOf int64, err error) {
+	l := projections.List[Version]{Table: versions, Order: "version_number DESC"}
+	l.Where.And("questionnaire_id = ? AND is_published", c.UUID(questionnaireID))
+	if number != 0 {
+		l.Where.And("version_number = ?", number)
+	}
+	return l.One(ctx, db)
+}
+
+// AllQuestionnaires returns the table of questionnaires, and AllVersions that of their versions.
+func AllQuestionnaires() *projections.Table[Questionnaire] { return questionnaires }
+
+// AllVersions returns the table of the versions of questionnaires.
+func AllVersions() *projections.Table[Version] { return versions }

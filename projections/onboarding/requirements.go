@@ -1,0 +1,85 @@
+package onboarding
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/projections"
+	c "github.com/perpetua-exchange/perpetua/projections/column"
+)
+
+// PendingRequirement is what is open of one trigger for one reason.
+type PendingRequirement struct {
+	TriggerID scalar.ID
+	entitlement.Requirement
+	// Reason is the definition's name, or the operator's text of a request for information; a video identification has none.
+	Reason domain.Reason
+}
+
+// PendingRequirements returns what is open of all open triggers of an owner, oldest first. What a definition asks for is as old
+// as the trigger's start.
+func PendingRequirements(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref) (pending []PendingRequirement, asOf int64, err error) {
+	l := projections.List[Trigger]{Table: triggers, Order: "created_sequence, created_ordinal"}
+	v.confine(&l.Where, "owner_id")
+	of(&l.Where, ref)
+	l.Where.And("status IN ('pending', 'ongoing', 'blocked')")
+	requests := projections.List[TriggerEvent]{Table: timeline, Order: "sequence, ordinal"}
+	of(&requests.Where, ref)
+	requests.Where.And("request_id IS NOT NULL")
+	var of []Trigger
+	var asked []TriggerEvent
+	asOf, err = projections.Read(ctx, db, journalName, l.Statement(&of), requests.Statement(&asked))
+	if err != nil {
+		return nil, asOf, err
+	}
+	reasons := make(map[scalar.ID]domain.Reason, len(asked))
+	for i := range asked {
+		reasons[asked[i].RequestID] = asked[i].Reason
+	}
+	for i := range of {
+		pending = append(pending, of[i].pending(reasons)...)
+	}
+	slices.SortStableFunc(pending, func(a, b PendingRequirement) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return pending, asOf, nil
+}
+
+// pending returns what is open of a trigger; reasons are those of requests.
+func (t *Trigger) pending(reasons map[scalar.ID]domain.Reason) []PendingRequirement {
+	var out []PendingRequirement
+	for _, r := range t.Open {
+		p := PendingRequirement{TriggerID: t.ID, Requirement: r}
+		switch r.Source {
+		case entitlement.FromDefinition:
+			p.Sequence, p.Reason = t.Started, domain.Reason{Text: t.Terms.Name}
+		case entitlement.FromRequest:
+			p.Reason = reasons[r.Request]
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// OwnerStates returns the states of owners.
+func OwnerStates(ctx context.Context, db projections.DB, ids []scalar.ID) (map[scalar.ID]owner.State, error) {
+	states := make(map[scalar.ID]owner.State, len(ids))
+	wanted := make([]pgtype.UUID, len(ids))
+	for i, id := range ids {
+		wanted[i] = c.UUID(id)
+	}
+	_, err := projections.Read(ctx, db, journalName, projections.Statement{SQL: "SELECT id, state FROM owners WHERE id = ANY($1)", Args: []any{wanted},
+		Collect: func(rows pgx.Rows) error {
+			var id scalar.ID
+			var state owner.State
+			_, err := pgx.ForEachRow(rows, []any{c.IntoID(&id), c.IntoText(&state)}, func() error { states[id] = state; return nil })
+			return err
+		}})
+	return states, err
+}

@@ -1,0 +1,70 @@
+package onboarding
+
+import (
+	"context"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/projections"
+	c "github.com/perpetua-exchange/perpetua/projections/column"
+)
+
+// Response is an owner's answers to a version of a questionnaire. Once the owner is erased it has no Answers.
+type Response struct {
+	domain.ResponseAdded
+	Tenant string
+}
+
+type responseRow = projections.Row[Response]
+
+var responses = &projections.Table[Response]{
+	Name: "responses", Journal: journalName, Keys: []string{"sequence", "ordinal"},
+	Columns: []c.Column[responseRow]{
+		c.ID("id", func(r *responseRow) *scalar.ID { return &r.Value.ResponseAdded.ID }),
+		c.ID("questionnaire_id", func(r *responseRow) *scalar.ID { return &r.Value.QuestionnaireID }),
+		c.ID("questionnaire_version_id", func(r *responseRow) *scalar.ID { return &r.Value.VersionID }),
+		c.Small("version_number", func(r *responseRow) *int { return &r.Value.Number }),
+		c.ID("owner_id", func(r *responseRow) *scalar.ID { return &r.Value.Ref.ID }),
+		c.Text("owner_type", func(r *responseRow) *owner.Type { return &r.Value.Type }),
+		c.Text("tenant", func(r *responseRow) *string { return &r.Value.Tenant }),
+		c.IDs("document_ids", func(r *responseRow) *[]scalar.ID { return &r.Value.Documents }),
+		c.Bytes("answers", func(r *responseRow) *domain.Sealed { return &r.Value.Answers }),
+		c.Time("created_at", func(r *responseRow) *scalar.Time { return &r.Value.Created }),
+		c.Int("sequence", func(r *responseRow) *int64 { return &r.Key.Sequence }),
+		c.Small("ordinal", func(r *responseRow) *int64 { return &r.Key.Ordinal }),
+	},
+}
+
+type responseChanges struct{ responses projections.Adder[Response] }
+
+func newResponses(b *projections.Batch) *responseChanges { return &responseChanges{responses.Copy(b)} }
+
+func (x *responseChanges) add(at place, event decide.Event) {
+	if e, ok := event.(*domain.ResponseAdded); ok {
+		x.responses.Add(&responseRow{Key: at.Key, Value: Response{*e, at.tenant()}})
+	}
+}
+
+func (x *responseChanges) write(*projections.Batch) {}
+
+// Responses returns a numbered page of an owner's responses, newest first, and how many there are.
+func Responses(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref, size, offset int) (rows []Response, total int, asOf int64, err error) {
+	l := projections.List[Response]{Table: responses, Order: "sequence DESC, ordinal DESC"}
+	v.confine(&l.Where, "owner_id")
+	of(&l.Where, ref)
+	return l.Numbered(ctx, db, size, offset)
+}
+
+// OneResponse returns a response of an owner.
+func OneResponse(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref, id scalar.ID) (r Response, found bool, asOf int64, err error) {
+	l := projections.List[Response]{Table: responses, Order: "id"}
+	l.Where.And("id = ?", c.UUID(id))
+	v.confine(&l.Where, "owner_id")
+	of(&l.Where, ref)
+	return l.One(ctx, db)
+}
+
+// AllResponses returns the table of responses.
+func AllResponses() *projections.Table[Response] { return responses }

@@ -1,0 +1,126 @@
+package onboarding
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/webhook"
+	"github.com/perpetua-exchange/perpetua/projections"
+	c "github.com/perpetua-exchange/perpetua/projections/column"
+)
+
+// TriggerEvent is an event of a case: its creation, what moved it, a change of what it requires, or a notice that names it.
+// What a kind of event does not have is empty. Once the owner is erased, what was sealed is nil.
+type TriggerEvent struct {
+	Sequence  int64 // of the record
+	TriggerID scalar.ID
+	owner.Ref
+	Type   string // of the event, such as entitlement_trigger.moved
+	Action entitlement.Action
+	Status entitlement.Status // after it
+	Result entitlement.Result
+	By     domain.ActorKind
+	// Actor names who gave the command. It is for operators, as is InternalReason.
+	Actor          string
+	Code           string
+	Reason         domain.Reason
+	InternalReason domain.Sealed
+	// RequestID names a request for information, and Questionnaires are what it asks for.
+	RequestID         scalar.ID
+	Questionnaires    []scalar.ID
+	Outcome           domain.Outcome
+	ExternalReference domain.Sealed
+	Open              []entitlement.Requirement // of a change of what is required
+	NoticeID          scalar.ID
+	NoticeType        webhook.EventType
+	Time              scalar.Time
+
+	open string
+}
+
+type timelineRow = projections.Row[TriggerEvent]
+
+var timeline = &projections.Table[TriggerEvent]{
+	Name: "trigger_events", Journal: journalName, Keys: []string{"sequence", "ordinal"},
+	Columns: []c.Column[timelineRow]{
+		c.ID("trigger_id", func(r *timelineRow) *scalar.ID { return &r.Value.TriggerID }),
+		c.Int("sequence", func(r *timelineRow) *int64 { return &r.Key.Sequence }),
+		c.Small("ordinal", func(r *timelineRow) *int64 { return &r.Key.Ordinal }),
+		c.ID("owner_id", func(r *timelineRow) *scalar.ID { return &r.Value.Ref.ID }),
+		c.Text("owner_type", func(r *timelineRow) *owner.Type { return &r.Value.Ref.Type }),
+		c.Text("type", func(r *timelineRow) *string { return &r.Value.Type }),
+		c.NullText("action", func(r *timelineRow) *entitlement.Action { return &r.Value.Action }),
+		c.NullText("status", func(r *timelineRow) *entitlement.Status { return &r.Value.Status }),
+		c.NullText("result", func(r *timelineRow) *entitlement.Result { return &r.Value.Result }),
+		c.Text("actor_kind", func(r *timelineRow) *domain.ActorKind { return &r.Value.By }),
+		c.Text("actor", func(r *timelineRow) *string { return &r.Value.Actor }),
+		c.NullText("code", func(r *timelineRow) *string { return &r.Value.Code }),
+		c.NullText("reason_text", func(r *timelineRow) *string { return &r.Value.Reason.Text }),
+		c.Bytes("reason", func(r *timelineRow) *domain.Sealed { return &r.Value.Reason.Sealed }),
+		c.Bytes("internal_reason", func(r *timelineRow) *domain.Sealed { return &r.Value.InternalReason }),
+		c.ID("request_id", func(r *timelineRow) *scalar.ID { return &r.Value.RequestID }),
+		c.IDs("questionnaire_ids", func(r *timelineRow) *[]scalar.ID { return &r.Value.Questionnaires }),
+		c.NullText("outcome", func(r *timelineRow) *domain.Outcome { return &r.Value.Outcome }),
+		c.Bytes("external_reference", func(r *timelineRow) *domain.Sealed { return &r.Value.ExternalReference }),
+		c.JSON("open", func(r *timelineRow) *string { return &r.Value.open }),
+		c.ID("notice_id", func(r *timelineRow) *scalar.ID { return &r.Value.NoticeID }),
+		c.NullText("notice_type", func(r *timelineRow) *webhook.EventType { return &r.Value.NoticeType }),
+		c.Time("time", func(r *timelineRow) *scalar.Time { return &r.Value.Time }),
+	},
+	Loaded: func(r *timelineRow) error {
+		if err := json.Unmarshal([]byte(r.Value.open), &r.Value.Open); err != nil {
+			return fmt.Errorf("what became open of trigger %s: %w", r.Value.TriggerID, err)
+		}
+		r.Value.Sequence, r.Value.open = r.Key.Sequence, ""
+		return nil
+	},
+}
+
+type timelineChanges struct {
+	events projections.Adder[TriggerEvent]
+}
+
+func newTimeline(b *projections.Batch) *timelineChanges { return &timelineChanges{timeline.Copy(b)} }
+
+func (x *timelineChanges) add(at place, event decide.Event) {
+	v := TriggerEvent{Type: event.EventType(), By: domain.BySystem, Actor: at.actor(), open: "[]"}
+	switch e := event.(type) {
+	case *domain.TriggerCreated:
+		v.TriggerID, v.Ref, v.Status, v.By, v.Time = e.ID, e.Ref, e.Status, e.By, e.Created
+	case *domain.TriggerMoved:
+		v.TriggerID, v.Ref, v.Action, v.Status, v.Result, v.By, v.Code, v.Time = e.ID, e.Ref, e.Action, e.Status, e.Result, e.By, e.Code, e.Time
+		v.Reason, v.InternalReason, v.Outcome, v.ExternalReference = e.Reason, e.InternalReason, e.Outcome, e.ExternalReference
+		if e.Request != nil {
+			v.RequestID, v.Questionnaires = e.Request.ID, e.Request.Questionnaires
+		}
+	case *domain.RequirementsChanged:
+		v.TriggerID, v.Ref, v.Time, v.open = e.ID, e.Ref, e.Time, texts(e.Open)
+	case *domain.NoticeGiven:
+		if e.TriggerID.IsZero() {
+			return
+		}
+		v.TriggerID, v.Ref, v.NoticeID, v.NoticeType, v.Time = e.TriggerID, e.Ref, e.ID, e.Type, e.Time
+	default:
+		return
+	}
+	x.events.Add(&timelineRow{Key: at.Key, Value: v})
+}
+
+func (x *timelineChanges) write(*projections.Batch) {}
+
+// Timeline returns every event of a case in its order. Whether the viewer may see the case, the caller has found out.
+func Timeline(ctx context.Context, db projections.DB, trigger scalar.ID) ([]TriggerEvent, int64, error) {
+	l := projections.List[TriggerEvent]{Table: timeline, Order: "sequence, ordinal"}
+	l.Where.And("trigger_id = ?", c.UUID(trigger))
+	return l.All(ctx, db)
+}
+
+// AllTriggerEvents returns the table of the events of all cases.
+func AllTriggerEvents() *projections.Table[TriggerEvent] { return timeline }
