@@ -54,6 +54,29 @@ func (d *desk) lively(t *testing.T, symbol string, before fields) {
 	})
 }
 
+// seededOnboarding wants one questionnaire of every question type and one entitlement for each type of owners in the log of
+// a venue that began with the demo.
+func (d *desk) seededOnboarding(t *testing.T) {
+	t.Helper()
+	for event, parts := range map[string][]string{
+		"questionnaire.version_added": {`"text"`, `"integer"`, `"bool"`, `"country"`, `"single_choice"`, `"multiple_choice"`, `"document"`, `"multiple_documents"`},
+		"questionnaire.published":     {`"version_number":1`},
+		"entitlement.created":         {`"approval":"manual"`},
+	} {
+		records := d.records("onboarding", "--type", event)
+		if len(records) != 2 {
+			t.Errorf("%d records of %s", len(records), event)
+		}
+		for _, r := range records {
+			for _, part := range parts {
+				if !strings.Contains(r, part) {
+					t.Errorf("%s is missing in %s", part, r)
+				}
+			}
+		}
+	}
+}
+
 // TestDemo lets the demo market run, listens to it, stops it and starts it again.
 func TestDemo(t *testing.T) {
 	d := &desk{venue: startVenue(t, "--demo")}
@@ -93,7 +116,8 @@ func TestDemo(t *testing.T) {
 	for _, e := range indexUpdates(t, d) {
 		before[e.Symbol] = decimal.RequireFromString(e.IndexPrice)
 	}
-	registered := d.records("identity")
+	d.seededOnboarding(t)
+	registered, asked := d.records("identity"), d.records("onboarding")
 	orders := len(d.records("trading", "--type", "order.opened"))
 	d.start()
 	for _, symbol := range demoSymbols() {
@@ -110,6 +134,11 @@ func TestDemo(t *testing.T) {
 	}
 	for _, r := range d.records("identity")[len(registered):] {
 		if strings.Contains(r, "registered") || strings.Contains(r, "changed") {
+			t.Errorf("the restart writes %.300s", r)
+		}
+	}
+	for _, r := range d.records("onboarding")[len(asked):] {
+		if strings.Contains(r, "questionnaire") || strings.Contains(r, "entitlement") {
 			t.Errorf("the restart writes %.300s", r)
 		}
 	}

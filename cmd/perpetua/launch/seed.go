@@ -21,7 +21,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// seeder makes the first brokers, users, signing key and instruments. Its commands have fixed keys and ask for things
+// seeder makes the first brokers, users, signing key and instruments, and with the demo something to onboard with. Its commands have fixed keys and ask for things
 // that can exist once only, so whichever node sends them, and however often, they apply once.
 type seeder struct {
 	node *node.Node
@@ -51,7 +51,10 @@ func (s *seeder) seed(ctx context.Context, usersPath string) ([]local.User, erro
 	if err != nil {
 		return nil, err
 	}
-	return users, s.instruments(ctx)
+	if err := s.instruments(ctx); err != nil {
+		return nil, err
+	}
+	return users, s.onboarding(ctx)
 }
 
 func (s *seeder) signingKey(ctx context.Context) error {
