@@ -20,6 +20,9 @@ const (
 	TypeOwnerChanged    = "owner.changed"
 )
 
+// CodeOwnerChanged is the code of the refusal of a change that was made from an older form of the fields.
+const CodeOwnerChanged = "OWNER_CHANGED"
+
 // RegisterOwner asks for a new person or corporate of the client's tenant.
 //
 // Event: owner.registered. Refusals: Conflict EXTERNAL_ID_TAKEN, OWNER_ID_TAKEN.
@@ -84,7 +87,7 @@ func (p *ChangeOwner) decide(d *draft) error {
 	}
 	// Two changes at once were both made from what was there before: the second would undo the first.
 	if p.Revision != o.Revision {
-		return decide.Refuse(decide.Conflict, "OWNER_CHANGED", "the owner was changed meanwhile")
+		return decide.Refuse(decide.Conflict, CodeOwnerChanged, "the owner was changed meanwhile")
 	}
 	o.Revision, o.Updated = o.Revision+1, d.at.Time
 	d.add(&OwnerChanged{Owner: *o, Fields: slices.Clone(p.Fields)})

@@ -85,7 +85,7 @@ var (
 
 // Routes lists all routes of the interface.
 func (h *Handler) Routes() []web.Route {
-	var all []web.Route
+	all := slices.Concat(h.questionnaireRoutes(), h.entitlementRoutes())
 	for _, k := range kinds {
 		all = slices.Concat(all, h.ownerRoutes(k), h.responseRoutes(k), h.triggerRoutes(k))
 	}

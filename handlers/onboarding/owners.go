@@ -2,15 +2,20 @@ package onboarding
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
+	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -18,6 +23,9 @@ import (
 func (h *Handler) ownerRoutes(k kind) []web.Route {
 	return []web.Route{
 		post(k.list, h.registerOwner(k.Type)),
+		get(k.list, h.listOwners(k.Type)),
+		get(k.one(), h.getOwner),
+		patch(k.one(), h.changeOwner),
 	}
 }
 
@@ -145,6 +153,111 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 // externalID is what the rules know of a tenant's own name of an owner.
 func (h *Handler) externalID(c echo.Context, t owner.Type, told fields) []byte {
 	return h.cfg.Box.ExternalID(web.PrincipalOf(c).Broker, t, told.externalID())
+}
+
+// tries bounds how often a change is made anew from what others have changed meanwhile.
+const tries = 5
+
+// changeOwner changes what the body tells and leaves the rest. The rules can't open what is sealed, so the change is made here,
+// from the form of the fields that was read; one that has another form by then is refused, and made again from that.
+func (h *Handler) changeOwner(c echo.Context) error {
+	t, err := h.written(c)
+	if err != nil {
+		return err
+	}
+	body := t.body(c)
+	for try := 1; ; try++ {
+		e, err := h.change(c, t, body)
+		var refused *decide.Refusal
+		if errors.As(err, &refused) && refused.Code == domain.CodeOwnerChanged && try < tries {
+			continue // the rows are read as of that refusal, at least
+		}
+		if err != nil {
+			return err
+		}
+		shown, err := h.showOwner(c.Request().Context(), &e.Owner, e.Fields)
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, shown)
+	}
+}
+
+// change has what a body tells put into an owner's fields.
+func (h *Handler) change(c echo.Context, t *target, body *web.Form) (*domain.OwnerChanged, error) {
+	if t.owner == nil {
+		return nil, body.Done()
+	}
+	row, err := h.ownerRow(c, t)
+	if err != nil {
+		return nil, err
+	}
+	ctx, told := c.Request().Context(), newFields(t.Type)
+	if err := h.open(ctx, t.Ref, seal.OwnerFields(t.Ref), row.Fields, told); err != nil {
+		return nil, err
+	}
+	h.read(body, told)
+	if err := body.Done(); err != nil {
+		return nil, err
+	}
+	payload := &domain.ChangeOwner{Ref: t.Ref, Revision: row.Revision, ExternalID: h.externalID(c, t.Type, told)}
+	if payload.Fields, err = h.seal(ctx, t.Ref, seal.OwnerFields(t.Ref), told); err != nil {
+		return nil, err
+	}
+	return web.Execute[*domain.OwnerChanged](c, h.journal, payload, h.personal(c, body))
+}
+
+// ownerRow reads an owner that is there. The fold may have come to it before the rows have.
+func (h *Handler) ownerRow(c echo.Context, t *target) (row view.Owner, err error) {
+	found := false
+	read := func() error {
+		return h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+			row, found, asOf, err = view.OneOwner(ctx, db, view.Operator, t.Ref)
+			return asOf, err
+		})
+	}
+	if err = read(); err == nil && !found {
+		h.await(c, h.rows, t.asOf)
+		err = read()
+	}
+	if err == nil && (!found || row.Fields == nil) {
+		err = notFound(t.Type)
+	}
+	return row, err
+}
+
+func (h *Handler) getOwner(c echo.Context) error {
+	t, err := h.shown(c)
+	if err == nil {
+		err = t.bare(c)
+	}
+	if err != nil {
+		return err
+	}
+	row, err := h.ownerRow(c, t)
+	if err != nil {
+		return err
+	}
+	shown, err := h.showOwner(c.Request().Context(), &row.Owner, row.Fields)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, shown)
+}
+
+// listOwners lists the owners of a type that the caller may see, newest first.
+func (h *Handler) listOwners(t owner.Type) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		f := view.OwnerFilter{Viewer: viewer(c), Type: t, States: []owner.State{owner.Active}}
+		if web.PrincipalOf(c).Has(web.ScopeOperator) {
+			f.States = append(f.States, owner.Restricted)
+		}
+		return listed(c, h, nil, func(ctx context.Context, db projections.DB, size, offset int) ([]view.Owner, int, int64, error) {
+			return view.Owners(ctx, db, f, size, offset)
+		}, func(ctx context.Context, row *view.Owner) (any, error) {
+			return h.showOwner(ctx, &row.Owner, row.Fields)
+		})
+	}
 }
 
 // showOwner opens what was told of an owner, and shows the owner with it.

@@ -2,6 +2,7 @@ package onboarding
 
 import (
 	"context"
+	"net/http"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -12,6 +13,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
+	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -19,6 +22,8 @@ import (
 func (h *Handler) responseRoutes(k kind) []web.Route {
 	return []web.Route{
 		post(k.one()+"/questionnaires/:questionnaire_id/response", h.addResponse),
+		get(k.one()+"/responses", h.listResponses),
+		get(k.one()+"/responses/:response_id", h.getResponse),
 	}
 }
 
@@ -73,29 +78,15 @@ func readAnswers(body *web.Form) (answers []questionnaire.Answer, sound []bool) 
 	return answers, sound
 }
 
-// versions returns the versions of the questionnaire that a route names, number 1 first: none where its id is no UUID. One
-// for an owner of another tenant does not exist for this one.
+// versions returns the versions of the questionnaire that a route names: none where its id is no UUID.
 func (h *Handler) versions(c echo.Context, t *target) (versions []domain.CatalogueVersion, err error) {
-	id := t.ids["questionnaire_id"]
-	if t.owner == nil || id.IsZero() {
+	if t.owner == nil || t.malformed {
 		return nil, nil
 	}
-	return versions, h.view(c, func(s *domain.State) error {
-		q, _, known := s.Questionnaire(id)
-		if known && !q.IsGeneric() {
-			of, there := s.Owner(owner.Ref{Type: q.OwnerType, ID: q.OwnerTypeID})
-			known = there && of.Tenant == t.owner.Tenant
-		}
-		if !known {
-			return questionnaireNotFound()
-		}
-		versions = s.QuestionnaireVersions(id)
-		return nil
+	return versions, h.view(c, func(s *domain.State) (err error) {
+		_, versions, err = catalogued(s, t.ids["questionnaire_id"], func(o *domain.Owner) bool { return o.Tenant == t.owner.Tenant })
+		return err
 	})
-}
-
-func questionnaireNotFound() error {
-	return web.NotFound("QUESTIONNAIRE_NOT_FOUND", "There is no such questionnaire.")
 }
 
 // checkAnswers returns the version that the answers are to, or all that is wrong with them. Whether that version may be answered
@@ -196,4 +187,44 @@ func (h *Handler) showResponse(ctx context.Context, e *domain.ResponseAdded) (wi
 	out := wire.Response{ID: e.ID, QuestionnaireID: e.QuestionnaireID, VersionID: e.VersionID, Ref: e.Ref, Created: e.Created}
 	err := h.open(ctx, e.Ref, seal.Answers(e.Ref, e.VersionID), e.Answers, &out.Answers)
 	return out, err
+}
+
+// listResponses lists what an owner answered, newest first.
+func (h *Handler) listResponses(c echo.Context) error {
+	t, err := h.shown(c)
+	if err != nil {
+		return err
+	}
+	return listed(c, h, t, func(ctx context.Context, db projections.DB, size, offset int) ([]view.Response, int, int64, error) {
+		return view.Responses(ctx, db, viewer(c), t.Ref, size, offset)
+	}, func(ctx context.Context, row *view.Response) (any, error) {
+		return h.showResponse(ctx, &row.ResponseAdded)
+	})
+}
+
+func (h *Handler) getResponse(c echo.Context) error {
+	t, err := h.shown(c, "response_id")
+	if err == nil {
+		err = t.bare(c)
+	}
+	if err != nil {
+		return err
+	}
+	var row view.Response
+	found := false
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		row, found, asOf, err = view.OneResponse(ctx, db, viewer(c), t.Ref, t.ids["response_id"])
+		return asOf, err
+	})
+	if err == nil && !found {
+		err = web.NotFound("RESPONSE_NOT_FOUND", "There is no such response.")
+	}
+	if err != nil {
+		return err
+	}
+	shown, err := h.showResponse(c.Request().Context(), &row.ResponseAdded)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, shown)
 }

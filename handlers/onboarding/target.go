@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
+	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
 
 // target is what the path of a request names: mostly an owner, and something that hangs on it.
@@ -19,8 +20,11 @@ import (
 type target struct {
 	owner.Ref
 	owner *domain.Owner // nil where the path names none, or not by a UUID
+	asOf  int64         // the sequence that this was looked up at
 	path  *web.Form
 	ids   map[string]scalar.ID // that the path names besides; zero where one is no UUID
+	// malformed says that an id of the path is no UUID.
+	malformed bool
 }
 
 // body reads the JSON body of a route without a query.
@@ -50,19 +54,20 @@ func (h *Handler) target(c echo.Context, may func(*web.Principal, *domain.Owner)
 			t.Ref = owner.Ref{Type: k.Type, ID: t.path.ID(k.parameter)}
 		}
 	}
-	malformed := t.path.Done() != nil
+	unknown := t.path.Done() != nil
 	for _, name := range others {
 		t.ids[name] = t.path.ID(name)
 	}
-	if t.Type == "" || malformed {
+	t.malformed = t.path.Done() != nil
+	if t.Type == "" || unknown {
 		return t, nil
 	}
-	err := h.view(c, func(s *domain.State) error {
+	err := h.viewAt(c, func(s *domain.State, sequence int64) error {
 		o, known := s.Owner(t.Ref)
 		if !known || !may(web.PrincipalOf(c), o) {
 			return notFound(t.Type)
 		}
-		t.owner = o
+		t.owner, t.asOf = o, sequence
 		return nil
 	})
 	return t, err
@@ -83,21 +88,26 @@ func visible(p *web.Principal, o *domain.Owner) bool {
 	return p.SeesAll() || o.Tenant == p.Broker
 }
 
-// tenant returns the tenant that the caller is confined to, "" for who sees those of all.
-func tenant(c echo.Context) string {
+// viewer says whose rows the caller sees.
+func viewer(c echo.Context) view.Viewer {
 	if p := web.PrincipalOf(c); !p.SeesAll() {
-		return p.Broker
+		return view.Viewer{Tenant: p.Broker}
 	}
-	return ""
+	return view.Operator
 }
 
 // view shows the state of the journal as far as the node's fold has come: at least to what the caller was answered before,
 // within the time that a read waits.
 func (h *Handler) view(c echo.Context, look func(*domain.State) error) error {
+	return h.viewAt(c, func(s *domain.State, _ int64) error { return look(s) })
+}
+
+// viewAt is view for who needs to know how far the fold is.
+func (h *Handler) viewAt(c echo.Context, look func(s *domain.State, sequence int64) error) error {
 	if err := h.own.Await(c, h.cfg.Onboarding); err != nil {
 		return err
 	}
-	return web.View(c, journalName, h.cfg.Onboarding, func(s *domain.State, _ int64) error { return look(s) })
+	return web.View(c, journalName, h.cfg.Onboarding, look)
 }
 
 // notFound says that there is no such owner.

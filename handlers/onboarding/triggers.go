@@ -1,17 +1,30 @@
 package onboarding
 
 import (
+	"context"
+	"net/http"
+
 	"github.com/labstack/echo/v4"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
+	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
 
-// triggerRoutes are those of what an owner asks for.
+// allTriggers is how many triggers of an owner a list holds at most where the request names neither page nor size.
+const allTriggers = 1000
+
+// triggerRoutes are those of what an owner asked for, and how far that is.
 func (h *Handler) triggerRoutes(k kind) []web.Route {
+	triggers := k.one() + "/entitlement_triggers"
 	return []web.Route{
-		post(k.one()+"/entitlement_triggers", h.createTrigger),
+		post(triggers, h.createTrigger),
+		get(triggers, h.listTriggers),
+		get(triggers+"/:trigger_id", h.getTrigger),
+		get(triggers+"/:trigger_id/timeline", h.getTimeline),
+		get(k.one()+"/pending_requirements", h.listPending),
 	}
 }
 
@@ -39,4 +52,66 @@ func (h *Handler) createTrigger(c echo.Context) error {
 		return err
 	}
 	return created(c, wire.EntitlementTrigger{ID: e.ID, EntitlementID: e.EntitlementID, Status: e.Status, Ref: e.Ref, Created: e.Created})
+}
+
+func showTrigger(row *view.Trigger) wire.EntitlementTrigger {
+	return wire.EntitlementTrigger{ID: row.ID, EntitlementID: row.EntitlementID, Status: row.Status, Result: row.Result, Ref: row.Ref, Created: row.Created}
+}
+
+// triggerList is the answer of a list of triggers: these two members, whatever was asked for.
+type triggerList struct {
+	Items []any `json:"items"`
+	Total int   `json:"total"` // of all triggers of the owner
+}
+
+// listTriggers lists an owner's triggers, newest first: all of them, unless the request asks for a page.
+func (h *Handler) listTriggers(c echo.Context) error {
+	t, err := h.shown(c)
+	if err != nil {
+		return err
+	}
+	query := t.query(c)
+	p := query.Numbered()
+	if err := query.Done(); err != nil {
+		return err
+	}
+	size, offset := p.Size, p.Offset()
+	if !query.Has("page") && !query.Has("size") {
+		size = allTriggers
+	}
+	items, total, err := page(c, h, size, offset, func(ctx context.Context, db projections.DB, size, offset int) ([]view.Trigger, int, int64, error) {
+		return view.TriggersOf(ctx, db, viewer(c), t.Ref, size, offset)
+	}, itself(showTrigger))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, triggerList{items, total})
+}
+
+func (h *Handler) getTrigger(c echo.Context) error {
+	t, err := h.shown(c, "trigger_id")
+	if err == nil {
+		err = t.bare(c)
+	}
+	if err != nil {
+		return err
+	}
+	row, err := h.trigger(c, t)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, showTrigger(&row))
+}
+
+// trigger returns the trigger that a route names.
+func (h *Handler) trigger(c echo.Context, t *target) (row view.Trigger, err error) {
+	found := false
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		row, found, asOf, err = view.OneTrigger(ctx, db, viewer(c), t.Ref, t.ids["trigger_id"])
+		return asOf, err
+	})
+	if err == nil && !found {
+		err = web.NotFound("ENTITLEMENT_TRIGGER_NOT_FOUND", "There is no such entitlement trigger.")
+	}
+	return row, err
 }

@@ -1,0 +1,146 @@
+package onboarding
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
+	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// videoReason is the reason of a requirement that is a video identification.
+const videoReason = "video_identification"
+
+// pending is what is open for one reason.
+type pending struct {
+	Reason         string      `json:"reason"`
+	Questionnaires []scalar.ID `json:"pending_questionnaire_ids"`
+}
+
+// listPending lists what is open of all of an owner's triggers, oldest first.
+func (h *Handler) listPending(c echo.Context) error {
+	t, err := h.shown(c)
+	if err == nil {
+		err = t.bare(c)
+	}
+	if err != nil {
+		return err
+	}
+	var open []view.PendingRequirement
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		open, asOf, err = view.PendingRequirements(ctx, db, viewer(c), t.Ref)
+		return asOf, err
+	})
+	if err != nil {
+		return err
+	}
+	out := make([]pending, 0, len(open))
+	for i := range open {
+		p := pending{Reason: videoReason, Questionnaires: append([]scalar.ID{}, open[i].Questionnaires...)}
+		if open[i].Source != entitlement.FromVideo {
+			if p.Reason, err = h.reason(c.Request().Context(), t.Ref, open[i].TriggerID, open[i].Reason); err != nil {
+				return err
+			}
+		}
+		out = append(out, p)
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// reason returns what a reason of a trigger says: the venue's own, or an operator's, which is opened.
+func (h *Handler) reason(ctx context.Context, of owner.Ref, trigger scalar.ID, r domain.Reason) (string, error) {
+	if r.Sealed == nil {
+		return r.Text, nil
+	}
+	return h.text(ctx, of, seal.Reason(of, trigger), r.Sealed)
+}
+
+// text opens a text that is sealed as it is.
+func (h *Handler) text(ctx context.Context, of owner.Ref, at seal.Place, c []byte) (string, error) {
+	plain, err := h.cfg.Owners.Open(ctx, c, at)
+	if err != nil {
+		return "", sealing(of, err)
+	}
+	return string(plain), nil
+}
+
+// getTimeline shows every event of a case in its order.
+func (h *Handler) getTimeline(c echo.Context) error {
+	t, err := h.shown(c, "trigger_id")
+	if err == nil {
+		err = t.bare(c)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := h.trigger(c, t); err != nil {
+		return err
+	}
+	var events []view.TriggerEvent
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		events, asOf, err = view.Timeline(ctx, db, t.ids["trigger_id"])
+		return asOf, err
+	})
+	if err != nil {
+		return err
+	}
+	out := make([]wire.CaseEvent, len(events))
+	for i := range events {
+		if out[i], err = h.showCaseEvent(c, &events[i]); err != nil {
+			return err
+		}
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// showCaseEvent shows an event of a case, and to operators who was behind it and what he wrote for others like him.
+func (h *Handler) showCaseEvent(c echo.Context, e *view.TriggerEvent) (wire.CaseEvent, error) {
+	ctx := c.Request().Context()
+	out := wire.CaseEvent{Sequence: e.Sequence, Time: e.Time, Type: e.Type, ActorKind: e.By, Action: orNull(e.Action), Status: orNull(e.Status),
+		Result: orNull(e.Result), Code: orNull(e.Code), Outcome: orNull(e.Outcome), EventID: orNull(e.NoticeID), EventType: orNull(e.NoticeType),
+		QuestionnaireIDs: append([]scalar.ID{}, e.Questionnaires...)}
+	for _, r := range e.Open {
+		out.QuestionnaireIDs = append(out.QuestionnaireIDs, r.Questionnaires...)
+	}
+	reason, err := h.reason(ctx, e.Ref, e.TriggerID, e.Reason)
+	if err != nil {
+		return out, err
+	}
+	out.Reason = orNull(reason)
+	if !web.PrincipalOf(c).Has(web.ScopeOperator) {
+		return out, nil
+	}
+	out.CaseOfOperator = &wire.CaseOfOperator{Actor: e.Actor}
+	if out.InternalReason, err = h.optionalText(ctx, e.Ref, seal.InternalReason(e.Ref, e.TriggerID), e.InternalReason); err != nil {
+		return out, err
+	}
+	out.ExternalReference, err = h.optionalText(ctx, e.Ref, seal.ExternalReference(e.Ref, e.TriggerID), e.ExternalReference)
+	return out, err
+}
+
+// optionalText is text for what may not be there.
+func (h *Handler) optionalText(ctx context.Context, of owner.Ref, at seal.Place, c []byte) (*string, error) {
+	if c == nil {
+		return nil, nil
+	}
+	text, err := h.text(ctx, of, at, c)
+	return &text, err
+}
+
+// orNull returns a value, or nil for one that says nothing.
+func orNull[T comparable](v T) *T {
+	var none T
+	if v == none {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,30 @@
+package onboarding
+
+import (
+	"context"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
+	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
+)
+
+// entitlementRoutes are those of what can be asked for.
+func (h *Handler) entitlementRoutes() []web.Route {
+	return []web.Route{
+		get(base+"/entitlements/persons", h.listEntitlements(owner.PersonType)),
+		get(base+"/entitlements/corporates", h.listEntitlements(owner.CorporateType)),
+	}
+}
+
+// listEntitlements lists what owners of a type can ask for, newest first.
+func (h *Handler) listEntitlements(t owner.Type) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		return listed(c, h, nil, func(ctx context.Context, db projections.DB, size, offset int) ([]view.Entitlement, int, int64, error) {
+			return view.Entitlements(ctx, db, t, size, offset)
+		}, itself(func(e *view.Entitlement) wire.Entitlement { return wire.NewEntitlement(&e.Definition) }))
+	}
+}

@@ -1,0 +1,78 @@
+package onboarding
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/projections"
+)
+
+// patience is how long rows are waited for that the fold says there are.
+const patience = 2 * time.Second
+
+// await waits until the source has come to a sequence, or long enough.
+func (*Handler) await(c echo.Context, source web.Waiter, sequence int64) {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), patience)
+	defer cancel()
+	_ = source.Wait(ctx, sequence)
+}
+
+// A pageOf reads a numbered page of a list, and how many rows the whole has.
+type pageOf[Row any] func(ctx context.Context, db projections.DB, size, offset int) (rows []Row, total int, asOf int64, err error)
+
+// A shower shows a row. One of an owner that was erased since it was read is left out.
+type shower[Row any] func(ctx context.Context, row *Row) (any, error)
+
+// listed answers with a page of a list, with all five fields. The target is what the route names, nil for nothing.
+func listed[Row any](c echo.Context, h *Handler, t *target, read pageOf[Row], show shower[Row]) error {
+	query := web.Query(c)
+	if t != nil {
+		query.Also(t.path)
+	}
+	p := query.Numbered()
+	if err := query.Done(); err != nil {
+		return err
+	}
+	items, total, err := page(c, h, p.Size, p.Offset(), read, show)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, web.NewItems(p, items, total))
+}
+
+// page reads a page and shows its rows.
+func page[Row any](c echo.Context, h *Handler, size, offset int, read pageOf[Row], show shower[Row]) (items []any, total int, err error) {
+	var rows []Row
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		rows, total, asOf, err = read(ctx, db, size, offset)
+		return asOf, err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	items = make([]any, 0, len(rows))
+	for i := range rows {
+		shown, err := show(c.Request().Context(), &rows[i])
+		switch {
+		case err == nil:
+			items = append(items, shown)
+		case !isGone(err):
+			return nil, 0, err
+		}
+	}
+	return items, total, nil
+}
+
+// isGone reports whether something was erased between the reading of a row and the opening of what is sealed there.
+func isGone(err error) bool {
+	return web.ProblemOf(err).Status == http.StatusNotFound
+}
+
+// itself shows a row as it is made by a function that can't fail.
+func itself[Row, Shown any](show func(*Row) Shown) shower[Row] {
+	return func(_ context.Context, row *Row) (any, error) { return show(row), nil }
+}

@@ -1,0 +1,130 @@
+package onboarding
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
+	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
+)
+
+// maxVersion bounds the number of a version that can be asked for.
+const maxVersion = 1_000_000
+
+// questionnaireRoutes are those of what is asked: of all owners of a type, of one owner, and one questionnaire.
+func (h *Handler) questionnaireRoutes() []web.Route {
+	const path = base + "/questionnaires"
+	return []web.Route{
+		get(path+"/persons", h.listQuestionnaires(owner.PersonType)),
+		get(path+"/persons/:person_id", h.listQuestionnairesOf),
+		get(path+"/corporates", h.listQuestionnaires(owner.CorporateType)),
+		get(path+"/corporates/:corporate_id", h.listQuestionnairesOf),
+		get(path+"/:id", h.getQuestionnaire),
+	}
+}
+
+// questionnairePage is the answer of a list of questionnaires, which has no totals.
+type questionnairePage struct {
+	Items []any `json:"items"`
+	Page  int   `json:"page"`
+	Size  int   `json:"size"`
+}
+
+// listQuestionnaires lists what is published for all owners of a type.
+func (h *Handler) listQuestionnaires(t owner.Type) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		return h.questionnaires(c, web.Query(c), view.QuestionnaireFilter{Type: t})
+	}
+}
+
+// listQuestionnairesOf lists what is published for an owner: for all of its type, and for it alone.
+func (h *Handler) listQuestionnairesOf(c echo.Context) error {
+	t, err := h.shown(c)
+	if err != nil {
+		return err
+	}
+	return h.questionnaires(c, t.query(c), view.QuestionnaireFilter{Type: t.Type, Owner: t.ID})
+}
+
+func (h *Handler) questionnaires(c echo.Context, query *web.Form, f view.QuestionnaireFilter) error {
+	p := query.Numbered()
+	if err := query.Done(); err != nil {
+		return err
+	}
+	items, _, err := page(c, h, p.Size, p.Offset(), func(ctx context.Context, db projections.DB, size, offset int) ([]view.Questionnaire, int, int64, error) {
+		return view.Questionnaires(ctx, db, f, size, offset)
+	}, itself(func(q *view.Questionnaire) wire.Questionnaire { return wire.NewQuestionnaire(&q.Questionnaire, nil) }))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, questionnairePage{items, p.Page, p.Size})
+}
+
+// getQuestionnaire shows a questionnaire with its newest published version, or another that is published.
+func (h *Handler) getQuestionnaire(c echo.Context) error {
+	path := web.Path(c)
+	id := path.ID("id")
+	malformed := path.Done() != nil
+	query := web.Query(c).Also(path)
+	number := query.OptionalInteger("version", 1, maxVersion)
+	var q *questionnaire.Questionnaire
+	var versions []domain.CatalogueVersion
+	if !malformed {
+		err := h.view(c, func(s *domain.State) (err error) {
+			q, versions, err = catalogued(s, id, func(o *domain.Owner) bool { return visible(web.PrincipalOf(c), o) })
+			if err == nil && !q.IsPublished {
+				err = questionnaireNotFound()
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := query.Done(); err != nil {
+		return err
+	}
+	v := published(versions, int(number.Value))
+	if v == nil {
+		return web.NotFound("QUESTIONNAIRE_VERSION_NOT_FOUND", "The questionnaire has no such published version.")
+	}
+	return c.JSON(http.StatusOK, wire.NewQuestionnaire(q, v))
+}
+
+// catalogued returns a questionnaire with its versions, number 1 first. One that is for an owner who is not to be seen is not
+// there.
+func catalogued(s *domain.State, id scalar.ID, sees func(*domain.Owner) bool) (*questionnaire.Questionnaire, []domain.CatalogueVersion, error) {
+	q, _, known := s.Questionnaire(id)
+	if known && !q.IsGeneric() {
+		var o *domain.Owner
+		if o, known = s.Owner(owner.Ref{Type: q.OwnerType, ID: q.OwnerTypeID}); known {
+			known = sees(o)
+		}
+	}
+	if !known {
+		return nil, nil, questionnaireNotFound()
+	}
+	return q, s.QuestionnaireVersions(id), nil
+}
+
+// published returns a published version by its number, or the newest for 0; nil where there is none.
+func published(versions []domain.CatalogueVersion, number int) *questionnaire.Version {
+	for i := len(versions) - 1; i >= 0; i-- {
+		if v := versions[i]; v.Published && (number == 0 || v.Number == number) {
+			return v.Version
+		}
+	}
+	return nil
+}
+
+func questionnaireNotFound() error {
+	return web.NotFound("QUESTIONNAIRE_NOT_FOUND", "There is no such questionnaire.")
+}
