@@ -118,7 +118,7 @@ func (o *OpenAPI) undescribed(method, path string, status int, body []byte) erro
 		return fmt.Errorf("%s %s is not described and must be answered %d, not %d", method, path, want, status)
 	}
 	if strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/auth/") {
-		return o.Validate("/components/schemas/LoginError", body)
+		return o.Validate("/components/schemas/OnboardingError", body)
 	}
 	return o.Validate("/components/schemas/Problem", body)
 }
