@@ -32,6 +32,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/apikeys"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
+	onboardings "github.com/perpetua-exchange/perpetua/handlers/onboarding"
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
@@ -85,6 +86,7 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	v.seed()
 	runner := v.project(projections.Config{Pool: write, Log: v.Trading.log, Journal: "trading"}.Runner(readmodels.Trading()...))
 	people := v.project(projections.Config{Pool: write, Log: v.Identity.log, Journal: "identity"}.Runner(readmodels.Identity()...))
+	owners := v.project(projections.Config{Pool: write, Log: v.Onboarding.log, Journal: "onboarding"}.Runner(readmodels.Onboarding()...))
 
 	var err error
 	if v.openapi, err = description(); err != nil {
@@ -122,11 +124,14 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 		Tails:         []*admin.Tail{tail(v.Trading)},
 		Readers:       []admin.Reader{{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err}},
 	})
+	clients := onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Owners: v.Owners, Box: box, Now: wall,
+		Rows: rows.Source{Journal: "onboarding", DB: read, Waiter: owners}})
+	clients.Register(server.Echo)
 	keys := apikeys.New(apikeys.Config{Auth: auth, Journals: v, Identity: v.Identity, Venue: v.Trading})
 	keys.Register(server.Echo)
 	interfaces.Register(server)
 	operator.Register(server.Echo)
-	v.routes = slices.Concat(interfaces.Routes(), operator.Routes(), keys.Routes())
+	v.routes = slices.Concat(interfaces.Routes(), operator.Routes(), keys.Routes(), clients.Routes())
 	return v
 }
 
@@ -298,6 +303,7 @@ func users() map[string]account {
 		"reader-a": {"alpha", "", "read"},
 		"trader-a": {"alpha", "", "trade"},
 		"client-a": {"alpha", "A-1", "trade read"},
+		"client-o": {"alpha", "A-1", "onboarding"}, // who has no business there
 	}
 }
 
@@ -368,7 +374,7 @@ func (v *Venue) tipFor(path string) journal.LogPosition {
 	switch {
 	case about("/admin/v1/brokers", "/admin/v1/users", "/admin/v1/signing-keys", "/v1/api-keys"):
 		return v.Identity.Tip()
-	case about("/admin/v1/questionnaires", "/admin/v1/entitlement", "/admin/v1/persons", "/admin/v1/corporates", "/admin/v1/retention", "/admin/v1/webhook"):
+	case about("/admin/v1/questionnaires", "/admin/v1/entitlement", "/admin/v1/persons", "/admin/v1/corporates", "/admin/v1/retention", "/admin/v1/webhook", "/api/v1/"):
 		return v.Onboarding.Tip()
 	}
 	return v.Trading.Tip()
@@ -381,6 +387,47 @@ func (r *Reply) Want(status int) *Reply {
 		r.t.Fatalf("%s: status %d, want %d: %s", r.what, r.Status, status, r.Body)
 	}
 	return r
+}
+
+// Detail fails the test if the answer is not an error of the onboarding interface with the status and code.
+func (r *Reply) Detail(status int, code string) *Reply {
+	r.t.Helper()
+	if r.Want(status); r.Text("detail") != code {
+		r.t.Errorf("%s: %s, want %s", r.what, r.Body, code)
+	}
+	return r
+}
+
+// Details returns the faults that a 422 of the onboarding interface lists, each as its type and its place: "missing
+// body.first_name".
+func (r *Reply) Details() []string {
+	r.t.Helper()
+	var answer struct {
+		Detail []struct {
+			Type string `json:"type"`
+			Loc  []any  `json:"loc"`
+		} `json:"detail"`
+	}
+	r.Want(http.StatusUnprocessableEntity).JSON(&answer)
+	out := []string{}
+	for _, d := range answer.Detail {
+		at := make([]string, len(d.Loc))
+		for i, step := range d.Loc {
+			at[i] = fmt.Sprint(step)
+		}
+		out = append(out, d.Type+" "+strings.Join(at, "."))
+	}
+	return out
+}
+
+// Items returns the items of a numbered page.
+func (r *Reply) Items() []*Reply {
+	r.t.Helper()
+	var members map[string]jsontext.Value
+	r.JSON(&members)
+	page := *r
+	page.Body = string(members["items"])
+	return page.List()
 }
 
 // Code fails the test if the answer is not a problem with the status and code.
