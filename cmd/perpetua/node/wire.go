@@ -15,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/docs"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
+	"github.com/perpetua-exchange/perpetua/handlers/onboarding"
 	trade "github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
@@ -58,6 +59,7 @@ func (n *Node) wire() error {
 		login.New(login.Options{Identity: users, Box: n.Box, Issuer: login.DefaultIssuer, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
 		apikeys.New(apikeys.Config{Auth: auth, Journals: n.owning.owners, Identity: identities.fold, Venue: venue.fold}).Register(e)
+		onboarding.New(n.onboardingInterface(auth, owners)).Register(e)
 		admin.New(n.adminInterface(auth, venue, identities, owners)).Register(e)
 		if err := console.Register(e); err != nil {
 			return err
@@ -124,6 +126,12 @@ func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
 		c.Folds = append(c.Folds, trade.Fold{Journal: f.Name(), Follower: f.fold})
 	}
 	return c
+}
+
+// onboardingInterface says what the onboarding interface serves from.
+func (n *Node) onboardingInterface(auth *web.Auth, owners *follower) onboarding.Config {
+	return onboarding.Config{Auth: auth, Journals: n.owning.owners, Onboarding: owners.fold, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
+		Now: time.Now}
 }
 
 // rowsOf is where the rows of a journal are read from.
