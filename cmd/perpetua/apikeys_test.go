@@ -18,16 +18,17 @@ func TestAPIKeysOfACluster(t *testing.T) {
 	first, second := c.node(1), c.node(2)
 	first.must(201, "broker-a", http.MethodPost, "/v1/customers", `{"customer_code":"ANNA"}`)
 
+	var at string // of the last of them
 	create := func(as, entry string) (secret, id string) {
 		t.Helper()
 		made := first.must(201, as, http.MethodPost, "/v1/api-keys", entry)
+		at = made.Header.Get("X-Log-Position")
 		c.tokens[made.get("name")] = made.get("key") // which is a user's name to the harness from now on
 		return made.get("key"), made.get("id")
 	}
 	secret, id := create("broker-a", `{"name":"robot","scopes":["trade","read"]}`)
 	_, kept := create("broker-a", `{"name":"here","scopes":["trade","read"],"ip_allow_list":["127.0.0.1"]}`)
 	create("broker-a", `{"name":"elsewhere","scopes":["read"],"ip_allow_list":["192.0.2.1"]}`)
-	at := first.must(200, "broker-a", http.MethodGet, "/v1/api-keys", nil).Header.Get("X-Log-Position")
 
 	for _, node := range []*venue{first, second} {
 		caughtUp(t, node, at)

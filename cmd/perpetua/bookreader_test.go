@@ -333,14 +333,20 @@ func (o *orderStream) begin(r *bookReader) (livetest.Request, error) {
 
 func (o *orderStream) had() []span { return o.spans }
 
-// look begins with the open orders.
+// look begins with the open orders, as of what it has come to at least: the rows may be behind what sockets are told.
 func (o *orderStream) look(r *bookReader) error {
 	r.mu.Lock()
-	v := r.v
+	v, at := r.v, r.at
 	r.mu.Unlock()
-	a, err := v.try("broker-a", http.MethodGet, "/v1/orders", nil)
-	if err != nil || a.Status != http.StatusOK {
-		return fmt.Errorf("the open orders: %d %.500s, %w", a.Status, a.Body, err)
+	var a answer
+	for again := true; again; again = a.busy() && !r.isEnded() {
+		var err error
+		if a, err = v.try("broker-a", http.MethodGet, "/v1/orders", nil, "X-Min-Log-Position", fmt.Sprintf("trading/0@%d", at)); err != nil {
+			return fmt.Errorf("the open orders: %w", err)
+		}
+	}
+	if a.Status != http.StatusOK {
+		return fmt.Errorf("the open orders: %d %.500s", a.Status, a.Body)
 	}
 	var open []*restingOrder
 	if err := json.Unmarshal(a.Body, &open); err != nil {

@@ -33,14 +33,14 @@ func TestTickersAndCandlesAsRESTHasThem(t *testing.T) {
 		return len(symbols) == 3 && lastOn(c, ticker)["mark_price"] == "65000.0"
 	})
 	v.must(201, "broker-a", http.MethodPost, "/v1/customers/ANNA/orders", `{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.2","limit_price":"65000"}`)
-	v.must(201, "broker-a", http.MethodPost, "/v1/customers/BEN/orders", `{"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amount":"0.1","limit_price":"65000"}`)
+	bought := v.must(201, "broker-a", http.MethodPost, "/v1/customers/BEN/orders", `{"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amount":"0.1","limit_price":"65000"}`)
 	waitFor(t, "the trade in ticker and candles", func() bool {
 		return lastOn(c, ticker)["last_price"] == "65000.0" && lastOn(c, "tickers")["volume_24h"] == "0.100" && lastOn(c, candles)["volume"] == "0.100" &&
 			lastOn(c, "candles:1d:BTCUSDC_PERP")["trades"] == "1"
 	})
 	for topic, path := range map[string]string{ticker: "/v1/tickers?symbol=BTCUSDC_PERP", "candles:1d:BTCUSDC_PERP": "/v1/candles/BTCUSDC_PERP?interval=1d"} {
 		var list []map[string]any
-		if err := json.Unmarshal(v.must(200, "", http.MethodGet, path, nil).Body, &list); err != nil || len(list) != 1 {
+		if err := json.Unmarshal(v.must(200, "", http.MethodGet, path, nil, "X-Min-Log-Position", bought.Header.Get("X-Log-Position")).Body, &list); err != nil || len(list) != 1 {
 			t.Fatalf("%s: %v %v", path, err, list)
 		}
 		shown := lastOn(c, topic)

@@ -166,6 +166,17 @@ func (c *cluster) owner(name string) int {
 	return slices.IndexFunc(c.nodes, func(n *atomic.Pointer[venue]) bool { return url != "" && n.Load().REST == url })
 }
 
+// anOwner waits until the group says that a node owns a journal, which is none of the others, and returns it. While the group
+// hands journals over it may name nobody.
+func (c *cluster) anOwner(name string, others ...int) (owner int) {
+	c.t.Helper()
+	waitFor(c.t, "an owner of "+name, func() bool {
+		owner = c.owner(name)
+		return owner >= 0 && !slices.Contains(others, owner)
+	})
+	return owner
+}
+
 // outage measures the longest time between two answers of any client.
 type outage struct {
 	mu      sync.Mutex
@@ -314,10 +325,7 @@ func (c *cluster) takeOwner(t *testing.T, round int, how syscall.Signal, clients
 	t.Helper()
 	l := startLoad(round, clients)
 	l.more(t, 100)
-	i := c.owner("trading")
-	if i < 0 {
-		t.Fatalf("round %d: nobody owns the trading journal", round)
-	}
+	i := c.anOwner("trading")
 	timer.begin()
 	if how == syscall.SIGKILL {
 		c.node(i).kill()
@@ -329,7 +337,7 @@ func (c *cluster) takeOwner(t *testing.T, round int, how syscall.Signal, clients
 	gone = timer.end()
 	timer.begin()
 	c.again(i)
-	waitFor(t, "an owner", func() bool { return c.owner("trading") >= 0 })
+	c.anOwner("trading")
 	l.more(t, 100)
 	back = timer.end()
 	l.end(t)
@@ -345,17 +353,13 @@ func (c *cluster) suspendOwner(t *testing.T, round int, clients []*client) {
 	before, after := clients[:len(clients)/2], clients[len(clients)/2:]
 	l := startLoad(round, before)
 	l.more(t, 100)
-	i := c.owner("trading")
-	if i < 0 {
-		t.Fatal("nobody owns the trading journal")
-	}
+	i := c.anOwner("trading")
 	old := c.node(i)
 	old.cmd.Process.Signal(syscall.SIGSTOP)
 	stopped := time.Now()
 	resume := func() { old.cmd.Process.Signal(syscall.SIGCONT) }
 	t.Cleanup(resume)
-	waitFor(t, "another owner", func() bool { now := c.owner("trading"); return now >= 0 && now != i })
-	other := c.node(c.owner("trading"))
+	other := c.node(c.anOwner("trading", i))
 	for _, x := range after {
 		elsewhere := x.venue
 		x.venue = func() *venue { // whoever still believes in the old owner would wait for it

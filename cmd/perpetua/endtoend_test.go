@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -136,16 +137,20 @@ func testBook(t *testing.T, d *desk, public *livetest.Client, symbol string, ord
 		Bids, Asks []livetest.Level
 	}
 	d.must(200, "", http.MethodGet, "/v1/orderbook/"+symbol, nil).decode(t, &rest)
-	book, applied := livetest.Book{}, 0
-	for _, m := range public.On("orderbook-stream:" + symbol) {
-		if err := book.Apply(m); err != nil {
-			t.Error(err)
+	var book livetest.Book
+	applied := 0
+	waitForWord(t, "the book of "+symbol+" as REST has it", func() string {
+		for _, m := range public.On("orderbook-stream:" + symbol)[applied:] {
+			if err := book.Apply(m); err != nil {
+				t.Fatal(err)
+			}
+			applied++
 		}
-		applied++
-	}
-	if !slices.Equal(book.Bids(), rest.Bids) || !slices.Equal(book.Asks(), rest.Asks) {
-		t.Errorf("%s after %d messages: %v %v, REST: %v %v", symbol, applied, book.Bids(), book.Asks(), rest.Bids, rest.Asks)
-	}
+		if !slices.Equal(book.Bids(), rest.Bids) || !slices.Equal(book.Asks(), rest.Asks) {
+			return fmt.Sprintf("after %d messages %v %v, REST: %v %v", applied, book.Bids(), book.Asks(), rest.Bids, rest.Asks)
+		}
+		return ""
+	})
 	for _, o := range orders {
 		if o["symbol"] == symbol && (o["status"] == "open" || o["status"] == "partially_filled") {
 			t.Errorf("an order is still open: %v", o)

@@ -26,11 +26,11 @@ func TestOwnerKilledInALiquidationWave(t *testing.T) {
 		owner := -1
 		many.crash(d, group, func() {
 			strike(func() { // whoever owns it now, which is in the midst of it
-				waitFor(t, "an owner", func() bool { owner = c.owner("trading"); return owner >= 0 })
+				owner = c.anOwner("trading")
 				c.node(owner).kill()
 			})
 		})
-		waitFor(t, "another owner", func() bool { now := c.owner("trading"); return now >= 0 && now != owner })
+		c.anOwner("trading", owner)
 		c.again(owner)
 		d.worked("liquidation", "insurance_order")
 		counts := c.terms(t, liquidations)

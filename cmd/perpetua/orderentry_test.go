@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 )
@@ -42,11 +43,19 @@ func resultOf(t *testing.T, c *livetest.Client, id string) (e entered) {
 	return e
 }
 
-// ask is both.
-func ask(t *testing.T, c *livetest.Client, id, op, data string) entered {
+// ask is both. What a busy venue did not accept is sent again.
+func ask(t *testing.T, c *livetest.Client, id, op, data string) (e entered) {
 	t.Helper()
-	sendEntry(c, id, op, data)
-	return resultOf(t, c, id)
+	first := id
+	for n := range 1000 {
+		sendEntry(c, id, op, data)
+		if e = resultOf(t, c, id); e.Status != http.StatusServiceUnavailable || e.text("code") != "NOT_ACCEPTED" {
+			break
+		}
+		<-time.After(50 * time.Millisecond)
+		id = fmt.Sprint(first, " again ", n)
+	}
+	return e
 }
 
 const limitBuy = `"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amount":"0.1","limit_price":"64000"`

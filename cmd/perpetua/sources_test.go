@@ -490,6 +490,12 @@ func (d *desk) do(user, method, path string, body any, headers ...string) answer
 	return a
 }
 
+// folded waits until the node's fold, from which sockets are served, has all that was written to the trading journal.
+func (d *desk) folded() {
+	d.t.Helper()
+	d.must(200, "", http.MethodGet, "/v1/tickers", nil)
+}
+
 // must is the venue's, with that position.
 func (d *desk) must(status int, user, method, path string, body any, headers ...string) answer {
 	d.t.Helper()

@@ -24,9 +24,10 @@ type audience struct {
 
 const bitcoin, ether = "BTCUSDC_PERP", "ETHUSDC_PERP"
 
-// listen connects everybody. ANNA's own user must be there.
+// listen connects everybody, who are told of what comes after. ANNA's own user must be there.
 func listen(t *testing.T, d *desk) *audience {
 	t.Helper()
+	d.folded() // or what came before would come to the sockets after all
 	private := []string{"orders", "trades", "balance-changes"}
 	a := &audience{
 		brokerA: livetest.Dial(t, d.WebSocket, d.token("broker-a")),

@@ -260,11 +260,12 @@ func (w *withheld) stallForLong(t *testing.T, resting answer) {
 		a := w.do("broker-a", http.MethodGet, command, nil)
 		return a.Status == 200 && a.get("status") == "applied"
 	})
+	var again answer
 	waitFor(t, "intake to go on", func() bool {
-		a := w.do("broker-a", http.MethodPost, bensOrders, late, "Idempotency-Key", "late")
-		return a.Status == 201 && a.get("filled_amount") == "0.030"
+		again = w.do("broker-a", http.MethodPost, bensOrders, late, "Idempotency-Key", "late")
+		return again.Status == 201 && again.get("filled_amount") == "0.030"
 	})
-	rest := w.must(200, "broker-a", http.MethodGet, annasOrders+"/"+resting.get("code"), nil)
+	rest := w.must(200, "broker-a", http.MethodGet, annasOrders+"/"+resting.get("code"), nil, "X-Min-Log-Position", again.Header.Get("X-Log-Position"))
 	if got := rest.get("filled_amount"); got != "0.070" {
 		t.Errorf("%s of the resting order is filled", got)
 	}
