@@ -57,7 +57,7 @@ func (h *Handler) aboutOwner(c echo.Context, t owner.Type) (ref owner.Ref, reaso
 
 // ownerNamed reads the owner that a route names.
 func ownerNamed(c echo.Context, t owner.Type) (owner.Ref, error) {
-	id, err := named(c, "owner_id", func() error { return ownerUnknown(t) })
+	id, err := named(c, string(t)+"_id", func() error { return ownerUnknown(t) })
 	return owner.Ref{Type: t, ID: id}, err
 }
 

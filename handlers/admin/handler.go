@@ -42,6 +42,9 @@ type Config struct {
 	// Owners seals what is said about an owner with the owner's key, Box with the venue's what has to outlive that.
 	Owners *seal.Owners
 	Box    *seal.Box
+	// Reads are the reads of owners, of what hangs on them, and of their cases, under this interface's base:
+	// onboarding.Handler.Operated.
+	Reads []web.Route
 	// Folds are the followers of all journals by their names, those among them.
 	Folds map[string]web.Follower
 	// People are the read models of the identity journal.
@@ -80,10 +83,13 @@ func New(c Config) *Handler {
 // Routes lists all routes of the interface.
 func (h *Handler) Routes() []web.Route {
 	read, write := []string{web.ScopeOperator, web.ScopeAuditor}, web.ScopeOperator
-	return slices.Concat(h.venueRoutes(read, write), h.catalogueRoutes(read, write), h.caseRoutes(read, write))
+	return slices.Concat(h.venueRoutes(read, write), h.catalogueRoutes(read, write), h.caseRoutes(read, write), h.cfg.Reads)
 }
 
-const base = "/admin/v1"
+// Base is where the interface's paths begin.
+const Base = "/admin/v1"
+
+const base = Base
 
 // venueRoutes are those of the trading venue and of the system.
 func (h *Handler) venueRoutes(read []string, write string) []web.Route {
@@ -153,7 +159,7 @@ func (h *Handler) caseRoutes(read []string, write string) []web.Route {
 		routes = append(routes, web.Post(base+"/entitlement_triggers/:id/"+string(a), h.act(a), write))
 	}
 	for _, t := range []owner.Type{owner.PersonType, owner.CorporateType} {
-		one := base + "/" + string(t) + "s/:owner_id"
+		one := base + "/" + string(t) + "s/:" + string(t) + "_id"
 		routes = append(routes,
 			web.Post(one+"/erase", h.eraseOwner(t), write),
 			web.Post(one+"/hold", h.holdOwner(t), write),

@@ -43,7 +43,7 @@ func (d *desk) owner(tenant string, t owner.Type, n byte) owner.Ref {
 	if err := d.Owners.Create(d.T.Context(), ref.String()); err != nil {
 		d.T.Fatal(err)
 	}
-	d.submit(client(tenant), &onboarding.RegisterOwner{Ref: ref, ExternalID: append(make([]byte, 31), n), Fields: d.sealed(`{"external_id":"x"}`, seal.OwnerFields(ref))})
+	d.submit(client(tenant), &onboarding.RegisterOwner{Ref: ref, ExternalID: append(make([]byte, 31), n), Fields: d.sealed(`{"external_id":"x","first_name":"Ann","last_name":"Øst","legal_name":"Øst AG"}`, seal.OwnerFields(ref))})
 	return ref
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
@@ -75,7 +76,8 @@ func TestWhoMay(t *testing.T) {
 		if !strings.HasPrefix(r.Path, base) {
 			continue
 		}
-		path := strings.NewReplacer(":owner_id", "x", ":id", "x", ":username", "x", ":kid", "x", ":symbol", "x", ":customer_code", "x", ":code", "x", ":entry", "x", ":journal", "x").Replace(r.Path)
+		id := scalar.ID{9}.String()
+		path := strings.NewReplacer(":person_id", id, ":corporate_id", id, ":document_id", id, ":response_id", id, ":trigger_id", id, ":id", id, ":username", "x", ":kid", "x", ":symbol", "x", ":customer_code", "x", ":code", "x", ":entry", "x", ":journal", "x").Replace(r.Path)
 		status := func(user string) int { return d.Send(user, r.Method, path, "").Status }
 		if got := status(""); got != 401 {
 			t.Errorf("%s %s without a token: %d", r.Method, path, got)

@@ -35,25 +35,37 @@ func (h *Handler) listPending(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	var open []view.PendingRequirement
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
-		open, asOf, err = view.PendingRequirements(ctx, db, viewer(c), t.Ref)
-		return asOf, err
-	})
+	out, err := h.pendingOf(c, t.Ref, scalar.ID{})
 	if err != nil {
 		return err
 	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// pendingOf returns what is open of an owner's triggers, or of one of them, oldest first.
+func (h *Handler) pendingOf(c echo.Context, of owner.Ref, trigger scalar.ID) ([]pending, error) {
+	var open []view.PendingRequirement
+	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		open, asOf, err = view.PendingRequirements(ctx, db, viewer(c), of)
+		return asOf, err
+	})
+	if err != nil {
+		return nil, err
+	}
 	out := make([]pending, 0, len(open))
 	for i := range open {
+		if !trigger.IsZero() && open[i].TriggerID != trigger {
+			continue
+		}
 		p := pending{Reason: videoReason, Questionnaires: append([]scalar.ID{}, open[i].Questionnaires...)}
 		if open[i].Source != entitlement.FromVideo {
-			if p.Reason, err = h.reason(c.Request().Context(), t.Ref, open[i].TriggerID, open[i].Reason); err != nil {
-				return err
+			if p.Reason, err = h.reason(c.Request().Context(), of, open[i].TriggerID, open[i].Reason); err != nil {
+				return nil, err
 			}
 		}
 		out = append(out, p)
 	}
-	return c.JSON(http.StatusOK, out)
+	return out, nil
 }
 
 // reason returns what a reason of a trigger says: the venue's own, or an operator's, which is opened.
@@ -85,21 +97,30 @@ func (h *Handler) getTimeline(c echo.Context) error {
 	if _, err := h.trigger(c, t); err != nil {
 		return err
 	}
+	out, err := h.timeline(c, t.ids["trigger_id"])
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// timeline returns every event of a case in its order, as the caller may see it.
+func (h *Handler) timeline(c echo.Context, trigger scalar.ID) ([]wire.CaseEvent, error) {
 	var events []view.TriggerEvent
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
-		events, asOf, err = view.Timeline(ctx, db, t.ids["trigger_id"])
+	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		events, asOf, err = view.Timeline(ctx, db, trigger)
 		return asOf, err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := make([]wire.CaseEvent, len(events))
 	for i := range events {
 		if out[i], err = h.showCaseEvent(c, &events[i]); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return c.JSON(http.StatusOK, out)
+	return out, nil
 }
 
 // showCaseEvent shows an event of a case, and to operators who was behind it and what he wrote for others like him.

@@ -59,8 +59,9 @@ func (n *Node) wire() error {
 		login.New(login.Options{Identity: users, Box: n.Box, Issuer: login.DefaultIssuer, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
 		apikeys.New(apikeys.Config{Auth: auth, Journals: n.owning.owners, Identity: identities.fold, Venue: venue.fold}).Register(e)
-		onboarding.New(n.onboardingInterface(auth, owners)).Register(e)
-		admin.New(n.adminInterface(auth, venue, identities, owners)).Register(e)
+		clients := onboarding.New(n.onboardingInterface(auth, owners))
+		clients.Register(e)
+		admin.New(n.adminInterface(auth, clients, venue, identities, owners)).Register(e)
 		if err := console.Register(e); err != nil {
 			return err
 		}
@@ -140,9 +141,9 @@ func (n *Node) rowsOf(f *follower) rows.Source {
 }
 
 // adminInterface says what the operator's interface serves from.
-func (n *Node) adminInterface(auth *web.Auth, venue, identities, owners *follower) admin.Config {
+func (n *Node) adminInterface(auth *web.Auth, clients *onboarding.Handler, venue, identities, owners *follower) admin.Config {
 	c := admin.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Identity: identities.fold, People: n.rowsOf(identities), MAC: n.Box.MAC,
-		Onboarding: owners.fold, Owners: n.stores.owners, Box: n.Box,
+		Onboarding: owners.fold, Owners: n.stores.owners, Box: n.Box, Reads: clients.Operated(admin.Base),
 		SealPassword: func(username, password string) (identity.Sealed, error) {
 			return login.SealPassword(n.Box, username, password, n.Settings.PasswordMemory)
 		},

@@ -31,10 +31,7 @@ const (
 
 const base = "/admin/v1"
 
-var (
-	paging     = []string{"page", "size"}
-	ofTriggers = append([]string{"status", "tenant", "owner_type", "owner_id", "entitlement_id"}, paging...)
-)
+var paging = []string{"page", "size"}
 
 func list(group, path, help string, filters ...string) Operation {
 	return Operation{group, "list", http.MethodGet, base + path, append(filters, paging...), NoBody, help}
@@ -123,7 +120,11 @@ func catalogueOperations() []Operation {
 
 // triggerOperations has a verb for each action of an operator on a trigger.
 func triggerOperations() []Operation {
-	var out []Operation
+	out := []Operation{
+		list("triggers", "/entitlement_triggers", "the cases of all owners; --status 'pending|ongoing|blocked' --sort asc: what waits, oldest first",
+			"status", "tenant", "owner_id", "entitlement_id", "sort"),
+		show("triggers", "/entitlement_triggers/:id", "a trigger with what is open of it and its timeline"),
+	}
 	for _, a := range entitlement.Actions() {
 		if a == entitlement.Start { // the venue's own
 			continue
@@ -154,12 +155,23 @@ func actionHelp(a entitlement.Action) string {
 
 // ownerOperations are those about persons or corporates.
 func ownerOperations(kind string) []Operation {
-	group, one := kind+"s", "/"+kind+"s/:owner_id"
+	group, one := kind+"s", "/"+kind+"s/:"+kind+"_id"
+	get := func(verb, path, help string, filters ...string) Operation {
+		return Operation{group, verb, http.MethodGet, base + one + path, filters, NoBody, help}
+	}
 	return []Operation{
+		list(group, "/"+group, group+" of all tenants, newest first"),
+		show(group, one, "a "+kind),
+		get("responses", "/responses", "what a "+kind+" has answered", paging...),
+		get("response", "/responses/:response_id", "one response of a "+kind),
+		get("triggers", "/entitlement_triggers", "what a "+kind+" has asked for", paging...),
+		get("trigger", "/entitlement_triggers/:trigger_id", "one trigger of a "+kind),
+		get("timeline", "/entitlement_triggers/:trigger_id/timeline", "every event of a trigger of a "+kind),
+		get("pending", "/pending_requirements", "what a "+kind+" has to answer"),
 		post(group, "erase", one+"/erase", NeedsBody, `a `+kind+`, hidden now and erased when the law's time is over: {"reason"}`),
 		post(group, "hold", one+"/hold", NeedsBody, `a `+kind+`, not to be erased: {"reason"}`),
 		post(group, "release-hold", one+"/release-hold", NeedsBody, `a `+kind+` that was held: {"reason"}`),
-		{group, "erasure", http.MethodGet, base + one + "/erasure", nil, NoBody, "the certificate of the erasure of a " + kind},
+		get("erasure", "/erasure", "the certificate of the erasure of a "+kind),
 	}
 }
 

@@ -113,8 +113,10 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { v.Owners.Close() })
+	clients := onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Owners: v.Owners, Box: box, Now: wall,
+		Rows: rows.Source{Journal: "onboarding", DB: read, Waiter: owners}})
 	operator := admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
-		Onboarding: v.Onboarding, Owners: v.Owners, Box: box,
+		Onboarding: v.Onboarding, Owners: v.Owners, Box: box, Reads: clients.Operated(admin.Base),
 		People:        rows.Source{Journal: "identity", DB: read, Waiter: people},
 		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(box) },
 		SealPassword:  func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
@@ -124,8 +126,6 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 		Tails:         []*admin.Tail{tail(v.Trading)},
 		Readers:       []admin.Reader{{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err}},
 	})
-	clients := onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Owners: v.Owners, Box: box, Now: wall,
-		Rows: rows.Source{Journal: "onboarding", DB: read, Waiter: owners}})
 	clients.Register(server.Echo)
 	keys := apikeys.New(apikeys.Config{Auth: auth, Journals: v, Identity: v.Identity, Venue: v.Trading})
 	keys.Register(server.Echo)

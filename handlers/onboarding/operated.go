@@ -1,0 +1,114 @@
+package onboarding
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/entitlement"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
+	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
+)
+
+// Operated returns the reads of the operator's interface that begin at another base: the cases of all tenants, and each read
+// of persons and corporates with what hangs on them. Problems have the shape that the base's interface has.
+func (h *Handler) Operated(at string) []web.Route {
+	operators := []string{web.ScopeOperator, web.ScopeAuditor}
+	routes := []web.Route{
+		web.Get(at+"/entitlement_triggers", h.listCases, operators...),
+		web.Get(at+"/entitlement_triggers/:id", h.getCase, operators...),
+	}
+	for _, r := range h.Routes() {
+		ofOwners := slices.ContainsFunc(kinds[:], func(k kind) bool { return r.Path == k.list || strings.HasPrefix(r.Path, k.list+"/") })
+		if r.Method == http.MethodGet && ofOwners {
+			routes = append(routes, web.Get(at+strings.TrimPrefix(r.Path, base), r.Handler, operators...))
+		}
+	}
+	return routes
+}
+
+// operatedCase is a trigger as operators see it in lists.
+type operatedCase struct {
+	wire.EntitlementTrigger
+	Tenant   string       `json:"tenant"`
+	Updated  scalar.Time  `json:"updated_at"`
+	Deadline *scalar.Time `json:"deadline"`
+}
+
+func showCase(row *view.Trigger) operatedCase {
+	return operatedCase{EntitlementTrigger: showTrigger(row), Tenant: row.Tenant, Updated: row.Updated, Deadline: orNull(row.Deadline)}
+}
+
+// wholeCase is a trigger with all that an operator needs to decide about it.
+type wholeCase struct {
+	operatedCase
+	// Requirements are what is open of it, oldest first.
+	Requirements []pending        `json:"pending_requirements"`
+	Timeline     []wire.CaseEvent `json:"timeline"`
+}
+
+// listCases lists the triggers of all tenants.
+func (h *Handler) listCases(c echo.Context) error {
+	query := web.Query(c)
+	var f view.CaseFilter
+	f.Tenant = query.OptionalString("tenant").Value
+	f.Statuses = web.Several(query, "status", caseStatuses()...)
+	f.OwnerID, f.EntitlementID = query.OptionalID("owner_id").Value, query.OptionalID("entitlement_id").Value
+	f.OldestFirst = query.OptionalEnum("sort", "asc", "desc").Value == "asc"
+	p := query.Numbered()
+	if err := query.Done(); err != nil {
+		return err
+	}
+	items, total, err := page(c, h, p.Size, p.Offset(), func(ctx context.Context, db projections.DB, size, offset int) ([]view.Trigger, int, int64, error) {
+		return view.Cases(ctx, db, f, size, offset)
+	}, itself(showCase))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, web.NewItems(p, items, total))
+}
+
+// caseStatuses are all states of a case.
+func caseStatuses() []entitlement.Status {
+	return append(view.OpenCases(), entitlement.Finished, entitlement.Failed, entitlement.Canceled, entitlement.Terminated)
+}
+
+// getCase shows a trigger of whichever tenant, with what is open of it and its timeline, to whom may see its owner.
+func (h *Handler) getCase(c echo.Context) error {
+	if err := web.NoQuery(c); err != nil {
+		return err
+	}
+	unknown := web.NotFound("ENTITLEMENT_TRIGGER_NOT_FOUND", "There is no such entitlement trigger.")
+	id, err := scalar.ParseID(web.Param(c, "id"))
+	if err != nil {
+		return unknown
+	}
+	row, err := h.trigger(c, &target{ids: map[string]scalar.ID{"trigger_id": id}})
+	if err != nil {
+		return err
+	}
+	err = h.view(c, func(s *domain.State) error {
+		if o, known := s.Owner(row.Ref); !known || !visible(web.PrincipalOf(c), o) {
+			return unknown
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	out := wholeCase{operatedCase: showCase(&row)}
+	if out.Requirements, err = h.pendingOf(c, row.Ref, id); err != nil {
+		return err
+	}
+	if out.Timeline, err = h.timeline(c, id); err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
