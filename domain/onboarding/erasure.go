@@ -171,6 +171,9 @@ func (d *draft) kept(ref owner.Ref) (*file, error) {
 	return f, nil
 }
 
+// KeyDestroyedCode is the code of the refusal of a second confirmation.
+const KeyDestroyedCode = "KEY_DESTROYED"
+
 // ConfirmKeyDestroyed tells that the key of an erased owner is destroyed: from then on nobody can read anything of it.
 //
 // Event: owner.key_destroyed. Refusals: NotFound; Invalid; Conflict OWNER_NOT_ERASED, KEY_DESTROYED.
@@ -194,7 +197,7 @@ func (p *ConfirmKeyDestroyed) decide(d *draft) error {
 	case f.owner.State != owner.Erased:
 		return decide.Refuse(decide.Conflict, "OWNER_NOT_ERASED", "the owner is not erased")
 	case f.erasure.KeyID != "":
-		return decide.Refuse(decide.Conflict, "KEY_DESTROYED", "the key is known to be destroyed")
+		return decide.Refuse(decide.Conflict, KeyDestroyedCode, "the key is known to be destroyed")
 	}
 	d.add(&KeyDestroyed{Ref: p.Ref, Tenant: f.owner.Tenant, KeyID: p.KeyID, Time: d.at.Time})
 	return nil

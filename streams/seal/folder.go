@@ -56,7 +56,7 @@ func (s *folderStore) mounted() error {
 		return nil
 	}
 	if about, err := os.Stat(s.root); err != nil {
-		return fmt.Errorf("%w: %s has to be there: %s", ErrAway, s.root, errors.Unwrap(err)) // no fs.ErrNotExist, which says that there is no key
+		return fmt.Errorf("%w: the folder %s, which has to be there, is not", ErrAway, s.root) // and no fs.ErrNotExist, which says that there is no key
 	} else if !about.IsDir() {
 		return fmt.Errorf("%w: %s is no folder", ErrAway, s.root)
 	}

@@ -70,7 +70,7 @@ func All() Table {
 				return readmodels.Compare(ctx, pool, state.(*trading.State), sequence)
 			},
 			Payloads:  trading.Payloads(),
-			FromNodes: []string{trading.CommandListInstrument, trading.CommandOpenSession, trading.CommandKeepGateway, trading.CommandEndSession},
+			FromNodes: []string{trading.CommandListInstrument, trading.CommandRegisterCustomer, trading.CommandOpenSession, trading.CommandKeepGateway, trading.CommandEndSession},
 		},
 		{
 			Rules:       onboarding.Rules(),

@@ -21,8 +21,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 )
 
-// roleNames are the roles in the order in which nodes of them stop: those that others need last.
-func roleNames() []string { return []string{"live", "api", "projector", "engine"} }
+// roleNames are the kinds of nodes, after the files that say their roles, in the order in which they stop: those that others
+// need last.
+func roleNames() []string { return []string{"live", "api", "worker", "projector", "engine"} }
 
 // Cluster starts two nodes of each role as plain processes on one broker and one Postgres, embedded unless
 // given, from the files that a deployment's nodes get their settings from. It is for trying a cluster out on one

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/handlers/process"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -48,6 +49,7 @@ type Node struct {
 	serving   serving
 	telemetry telemetry
 	health    health
+	managers  *process.Managers // nil without the role
 }
 
 // Open makes a node: it listens, but serves and follows nothing before Run. The caller closes it.
@@ -160,6 +162,9 @@ func (n *Node) tasks() []task {
 	}
 	if n.Roles.Live {
 		tasks = append(tasks, task{"live", n.serving.hub.Run})
+	}
+	if n.managers != nil {
+		tasks = append(tasks, task{"process", n.managers.Run})
 	}
 	return tasks
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Roles are what a node does. One that lacks a role leaves it to its peers.
-type Roles struct{ Engine, API, Projector, Live bool }
+type Roles struct{ Engine, API, Projector, Live, Process bool }
 
 // ParseRoles reads a list like "engine,api".
 func ParseRoles(list string) (Roles, error) {
@@ -22,8 +22,10 @@ func ParseRoles(list string) (Roles, error) {
 			r.Projector = true
 		case "live":
 			r.Live = true
+		case "process":
+			r.Process = true
 		default:
-			return Roles{}, settings.Usagef("--role takes engine, api, projector and live, separated by commas, not %q", name)
+			return Roles{}, settings.Usagef("--role takes engine, api, projector, live and process, separated by commas, not %q", name)
 		}
 	}
 	return r, nil
@@ -34,7 +36,7 @@ func (r Roles) Names() (out []string) {
 	for _, role := range []struct {
 		name string
 		does bool
-	}{{"engine", r.Engine}, {"api", r.API}, {"projector", r.Projector}, {"live", r.Live}} {
+	}{{"engine", r.Engine}, {"api", r.API}, {"projector", r.Projector}, {"live", r.Live}, {"process", r.Process}} {
 		if role.does {
 			out = append(out, role.name)
 		}
@@ -43,4 +45,6 @@ func (r Roles) Names() (out []string) {
 }
 
 // AllRoles are those of `perpetua run`.
-func AllRoles() Roles { return Roles{Engine: true, API: true, Projector: true, Live: true} }
+func AllRoles() Roles {
+	return Roles{Engine: true, API: true, Projector: true, Live: true, Process: true}
+}

@@ -16,9 +16,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding"
+	"github.com/perpetua-exchange/perpetua/handlers/process"
 	trade "github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
 // wire connects the handlers to what they serve from.
@@ -52,6 +54,11 @@ func (n *Node) wire() error {
 	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: users,
 		Log: live.NewLog(n.stores.client, venue.Rules, 0), REST: rest, Nodes: n.owning.peers, Logger: n.Logger.With("part", "live"), Seed: venue.seed})
 	n.serving.hub.Trace(n.telemetry.tracer)
+	if n.Roles.Process {
+		n.managers = process.New(process.Config{Onboarding: owners.fold, Trading: venue.fold, Journals: n.owning.peers, Keys: n.stores.owners,
+			Files: blob.NewStore(n.stores.snapshots.bucket), Logger: n.Logger.With("part", "process")})
+		n.telemetry.metrics.MustRegister(n.managers.Collectors()...)
+	}
 	n.measure()
 
 	trade.New(n.tradingInterface(auth, venue)).Register(rest)

@@ -1,0 +1,187 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// erasure destroys the keys of erased owners.
+type erasure struct {
+	Config
+	opened   prometheus.Gauge
+	failures prometheus.Counter
+	wake     chan struct{} // holds one when there may be something new to do
+
+	mu   sync.Mutex
+	open map[owner.Ref]*attempt
+}
+
+// attempt is how far an owner's erasure has come on this node.
+type attempt struct {
+	failed int
+	next   time.Time // zero: now
+}
+
+func newErasure(c Config, opened prometheus.Gauge, failures prometheus.Counter) *erasure {
+	m := &erasure{Config: c, opened: opened, failures: failures, wake: make(chan struct{}, 1), open: make(map[owner.Ref]*attempt)}
+	c.Onboarding.ListenFrom(func(s decide.State, _ journal.Position) {
+		for _, ref := range s.(*onboarding.State).KeysToDestroy() {
+			m.add(ref)
+		}
+	}, m.observe)
+	return m
+}
+
+// observe is called with every record, under the fold's lock.
+func (m *erasure) observe(e journal.Entry, _ decide.State) {
+	for _, event := range e.Record.Events {
+		switch event := event.(type) {
+		case *onboarding.OwnerErased:
+			m.add(event.Ref)
+		case *onboarding.KeyDestroyed: // by this node or another
+			m.done(event.Ref)
+		}
+	}
+}
+
+func (m *erasure) add(ref owner.Ref) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open[ref] == nil {
+		m.open[ref] = new(attempt)
+		m.opened.Set(float64(len(m.open)))
+	}
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (m *erasure) done(ref owner.Ref) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.open, ref)
+	m.opened.Set(float64(len(m.open)))
+}
+
+// atOnce is how many keys are destroyed before their destruction is confirmed: all of them wait once, and together.
+const atOnce = 256
+
+// due returns the owners whose time has come, and how long the next one has.
+func (m *erasure) due() (refs []owner.Ref, next time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next = lastPause
+	for ref, a := range m.open {
+		if left := time.Until(a.next); left > 0 {
+			next = min(next, left)
+		} else if refs = append(refs, ref); len(refs) == atOnce {
+			break
+		}
+	}
+	return refs, next
+}
+
+func (m *erasure) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		refs, next := m.due()
+		if len(refs) > 0 {
+			m.erase(ctx, refs)
+			continue
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-ctx.Done():
+		case <-m.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// erase destroys the keys of erased owners and confirms it.
+func (m *erasure) erase(ctx context.Context, refs []owner.Ref) {
+	var destroyed []owner.Ref
+	for _, ref := range refs {
+		if err := m.destroy(ctx, ref); err != nil {
+			m.fail(ctx, ref, err)
+			continue
+		}
+		destroyed = append(destroyed, ref)
+	}
+	// Any node may have read a key just before it was destroyed, and goes on to use it for so long. Only then is it true that
+	// nobody can read anything of the owner.
+	if len(destroyed) == 0 || !pause(ctx, seal.KeyLifetime) {
+		return
+	}
+	for _, ref := range destroyed {
+		if err := m.confirm(ctx, ref); err != nil {
+			m.fail(ctx, ref, err)
+			continue
+		}
+		m.done(ref)
+	}
+}
+
+// destroy destroys an owner's key, and then removes the files that were sealed with it. Whatever of it was done before, by a
+// manager that was killed or by another node, is no error.
+func (m *erasure) destroy(ctx context.Context, ref owner.Ref) error {
+	if err := m.Keys.Destroy(ctx, ref.String()); err != nil {
+		return fmt.Errorf("destroy the key: %w", err)
+	}
+	// An erased owner gets no more files: the list is whole.
+	var files []string
+	m.Onboarding.View(func(s decide.State, _ journal.Position) { files = s.(*onboarding.State).Files(ref) })
+	if err := m.Files.Delete(ctx, files...); err != nil {
+		return fmt.Errorf("remove the files: %w", err)
+	}
+	return nil
+}
+
+// confirm tells the journal that the key is destroyed.
+func (m *erasure) confirm(ctx context.Context, ref owner.Ref) error {
+	id, err := m.Keys.KeyID(ctx, ref.String())
+	if err != nil {
+		return fmt.Errorf("name the key: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	payload := &onboarding.ConfirmKeyDestroyed{Ref: ref, KeyID: id}
+	_, err = m.Journals.Submit(ctx, onboardingJournal, decide.Command{ID: web.NewID(), Type: payload.CommandType(), Actor: actor, Payload: payload})
+	var refused *journal.RefusedError
+	if errors.As(err, &refused) && refused.Refusal.Code == onboarding.KeyDestroyedCode { // another was first, or this one before its answer was lost
+		return nil
+	}
+	return err
+}
+
+// fail has an owner tried again later. A key that is missing needs somebody who looks at the key store.
+func (m *erasure) fail(ctx context.Context, ref owner.Ref, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	m.failures.Inc()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.open[ref]
+	if a == nil { // confirmed meanwhile by another
+		return
+	}
+	wait := min(firstPause<<min(a.failed, 10), lastPause)
+	a.failed++
+	a.next = time.Now().Add(wait)
+	m.Logger.LogAttrs(ctx, slog.LevelError, "an erased owner's key is not destroyed yet; it is tried again", about(ref), slog.Any("error", err), slog.Duration("after", wait))
+}
