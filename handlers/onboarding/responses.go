@@ -93,6 +93,9 @@ func (h *Handler) versions(c echo.Context, t *target) (versions []domain.Catalog
 // now is for the rules, which know whether the same request was answered before.
 func (h *Handler) checkAnswers(c echo.Context, body *web.Form, t *target, versions []domain.CatalogueVersion) (*questionnaire.Version, []questionnaire.Answer, error) {
 	answers, sound := readAnswers(body)
+	if body.Faulty("answers") { // there is no list of them
+		return nil, nil, body.Done()
+	}
 	owns, err := h.documents(c, t.Ref, answers)
 	if err != nil {
 		return nil, nil, err
