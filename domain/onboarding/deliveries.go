@@ -146,11 +146,17 @@ func (p *ReplayDelivery) decide(d *draft) error {
 		return decide.Refuse(decide.Conflict, "DELIVERY_OPEN", "the delivery is still being tried")
 	case d.isErased(v.Ref):
 		return decide.Refuse(decide.Conflict, "OWNER_ERASED", "the owner is erased: what was told cannot be told again")
-	case v.Status == webhook.Canceled || d.state.webhooks[v.WebhookID] == nil:
+	case v.Status == webhook.Canceled || !d.state.takes(v):
 		return decide.Refuse(decide.Conflict, "DELIVERY_CANCELED", "the delivery's webhook is gone")
 	}
 	d.add(&DeliveryReplayed{ID: v.ID, WebhookID: v.WebhookID, Tenant: v.Tenant, Attempts: v.Attempts, By: d.by, Time: d.at.Time})
 	return nil
+}
+
+// takes reports whether the registration that a delivery was made for is there. Its id may be another tenant's by now.
+func (s *State) takes(v *Delivery) bool {
+	w, known := s.webhooks[v.WebhookID]
+	return known && w.Tenant == v.Tenant
 }
 
 func (d *draft) isErased(ref owner.Ref) bool {
