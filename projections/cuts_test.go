@@ -52,7 +52,7 @@ func TestAnyCutsGiveTheRowsOfSingleRecords(t *testing.T) {
 	owner := projectiontest.NewOwner(t, seed) // the real rules: sweeps, mass cancels, expiries
 	owner.Play(150)
 	registrar := projectiontest.NewRegistrar(t, seed)
-	registrar.Play(600)
+	registrar.Play(400)
 	for name, of := range map[string]struct {
 		journal string
 		list    []projections.Projection

@@ -131,6 +131,22 @@ func (t *Table[T]) All(ctx context.Context, db DB) ([]T, int64, error) {
 	return List[T]{Table: t, Order: strings.Join(t.Keys, ", ")}.All(ctx, db)
 }
 
+// Each calls a function with every row of the table, in no order, and returns the sequence that they are as of. No more than
+// one row is held at a time.
+func (t *Table[T]) Each(ctx context.Context, db DB, do func(row *T)) (asOf int64, err error) {
+	return Read(ctx, db, t.Journal, Statement{SQL: "SELECT " + t.selected() + " FROM " + t.Name, Collect: func(rows pgx.Rows) error {
+		defer rows.Close()
+		for rows.Next() {
+			r, err := t.scan(rows)
+			if err != nil {
+				return err
+			}
+			do(&r.Value)
+		}
+		return rows.Err()
+	}})
+}
+
 // selected is what a query selects of the table, and scan reads.
 func (t *Table[T]) selected() string { return list(t.Columns, (*column.Column[Row[T]]).Selected) }
 

@@ -96,9 +96,7 @@ var attempts = &projections.Table[Attempt]{
 type deliveryChanges struct {
 	deliveries projections.Latest[scalar.ID, changed[Delivery]]
 	attempts   projections.Adder[Attempt]
-	// deleted are registrations that are gone, and by which records.
-	deleted   []pgtype.UUID
-	sequences []int64
+	deleted    doomed // registrations
 }
 
 func newDeliveries(b *projections.Batch) *deliveryChanges {
@@ -119,7 +117,7 @@ func (x *deliveryChanges) add(at place, event decide.Event) {
 		v := x.slot(at, e.ID)
 		v.Status, v.Attempts, v.NextAttempt = webhook.Pending, e.Attempts, 0
 	case *domain.WebhookDeleted:
-		x.deleted, x.sequences = append(x.deleted, c.UUID(e.ID)), append(x.sequences, at.Sequence)
+		x.deleted.add(at, e.ID)
 	}
 }
 
@@ -132,11 +130,16 @@ func (x *deliveryChanges) slot(at place, id scalar.ID) *Delivery {
 
 func (x *deliveryChanges) write(b *projections.Batch) {
 	put(b, deliveries, x.deliveries.Rows(), nil)
-	if len(x.deleted) > 0 { // no delivery to a registration is opened again once it is deleted
-		b.Queue(`UPDATE deliveries t SET status = 'canceled', next_attempt_at = NULL, sequence = n.sequence
-			FROM unnest($1::uuid[], $2::bigint[]) AS n (id, sequence)
-			WHERE t.webhook_id = n.id AND t.status IN ('pending', 'retrying') AND t.created_sequence < n.sequence`, x.deleted, x.sequences)
-	}
+	x.deleted.cancel(b, "webhook_id", "")
+}
+
+// cancel cancels the open deliveries to registrations, or about owners, that the records leave without any. What the batch did to
+// a delivery later, where the id of a registration is in use again, stays.
+func (d *doomed) cancel(b *projections.Batch, column, condition string) {
+	d.queue(b, `UPDATE deliveries t SET status = 'canceled', next_attempt_at = NULL, sequence = n.sequence
+		FROM (SELECT d.id, min(n.sequence) AS sequence FROM n JOIN deliveries d ON d.`+column+` = n.id
+			WHERE d.status IN ('pending', 'retrying') AND d.sequence < n.sequence `+condition+` GROUP BY d.id) n
+		WHERE t.id = n.id`)
 }
 
 // DeliveryFilter narrows a list of deliveries.

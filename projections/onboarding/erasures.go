@@ -132,21 +132,42 @@ func (x *ownerChanges) writeErasures(b *projections.Batch) {
 	put(b, erasures, x.erasures.Rows(), []string{"erased_at", "erased_sequence"}, []string{"key_id", "destroyed_at", "destroyed_sequence"})
 }
 
-// erasing takes the ciphertexts of erased owners out of all rows, and cancels what they are no more to be told. The event
-// says neither for each row, so it is the rows from before it that change, whatever else the batch holds.
+// erasing takes the ciphertexts of erased owners out of all rows, and cancels what they are no more to be told. No event says
+// so of each row: it is the rows from before the erasure that change, whatever else the batch holds. A reply of a receiver may
+// be sealed after the erasure and before the key is gone, so ciphertexts are taken out once more then.
 type erasing struct {
-	owners    []pgtype.UUID
+	emptied, erased doomed
+}
+
+// doomed are owners or registrations, and the records that decided their fate.
+type doomed struct {
+	ids       []pgtype.UUID
 	sequences []int64
 }
 
-func (x *erasing) add(at place, event decide.Event) {
-	if e, ok := event.(*domain.OwnerErased); ok {
-		x.owners, x.sequences = append(x.owners, c.UUID(e.ID)), append(x.sequences, at.Sequence)
+func (d *doomed) add(at place, id scalar.ID) {
+	d.ids, d.sequences = append(d.ids, c.UUID(id)), append(d.sequences, at.Sequence)
+}
+
+// queue adds a statement in which n are the doomed.
+func (d *doomed) queue(b *projections.Batch, sql string) {
+	if len(d.ids) > 0 {
+		b.Queue("WITH n AS (SELECT * FROM unnest($1::uuid[], $2::bigint[]) AS n (id, sequence)) "+sql, d.ids, d.sequences)
 	}
 }
 
-// erase are the statements of an erasure, n being the erased owners.
-var erase = []string{
+func (x *erasing) add(at place, event decide.Event) {
+	switch e := event.(type) {
+	case *domain.OwnerErased:
+		x.emptied.add(at, e.ID)
+		x.erased.add(at, e.ID)
+	case *domain.KeyDestroyed:
+		x.emptied.add(at, e.ID)
+	}
+}
+
+// ciphertexts are the statements that take them out.
+var ciphertexts = []string{
 	`UPDATE owners t SET external_id = NULL, fields = NULL FROM n WHERE t.id = n.id`,
 	`UPDATE documents t SET name = NULL FROM n WHERE t.owner_id = n.id AND t.created_sequence < n.sequence`,
 	`UPDATE responses t SET answers = NULL FROM n WHERE t.owner_id = n.id AND t.sequence < n.sequence`,
@@ -156,17 +177,13 @@ var erase = []string{
 	`UPDATE notices t SET reason = NULL FROM n WHERE t.owner_id = n.id AND t.sequence < n.sequence`,
 	`UPDATE delivery_attempts t SET response = NULL FROM n, deliveries d
 		WHERE d.owner_id = n.id AND t.delivery_id = d.id AND t.sequence < n.sequence`,
-	`UPDATE deliveries t SET status = 'canceled', next_attempt_at = NULL, sequence = n.sequence FROM n
-		WHERE t.owner_id = n.id AND t.status IN ('pending', 'retrying') AND NOT t.final AND t.created_sequence < n.sequence`,
 }
 
 func (x *erasing) write(b *projections.Batch) {
-	if len(x.owners) == 0 {
-		return
+	for _, sql := range ciphertexts {
+		x.emptied.queue(b, sql)
 	}
-	for _, sql := range erase {
-		b.Queue("WITH n AS (SELECT * FROM unnest($1::uuid[], $2::bigint[]) AS n (id, sequence)) "+sql, x.owners, x.sequences)
-	}
+	x.erased.cancel(b, "owner_id", "AND NOT d.final")
 }
 
 // OneErasure returns what is known of the end of an owner, its certificate once it is erased. It is for operators.
@@ -187,3 +204,6 @@ func Holds(ctx context.Context, db projections.DB, ref owner.Ref) ([]Hold, int64
 func RetentionInForce(ctx context.Context, db projections.DB) (r Retention, found bool, asOf int64, err error) {
 	return projections.List[Retention]{Table: retentions, Order: "sequence DESC, ordinal DESC"}.One(ctx, db)
 }
+
+// AllErasures returns the table of the ends of owners.
+func AllErasures() *projections.Table[Erasure] { return erasures }

@@ -14,7 +14,8 @@ import (
 // Response is an owner's answers to a version of a questionnaire. Once the owner is erased it has no Answers.
 type Response struct {
 	domain.ResponseAdded
-	Tenant string
+	Tenant   string
+	Sequence int64 // of the record
 }
 
 type responseRow = projections.Row[Response]
@@ -35,6 +36,10 @@ var responses = &projections.Table[Response]{
 		c.Int("sequence", func(r *responseRow) *int64 { return &r.Key.Sequence }),
 		c.Small("ordinal", func(r *responseRow) *int64 { return &r.Key.Ordinal }),
 	},
+	Loaded: func(r *responseRow) error {
+		r.Value.Sequence = r.Key.Sequence
+		return nil
+	},
 }
 
 type responseChanges struct{ responses projections.Adder[Response] }
@@ -43,7 +48,7 @@ func newResponses(b *projections.Batch) *responseChanges { return &responseChang
 
 func (x *responseChanges) add(at place, event decide.Event) {
 	if e, ok := event.(*domain.ResponseAdded); ok {
-		x.responses.Add(&responseRow{Key: at.Key, Value: Response{*e, at.tenant()}})
+		x.responses.Add(&responseRow{Key: at.Key, Value: Response{ResponseAdded: *e, Tenant: at.tenant()}})
 	}
 }
 

@@ -69,6 +69,9 @@ var triggers = &projections.Table[Trigger]{
 		if err := json.Unmarshal([]byte(t.open), &t.Open); err != nil {
 			return fmt.Errorf("what is open of trigger %s: %w", t.ID, err)
 		}
+		if len(t.Needs.Pinned) == 0 {
+			t.Needs.Pinned = nil
+		}
 		t.pinned, t.open = "", ""
 		return nil
 	},

@@ -402,10 +402,16 @@ func (r *Registrar) attempt() {
 	}
 	if p.StatusCode == 0 {
 		p.Error = "connection refused"
-	} else if o, known := r.State.Owner(v.Ref); known && o.State != owner.Erased {
+	} else if o, known := r.State.Owner(v.Ref); known && (o.State != owner.Erased || !r.confirmed(v.Ref)) {
 		p.Reply = r.Sealed()
 	}
 	r.Do(sender, p)
+}
+
+// confirmed reports whether the owner's key is known to be destroyed: nothing can be sealed with it then.
+func (r *Registrar) confirmed(ref owner.Ref) bool {
+	e, known := r.State.Erasure(ref)
+	return known && e.KeyID != ""
 }
 
 func (r *Registrar) replay() {
@@ -426,15 +432,19 @@ func (r *Registrar) end() {
 	switch r.random.IntN(6) {
 	case 0, 1:
 		r.Do(operator, &onboarding.EraseOwner{Ref: ref, Reason: r.Sealed()})
-	case 2:
+	case 2, 3:
+		for _, held := range r.Owners {
+			if r.State.Held(held) && r.random.IntN(2) == 0 {
+				r.Do(operator, &onboarding.ReleaseOwner{Ref: held, Reason: r.Sealed()})
+				return
+			}
+		}
 		r.Do(operator, &onboarding.HoldOwner{Ref: ref, Reason: r.Sealed()})
-	case 3:
-		r.Do(operator, &onboarding.ReleaseOwner{Ref: ref, Reason: r.Sealed()})
 	case 4:
 		r.Do(operator, &onboarding.SetRetention{Seconds: pick(r, []int64{0, 3600, 30 * 24 * 3600})})
 	case 5:
 		for _, ref := range r.Owners {
-			if o, _ := r.State.Owner(ref); o.State == owner.Erased {
+			if o, _ := r.State.Owner(ref); o.State == owner.Erased && !r.confirmed(ref) {
 				r.Do(decide.Actor{System: "keys"}, &onboarding.ConfirmKeyDestroyed{Ref: ref, KeyID: r.ID().String()})
 			}
 		}

@@ -56,7 +56,7 @@ func filled(t *testing.T, entries []journal.Entry) (live, made *pgxpool.Pool) {
 // spoilt is an expression for another value than the column's, by the column's type.
 func spoilt(column, kind string) string {
 	value := map[string]string{
-		"text": "%s || 'x'", "numeric": "%s + 1", "bigint": "%s + 1", "integer": "%s + 1", "boolean": "NOT %s",
+		"text": "%s || 'x'", "numeric": "%s + 1", "bigint": "%s + 1", "integer": "%s + 1000", "boolean": "NOT %s",
 		"timestamp with time zone": "%s + interval '1 microsecond'", "uuid": "md5(%s::text)::uuid",
 		"bytea": "sha256(%s)", "_text": "array_append(%s, 'x')", "_uuid": "array_append(%s, gen_random_uuid())", "json": "'[{}]'::json",
 	}[kind]

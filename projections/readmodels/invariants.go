@@ -15,7 +15,8 @@ var invariants string
 
 // Broken checks what must hold among the rows whatever the log says: no record is missing, every record's postings sum
 // to zero, balances are the sums of transactions, orders of trades, positions net to zero and clearing mirrors their
-// costs. It returns what does not hold. It reads every row.
+// costs; lists have the lengths that are counted, attempts receipts, deliveries notices, and erased owners no ciphertext.
+// It returns what does not hold. It reads every row.
 func Broken(ctx context.Context, db projections.Querier) ([]string, error) {
 	rows, err := db.Query(ctx, invariants)
 	if err != nil {

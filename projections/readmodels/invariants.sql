@@ -45,4 +45,51 @@ FROM trades GROUP BY code HAVING count(*) <> 2
 UNION ALL
 SELECT 'transaction', format('%s %s %s is there %s times', code, type, customer_code, count(*))
 FROM transactions GROUP BY code, type, customer_code HAVING count(*) <> 1
+UNION ALL
+SELECT 'list', format('%s has %s rows, %s are counted', list, COALESCE(r.n, 0), COALESCE(c.n, 0))
+FROM (
+    SELECT list, count(*) AS n FROM (
+        SELECT unnest(ARRAY[concat_ws('/', 'owners', type, state), concat_ws('/', 'owners', type, state, tenant)]) AS list FROM owners
+        UNION ALL
+        SELECT unnest(ARRAY[concat_ws('/', 'triggers', status), concat_ws('/', 'triggers', status, tenant)]) FROM triggers
+        UNION ALL
+        SELECT unnest(ARRAY[concat_ws('/', 'deliveries', status), concat_ws('/', 'deliveries', status, webhook_id)]) FROM deliveries
+        UNION ALL
+        SELECT concat_ws('/', 'questionnaires', owner_type, is_published) FROM questionnaires
+        UNION ALL
+        SELECT concat_ws('/', 'questionnaires', COALESCE(owner_type_id::text, 'generic/' || owner_type)) FROM questionnaires WHERE is_published
+    ) lists GROUP BY list
+) r FULL JOIN (
+    SELECT list, sum(n) FILTER (WHERE width = 65536) AS n, sum(n) FILTER (WHERE width = 1024) AS fine FROM list_counts GROUP BY list
+) c USING (list)
+WHERE r.n IS DISTINCT FROM c.n OR r.n IS DISTINCT FROM c.fine
+UNION ALL
+SELECT 'delivery', format('%s has %s attempts, of which %s have receipts', id, d.attempts, COALESCE(a.n, 0))
+FROM deliveries d FULL JOIN (SELECT delivery_id AS id, count(*) AS n, max(number) AS last FROM delivery_attempts GROUP BY 1) a USING (id)
+WHERE d.attempts IS DISTINCT FROM COALESCE(a.n, 0) OR a.n <> a.last
+UNION ALL
+SELECT 'notice', format('%s deliveries tell of a notice that is not there', count(*))
+FROM deliveries d WHERE NOT EXISTS (SELECT 1 FROM notices n WHERE n.id = d.notice_id) HAVING count(*) > 0
+UNION ALL
+SELECT 'notices', format('the last about %s is number %s of %s', owner_id, max(number), count(*))
+FROM notices WHERE owner_id IS NOT NULL GROUP BY owner_id HAVING max(number) <> count(*) OR min(number) <> 1
+UNION ALL
+SELECT 'erased', format('%s of %s is still there', what, o.id)
+FROM owners o, LATERAL (
+    SELECT 'a field' AS what WHERE o.fields IS NOT NULL OR o.external_id IS NOT NULL
+    UNION ALL
+    SELECT 'a name' FROM documents t WHERE t.owner_id = o.id AND t.name IS NOT NULL
+    UNION ALL
+    SELECT 'an answer' FROM responses t WHERE t.owner_id = o.id AND t.answers IS NOT NULL
+    UNION ALL
+    SELECT 'a reason' FROM triggers t WHERE t.owner_id = o.id AND t.reason IS NOT NULL
+    UNION ALL
+    SELECT 'an event' FROM trigger_events t
+    WHERE t.owner_id = o.id AND (t.reason IS NOT NULL OR t.internal_reason IS NOT NULL OR t.external_reference IS NOT NULL)
+    UNION ALL
+    SELECT 'a notice' FROM notices t WHERE t.owner_id = o.id AND t.reason IS NOT NULL
+    UNION ALL
+    SELECT 'a reply' FROM deliveries d JOIN delivery_attempts a ON a.delivery_id = d.id WHERE d.owner_id = o.id AND a.response IS NOT NULL
+        AND EXISTS (SELECT 1 FROM erasures e WHERE e.owner_id = o.id AND a.sequence < e.destroyed_sequence)
+) left_over WHERE o.state = 'erased'
 LIMIT 100

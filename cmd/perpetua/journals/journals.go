@@ -76,7 +76,10 @@ func All() Table {
 			Rules:       onboarding.Rules(),
 			Codec:       onboarding.Codec(),
 			Projections: readmodels.Onboarding(),
-			Payloads:    onboarding.Payloads(),
+			Compare: func(ctx context.Context, pool *pgxpool.Pool, state decide.State, sequence int64) ([]string, error) {
+				return readmodels.CompareOnboarding(ctx, pool, state.(*onboarding.State), sequence)
+			},
+			Payloads: onboarding.Payloads(),
 			FromNodes: []string{onboarding.CommandCreateQuestionnaire, onboarding.CommandAddVersion, onboarding.CommandPublishQuestionnaire,
 				onboarding.CommandCreateEntitlement, onboarding.CommandRecordAttempt, onboarding.CommandConfirmKey},
 		},
