@@ -223,11 +223,11 @@ func (d *draft) tell(t *Trigger, source entitlement.Source, why Reason) {
 		d.notice(Notice{Type: webhook.RequirementsVid, TriggerID: t.ID, EntitlementID: t.EntitlementID})
 		return
 	}
-	reason := Reason{Text: t.Terms.Name}
+	n := Notice{Type: webhook.RequirementsQuestionnaire, Pending: d.file.pending(), Reason: Reason{Text: t.Terms.Name}}
 	if source == entitlement.FromRequest {
-		reason = why
+		n.TriggerID, n.Reason = t.ID, why // that the reason is sealed for
 	}
-	d.notice(Notice{Type: webhook.RequirementsQuestionnaire, Pending: d.file.pending(), Reason: reason})
+	d.notice(n)
 }
 
 func triggerNotFound() error {

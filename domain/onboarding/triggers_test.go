@@ -163,6 +163,11 @@ func TestAFullCase(t *testing.T) {
 	l.must(operator, &onboarding.UnpublishQuestionnaire{ID: q1})
 	l.must(operator, act(trigger, entitlement.RequestInformation, q2, more))
 	step("more is asked for", "ongoing, definition 1, request 2", "2 requirementsQuestionnaire 2  ciphertext")
+	for _, e := range l.last {
+		if n, is := e.(*onboarding.NoticeGiven); is && n.TriggerID != trigger { // nobody could open the reason otherwise
+			t.Errorf("the notice names %v as the trigger whose sealed reason it tells", n.TriggerID)
+		}
+	}
 	l.must(alpha, l.answer(ann, more, 1))
 	step("more is given", "ongoing, definition 1, request 1", "")
 	l.must(alpha, l.answer(ann, q2, 1))
