@@ -163,7 +163,7 @@ func TestMetricsAnswerQuestions(t *testing.T) {
 		{"perpetua_kafka_request_duration_e2e_seconds", "client,writer", 1, records * 4}, // of all journals
 		{"perpetua_kafka_connects_total", "client,admin", 1, 100},
 		{"perpetua_ready", "", 1, 1},
-		{"perpetua_node_info", "roles,engine,api,projector,live,process", 1, 1},
+		{"perpetua_node_info", "roles,engine,api,projector,live,process,sender", 1, 1},
 	}
 	var s scrape
 	waitForWord(t, "what is measured", func() string {

@@ -42,6 +42,8 @@ type Config struct {
 	// Owners seals what is about one owner, Box what is about none.
 	Owners *seal.Owners
 	Box    *seal.Box
+	// KeyOverlap is how long a registration's old and new key are both in use after a rotation.
+	KeyOverlap time.Duration
 	// Now is the wall clock, by which dates of birth are judged.
 	Now func() time.Time
 }
@@ -89,6 +91,7 @@ func (h *Handler) Routes() []web.Route {
 	for _, k := range kinds {
 		all = slices.Concat(all, h.ownerRoutes(k), h.responseRoutes(k), h.triggerRoutes(k))
 	}
+	all = append(all, h.webhookRoutes()...)
 	for i := range all {
 		all[i].Handler = unconfined(all[i].Handler)
 	}

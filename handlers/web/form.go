@@ -135,6 +135,9 @@ func (f *Form) Null(name string) bool {
 	return n != nil && n.kind == 'n'
 }
 
+// Ignore accepts a member, whatever it holds.
+func (f *Form) Ignore(name string) { f.ask(name) }
+
 // Fault adds a fault of a member, for what only the handler can judge. An empty name means the whole.
 func (f *Form) Fault(name, code, message string) {
 	path := f.path

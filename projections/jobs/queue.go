@@ -47,7 +47,7 @@ const (
 	// again is when a job comes again that failed, and how long a queue waits that could not start.
 	again = time.Second
 	// patience is how long a stop waits for jobs to end by themselves.
-	patience = 20 * time.Second
+	patience = 8 * time.Second
 )
 
 // Job is the turn of one registration.
@@ -159,7 +159,7 @@ func (q *Queue) serve(ctx context.Context) error {
 		return err
 	}
 	err = q.look(ctx, life, insert)
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*patience)
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience+patience/2)
 	defer cancel()
 	if stopped := c.Stop(stopping); err == nil {
 		err = stopped

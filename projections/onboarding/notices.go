@@ -3,6 +3,8 @@ package onboarding
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5/pgtype"
+
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/document"
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
@@ -96,6 +98,22 @@ func OneNotice(ctx context.Context, db projections.DB, id scalar.ID) (n Notice, 
 	l := projections.List[Notice]{Table: notices, Order: "id"}
 	l.Where.And("id = ?", c.UUID(id))
 	return l.One(ctx, db)
+}
+
+// NoticesByID returns those of the notices that are there, by their ids.
+func NoticesByID(ctx context.Context, db projections.DB, ids []scalar.ID) (map[scalar.ID]*domain.Notice, error) {
+	wanted := make([]pgtype.UUID, len(ids))
+	for i, id := range ids {
+		wanted[i] = c.UUID(id)
+	}
+	l := projections.List[Notice]{Table: notices, Order: "id"}
+	l.Where.And("id = ANY(?)", wanted)
+	found, _, err := l.All(ctx, db)
+	out := make(map[scalar.ID]*domain.Notice, len(found))
+	for i := range found {
+		out[found[i].Notice.ID] = &found[i].Notice
+	}
+	return out, err
 }
 
 // AllNotices returns the table of notices.

@@ -8,6 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/jobs"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -62,6 +63,9 @@ func migrate(ctx context.Context, client *journal.Client, table journals.Table, 
 	}
 	defer pool.Close()
 	if _, err := projections.Migrate(ctx, pool); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	if err := jobs.Migrate(ctx, pool); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/handlers/process"
+	"github.com/perpetua-exchange/perpetua/handlers/webhooks"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -50,6 +51,9 @@ type Node struct {
 	telemetry telemetry
 	health    health
 	managers  *process.Managers // nil without the role
+	sender    *webhooks.Sender  // nil without the role
+	// keyOverlap is how long a webhook's old and new key sign both.
+	keyOverlap time.Duration
 }
 
 // Open makes a node: it listens, but serves and follows nothing before Run. The caller closes it.
@@ -102,12 +106,14 @@ const drain = 10 * time.Second
 // closes last for one more reason: by it the other engines tell a node that has died from one that is stopping.
 func (n *Node) Run(ctx context.Context) error {
 	// What follows must outlive the engine's stop: the answers that it still gives are held until the reader of this
-	// process has passed their records, and a request with X-Min-Log-Position waits for the fold or the rows. Hence three
-	// contexts, of which only the first ends with the caller's.
+	// process has passed their records, and a request with X-Min-Log-Position waits for the fold or the rows. Hence more
+	// contexts, none of which ends with the caller's.
 	following, stopFollowing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopFollowing()
 	owning, stopOwning := context.WithCancel(following)
 	defer stopOwning()
+	sending, stopSending := context.WithCancel(following)
+	defer stopSending()
 
 	g, failed := errgroup.WithContext(ctx)
 	for _, t := range n.tasks() {
@@ -124,6 +130,14 @@ func (n *Node) Run(ctx context.Context) error {
 		defer close(disowned)
 		return n.owning.run(owning)
 	})
+	sent := make(chan struct{})
+	g.Go(func() error {
+		defer close(sent)
+		if n.sender == nil {
+			return nil
+		}
+		return n.sender.Run(sending)
+	})
 	g.Go(n.serving.serve)
 	g.Go(func() error {
 		<-failed.Done() // of ctx, or of any of the above
@@ -132,6 +146,8 @@ func (n *Node) Run(ctx context.Context) error {
 		if ctx.Err() != nil { // else something has failed, and nothing is waited for
 			n.serving.hub.Part(following) // while this node may still be the owner, who decides what comes over sockets and what their end cancels
 		}
+		stopSending()
+		<-sent // before the engine goes, which records the last attempts
 		stopOwning()
 		<-disowned // before the port closes: a closed port says that this node died, and would cost it its journals unasked
 		n.serving.shutdown(ctx, n.Logger)

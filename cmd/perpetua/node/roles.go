@@ -7,7 +7,7 @@ import (
 )
 
 // Roles are what a node does. One that lacks a role leaves it to its peers.
-type Roles struct{ Engine, API, Projector, Live, Process bool }
+type Roles struct{ Engine, API, Projector, Live, Process, Sender bool }
 
 // ParseRoles reads a list like "engine,api".
 func ParseRoles(list string) (Roles, error) {
@@ -24,8 +24,10 @@ func ParseRoles(list string) (Roles, error) {
 			r.Live = true
 		case "process":
 			r.Process = true
+		case "sender":
+			r.Sender = true
 		default:
-			return Roles{}, settings.Usagef("--role takes engine, api, projector, live and process, separated by commas, not %q", name)
+			return Roles{}, settings.Usagef("--role takes engine, api, projector, live, process and sender, separated by commas, not %q", name)
 		}
 	}
 	return r, nil
@@ -36,7 +38,7 @@ func (r Roles) Names() (out []string) {
 	for _, role := range []struct {
 		name string
 		does bool
-	}{{"engine", r.Engine}, {"api", r.API}, {"projector", r.Projector}, {"live", r.Live}, {"process", r.Process}} {
+	}{{"engine", r.Engine}, {"api", r.API}, {"projector", r.Projector}, {"live", r.Live}, {"process", r.Process}, {"sender", r.Sender}} {
 		if role.does {
 			out = append(out, role.name)
 		}
@@ -46,5 +48,5 @@ func (r Roles) Names() (out []string) {
 
 // AllRoles are those of `perpetua run`.
 func AllRoles() Roles {
-	return Roles{Engine: true, API: true, Projector: true, Live: true, Process: true}
+	return Roles{Engine: true, API: true, Projector: true, Live: true, Process: true, Sender: true}
 }

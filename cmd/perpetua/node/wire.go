@@ -59,6 +59,9 @@ func (n *Node) wire() error {
 			Files: blob.NewStore(n.stores.snapshots.bucket), Logger: n.Logger.With("part", "process")})
 		n.telemetry.metrics.MustRegister(n.managers.Collectors()...)
 	}
+	if err := n.wireSender(owners); err != nil {
+		return err
+	}
 	n.measure()
 
 	trade.New(n.tradingInterface(auth, venue)).Register(rest)
@@ -139,7 +142,7 @@ func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
 // onboardingInterface says what the onboarding interface serves from.
 func (n *Node) onboardingInterface(auth *web.Auth, owners *follower) onboarding.Config {
 	return onboarding.Config{Auth: auth, Journals: n.owning.owners, Onboarding: owners.fold, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
-		Now: time.Now}
+		KeyOverlap: n.keyOverlap, Now: time.Now}
 }
 
 // rowsOf is where the rows of a journal are read from.

@@ -54,6 +54,8 @@ type Settings struct {
 	sources map[string]string // setting → flag, the variable's name, or default
 
 	Trace struct{ Endpoint, Ratio string }
+	// Webhooks is how receivers are reached: retries and what is allowed as text, KeyOverlap too.
+	Webhooks struct{ Retries, Allow, CA, Proxy, KeyOverlap string }
 
 	PasswordMemory uint32        // as IO has it; there is no flag for it
 	ClockAhead     time.Duration // the same
@@ -82,7 +84,7 @@ func Table() []Setting {
 		{Name: "sync", usage: "sync each acknowledged batch of the embedded broker to disk", preset: "true", toggle: func(s *Settings) *bool { return &s.Sync }},
 		{Name: "accept-clock", usage: "take terms although this node's clock is more than a minute behind the log or off from Postgres's", preset: "false", toggle: func(s *Settings) *bool { return &s.AcceptClock }},
 		{Name: "node-id", usage: "name of this node among its peers (default: a UUID kept in the data folder)", text: func(s *Settings) *string { return &s.NodeID }},
-		{Name: "role", usage: "roles of this node: engine, api, projector, live, process", preset: "engine,api,projector,live,process", text: func(s *Settings) *string { return &s.Roles }},
+		{Name: "role", usage: "roles of this node: engine, api, projector, live, process, sender", preset: "engine,api,projector,live,process,sender", text: func(s *Settings) *string { return &s.Roles }},
 		{Name: "kafka-brokers", usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.KafkaBrokers }},
 		{Name: "database-url", usage: "Postgres URL, instead of the embedded one", Aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *Settings) *string { return &s.DatabaseURL }},
 		{Name: "blob-url", usage: "URL of the bucket for snapshots: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.BlobURL }},
@@ -100,6 +102,11 @@ func Table() []Setting {
 		{Name: "kms-url", usage: "URL of the key that encrypts the master key in the key store: base64key, or in binaries for clouds awskms, gcpkms, azurekeyvault (default: none)", secret: true, text: func(s *Settings) *string { return &s.KMS }},
 		{Name: "trusted-proxies", usage: "networks, like 10.0.0.0/8, of the proxies whose X-Forwarded-For is believed", text: func(s *Settings) *string { return &s.Proxies }},
 		{Name: "cors-origins", usage: "origins, like https://app.example, whose pages may call the interfaces (default: any)", text: func(s *Settings) *string { return &s.Origins }},
+		{Name: "webhook-retries", usage: "waits before the retries of a webhook, like 5s,5m,2h (default: nine over three days)", text: func(s *Settings) *string { return &s.Webhooks.Retries }},
+		{Name: "webhook-key-overlap", usage: "how long a webhook's old and new key sign both, after a rotation", preset: "24h", text: func(s *Settings) *string { return &s.Webhooks.KeyOverlap }},
+		{Name: "webhook-allow", usage: "networks, like 10.0.0.0/8, that are not public and may be sent webhooks all the same: for tests and private networks", text: func(s *Settings) *string { return &s.Webhooks.Allow }},
+		{Name: "webhook-ca", usage: "PEM file of authorities that vouch for receivers, beside the system's", text: func(s *Settings) *string { return &s.Webhooks.CA }},
+		{Name: "egress-proxy", usage: "URL, like http://proxy:3128, of the HTTP proxy that webhooks go out by (default: none)", secret: true, text: func(s *Settings) *string { return &s.Webhooks.Proxy }},
 		{Name: "log-level", usage: "debug, info, warn or error", preset: "info", text: func(s *Settings) *string { return &s.LogLevel }},
 		{Name: "log-format", usage: "text or json", preset: "text", text: func(s *Settings) *string { return &s.LogFormat }},
 		{Name: "trace-endpoint", usage: "URL of an OpenTelemetry collector (OTLP over HTTP) that gets traces, like http://localhost:4318 (default: none)", Aliases: []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"}, text: func(s *Settings) *string { return &s.Trace.Endpoint }},

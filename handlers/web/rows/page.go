@@ -16,6 +16,11 @@ func ReadPaging(f *web.Form, ascendingByDefault bool) projections.Page {
 	return p
 }
 
+// ReadFeed reads the paging of a list that is followed as it grows: page_size and after, the oldest first.
+func ReadFeed(f *web.Form) projections.Page {
+	return projections.Page{Size: PageSize(f, "page_size"), After: readCursor(f, "after")}
+}
+
 // ReadHistory reads the paging and the span of a list that is about a time in the past: from and to are required, the
 // oldest come first, and before may be a time.
 func ReadHistory(f *web.Form) (projections.Page, projections.Span) {

@@ -1,0 +1,69 @@
+package node
+
+import (
+	"crypto/x509"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/handlers/webhooks"
+	"github.com/perpetua-exchange/perpetua/projections/jobs"
+)
+
+// maxOverlap is how long the rules let two keys be in use at once.
+const maxOverlap = 30 * 24 * time.Hour
+
+// wireSender makes the node's sender of webhooks, if it has the role, and has its projector insert the jobs for senders.
+func (n *Node) wireSender(owners *follower) (err error) {
+	if n.keyOverlap, err = time.ParseDuration(n.Settings.Webhooks.KeyOverlap); err != nil || n.keyOverlap < 0 || n.keyOverlap > maxOverlap {
+		return settings.Usagef("--webhook-key-overlap: %q is not a time from 0s to 720h", n.Settings.Webhooks.KeyOverlap)
+	}
+	if n.Roles.Projector {
+		insert, err := jobs.NewInserter()
+		if err != nil {
+			return err
+		}
+		owners.runner.Along(webhooks.Along(insert, owners.client.Contact(owners.Name()).End))
+	}
+	if !n.Roles.Sender {
+		return nil
+	}
+	dialing, err := receiversOf(n.Settings)
+	if err != nil {
+		return err
+	}
+	schedule, err := webhooks.ParseSchedule(n.Settings.Webhooks.Retries)
+	if err != nil {
+		return settings.Usagef("--webhook-retries: %v", err)
+	}
+	n.sender = webhooks.New(webhooks.Config{Node: n.ID, DB: n.stores.pool, Fold: owners.fold, Rows: owners.rows, To: n.owning.peers,
+		Owners: n.stores.owners, Box: n.Box, Client: dialing.Client(webhooks.PerReceiver, webhooks.Within), Schedule: schedule,
+		Logger: n.Logger.With("part", "webhooks")})
+	n.telemetry.metrics.MustRegister(n.sender.Collectors()...)
+	return nil
+}
+
+// receiversOf says how receivers are reached.
+func receiversOf(s *settings.Settings) (d webhooks.Dialing, err error) {
+	if d.Allowed, err = webhooks.ParseNetworks(s.Webhooks.Allow); err != nil {
+		return d, settings.Usagef("--webhook-allow: %v", err)
+	}
+	if d.Proxy, err = webhooks.ParseProxy(s.Webhooks.Proxy); err != nil {
+		return d, settings.Usagef("--egress-proxy: %v", err)
+	}
+	if s.Webhooks.CA == "" {
+		return d, nil
+	}
+	text, err := os.ReadFile(s.Webhooks.CA)
+	if err != nil {
+		return d, fmt.Errorf("--webhook-ca: %w", err)
+	}
+	if d.Roots, err = x509.SystemCertPool(); err != nil {
+		return d, fmt.Errorf("--webhook-ca: beside the system's authorities: %w", err)
+	}
+	if !d.Roots.AppendCertsFromPEM(text) {
+		return d, settings.Usagef("--webhook-ca: %s holds no certificate", s.Webhooks.CA)
+	}
+	return d, nil
+}

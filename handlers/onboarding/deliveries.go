@@ -1,0 +1,163 @@
+package onboarding
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/webhook"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/web/receipts"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
+	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// hidden returns which owners' data the caller may not see: of those that are restricted none but operators, of those that are
+// erased nobody. What is about no owner is not hidden.
+func (h *Handler) hidden(c echo.Context) func(owner.Ref) bool {
+	operator := web.PrincipalOf(c).Has(web.ScopeOperator)
+	return func(ref owner.Ref) (hidden bool) {
+		h.cfg.Onboarding.View(func(s decide.State, _ journal.Position) {
+			if o, known := s.(*domain.State).Owner(ref); known {
+				hidden = o.State == owner.Erased || o.State == owner.Restricted && !operator
+			}
+		})
+		return hidden
+	}
+}
+
+func (h *Handler) receipts() receipts.Receipts {
+	return receipts.Receipts{Owners: h.cfg.Owners, Box: h.cfg.Box}
+}
+
+// listDeliveries lists the deliveries to a registration, the newest first.
+func (h *Handler) listDeliveries(c echo.Context) error {
+	path := web.Path(c)
+	id := path.ID("webhook_id")
+	if path.Done() == nil {
+		if _, err := h.registration(c, id); err != nil {
+			return err
+		}
+	}
+	query := web.Query(c).Also(path)
+	n := query.Numbered()
+	f := rows.DeliveryFilter{WebhookID: id, Statuses: web.Several(query, "status", webhook.Pending, webhook.Retrying, webhook.Delivered, webhook.Dead, webhook.Canceled)}
+	if err := query.Done(); err != nil {
+		return err
+	}
+	var out web.Items[wire.Delivery]
+	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
+		found, total, asOf, err := rows.Deliveries(ctx, db, f, n.Size, n.Offset())
+		if err != nil {
+			return asOf, err
+		}
+		shown, err := h.receipts().Show(ctx, db, found, h.hidden(c))
+		out = web.NewItems(n, shown, total)
+		return asOf, err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// named reads which delivery a path names. One to a registration that is gone is not found.
+func (h *Handler) named(c echo.Context) (delivery scalar.ID, err error) {
+	path := web.Path(c)
+	id, delivery := path.ID("webhook_id"), path.ID("delivery_id")
+	if path.Done() == nil {
+		err = h.view(c, func(s *domain.State) error {
+			w, there := s.Webhook(id)
+			v, known := s.Delivery(delivery)
+			only := viewer(c).Tenant
+			switch {
+			case !there || only != "" && only != w.Tenant:
+				return web.NotFound("WEBHOOK_NOT_FOUND", "There is no such webhook.")
+			case !known || v.WebhookID != id:
+				return deliveryNotFound()
+			}
+			return nil
+		})
+		if err != nil {
+			return delivery, err
+		}
+	}
+	return delivery, web.Query(c).Also(path).Done()
+}
+
+func deliveryNotFound() error {
+	return web.NotFound("DELIVERY_NOT_FOUND", "There is no such delivery.")
+}
+
+func (h *Handler) getDelivery(c echo.Context) error {
+	id, err := h.named(c)
+	if err != nil {
+		return err
+	}
+	return h.showDelivery(c, id, func(*rows.Delivery) {})
+}
+
+// showDelivery answers with a delivery, as a change leaves it.
+func (h *Handler) showDelivery(c echo.Context, id scalar.ID, change func(*rows.Delivery)) error {
+	var out []wire.Delivery
+	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
+		found, known, asOf, err := rows.OneDelivery(ctx, db, viewer(c), id)
+		if err != nil || !known {
+			return asOf, err
+		}
+		change(&found)
+		out, err = h.receipts().Show(ctx, db, []rows.Delivery{found}, h.hidden(c))
+		return asOf, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(out) == 0: // the rows are behind
+		return deliveryNotFound()
+	}
+	return c.JSON(http.StatusOK, out[0])
+}
+
+// replayDelivery has a delivery that is over be tried again.
+func (h *Handler) replayDelivery(c echo.Context) error {
+	id, err := h.named(c)
+	if err == nil {
+		err = web.BodyAbsent(c)
+	}
+	if err == nil {
+		err = h.mayReplay(c, id)
+	}
+	if err != nil {
+		return err
+	}
+	e, err := web.Execute[*domain.DeliveryReplayed](c, h.journal, &domain.ReplayDelivery{ID: id})
+	if err != nil {
+		return err
+	}
+	// As the record left it, whatever happened since: a repeated request has the first answer.
+	return h.showDelivery(c, id, func(d *rows.Delivery) {
+		d.Status, d.NextAttempt, d.Attempts = webhook.Pending, 0, e.Attempts
+	})
+}
+
+// mayReplay refuses what is about an owner who is restricted: the owner is not there for its tenant. That one is erased, the
+// rules say.
+func (h *Handler) mayReplay(c echo.Context, id scalar.ID) error {
+	return h.view(c, func(s *domain.State) error {
+		v, known := s.Delivery(id)
+		if !known {
+			return deliveryNotFound()
+		}
+		if o, some := s.Owner(v.Ref); some && o.State == owner.Restricted {
+			return notFound(v.Ref.Type)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,71 @@
+package onboarding
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/webhook"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	list "github.com/perpetua-exchange/perpetua/handlers/web/rows"
+	"github.com/perpetua-exchange/perpetua/projections"
+	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// listEvents is the feed: the bodies of what receivers are told, the oldest first, for ever. Whoever has come to the end goes on
+// from the cursor of the last record that it had.
+func (h *Handler) listEvents(c echo.Context) error {
+	query := web.Query(c)
+	p := list.ReadFeed(query)
+	types := make([]string, 0, len(webhook.EventTypes()))
+	for _, t := range webhook.EventTypes() {
+		types = append(types, string(t))
+	}
+	f := rows.NoticeFilter{Viewer: viewer(c), Type: webhook.EventType(query.OptionalEnum("type", types...).Value)}
+	if err := query.Done(); err != nil {
+		return err
+	}
+	var out list.Records[domain.Body]
+	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
+		found, err := rows.Notices(ctx, db, f, p)
+		if err != nil {
+			return found.AsOf, err
+		}
+		hidden := h.hidden(c)
+		out = list.Show(found, func(n *rows.Notice) domain.Body {
+			b, failed := h.told(ctx, &n.Notice, hidden)
+			err = errors.Join(err, failed)
+			return b
+		})
+		return found.AsOf, err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// told returns what the feed shows of a notice: its body, or where the owner's data is not to be seen, ids, type and time. Of an
+// erasure's end itself the tenant is told all the same.
+func (h *Handler) told(ctx context.Context, n *domain.Notice, hidden func(owner.Ref) bool) (domain.Body, error) {
+	if hidden(n.Ref) {
+		return n.ErasedBody(), nil
+	}
+	var reason string
+	if n.Reason.Sealed != nil {
+		plain, err := h.cfg.Owners.Open(ctx, n.Reason.Sealed, seal.Reason(n.Ref, n.TriggerID))
+		if errors.Is(err, seal.ErrDestroyed) {
+			return n.ErasedBody(), nil
+		}
+		if err != nil {
+			return domain.Body{}, sealing(n.Ref, err)
+		}
+		reason = string(plain)
+	}
+	return n.Body(reason)
+}

@@ -1,0 +1,251 @@
+package onboarding
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/labstack/echo/v4"
+
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/webhook"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
+	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+const webhooks = base + "/webhooks"
+
+// webhookRoutes are those of registrations, of their deliveries and of the feed.
+func (h *Handler) webhookRoutes() []web.Route {
+	one := webhooks + "/:webhook_id"
+	return []web.Route{
+		post(webhooks, h.createWebhook),
+		get(webhooks, h.listWebhooks),
+		remove(one, h.deleteWebhook),
+		post(one+"/test", h.testWebhook),
+		post(one+"/rotate", h.rotateWebhook),
+		post(one+"/enable", h.enableWebhook),
+		get(one+"/deliveries", h.listDeliveries),
+		get(one+"/deliveries/:delivery_id", h.getDelivery),
+		post(one+"/deliveries/:delivery_id/replay", h.replayDelivery),
+		get(base+"/events", h.listEvents),
+	}
+}
+
+func remove(path string, h echo.HandlerFunc) web.Route { return web.Delete(path, h, writers...) }
+
+func (h *Handler) createWebhook(c echo.Context) error {
+	body := web.BodyOnly(c)
+	payload := &domain.CreateWebhook{ID: web.AskOf(c).IDFor("webhook"), URL: readURL(body), All: true}
+	if all := body.OptionalBool("include_all_events"); all.Set {
+		payload.All = all.Value
+	}
+	if payload.All {
+		body.Ignore("event_types") // whatever it holds
+	} else {
+		payload.Types = readTypes(body)
+	}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	var err error
+	if payload.Key, err = h.newSigningKey(payload.ID); err != nil {
+		return err
+	}
+	e, err := web.Execute[*domain.WebhookCreated](c, h.journal, payload, body)
+	if err != nil {
+		return err
+	}
+	return created(c, wire.NewWebhook(&e.Webhook))
+}
+
+const maxURL = 2048 // characters
+
+// readURL reads where notices are to be sent. Which address the host has is checked when it is dialled, each time.
+func readURL(body *web.Form) string {
+	text := body.String("url", web.MaxLength(maxURL))
+	if text == "" {
+		return ""
+	}
+	u, err := url.Parse(text)
+	var wrong string
+	switch {
+	case err != nil, strings.ContainsFunc(text, unicode.IsSpace):
+		wrong = "the URL cannot be read"
+	case u.Scheme != "https" || !strings.HasPrefix(text, "https://"):
+		wrong = "the URL must begin with https://"
+	case u.User != nil:
+		wrong = "the URL must name no user and no password"
+	case u.Hostname() == "" || strings.Contains(u.Hostname(), "%"):
+		wrong = "the URL must name a host"
+	case u.Fragment != "" || strings.Contains(text, "#"):
+		wrong = "the URL must have no fragment"
+	case !isPort(u):
+		wrong = "the URL's port must be a number from 1 to 65535"
+	default:
+		return text
+	}
+	body.Flaw(web.ValueError, wrong, "url")
+	return ""
+}
+
+func isPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && n > 0
+}
+
+// readTypes reads the types of events that a registration wants. One that is named twice counts once.
+func readTypes(body *web.Form) []webhook.EventType {
+	known := make([]string, 0, len(webhook.EventTypes()))
+	for _, t := range webhook.EventTypes() {
+		known = append(known, string(t))
+	}
+	given := body.OptionalStrings("event_types", web.OneOf(known...))
+	if wrong := !given.Set && body.Has("event_types"); len(given.Value) == 0 && !wrong { // what is wrong is told already
+		body.Flaw(web.ValueError, "at least one type of event is needed where include_all_events is false", "event_types")
+	}
+	types := make([]webhook.EventType, 0, len(given.Value))
+	for _, t := range given.Value {
+		if !slices.Contains(types, webhook.EventType(t)) {
+			types = append(types, webhook.EventType(t))
+		}
+	}
+	return types
+}
+
+// newSigningKey makes a key for a registration. Its private part is sealed before anybody else sees it.
+func (h *Handler) newSigningKey(of scalar.ID) (domain.SigningKey, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return domain.SigningKey{}, err
+	}
+	sealed, err := h.cfg.Box.Seal(private.Seed(), seal.WebhookKey(of))
+	return domain.SigningKey{KeyID: web.NewID().String(), Public: public, Private: sealed}, err
+}
+
+// listWebhooks lists the registrations of the caller's tenant, or of all for who sees all, the newest first.
+func (h *Handler) listWebhooks(c echo.Context) error {
+	query := web.Query(c)
+	n := query.Numbered()
+	if err := query.Done(); err != nil {
+		return err
+	}
+	var out web.Items[wire.Webhook]
+	err := h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
+		found, total, asOf, err := rows.Webhooks(ctx, db, viewer(c), n.Size, n.Offset())
+		shown := make([]wire.Webhook, len(found))
+		for i := range found {
+			shown[i] = wire.NewWebhook(&found[i].Webhook)
+		}
+		out = web.NewItems(n, shown, total)
+		return asOf, err
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// hook is the registration that a path names, and the form of a write to it that has neither body nor query.
+type hook struct {
+	id   scalar.ID
+	form *web.Form
+}
+
+// hook reads the path of a write. Who sends what does not belong there learns first whether the registration is there at all.
+// Otherwise the rules say so, also to a request that is repeated after the registration has gone.
+func (h *Handler) hook(c echo.Context) (hook, error) {
+	path := web.Path(c)
+	w := hook{id: path.ID("webhook_id")}
+	malformed := path.Done() != nil
+	w.form = web.Query(c).Also(path)
+	err := w.form.Done()
+	if err == nil {
+		err = web.BodyAbsent(c)
+	}
+	if err != nil && !malformed {
+		if _, unknown := h.registration(c, w.id); unknown != nil {
+			return w, unknown
+		}
+	}
+	return w, err
+}
+
+// registration returns a registration that the caller may see.
+func (h *Handler) registration(c echo.Context, id scalar.ID) (w *domain.Webhook, err error) {
+	err = h.view(c, func(s *domain.State) error {
+		there, known := s.Webhook(id)
+		if only := viewer(c).Tenant; !known || only != "" && only != there.Tenant {
+			return web.NotFound("WEBHOOK_NOT_FOUND", "There is no such webhook.")
+		}
+		w = there
+		return nil
+	})
+	return w, err
+}
+
+func (h *Handler) deleteWebhook(c echo.Context) error {
+	w, err := h.hook(c)
+	if err != nil {
+		return err
+	}
+	if _, err := web.Execute[*domain.WebhookDeleted](c, h.journal, &domain.DeleteWebhook{ID: w.id}, w.form); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+func (h *Handler) testWebhook(c echo.Context) error {
+	w, err := h.hook(c)
+	if err != nil {
+		return err
+	}
+	e, err := web.Execute[*domain.DeliveryCreated](c, h.journal, &domain.TestWebhook{ID: w.id}, w.form)
+	if err != nil {
+		return err
+	}
+	return created(c, wire.Delivery{ID: e.ID, WebhookID: e.WebhookID, EventID: e.NoticeID, EventType: e.Type, Status: webhook.Pending,
+		Created: e.Created, Attempts: []wire.Attempt{}})
+}
+
+func (h *Handler) rotateWebhook(c echo.Context) error {
+	w, err := h.hook(c)
+	if err != nil {
+		return err
+	}
+	key, err := h.newSigningKey(w.id)
+	if err != nil {
+		return err
+	}
+	e, err := web.Execute[*domain.RotationBegun](c, h.journal,
+		&domain.RotateWebhook{ID: w.id, Key: key, Overlap: scalar.Time(h.cfg.KeyOverlap.Microseconds())}, w.form)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, wire.NewWebhook(&e.Webhook))
+}
+
+func (h *Handler) enableWebhook(c echo.Context) error {
+	w, err := h.hook(c)
+	if err != nil {
+		return err
+	}
+	e, err := web.Execute[*domain.WebhookEnabled](c, h.journal, &domain.EnableWebhook{ID: w.id}, w.form)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, wire.NewWebhook(&e.Webhook))
+}

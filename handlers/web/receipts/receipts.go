@@ -1,0 +1,76 @@
+// Package receipts shows deliveries of webhooks with the receipts of their attempts, to tenants and operators alike.
+package receipts
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
+	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// Receipts opens what receivers replied.
+type Receipts struct {
+	Owners *seal.Owners
+	Box    *seal.Box
+}
+
+// Show returns deliveries as they are shown, with the attempts that each row counts. What a receiver replied is opened, where
+// hidden does not say that the owner's data is not to be seen.
+func (r Receipts) Show(ctx context.Context, db projections.DB, found []rows.Delivery, hidden func(owner.Ref) bool) ([]wire.Delivery, error) {
+	attempts, err := rows.Attempts(ctx, db, found)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]wire.Delivery, len(found))
+	for i := range found {
+		out[i] = showDelivery(&found[i])
+		for _, a := range attempts[found[i].ID] {
+			var reply []byte
+			if !hidden(found[i].Ref) {
+				if reply, err = r.reply(ctx, &found[i], a.Reply); err != nil {
+					return nil, err
+				}
+			}
+			out[i].Attempts = append(out[i].Attempts, wire.NewAttempt(a.Number, a.Started, a.DurationMS, a.StatusCode, a.Error, reply))
+		}
+	}
+	return out, nil
+}
+
+// reply opens the beginning of a receiver's reply; nil where there was none, or the owner's key is destroyed.
+func (r Receipts) reply(ctx context.Context, d *rows.Delivery, sealed domain.Sealed) ([]byte, error) {
+	if sealed == nil {
+		return nil, nil
+	}
+	if d.Ref == (owner.Ref{}) {
+		return r.Box.Open(sealed, seal.TestResponse(d.Tenant, d.ID))
+	}
+	reply, err := r.Owners.Open(ctx, sealed, seal.DeliveryResponse(d.Ref, d.ID))
+	if errors.Is(err, seal.ErrDestroyed) {
+		return nil, nil
+	}
+	if errors.Is(err, seal.ErrAway) {
+		err = web.Unavailable("KEYS_UNAVAILABLE", "The keys that data is sealed with can't be read now.", time.Second).Because(err)
+	}
+	return reply, err
+}
+
+// showDelivery shows a delivery without its attempts.
+func showDelivery(d *rows.Delivery) wire.Delivery {
+	out := wire.Delivery{ID: d.ID, WebhookID: d.WebhookID, EventID: d.NoticeID, EventType: d.Type, Status: d.Status, Created: d.Created,
+		Attempts: []wire.Attempt{}}
+	if d.Ref != (owner.Ref{}) {
+		out.OwnerType, out.OwnerID = &d.Ref.Type, &d.Ref.ID
+	}
+	if d.NextAttempt != 0 {
+		out.NextAttempt = &d.NextAttempt
+	}
+	return out
+}

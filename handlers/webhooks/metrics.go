@@ -1,0 +1,50 @@
+package webhooks
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics count what a sender does.
+type metrics struct {
+	attempts   *prometheus.CounterVec
+	took       prometheus.Histogram
+	unrecorded prometheus.Gauge
+}
+
+// The outcomes of attempts.
+const (
+	acknowledged = "acknowledged"
+	refused      = "refused"    // another status than 200
+	unanswered   = "unanswered" // none
+)
+
+func newMetrics() metrics {
+	m := metrics{
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "perpetua_webhook_attempts_total", Help: "Attempts to deliver to receivers of webhooks, by outcome."}, []string{"outcome"}),
+		took: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "perpetua_webhook_attempt_seconds", Help: "How long attempts took.", Buckets: []float64{.005, .02, .1, .5, 2, 5, 10, 15}}),
+		unrecorded: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "perpetua_webhook_attempts_unrecorded", Help: "Attempts that were made and are not known to be in the log yet."}),
+	}
+	for _, outcome := range []string{acknowledged, refused, unanswered} { // what alerts look for is there before the first
+		m.attempts.WithLabelValues(outcome)
+	}
+	return m
+}
+
+func (m *metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.attempts, m.took, m.unrecorded}
+}
+
+func (m *metrics) observe(a attempt) {
+	outcome := refused
+	switch a.status {
+	case 0:
+		outcome = unanswered
+	case 200:
+		outcome = acknowledged
+	}
+	m.attempts.WithLabelValues(outcome).Inc()
+	m.took.Observe(a.took.Seconds())
+}

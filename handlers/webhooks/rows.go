@@ -1,0 +1,131 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/webhook"
+	"github.com/perpetua-exchange/perpetua/projections/column"
+	"github.com/perpetua-exchange/perpetua/projections/jobs"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Along inserts the jobs that a batch's records call for, in its transaction.
+//
+// While the rows are made again from the log, most of what they call for was done long ago. A job for it would find nothing to
+// do, but there would be one for every registration all the while. What is open once the rows have come to the end of the log
+// gets its jobs from the sender, which looks for those that are missing.
+func Along(insert *jobs.Inserter, end func() int64) func(ctx context.Context, tx pgx.Tx, entries []journal.Entry) error {
+	return func(ctx context.Context, tx pgx.Tx, entries []journal.Entry) error {
+		if entries[len(entries)-1].Position.Offset+1 < end() {
+			return nil
+		}
+		var called []scalar.ID
+		for _, entry := range entries {
+			for _, e := range entry.Record.Events {
+				if id, calls := callsFor(e); calls && !slices.Contains(called, id) {
+					called = append(called, id)
+				}
+			}
+		}
+		return insert.Insert(ctx, tx, called)
+	}
+}
+
+// callsFor returns the registration that an event makes something due for. What a retry is due at, its sender's job sees to.
+func callsFor(e decide.Event) (scalar.ID, bool) {
+	switch e := e.(type) {
+	case *onboarding.DeliveryCreated:
+		return e.WebhookID, true
+	case *onboarding.DeliveryReplayed:
+		return e.WebhookID, true
+	case *onboarding.WebhookEnabled:
+		return e.ID, true
+	}
+	return scalar.ID{}, false
+}
+
+// The sender's looks at the rows. Nothing is due of a registration that is disabled.
+const (
+	openWebhooks = `SELECT w.id FROM webhooks w WHERE w.disabled_at IS NULL
+		AND EXISTS (SELECT FROM deliveries d WHERE d.webhook_id = w.id AND d.status IN ('pending', 'retrying')) ORDER BY 1`
+
+	nextDue = `SELECT EXISTS (SELECT FROM deliveries WHERE webhook_id = w.id AND status = 'pending'),
+			(SELECT min(next_attempt_at) FROM deliveries WHERE webhook_id = w.id AND status = 'retrying')
+		FROM webhooks w WHERE w.id = $1 AND w.disabled_at IS NULL`
+
+	// What waits for nothing and what has waited long enough, each from the oldest on.
+	dueNow = `(SELECT id, notice_id, owner_type, owner_id, status, attempts, created_sequence, created_ordinal FROM deliveries
+			WHERE webhook_id = $1 AND status = 'pending' ORDER BY created_sequence, created_ordinal LIMIT $2)
+		UNION ALL
+		(SELECT id, notice_id, owner_type, owner_id, status, attempts, created_sequence, created_ordinal FROM deliveries
+			WHERE webhook_id = $1 AND status = 'retrying' AND next_attempt_at <= $3 ORDER BY created_sequence, created_ordinal LIMIT $2)
+		ORDER BY created_sequence, created_ordinal`
+)
+
+// maxDue is how many deliveries of each kind a sender takes at a time.
+const maxDue = 500
+
+// delivery is one that is due.
+type delivery struct {
+	id, notice scalar.ID
+	owner.Ref  // none, of test
+	status     webhook.Status
+	attempts   int
+}
+
+// open returns the registrations that have something open. It is a jobs.Open.
+func open(ctx context.Context, tx pgx.Tx) ([]scalar.ID, error) {
+	rows, err := tx.Query(ctx, openWebhooks)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (id scalar.ID, err error) {
+		err = r.Scan(column.IntoID(&id))
+		return id, err
+	})
+}
+
+// next returns when a registration has to be looked at next. It is a jobs.Due.
+func next(ctx context.Context, tx pgx.Tx, id scalar.ID) (at time.Time, some bool, err error) {
+	var pending bool
+	var first scalar.Time
+	err = tx.QueryRow(ctx, nextDue, id).Scan(&pending, column.IntoTime(&first))
+	switch {
+	case errors.Is(err, pgx.ErrNoRows): // it is deleted, or disabled
+		return at, false, nil
+	case err != nil:
+		return at, false, fmt.Errorf("looking for what is due next: %w", err)
+	case pending || first == 0:
+		return at, pending, nil
+	}
+	return first.Std(), true, nil
+}
+
+// due returns what is due of a registration, in the order of the log.
+func (s *Sender) due(ctx context.Context, id scalar.ID) ([]delivery, error) {
+	rows, err := s.cfg.DB.Query(ctx, dueNow, id, maxDue, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("reading what is due: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (d delivery, err error) {
+		var sequence int64
+		var ordinal int
+		err = r.Scan(column.IntoID(&d.id), column.IntoID(&d.notice), column.IntoText(&d.Type), column.IntoID(&d.ID), column.IntoText(&d.status),
+			&d.attempts, &sequence, &ordinal)
+		return d, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading what is due: %w", err)
+	}
+	return all, nil
+}
