@@ -165,26 +165,33 @@ func (c crowd) crash(d *desk, group int, killed func()) {
 	d.must(201, "operator", http.MethodPost, "/admin/v1/insurance/deposits", fmt.Sprintf(`{"amount":"%d","reference_id":"crash-%d"}`, 6*c.size, group))
 	d.must(201, "broker-a", http.MethodPost, "/v1/customers/"+code+"/orders", fmt.Sprintf(`{"symbol":%q,"action":"buy","type":"limit","amount":"%d.%03d","limit_price":"%d"}`,
 		bitcoin, c.size*3/2/1000, c.size*3/2%1000, c.price(group)-200))
-	answered := make(chan error, 1)
-	go func() { answered <- d.drop(c.price(group)) }()
+	answered := d.setOff("operator", "/admin/v1/index-prices/"+bitcoin, fmt.Sprintf(`{"price":"%d"}`, c.price(group)))
 	killed()
 	if err := <-answered; err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-// drop sets a price. Whoever answers may be killed before that: the price can be in one batch with what comes of it.
-func (d *desk) drop(price int) error {
-	for {
-		a, err := d.try("operator", http.MethodPost, "/admin/v1/index-prices/"+bitcoin, fmt.Sprintf(`{"price":"%d"}`, price))
-		switch {
-		case err != nil, a.Status == http.StatusOK, a.get("code") == "OUTCOME_UNKNOWN":
-			return nil
-		case !a.busy():
-			return fmt.Errorf("the price is answered %d: %s", a.Status, a.Body)
+// setOff sends a command that work of the engine's comes of, in the background. Whoever answers may be killed before that: the
+// command can be in one batch with what comes of it.
+func (v *venue) setOff(user, path, body string) (answered <-chan error) {
+	v.token(user) // before it is shared
+	done := make(chan error, 1)
+	go func() {
+		for {
+			a, err := v.try(user, http.MethodPost, path, body)
+			switch {
+			case a.busy():
+				<-time.After(retryAfter)
+				continue
+			case err == nil && a.Status/100 != 2 && a.get("code") != "OUTCOME_UNKNOWN":
+				done <- fmt.Errorf("%s is answered %d: %s", path, a.Status, a.Body)
+			}
+			close(done)
+			return
 		}
-		<-time.After(retryAfter)
-	}
+	}()
+	return done
 }
 
 // accounts is how many there are.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -144,11 +145,13 @@ func asMessage(o fields) fields {
 	return m
 }
 
-// TestKilledInACascade kills a venue once the first of two thousand stops at one price has fired: whatever the log holds
-// then stands, and the next start goes on behind it. Each stop fires once, in the order in which they came.
+// TestKilledInACascade kills a venue in the middle of two thousand stops at one price that fire: whatever the log holds then
+// stands, and the next start goes on behind it. Each stop fires once, in the order in which they came.
 func TestKilledInACascade(t *testing.T) {
 	const stops, batch = 2000, 50
 	d := &desk{venue: newVenue(t)}
+	g := newGate(t, someBrokers(t))
+	d.env = append(d.env, "PERPETUA_KAFKA_BROKERS="+strings.Join(g.seeds, ","), "PERPETUA_COMPRESSION=none")
 	d.start()
 	t.Cleanup(func() { d.stop() })
 	d.fund("1000000", "ANNA", "BEN", "CARL")
@@ -175,17 +178,16 @@ func TestKilledInACascade(t *testing.T) {
 	}
 	at("ANNA", "buy", "0.001", "64500")
 	at("ANNA", "buy", "3", "64000")
-	socket := livetest.Dial(t, d.WebSocket, d.token("broker-a"))
-	socket.Subscribe("orders")
-	at("CARL", "sell", "0.001", "64500") // which reaches them
-	socket.Until("the first that fired", func(all []livetest.Message) bool {
-		return slices.ContainsFunc(all, func(m livetest.Message) bool {
-			f := m.Fields()
-			return f["order_type"] == "stop_market" && f["status"] == "filled"
-		})
-	})
-	d.kill()
+	strike := g.arm(d.venue, 1+rand.IntN(stops/2), "trigger", steps("trigger", 0), nil)
+	answered := d.setOff("broker-a", "/v1/customers/CARL/orders", `{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.001","limit_price":"64500"}`) // which reaches them
+	strike(d.kill)
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
 	before := cascadeIn(readLog(t, d))
+	if len(before) == 0 || len(before) == stops {
+		t.Errorf("it was killed when %d of %d had fired", len(before), stops)
+	}
 	d.start()
 	waitFor(t, "the last stop", func() bool { return len(d.list("broker-a", bensOrders)) == 0 })
 	records := readLog(t, d)
