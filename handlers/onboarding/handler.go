@@ -22,8 +22,11 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/handlers/onboarding/upload"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
+	"github.com/perpetua-exchange/perpetua/streams/clamd"
+	"github.com/perpetua-exchange/perpetua/streams/files"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -44,8 +47,15 @@ type Config struct {
 	Box    *seal.Box
 	// KeyOverlap is how long a registration's old and new key are both in use after a rotation.
 	KeyOverlap time.Duration
-	// Now is the wall clock, by which dates of birth are judged.
+	// Now is the wall clock, by which dates of birth are judged, and links to files.
 	Now func() time.Time
+	// Files are where uploads are kept, and Scanner is what they are scanned by; nil for nothing.
+	Files   *files.Store
+	Scanner *clamd.Scanner
+	// LinkLifetime is how long a link to a file is good.
+	LinkLifetime time.Duration
+	// Nodes takes commands for the owner of the journal, whichever node that is. Journals may say that it is another one.
+	Nodes journal.Submitter
 }
 
 // Handler serves the routes under /api/v1.
@@ -54,12 +64,15 @@ type Handler struct {
 	journal web.Journal
 	own     *web.Own
 	rows    rows.Source
+	uploads *upload.Receiver
+	linkKey []byte
 }
 
 // New makes the handler of the onboarding interface.
 func New(c Config) *Handler {
 	own := web.NewOwn(journalName)
-	h := &Handler{cfg: c, own: own, journal: web.Journal{To: c.Journals, Name: journalName, Own: own}, rows: c.Rows}
+	h := &Handler{cfg: c, own: own, journal: web.Journal{To: c.Journals, Name: journalName, Own: own}, rows: c.Rows,
+		uploads: upload.New(c.Files, c.Scanner), linkKey: c.Box.Derive("download link")}
 	h.rows.Own = own
 	return h
 }
@@ -89,13 +102,13 @@ var (
 func (h *Handler) Routes() []web.Route {
 	all := slices.Concat(h.questionnaireRoutes(), h.entitlementRoutes())
 	for _, k := range kinds {
-		all = slices.Concat(all, h.ownerRoutes(k), h.responseRoutes(k), h.triggerRoutes(k))
+		all = slices.Concat(all, h.ownerRoutes(k), h.responseRoutes(k), h.triggerRoutes(k), h.documentRoutes(k), h.exportRoutes(k))
 	}
 	all = append(all, h.webhookRoutes()...)
 	for i := range all {
 		all[i].Handler = unconfined(all[i].Handler)
 	}
-	return all
+	return append(all, web.Get(filesAt+"/:document_id", h.download)) // by a link, without a token
 }
 
 // Register adds the routes.

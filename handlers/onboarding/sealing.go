@@ -46,6 +46,10 @@ func sealing(of owner.Ref, err error) error {
 // personal has a form's fingerprint, which the log keeps, made with a key of the tenant's: nobody who reads the log can try
 // values until one fits.
 func (h *Handler) personal(c echo.Context, body *web.Form) *web.Form {
-	of := web.PrincipalOf(c).Broker
-	return body.Seal(func(said []byte) []byte { return seal.MAC(h.cfg.Box.Derive("fingerprint "+of), said) })
+	return body.Seal(func(said []byte) []byte { return h.personalMAC(c, said) })
+}
+
+// personalMAC is a hash of what a request says, under that key.
+func (h *Handler) personalMAC(c echo.Context, said []byte) []byte {
+	return seal.MAC(h.cfg.Box.Derive("fingerprint "+web.PrincipalOf(c).Broker), said)
 }

@@ -1,9 +1,13 @@
 package conform
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strings"
@@ -30,6 +34,12 @@ func (o *OpenAPI) Request(method string, target *url.URL, header http.Header, bo
 	for name := range query {
 		return fmt.Errorf("%s: the parameter %s is not described", route, name)
 	}
+	if described, where := o.At(operation + "/requestBody/content/multipart~1form-data/schema"); described != nil {
+		if err := o.form(where, header.Get("Content-Type"), body); err != nil {
+			return fmt.Errorf("%s: the form: %w", route, err)
+		}
+		return nil
+	}
 	schema := operation + "/requestBody/content/application~1json/schema"
 	if needed, _ := o.At(operation + "/requestBody/required"); needed == false && len(body) == 0 {
 		return nil
@@ -42,6 +52,39 @@ func (o *OpenAPI) Request(method string, target *url.URL, header http.Header, bo
 		return fmt.Errorf("%s: a body is not described", route)
 	}
 	return nil
+}
+
+// form holds the fields of a multipart form against a schema, as texts. An empty one is as good as absent.
+func (o *OpenAPI) form(where, contentType string, body []byte) error {
+	_, params, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return err
+	}
+	fields := make(map[string]string)
+	for parts := multipart.NewReader(bytes.NewReader(body), params["boundary"]); ; {
+		p, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(p)
+		if err != nil {
+			return err
+		}
+		if p.FormName() == "file" {
+			text = []byte("its content")
+		}
+		if len(text) > 0 {
+			fields[p.FormName()] = string(text)
+		}
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	return o.Validate(where, text)
 }
 
 // withoutNulls takes the members of a body that are null out of it: in what is sent, null is as good as absent, or

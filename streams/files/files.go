@@ -32,20 +32,20 @@ type Sealer interface {
 type Store struct {
 	blobs  *blob.Store
 	sealer Sealer
+	prefix string // of all keys
 }
 
-// New returns a store in a bucket, which stays its user's to close.
-func New(bucket *gocloud.Bucket, sealer Sealer) *Store {
-	return &Store{blob.NewStore(bucket), sealer}
+// New returns a store in a bucket, which stays its user's to close. Venues that share a bucket have different prefixes: of
+// files that are no other's, what one does not know is swept.
+func New(bucket *gocloud.Bucket, sealer Sealer, prefix string) *Store {
+	return &Store{blob.NewStore(bucket), sealer, prefix + "documents/"}
 }
 
-// prefix is what the keys of all files begin with. The last two digits of the document's id, which are random, follow: so a
-// folder holds no more than a 256th of all files.
-const prefix = "documents/"
-
-func keyOf(id scalar.ID) string {
+// key returns where the file of a document lies. The last two digits of the document's id, which are random, are a folder: so
+// none holds more than a 256th of all files.
+func (s *Store) key(id scalar.ID) string {
 	text := id.String()
-	return prefix + text[len(text)-2:] + "/" + text
+	return s.prefix + text[len(text)-2:] + "/" + text
 }
 
 // ErrChanged says that a file in the bucket is not the one that was kept there.
@@ -72,7 +72,7 @@ type Draft struct {
 
 // Create begins to write a file. It is given up when the context ends before it is kept.
 func (s *Store) Create(ctx context.Context, of owner.Ref, id scalar.ID) (*Draft, error) {
-	d := &Draft{store: s, file: File{Ref: of, ID: id, Source: keyOf(id)}, hash: sha256.New()}
+	d := &Draft{store: s, file: File{Ref: of, ID: id, Source: s.key(id)}, hash: sha256.New()}
 	var err error
 	if d.out, err = s.blobs.NewWriter(ctx, d.file.Source); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func open(t *testing.T) place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { bucket.Close() })
-	return place{files.New(bucket, owners), folder, owners}
+	return place{files.New(bucket, owners, ""), folder, owners}
 }
 
 // lies returns the paths of all files in the folder.

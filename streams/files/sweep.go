@@ -23,6 +23,8 @@ const (
 	Orphaned = 2 * time.Hour
 	// SweepEvery is how often a node sweeps, beginning with its start.
 	SweepEvery = time.Hour
+	// sweepAgain is how soon it tries again what failed: at a start the journal may have no owner yet.
+	sweepAgain = time.Minute
 )
 
 // Journal tells which files are needed.
@@ -45,10 +47,10 @@ type Sweeper struct {
 
 // Run sweeps until the context ends. What fails is tried again the next time.
 func (s *Sweeper) Run(ctx context.Context) error {
-	every := time.NewTicker(SweepEvery)
-	defer every.Stop()
 	for {
+		pause := SweepEvery
 		if removed, err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+			pause = sweepAgain
 			s.Logger.Warn("files that nobody needs may be left in the bucket", "error", err)
 		} else if removed > 0 {
 			s.Logger.Info("removed files that nobody needs", "files", removed)
@@ -56,7 +58,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-every.C:
+		case <-time.After(pause):
 		}
 	}
 }
@@ -68,7 +70,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 // was told of before the journal settled, or never will be.
 func (s *Sweeper) Sweep(ctx context.Context) (removed int, err error) {
 	for shard := range 256 {
-		old, err := s.old(ctx, fmt.Sprintf("%s%02x/", prefix, shard))
+		old, err := s.old(ctx, fmt.Sprintf("%s%02x/", s.Store.prefix, shard))
 		if err != nil {
 			return removed, err
 		}
@@ -113,7 +115,7 @@ func (s *Sweeper) needed(key string) bool {
 		return false
 	}
 	id, err := scalar.ParseID(key[strings.LastIndexByte(key, '/')+1:])
-	if err != nil || keyOf(id) != key {
+	if err != nil || s.Store.key(id) != key {
 		return true // none of ours
 	}
 	return s.Journal.Needs(id, key)

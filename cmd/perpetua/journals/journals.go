@@ -81,7 +81,8 @@ func All() Table {
 			},
 			Payloads: onboarding.Payloads(),
 			FromNodes: []string{onboarding.CommandCreateQuestionnaire, onboarding.CommandAddVersion, onboarding.CommandPublishQuestionnaire,
-				onboarding.CommandCreateEntitlement, onboarding.CommandRecordAttempt, onboarding.CommandConfirmKey},
+				onboarding.CommandCreateEntitlement, onboarding.CommandRecordAttempt, onboarding.CommandConfirmKey,
+				onboarding.CommandAddDocument},
 		},
 	}
 }

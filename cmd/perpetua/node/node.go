@@ -13,8 +13,10 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/handlers/onboarding"
 	"github.com/perpetua-exchange/perpetua/handlers/process"
 	"github.com/perpetua-exchange/perpetua/handlers/webhooks"
+	"github.com/perpetua-exchange/perpetua/streams/files"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
@@ -182,7 +184,20 @@ func (n *Node) tasks() []task {
 	if n.managers != nil {
 		tasks = append(tasks, task{"process", n.managers.Run})
 	}
+	if n.Roles.API {
+		tasks = append(tasks, task{"files that nobody needs", n.sweepFiles})
+	}
 	return tasks
+}
+
+// sweepFiles removes uploaded files that no document has, until the context ends.
+func (n *Node) sweepFiles(ctx context.Context) error {
+	owners, err := n.followers.of(journals.Onboarding)
+	if err != nil {
+		return err
+	}
+	s := files.Sweeper{Store: n.stores.files, Journal: onboarding.FilesOf(owners.fold, n.owning.peers), Logger: n.Logger.With("part", "files")}
+	return s.Run(ctx)
 }
 
 // Close releases what Open took. It is called after Run, or instead of it.

@@ -31,6 +31,7 @@ const (
 	peerPath   = "/internal/v1/commands"
 	peerProof  = "X-Perpetua-Proof" // HMAC-SHA-256 of the body, in hex
 	peerBody   = 64 << 10
+	peerReply  = 8 << 20     // of an answer, with a record as long as records may be
 	peerOldest = time.Minute // that a command may be on its way, so that nobody can send it again later
 )
 
@@ -49,13 +50,14 @@ type peerCommand struct {
 type peerAnswer struct {
 	Position string          `json:"position,omitempty"` // of the record, or of the state that a refusal is as of
 	Repeated bool            `json:"repeated,omitempty"`
+	Record   []byte          `json:"record,omitempty"` // that answers the command, as it stands in the log
 	Refusal  *decide.Refusal `json:"refusal,omitempty"`
 	Code     string          `json:"code,omitempty"` // NOT_ACCEPTED, OUTCOME_UNKNOWN or empty
 	Error    string          `json:"error,omitempty"`
 }
 
-// peers submits commands to the owners of their journals. It answers as a journal.Submitter does, but for the entry of
-// a result, which stays where it is.
+// peers submits commands to the owners of their journals, as a journal.Submitter does. Of an entry that comes from another
+// node there is the record only.
 type peers struct {
 	owners   journal.Submitter
 	journals journals.Table
@@ -110,7 +112,7 @@ func (p *peers) Submit(ctx context.Context, name string, c decide.Command) (jour
 		return journal.Result{}, &journal.OutcomeUnknownError{CommandID: c.ID}
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, peerBody))
+	text, err := io.ReadAll(io.LimitReader(response.Body, peerReply))
 	if err != nil {
 		return journal.Result{}, &journal.OutcomeUnknownError{CommandID: c.ID}
 	}
@@ -118,11 +120,15 @@ func (p *peers) Submit(ctx context.Context, name string, c decide.Command) (jour
 	if err := json.Unmarshal(text, &a); err != nil || response.StatusCode != http.StatusOK {
 		return journal.Result{}, fmt.Errorf("%s answered %s to %s: %.200s", elsewhere.URL, response.Status, c.Type, text)
 	}
-	return a.result(c)
+	j, err := p.journals.Of(name)
+	if err != nil {
+		return journal.Result{}, err
+	}
+	return a.result(c, j.Rules)
 }
 
 // result turns the answer back into what the owner's Submit returned.
-func (a peerAnswer) result(c decide.Command) (journal.Result, error) {
+func (a peerAnswer) result(c decide.Command, rules decide.Rules) (journal.Result, error) {
 	switch {
 	case a.Code == journal.CodeNotAccepted:
 		return journal.Result{}, &journal.NotAcceptedError{RetryAfter: time.Second, Reason: a.Error}
@@ -138,7 +144,14 @@ func (a peerAnswer) result(c decide.Command) (journal.Result, error) {
 	if a.Refusal != nil {
 		return journal.Result{}, &journal.RefusedError{Refusal: a.Refusal, AsOf: at}
 	}
-	return journal.Result{Position: at, Repeated: a.Repeated}, nil
+	if a.Record == nil { // the command's work goes on
+		return journal.Result{Position: at, Repeated: a.Repeated}, nil
+	}
+	record, err := journal.DecodeRecord(rules.Registry(), a.Record)
+	if err != nil {
+		return journal.Result{}, fmt.Errorf("the record that answers %s: %w", c.Type, err)
+	}
+	return journal.Result{Position: at, Repeated: a.Repeated, Entry: &journal.Entry{Record: record, Value: a.Record}}, nil
 }
 
 // serve takes a command of another node.
@@ -170,7 +183,14 @@ func answerTo(result journal.Result, err error) peerAnswer {
 	)
 	switch {
 	case err == nil:
-		return peerAnswer{Position: result.Position.String(), Repeated: result.Repeated}
+		a := peerAnswer{Position: result.Position.String(), Repeated: result.Repeated}
+		if result.Entry == nil {
+			return a
+		}
+		if a.Record, err = journal.AppendRecord(nil, result.Entry.Record); err != nil {
+			return peerAnswer{Error: err.Error()}
+		}
+		return a
 	case errors.As(err, &refused):
 		return peerAnswer{Position: refused.AsOf.String(), Refusal: refused.Refusal}
 	case errors.As(err, &busy), errors.As(err, &elsewhere):

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/files"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -19,6 +20,7 @@ type stores struct {
 	pool      *pgxpool.Pool
 	snapshots *Snapshots
 	owners    *seal.Owners
+	files     *files.Store
 }
 
 // openStores connects to nothing yet but the bucket and the key store.
@@ -49,8 +51,11 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 	if err != nil {
 		return s, err
 	}
-	s.owners, err = seal.OpenOwners(ctx, at, c.Box)
-	return s, err
+	if s.owners, err = seal.OpenOwners(ctx, at, c.Box); err != nil {
+		return s, err
+	}
+	s.files = files.New(s.snapshots.bucket, s.owners, c.Settings.TopicPrefix)
+	return s, nil
 }
 
 // known is what remembers positions of the log outside of it: owners hold their fold against them before a term.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -69,7 +70,11 @@ func (n *Node) wire() error {
 		login.New(login.Options{Identity: users, Box: n.Box, Issuer: login.DefaultIssuer, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
 		apikeys.New(apikeys.Config{Auth: auth, Journals: n.owning.owners, Identity: identities.fold, Venue: venue.fold}).Register(e)
-		clients := onboarding.New(n.onboardingInterface(auth, owners))
+		from, err := n.onboardingInterface(auth, owners)
+		if err != nil {
+			return err
+		}
+		clients := onboarding.New(from)
 		clients.Register(e)
 		admin.New(n.adminInterface(auth, clients, venue, identities, owners)).Register(e)
 		if err := console.Register(e); err != nil {
@@ -140,9 +145,11 @@ func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
 }
 
 // onboardingInterface says what the onboarding interface serves from.
-func (n *Node) onboardingInterface(auth *web.Auth, owners *follower) onboarding.Config {
+func (n *Node) onboardingInterface(auth *web.Auth, owners *follower) (onboarding.Config, error) {
+	scanner, badScanner := n.Settings.Scanner()
+	lifetime, badLifetime := n.Settings.Lifetime()
 	return onboarding.Config{Auth: auth, Journals: n.owning.owners, Onboarding: owners.fold, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
-		KeyOverlap: n.keyOverlap, Now: time.Now}
+		KeyOverlap: n.keyOverlap, Now: time.Now, Files: n.stores.files, Scanner: scanner, LinkLifetime: lifetime, Nodes: n.owning.peers}, errors.Join(badScanner, badLifetime)
 }
 
 // rowsOf is where the rows of a journal are read from.

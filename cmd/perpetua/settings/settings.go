@@ -14,6 +14,7 @@ import (
 	gocloud "gocloud.dev/blob"
 
 	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/clamd"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -33,6 +34,8 @@ type Settings struct {
 	KafkaBrokers     string
 	DatabaseURL      string
 	BlobURL          string
+	ScannerURL       string
+	LinkLifetime     string
 	KeyURL           string
 	SnapshotRecords  string
 	SnapshotInterval string
@@ -87,10 +90,12 @@ func Table() []Setting {
 		{Name: "role", usage: "roles of this node: engine, api, projector, live, process, sender", preset: "engine,api,projector,live,process,sender", text: func(s *Settings) *string { return &s.Roles }},
 		{Name: "kafka-brokers", usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.KafkaBrokers }},
 		{Name: "database-url", usage: "Postgres URL, instead of the embedded one", Aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *Settings) *string { return &s.DatabaseURL }},
-		{Name: "blob-url", usage: "URL of the bucket for snapshots: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.BlobURL }},
+		{Name: "blob-url", usage: "URL of the bucket for snapshots and uploaded files: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.BlobURL }},
 		{Name: "key-url", usage: "URL of the store of owners' keys and the master key, as --blob-url has them, and never backed up with anything else (default: the folder keys in the data folder)", text: func(s *Settings) *string { return &s.KeyURL }},
 		{Name: "snapshot-records", usage: "records of a journal after which this node saves what it has folded; 0 for never", preset: "100000", text: func(s *Settings) *string { return &s.SnapshotRecords }},
 		{Name: "snapshot-interval", usage: "time after which it does so although there were fewer, but a hundredth of them", preset: "10m", text: func(s *Settings) *string { return &s.SnapshotInterval }},
+		{Name: "scanner-url", usage: "clamd that every uploaded file is scanned by, tcp://host:port or unix:///path (default: none); one that gives no verdict refuses uploads", text: func(s *Settings) *string { return &s.ScannerURL }},
+		{Name: "link-lifetime", usage: "how long a link to a file is good: seconds, or a time like 15m", preset: "900", text: func(s *Settings) *string { return &s.LinkLifetime }},
 		{Name: "topic-prefix", usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.TopicPrefix }},
 		{Name: "compression", usage: "of the batches that this node appends to the log: none, gzip, snappy, lz4, zstd", preset: string(journal.DefaultCompression), text: func(s *Settings) *string { return &s.Compression }},
 		{Name: "kafka-tls", usage: "speak TLS to Kafka", preset: "false", toggle: func(s *Settings) *bool { return &s.KafkaTLS }},
@@ -296,6 +301,30 @@ func (s *Settings) OpenMaster(ctx context.Context, fresh bool) (*seal.Box, error
 func (s *Settings) master() (seal.Options, error) {
 	at, err := s.KeyStoreURL()
 	return seal.Options{URL: at, Value: s.MasterKey, KMS: s.KMS, Former: filepath.Join(s.Data, filepath.FromSlash(seal.FormerFile))}, err
+}
+
+// Scanner returns what uploads are scanned by, nil for nothing.
+func (s *Settings) Scanner() (*clamd.Scanner, error) {
+	if s.ScannerURL == "" {
+		return nil, nil
+	}
+	scanner, err := clamd.New(s.ScannerURL, clamd.DefaultLimits())
+	if err != nil {
+		return nil, Usagef("--scanner-url: %v", err)
+	}
+	return scanner, nil
+}
+
+// Lifetime returns how long a link to a file is good: whole seconds, up to a week.
+func (s *Settings) Lifetime() (time.Duration, error) {
+	lifetime, err := time.ParseDuration(s.LinkLifetime)
+	if err != nil {
+		lifetime, err = time.ParseDuration(s.LinkLifetime + "s")
+	}
+	if err != nil || lifetime < time.Second || lifetime > 7*24*time.Hour || lifetime%time.Second != 0 {
+		return 0, Usagef("--link-lifetime takes seconds, or a time like 15m, of at most a week, not %q", s.LinkLifetime)
+	}
+	return lifetime, nil
 }
 
 // NewClient returns a client of the journals on the brokers, which need not be those that the settings name.

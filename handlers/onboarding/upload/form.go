@@ -203,7 +203,7 @@ func (f *form) readFile(p *multipart.Part, filename string) error {
 }
 
 // decide returns the upload if it is taken, or what is wrong with it.
-func (f *form) decide(path error) (*Upload, error) {
+func (f *form) decide(others []error) (*Upload, error) {
 	if f.problem != nil && f.problem.Code != malformedCode {
 		return nil, f.problem
 	}
@@ -222,7 +222,7 @@ func (f *form) decide(path error) (*Upload, error) {
 			return nil, why
 		}
 	}
-	if err := f.invalid(path); err != nil {
+	if err := f.invalid(others); err != nil {
 		return nil, err
 	}
 	if err := f.file.scanned(); err != nil {
@@ -240,10 +240,13 @@ func (f *form) decide(path error) (*Upload, error) {
 var malformedCode = web.Invalid().Code
 
 // invalid returns all faults of the request, or nil.
-func (f *form) invalid(path error) error {
+func (f *form) invalid(others []error) error {
 	var all []web.Fault
-	if path != nil {
-		p := web.ProblemOf(path)
+	for _, err := range others {
+		if err == nil {
+			continue
+		}
+		p := web.ProblemOf(err)
 		if p.Code != malformedCode {
 			return p
 		}

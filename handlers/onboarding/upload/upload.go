@@ -78,8 +78,8 @@ func (u *Upload) Discard(ctx context.Context) {
 }
 
 // Receive receives the body of a request as a document of an owner. Its error is a *web.Problem or one of seal.Owners, and
-// nothing is left in the bucket then. The faults of the request's path and query are told with those of the body.
-func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, path error) (*Upload, error) {
+// nothing is left in the bucket then. The faults of the rest of the request are told with those of the body.
+func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ...error) (*Upload, error) {
 	boundary, err := opened(c.Request())
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, path erro
 	defer in.end()
 	f := &form{receiver: r, ctx: ctx, body: in, of: of, id: id, keyed: web.AskOf(c).Keyed()}
 	f.read(boundary)
-	u, err := f.decide(path)
+	u, err := f.decide(others)
 	if err != nil {
 		f.discard()
 		return nil, err

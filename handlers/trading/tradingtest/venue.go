@@ -21,6 +21,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5/pgxpool"
+	gocloud "gocloud.dev/blob"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
@@ -41,6 +42,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/files"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -55,6 +58,7 @@ type Venue struct {
 	Identity *Journal
 	// Onboarding is the journal of owners, for the operator's interface; Owners seals what is about them.
 	Onboarding *Journal
+	Bucket     *gocloud.Bucket // that uploaded files lie in
 	Owners     *seal.Owners
 	Server     *web.Server
 	routes     []web.Route
@@ -113,8 +117,13 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { v.Owners.Close() })
+	if v.Bucket, err = blob.Open(t.Context(), "mem://"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Bucket.Close() })
 	clients := onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Owners: v.Owners, Box: box, Now: wall,
-		Rows: rows.Source{Journal: "onboarding", DB: read, Waiter: owners}})
+		Rows:  rows.Source{Journal: "onboarding", DB: read, Waiter: owners},
+		Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, Nodes: v})
 	operator := admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
 		Onboarding: v.Onboarding, Owners: v.Owners, Box: box, Reads: clients.Operated(admin.Base),
 		People:        rows.Source{Journal: "identity", DB: read, Waiter: people},

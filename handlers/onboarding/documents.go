@@ -1,0 +1,167 @@
+package onboarding
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/handlers/onboarding/upload"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
+	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
+	"github.com/perpetua-exchange/perpetua/streams/files"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// documentRoutes are those of the files of owners.
+func (h *Handler) documentRoutes(k kind) []web.Route {
+	return []web.Route{
+		post(k.one()+"/documents", h.addDocument),
+		get(k.one()+"/documents", h.listDocuments),
+		get(k.one()+"/documents/:document_id", h.getDocument),
+		get(k.one()+"/documents/:document_id/download_link", h.linkDocument),
+	}
+}
+
+// addDocument takes a file.
+func (h *Handler) addDocument(c echo.Context) error { return upload.Refuse(c, h.upload(c)) }
+
+func (h *Handler) upload(c echo.Context) error {
+	t, err := h.written(c)
+	if err != nil {
+		return err
+	}
+	start, id := time.Now().Round(0), web.NewID() // by the wall clock, as the bucket's times
+	faults := t.bare(c)
+	if t.owner == nil {
+		return faults
+	}
+	_, badKey := web.AskOf(c).Key()
+	u, err := h.uploads.Receive(c, t.Ref, id, faults, badKey)
+	if err != nil {
+		return sealing(t.Ref, err)
+	}
+	if time.Since(start) > files.Limit { // who sweeps may have taken the file for one that nobody tells of
+		u.Discard(c.Request().Context())
+		return web.Unavailable("TIMEOUT", "The upload took too long.", time.Second)
+	}
+	e, err := h.tell(c, t.Ref, u)
+	if err != nil {
+		return err
+	}
+	shown, err := h.showDocument(c.Request().Context(), &e.Document, e.Name)
+	if err != nil {
+		return err
+	}
+	return created(c, shown)
+}
+
+// tell tells the journal of a file that lies in the bucket, and discards the file if no record will name it. The body of the
+// request is gone by now: where another node owns the journal, it gets the command, not the request.
+func (h *Handler) tell(c echo.Context, of owner.Ref, u *upload.Upload) (*domain.DocumentAdded, error) {
+	ctx := c.Request().Context()
+	name, err := h.seal(ctx, of, seal.DocumentName(of, u.File.ID), u.Name)
+	if err != nil {
+		u.Discard(ctx)
+		return nil, err
+	}
+	a := web.AskOf(c)
+	cmd, err := a.BareCommand(&domain.AddDocument{Ref: of, ID: u.File.ID, Category: u.Category, Orientation: u.Orientation, Name: name,
+		Source: u.File.Source, SHA256: u.File.SHA256, Size: u.File.Size, Format: u.Format, ValidUntil: u.ValidUntil})
+	if err != nil {
+		u.Discard(ctx)
+		return nil, err
+	}
+	if cmd.Kept.Key != "" {
+		cmd.Kept.Fingerprint = h.fingerprint(c, of, u)
+	}
+	to := h.journal
+	to.To = h.cfg.Nodes
+	x, err := to.Submit(a, cmd)
+	if err != nil {
+		if neverDecided(err) {
+			u.Discard(ctx)
+		}
+		return nil, err
+	}
+	e, err := web.Answer[*domain.DocumentAdded](x)
+	if err == nil && e.ID != u.File.ID { // the same was uploaded before, and that file is there
+		u.Discard(ctx)
+	}
+	return e, err
+}
+
+// neverDecided reports whether a command is in no record, and never will be. Where that is not known its file stays: if no
+// record names it, it is swept in time.
+func neverDecided(err error) bool {
+	var (
+		refused *journal.RefusedError
+		never   *journal.NotAcceptedError
+		nobody  *journal.ElsewhereError
+	)
+	return errors.As(err, &refused) || errors.As(err, &never) || errors.As(err, &nobody)
+}
+
+// fingerprint is by what two uploads for an owner are the same: their parts, not what is between them.
+func (h *Handler) fingerprint(c echo.Context, of owner.Ref, u *upload.Upload) string {
+	said := append([]byte("document of "+of.String()+"\n"), u.Said()...)
+	return hex.EncodeToString(h.personalMAC(c, said)[:16])
+}
+
+// showDocument opens the name of a file, and shows its document.
+func (h *Handler) showDocument(ctx context.Context, d *domain.Document, sealed domain.Sealed) (wire.Document, error) {
+	var name string
+	err := h.open(ctx, d.Ref, seal.DocumentName(d.Ref, d.ID), sealed, &name)
+	return wire.NewDocument(d, name), err
+}
+
+func (h *Handler) listDocuments(c echo.Context) error {
+	t, err := h.shown(c)
+	if err != nil {
+		return err
+	}
+	return listed(c, h, t, func(ctx context.Context, db projections.DB, size, offset int) ([]view.Document, int, int64, error) {
+		return view.Documents(ctx, db, viewer(c), t.Ref, size, offset)
+	}, func(ctx context.Context, row *view.Document) (any, error) {
+		return h.showDocument(ctx, &row.Document, row.Name)
+	})
+}
+
+func (h *Handler) getDocument(c echo.Context) error {
+	t, err := h.shown(c, "document_id")
+	if err == nil {
+		err = t.bare(c)
+	}
+	if err != nil {
+		return err
+	}
+	var row view.Document
+	found := false
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		row, found, asOf, err = view.OneDocument(ctx, db, viewer(c), t.Ref, t.ids["document_id"])
+		return asOf, err
+	})
+	if err == nil && !found {
+		err = documentNotFound()
+	}
+	if err != nil {
+		return err
+	}
+	shown, err := h.showDocument(c.Request().Context(), &row.Document, row.Name)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, shown)
+}
+
+func documentNotFound() error {
+	return web.NotFound("DOCUMENT_NOT_FOUND", "There is no such document.")
+}

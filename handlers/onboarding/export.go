@@ -1,0 +1,307 @@
+package onboarding
+
+import (
+	"archive/zip"
+	"context"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/webhook"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
+	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// exportRoutes are those of all that is held about an owner.
+func (h *Handler) exportRoutes(k kind) []web.Route {
+	return []web.Route{get(k.one()+"/export", h.export)}
+}
+
+// export answers with a zip of everything that is held about an owner: JSON by kind, the files, and the receipts of what was
+// told about it. It is made while it is sent, and one page of rows or piece of a file is in memory at a time.
+func (h *Handler) export(c echo.Context) error {
+	t, err := h.shown(c)
+	if err == nil {
+		err = t.bare(c)
+	}
+	if err != nil {
+		return err
+	}
+	var row view.Owner
+	found := false
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		row, found, asOf, err = view.OneOwner(ctx, db, viewer(c), t.Ref)
+		return asOf, err
+	})
+	if err == nil && !found {
+		err = notFound(t.Type)
+	}
+	if err != nil {
+		return err
+	}
+	shown, err := h.showOwner(c.Request().Context(), &row.Owner, row.Fields) // before anything is sent: the key may be gone
+	if err != nil {
+		return err
+	}
+	head := c.Response().Header()
+	head.Set(echo.HeaderContentType, "application/zip")
+	head.Set(echo.HeaderContentDisposition, attachment(strings.ReplaceAll(t.Ref.String(), "/", "-")+".zip"))
+	guard(head)
+	return streamed(c, func(w io.Writer) error {
+		x := &export{h: h, c: c, ctx: c.Request().Context(), t: t, zip: zip.NewWriter(w)}
+		return x.write(shown)
+	})
+}
+
+// export is one on its way.
+type export struct {
+	h   *Handler
+	c   echo.Context
+	ctx context.Context
+	t   *target
+	zip *zip.Writer
+}
+
+// write writes all parts.
+func (x *export) write(shown any) error {
+	into, err := x.create(string(x.t.Type)+".json", zip.Deflate)
+	if err != nil {
+		return err
+	}
+	if err := json.MarshalWrite(into, shown, jsontext.Multiline(true)); err != nil {
+		return err
+	}
+	for _, part := range []func() error{x.responses, x.triggers, x.events, x.receipts, x.documents} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return x.zip.Close()
+}
+
+func (x *export) create(name string, method uint16) (io.Writer, error) {
+	return x.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method, Modified: x.h.cfg.Now().UTC().Truncate(2 * time.Second)})
+}
+
+// exportPage is how many rows are read at a time.
+const exportPage = 100
+
+// array writes all rows of a list as one JSON array. The newest come first, so rows that are added meanwhile push others on
+// to the next page, where they are left out the second time.
+func array[Row any](x *export, name string, id func(*Row) scalar.ID, read pageOf[Row], show shower[Row]) error {
+	into, err := x.create(name, zip.Deflate)
+	if err != nil {
+		return err
+	}
+	out := jsontext.NewEncoder(into, jsontext.Multiline(true))
+	if err := out.WriteToken(jsontext.BeginArray); err != nil {
+		return err
+	}
+	seen := make(map[scalar.ID]bool)
+	for offset := 0; ; offset += exportPage {
+		rows, total, _, err := read(x.ctx, x.h.rows.DB, exportPage, offset)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			key := id(&rows[i])
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+			shown, err := show(x.ctx, &rows[i])
+			if err != nil { // also of an owner who is erased meanwhile: then there is nothing to export
+				return err
+			}
+			if err := json.MarshalEncode(out, shown); err != nil {
+				return err
+			}
+		}
+		if offset+exportPage >= total || len(rows) == 0 {
+			return out.WriteToken(jsontext.EndArray)
+		}
+	}
+}
+
+func (x *export) responses() error {
+	return array(x, "responses.json", func(r *view.Response) scalar.ID { return r.ID },
+		func(ctx context.Context, db projections.DB, size, offset int) ([]view.Response, int, int64, error) {
+			return view.Responses(ctx, db, viewer(x.c), x.t.Ref, size, offset)
+		}, func(ctx context.Context, row *view.Response) (any, error) {
+			return x.h.showResponse(ctx, &row.ResponseAdded)
+		})
+}
+
+// exportedTrigger is a trigger with all that happened to it.
+type exportedTrigger struct {
+	wire.EntitlementTrigger
+	Timeline []wire.CaseEvent `json:"timeline"`
+}
+
+func (x *export) triggers() error {
+	return array(x, "entitlement_triggers.json", func(r *view.Trigger) scalar.ID { return r.ID },
+		func(ctx context.Context, db projections.DB, size, offset int) ([]view.Trigger, int, int64, error) {
+			return view.TriggersOf(ctx, db, viewer(x.c), x.t.Ref, size, offset)
+		}, func(ctx context.Context, row *view.Trigger) (any, error) {
+			events, _, err := view.Timeline(ctx, x.h.rows.DB, row.ID)
+			if err != nil {
+				return nil, err
+			}
+			out := exportedTrigger{showTrigger(row), make([]wire.CaseEvent, len(events))}
+			for i := range events {
+				if out.Timeline[i], err = x.h.showCaseEvent(x.c, &events[i]); err != nil {
+					return nil, err
+				}
+			}
+			return out, nil
+		})
+}
+
+// events writes what receivers were told of the owner, as they were told it.
+func (x *export) events() error {
+	into, err := x.create("events.json", zip.Deflate)
+	if err != nil {
+		return err
+	}
+	out := jsontext.NewEncoder(into, jsontext.Multiline(true))
+	if err := out.WriteToken(jsontext.BeginArray); err != nil {
+		return err
+	}
+	p := projections.Page{Size: exportPage}
+	for {
+		page, err := view.Notices(x.ctx, x.h.rows.DB, view.NoticeFilter{Owner: x.t.Ref}, p)
+		if err != nil {
+			return err
+		}
+		for i := range page.Rows {
+			if err := x.event(out, &page.Rows[i].Value.Notice); err != nil {
+				return err
+			}
+		}
+		if !page.HasNext || len(page.Rows) == 0 {
+			return out.WriteToken(jsontext.EndArray)
+		}
+		p.After = &page.Rows[len(page.Rows)-1].Key
+	}
+}
+
+func (x *export) event(out *jsontext.Encoder, n *domain.Notice) error {
+	reason, err := x.h.reason(x.ctx, n.Ref, n.TriggerID, n.Reason)
+	if err != nil {
+		return err
+	}
+	body, err := n.Body(reason)
+	if err != nil {
+		return err
+	}
+	return json.MarshalEncode(out, body)
+}
+
+// receipt says what became of a delivery.
+type receipt struct {
+	ID        scalar.ID         `json:"id"`
+	WebhookID scalar.ID         `json:"webhook_id"`
+	EventID   scalar.ID         `json:"event_id"`
+	EventType webhook.EventType `json:"event_type"`
+	Status    webhook.Status    `json:"status"`
+	Created   scalar.Time       `json:"created_at"`
+	Attempts  []attempt         `json:"attempts"`
+}
+
+type attempt struct {
+	Number     int         `json:"number"`
+	Started    scalar.Time `json:"started_at"`
+	DurationMS int64       `json:"duration_ms"`
+	StatusCode *int        `json:"status_code"`
+	Error      *string     `json:"error"`
+	Response   *string     `json:"response"`
+}
+
+// receipts writes what became of each delivery.
+func (x *export) receipts() error {
+	var attempts map[scalar.ID][]view.Attempt
+	return array(x, "deliveries.json", func(r *view.Delivery) scalar.ID { return r.ID },
+		func(ctx context.Context, db projections.DB, size, offset int) (rows []view.Delivery, total int, asOf int64, err error) {
+			if rows, total, asOf, err = view.DeliveriesOf(ctx, db, x.t.Ref, size, offset); err == nil {
+				attempts, err = view.Attempts(ctx, db, rows)
+			}
+			return rows, total, asOf, err
+		}, func(ctx context.Context, row *view.Delivery) (any, error) {
+			out := receipt{ID: row.ID, WebhookID: row.WebhookID, EventID: row.NoticeID, EventType: row.Type, Status: row.Status, Created: row.Created,
+				Attempts: []attempt{}}
+			for _, a := range attempts[row.ID] {
+				reply, err := x.h.optionalText(ctx, row.Ref, seal.DeliveryResponse(row.Ref, row.ID), a.Reply)
+				if err != nil {
+					return nil, err
+				}
+				if reply != nil {
+					*reply = strings.ToValidUTF8(*reply, "\uFFFD")
+				}
+				out.Attempts = append(out.Attempts, attempt{a.Number, a.Started, a.DurationMS, orNull(a.StatusCode), orNull(a.Error), reply})
+			}
+			return out, nil
+		})
+}
+
+// exportedDocument says where in the zip a document's file is.
+type exportedDocument struct {
+	wire.Document
+	File string `json:"file"`
+}
+
+// documents writes the list of documents, and then their files.
+func (x *export) documents() error {
+	type place struct {
+		document domain.Document
+		path     string
+	}
+	var all []place
+	err := array(x, "documents.json", func(r *view.Document) scalar.ID { return r.ID },
+		func(ctx context.Context, db projections.DB, size, offset int) ([]view.Document, int, int64, error) {
+			return view.Documents(ctx, db, viewer(x.c), x.t.Ref, size, offset)
+		}, func(ctx context.Context, row *view.Document) (any, error) {
+			shown, err := x.h.showDocument(ctx, &row.Document, row.Name)
+			at := path.Join("files", row.ID.String(), safeName(shown.Name))
+			all = append(all, place{row.Document, at})
+			return exportedDocument{shown, at}, err
+		})
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		into, err := x.create(all[i].path, zip.Store) // what is uploaded is packed already, nearly all of it
+		if err != nil {
+			return err
+		}
+		file, err := x.h.openFile(x.ctx, &all[i].document)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(into, file)
+		file.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// safeName is a name that every system can unpack a file under.
+func safeName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`<>:"/\|?*`, r) {
+			return '_'
+		}
+		return r
+	}, name)
+}

@@ -1,0 +1,243 @@
+package onboarding
+
+import (
+	"bufio"
+	"context"
+	"crypto/hmac"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/labstack/echo/v4"
+
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/files"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// filesAt is where files are had by a link, without a token.
+const filesAt = base + "/files"
+
+// link is what a download link says. Nothing of it can be changed without its signature, which every node checks.
+type link struct {
+	document scalar.ID // which names the key that the file lies under, for ever
+	expires  int64     // Unix seconds
+	// at is the sequence that the link was made as of: a node that has not come to it waits.
+	at int64
+	// restricted is set in links of operators, who see what is hidden from everyone else.
+	restricted bool
+}
+
+// sign returns the signature of a link, for a method.
+func (l link) sign(key []byte, method string) []byte {
+	return seal.MAC(key, fmt.Appendf(nil, "%s %s %d %d %t", method, l.document, l.expires, l.at, l.restricted))
+}
+
+func (l link) url(c echo.Context, key []byte) string {
+	query := url.Values{"expires": {strconv.FormatInt(l.expires, 10)}, "at": {strconv.FormatInt(l.at, 10)},
+		"signature": {base64.RawURLEncoding.EncodeToString(l.sign(key, http.MethodGet))}}
+	if l.restricted {
+		query.Set("restricted", "true")
+	}
+	return (&url.URL{Scheme: c.Scheme(), Host: c.Request().Host, Path: filesAt + "/" + l.document.String(), RawQuery: query.Encode()}).String()
+}
+
+// readLink returns what a link says, and false if it is not one of ours, or too old by now.
+func readLink(c echo.Context, key []byte, now time.Time) (link, bool) {
+	query := c.QueryParams()
+	id, badID := scalar.ParseID(web.Param(c, "document_id"))
+	expires, badTime := strconv.ParseInt(query.Get("expires"), 10, 64)
+	at, badPlace := strconv.ParseInt(query.Get("at"), 10, 64)
+	signature, badText := base64.RawURLEncoding.Strict().DecodeString(query.Get("signature"))
+	l := link{id, expires, at, query.Get("restricted") == "true"}
+	ours := hmac.Equal(signature, l.sign(key, http.MethodGet)) // one for GET is good for HEAD
+	return l, ours && errors.Join(badID, badTime, badPlace, badText) == nil && now.Unix() < expires
+}
+
+// linkDocument makes a link to a document's file.
+func (h *Handler) linkDocument(c echo.Context) error {
+	t, err := h.shown(c, "document_id")
+	if err == nil {
+		err = t.bare(c)
+	}
+	if err != nil {
+		return err
+	}
+	l := link{document: t.ids["document_id"], expires: h.cfg.Now().Add(h.cfg.LinkLifetime).Unix(), restricted: t.owner.State == owner.Restricted}
+	err = h.viewAt(c, func(s *domain.State, at int64) error {
+		l.at = at
+		if d, known := s.Document(l.document); !known || d.Ref != t.Ref {
+			return documentNotFound()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, wire.DownloadLink{URL: l.url(c, h.linkKey), ExpiresIn: int64(h.cfg.LinkLifetime / time.Second)})
+}
+
+// download answers with a file, to whoever has a link to it.
+func (h *Handler) download(c echo.Context) error {
+	l, good := readLink(c, h.linkKey, h.cfg.Now())
+	if !good {
+		return web.Forbidden("The link is not one of this service, or it has expired.")
+	}
+	d, name, err := h.linked(c, l)
+	if err != nil {
+		return err
+	}
+	head := c.Response().Header()
+	head.Set(echo.HeaderContentType, d.Format.MediaType())
+	head.Set(echo.HeaderContentLength, strconv.FormatInt(d.Size, 10))
+	head.Set(echo.HeaderContentDisposition, attachment(name))
+	// Parts of a file are not given: whether it is the one that was uploaded is known only at its end.
+	head.Set("Accept-Ranges", "none")
+	guard(head)
+	if c.Request().Method == http.MethodHead {
+		return c.NoContent(http.StatusOK)
+	}
+	return h.sendFile(c, d)
+}
+
+// guard has browsers save an answer: not show it, not run it, not keep it.
+func guard(head http.Header) {
+	head.Set(echo.HeaderXContentTypeOptions, "nosniff")
+	head.Set(echo.HeaderContentSecurityPolicy, "default-src 'none'; sandbox")
+	head.Set(echo.HeaderCacheControl, "private, no-store")
+	head.Set(echo.HeaderReferrerPolicy, "no-referrer")
+}
+
+// linked returns the document of a link, and the name of its file.
+func (h *Handler) linked(c echo.Context, l link) (d *domain.Document, name string, err error) {
+	ctx := c.Request().Context()
+	h.await(c, h.cfg.Onboarding, l.at)
+	err = web.View(c, journalName, h.cfg.Onboarding, func(s *domain.State, _ int64) error {
+		found, known := s.Document(l.document)
+		if !known {
+			return documentNotFound()
+		}
+		o, known := s.Owner(found.Ref)
+		if !known || o.State != owner.Active && (o.State != owner.Restricted || !l.restricted) {
+			return documentNotFound()
+		}
+		d = found
+		return nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	h.await(c, h.rows, l.at)
+	row, found, _, err := view.OneDocument(ctx, h.rows.DB, view.Operator, d.Ref, d.ID)
+	switch {
+	case err != nil:
+		return nil, "", web.SourceFailed(err)
+	case !found:
+		return nil, "", documentNotFound()
+	}
+	err = h.open(ctx, d.Ref, seal.DocumentName(d.Ref, d.ID), row.Name, &name)
+	return d, name, err
+}
+
+// sendFile streams the file of a document.
+func (h *Handler) sendFile(c echo.Context, d *domain.Document) error {
+	file, err := h.openFile(c.Request().Context(), d)
+	if err != nil {
+		head := c.Response().Header() // what was said of the file is not so of the answer that comes instead
+		for _, name := range []string{echo.HeaderContentLength, echo.HeaderContentDisposition, "Accept-Ranges"} {
+			head.Del(name)
+		}
+		return err
+	}
+	defer file.Close()
+	return streamed(c, func(w io.Writer) error {
+		_, err := io.Copy(w, file)
+		return err
+	})
+}
+
+// openFile opens the file of a document, up to its first bytes: until then it may be found missing.
+func (h *Handler) openFile(ctx context.Context, d *domain.Document) (io.ReadCloser, error) {
+	f, err := h.cfg.Files.Open(ctx, files.File{Ref: d.Ref, ID: d.ID, Source: d.Source, SHA256: d.SHA256, Size: d.Size})
+	if err == nil {
+		first := bufio.NewReaderSize(f, 64<<10)
+		if _, err = first.Peek(1); err == nil {
+			return struct {
+				io.Reader
+				io.Closer
+			}{first, f}, nil
+		}
+		f.Close()
+	}
+	switch {
+	case errors.Is(err, seal.ErrDestroyed), errors.Is(err, seal.ErrAway):
+		return nil, sealing(d.Ref, err)
+	case errors.Is(err, blob.ErrSilent):
+		return nil, web.Unavailable("FILES_UNAVAILABLE", "Files can't be read now.", time.Second).Because(err)
+	}
+	return nil, fmt.Errorf("the file of document %s: %w", d.ID, err)
+}
+
+// pieceLimit is how long a client may take to read a piece of a file.
+const pieceLimit = time.Minute
+
+// paced is an answer whose client has its time for each piece, not for the whole.
+type paced struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	set     time.Time
+}
+
+func (p *paced) Write(b []byte) (int, error) {
+	if now := time.Now(); now.Sub(p.set) > time.Second {
+		if err := p.control.SetWriteDeadline(now.Add(pieceLimit)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return 0, err
+		}
+		p.set = now
+	}
+	return p.ResponseWriter.Write(b)
+}
+
+// streamed answers 200 with what write writes. It is not compressed: what is large here is packed already. What fails amid it
+// can only be shown by cutting the answer off.
+func streamed(c echo.Context, write func(w io.Writer) error) error {
+	err := write(&paced{ResponseWriter: c.Response(), control: http.NewResponseController(c.Response())})
+	if err != nil && c.Response().Committed {
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+// attachment is the disposition of a file that is to be saved under a name (RFC 6266): in full, and for old clients without
+// what is not ASCII.
+func attachment(name string) string {
+	var plain, full strings.Builder
+	for _, r := range name {
+		if r < ' ' || r > '~' || strings.ContainsRune(`"\%;`, r) {
+			plain.WriteByte('_')
+		} else {
+			plain.WriteRune(r)
+		}
+	}
+	for _, b := range []byte(name) {
+		if r := rune(b); r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-._~", r)) { // RFC 5987, 3.2.1
+			full.WriteByte(b)
+		} else {
+			fmt.Fprintf(&full, "%%%02X", b)
+		}
+	}
+	return fmt.Sprintf(`attachment; filename="%s"; filename*=UTF-8''%s`, plain.String(), full.String())
+}
