@@ -33,7 +33,7 @@ func TestClusterCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(file.Nodes) != 4 || len(file.REST) != 1 || file.REST[0] != v.REST || len(file.Users) != 4 {
+	if len(file.Nodes) != 5 || len(file.REST) != 1 || file.REST[0] != v.REST || len(file.Users) != 4 {
 		t.Fatalf("run.json: %s", content)
 	}
 	v.fund("10000", "ANNA")

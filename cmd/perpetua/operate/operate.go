@@ -96,7 +96,7 @@ func List(w io.Writer, group string) {
 			fmt.Fprintf(table, "  %s\t%s\n", o.usage(), o.Help)
 		}
 	}
-	_ = table.Flush() // to a terminal
+	table.Flush()
 }
 
 // parse reads the line behind the verb.
