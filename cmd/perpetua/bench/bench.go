@@ -38,6 +38,7 @@ func measures() []measure {
 		{"live", "the same with everything live, beside a bare Echo and a handler on Postgres", measureLive},
 		{"entry", "orders by batches and over sockets, beside single ones over REST and a handler on Postgres", measureEntry},
 		{"journal", "commands into a journal, beside bare produces of the same bytes", measureJournal},
+		{"responses", "responses of 20 answers, sealed, beside a handler on Postgres that stores them in clear", measureResponses},
 		{"stops", "stops that fire and trade, beside limit orders that do", measureStops},
 		{"holders", "an index price, and liquidations, where very many hold the instrument", measureHolders},
 		{"instants", "orders while very many post funding and settlement, beside without", measureInstants},

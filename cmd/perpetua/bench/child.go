@@ -30,6 +30,7 @@ func children() map[string]func(context.Context, *json.Decoder, *json.Encoder) e
 		"load":          loadChild,
 		"noop":          noopChild,
 		"postgres":      postgresChild,
+		"responses":     responsesChild,
 		"produce":       produceChild,
 		"broker":        brokerChild,
 		"journal":       journalChild,

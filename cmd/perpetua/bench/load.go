@@ -30,8 +30,17 @@ type loadConfig struct {
 	Level bool // of orders that leave the book as it is
 	Batch int  // orders of a request; 1 if zero
 
+	// Posts are what is sent in place of orders: connection n repeats those of its place, modulo how many places there are.
+	Posts [][]post
+
 	WebSocket string // where orders are entered instead, if it is set …
 	InFlight  int    // … so many at once on each connection
+}
+
+// post is a request that is sent as it is.
+type post struct {
+	Path string
+	Body string
 }
 
 // loadRequest asks for orders over so many connections for so long.
@@ -114,12 +123,20 @@ func dial(host string, cfg loadConfig, n int) (*connection, error) {
 		return nil, err
 	}
 	c := &connection{net: nc, buffer: make([]byte, 64<<10), orders: max(1, cfg.Batch)}
+	add := func(path, body string) {
+		c.requests = append(c.requests, fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
+			"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, host, cfg.Token, len(body), body))
+	}
+	if len(cfg.Posts) > 0 {
+		for _, p := range cfg.Posts[n%len(cfg.Posts)] {
+			add(p.Path, p.Body)
+		}
+		return c, nil
+	}
 	random := rand.New(rand.NewPCG(1, uint64(n)))
 	if cfg.Batch > 1 {
 		for range batchVariants {
-			body := batchBody(random, n, cfg.Batch)
-			c.requests = append(c.requests, fmt.Appendf(nil, "POST /v1/customers/%s/orders/batch HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
-				"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", customerCode(n), host, cfg.Token, len(body), body))
+			add("/v1/customers/"+customerCode(n)+"/orders/batch", batchBody(random, n, cfg.Batch))
 		}
 		return c, nil
 	}
@@ -128,9 +145,7 @@ func dial(host string, cfg loadConfig, n int) (*connection, error) {
 		if cfg.Level {
 			o = levelOrder(i, n)
 		}
-		body := orderBody(o)
-		c.requests = append(c.requests, fmt.Appendf(nil, "POST /v1/customers/%s/orders HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
-			"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", o.CustomerCode, host, cfg.Token, len(body), body))
+		add("/v1/customers/"+o.CustomerCode+"/orders", orderBody(o))
 	}
 	return c, nil
 }
@@ -230,7 +245,7 @@ func (c *connection) exchange() error {
 	c.took = append(c.took, time.Since(start))
 	c.body = append(c.body[:0], c.buffer[head+4:n]...)
 	if c.buffer[9] != '2' {
-		return fmt.Errorf("an order was answered with %.1000s", c.buffer[:n])
+		return fmt.Errorf("a request was answered with %.1000s", c.buffer[:n])
 	}
 	return nil
 }

@@ -48,7 +48,9 @@ func (t *target) drive(connections int, length time.Duration) (loadReply, error)
 
 // costs says what a request cost each of a pair of servers in processor time, which does not depend on what else the
 // machine does.
-func costs(ours, theirs *target) string {
+func costs(ours, theirs *target) string { return costsOf("order", ours, theirs) }
+
+func costsOf(what string, ours, theirs *target) string {
 	each := func(t *target) float64 { return microseconds(t.used) / float64(max(1, t.answered)) }
 	if ours.used == 0 || theirs.used == 0 {
 		return ""
@@ -57,7 +59,7 @@ func costs(ours, theirs *target) string {
 	if ours.below > 0 {
 		postgres = fmt.Sprintf(" and %s µs of its Postgres", number(microseconds(ours.below)/float64(max(1, ours.answered))))
 	}
-	return fmt.Sprintf("processor time of the server per order: %s µs%s, beside %s µs", number(each(ours)), postgres, number(each(theirs)))
+	return fmt.Sprintf("processor time of the server per %s: %s µs%s, beside %s µs", what, number(each(ours)), postgres, number(each(theirs)))
 }
 
 // newTarget puts a load child in front of a server.

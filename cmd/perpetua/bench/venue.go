@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 )
 
 // venue is a `perpetua run` in a process and a folder of its own, with customers that can trade.
@@ -29,7 +31,7 @@ type venue struct {
 	Database  string   `json:"database_url"`
 	Users     []struct{ Username, Password string }
 	tokens    map[string]string
-	position  string // of the journal, at the last answer that named one
+	positions map[string]string // of the journals, at the last answers that named one
 }
 
 // The flow of every measure is on one instrument around one price.
@@ -52,7 +54,7 @@ func (b *bench) startVenue(ctx context.Context, dir string, args ...string) (*ve
 	if err != nil {
 		return nil, err
 	}
-	v := &venue{dir: dir, cmd: cmd, log: log, exited: make(chan struct{}), tokens: make(map[string]string)}
+	v := &venue{dir: dir, cmd: cmd, log: log, exited: make(chan struct{}), tokens: make(map[string]string), positions: make(map[string]string)}
 	path := filepath.Join(dir, "run.json")
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -153,8 +155,8 @@ func (v *venue) do(ctx context.Context, user, method, path string, body any) ([]
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if method == http.MethodGet && v.position != "" {
-		r.Header.Set("X-Min-Log-Position", v.position)
+	if at := v.positions[journalOf(path)]; method == http.MethodGet && at != "" {
+		r.Header.Set("X-Min-Log-Position", at)
 	}
 	return v.send(r)
 }
@@ -172,10 +174,19 @@ func (v *venue) send(r *http.Request) ([]byte, error) {
 	if answer.StatusCode/100 != 2 {
 		return content, &statusError{r.Method + " " + r.URL.Path, answer.StatusCode, content}
 	}
-	if p := answer.Header.Get("X-Log-Position"); r.Method != http.MethodGet && strings.HasPrefix(p, "trading/") {
-		v.position = p
+	if p := answer.Header.Get("X-Log-Position"); r.Method != http.MethodGet && p != "" {
+		name, _, _ := strings.Cut(p, "/")
+		v.positions[name] = p
 	}
 	return content, nil
+}
+
+// journalOf returns the journal that an answer is made of.
+func journalOf(path string) string {
+	if strings.HasPrefix(path, "/api/v1/") {
+		return journals.Onboarding
+	}
+	return journals.Trading
 }
 
 // statusError is an answer that was not expected.
@@ -225,8 +236,13 @@ func (v *venue) caughtUp(ctx context.Context) (time.Duration, error) {
 	if _, err := v.do(ctx, "operator", http.MethodPost, "/admin/v1/index-prices/"+symbol, map[string]string{"price": fmt.Sprint(middle)}); err != nil {
 		return 0, err
 	}
+	return v.rowsHold(ctx, start, "/v1/customers")
+}
+
+// rowsHold waits until rows that a path is answered from hold what was written last, and returns how long that took.
+func (v *venue) rowsHold(ctx context.Context, start time.Time, path string) (time.Duration, error) {
 	for {
-		_, err := v.do(ctx, "broker-a", http.MethodGet, "/v1/customers", nil)
+		_, err := v.do(ctx, "broker-a", http.MethodGet, path, nil)
 		var status *statusError
 		if errors.As(err, &status) && status.status == http.StatusPreconditionFailed {
 			continue // it waited two seconds for that answer
