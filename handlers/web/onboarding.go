@@ -129,7 +129,7 @@ func (f *Form) showInputs() {
 			x.input = n.text
 			continue
 		}
-		if size := n.to - n.from; size <= left && (n.kind != '{' && n.kind != '[' || size <= maxInputWhole) {
+		if size := n.to - n.from; size > 0 && size <= left && (n.kind != '{' && n.kind != '[' || size <= maxInputWhole) {
 			x.input = jsontext.Value(f.raw[n.from:n.to])
 			left -= size
 		}
