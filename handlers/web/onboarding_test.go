@@ -130,8 +130,8 @@ func told(t *testing.T, status int, body []byte) string {
 	return strings.Join(all, " & ")
 }
 
-// TestNoBody is a fault of the whole.
-func TestNoBody(t *testing.T) {
+// TestAMissingBody is a fault of the whole.
+func TestAMissingBody(t *testing.T) {
 	w := ask(serve(t, Options{}, readThing), "POST", "/api/v1/things", "", "Content-Type", "application/json")
 	if got, want := told(t, w.Code, w.Body.Bytes()), `missing|body|Field required|null`; got != want || w.Body.Len() == 0 {
 		t.Errorf("%d %q", w.Code, w.Body)

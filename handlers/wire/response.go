@@ -1,8 +1,9 @@
 package wire
 
 import (
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/perpetua-exchange/perpetua/domain/owner"
-	"github.com/perpetua-exchange/perpetua/domain/questionnaire"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
@@ -12,6 +13,6 @@ type Response struct {
 	QuestionnaireID scalar.ID `json:"questionnaire_id"`
 	VersionID       scalar.ID `json:"questionnaire_version_id"`
 	owner.Ref
-	Answers []questionnaire.Answer `json:"answers"`
-	Created scalar.Time            `json:"created_at"`
+	Answers jsontext.Value `json:"answers"` // as they were sealed: an array of questionnaire.Answer
+	Created scalar.Time    `json:"created_at"`
 }
