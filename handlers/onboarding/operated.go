@@ -17,14 +17,15 @@ import (
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 )
 
-// Operated returns the reads of the operator's interface that begin at another base: the cases of all tenants, and each read
-// of persons and corporates with what hangs on them. Problems have the shape that the base's interface has.
+// Operated returns the routes of the operator's interface that begin at another base: the cases of all tenants, deliveries of
+// webhooks, and each read of persons and corporates with what hangs on them. Problems have the shape that the base's interface has.
 func (h *Handler) Operated(at string) []web.Route {
 	operators := []string{web.ScopeOperator, web.ScopeAuditor}
 	routes := []web.Route{
 		web.Get(at+"/entitlement_triggers", h.listCases, operators...),
 		web.Get(at+"/entitlement_triggers/:id", h.getCase, operators...),
 	}
+	routes = append(routes, h.operatedDeliveries(at, operators)...)
 	for _, r := range h.Routes() {
 		ofOwners := slices.ContainsFunc(kinds[:], func(k kind) bool { return r.Path == k.list || strings.HasPrefix(r.Path, k.list+"/") })
 		if r.Method == http.MethodGet && ofOwners {

@@ -96,7 +96,7 @@ func List(w io.Writer, group string) {
 			fmt.Fprintf(table, "  %s\t%s\n", o.usage(), o.Help)
 		}
 	}
-	table.Flush()
+	_ = table.Flush() // to a terminal
 }
 
 // parse reads the line behind the verb.

@@ -59,7 +59,7 @@ func put(group, verb, path, help string) Operation {
 
 // Operations lists all of them, group by group. There is one for each route of the operator's interface.
 func Operations() []Operation {
-	return slices.Concat(venueOperations(), systemOperations(), catalogueOperations(), triggerOperations(), ownerOperations("person"), ownerOperations("corporate"))
+	return slices.Concat(venueOperations(), systemOperations(), catalogueOperations(), triggerOperations(), deliveryOperations(), ownerOperations("person"), ownerOperations("corporate"))
 }
 
 func venueOperations() []Operation {
@@ -132,6 +132,14 @@ func triggerOperations() []Operation {
 		out = append(out, post("triggers", strings.ReplaceAll(string(a), "_", "-"), "/entitlement_triggers/:id/"+string(a), NeedsBody, actionHelp(a)))
 	}
 	return out
+}
+
+func deliveryOperations() []Operation {
+	return []Operation{
+		list("deliveries", "/webhook_deliveries", "deliveries of webhooks, newest first; --status 'dead' for those that were given up", "status", "webhook_id"),
+		show("deliveries", "/webhook_deliveries/:id", "a delivery with its attempts"),
+		post("deliveries", "replay", "/webhook_deliveries/:id/replay", NoBody, "a delivery that is over, to be tried again"),
+	}
 }
 
 func actionHelp(a entitlement.Action) string {
