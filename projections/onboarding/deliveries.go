@@ -156,20 +156,24 @@ func deliveryStatuses() []webhook.Status {
 // registration, the caller has found out; those of the whole venue are for operators.
 func Deliveries(ctx context.Context, db projections.DB, f DeliveryFilter, size, offset int) (rows []Delivery, total int, asOf int64, err error) {
 	l := projections.Counted[Delivery]{Table: deliveries}
+	of := ""
+	if !f.WebhookID.IsZero() {
+		of = f.WebhookID.String()
+	}
 	for _, status := range deliveryStatuses() {
 		if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, status) {
 			continue
 		}
-		name := "deliveries/" + string(status)
-		if !f.WebhookID.IsZero() {
-			name += "/" + f.WebhookID.String()
-		}
-		l.Parts = append(l.Parts, projections.Part{Name: name, Confine: func(w *projections.Where) {
-			if !f.WebhookID.IsZero() {
+		l.Names = append(l.Names, listName("deliveries", string(status), of))
+		l.Parts = append(l.Parts, func(w *projections.Where) {
+			if of != "" {
 				w.And("webhook_id = ?", c.UUID(f.WebhookID))
 			}
 			w.And("status = ?", string(status))
-		}})
+		})
+	}
+	if len(f.Statuses) == 0 {
+		l.Names = []string{listName("deliveries", "", of)}
 	}
 	return l.Numbered(ctx, db, size, offset)
 }

@@ -115,19 +115,24 @@ type OwnerFilter struct {
 // Owners returns a numbered page of the owners of a type, newest first, and how many there are. A tenant sees active ones only.
 func Owners(ctx context.Context, db projections.DB, f OwnerFilter, size, offset int) (rows []Owner, total int, asOf int64, err error) {
 	l := projections.Counted[Owner]{Table: owners}
+	list := "owners/" + string(f.Type)
 	for _, state := range []owner.State{owner.Active, owner.Restricted, owner.Erased} {
 		if f.Tenant != "" && state != owner.Active || len(f.States) > 0 && !slices.Contains(f.States, state) {
 			continue
 		}
-		name := "owners/" + string(f.Type) + "/" + string(state)
+		name := list + "/" + string(state)
 		if f.Tenant != "" {
 			name += "/" + f.Tenant
 		}
-		l.Parts = append(l.Parts, projections.Part{Name: name, Confine: func(w *projections.Where) {
+		l.Names = append(l.Names, name)
+		l.Parts = append(l.Parts, func(w *projections.Where) {
 			w.AndText("tenant", f.Tenant)
 			w.And("type = ?", string(f.Type))
 			w.And("state = ?", string(state))
-		}})
+		})
+	}
+	if f.Tenant == "" && len(f.States) == 0 {
+		l.Names = []string{list}
 	}
 	return l.Numbered(ctx, db, size, offset)
 }

@@ -159,24 +159,24 @@ type QuestionnaireFilter struct {
 
 // Questionnaires returns a numbered page of questionnaires, newest first, and how many there are.
 func Questionnaires(ctx context.Context, db projections.DB, f QuestionnaireFilter, size, offset int) (rows []Questionnaire, total int, asOf int64, err error) {
-	l := projections.Counted[Questionnaire]{Table: questionnaires}
-	part := func(name string, confine func(w *projections.Where)) {
-		l.Parts = append(l.Parts, projections.Part{Name: "questionnaires/" + name, Confine: confine})
-	}
-	if f.All {
-		for _, published := range []string{"t", "f"} {
-			part(string(f.Type)+"/"+published, func(w *projections.Where) {
+	l := projections.Counted[Questionnaire]{Table: questionnaires, Names: []string{"questionnaires/generic/" + string(f.Type)}}
+	switch {
+	case f.All:
+		l.Names = []string{"questionnaires/" + string(f.Type)}
+		for _, published := range []bool{true, false} {
+			l.Parts = append(l.Parts, func(w *projections.Where) {
 				w.And("owner_type = ?", string(f.Type))
-				w.And("is_published = ?", published == "t")
+				w.And("is_published = ?", published)
 			})
 		}
-		return l.Numbered(ctx, db, size, offset)
-	}
-	part("generic/"+string(f.Type), func(w *projections.Where) {
-		w.And("is_published AND owner_type_id IS NULL AND owner_type = ?", string(f.Type))
-	})
-	if !f.Owner.IsZero() {
-		part(f.Owner.String(), func(w *projections.Where) { w.And("is_published AND owner_type_id = ?", c.UUID(f.Owner)) })
+	default:
+		l.Parts = append(l.Parts, func(w *projections.Where) {
+			w.And("is_published AND owner_type_id IS NULL AND owner_type = ?", string(f.Type))
+		})
+		if !f.Owner.IsZero() {
+			l.Names = append(l.Names, "questionnaires/"+f.Owner.String())
+			l.Parts = append(l.Parts, func(w *projections.Where) { w.And("is_published AND owner_type_id = ?", c.UUID(f.Owner)) })
+		}
 	}
 	return l.Numbered(ctx, db, size, offset)
 }

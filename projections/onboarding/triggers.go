@@ -175,16 +175,27 @@ func Triggers(ctx context.Context, db projections.DB, f TriggerFilter, size, off
 		if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, status) {
 			continue
 		}
-		name := "triggers/" + string(status)
-		if f.Tenant != "" {
-			name += "/" + f.Tenant
-		}
-		l.Parts = append(l.Parts, projections.Part{Name: name, Confine: func(w *projections.Where) {
+		l.Names = append(l.Names, listName("triggers", string(status), f.Tenant))
+		l.Parts = append(l.Parts, func(w *projections.Where) {
 			w.AndText("tenant", f.Tenant)
 			w.And("status = ?", string(status))
-		}})
+		})
+	}
+	if len(f.Statuses) == 0 {
+		l.Names = []string{listName("triggers", "", f.Tenant)}
 	}
 	return l.Numbered(ctx, db, size, offset)
+}
+
+// listName is what rows of a table with a status are counted under, those of somebody alone if of is not empty.
+func listName(table, status, of string) string {
+	switch {
+	case of != "":
+		return table + "/" + status + "/" + of
+	case status != "":
+		return table + "/" + status
+	}
+	return table
 }
 
 // TriggersOf returns a numbered page of an owner's triggers, newest first, and how many there are.

@@ -49,18 +49,18 @@ UNION ALL
 SELECT 'list', format('%s has %s rows, %s are counted', list, COALESCE(r.n, 0), COALESCE(c.n, 0))
 FROM (
     SELECT list, count(*) AS n FROM (
-        SELECT unnest(ARRAY[concat_ws('/', 'owners', type, state), concat_ws('/', 'owners', type, state, tenant)]) AS list FROM owners
+        SELECT unnest(ARRAY['owners/' || type, concat_ws('/', 'owners', type, state), concat_ws('/', 'owners', type, state, tenant)]) AS list FROM owners
         UNION ALL
-        SELECT unnest(ARRAY[concat_ws('/', 'triggers', status), concat_ws('/', 'triggers', status, tenant)]) FROM triggers
+        SELECT unnest(ARRAY['triggers', 'triggers/' || status, 'triggers//' || tenant, concat_ws('/', 'triggers', status, tenant)]) FROM triggers
         UNION ALL
-        SELECT unnest(ARRAY[concat_ws('/', 'deliveries', status), concat_ws('/', 'deliveries', status, webhook_id)]) FROM deliveries
+        SELECT unnest(ARRAY['deliveries', 'deliveries/' || status, 'deliveries//' || webhook_id, concat_ws('/', 'deliveries', status, webhook_id)]) FROM deliveries
         UNION ALL
-        SELECT concat_ws('/', 'questionnaires', owner_type, is_published) FROM questionnaires
+        SELECT 'questionnaires/' || owner_type FROM questionnaires
         UNION ALL
         SELECT concat_ws('/', 'questionnaires', COALESCE(owner_type_id::text, 'generic/' || owner_type)) FROM questionnaires WHERE is_published
     ) lists GROUP BY list
 ) r FULL JOIN (
-    SELECT list, sum(n) FILTER (WHERE width = 65536) AS n, sum(n) FILTER (WHERE width = 1024) AS fine FROM list_counts GROUP BY list
+    SELECT list, sum(n) FILTER (WHERE width = 65536) AS n, sum(n) FILTER (WHERE width = 512) AS fine FROM list_counts GROUP BY list
 ) c USING (list)
 WHERE r.n IS DISTINCT FROM c.n OR r.n IS DISTINCT FROM c.fine
 UNION ALL

@@ -72,7 +72,7 @@ type planned struct {
 // SendBatch implements projections.DB.
 func (p *planned) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	for _, q := range b.QueuedQueries {
-		if !strings.HasPrefix(q.SQL, "SELECT") && !strings.HasPrefix(q.SQL, "--") {
+		if !strings.HasPrefix(q.SQL, "SELECT") && !strings.HasPrefix(q.SQL, "WITH") && !strings.HasPrefix(q.SQL, "--") {
 			continue
 		}
 		var text string

@@ -5,7 +5,7 @@
 -- pages takes longer the more rows it has.
 CREATE TABLE list_counts (
     list   text    NOT NULL,
-    width  integer NOT NULL, -- 65536, and in these 1024
+    width  integer NOT NULL, -- 65536, and in these 512
     bucket bigint  NOT NULL,
     n      bigint  NOT NULL, -- never 0
     PRIMARY KEY (list, width, bucket)
@@ -24,9 +24,10 @@ BEGIN
     END IF;
     EXECUTE format('INSERT INTO list_counts AS c (list, width, bucket, n)
         SELECT list, width, created_sequence / width, sum(n)
-        FROM (SELECT unnest(%s) AS list, created_sequence, 1 AS n FROM new_rows %s) moved, (VALUES (65536), (1024)) widths (width)
+        FROM (SELECT unnest(%s) AS list, created_sequence, 1 AS n FROM new_rows %s) moved, (VALUES (65536), (512)) widths (width)
         WHERE list IS NOT NULL
         GROUP BY 1, 2, 3 HAVING sum(n) <> 0
+        ORDER BY 1, 2, 3
         ON CONFLICT (list, width, bucket) DO UPDATE SET n = c.n + excluded.n', TG_ARGV[0], old_rows);
     -- A row that is not there and one that says 0 would say the same, and which it is would depend on how the log was cut.
     DELETE FROM list_counts WHERE n = 0;

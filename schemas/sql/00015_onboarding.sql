@@ -21,9 +21,9 @@ CREATE TABLE owners (
 CREATE INDEX owners_by_type ON owners (type, state, created_sequence, created_ordinal);
 CREATE INDEX owners_by_tenant ON owners (tenant, type, state, created_sequence, created_ordinal);
 CREATE TRIGGER owners_added AFTER INSERT ON owners REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT
-    EXECUTE FUNCTION count_rows('ARRAY[concat_ws(''/'', ''owners'', type, state), concat_ws(''/'', ''owners'', type, state, tenant)]');
+    EXECUTE FUNCTION count_rows('ARRAY[''owners/'' || type, concat_ws(''/'', ''owners'', type, state), concat_ws(''/'', ''owners'', type, state, tenant)]');
 CREATE TRIGGER owners_changed AFTER UPDATE ON owners REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT
-    EXECUTE FUNCTION count_rows('ARRAY[concat_ws(''/'', ''owners'', type, state), concat_ws(''/'', ''owners'', type, state, tenant)]');
+    EXECUTE FUNCTION count_rows('ARRAY[''owners/'' || type, concat_ws(''/'', ''owners'', type, state), concat_ws(''/'', ''owners'', type, state, tenant)]');
 
 -- What is known of the ends of owners: their certificates.
 CREATE TABLE erasures (
@@ -103,10 +103,10 @@ CREATE INDEX questionnaires_all ON questionnaires (owner_type, is_published, cre
 CREATE INDEX questionnaires_generic ON questionnaires (owner_type, created_sequence, created_ordinal) WHERE is_published AND owner_type_id IS NULL;
 CREATE INDEX questionnaires_of_owner ON questionnaires (owner_type_id, created_sequence, created_ordinal) WHERE is_published AND owner_type_id IS NOT NULL;
 CREATE TRIGGER questionnaires_added AFTER INSERT ON questionnaires REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT
-    EXECUTE FUNCTION count_rows('ARRAY[concat_ws(''/'', ''questionnaires'', owner_type, is_published),
+    EXECUTE FUNCTION count_rows('ARRAY[''questionnaires/'' || owner_type,
         CASE WHEN is_published THEN concat_ws(''/'', ''questionnaires'', COALESCE(owner_type_id::text, ''generic/'' || owner_type)) END]');
 CREATE TRIGGER questionnaires_changed AFTER UPDATE ON questionnaires REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT
-    EXECUTE FUNCTION count_rows('ARRAY[concat_ws(''/'', ''questionnaires'', owner_type, is_published),
+    EXECUTE FUNCTION count_rows('ARRAY[''questionnaires/'' || owner_type,
         CASE WHEN is_published THEN concat_ws(''/'', ''questionnaires'', COALESCE(owner_type_id::text, ''generic/'' || owner_type)) END]');
 
 CREATE TABLE questionnaire_versions (
@@ -185,9 +185,9 @@ CREATE INDEX triggers_by_owner ON triggers (owner_id, created_sequence, created_
 CREATE INDEX triggers_by_status ON triggers (status, created_sequence, created_ordinal);
 CREATE INDEX triggers_by_tenant ON triggers (tenant, status, created_sequence, created_ordinal);
 CREATE TRIGGER triggers_added AFTER INSERT ON triggers REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT
-    EXECUTE FUNCTION count_rows('ARRAY[concat_ws(''/'', ''triggers'', status), concat_ws(''/'', ''triggers'', status, tenant)]');
+    EXECUTE FUNCTION count_rows('ARRAY[''triggers'', ''triggers/'' || status, ''triggers//'' || tenant, concat_ws(''/'', ''triggers'', status, tenant)]');
 CREATE TRIGGER triggers_changed AFTER UPDATE ON triggers REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT
-    EXECUTE FUNCTION count_rows('ARRAY[concat_ws(''/'', ''triggers'', status), concat_ws(''/'', ''triggers'', status, tenant)]');
+    EXECUTE FUNCTION count_rows('ARRAY[''triggers'', ''triggers/'' || status, ''triggers//'' || tenant, concat_ws(''/'', ''triggers'', status, tenant)]');
 
 -- The timelines of triggers.
 CREATE TABLE trigger_events (
@@ -263,9 +263,9 @@ CREATE INDEX deliveries_by_webhook ON deliveries (webhook_id, status, created_se
 CREATE INDEX deliveries_by_owner ON deliveries (owner_id, created_sequence, created_ordinal) WHERE owner_id IS NOT NULL;
 CREATE INDEX deliveries_open ON deliveries (webhook_id, owner_id, created_sequence, created_ordinal) WHERE status IN ('pending', 'retrying');
 CREATE TRIGGER deliveries_added AFTER INSERT ON deliveries REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT
-    EXECUTE FUNCTION count_rows('ARRAY[concat_ws(''/'', ''deliveries'', status), concat_ws(''/'', ''deliveries'', status, webhook_id)]');
+    EXECUTE FUNCTION count_rows('ARRAY[''deliveries'', ''deliveries/'' || status, ''deliveries//'' || webhook_id, concat_ws(''/'', ''deliveries'', status, webhook_id)]');
 CREATE TRIGGER deliveries_changed AFTER UPDATE ON deliveries REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT
-    EXECUTE FUNCTION count_rows('ARRAY[concat_ws(''/'', ''deliveries'', status), concat_ws(''/'', ''deliveries'', status, webhook_id)]');
+    EXECUTE FUNCTION count_rows('ARRAY[''deliveries'', ''deliveries/'' || status, ''deliveries//'' || webhook_id, concat_ws(''/'', ''deliveries'', status, webhook_id)]');
 
 -- The receipts of attempts.
 CREATE TABLE delivery_attempts (
