@@ -18,7 +18,7 @@ import (
 )
 
 // Operated returns the routes of the operator's interface that begin at another base: the cases of all tenants, deliveries of
-// webhooks, and each read of persons and corporates with what hangs on them. Problems have the shape that the base's interface has.
+// webhooks, changes of documents, and each read of persons and corporates with what hangs on them. Problems have the shape that the base's interface has.
 func (h *Handler) Operated(at string) []web.Route {
 	operators := []string{web.ScopeOperator, web.ScopeAuditor}
 	routes := []web.Route{
@@ -26,6 +26,9 @@ func (h *Handler) Operated(at string) []web.Route {
 		web.Get(at+"/entitlement_triggers/:id", h.getCase, operators...),
 	}
 	routes = append(routes, h.operatedDeliveries(at, operators)...)
+	for _, k := range kinds {
+		routes = append(routes, web.Patch(at+strings.TrimPrefix(k.one(), base)+"/documents/:document_id", h.changeDocument, web.ScopeOperator))
+	}
 	for _, r := range h.Routes() {
 		ofOwners := slices.ContainsFunc(kinds[:], func(k kind) bool { return r.Path == k.list || strings.HasPrefix(r.Path, k.list+"/") })
 		if r.Method == http.MethodGet && ofOwners {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	requestTime = 30 * time.Second
+	requestTime = 5 * time.Minute // an export is streamed
 	// tries is how often a request is sent that the venue does not decide, and firstWait how long is waited in between at first.
 	tries     = 6
 	firstWait = 250 * time.Millisecond

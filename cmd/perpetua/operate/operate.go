@@ -64,7 +64,7 @@ func Command(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	return printJSON(std.Out, answer)
+	return printAnswer(std.Out, answer)
 }
 
 // find returns the operation that args name.
@@ -215,15 +215,12 @@ func connect(ctx context.Context, l *line, std settings.IO) (*client, error) {
 	return c, c.login(ctx, l.user, password)
 }
 
-// printJSON writes an answer as JSON for people and for programs; what is no JSON as it is.
-func printJSON(w io.Writer, answer []byte) error {
+// printAnswer writes an answer: JSON for people and for programs, anything else, such as a zip, as it is.
+func printAnswer(w io.Writer, answer []byte) error {
 	var indented bytes.Buffer
 	if json.Indent(&indented, answer, "", "  ") == nil {
-		answer = indented.Bytes()
+		answer = append(bytes.TrimRight(indented.Bytes(), "\n"), '\n')
 	}
-	if len(answer) == 0 {
-		return nil
-	}
-	_, err := fmt.Fprintf(w, "%s\n", bytes.TrimRight(answer, "\n"))
+	_, err := w.Write(answer)
 	return err
 }

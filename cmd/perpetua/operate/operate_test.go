@@ -17,12 +17,17 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // TestOperations: each route of the operator's interface has one operation, and none is of a route that is not there.
 func TestOperations(t *testing.T) {
 	routes := make(map[string]int)
-	reads := onboarding.New(onboarding.Config{}).Operated(admin.Base)
+	box, err := seal.New(make([]byte, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := onboarding.New(onboarding.Config{Box: box}).Operated(admin.Base)
 	for _, r := range admin.New(admin.Config{Reads: reads}).Routes() {
 		routes[r.Method+" "+r.Path] = 0
 	}
@@ -123,6 +128,15 @@ func TestCommand(t *testing.T) {
 		if out != "{\n  \"id\": \"7\",\n  \"list\": []\n}\n" {
 			t.Errorf("%s prints %q", tt.args, out)
 		}
+	}
+}
+
+// TestCommandFiles: what is no JSON is written byte for byte.
+func TestCommandFiles(t *testing.T) {
+	v := newVenue(t)
+	v.answers = append(v.answers, answer(200, "PK\x03\x04\n\n"))
+	if out, _, err := v.call(t, "", "persons", "export", "7"); err != nil || out != "PK\x03\x04\n\n" {
+		t.Errorf("%q, %v", out, err)
 	}
 }
 

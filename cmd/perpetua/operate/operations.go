@@ -170,6 +170,11 @@ func ownerOperations(kind string) []Operation {
 	return []Operation{
 		list(group, "/"+group, group+" of all tenants, newest first"),
 		show(group, one, "a "+kind),
+		get("documents", "/documents", "what a "+kind+" has uploaded", paging...),
+		get("document", "/documents/:document_id", "one document of a "+kind),
+		get("link", "/documents/:document_id/download_link", "where the file of a document can be had for a while"),
+		{group, "change-document", http.MethodPatch, base + one + "/documents/:document_id", nil, NeedsBody, `what a document is for, or when it ends: {"category","valid_until"}, null for never`},
+		get("export", "/export", "everything held about a "+kind+", as a zip to stdout"),
 		get("responses", "/responses", "what a "+kind+" has answered", paging...),
 		get("response", "/responses/:response_id", "one response of a "+kind),
 		get("triggers", "/entitlement_triggers", "what a "+kind+" has asked for", paging...),

@@ -1,0 +1,64 @@
+package onboarding
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/document"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/projections"
+	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
+)
+
+// changeDocument is an operator's change of what a document is for, or of when it ends.
+func (h *Handler) changeDocument(c echo.Context) error {
+	t, err := h.shown(c, "document_id")
+	if err != nil {
+		return err
+	}
+	body := t.body(c)
+	payload := &domain.ChangeDocument{Ref: t.Ref, ID: t.ids["document_id"]}
+	if name := body.OptionalString("category", categoryRule); name.Set {
+		category, _ := document.ParseCategory(name.Value)
+		payload.Category = &category
+	}
+	payload.ValidUntil = body.OptionalTime("valid_until").Pointer()
+	if body.Null("valid_until") { // for ever
+		payload.ValidUntil = new(scalar.Time)
+	}
+	if !body.Has("category") && !body.Has("valid_until") && !body.Null("valid_until") {
+		body.Fault("", web.Required, "at least one field is required")
+	}
+	if err := body.Done(); err != nil {
+		return err
+	}
+	e, err := web.Execute[*domain.DocumentChanged](c, h.journal, payload, body)
+	if err != nil {
+		return err
+	}
+	// The name never changes, so any row of the document has it.
+	var row view.Document
+	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		row, _, asOf, err = view.OneDocument(ctx, db, view.Operator, t.Ref, e.ID)
+		return asOf, err
+	})
+	if err != nil {
+		return err
+	}
+	shown, err := h.showDocument(c.Request().Context(), &e.Document, row.Name)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, shown)
+}
+
+func categoryRule(s string) (code, message string) {
+	if _, known := document.ParseCategory(s); !known {
+		return web.InvalidValue, "there is no such category"
+	}
+	return "", ""
+}
