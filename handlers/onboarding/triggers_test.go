@@ -155,6 +155,7 @@ func TestTimeline(t *testing.T) {
 		moved + " system start ongoing <nil> <nil> <nil>",
 		moved + " operator request_information ongoing" + told,
 		changed + " system <nil> <nil> <nil> <nil> <nil>",
+		notice + " system <nil> <nil> <nil> <nil> requirementsQuestionnaire",
 		moved + " operator block blocked" + told,
 		moved + " operator release ongoing" + told,
 		moved + " operator request_video_identification ongoing" + told,
@@ -167,7 +168,7 @@ func TestTimeline(t *testing.T) {
 	events := h.Send("operator", "GET", timeline, "").Want(200).List()
 	want(t, events[0], "actor", "broker-a", "internal_reason", "")
 	want(t, events[2], "actor", "operator", "internal_reason", "We know more", "questionnaire_ids", `["`+q.id+`"]`)
-	want(t, events[9], "outcome", "failed", "external_reference", "V-1")
+	want(t, events[10], "outcome", "failed", "external_reference", "V-1")
 	if f := h.Send("auditor", "GET", timeline, "").Want(200).List()[2].Fields(); f["internal_reason"] != nil {
 		t.Errorf("the auditor is shown %v", f)
 	}
