@@ -85,6 +85,11 @@ func usage(w io.Writer) {
 func adminCommand(ctx context.Context, args []string, std settings.IO) error {
 	if len(args) == 0 {
 		operate.List(std.Err, "")
+		fmt.Fprint(std.Err, `
+On the log itself, and not by way of REST:
+  perpetua admin bootstrap     the first users and instruments, or new passwords
+  perpetua admin forget-log    a journal that is lost, to begin anew
+`)
 		return settings.Usagef("which?")
 	}
 	switch args[0] {

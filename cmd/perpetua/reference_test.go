@@ -25,6 +25,7 @@ func TestReferenceIsTriedOut(t *testing.T) {
 	b.sees("#login-result", "wrong")
 	b.fill("#login [name=password]", v.password("broker-a")+enter)
 	b.sees("#who", "broker-a")
+	b.fill(".operation-filter-input", "Accounts") // of so many operations the page holds those alone that can be seen
 	const operation = "#operations-Accounts-listCustomers"
 	b.click(operation + " .opblock-summary-control")
 	b.click(operation + " .try-out__btn")
