@@ -47,6 +47,7 @@ func measures() []measure {
 		{"fold", "records folded on one core, beside decoding alone, and from a log on all cores", measureFold},
 		{"projection", "rows projected, beside COPY of the same rows", measureProjection},
 		{"reads", "a page of candles, beside an index scan of as many rows, and an account's state", measureReads},
+		{"uploads", "files uploaded, beside a bare Echo that writes and hashes them, and the memory that they take", measureUploads},
 		{"sockets", "messages to a thousand sockets, beside melody's own broadcast", measureSockets},
 	}
 }

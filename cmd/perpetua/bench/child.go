@@ -38,6 +38,8 @@ func children() map[string]func(context.Context, *json.Decoder, *json.Encoder) e
 		"hub":           hubChild,
 		"melody":        melodyChild,
 		"socket-reader": socketReaderChild,
+		"uploader":      uploaderChild,
+		"plain-files":   plainFilesChild,
 	}
 }
 
