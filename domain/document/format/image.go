@@ -1,6 +1,7 @@
 package format
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -145,13 +146,16 @@ func (s *source) jpegScan() error {
 			return cut(s.note(0, err))
 		}
 		n := 1
-		if b[0] == 0xff {
-			switch {
-			case b[1] == 0 || b[1] >= jpegRST0 && b[1] < jpegSOI:
-				n = 2
-			case b[1] != 0xff:
-				return nil
+		switch {
+		case b[0] != 0xff: // most of the data: what is there is passed over at once, up to the next byte that may be a marker's
+			held, _ := s.Peek(s.r.Buffered())
+			if n = bytes.IndexByte(held, 0xff); n < 0 {
+				n = len(held)
 			}
+		case b[1] == 0 || b[1] >= jpegRST0 && b[1] < jpegSOI:
+			n = 2
+		case b[1] != 0xff:
+			return nil
 		}
 		d, err := s.r.Discard(n)
 		if err := s.note(d, err); err != nil {

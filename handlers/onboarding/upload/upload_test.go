@@ -45,7 +45,7 @@ type server struct {
 	done   chan error // of each request
 }
 
-func serve(t *testing.T, scanner *clamd.Scanner) *server {
+func serve(t testing.TB, scanner *clamd.Scanner) *server {
 	t.Helper()
 	box, err := seal.New(make([]byte, seal.KeySize))
 	if err != nil {
@@ -134,7 +134,7 @@ func body(boundary string, parts ...part) (contentType string, content []byte) {
 }
 
 // send sends a body and returns the status and the answer.
-func (s *server) send(t *testing.T, contentType string, content io.Reader, headers ...string) (int, string) {
+func (s *server) send(t testing.TB, contentType string, content io.Reader, headers ...string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url, content)
 	if err != nil {
