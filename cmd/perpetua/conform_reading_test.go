@@ -129,13 +129,14 @@ func (c *conformance) send(status int, method, path, body string) (o object) {
 	return c.sendAs(status, "broker-a", method, path, body)
 }
 
-func (c *conformance) sendAs(status int, user, method, path, body string) (o object) {
+// sendAs sends a request and returns the answer, an object.
+func (c *reading) sendAs(status int, user, method, path, body string, headers ...string) (o object) {
 	c.t.Helper()
 	var content any
 	if body != "" {
 		content = body
 	}
-	c.parse(c.must(status, user, method, path, content).Body, &o)
+	c.parse(c.must(status, user, method, path, content, headers...).Body, &o)
 	return o
 }
 

@@ -33,15 +33,15 @@ const nothing = "nothing decides it"
 func TestConformance(t *testing.T) {
 	t.Parallel() // for most of its time it waits for the end of a minute
 	c := &conformance{root: t, reading: &reading{desk: &desk{venue: newVenue(t, "--accept-clock")}}, orders: make(map[string]object), cash: make(map[string]bool)}
-	interfaceDocument{"trading", spec.Trading, spec.TradingDecisions}.hold(t, c.reading, c.checks(), c.open)
+	c.open()
+	interfaceDocument{"trading", spec.Trading, spec.TradingDecisions}.hold(t, c.reading, c.checks())
 }
 
 // interfaceDocument fixes an interface, with what is decided where it is silent.
 type interfaceDocument struct{ name, text, decisions string }
 
-// hold holds a venue against every fact of the document, once there is a check of each, and reports what was read. What opens the
-// venue is done first.
-func (d interfaceDocument) hold(t *testing.T, c *reading, sections map[string][]check, open func()) {
+// hold holds a venue against every fact of the document, if there is a check of each, and reports what was read.
+func (d interfaceDocument) hold(t *testing.T, c *reading, sections map[string][]check) {
 	t.Helper()
 	facts := spec.Parse(d.text)
 	checks, faults := d.matched(facts, sections)
@@ -51,7 +51,6 @@ func (d interfaceDocument) hold(t *testing.T, c *reading, sections map[string][]
 	if len(faults) > 0 {
 		return
 	}
-	open()
 	var report bytes.Buffer
 	fmt.Fprintf(&report, "# What the %s interface says, and what was read of the running venue\n\n| section | fact | read |\n|---|---|---|\n", d.name)
 	for _, f := range facts {

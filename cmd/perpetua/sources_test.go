@@ -474,6 +474,8 @@ func (d *desk) kcat(journal string) ([]string, bool) {
 type desk struct {
 	*venue
 	position string // of the last write to the trading journal
+	// onboarded is that of the last write to the onboarding journal.
+	onboarded string
 }
 
 // do is the venue's, with the position that reads have to wait for.
@@ -483,9 +485,16 @@ func (d *desk) do(user, method, path string, body any, headers ...string) answer
 	if reads && d.position != "" {
 		headers = append([]string{"X-Min-Log-Position", d.position}, headers...)
 	}
+	if method == http.MethodGet && strings.HasPrefix(path, "/api/v1/") && d.onboarded != "" {
+		headers = append([]string{"X-Min-Log-Position", d.onboarded}, headers...)
+	}
 	a := d.venue.do(user, method, path, body, headers...)
-	if at := a.Header.Get("X-Log-Position"); method != http.MethodGet && strings.HasPrefix(at, "trading/") {
+	switch at := a.Header.Get("X-Log-Position"); {
+	case method == http.MethodGet:
+	case strings.HasPrefix(at, "trading/"):
 		d.position = at
+	case strings.HasPrefix(at, "onboarding/"):
+		d.onboarded = at
 	}
 	return a
 }

@@ -59,7 +59,7 @@ type webhookReceiver struct {
 	mu      sync.Mutex
 	keys    map[string][]string // public keys by the registration's path, in base64; none: the path is of no registration
 	parcels []parcel
-	// answer says what a parcel that is signed well is answered; nil: 200. It knows how many came to the path before.
+	// answer says what a parcel that is signed well is answered; nil: 200. It knows how often the same event came to the path before.
 	answer func(p parcel, before int) int
 }
 
@@ -113,7 +113,7 @@ func (r *webhookReceiver) take(w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
 	before := 0
 	for _, other := range r.parcels {
-		if other.Path == p.Path {
+		if other.Path == p.Path && other.Header.Get("webhook-id") == p.Header.Get("webhook-id") {
 			before++
 		}
 	}
