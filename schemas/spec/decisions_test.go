@@ -13,27 +13,32 @@ import (
 // root is the repository's folder.
 var root = filepath.Join("..", "..")
 
-// TestEveryDecisionHasATest holds the decisions against the table of the tests that name them, trading-decisions.tests: each
-// fact stands there, word by word under its section, with the tests that fail where it does not hold; and there are such tests.
-// Who changes a decision, or takes a test away, finds out here what has to follow.
+// TestEveryDecisionHasATest holds the decisions against the tables of the tests that name them, trading-decisions.tests and
+// onboarding-decisions.tests: each fact stands there, word by word under its section, with the tests that fail where it does not
+// hold; and there are such tests. Who changes a decision, or takes a test away, finds out here what has to follow.
 //
-// TestConformance holds the running venue against each fact of trading.md, so it is named with the fact that stands for the
-// decision; it fails itself if that fact has no check.
+// TestConformance holds the running venue against each fact of trading.md, and TestOnboardingConformance against each of
+// onboarding.md, so they are named with the fact that stands for the decision; they fail themselves if that fact has no check.
 func TestEveryDecisionHasATest(t *testing.T) {
-	text, err := os.ReadFile("trading-decisions.tests")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, fault := range untested(Parse(TradingDecisions), string(text), make(tests).exist) {
-		t.Error(fault)
+	for name, decisions := range map[string]string{"trading": TradingDecisions, "onboarding": OnboardingDecisions} {
+		text, err := os.ReadFile(name + "-decisions.tests")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range untested(Parse(decisions), string(text), make(tests).exist) {
+			t.Errorf("%s: %s", name, fault)
+		}
 	}
 }
 
-// conformance is the test whose parts are the facts of trading.md.
-const conformance = "cmd/perpetua.TestConformance"
+// conformance and onboarded are the tests whose parts are the facts of trading.md and of onboarding.md.
+const (
+	conformance = "cmd/perpetua.TestConformance"
+	onboarded   = "cmd/perpetua.TestOnboardingConformance"
+)
 
 // untested returns what is wrong with a table of tests: lines of facts, under headings, each followed by lines that begin with a
-// tab and name its tests. A fact of trading.md, whose words may have commas, has a line of its own.
+// tab and name its tests. A fact of the interface's document, whose words may have commas, has a line of its own.
 func untested(facts []Fact, table string, exists func(test string) bool) (faults []string) {
 	named, section, key := make(map[string][]string), "", ""
 	for line := range strings.Lines(table) {
@@ -41,7 +46,7 @@ func untested(facts []Fact, table string, exists func(test string) bool) (faults
 		switch {
 		case strings.HasPrefix(line, "## "):
 			section = line[3:]
-		case strings.HasPrefix(line, "\t"+conformance+"/"):
+		case strings.HasPrefix(line, "\t"+conformance+"/"), strings.HasPrefix(line, "\t"+onboarded+"/"):
 			named[key] = append(named[key], line[1:])
 		case strings.HasPrefix(line, "\t"):
 			named[key] = append(named[key], strings.Split(line[1:], ", ")...)
@@ -76,11 +81,13 @@ var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 // tests are the names of the tests of each folder that was asked for.
 type tests map[string][]string
 
-// exist reports whether there is a test: "scenario NAME", "folder/of/the/package.TestName", or conformance with the section
-// and the key of a fact of trading.md, "…/Section/Key".
+// exist reports whether there is a test: "scenario NAME", "folder/of/the/package.TestName", or a test of conformance with the
+// section and the key of a fact of its document, "…/Section/Key".
 func (all tests) exist(test string) bool {
-	if said, ok := strings.CutPrefix(test, conformance); ok {
-		return slices.ContainsFunc(Parse(Trading), func(f Fact) bool { return said == "/"+f.Section+"/"+f.Key() })
+	for name, document := range map[string]string{conformance: Trading, onboarded: Onboarding} {
+		if said, ok := strings.CutPrefix(test, name); ok {
+			return slices.ContainsFunc(Parse(document), func(f Fact) bool { return said == "/"+f.Section+"/"+f.Key() })
+		}
 	}
 	if scenario, ok := strings.CutPrefix(test, "scenario "); ok {
 		_, err := os.Stat(filepath.Join(root, "domain", "trading", "testdata", scenario+".scenario"))
@@ -121,6 +128,7 @@ func TestUntested(t *testing.T) {
 		}
 	}
 	for test, want := range map[string]bool{"schemas/spec.TestUntested": true, "schemas/spec.TestUnteste": false, "schemas/nowhere.TestUntested": false, "scenario no_such": false, "scenario cash": true,
+		onboarded: false, onboarded + "/Limits/Lists observed with page size 50": true, onboarded + "/Limits/leverage · Value: integer 1 to 13": false,
 		conformance: false, conformance + "/Limits/leverage · Value: integer 1 to 13": true, conformance + "/Limits/leverage · Value: integer 1 to 14": false, conformance + "/Errors/leverage · Value: integer 1 to 13": false} {
 		if make(tests).exist(test) != want {
 			t.Errorf("%s: %v", test, !want)
