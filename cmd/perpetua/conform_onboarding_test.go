@@ -125,7 +125,7 @@ func (c *applicants) apply() {
 		}
 		c.documents = append(c.documents, c.upload(c.ann, f.name, pdf(), fields...))
 	}
-	c.documents = append(c.documents, c.upload(c.acme, "statement.csv", []byte("date,amount\n2026-01-01,1\n"), "category", "bank_statment"))
+	c.documents = append(c.documents, c.upload(c.acme, "statement.csv", []byte("date,amount\n2026-01-01,1\n"), "category", misspelled))
 	c.responses = append(c.responses, c.respondInFull(c.ann, c.full, c.documents[0].text("id"), c.documents[1].text("id")),
 		c.respond(c.acme, c.company, "text", `"Acme"`))
 }

@@ -51,11 +51,11 @@ const MaxReason = 9 << 10
 const (
 	maxCode = 64
 
-	// MaxOpenTriggers and MaxRequested are how many triggers of an owner may be open at once, and how many questionnaires
-	// their open requests may name together. They bound what one response or one erasure can cause: all of it has to
-	// fit in one record.
+	// MaxOpenTriggers is how many triggers of an owner may be open at once. With MaxRequested it bounds what one response or
+	// one erasure can cause: all of it has to fit in one record.
 	MaxOpenTriggers = 32
-	MaxRequested    = 1_000
+	// MaxRequested is how many questionnaires the open requests of an owner's triggers may name together.
+	MaxRequested = 1_000
 )
 
 // Outcome is how a video identification went.
