@@ -193,8 +193,12 @@ func (r *refusals) scopes() {
 	r.must(201, "broker-a", http.MethodPost, "/v1/customers", `{"customer_code":"ANNA"}`)
 	for name, extra := range map[string]string{"trader": ``, "confined": `,"customer_code":"ANNA"`} {
 		scopes := map[string]string{"trader": `["trade","read"]`, "confined": `["onboarding","read"]`}[name]
-		made := r.must(201, "operator", http.MethodPost, "/admin/v1/users", `{"username":"`+name+`","password":"`+password+`","broker":"alpha","scopes":`+scopes+
-			`,"is_active":true,"is_verified":true`+extra+`}`)
+		var made answer
+		waitFor(r.t, "the customer to be known where users are made", func() bool {
+			made = r.do("operator", http.MethodPost, "/admin/v1/users", `{"username":"`+name+`","password":"`+password+`","broker":"alpha","scopes":`+scopes+
+				`,"is_active":true,"is_verified":true`+extra+`}`)
+			return made.Status == 201
+		})
 		r.tokens[name] = r.login(name, password, made)
 	}
 	for _, route := range r.operations() {
