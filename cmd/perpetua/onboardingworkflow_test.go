@@ -12,21 +12,22 @@ import (
 func TestOnboardingWorkflow(t *testing.T) {
 	t.Parallel()
 	c := startIntake(t)
-	for _, w := range []walk{
+	for _, w := range []workflow{
 		{"persons", `{"external_id":"ann","first_name":"Ann","last_name":"Lee"}`, "/person", "person", "approve", "entitlementCompleted", "success"},
 		{"corporates", `{"external_id":"acme","legal_name":"Acme Ltd"}`, "/corporate", "corporate", "reject", "entitlementFailed", "fail"},
 	} {
-		c.within(t, w.owner, func(t *testing.T) { c.walk(w) })
+		c.within(t, w.owner, func(t *testing.T) { c.follow(w) })
 	}
 }
 
-// walk is who walks the seven steps, and to which end.
-type walk struct {
+// workflow is who walks the seven steps, and to which end.
+type workflow struct {
 	kind, body, hook, owner string
 	decision, final, result string
 }
 
-func (c *intake) walk(w walk) {
+// follow walks the seven steps.
+func (c *intake) follow(w workflow) {
 	asked, more := c.questionnaire("the "+w.owner, w.owner, "", everyType()), c.questionnaire("more of the "+w.owner, w.owner, "", everyType()[:1])
 	entitlement := c.entitlement("Trading of a "+w.owner, w.owner, "manual", "", asked)
 	hook := c.subscribe(w.hook, "")
@@ -116,7 +117,7 @@ func (c *intake) signed(p parcel, event, hook object) {
 }
 
 // nothingElse waits until all deliveries of a registration are done, and sees that nothing came but what was awaited, all of it signed.
-func (c *intake) nothingElse(w walk, hook object, awaited []parcel) {
+func (c *intake) nothingElse(w workflow, hook object, awaited []parcel) {
 	c.t.Helper()
 	path := "/api/v1/webhooks/" + hook.text("id") + "/deliveries"
 	mine := func() (out []object) {
