@@ -14,8 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 )
 
 // venue is a `perpetua run` in a process and a folder of its own, with customers that can trade.
@@ -184,9 +182,9 @@ func (v *venue) send(r *http.Request) ([]byte, error) {
 // journalOf returns the journal that an answer is made of.
 func journalOf(path string) string {
 	if strings.HasPrefix(path, "/api/v1/") {
-		return journals.Onboarding
+		return "onboarding"
 	}
-	return journals.Trading
+	return "trading"
 }
 
 // statusError is an answer that was not expected.
