@@ -59,7 +59,7 @@ type body struct {
 // pieceSize is how much of a body is read at a time.
 const pieceSize = 64 << 10
 
-func newBody(c echo.Context, ctx context.Context) *body {
+func newBody(ctx context.Context, c echo.Context) *body {
 	return &body{from: c.Request().Body, control: http.NewResponseController(c.Response()), ctx: ctx, allowed: maxOverhead + pieceSize}
 }
 

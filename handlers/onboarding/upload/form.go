@@ -147,7 +147,7 @@ func (f *form) readText(p *multipart.Part, name string) error {
 
 // take takes a field over.
 func (f *form) take(name, text string) {
-	known := true
+	var known bool
 	switch name {
 	case fieldCategory:
 		if f.upload.Category, known = document.ParseCategory(text); !known {

@@ -90,7 +90,7 @@ func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ..
 		return nil, err
 	}
 	defer func() { <-r.places }()
-	in := newBody(c, ctx)
+	in := newBody(ctx, c)
 	defer in.end()
 	f := &form{receiver: r, ctx: ctx, body: in, of: of, id: id, keyed: web.AskOf(c).Keyed()}
 	f.read(boundary)
