@@ -38,6 +38,8 @@ type Fold interface {
 	View(look func(s decide.State, at journal.Position))
 	// WaitTip returns once the fold has come to the end that the log has now.
 	WaitTip(ctx context.Context) error
+	// Wait returns once the fold has come to a sequence.
+	Wait(ctx context.Context, sequence int64) error
 	Position() journal.Position
 }
 
@@ -46,9 +48,10 @@ type Config struct {
 	Node string // its name, for people
 	DB   *pgxpool.Pool
 	Fold Fold
-	// Rows waits until the rows have come to a sequence.
+	// Rows tells where the rows stand.
 	Rows interface {
 		Wait(ctx context.Context, sequence int64) error
+		Position() journal.Position
 	}
 	To journal.Submitter // wherever the journal's owner is
 	// Owners seals what is about one owner, Box what is about none, and the keys that sign.

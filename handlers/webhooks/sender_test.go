@@ -1,6 +1,8 @@
 package webhooks
 
 import (
+	"crypto/ed25519"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -8,8 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
+	"github.com/perpetua-exchange/perpetua/projections"
+	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
 var quick = webhook.Schedule{20 * scalar.Millisecond, 20 * scalar.Millisecond, 20 * scalar.Millisecond}
@@ -80,7 +88,6 @@ func TestMisbehavingReceivers(t *testing.T) {
 			_ = conn.(interface{ NetConn() net.Conn }).NetConn().(*net.TCPConn).SetLinger(0)
 			conn.Close()
 		}),
-		"silent": newSink(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
 	}
 	ids := map[string]scalar.ID{"fine": v.register(fine)}
 	receivers := []*sink{fine}
@@ -88,7 +95,7 @@ func TestMisbehavingReceivers(t *testing.T) {
 		ids[name] = v.register(r)
 		receivers = append(receivers, r)
 	}
-	s := v.sender("a", 300*time.Millisecond, quick, receivers...)
+	s := v.sender("a", Within, quick, receivers...)
 	v.run(s.Run)
 	v.person()
 	v.until("the good one has its own", v.settled(ids["fine"], 1, webhook.Delivered))
@@ -99,11 +106,256 @@ func TestMisbehavingReceivers(t *testing.T) {
 			t.Errorf("%s got %v", name, got)
 		}
 		deliveries, attempts := v.receipts(ids[name])
-		if a := attempts[deliveries[0].ID]; len(a) != quick.Attempts() || (a[0].StatusCode == 0) != (name == "reset" || name == "silent") || (a[0].Error == "") == (a[0].StatusCode == 0) {
+		if a := attempts[deliveries[0].ID]; len(a) != quick.Attempts() || (a[0].StatusCode == 0) != (name == "reset") || (a[0].Error == "") == (a[0].StatusCode == 0) {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
 	if got := fine.got(); len(got) != 1 {
 		t.Errorf("the good one got %d requests: the redirect was followed", len(got))
 	}
+}
+
+// TestSilentReceivers: one that takes requests and answers none holds up nobody else.
+func TestSilentReceivers(t *testing.T) {
+	v := newVenue(t)
+	silent := newSink(t, func(_ int, _ http.ResponseWriter, r *http.Request) { sayNothing(r) })
+	fine := newSink(t, nil)
+	toSilent, toFine := v.register(silent), v.register(fine)
+	v.run(v.sender("a", 300*time.Millisecond, quick, silent, fine).Run)
+	for range 3 * PerReceiver {
+		v.person()
+	}
+	v.until("the silent one's are dead", v.settled(toSilent, 3*PerReceiver, webhook.Dead))
+	deliveries, attempts := v.receipts(toSilent)
+	for _, d := range deliveries {
+		if a := attempts[d.ID]; len(a) != quick.Attempts() || a[0].StatusCode != 0 || a[0].Error == "" {
+			t.Errorf("%+v", a)
+		}
+	}
+	if silent.most > PerReceiver {
+		t.Errorf("%d requests were under way to one receiver", silent.most)
+	}
+	v.until("the others are over", func() bool {
+		return v.settled(toFine, 3*PerReceiver, webhook.Delivered, webhook.Dead)() // a busy machine may be silent, too
+	})
+}
+
+// TestOrder: what is about one owner goes out one after the other, each only when it is known how the one before went. One that
+// waits for a retry lets the others go on.
+func TestOrder(t *testing.T) {
+	v := newVenue(t)
+	entered, leave := make(chan struct{}, 10), make(chan int, 10)
+	r := newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		entered <- struct{}{}
+		w.WriteHeader(<-leave)
+	})
+	id := v.register(r)
+	p := v.person()
+	v.ask(p, "b")
+	v.ask(p, "c")
+	v.until("the rows have all", v.settled(id, 3, webhook.Pending))
+	v.run(v.sender("a", Within, webhook.Schedule{300 * scalar.Millisecond}, r).Run)
+	for n, status := range []int{500, 200, 200, 200} {
+		<-entered
+		if got := r.got(); len(got) != n+1 { // the next one may not have begun
+			t.Fatalf("%d requests while one is under way", len(got))
+		}
+		leave <- status
+	}
+	v.until("all are delivered", v.settled(id, 3, webhook.Delivered))
+	got := r.got()
+	if len(got) != 4 || got[0] != got[3] || !strings.Contains(got[1].body, `"sequence":2`) || !strings.Contains(got[2].body, `"sequence":3`) {
+		t.Errorf("in this order: %v", got)
+	}
+}
+
+// TestForbiddenReceivers: nothing is sent to a private address, and the receipts say so.
+func TestForbiddenReceivers(t *testing.T) {
+	v := newVenue(t)
+	r := newSink(t, nil)
+	id := v.register(r)
+	s := v.sender("a", Within, quick, r)
+	s.cfg.Client = Dialing{}.Client(PerReceiver, Within)
+	v.run(s.Run)
+	v.person()
+	v.until("all is tried", v.settled(id, 1, webhook.Dead))
+	deliveries, attempts := v.receipts(id)
+	for _, a := range attempts[deliveries[0].ID] {
+		if a.StatusCode != 0 || !strings.HasPrefix(a.Error, "ADDRESS_FORBIDDEN") {
+			t.Errorf("%+v", a)
+		}
+	}
+	if len(r.got()) != 0 {
+		t.Errorf("%v arrived at a private address", r.got())
+	}
+}
+
+// TestRotation: while one key takes another's place, receivers that know the old one alone, and such that know the new one alone,
+// verify all that comes.
+func TestRotation(t *testing.T) {
+	v := newVenue(t)
+	r := newSink(t, nil)
+	id := v.register(r)
+	v.run(v.sender("a", Within, quick, r).Run)
+	p := v.person()
+	v.until("the first is delivered", v.settled(id, 1, webhook.Delivered))
+	next, public := v.key(id)
+	do[*onboarding.RotationBegun](v, tenant, &onboarding.RotateWebhook{ID: id, Key: next, Overlap: 500 * scalar.Millisecond})
+	r.trust(public)
+	for n := 2; ; n++ {
+		v.ask(p, "more")
+		v.until("it is delivered", v.settled(id, n, webhook.Delivered))
+		var rotated bool
+		v.fold.View(func(s decide.State, _ journal.Position) {
+			w, _ := s.(*onboarding.State).Webhook(id)
+			rotated = w.Next == nil
+		})
+		if rotated {
+			break
+		}
+		if n > 1000 {
+			t.Fatal("the rotation does not end")
+		}
+		<-time.After(50 * time.Millisecond) // the owner's open work is bounded
+	}
+	r.mu.Lock()
+	r.keys = []ed25519.PublicKey{public} // the old one is of no use any more
+	r.mu.Unlock()
+	came := len(r.got())
+	v.person()
+	v.until("what comes later arrives", func() bool { return len(r.got()) > came && v.counted(webhook.Pending) == 0 })
+}
+
+// TestAStoppedSender breaks off what a receiver holds up. That is no attempt that the log would tell of; the next sender makes it.
+func TestAStoppedSender(t *testing.T) {
+	v := newVenue(t)
+	entered := make(chan struct{}, 10)
+	r := newSink(t, func(n int, _ http.ResponseWriter, r *http.Request) {
+		if entered <- struct{}{}; n == 0 {
+			sayNothing(r)
+		}
+	})
+	id := v.register(r)
+	stop := v.run(v.sender("a", Within, quick, r).Run)
+	v.person()
+	<-entered
+	stop()
+	v.run(v.sender("b", Within, quick, r).Run)
+	v.until("it is delivered", v.settled(id, 1, webhook.Delivered))
+	deliveries, attempts := v.receipts(id)
+	if got := r.got(); len(got) != 2 || got[0] != got[1] || len(attempts[deliveries[0].ID]) != 1 {
+		t.Errorf("%v came, the receipts tell of %d attempts", got, len(attempts[deliveries[0].ID]))
+	}
+}
+
+// TestTwoSenders share the registrations: while both live, nothing is sent twice.
+func TestTwoSenders(t *testing.T) {
+	v := newVenue(t)
+	var receivers []*sink
+	var ids []scalar.ID
+	for range 6 {
+		receivers = append(receivers, newSink(t, nil))
+		ids = append(ids, v.register(receivers[len(receivers)-1]))
+	}
+	stop := v.run(v.sender("a", Within, quick, receivers...).Run)
+	v.run(v.sender("b", Within, quick, receivers...).Run)
+	const people, each = 6, 3
+	for n := range people {
+		p := v.person()
+		for range each - 1 {
+			v.ask(p, "more")
+		}
+		if n == people/2 {
+			stop() // the other one goes on alone
+		}
+	}
+	for n, id := range ids {
+		v.until("all is delivered", v.settled(id, people*each, webhook.Delivered))
+		came := make(map[string]string)
+		for _, a := range receivers[n].got() {
+			if body, twice := came[a.id]; twice && body != a.body {
+				t.Errorf("%s came with other bytes", a.id)
+			}
+			came[a.id] = a.body
+		}
+		deliveries, attempts := v.receipts(id)
+		if len(came) != people*each || len(receivers[n].got()) != people*each {
+			t.Errorf("%d events came in %d requests", len(came), len(receivers[n].got()))
+		}
+		for _, d := range deliveries {
+			if len(attempts[d.ID]) != 1 {
+				t.Errorf("%d attempts", len(attempts[d.ID]))
+			}
+		}
+	}
+}
+
+// TestADroppedDatabase: the rows come back as they were, and of the deliveries those that were open are sent, and no others.
+func TestADroppedDatabase(t *testing.T) {
+	v := newVenue(t)
+	var receivers []*sink
+	for range 10 {
+		receivers = append(receivers, newSink(t, nil))
+		v.register(receivers[len(receivers)-1])
+	}
+	arrived := func() (n int) {
+		for _, r := range receivers {
+			n += len(r.got())
+		}
+		return n
+	}
+	var people []file
+	for range 100 {
+		people = append(people, v.person())
+	}
+	early := v.fold.Position().Sequence
+	stop := v.run(v.sender("a", Within, quick, receivers...).Run)
+	v.until("1,000 are delivered", func() bool { return v.counted(webhook.Delivered) == 1000 })
+	stop()
+	for _, p := range people[:10] {
+		v.ask(p, "more")
+	}
+	v.until("100 are open", func() bool { return v.counted(webhook.Pending) == 100 })
+	want, last := v.digests(), v.fold.Position().Sequence
+
+	// At first the rows stand where all was open.
+	v.stopProjecting()
+	bound := v.projectUpTo(projectiontest.URL(t), early)
+	v.until("the rows have the deliveries", func() bool { return v.runner.Position().Sequence == early })
+	v.run(v.sender("b", Within, quick, receivers...).Run)
+	v.until("each registration was looked at", func() (looked bool) {
+		err := v.pool.QueryRow(t.Context(), "SELECT count(*) >= 10 FROM perpetua_jobs.river_job WHERE attempt > 0").Scan(&looked)
+		return err == nil && looked
+	})
+	bound.Raise(last)
+	v.until("the rows are back", func() bool { return v.runner.Position().Sequence == last })
+	v.until("the open ones are sent", func() bool { return arrived() >= 1100 })
+	for table, got := range v.digests() { // of the receipts they know nothing yet
+		if got != want[table] {
+			t.Errorf("the table %s came back with %v, it had %v", table, got, want[table])
+		}
+	}
+	bound.Raise(math.MaxInt64)
+	v.until("all is delivered", func() bool { return v.counted(webhook.Delivered) == 1100 })
+	if n := arrived(); n != 1100 {
+		t.Errorf("%d requests arrived for 1,100 deliveries", n)
+	}
+}
+
+// counted returns how many deliveries stand at a state.
+func (v *venue) counted(at webhook.Status) int {
+	_, total, _, err := rows.Deliveries(v.t.Context(), v.pool, rows.DeliveryFilter{Statuses: []webhook.Status{at}}, 1, 0)
+	if err != nil {
+		v.t.Error(err)
+	}
+	return total
+}
+
+func (v *venue) digests() map[string]projections.Digest {
+	v.t.Helper()
+	d, err := projections.Digests(v.t.Context(), v.pool)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return d
 }

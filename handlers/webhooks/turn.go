@@ -74,10 +74,13 @@ func (v *visit) round(ctx context.Context, j *jobs.Job) (rested bool, err error)
 	if len(due) == 0 {
 		return j.Rest(ctx, false)
 	}
-	// All that the rows say to be due was recorded since: they are behind the log.
+	// All that the rows say to be due was recorded since: they are behind the log. Or the fold is behind the rows.
 	waiting, cancel := context.WithTimeout(ctx, behind)
 	defer cancel()
-	if err := v.cfg.Rows.Wait(waiting, v.at); err != nil {
+	if err = v.cfg.Rows.Wait(waiting, v.at); err == nil {
+		err = v.cfg.Fold.Wait(waiting, max(v.at, v.cfg.Rows.Position().Sequence))
+	}
+	if err != nil {
 		return false, fmt.Errorf("webhooks: waiting for the rows: %w", err)
 	}
 	again, err := v.due(ctx, v.webhook)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -55,11 +56,12 @@ type venue struct {
 	client *journal.Client
 	owner  *journal.Owner
 	fold   *follow.Fold
-	url    string // of the database
 	pool   *pgxpool.Pool
 	runner *projections.Runner
 	owners *seal.Owners
 	box    *seal.Box
+	// stopProjecting ends the runner.
+	stopProjecting func()
 	// cases are of an entitlement that asks for one questionnaire, and may ask for another.
 	entitlement, further scalar.ID
 }
@@ -81,7 +83,7 @@ func newVenue(t testing.TB) *venue {
 	v.fold = follow.New(v.client, onboarding.Rules(), 0)
 	v.run(v.owner.Run)
 	v.run(v.fold.Run)
-	v.project(projectiontest.URL(t))
+	v.projectUpTo(projectiontest.URL(t), math.MaxInt64)
 	v.until("the journal has an owner", func() bool { _, serving := v.owner.Serving(); return serving })
 	v.further = v.questionnaire()
 	e := do[*onboarding.EntitlementCreated](v, operator, &onboarding.CreateEntitlement{Name: "onboarding", OwnerType: owner.PersonType,
@@ -105,10 +107,10 @@ func (v *venue) run(f func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// project keeps the rows in a database. One from before is forgotten, as if it were dropped.
-func (v *venue) project(url string) (stop func()) {
+// projectUpTo keeps the rows in a database, up to a sequence until the bound is raised.
+func (v *venue) projectUpTo(url string, last int64) *projections.Bounded {
 	v.t.Helper()
-	v.url, v.pool = url, projectiontest.Open(v.t, url)
+	v.pool = projectiontest.Open(v.t, url)
 	if err := jobs.Migrate(v.t.Context(), v.pool); err != nil {
 		v.t.Fatal(err)
 	}
@@ -116,9 +118,12 @@ func (v *venue) project(url string) (stop func()) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	v.runner = projections.NewRunner(v.pool, v.client, onboarding.Rules(), readmodels.Onboarding()...)
+	bound := projections.NewBounded(projections.NewLog(v.client, onboarding.Rules(), 0))
+	bound.Raise(last)
+	v.runner = projections.Config{Pool: v.pool, Log: bound, Journal: journalName}.Runner(readmodels.Onboarding()...)
 	v.runner.Along(Along(insert, v.client.Contact(journalName).End))
-	return v.run(v.runner.Run)
+	v.stopProjecting = v.run(v.runner.Run)
+	return bound
 }
 
 // Submit implements journal.Submitter.
@@ -278,6 +283,13 @@ func (v *venue) settled(id scalar.ID, n int, at ...webhook.Status) func() bool {
 		return total
 	}
 	return func() bool { return count(at...) == n && count() == n }
+}
+
+// sayNothing is what a receiver does that takes a request and answers none, however long it is waited for. It must not end well
+// when the sender has given up: an answer may still be read while a connection is being closed.
+func sayNothing(r *http.Request) {
+	<-r.Context().Done()
+	panic(http.ErrAbortHandler)
 }
 
 // arrival is a request that a receiver got.
