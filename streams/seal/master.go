@@ -53,7 +53,7 @@ func Open(ctx context.Context, o Options) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
+	defer func() { _ = s.close() }()
 	kept, err := o.kept(ctx, s)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
