@@ -36,7 +36,11 @@ func (b *bench) readiness(t *testing.T, n *Node, status string, reasons map[stri
 
 // every role of a node for a reason.
 func every(reason string) map[string]string {
-	return map[string]string{"engine": reason, "api": reason, "projector": reason, "live": reason}
+	reasons := make(map[string]string)
+	for _, role := range AllRoles().Names() {
+		reasons[role] = reason
+	}
+	return reasons
 }
 
 func TestReadyzIsNotLatched(t *testing.T) {
