@@ -26,7 +26,7 @@ func TestDocuments(t *testing.T) {
 	}
 	want(t, d.Send("auditor", "GET", one, "").Want(200), "category", "poa", "name", "passport.png")
 	d.Send("operator", "PATCH", one, `{"category":"poa"}`).Code(409, "NOTHING_CHANGED")
-	want(t, d.Send("operator", "PATCH", one, `{"valid_until":null,"category":"bank_statment"}`).Want(200), "category", "bank_statement", "valid_until", "")
+	want(t, d.Send("operator", "PATCH", one, `{"valid_until":null,"category":"bank_statment"}`).Want(200), "category", "bank_statement", "valid_until", "") //nolint:misspell // as the interface was first published
 	for body, faults := range map[string]int{`{}`: 1, `{"category":"poem","valid_until":"soon","name":"x"}`: 3, `{"category":7}`: 1} {
 		if got := d.Send("operator", "PATCH", one, body).Want(400).Faults(); len(got) != faults {
 			t.Errorf("%s: faults %v", body, got)
