@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
@@ -47,6 +48,44 @@ func TestOnboardingRowsEqualAFoldOfTheLog(t *testing.T) {
 	if differences, err = readmodels.CompareOnboarding(ctx, pool, domain.NewState(), last); err != nil || len(differences) == 0 {
 		t.Errorf("the rows equal an empty state: %v", err)
 	}
+}
+
+// TestOnboardingRowsComeBack takes all rows away, and has them made of the log again: they are the same, in every table, those
+// of open deliveries among them.
+func TestOnboardingRowsComeBack(t *testing.T) {
+	ctx, seed := t.Context(), rand.Uint64()
+	t.Logf("seed %d", seed)
+	r, pool := onboarded(t, seed, 1500)
+	before, err := projections.Digests(ctx, pool)
+	must(t, err)
+	open, _, err := onboarding.OpenDeliveries(ctx, pool, nil, 10_000)
+	must(t, err)
+	must(t, projections.Forget(ctx, pool, "onboarding", readmodels.Onboarding()...))
+	none, asOf, err := onboarding.OpenDeliveries(ctx, pool, nil, 10_000)
+	must(t, err)
+	check(t, "what is left", [2]int64{int64(len(none)), asOf}, [2]int64{0, -1})
+	apply(t, pool, "onboarding", readmodels.Onboarding(), r.Entries)
+	after, err := projections.Digests(ctx, pool)
+	must(t, err)
+	for table, want := range before {
+		check(t, table, after[table], want)
+	}
+	again, _, err := onboarding.OpenDeliveries(ctx, pool, nil, 10_000)
+	must(t, err)
+	equalRows(t, "open deliveries", again, open)
+	inState := 0
+	for _, id := range r.Deliveries {
+		if v, known := r.State.Delivery(id); known && v.Status.IsOpen() {
+			inState++
+		}
+	}
+	check(t, "the number of open deliveries", len(again), inState)
+}
+
+// TestARegistrarDoesAllThereIs: what random histories are to find, they must hold.
+func TestARegistrarDoesAllThereIs(t *testing.T) {
+	r := projectiontest.NewRegistrar(t, 5)
+	r.Play(3000)
 	count := map[string]int{}
 	for _, e := range r.Entries {
 		for _, event := range e.Record.Events {
