@@ -106,7 +106,7 @@ func (s *Scan) send(pieces ...[]byte) error {
 		_, err = out.WriteTo(s.conn)
 	}
 	if err != nil {
-		s.failed = away(err)
+		s.failed = s.away(err)
 	}
 	return s.failed
 }
@@ -121,16 +121,14 @@ func (s *Scan) Verdict() (found string, err error) {
 		within = s.limits.Write
 	}
 	if err := s.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
-		return "", away(err)
+		return "", s.away(err)
 	}
 	answer, err := bufio.NewReader(io.LimitReader(s.conn, maxAnswer)).ReadString(0)
 	switch {
 	case err == nil:
 		return verdict(strings.TrimSuffix(answer, "\x00"), sent)
-	case s.ctx.Err() != nil:
-		return "", away(s.ctx.Err())
-	case !errors.Is(err, io.EOF):
-		return "", away(err)
+	case !errors.Is(err, io.EOF), s.ctx.Err() != nil:
+		return "", s.away(err)
 	}
 	return "", away(errors.Join(fmt.Errorf("its answer breaks off: %.100q", answer), sent))
 }
@@ -146,6 +144,14 @@ func verdict(line string, sent error) (string, error) {
 		return "", nil
 	}
 	return "", away(errors.Join(fmt.Errorf("it says %.100q", line), sent))
+}
+
+// away is why there is no verdict. The end of the context closes the connection, in whichever way that shows first.
+func (s *Scan) away(err error) error {
+	if gone := s.ctx.Err(); gone != nil {
+		err = gone
+	}
+	return away(err)
 }
 
 // Close ends the scan, with or without a verdict.
