@@ -36,9 +36,9 @@ func TestOnboardingShapes(t *testing.T) {
 		{NewEntitlement(&entitlement.Definition{}).Questionnaires, `[]`},
 		{NewEntitlement(&entitlement.Definition{ID: scalar.ID{1}, Questionnaires: []entitlement.Item{{QuestionnaireID: scalar.ID{2}, Position: 3}}}).Questionnaires,
 			`[{"entitlement_id":"01000000-0000-0000-0000-000000000000","questionnaire_id":"02000000-0000-0000-0000-000000000000","position":3}]`},
-		{EntitlementTrigger{Status: entitlement.Pending, Ref: owner.Ref{Type: owner.PersonType}},
+		{EntitlementTrigger{Status: entitlement.Pending, Ref: owner.Ref{Type: owner.PersonType, ID: scalar.ID{5}}},
 			`{"id":"00000000-0000-0000-0000-000000000000","entitlement_id":"00000000-0000-0000-0000-000000000000","status":"pending","owner_type":"person",` +
-				`"owner_id":"00000000-0000-0000-0000-000000000000","created_at":"1970-01-01T00:00:00.000000Z"}`},
+				`"owner_id":"05000000-0000-0000-0000-000000000000","created_at":"1970-01-01T00:00:00.000000Z"}`},
 	} {
 		if got, err := json.Marshal(x.value); err != nil || string(got) != x.want {
 			t.Errorf("got  %s, %v\nwant %s", got, err, x.want)
