@@ -168,7 +168,7 @@ func (d Dialing) connect(ctx context.Context, network, to string) (_ net.Conn, e
 	if _, err := conn.Write([]byte(ask.String() + "\r\n")); err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	answer, err := http.ReadResponse(bufio.NewReader(&bounded{conn, maxConnect}), &http.Request{Method: http.MethodConnect})
+	answer, err := http.ReadResponse(bufio.NewReader(&bounded{conn, maxConnect}), &http.Request{Method: http.MethodConnect}) //nolint:bodyclose // it has none: what follows is the receiver's
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}

@@ -46,14 +46,22 @@ func TestSignatures(t *testing.T) {
 	event, at, body := scalar.ID{1, 2, 3}, time.Unix(1_700_000_000, 5), []byte(`{"id":"…"}`)
 	h := make(http.Header)
 	sign(h, []ed25519.PrivateKey{old, now}, event, at, body)
-	if h[HeaderID][0] != event.String() || h[HeaderTimestamp][0] != "1700000000" {
+	sent := func(name string) string { // by its very letters
+		for key, values := range h {
+			if key == name {
+				return values[0]
+			}
+		}
+		return ""
+	}
+	if sent(HeaderID) != event.String() || sent(HeaderTimestamp) != "1700000000" {
 		t.Errorf("%v", h)
 	}
-	raw, err := base64.StdEncoding.Strict().DecodeString(h["X-SERVICE-Signature"][0])
+	raw, err := base64.StdEncoding.Strict().DecodeString(sent("X-SERVICE-Signature"))
 	if err != nil || len(raw) != 64 || !opensslVerifies(t, old.Public().(ed25519.PublicKey), body, raw) {
-		t.Errorf("X-SERVICE-Signature %v is not the old key's over the body: %v", h["X-SERVICE-Signature"], err)
+		t.Errorf("X-SERVICE-Signature %v is not the old key's over the body: %v", sent("X-SERVICE-Signature"), err)
 	}
-	both := strings.Split(h[HeaderStandardSignature][0], " ")
+	both := strings.Split(sent(HeaderStandardSignature), " ")
 	if len(both) != 2 {
 		t.Fatalf("%v", both)
 	}
