@@ -75,10 +75,12 @@ func TestMisbehavingReceivers(t *testing.T) {
 	v := newVenue(t)
 	fine := newSink(t, nil)
 	bad := map[string]*sink{
-		"500":      newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }),
-		"410":      newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(410) }),
-		"204":      newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }),
-		"redirect": newSink(t, func(_ int, w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, fine.server.URL, http.StatusPermanentRedirect) }),
+		"500": newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }),
+		"410": newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(410) }),
+		"204": newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }),
+		"redirect": newSink(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, fine.server.URL, http.StatusPermanentRedirect)
+		}),
 		"429": newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "1000")
 			w.WriteHeader(429)
