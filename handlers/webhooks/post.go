@@ -25,6 +25,9 @@ const (
 	maxAfter = scalar.Time(366 * 24 * time.Hour / time.Microsecond) // that a receiver may ask to be left alone
 )
 
+// lowestStatus is the lowest status that an answer may have.
+const lowestStatus = 100
+
 // attempt is how one try went.
 type attempt struct {
 	started    time.Time
@@ -52,6 +55,11 @@ func post(ctx context.Context, client *http.Client, url string, header http.Head
 		return a
 	}
 	defer response.Body.Close()
+	if response.StatusCode < lowestStatus {
+		// net/http takes any three digits. The journal would refuse such an attempt, so that nobody would ever count it.
+		a.failure = "ANSWER_INVALID: the answer's status is none of HTTP"
+		return a
+	}
 	a.status = response.StatusCode
 	a.retryAfter = retryAfter(response.Header.Get("Retry-After"), time.Now())
 	// The status counts, whatever becomes of the rest: it came.

@@ -90,7 +90,13 @@ func TestMisbehavingReceivers(t *testing.T) {
 			_ = conn.(interface{ NetConn() net.Conn }).NetConn().(*net.TCPConn).SetLinger(0)
 			conn.Close()
 		}),
+		"099": newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+			conn, _, _ := w.(http.Hijacker).Hijack()
+			_, _ = conn.Write([]byte("HTTP/1.1 099 Less\r\nContent-Length: 0\r\n\r\n"))
+			conn.Close()
+		}),
 	}
+	unanswered := []string{"reset", "099"}
 	ids := map[string]scalar.ID{"fine": v.register(fine)}
 	receivers := []*sink{fine}
 	for name, r := range bad {
@@ -108,7 +114,7 @@ func TestMisbehavingReceivers(t *testing.T) {
 			t.Errorf("%s got %v", name, got)
 		}
 		deliveries, attempts := v.receipts(ids[name])
-		if a := attempts[deliveries[0].ID]; len(a) != quick.Attempts() || (a[0].StatusCode == 0) != (name == "reset") || (a[0].Error == "") == (a[0].StatusCode == 0) {
+		if a := attempts[deliveries[0].ID]; len(a) != quick.Attempts() || (a[0].StatusCode == 0) != slices.Contains(unanswered, name) || (a[0].Error == "") == (a[0].StatusCode == 0) {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
