@@ -38,20 +38,21 @@ const (
 	pieceWithin   = 30 * time.Second
 	// placeWithin is how long an upload waits for others to end.
 	placeWithin = 10 * time.Second
-	// atOnce is how many a node receives at a time. Each takes about half a megabyte.
-	atOnce = 64
+	// atOnce is how many a node receives at a time, and ofTenant how many of one tenant. Each takes about half a megabyte.
+	atOnce   = 64
+	ofTenant = atOnce / 2
 )
 
 // Receiver receives uploads. It is safe for concurrent use.
 type Receiver struct {
 	files   *files.Store
 	scanner *clamd.Scanner // nil for none
-	places  chan struct{}
+	places  *places
 }
 
 // New returns a receiver that keeps files in a store. Without a scanner nothing is scanned.
 func New(store *files.Store, scanner *clamd.Scanner) *Receiver {
-	return &Receiver{store, scanner, make(chan struct{}, atOnce)}
+	return &Receiver{store, scanner, newPlaces(atOnce, ofTenant, placeWithin)}
 }
 
 // Upload is a file that was received, and what was said of it.
@@ -86,10 +87,15 @@ func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ..
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), receiveWithin)
 	defer cancel()
-	if err := r.place(ctx); err != nil {
+	var tenant string
+	if p := web.PrincipalOf(c); p != nil {
+		tenant = p.Broker
+	}
+	leave, err := r.places.take(ctx, tenant)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { <-r.places }()
+	defer leave()
 	in := newBody(ctx, c)
 	defer in.end()
 	f := &form{receiver: r, ctx: ctx, body: in, of: of, id: id, keyed: web.AskOf(c).Keyed()}
@@ -100,21 +106,6 @@ func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ..
 		return nil, err
 	}
 	return u, nil
-}
-
-// place waits until fewer than so many are received.
-func (r *Receiver) place(ctx context.Context) error {
-	soon, cancel := context.WithTimeout(ctx, placeWithin)
-	defer cancel()
-	select {
-	case r.places <- struct{}{}:
-		return nil
-	case <-soon.Done():
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return web.Unavailable("UPLOADS_BUSY", "Too many files are being uploaded.", time.Second)
-	}
 }
 
 // Refuse answers a request that is refused, and then reads on for a while: a client that sends all of its body before it

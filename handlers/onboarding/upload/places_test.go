@@ -1,0 +1,73 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+)
+
+// TestATenantLeavesRoomForOthers has one tenant take all places that it gets.
+func TestATenantLeavesRoomForOthers(t *testing.T) {
+	p := newPlaces(3, 2, time.Millisecond)
+	take := func(tenant string) (leave func(), code string) {
+		leave, err := p.take(t.Context(), tenant)
+		if err != nil {
+			return nil, web.ProblemOf(err).Code
+		}
+		return leave, ""
+	}
+	var leave []func()
+	for _, want := range []struct{ tenant, code string }{{"alpha", ""}, {"alpha", ""}, {"alpha", "UPLOADS_BUSY"}, {"beta", ""}, {"gamma", "UPLOADS_BUSY"}} {
+		l, code := take(want.tenant)
+		if code != want.code {
+			t.Fatalf("%s: %q, want %q", want.tenant, code, want.code)
+		}
+		if l != nil {
+			leave = append(leave, l)
+		}
+	}
+	leave[0]()
+	again, code := take("alpha")
+	if code != "" {
+		t.Errorf("a place that was given back is not there: %s", code)
+	}
+	for _, l := range append(leave[1:], again) {
+		l()
+	}
+	if len(p.shares) > 0 || len(p.all) > 0 {
+		t.Errorf("%d tenants and %d places are left", len(p.shares), len(p.all))
+	}
+}
+
+func TestWhoWaitsForAPlaceGetsTheNext(t *testing.T) {
+	p := newPlaces(2, 1, time.Hour)
+	leave, err := p.take(t.Context(), "alpha")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error)
+	go func() {
+		next, err := p.take(t.Context(), "alpha")
+		if err == nil {
+			next()
+		}
+		got <- err
+	}()
+	leave()
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+	full, err := p.take(t.Context(), "alpha")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.take(gone, "alpha"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a client that is gone: %v", err)
+	}
+}
