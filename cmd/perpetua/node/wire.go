@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/apikeys"
 	"github.com/perpetua-exchange/perpetua/handlers/console"
 	"github.com/perpetua-exchange/perpetua/handlers/docs"
+	"github.com/perpetua-exchange/perpetua/handlers/intake"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding"
@@ -78,6 +79,9 @@ func (n *Node) wire() error {
 		clients.Register(e)
 		admin.New(n.adminInterface(auth, clients, venue, identities, owners)).Register(e)
 		if err := console.Register(e); err != nil {
+			return err
+		}
+		if err := intake.Register(e); err != nil {
 			return err
 		}
 		if err := docs.Register(e); err != nil {

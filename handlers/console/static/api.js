@@ -6,11 +6,13 @@ import { clock } from "./dom.js";
 
 const tokenKey = "perpetua.token";
 const patience = 15000; // milliseconds that an answer may take; the server gives a write ten seconds
+const filePatience = 300000; // the same for a file on its way
 
 let token = sessionStorage.getItem(tokenKey);
 const watchers = [];
 
-// Failure is a request that did not succeed. Faults are those of fields: {field, code, message}.
+// Failure is a request that did not succeed. Faults are those of fields: {field, code, message}; those
+// of the onboarding interface have the whole place, too: {loc: ["body", "answers", 2, "answer_text"]}.
 export class Failure extends Error {
   constructor(status, code, message, faults = [], order = null) {
     super(message);
@@ -64,7 +66,7 @@ async function failure(response) {
   }
   if (body.code) return new Failure(response.status, body.code, body.detail, body.errors, body.order ?? null);
   const detail = Array.isArray(body.detail) ? body.detail : [];
-  const faults = detail.map((d) => ({ field: String(d.loc?.at(-1) ?? ""), code: d.type, message: d.msg }));
+  const faults = detail.map((d) => ({ field: String(d.loc?.at(-1) ?? ""), loc: d.loc ?? [], code: d.type, message: d.msg }));
   const code = typeof body.detail === "string" ? body.detail : `HTTP_${response.status}`;
   return new Failure(response.status, code, faults.length ? "The form is not complete." : response.statusText || code, faults);
 }
@@ -87,16 +89,19 @@ export async function logIn(username, password) {
 // request sends a request and returns the answer's body.
 export const request = async (method, path, body) => (await exchange(method, path, body)).content;
 
-// exchange is request with the log position of the answer, and headers. Writes tell whether the log takes writes.
-async function exchange(method, path, body, headers = {}) {
+// exchange is request with the log position of the answer, and headers: {content, position}. The body is sent as JSON, or as it is
+// if it is a form with a file. Writes tell whether the log takes writes.
+export async function exchange(method, path, body, headers = {}) {
   const bearer = currentToken();
   if (token && !bearer) logOut("The session has expired.");
   if (bearer) headers.Authorization = `Bearer ${bearer}`;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const form = body instanceof FormData;
+  if (body !== undefined && !form) headers["Content-Type"] = "application/json";
   const writes = method !== "GET";
-  const slow = writes ? setTimeout(() => report("log-slow", "wait", "Waiting for the log", "A write has not been acknowledged for 3 seconds."), 3000) : 0;
+  const slow = writes && !form ? setTimeout(() => report("log-slow", "wait", "Waiting for the log", "A write has not been acknowledged for 3 seconds."), 3000) : 0;
   try {
-    const response = await send(method, path, { headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    const sent = body === undefined || form ? body : JSON.stringify(body);
+    const response = await send(method, path, { headers, body: sent }, form ? filePatience : patience);
     if (!response.ok) throw await failure(response);
     if (writes) logWorks();
     return { content: await response.json(), position: response.headers.get("X-Log-Position") };

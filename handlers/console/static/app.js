@@ -1,6 +1,6 @@
 // The console: puts the parts together. See console.go for what it is and what it may do.
 
-import { claims, currentToken, get, logIn, logOut, onToken, request, watchLog } from "./api.js";
+import { claims, currentToken, get, logOut, onToken, request, watchLog } from "./api.js";
 import { Account } from "./account.js";
 import { Book } from "./book.js";
 import { plain } from "./decimal.js";
@@ -9,8 +9,10 @@ import { byId, el, repeat, setText, words } from "./dom.js";
 import { Entry } from "./entry.js";
 import { say, submitting } from "./form.js";
 import { Log } from "./log.js";
+import { openLogin } from "./login.js";
 import { clear, report } from "./status.js";
 import { Stream } from "./stream.js";
+import "./theme.js";
 import { Ticker } from "./ticker.js";
 import { Liquidations, Trades } from "./trades.js";
 
@@ -155,20 +157,7 @@ function session(reason, changed = true) {
 
 onToken(session);
 byId("customer").addEventListener("change", (event) => showCustomer(event.target.value));
-byId("logout").addEventListener("click", () => logOut());
-const openLogin = () => byId("login-dialog").showModal();
-byId("open-login").addEventListener("click", openLogin);
 byId("login-to-trade").addEventListener("click", openLogin);
-for (const close of document.querySelectorAll("[data-close]")) close.addEventListener("click", () => close.closest("dialog").close());
-
-submitting(byId("login"), byId("login-result"), async () => {
-  const fields = byId("login").elements;
-  say(byId("login-result"), "wait", "Checking …");
-  await logIn(fields.username.value, fields.password.value);
-  byId("login-result").replaceChildren();
-  byId("login").reset();
-  byId("login-dialog").close();
-});
 
 submitting(byId("new-customer"), byId("new-customer-result"), async () => {
   const code = byId("new-customer").elements.customer_code.value.trim();
@@ -194,17 +183,6 @@ submitting(byId("index-price"), byId("index-result"), async () => {
   const set = await request("POST", `/admin/v1/index-prices/${symbol}`, { price });
   byId("index-price").reset();
   say(byId("index-result"), "good", `Index ${set.index_price}, mark ${set.mark_price}.`);
-});
-
-// Light and dark: as the system has it, unless chosen otherwise.
-
-const theme = localStorage.getItem("perpetua.theme");
-if (theme) document.documentElement.dataset.theme = theme;
-byId("theme").addEventListener("click", () => {
-  const dark = getComputedStyle(document.documentElement).colorScheme === "dark"
-    || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
-  document.documentElement.dataset.theme = dark ? "light" : "dark";
-  localStorage.setItem("perpetua.theme", dark ? "light" : "dark");
 });
 
 // What is asked for again and again: everything else comes by the stream.

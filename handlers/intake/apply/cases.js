@@ -1,0 +1,58 @@
+// The cases of an owner: what was applied for, how it stands, and what has happened.
+
+import { byId, el, moment, words } from "/console/dom.js";
+import { read } from "./service.js";
+
+export class Cases {
+  #drawn = "";
+
+  constructor(owner, entitlements) {
+    this.owner = owner; // "persons/<id>"
+    this.entitlements = entitlements;
+    this.gone = false; // another owner was chosen
+    byId("cases").replaceChildren();
+    byId("case-said").replaceChildren();
+  }
+
+  async refresh() {
+    const { items } = await read(`${this.owner}/entitlement_triggers`, { size: 20, page: 1 });
+    const timelines = await Promise.all(items.map((t) => read(`${this.owner}/entitlement_triggers/${t.id}/timeline`)));
+    const state = JSON.stringify([items, timelines]);
+    if (this.gone || state === this.#drawn) return;
+    this.#drawn = state;
+    byId("case-said").textContent = items.length ? said(items[0]) : "Nothing has been applied for yet.";
+    byId("cases").replaceChildren(...items.map((t, i) => this.#case(t, timelines[i])));
+  }
+
+  #case(trigger, timeline) {
+    const entitlement = this.entitlements.find((e) => e.id === trigger.entitlement_id);
+    const level = { success: "good", fail: "bad" }[trigger.result] ?? "";
+    return el("article", { class: "case", "data-trigger": trigger.id },
+      el("h3", {}, words(entitlement?.name) || trigger.entitlement_id, el("span", { class: `chip ${level}` }, words(trigger.status) + (trigger.result ? `, ${trigger.result}` : ""))),
+      el("ol", { class: "timeline" }, ...timeline.map((event) => el("li", {}, el("time", { datetime: event.time, title: event.time }, moment(event.time)), el("span", {}, happened(event))))));
+  }
+}
+
+// said is what a screen reader says when the newest case moves on.
+function said(trigger) {
+  if (trigger.result === "success") return "It is granted.";
+  if (trigger.result === "fail") return "It is over, and not granted.";
+  return trigger.status === "blocked" ? "It is on hold." : "It is being worked on.";
+}
+
+// happened tells an event of a timeline in words.
+function happened(event) {
+  const told = {
+    "entitlement_trigger.created": () => "Applied for",
+    "entitlement_trigger.moved": () => `${sentenceOf(event.action)}, ${event.actor_kind === "system" ? "by itself" : `by the ${event.actor_kind}`}`,
+    "entitlement_trigger.requirements_changed": () => (event.questionnaire_ids.length ? "Questionnaires are to be answered" : "All questionnaires are answered"),
+    "notice.given": () => `Receivers are told: ${event.event_type}`,
+  }[event.type];
+  const why = event.reason ? `: ${event.reason}` : "";
+  return (told ? told() : event.type) + (event.outcome ? ` (${event.outcome})` : "") + why + (event.code ? ` (${event.code})` : "");
+}
+
+function sentenceOf(action) {
+  const text = words(action);
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

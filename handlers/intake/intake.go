@@ -1,0 +1,36 @@
+// Package intake serves the pages of the onboarding service for people, beside the console: at /apply a form for who applies,
+// which is also an example of how to build on the service.
+//
+// Like the console the pages are clients as any other: static files without a build step, of which some are the console's own,
+// that talk to the public REST interface alone.
+package intake
+
+import (
+	"embed"
+	"fmt"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/handlers/web/files"
+)
+
+//go:embed apply
+var content embed.FS
+
+// applyPolicy is the content security policy of /apply.
+const applyPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// Register adds the pages and their files. They load some of the console's, which have to be served beside them.
+func Register(e *echo.Echo) error { return serve(e, "apply", applyPolicy) }
+
+// serve adds the page of a folder.
+func serve(e *echo.Echo, folder, policy string) error {
+	page, err := files.Read(content, folder)
+	if err != nil {
+		return fmt.Errorf("intake: %w", err)
+	}
+	e.GET("/"+folder, func(c echo.Context) error { return page.Serve(c, "index.html", policy) })
+	e.GET("/"+folder+"/:file", func(c echo.Context) error { return page.Serve(c, c.Param("file"), policy) })
+	return nil
+}
