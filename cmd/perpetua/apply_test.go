@@ -91,6 +91,9 @@ func TestApplyPage(t *testing.T) {
 	b.keys(at("document")+"input[type=file]", passport(t))
 	b.sees(at("document")+".result", "passport.pdf is uploaded")
 	b.click(at("multiple_documents") + "input[type=checkbox]") // it is there at the other question, too
+	if left := b.shown("#forms .fault"); left != "" {
+		t.Errorf("all is answered, and faults are left: %s", left)
+	}
 	b.screenshot("apply-wide")
 	b.narrow()
 	if wide := b.text("return String(document.documentElement.scrollWidth - innerWidth)"); wide != "0" {

@@ -44,7 +44,7 @@ function said(trigger) {
 function happened(event) {
   const told = {
     "entitlement_trigger.created": () => "Applied for",
-    "entitlement_trigger.moved": () => `${sentenceOf(event.action)}, ${event.actor_kind === "system" ? "by itself" : `by the ${event.actor_kind}`}`,
+    "entitlement_trigger.moved": () => `${actions[event.action] ?? words(event.action)}, ${event.actor_kind === "system" ? "by itself" : `by the ${event.actor_kind}`}`,
     "entitlement_trigger.requirements_changed": () => (event.questionnaire_ids.length ? "Questionnaires are to be answered" : "All questionnaires are answered"),
     "notice.given": () => `Receivers are told: ${event.event_type}`,
   }[event.type];
@@ -52,7 +52,8 @@ function happened(event) {
   return (told ? told() : event.type) + (event.outcome ? ` (${event.outcome})` : "") + why + (event.code ? ` (${event.code})` : "");
 }
 
-function sentenceOf(action) {
-  const text = words(action);
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
+const actions = {
+  start: "Started", request_information: "More was asked for", request_video_identification: "A video identification was asked for",
+  complete_video_identification: "The video identification is over", block: "Put on hold", release: "Goes on", approve: "Approved", reject: "Rejected",
+  cancel: "Withdrawn", terminate: "Terminated", fail: "Failed",
+};

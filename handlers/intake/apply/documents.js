@@ -43,7 +43,7 @@ export function documentChoice(question, documents, type) {
   const list = el("div");
   const show = (document) => {
     const input = el("input", { type, name: `q-${question.id}`, value: document.id });
-    list.prepend(el("label", { class: "choice" }, input, el("span", {}, document.name, el("em", {}, ` ${words(document.category)}`))));
+    list.prepend(el("label", { class: "choice" }, input, el("span", {}, document.name, el("em", {}, ` · ${words(document.category)}`))));
     return input;
   };
   for (const document of [...documents.all].reverse()) show(document);
@@ -56,7 +56,9 @@ export function documentChoice(question, documents, type) {
   let own = false; // the document that comes is from this field, and chosen by that
   documents.onAdded((document) => {
     const input = show(document);
-    if (own) input.checked = true;
+    if (!own) return;
+    input.checked = true;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
   });
   file.addEventListener("change", async () => {
     if (!file.files.length) return;

@@ -40,6 +40,7 @@ export class Requirements {
       el("div", {}, el("h3", {}, questionnaire.name), el("p", { class: "hint" }, questionnaire.description), el("p", { class: "hint" }, `Asked for: ${why}`)),
       ...fields.map((f) => f.element), result,
       el("div", { class: "actions" }, el("button", { type: "submit", class: "primary" }, "Send the answers")));
+    for (const mended of ["input", "change"]) form.addEventListener(mended, (event) => clearFaults(event.target.closest(".question") ?? form));
     submitting(form, result, async () => {
       const answers = fields.map((f) => ({ id: f.question.id, said: f.answer() })).filter((a) => a.said).map((a) => ({ question_id: a.id, ...a.said }));
       say(result, "wait", "Sending …");
