@@ -48,6 +48,7 @@ func measures() []measure {
 		{"projection", "rows projected, beside COPY of the same rows", measureProjection},
 		{"reads", "a page of candles, beside an index scan of as many rows, and an account's state", measureReads},
 		{"uploads", "files uploaded, beside a bare Echo that writes and hashes them, and the memory that they take", measureUploads},
+		{"deliveries", "webhooks to 50 receivers, beside bare posts of the same bodies, and where one of them is dead", measureDeliveries},
 		{"listings", "pages of triggers, questionnaires and deliveries among a million, beside among a thousand", measureListings},
 		{"sockets", "messages to a thousand sockets, beside melody's own broadcast", measureSockets},
 	}

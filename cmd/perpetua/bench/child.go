@@ -40,6 +40,8 @@ func children() map[string]func(context.Context, *json.Decoder, *json.Encoder) e
 		"socket-reader": socketReaderChild,
 		"uploader":      uploaderChild,
 		"plain-files":   plainFilesChild,
+		"receivers":     receiversChild,
+		"poster":        posterChild,
 	}
 }
 

@@ -160,23 +160,29 @@ func (v *venue) do(ctx context.Context, user, method, path string, body any) ([]
 }
 
 func (v *venue) send(r *http.Request) ([]byte, error) {
-	answer, err := http.DefaultClient.Do(r)
+	content, header, err := sendOnce(r)
 	if err != nil {
-		return nil, err
+		return content, err
 	}
-	defer answer.Body.Close()
-	content, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return nil, err
-	}
-	if answer.StatusCode/100 != 2 {
-		return content, &statusError{r.Method + " " + r.URL.Path, answer.StatusCode, content}
-	}
-	if p := answer.Header.Get("X-Log-Position"); r.Method != http.MethodGet && p != "" {
+	if p := header.Get("X-Log-Position"); r.Method != http.MethodGet && p != "" {
 		name, _, _ := strings.Cut(p, "/")
 		v.positions[name] = p
 	}
 	return content, nil
+}
+
+// sendOnce sends a request and returns the answer's body and header. Any status but 2xx is an error.
+func sendOnce(r *http.Request) ([]byte, http.Header, error) {
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode/100 != 2 {
+		err = &statusError{r.Method + " " + r.URL.Path, answer.StatusCode, content}
+	}
+	return content, answer.Header, err
 }
 
 // journalOf returns the journal that an answer is made of.
