@@ -63,12 +63,15 @@ const (
 			(SELECT min(next_attempt_at) FROM deliveries WHERE webhook_id = w.id AND status = 'retrying')
 		FROM webhooks w WHERE w.id = $1 AND w.disabled_at IS NULL`
 
-	// What waits for nothing and what has waited long enough, each from the oldest on.
+	// What waits for nothing and what has waited long enough, each from the oldest on. As next says, of a registration
+	// that is disabled nothing is due: a visit would go on for ever over what the log does not want to be sent.
 	dueNow = `(SELECT id, notice_id, owner_type, owner_id, status, attempts, created_sequence, created_ordinal FROM deliveries
-			WHERE webhook_id = $1 AND status = 'pending' ORDER BY created_sequence, created_ordinal LIMIT $2)
+			WHERE webhook_id = $1 AND EXISTS (SELECT FROM webhooks w WHERE w.id = $1 AND w.disabled_at IS NULL)
+			AND status = 'pending' ORDER BY created_sequence, created_ordinal LIMIT $2)
 		UNION ALL
 		(SELECT id, notice_id, owner_type, owner_id, status, attempts, created_sequence, created_ordinal FROM deliveries
-			WHERE webhook_id = $1 AND status = 'retrying' AND next_attempt_at <= $3 ORDER BY created_sequence, created_ordinal LIMIT $2)
+			WHERE webhook_id = $1 AND EXISTS (SELECT FROM webhooks w WHERE w.id = $1 AND w.disabled_at IS NULL)
+			AND status = 'retrying' AND next_attempt_at <= $3 ORDER BY created_sequence, created_ordinal LIMIT $2)
 		ORDER BY created_sequence, created_ordinal`
 )
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,6 +147,46 @@ func TestSilentReceivers(t *testing.T) {
 	v.until("the others are over", func() bool {
 		return v.settled(toFine, 3*PerReceiver, webhook.Delivered, webhook.Dead)() // a busy machine may be silent, too
 	})
+}
+
+// TestADisabledReceiver: once all attempts have failed for too long nothing is tried any more, and nobody looks at what accrues,
+// until the registration is enabled.
+func TestADisabledReceiver(t *testing.T) {
+	v := newVenue(t)
+	var refuse atomic.Bool
+	refuse.Store(true)
+	r := newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		if refuse.Load() {
+			w.WriteHeader(500)
+		}
+	})
+	id := v.register(r)
+	v.run(v.sender("a", Within, webhook.Schedule{scalar.Day}, r).Run)
+	p := v.person()
+	v.until("the first attempt has failed", v.settled(id, 1, webhook.Retrying))
+	v.ahead.Store(int64(webhook.DisableAfter))
+	v.ask(p, "b")
+	v.until("it is disabled", func() (disabled bool) {
+		v.fold.View(func(s decide.State, _ journal.Position) {
+			w, _ := s.(*onboarding.State).Webhook(id)
+			disabled = w.Disabled != 0
+		})
+		return disabled
+	})
+	came := len(r.got())
+	v.ask(p, "c")
+	v.ask(p, "d")
+	v.until("two have accrued", func() bool { return v.counted(webhook.Pending) == 2 })
+	v.until("no job is left", func() (none bool) {
+		err := v.pool.QueryRow(t.Context(), "SELECT count(*) = 0 FROM perpetua_jobs.river_job WHERE state <> 'completed'").Scan(&none)
+		return err == nil && none
+	})
+	if now := len(r.got()); now != came {
+		t.Errorf("%d requests came after it was disabled", now-came)
+	}
+	refuse.Store(false)
+	do[*onboarding.WebhookEnabled](v, tenant, &onboarding.EnableWebhook{ID: id})
+	v.until("what accrued is delivered", func() bool { return v.counted(webhook.Delivered) == 2 })
 }
 
 // TestOrder: what is about one owner goes out one after the other, each only when it is known how the one before went. One that

@@ -16,6 +16,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,10 +61,32 @@ type venue struct {
 	runner *projections.Runner
 	owners *seal.Owners
 	box    *seal.Box
+	// ahead is how far in the future commands are decided.
+	ahead atomic.Int64
 	// stopProjecting ends the runner.
 	stopProjecting func()
 	// cases are of an entitlement that asks for one questionnaire, and may ask for another.
 	entitlement, further scalar.ID
+}
+
+// later are rules by which commands are decided at a later time than it is.
+type later struct {
+	decide.Rules
+	ahead *atomic.Int64 // a scalar.Time
+}
+
+// NewState implements decide.Rules.
+func (r later) NewState() decide.State { return laterState{r.Rules.NewState(), r.ahead} }
+
+type laterState struct {
+	decide.State
+	ahead *atomic.Int64
+}
+
+// Decide implements decide.State.
+func (s laterState) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
+	at.Time += scalar.Time(s.ahead.Load())
+	return s.State.Decide(at, c)
 }
 
 func newVenue(t testing.TB) *venue {
@@ -77,7 +100,7 @@ func newVenue(t testing.TB) *venue {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { v.owners.Close() })
-	if v.owner, err = journal.NewOwner(journal.OwnerConfig{Client: v.client, Rules: onboarding.Rules(), Node: "n"}); err != nil {
+	if v.owner, err = journal.NewOwner(journal.OwnerConfig{Client: v.client, Rules: later{onboarding.Rules(), &v.ahead}, Node: "n"}); err != nil {
 		t.Fatal(err)
 	}
 	v.fold = follow.New(v.client, onboarding.Rules(), 0)
