@@ -64,6 +64,14 @@ func TestCases(t *testing.T) {
 	if got := d.Send("auditor", "GET", base+"/entitlement_triggers?status=open&sort=up&owner_id=x&colour=red", "").Want(400).Faults(); len(got) != 4 {
 		t.Errorf("faults %v", got)
 	}
+
+	// Of an owner who is restricted nobody but operators is told, in the list as of the one case.
+	d.Send("operator", "POST", base+"/persons/"+ann.ID.String()+"/erase", `{"reason":"r"}`).Want(200)
+	d.Send("auditor", "GET", base+"/entitlement_triggers/"+oldest, "").Code(404, "ENTITLEMENT_TRIGGER_NOT_FOUND")
+	list("", newest, middle)
+	if all := d.Send("operator", "GET", base+"/entitlement_triggers", "").Want(200); !ordered(all.Body, newest, middle, oldest) {
+		t.Errorf("an operator sees: %s", all.Body)
+	}
 }
 
 // TestOwnersOfAllTenants: operators read what clients read, of every tenant and of who is restricted too, and problems have this

@@ -8,13 +8,16 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
 // Operated returns the routes of the operator's interface that begin at another base: the cases of all tenants, deliveries of
@@ -72,11 +75,35 @@ func (h *Handler) listCases(c echo.Context) error {
 	}
 	items, total, err := page(c, h, p.Size, p.Offset(), func(ctx context.Context, db projections.DB, size, offset int) ([]view.Trigger, int, int64, error) {
 		return view.Cases(ctx, db, f, size, offset)
-	}, itself(showCase))
+	}, seen(h.restricted(c), showCase))
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, web.NewItems(p, items, total))
+}
+
+// restricted returns which owners are hidden from all but operators, where the caller is none.
+func (h *Handler) restricted(c echo.Context) func(owner.Ref) bool {
+	if web.PrincipalOf(c).Has(web.ScopeOperator) {
+		return func(owner.Ref) bool { return false }
+	}
+	return func(ref owner.Ref) (hidden bool) {
+		h.cfg.Onboarding.View(func(s decide.State, _ journal.Position) {
+			o, known := s.(*domain.State).Owner(ref)
+			hidden = known && o.State == owner.Restricted
+		})
+		return hidden
+	}
+}
+
+// seen shows triggers but for those of owners who are hidden, which are left out.
+func seen[Shown any](hidden func(owner.Ref) bool, show func(*view.Trigger) Shown) shower[view.Trigger] {
+	return func(_ context.Context, row *view.Trigger) (any, error) {
+		if hidden(row.Ref) {
+			return nil, notFound(row.Type)
+		}
+		return show(row), nil
+	}
 }
 
 // caseStatuses are all states of a case.
