@@ -33,6 +33,9 @@ const (
 	peerBody   = 64 << 10
 	peerReply  = 8 << 20     // of an answer, with a record as long as records may be
 	peerOldest = time.Minute // that a command may be on its way, so that nobody can send it again later
+	// peerIdle is how many connections to a node are kept. A sender's receipts go there many at a time, and a connection for
+	// each would cost more than the receipt.
+	peerIdle = 256
 )
 
 // peerCommand is a command on its way to another node.
@@ -66,7 +69,9 @@ type peers struct {
 }
 
 func newPeers(owners journal.Submitter, table journals.Table, box *seal.Box) *peers {
-	return &peers{owners, table, box.Derive("peers"), &http.Client{Timeout: 15 * time.Second}}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, peerIdle
+	return &peers{owners, table, box.Derive("peers"), &http.Client{Timeout: 15 * time.Second, Transport: transport}}
 }
 
 // payload reads what a command asks for, if it is one of those that are taken from other nodes.

@@ -2,11 +2,15 @@ package node
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -60,5 +64,53 @@ func TestAnotherNodesRecordIsTheAnswer(t *testing.T) {
 	}
 	if answer, err := http.Post(server.URL+peerPath, "application/json", nil); err != nil || answer.StatusCode == http.StatusOK {
 		t.Errorf("without a proof: %v, %v", answer, err)
+	}
+}
+
+// TestConnectionsToNodesAreKept: as many commands at a time as a sender has go over the connections that those before them used.
+func TestConnectionsToNodesAreKept(t *testing.T) {
+	box, err := seal.New(make([]byte, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const atOnce = 32
+	var together sync.WaitGroup // all of a round are under way before the first is answered
+	there := newPeers(submitFunc(func(context.Context, string, decide.Command) (journal.Result, error) {
+		together.Done()
+		together.Wait()
+		return journal.Result{Position: journal.LogPosition{Journal: "onboarding", Sequence: 7}}, nil
+	}), journals.All(), box)
+	e := echo.New()
+	e.POST(peerPath, there.serve)
+	server := httptest.NewUnstartedServer(e)
+	var made atomic.Int64
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			made.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	here := newPeers(submitFunc(func(context.Context, string, decide.Command) (journal.Result, error) {
+		return journal.Result{}, &journal.ElsewhereError{URL: server.URL}
+	}), journals.All(), box)
+	defer here.client.CloseIdleConnections()
+	attempt := &onboarding.RecordAttempt{ID: scalar.ID{1}, Number: 1}
+	for range 5 {
+		together.Add(atOnce)
+		var round errgroup.Group
+		for n := range atOnce {
+			round.Go(func() error {
+				_, err := here.Submit(t.Context(), "onboarding", decide.Command{ID: scalar.ID{byte(n)}, Type: attempt.CommandType(), Actor: decide.Actor{System: "sender"}, Payload: attempt})
+				return err
+			})
+		}
+		if err := round.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A connection is free a moment after its answer was read, so a round may make a few more.
+	if n := made.Load(); n > 2*atOnce {
+		t.Errorf("%d connections for 5 rounds of %d commands", n, atOnce)
 	}
 }
