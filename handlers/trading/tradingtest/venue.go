@@ -60,6 +60,8 @@ type Venue struct {
 	Onboarding *Journal
 	Bucket     *gocloud.Bucket // that uploaded files lie in
 	Owners     *seal.Owners
+	Box        *seal.Box           // that seals what is about no owner
+	OwnerRows  *projections.Runner // of the onboarding journal
 	Server     *web.Server
 	routes     []web.Route
 	openapi    *conform.OpenAPI
@@ -91,6 +93,7 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	runner := v.project(projections.Config{Pool: write, Log: v.Trading.log, Journal: "trading"}.Runner(readmodels.Trading()...))
 	people := v.project(projections.Config{Pool: write, Log: v.Identity.log, Journal: "identity"}.Runner(readmodels.Identity()...))
 	owners := v.project(projections.Config{Pool: write, Log: v.Onboarding.log, Journal: "onboarding"}.Runner(readmodels.Onboarding()...))
+	v.OwnerRows = owners
 
 	var err error
 	if v.openapi, err = description(); err != nil {
@@ -113,6 +116,7 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	if err != nil {
 		t.Fatal(err)
 	}
+	v.Box = box
 	if v.Owners, err = seal.OpenOwners(t.Context(), "mem://", box); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +127,7 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	t.Cleanup(func() { v.Bucket.Close() })
 	clients := onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Owners: v.Owners, Box: box, Now: wall,
 		Rows:  rows.Source{Journal: "onboarding", DB: read, Waiter: owners},
-		Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, Nodes: v})
+		Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour, Nodes: v})
 	operator := admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
 		Onboarding: v.Onboarding, Owners: v.Owners, Box: box, Reads: clients.Operated(admin.Base),
 		People:        rows.Source{Journal: "identity", DB: read, Waiter: people},
