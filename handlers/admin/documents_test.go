@@ -38,3 +38,16 @@ func TestDocuments(t *testing.T) {
 	d.Send("operator", "PATCH", one, `{"category":"cv"}`).Code(409, "OWNER_RESTRICTED")
 	d.Send("auditor", "PATCH", one, `{"category":"cv"}`).Code(403, "FORBIDDEN")
 }
+
+// TestADocumentThatHasNoRowYet is changed by who knows of it from the log; that it can't be shown is no fault of the server.
+func TestADocumentThatHasNoRowYet(t *testing.T) {
+	d := newDesk(t)
+	ann, file := d.owner("alpha", owner.PersonType, 1), scalar.ID{5, 15: 1}
+	release := d.HoldRows()
+	d.submit(client("alpha"), &onboarding.AddDocument{Ref: ann, ID: file, Category: "undetermined", Orientation: "front", Name: d.sealed(`"passport.png"`, seal.DocumentName(ann, file)),
+		Source: "documents/1", SHA256: make([]byte, 32), Size: 1, Format: format.PNG})
+	one := base + "/persons/" + ann.ID.String() + "/documents/" + file.String()
+	d.Send("operator", "PATCH", one, `{"category":"poa"}`, "Idempotency-Key", "k").Code(503, "SOURCE_UNAVAILABLE")
+	release()
+	want(t, d.Send("operator", "PATCH", one, `{"category":"poa"}`, "Idempotency-Key", "k").Want(200), "category", "poa", "name", "passport.png")
+}

@@ -3,6 +3,7 @@ package onboarding
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -42,10 +43,14 @@ func (h *Handler) changeDocument(c echo.Context) error {
 	}
 	// The name never changes, so any row of the document has it.
 	var row view.Document
+	found := false
 	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
-		row, _, asOf, err = view.OneDocument(ctx, db, view.Operator, t.Ref, e.ID)
+		row, found, asOf, err = view.OneDocument(ctx, db, view.Operator, t.Ref, e.ID)
 		return asOf, err
 	})
+	if err == nil && !found { // the rows have not come to the document, for which the read has waited
+		err = web.Unavailable("SOURCE_UNAVAILABLE", "The change is made; the document can't be shown yet.", time.Second)
+	}
 	if err != nil {
 		return err
 	}
