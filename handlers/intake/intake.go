@@ -1,5 +1,6 @@
 // Package intake serves the pages of the onboarding service for people, beside the console: at /apply a form for who applies,
-// which is also an example of how to build on the service.
+// which is also an example of how to build on the service, and at /compliance the queue of cases, with what an operator sees and
+// decides of one.
 //
 // Like the console the pages are clients as any other: static files without a build step, of which some are the console's own,
 // that talk to the public REST interface alone.
@@ -14,15 +15,26 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/files"
 )
 
-//go:embed apply
+//go:embed apply compliance
 var content embed.FS
 
-// applyPolicy is the content security policy of /apply.
-const applyPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+// policy is the content security policy of the pages, but for what they may show.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
+// images are those of the page; documents also what the page has read itself, of which it frames PDF.
+const (
+	images    = "; img-src 'self'"
+	documents = "; img-src 'self' blob:; frame-src blob:"
+)
+
 // Register adds the pages and their files. They load some of the console's, which have to be served beside them.
-func Register(e *echo.Echo) error { return serve(e, "apply", applyPolicy) }
+func Register(e *echo.Echo) error {
+	if err := serve(e, "apply", policy+images); err != nil {
+		return err
+	}
+	return serve(e, "compliance", policy+documents)
+}
 
 // serve adds the page of a folder.
 func serve(e *echo.Echo, folder, policy string) error {

@@ -18,7 +18,7 @@ import (
 )
 
 // pages are the pages, each in a folder of its name.
-var pages = []string{"apply"}
+var pages = []string{"apply", "compliance"}
 
 // serve serves the pages beside the console, whose files they load.
 func serve(t *testing.T) *echo.Echo {

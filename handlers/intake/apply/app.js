@@ -5,7 +5,7 @@
 //   requirements.js  asks what is to be answered, and answers it
 //   questions.js     a field for each type of question
 //   documents.js     uploads files
-//   cases.js         follows the case to its end
+//   cases.js         follows the case to its end, and timeline.js tells it in words
 //   service.js       how requests are sent, so that nothing is done twice and everything is seen
 //
 // There is no build step: these files are what the browser runs.

@@ -2,6 +2,7 @@
 
 import { byId, el, moment, words } from "/console/dom.js";
 import { read } from "./service.js";
+import { happened } from "./timeline.js";
 
 export class Cases {
   #drawn = "";
@@ -39,21 +40,3 @@ function said(trigger) {
   if (trigger.result === "fail") return "It is over, and not granted.";
   return trigger.status === "blocked" ? "It is on hold." : "It is being worked on.";
 }
-
-// happened tells an event of a timeline in words.
-function happened(event) {
-  const told = {
-    "entitlement_trigger.created": () => "Applied for",
-    "entitlement_trigger.moved": () => `${actions[event.action] ?? words(event.action)}, ${event.actor_kind === "system" ? "by itself" : `by the ${event.actor_kind}`}`,
-    "entitlement_trigger.requirements_changed": () => (event.questionnaire_ids.length ? "Questionnaires are to be answered" : "All questionnaires are answered"),
-    "notice.given": () => `Receivers are told: ${event.event_type}`,
-  }[event.type];
-  const why = event.reason ? `: ${event.reason}` : "";
-  return (told ? told() : event.type) + (event.outcome ? ` (${event.outcome})` : "") + why + (event.code ? ` (${event.code})` : "");
-}
-
-const actions = {
-  start: "Started", request_information: "More was asked for", request_video_identification: "A video identification was asked for",
-  complete_video_identification: "The video identification is over", block: "Put on hold", release: "Goes on", approve: "Approved", reject: "Rejected",
-  cancel: "Withdrawn", terminate: "Terminated", fail: "Failed",
-};

@@ -1,0 +1,21 @@
+// The events of a case in words.
+
+import { words } from "/console/dom.js";
+
+const actions = {
+  start: "Started", request_information: "More was asked for", request_video_identification: "A video identification was asked for",
+  complete_video_identification: "The video identification is over", block: "Put on hold", release: "Goes on", approve: "Approved", reject: "Rejected",
+  cancel: "Withdrawn", terminate: "Terminated", fail: "Failed",
+};
+
+// happened tells an event of a timeline in words.
+export function happened(event) {
+  const told = {
+    "entitlement_trigger.created": () => "Applied for",
+    "entitlement_trigger.moved": () => `${actions[event.action] ?? words(event.action)}, ${event.actor_kind === "system" ? "by itself" : `by the ${event.actor_kind}`}`,
+    "entitlement_trigger.requirements_changed": () => (event.questionnaire_ids.length ? "Questionnaires are to be answered" : "All questionnaires are answered"),
+    "notice.given": () => `Receivers are told: ${event.event_type}`,
+  }[event.type];
+  const why = event.reason ? `: ${event.reason}` : "";
+  return (told ? told() : event.type) + (event.outcome ? ` (${event.outcome})` : "") + why + (event.code ? ` (${event.code})` : "");
+}

@@ -1,0 +1,54 @@
+// The operators' interface as this page uses it. A write has an Idempotency-Key, and its position in the log is waited for by the
+// reads after it, so that the page shows what was done.
+
+import { exchange, get } from "/console/api.js";
+
+let position = null; // of the last write
+
+export const read = (path, query = {}) => get(`/admin/v1/${path}`, query, position);
+
+const key = () => [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");
+
+const unanswered = new Map(); // what was sent and may or may not have taken effect → its Idempotency-Key
+
+export async function post(path, body) {
+  const sent = `${path} ${JSON.stringify(body)}`;
+  if (!unanswered.has(sent)) unanswered.set(sent, key());
+  try {
+    const answer = await exchange("POST", `/admin/v1/${path}`, body, { "Idempotency-Key": unanswered.get(sent) });
+    unanswered.delete(sent);
+    position = answer.position ?? position;
+    return answer.content;
+  } catch (failure) {
+    if (failure.status > 0 && failure.status < 500) unanswered.delete(sent);
+    throw failure;
+  }
+}
+
+export function forget() {
+  position = null;
+  unanswered.clear();
+  questionnaires.clear();
+}
+
+// all reads a list to its end, or to a bound.
+export async function all(path, bound = 1000) {
+  const items = [];
+  for (let page = 1; items.length < bound; page++) {
+    const got = await read(path, { page, size: 100 });
+    items.push(...got.items);
+    if (page >= got.pages) break;
+  }
+  return items;
+}
+
+const questionnaires = new Map(); // id → the promise of it, with all its versions; what a version asks never changes
+
+// questionnaireOf returns a questionnaire that has a version: one that was read before that version came is read again.
+export async function questionnaireOf(id, version) {
+  const has = (q) => !version || q.versions.some((v) => v.id === version);
+  const known = await questionnaires.get(id)?.catch(() => null);
+  if (known && has(known)) return known;
+  questionnaires.set(id, read(`questionnaires/${id}`));
+  return questionnaires.get(id);
+}
