@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -105,15 +106,19 @@ func (d Dialing) throughProxy(ctx context.Context, network, address string) (net
 	if err != nil {
 		return nil, err
 	}
-	var refused error
-	for _, a := range addresses {
+	var failed, refused error
+	for _, a := range addresses { // a proxy may reach one of them and not another, as where it has no IPv6
 		if err := check(a, d.Allowed); err != nil {
 			refused = err
 			continue
 		}
-		return d.connect(ctx, network, net.JoinHostPort(a.String(), port))
+		conn, err := d.connect(ctx, network, net.JoinHostPort(a.String(), port))
+		if err == nil {
+			return conn, nil
+		}
+		failed = err
 	}
-	return nil, refused
+	return nil, cmp.Or(failed, refused)
 }
 
 // resolve returns at least one address of host:port.

@@ -166,6 +166,14 @@ func TestEgressProxy(t *testing.T) {
 	if r := <-asked; r.Method != http.MethodConnect || r.Host != "127.0.0.1:"+portOf(t, s) || r.Header.Get("Proxy-Authorization") != "Basic dXNlcjp3b3Jk" {
 		t.Errorf("the proxy was asked for %s %s with %v", r.Method, r.Host, r.Header)
 	}
+	// Nobody listens at the first address: the proxy can't reach it, but the second one.
+	n.tell("127.0.0.9", "127.0.0.1")
+	if a := try(t, d, "https://example.com:"+portOf(t, s)+"/"); a.status != 200 {
+		t.Fatalf("two addresses: %d, %s", a.status, a.failure)
+	}
+	if first, second := (<-asked).Host, (<-asked).Host; !strings.HasPrefix(first, "127.0.0.9:") || !strings.HasPrefix(second, "127.0.0.1:") {
+		t.Errorf("the proxy was asked for %s, then for %s", first, second)
+	}
 	for _, host := range []string{"127.0.0.2", "[::1]", "example.com"} {
 		n.tell("10.0.0.1", "169.254.169.254", "::1")
 		d.Allowed = nil
