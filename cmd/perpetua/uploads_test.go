@@ -39,6 +39,7 @@ func TestUploads(t *testing.T) {
 	t.Parallel()
 	v := newVenue(t, "--demo=false")
 	v.start()
+	t.Cleanup(v.stop)
 	var person struct{ ID string }
 	v.must(http.StatusCreated, "broker-a", http.MethodPost, "/api/v1/persons", map[string]string{"external_id": "p", "first_name": "Anna", "last_name": "Ost"}).decode(t, &person)
 	path := "/api/v1/persons/" + person.ID + "/documents"
