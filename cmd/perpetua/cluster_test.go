@@ -247,12 +247,16 @@ func (l *load) end(t *testing.T) {
 	}
 }
 
-// TestCluster runs two engines and two nodes with the interface and the projections on one broker, sends orders to
-// any of them, and takes the owner of the trading journal away in every manner.
+// TestCluster runs two engines and two nodes with all else on one broker, sends orders to any of them, and takes the owners of
+// the trading and of the onboarding journal away in every manner, and each sender and process manager. Applicants file all
+// the while: nothing of it is lost or there twice.
 func TestCluster(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	c := startCluster(t, "engine", "engine", "api,projector", "api,projector,live")
+	v, hooks := newVenue(t), newWebhookReceiver(t)
+	v.env = append(hooks.settings(), "PERPETUA_BLOB_URL="+blob.URLOf(filepath.Join(v.dir, blob.Folder)))
+	c := newClusterOn(t, v, brokersIn(t, v.dir))
+	c.join(t, "engine", "engine", "api,projector,sender,process", "api,projector,live,sender,process")
 	face := c.node(2)
 	var clients []*client
 	var names []string
@@ -265,30 +269,48 @@ func TestCluster(t *testing.T) {
 		clients, names = append(clients, x), append(names, x.customer)
 	}
 	face.fund("1000000", names...)
+	m := admit(t, hooks, face, 2, func(i int) func() *venue {
+		pick := rand.New(rand.NewPCG(seed, uint64(2000+i)))
+		return func() *venue { return c.node(2 + pick.IntN(2)) }
+	})
+	for _, a := range m.applicants {
+		a.pace = 2 * retryAfter
+	}
+	end := m.begin(t)
+	t.Cleanup(end)
 
 	rounds, round := max(kills(t)/5, 1), 0
 	for _, how := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 		var gone, back []time.Duration
 		for range rounds {
 			round++
-			g, b := c.takeOwner(t, round, how, clients, timer)
+			g, b := c.takeOwner(t, "trading", round, how, clients, timer)
 			gone, back = append(gone, g), append(back, b)
+			m.more(t, 8)
 		}
 		t.Logf("%v of the owner: no orders for %s; for %s when it comes back", how, spread(gone), spread(back))
 	}
 	checkOrders(t, c.venue, clients)
+	round++
+	c.takeOwner(t, "onboarding", round, syscall.SIGKILL, clients, timer)
+	m.more(t, 8)
 	c.suspendOwner(t, round+1, clients)
 	for _, i := range []int{3, 2} { // one of the projectors works, the other stands by
 		round++
 		l := startLoad(round+1, clients)
 		c.node(i).kill()
 		l.more(t, 100)
+		m.more(t, 8) // by the one sender and the one process manager that are left
 		l.end(t)
 		followUp(t, c.node(0), clients)
 		c.projected(c.node(5 - i)) // before there is another that could do it
 		c.again(i)
 	}
+	end()
+	m.finish(t)
 	checkOrders(t, c.venue, clients)
+	m.check(t, c.venue)
+	c.perform("audit")
 	face = c.node(2)
 
 	// Engines serve, and the folder has lost the passwords: they are made anew through the owner.
@@ -319,30 +341,29 @@ func spread(times []time.Duration) string {
 		times[len(times)/2].Round(time.Millisecond), len(times), times[len(times)-1].Round(time.Millisecond))
 }
 
-// takeOwner ends the trading journal's owner under load and starts it again, and returns how long orders were not
-// answered each time.
-func (c *cluster) takeOwner(t *testing.T, round int, how syscall.Signal, clients []*client, timer *outage) (gone, back time.Duration) {
+// takeOwner ends a journal's owner under load and starts it again, and returns how long orders were not answered each time.
+func (c *cluster) takeOwner(t *testing.T, name string, round int, how syscall.Signal, clients []*client, timer *outage) (gone, back time.Duration) {
 	t.Helper()
 	l := startLoad(round, clients)
 	l.more(t, 100)
-	i := c.anOwner("trading")
+	i := c.anOwner(name)
 	timer.begin()
 	if how == syscall.SIGKILL {
 		c.node(i).kill()
 	} else {
 		c.node(i).stop()
 	}
-	waitFor(t, "another owner", func() bool { now := c.owner("trading"); return now >= 0 && now != i || len(l.problems) > 0 })
+	waitFor(t, "another owner", func() bool { now := c.owner(name); return now >= 0 && now != i || len(l.problems) > 0 })
 	l.more(t, 100)
 	gone = timer.end()
 	timer.begin()
 	c.again(i)
-	c.anOwner("trading")
+	c.anOwner(name)
 	l.more(t, 100)
 	back = timer.end()
 	l.end(t)
 	followUp(t, c.node(2), clients)
-	t.Logf("round %d: %v of node %d: no orders for %v, then for %v", round, how, i, gone.Round(time.Millisecond), back.Round(time.Millisecond))
+	t.Logf("round %d: %v of node %d, the owner of %s: no orders for %v, then for %v", round, how, i, name, gone.Round(time.Millisecond), back.Round(time.Millisecond))
 	return gone, back
 }
 

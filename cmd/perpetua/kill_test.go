@@ -124,11 +124,14 @@ func kills(t *testing.T) int {
 }
 
 // TestKill kills a venue under load again and again. After each restart every acknowledged order must be there once,
-// every unknown one once or never, and the read models must equal a fold of the log.
+// every unknown one once or never, and the read models must equal a fold of the log. So it is with what applicants file
+// meanwhile: in the end all is told, every account is open, and nothing is left of what was broken off.
 func TestKill(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	v := newWholeVenue(t)
+	v := newWholeVenue(t, "--snapshot-records", "50")
+	hooks := newWebhookReceiver(t)
+	v.env = append(v.env, hooks.settings()...)
 	v.start()
 	t.Cleanup(v.stop)
 	var clients []*client
@@ -139,17 +142,30 @@ func TestKill(t *testing.T) {
 		clients, names = append(clients, c), append(names, c.customer)
 	}
 	v.fund("1000000", names...)
-	pick := rand.New(rand.NewPCG(seed, 99))
+	m := admit(t, hooks, v, 2, func(int) func() *venue { return func() *venue { return v } })
+	pick, resumed := rand.New(rand.NewPCG(seed, 99)), false
 	for round := range kills(t) {
 		v.token("broker-a") // once, before the clients share it
 		var done atomic.Int64
 		var working sync.WaitGroup
-		problems := make(chan error, len(clients))
+		problems := make(chan error, len(clients)+len(m.applicants))
 		for _, c := range clients {
 			working.Go(func() { problems <- c.trade(round, &done, nil) })
 		}
-		enough := int64(50 + pick.IntN(300))
-		waitFor(t, "orders under load", func() bool { return done.Load() >= enough || len(problems) > 0 })
+		for _, a := range m.applicants {
+			working.Go(func() { problems <- a.work(&m.done, nil) })
+		}
+		enough, more := int64(50+pick.IntN(300)), m.done.Load()+int64(8+pick.IntN(8))
+		saved := int64(-1)
+		last := round == kills(t)-1 && !resumed // some start has to be from a snapshot
+		waitFor(t, "orders and applications under load, and a snapshot", func() bool {
+			if done.Load() >= enough && m.done.Load() >= more {
+				saved = v.measureOf("onboarding", "sequence")
+				return saved >= 0 || !last
+			}
+			return len(problems) > 0
+		})
+		resumed = resumed || saved >= 0
 		v.kill()
 		working.Wait()
 		close(problems)
@@ -158,13 +174,25 @@ func TestKill(t *testing.T) {
 				t.Fatalf("round %d: %v", round, err)
 			}
 		}
+		age(t, v) // so that it sweeps what was broken off
 		v.start()
+		if at := v.measureOf("onboarding", "loaded_sequence"); at < saved {
+			t.Errorf("the onboarding journal was folded from %d on; there is a snapshot at %d", at, saved)
+		}
 		followUp(t, v, clients)
 		checkOrders(t, v, clients)
 		if out, err := v.command("audit").CombinedOutput(); err != nil {
 			t.Errorf("perpetua audit: %v\n%s", err, out)
 		}
-		t.Logf("round %d: killed after %d answers", round, done.Load())
+		t.Logf("round %d: killed after %d answers, and a snapshot of the onboarding journal at %d", round, done.Load(), saved)
+	}
+	m.finish(t)
+	m.check(t, v)
+	if kills(t) > 5 { // the venue may try again only after a minute
+		m.swept(t, v)
+	}
+	if out, err := v.command("audit").CombinedOutput(); err != nil {
+		t.Errorf("perpetua audit: %v\n%s", err, out)
 	}
 }
 

@@ -30,8 +30,14 @@ import (
 // measure reads a metric of snapshots of the trading journal; -1 if it is not there.
 func (v *venue) measure(name string) int64 {
 	v.t.Helper()
+	return v.measureOf("trading", name)
+}
+
+// measureOf reads a metric of snapshots of a journal; -1 if it is not there.
+func (v *venue) measureOf(journal, name string) int64 {
+	v.t.Helper()
 	for line := range strings.Lines(string(v.do("", http.MethodGet, "/metrics", nil).Body)) {
-		if !strings.HasPrefix(line, "perpetua_snapshot_"+name+"{") || !strings.Contains(line, `journal="trading"`) {
+		if !strings.HasPrefix(line, "perpetua_snapshot_"+name+"{") || !strings.Contains(line, `journal="`+journal+`"`) {
 			continue
 		}
 		n, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndex(line, " "):]), 64)
