@@ -219,15 +219,15 @@ func (m *admission) checkFiles(t *testing.T, log *admitted, v *venue) {
 }
 
 // filesOf compares the files in the bucket with the documents of the log.
-func (log *admitted) filesOf(v *venue) (lacking, others []string) {
+func (f *admitted) filesOf(v *venue) (lacking, others []string) {
 	there := make(map[string]bool)
 	for _, path := range v.uploaded() {
 		there[filepath.Base(path)] = true
-		if _, known := slices.BinarySearch(log.made["document.added"], filepath.Base(path)); !known {
+		if _, known := slices.BinarySearch(f.made["document.added"], filepath.Base(path)); !known {
 			others = append(others, path)
 		}
 	}
-	for _, id := range log.made["document.added"] {
+	for _, id := range f.made["document.added"] {
 		if !there[id] {
 			lacking = append(lacking, id)
 		}
