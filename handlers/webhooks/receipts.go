@@ -25,7 +25,8 @@ const (
 // record has the journal record an attempt, and returns where its delivery stands then. It tries until the outcome is known: the
 // number of the attempt sees to it that it is recorded once. If the sender is stopped before, the delivery stands as it did.
 func (v *visit) record(d delivery, tenant string, a attempt) webhook.Status {
-	v.metrics.unrecorded.Inc()
+	v.metrics.unrecorded.Inc() // before it counts as made, so that who has seen it made finds it unrecorded or in the log
+	v.metrics.observe(a)
 	defer v.metrics.unrecorded.Dec()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		status, at, err := v.submit(d, tenant, a)

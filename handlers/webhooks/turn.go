@@ -192,7 +192,6 @@ func (v *visit) try(ctx context.Context, d delivery) (webhook.Status, error) {
 	} else {
 		v.unanswered.Store(0)
 	}
-	v.metrics.observe(a)
 	return v.record(d, to.Tenant, a), nil
 }
 

@@ -160,7 +160,7 @@ func (v *venue) do(ctx context.Context, user, method, path string, body any) ([]
 }
 
 func (v *venue) send(r *http.Request) ([]byte, error) {
-	content, header, err := sendOnce(r)
+	content, header, err := sendOnce(http.DefaultClient, r)
 	if err != nil {
 		return content, err
 	}
@@ -172,8 +172,8 @@ func (v *venue) send(r *http.Request) ([]byte, error) {
 }
 
 // sendOnce sends a request and returns the answer's body and header. Any status but 2xx is an error.
-func sendOnce(r *http.Request) ([]byte, http.Header, error) {
-	answer, err := http.DefaultClient.Do(r)
+func sendOnce(client *http.Client, r *http.Request) ([]byte, http.Header, error) {
+	answer, err := client.Do(r)
 	if err != nil {
 		return nil, nil, err
 	}
