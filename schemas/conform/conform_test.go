@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/perpetua-exchange/perpetua/schemas"
 )
 
@@ -34,6 +36,17 @@ func walk(value any, at string, visit func(at string, object map[string]any)) {
 	case []any:
 		for i, item := range v {
 			walk(item, fmt.Sprintf("%s/%d", at, i), visit)
+		}
+	}
+}
+
+// TestDescriptionsAreReadByOthers reads the descriptions with another parser than our own, which takes more than YAML allows:
+// client generators would refuse what only ours reads.
+func TestDescriptionsAreReadByOthers(t *testing.T) {
+	for name, text := range map[string][]byte{"OpenAPI": schemas.OpenAPI, "AsyncAPI": schemas.AsyncAPI} {
+		var document map[string]any
+		if err := yaml.Unmarshal(text, &document); err != nil || len(document) == 0 {
+			t.Errorf("the %s description has %d members: %v", name, len(document), err)
 		}
 	}
 }
