@@ -274,7 +274,7 @@ func TestCluster(t *testing.T) {
 		return func() *venue { return c.node(2 + pick.IntN(2)) }
 	})
 	for _, a := range m.applicants {
-		a.pace = 2 * retryAfter
+		a.pace = 20 * retryAfter
 	}
 	end := m.begin(t)
 	t.Cleanup(end)

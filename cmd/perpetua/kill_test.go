@@ -144,6 +144,9 @@ func TestKill(t *testing.T) {
 	v.fund("1000000", names...)
 	m := admit(t, hooks, v, 2, func(int) func() *venue { return func() *venue { return v } })
 	pick, resumed := rand.New(rand.NewPCG(seed, 99)), false
+	for _, a := range m.applicants {
+		a.pace = 2 * retryAfter
+	}
 	for round := range kills(t) {
 		v.token("broker-a") // once, before the clients share it
 		var done atomic.Int64
