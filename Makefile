@@ -45,7 +45,7 @@ test: ## all tests, with the race detector (but for the pure rules) where a C co
 	@set -e; all=$$($(GO) list $(PACKAGES)); \
 	rules=$$(echo "$$all" | grep '/perpetua/domain/' || true); others=$$(echo "$$all" | grep -v '/perpetua/domain/' || true); \
 	shared=$$(echo "$$rules" | grep -E '/domain/(book|trading)$$' || true); \
-	[ -z "$$others" ] || $(GO) test $(RACE) -timeout 15m $$others; \
+	[ -z "$$others" ] || $(GO) test $(RACE) -timeout 25m $$others; \
 	[ -z "$$rules" ] || $(GO) test -timeout 15m $$rules; \
 	[ -z "$$shared" ] || [ -z "$(RACE)" ] || $(GO) test $(RACE) -timeout 15m -run '$(SHARED)' $$shared
 
