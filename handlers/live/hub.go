@@ -269,7 +269,7 @@ func (h *Hub) publish(d *draft, position string) {
 // deliver queues a message for the subscription's session, and reports whether it did; the caller counts it.
 func (s *subscription) deliver(m *message) bool {
 	if s.catching != nil {
-		s.catching.buffer(s, m)
+		s.catching.buffer(m, s.session.hub.limits.QueueMessages)
 		return false
 	}
 	return s.session.deliver(m.frame(s.positions))

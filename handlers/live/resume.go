@@ -73,12 +73,14 @@ func (c *catchUp) had(sequence int64, p draftPosition) bool {
 	return sequence <= c.after || sequence == c.after+1 && p.nth <= c.part
 }
 
-func (c *catchUp) buffer(s *subscription, m *message) {
+// buffer keeps a live message until the log before it was read. When there are more than may be kept, none is: the log is
+// behind, not the client, so it is read on to where they came from.
+func (c *catchUp) buffer(m *message, most int) {
 	if !c.buffering {
 		return
 	}
-	if len(c.buffered) >= s.session.hub.limits.QueueMessages {
-		s.session.slow()
+	if len(c.buffered) >= most {
+		c.buffering, c.buffered = false, nil
 		return
 	}
 	c.buffered = append(c.buffered, m)
@@ -218,7 +220,7 @@ func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *journal.Pos
 			return true
 		}
 		over := !h.holds(sub) || sub.session.isEnded()
-		if !over && joining && from.Sequence >= target {
+		if joining = joining && sub.catching.buffering; !over && joining && from.Sequence >= target { // nothing was dropped
 			// Under the hub's lock onRecord adds nothing to the buffer, and the next message finds catching gone: it goes
 			// behind what is sent here.
 			buffered := sub.catching.buffered

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gorilla/websocket"
-
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
@@ -204,27 +202,33 @@ func TestResumeAhead(t *testing.T) {
 }
 
 // TestHeldMessagesAreBounded lets the log hang when a client has nearly caught up: the live messages that are held
-// back meanwhile don't pile up without end.
+// back meanwhile don't pile up without end. The client is not slow for that: it is told all, in order.
 func TestHeldMessagesAreBounded(t *testing.T) {
 	v := newVenue(t, live.Limits{QueueMessages: 20}, nil)
 	begin := v.stamp().Sequence - 1
 	v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
-	reads, release := make(chan struct{}, 1), make(chan struct{})
-	defer close(release)
-	v.mu.Lock()
-	v.reading = func() {
-		reads <- struct{}{}
+	reads, release := make(chan struct{}), make(chan struct{})
+	hang := sync.OnceFunc(func() {
+		close(reads)
 		<-release
-	}
+	})
+	v.mu.Lock()
+	v.reading = hang
 	v.mu.Unlock()
 	c := v.dial(v.reader("alpha"))
-	c.SubscribeWith(livetest.Request{Args: []string{"orders"}, ResumeFrom: fmt.Sprintf("trading/0@%d", begin)})
+	c.SubscribeWith(livetest.Request{Args: []string{"orders"}, ResumeFrom: fmt.Sprintf("trading/0@%d", begin), Data: map[string]bool{"positions": true}})
 	<-reads
 	for range 30 {
 		v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
 	}
-	if code, reason := c.Closed(); code != websocket.ClosePolicyViolation || reason != string(live.SlowConsumer) {
-		t.Errorf("closed with %d %s", code, reason)
+	close(release)
+	c.Until("all orders", func(all []livetest.Message) bool { return len(all) >= 32 })
+	at := begin
+	for _, m := range c.On("orders") {
+		at++
+		if want := fmt.Sprintf("trading/0@%d", at); m.Fields()["position"] != want {
+			t.Errorf("after %s comes %s", want, m.Raw)
+		}
 	}
 }
 
