@@ -201,10 +201,9 @@ func TestCopiedFolder(t *testing.T) {
 	original.must(201, "broker-a", http.MethodPost, annasOrders, `{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.010","limit_price":"66000.0"}`)
 	original.stop()
 	history := original.records("trading")
-	if err := os.Remove(copied.dir); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("cp", "-a", original.dir, copied.dir).CombinedOutput(); err != nil {
+	// Into the folder that is there: one made anew under its name would be locked by nobody, and the tests of another package,
+	// which run meanwhile, would sweep it away.
+	if out, err := exec.Command("cp", "-a", original.dir+"/.", copied.dir).CombinedOutput(); err != nil {
 		t.Fatalf("cp: %v\n%s", err, out)
 	}
 	venues := map[string]*venue{"original": original, "copy": copied}
