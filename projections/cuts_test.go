@@ -3,11 +3,17 @@ package projections_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/document"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
@@ -75,6 +81,45 @@ func TestAnyCutsGiveTheRowsOfSingleRecords(t *testing.T) {
 				same(t, digests(t, rows(size, crash)), want)
 				seed++
 			}
+		})
+	}
+}
+
+// A delivery that loses its owner and its registration in one transaction is canceled by the record that came first.
+func TestADeliveryIsCanceledOnce(t *testing.T) {
+	alpha, operator := decide.Actor{Sub: "u", Broker: "alpha"}, decide.Actor{Sub: "operator", Broker: "venue"}
+	for name, erasedFirst := range map[string]bool{"the owner first": true, "the registration first": false} {
+		t.Run(name, func(t *testing.T) {
+			r := projectiontest.NewRegistrar(t, 11)
+			do := func(by decide.Actor, payload decide.Payload) {
+				t.Helper()
+				if refused := r.Do(by, payload); refused != "" {
+					t.Fatalf("%T is refused: %s", payload, refused)
+				}
+			}
+			ref := owner.Ref{Type: owner.PersonType, ID: r.ID()}
+			hook := r.ID()
+			do(operator, &onboarding.SetRetention{})
+			do(alpha, &onboarding.RegisterOwner{Ref: ref, ExternalID: make([]byte, 32), Fields: r.Sealed()})
+			do(alpha, &onboarding.CreateWebhook{ID: hook, URL: "https://receiver.example/", All: true, Key: r.SigningKey()})
+			do(alpha, &onboarding.AddDocument{Ref: ref, ID: r.ID(), Category: "id_document", Orientation: document.Orientations()[0], Name: r.Sealed(), Source: "files/x", SHA256: make([]byte, 32), Size: 1, Format: "pdf",
+				ValidUntil: r.Entries[len(r.Entries)-1].Record.Time + 40*scalar.Day})
+			r.Pass(20 * scalar.Day) // it expires soon: a notice, and a delivery of it
+			if len(r.Deliveries) == 0 {
+				t.Fatal("no delivery")
+			}
+			steps := []func(){
+				func() { do(operator, &onboarding.EraseOwner{Ref: ref, Reason: r.Sealed()}) },
+				func() { do(alpha, &onboarding.DeleteWebhook{ID: hook}) },
+			}
+			if !erasedFirst {
+				slices.Reverse(steps)
+			}
+			for _, step := range steps {
+				step()
+			}
+			want := digests(t, cut(t, "onboarding", readmodels.Onboarding(), r.Entries, func() int { return 1 }, never))
+			same(t, digests(t, cut(t, "onboarding", readmodels.Onboarding(), r.Entries, func() int { return len(r.Entries) }, never)), want)
 		})
 	}
 }

@@ -97,6 +97,7 @@ type deliveryChanges struct {
 	deliveries projections.Latest[scalar.ID, changed[Delivery]]
 	attempts   projections.Adder[Attempt]
 	deleted    doomed // registrations
+	erased     doomed // owners
 }
 
 func newDeliveries(b *projections.Batch) *deliveryChanges {
@@ -118,6 +119,8 @@ func (x *deliveryChanges) add(at place, event decide.Event) {
 		v.Status, v.Attempts, v.NextAttempt = webhook.Pending, e.Attempts, 0
 	case *domain.WebhookDeleted:
 		x.deleted.add(at, e.ID)
+	case *domain.OwnerErased:
+		x.erased.add(at, e.ID)
 	}
 }
 
@@ -130,16 +133,25 @@ func (x *deliveryChanges) slot(at place, id scalar.ID) *Delivery {
 
 func (x *deliveryChanges) write(b *projections.Batch) {
 	put(b, deliveries, x.deliveries.Rows(), nil)
-	x.deleted.cancel(b, "webhook_id", "")
+	x.cancel(b)
 }
 
 // cancel cancels the open deliveries to registrations, or about owners, that the records leave without any. What the batch did to
-// a delivery later, where the id of a registration is in use again, stays.
-func (d *doomed) cancel(b *projections.Batch, column, condition string) {
-	d.queue(b, `UPDATE deliveries t SET status = 'canceled', next_attempt_at = NULL, sequence = n.sequence
-		FROM (SELECT d.id, min(n.sequence) AS sequence FROM n JOIN deliveries d ON d.`+column+` = n.id
-			WHERE d.status IN ('pending', 'retrying') AND d.sequence < n.sequence `+condition+` GROUP BY d.id) n
-		WHERE t.id = n.id`)
+// a delivery later, where the id of a registration is in use again, stays. One that loses both is canceled by the record that
+// came first, so one statement looks at both.
+func (x *deliveryChanges) cancel(b *projections.Batch) {
+	if len(x.deleted.ids)+len(x.erased.ids) == 0 {
+		return
+	}
+	b.Queue(`WITH n AS (
+			SELECT d.id, n.sequence FROM unnest($1::uuid[], $2::bigint[]) AS n (id, sequence) JOIN deliveries d ON d.webhook_id = n.id
+				WHERE d.status IN ('pending', 'retrying') AND d.sequence < n.sequence
+			UNION ALL
+			SELECT d.id, n.sequence FROM unnest($3::uuid[], $4::bigint[]) AS n (id, sequence) JOIN deliveries d ON d.owner_id = n.id
+				WHERE d.status IN ('pending', 'retrying') AND d.sequence < n.sequence AND NOT d.final)
+		UPDATE deliveries t SET status = 'canceled', next_attempt_at = NULL, sequence = n.sequence
+		FROM (SELECT id, min(sequence) AS sequence FROM n GROUP BY id) n WHERE t.id = n.id`,
+		x.deleted.ids, x.deleted.sequences, x.erased.ids, x.erased.sequences)
 }
 
 // DeliveryFilter narrows a list of deliveries.

@@ -132,11 +132,11 @@ func (x *ownerChanges) writeErasures(b *projections.Batch) {
 	put(b, erasures, x.erasures.Rows(), []string{"erased_at", "erased_sequence"}, []string{"key_id", "destroyed_at", "destroyed_sequence"})
 }
 
-// erasing takes the ciphertexts of erased owners out of all rows, and cancels what they are no more to be told. No event says
-// so of each row: it is the rows from before the erasure that change, whatever else the batch holds. A reply of a receiver may
-// be sealed after the erasure and before the key is gone, so ciphertexts are taken out once more then.
+// erasing takes the ciphertexts of erased owners out of all rows. No event says so of each row: it is the rows from before the
+// erasure that change, whatever else the batch holds. A reply of a receiver may be sealed after the erasure and before the key
+// is gone, so ciphertexts are taken out once more then.
 type erasing struct {
-	emptied, erased doomed
+	emptied doomed
 }
 
 // doomed are owners or registrations, and the records that decided their fate.
@@ -160,7 +160,6 @@ func (x *erasing) add(at place, event decide.Event) {
 	switch e := event.(type) {
 	case *domain.OwnerErased:
 		x.emptied.add(at, e.ID)
-		x.erased.add(at, e.ID)
 	case *domain.KeyDestroyed:
 		x.emptied.add(at, e.ID)
 	}
@@ -183,7 +182,6 @@ func (x *erasing) write(b *projections.Batch) {
 	for _, sql := range ciphertexts {
 		x.emptied.queue(b, sql)
 	}
-	x.erased.cancel(b, "owner_id", "AND NOT d.final")
 }
 
 // OneErasure returns what is known of the end of an owner, its certificate once it is erased. It is for operators.

@@ -354,12 +354,13 @@ func (r *Registrar) answer() {
 	r.Do(r.client(ref), p)
 }
 
-func (r *Registrar) key() onboarding.SigningKey {
+// SigningKey makes a key of a registration.
+func (r *Registrar) SigningKey() onboarding.SigningKey {
 	return onboarding.SigningKey{KeyID: r.ID().String(), Public: r.bytes(32), Private: r.Sealed()}
 }
 
 func (r *Registrar) hook() {
-	p := &onboarding.CreateWebhook{ID: r.ID(), URL: "https://receiver.example/" + r.ID().String(), All: r.random.IntN(3) > 0, Key: r.key()}
+	p := &onboarding.CreateWebhook{ID: r.ID(), URL: "https://receiver.example/" + r.ID().String(), All: r.random.IntN(3) > 0, Key: r.SigningKey()}
 	if !p.All {
 		p.Types = []webhook.EventType{webhook.Test, webhook.RequirementsQuestionnaire}
 	}
@@ -379,7 +380,7 @@ func (r *Registrar) changeHook() {
 	case 0:
 		r.Do(by, &onboarding.DeleteWebhook{ID: w.ID})
 	case 1, 2:
-		r.Do(by, &onboarding.RotateWebhook{ID: w.ID, Key: r.key(), Overlap: scalar.Time(r.random.Int64N(int64(scalar.Day)))})
+		r.Do(by, &onboarding.RotateWebhook{ID: w.ID, Key: r.SigningKey(), Overlap: scalar.Time(r.random.Int64N(int64(scalar.Day)))})
 	case 3, 4:
 		r.Do(by, &onboarding.EnableWebhook{ID: w.ID})
 	default:
