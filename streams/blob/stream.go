@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"time"
 
 	"gocloud.dev/blob"
@@ -18,33 +19,18 @@ const (
 // Writer writes a blob piece by piece. The blob is there once Commit has returned nil, and never in part. Whoever does not
 // commit abandons; to abandon what is committed does nothing.
 type Writer struct {
-	store  *Store
 	key    string
-	out    *blob.Writer // nil once it is closed
-	turn   turn
+	worker *worker // nil once it is closed
+	write  func(piece []byte) (int, error)
+	close  func([]byte) (int, error)
 	cancel context.CancelFunc
 	failed error
-}
-
-// turn has what is asked of one blob be asked one by one, also where an earlier question was left behind: that may go on,
-// and the next one has to wait for it.
-type turn chan struct{}
-
-func newTurn() turn { return make(turn, 1) }
-
-// take asks within a time, in its turn.
-func take[T any](t turn, l *line, within time.Duration, question func() (T, error)) (T, error) {
-	return ask(context.Background(), l, within, func(context.Context, func()) (T, error) {
-		t <- struct{}{}
-		defer func() { <-t }()
-		return question()
-	})
 }
 
 // NewWriter begins to write a blob, which is given up when the context ends.
 func (s *Store) NewWriter(ctx context.Context, key string) (*Writer, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &Writer{store: s, key: key, turn: newTurn(), cancel: cancel}
+	w := &Writer{key: key, cancel: cancel}
 	// A store that cuts blobs into parts keeps as many in memory as it sends at once: one, of the least size that all take.
 	options := &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: 5 << 20, MaxConcurrency: 1}
 	out, err := ask(ctx, s.line, pieceWithin, func(context.Context, func()) (*blob.Writer, error) {
@@ -54,7 +40,8 @@ func (s *Store) NewWriter(ctx context.Context, key string) (*Writer, error) {
 		cancel()
 		return nil, w.wrap(err)
 	}
-	w.out = out
+	w.worker, w.write = newWorker(s.line), out.Write
+	w.close = func([]byte) (int, error) { return 0, out.Close() }
 	return w, nil
 }
 
@@ -63,8 +50,10 @@ func (w *Writer) Write(piece []byte) (int, error) {
 	if w.failed != nil {
 		return 0, w.failed
 	}
-	out := w.out
-	n, err := take(w.turn, w.store.line, pieceWithin, func() (int, error) { return out.Write(piece) })
+	if w.worker == nil {
+		return 0, w.wrap(fs.ErrClosed)
+	}
+	n, err := w.worker.ask(pieceWithin, w.write, piece)
 	if err != nil {
 		w.failed = w.wrap(err)
 	}
@@ -88,11 +77,12 @@ func (w *Writer) Abandon() {
 
 // end closes the writer, once.
 func (w *Writer) end(within time.Duration) error {
-	out := w.out
-	if w.out = nil; out == nil {
+	worker := w.worker
+	if w.worker = nil; worker == nil {
 		return nil
 	}
-	_, err := take(w.turn, w.store.line, within, func() (struct{}, error) { return struct{}{}, out.Close() })
+	defer worker.end()
+	_, err := worker.ask(within, w.close, nil)
 	return err
 }
 
@@ -105,10 +95,10 @@ func (w *Writer) wrap(err error) error {
 
 // Reader reads a blob piece by piece.
 type Reader struct {
-	store  *Store
 	key    string
-	in     *blob.Reader
-	turn   turn
+	worker *worker // nil once it is closed
+	read   func(room []byte) (int, error)
+	close  func([]byte) (int, error)
 	cancel context.CancelFunc
 	failed error
 }
@@ -121,15 +111,15 @@ func (s *Store) NewReader(ctx context.Context, key string) (*Reader, error) {
 		cancel()
 		return nil, fmt.Errorf("blob store: reading %s: %w", key, err)
 	}
-	return &Reader{store: s, key: key, in: in, turn: newTurn(), cancel: cancel}, nil
+	return &Reader{key: key, worker: newWorker(s.line), read: in.Read, close: func([]byte) (int, error) { return 0, in.Close() }, cancel: cancel}, nil
 }
 
 // Read implements io.Reader. After an error the room must not be used: a store that hangs may still write to it.
-func (r *Reader) Read(b []byte) (int, error) {
+func (r *Reader) Read(room []byte) (int, error) {
 	if r.failed != nil {
 		return 0, r.failed
 	}
-	n, err := take(r.turn, r.store.line, pieceWithin, func() (int, error) { return r.in.Read(b) })
+	n, err := r.worker.ask(pieceWithin, r.read, room)
 	switch {
 	case err == io.EOF: //nolint:errorlint // of a reader, bare
 		r.failed = err
@@ -139,9 +129,15 @@ func (r *Reader) Read(b []byte) (int, error) {
 	return n, r.failed
 }
 
-// Close ends the reading.
+// Close ends the reading. Nothing is read after it.
 func (r *Reader) Close() error {
 	defer r.cancel()
-	_, err := take(r.turn, r.store.line, pieceWithin, func() (struct{}, error) { return struct{}{}, r.in.Close() })
+	worker := r.worker
+	if r.worker = nil; worker == nil {
+		return nil
+	}
+	r.failed = fs.ErrClosed
+	defer worker.end()
+	_, err := worker.ask(pieceWithin, r.close, nil)
 	return err
 }
