@@ -62,6 +62,9 @@ type Scan struct {
 	ctx    context.Context
 	limits Limits
 	failed error
+	length [4]byte     // of the piece that is sent
+	pieces [2][]byte   // that are sent
+	unsent net.Buffers // of them
 }
 
 // maxPiece is how many bytes are sent behind one length.
@@ -86,7 +89,8 @@ func (s *Scan) Write(b []byte) (int, error) {
 	written := 0
 	for len(b) > 0 {
 		piece := b[:min(len(b), maxPiece)]
-		if err := s.send(binary.BigEndian.AppendUint32(nil, uint32(len(piece))), piece); err != nil {
+		binary.BigEndian.PutUint32(s.length[:], uint32(len(piece)))
+		if err := s.send(s.length[:], piece); err != nil {
 			return written, err
 		}
 		written += len(piece)
@@ -95,15 +99,15 @@ func (s *Scan) Write(b []byte) (int, error) {
 	return written, nil
 }
 
-// send writes pieces at once. The first error stays.
+// send writes up to two pieces at once. The first error stays.
 func (s *Scan) send(pieces ...[]byte) error {
 	if s.failed != nil {
 		return s.failed
 	}
-	out := net.Buffers(pieces)
+	s.unsent = append(s.pieces[:0], pieces...)
 	err := s.conn.SetWriteDeadline(time.Now().Add(s.limits.Write))
 	if err == nil {
-		_, err = out.WriteTo(s.conn)
+		_, err = s.unsent.WriteTo(s.conn)
 	}
 	if err != nil {
 		s.failed = s.away(err)
