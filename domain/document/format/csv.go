@@ -78,22 +78,44 @@ func (t *textReader) Read(b []byte) (int, error) {
 
 // check looks at each character; one that is cut by the end of b is looked at with the rest of it.
 func (t *textReader) check(b []byte) error {
-	b = append(t.held, b...)
-	for len(b) > 0 {
-		r, size := utf8.DecodeRune(b)
-		if r == utf8.RuneError && size <= 1 {
-			if !utf8.FullRune(b) {
-				break
-			}
-			return errors.New("it is not UTF-8 text")
+	for len(t.held) > 0 && len(b) > 0 {
+		t.held, b = append(t.held, b[0]), b[1:]
+		size, err := character(t.held)
+		if err != nil {
+			return err
 		}
-		if unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' {
-			return errors.New("it has control characters")
+		if size > 0 {
+			t.held = t.held[:0]
+		}
+	}
+	for len(b) > 0 {
+		size, err := character(b)
+		if err != nil {
+			return err
+		}
+		if size == 0 {
+			t.held = append(t.held[:0], b...)
+			return nil
 		}
 		b = b[size:]
 	}
-	t.held = append(t.held[:0:0], b...)
 	return nil
+}
+
+// character returns how many bytes the first character of b has, 0 where some of them have not come. Those that a text does
+// not have are errors.
+func character(b []byte) (size int, err error) {
+	r, size := utf8.DecodeRune(b)
+	switch {
+	case r == utf8.RuneError && size <= 1:
+		if !utf8.FullRune(b) {
+			return 0, nil
+		}
+		return 0, errors.New("it is not UTF-8 text")
+	case unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t':
+		return 0, errors.New("it has control characters")
+	}
+	return size, nil
 }
 
 func (t *textReader) whole() error {

@@ -51,13 +51,14 @@ func (e *Error) Error() string {
 	return string(e.Format) + ": " + e.Reason
 }
 
-// window is how far a reader may look ahead and back, in bytes.
-const window = 64 << 10
+// Window is how far ahead a file is looked at, in bytes.
+const Window = 64 << 10
 
 // Identify reads r to its end and returns what it is. What is no file of the kinds above, or not a whole one, is an
-// *Error; every other error is one of r's own. With tables, CSV and XLSX are among the kinds.
+// *Error; every other error is one of r's own. With tables, CSV and XLSX are among the kinds. A *bufio.Reader of at least
+// Window bytes is read as it is, others through a buffer.
 func Identify(r io.Reader, tables bool) (Format, error) {
-	s := &source{r: bufio.NewReaderSize(r, window)}
+	s := &source{r: bufio.NewReaderSize(r, Window)}
 	head, err := s.Peek(32)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
@@ -109,6 +110,9 @@ type source struct {
 	r      *bufio.Reader // not embedded: its WriteTo would read without counting
 	at     int64
 	failed error
+
+	packed io.Reader // what unpacked the last part of a package, to unpack the next
+	piece  []byte    // room for a piece of a part
 }
 
 // Peek returns the next n bytes without reading them.
@@ -139,7 +143,7 @@ func (s *source) ReadByte() (byte, error) {
 	return b, nil
 }
 
-// next reads n bytes, at most window. They are valid until the next read.
+// next reads n bytes, at most Window. They are valid until the next read.
 func (s *source) next(n int) ([]byte, error) {
 	b, err := s.Peek(n)
 	if err != nil {
@@ -153,15 +157,25 @@ func (s *source) next(n int) ([]byte, error) {
 }
 
 // skip passes over n bytes, all of which must be there.
-func (s *source) skip(n int64) error {
+func (s *source) skip(n int64) error { return s.pass(n, func([]byte) {}) }
+
+// pass passes over n bytes, all of which must be there, and shows them as they lie in the buffer.
+func (s *source) pass(n int64, show func([]byte)) error {
 	if n < 0 {
 		return errors.New("a length below zero")
 	}
-	copied, err := io.CopyN(io.Discard, s, n)
-	if err == nil && copied < n {
-		err = io.ErrUnexpectedEOF
+	for n > 0 {
+		if _, err := s.Peek(1); err != nil { // and with it the buffer is filled
+			return cut(s.note(0, err))
+		}
+		b, err := s.next(int(min(n, int64(s.r.Buffered()))))
+		if err != nil {
+			return err
+		}
+		show(b)
+		n -= int64(len(b))
 	}
-	return err
+	return nil
 }
 
 // ended reports whether the stream is at its end.

@@ -103,7 +103,7 @@ func (s *source) heicMeta(end int64) (int64, error) {
 			return 0, err
 		case toEnd || s.at+length > end:
 			return 0, errors.New("a box is longer than the one that it is in")
-		case name == "iloc" && length <= window:
+		case name == "iloc" && length <= Window:
 			b, err := s.next(int(length))
 			if err != nil {
 				return 0, err

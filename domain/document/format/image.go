@@ -29,16 +29,15 @@ func (s *source) png() error {
 		case first && (name != "IHDR" || length != 13):
 			return errors.New("it does not begin with its header")
 		}
-		sum := crc32.NewIEEE()
-		_, _ = io.WriteString(sum, name)
-		if n, err := io.CopyN(sum, s, length); err != nil || n < length {
-			return cut(err)
+		sum := crc32.ChecksumIEEE([]byte(name))
+		if err := s.pass(length, func(b []byte) { sum = crc32.Update(sum, crc32.IEEETable, b) }); err != nil {
+			return err
 		}
 		want, err := s.next(4)
 		if err != nil {
 			return err
 		}
-		if binary.BigEndian.Uint32(want) != sum.Sum32() {
+		if binary.BigEndian.Uint32(want) != sum {
 			return fmt.Errorf("the checksum of the chunk %q is another", name)
 		}
 		image = image || name == "IDAT"

@@ -146,7 +146,7 @@ func (s *source) zipName(nameLen, extraLen int) (name string, extra []byte, err 
 		return "", nil, err
 	}
 	name = string(b)
-	if extra, err = s.next(min(extraLen, window)); err != nil {
+	if extra, err = s.next(min(extraLen, Window)); err != nil {
 		return "", nil, err
 	}
 	return name, bytes.Clone(extra), checkName(name)
@@ -188,30 +188,37 @@ func (s *source) unpackStored(p *part, into io.Writer, size, limit int64) error 
 	if size < 0 || size > limit {
 		return errors.New(bombUnpacked)
 	}
-	sum := crc32.NewIEEE()
-	n, err := io.CopyN(io.MultiWriter(into, sum), s, size)
-	if err != nil || n < size {
-		return cut(err)
-	}
-	p.sum, p.packed, p.unpacked = sum.Sum32(), size, size
-	return nil
+	p.packed, p.unpacked = size, size
+	return s.pass(size, func(b []byte) {
+		p.sum = crc32.Update(p.sum, crc32.IEEETable, b)
+		_, _ = into.Write(b) // to memory or nowhere
+	})
 }
 
 // inflate unpacks a part whose end only the packed bytes themselves tell. It stops at the limit, whatever sizes the file
 // claims.
 func (s *source) inflate(p *part, into io.Writer, limit int64) error {
 	begin := s.at
-	r := flate.NewReader(s)
-	sum := crc32.NewIEEE()
-	n, err := io.Copy(io.MultiWriter(into, sum), io.LimitReader(r, limit+1))
-	switch {
-	case err != nil:
+	if s.packed == nil { // it and the room are large, and a package may have very many parts
+		s.packed, s.piece = flate.NewReader(s), make([]byte, 32<<10)
+	} else if err := s.packed.(flate.Resetter).Reset(s, nil); err != nil {
 		return err
-	case n > limit:
-		return errors.New(bombUnpacked)
 	}
-	p.sum, p.packed, p.unpacked = sum.Sum32(), s.at-begin, n
-	return nil
+	for {
+		n, err := s.packed.Read(s.piece)
+		if p.unpacked += int64(n); p.unpacked > limit {
+			return errors.New(bombUnpacked)
+		}
+		p.sum = crc32.Update(p.sum, crc32.IEEETable, s.piece[:n])
+		_, _ = into.Write(s.piece[:n]) // to memory or nowhere
+		if err == io.EOF {             //nolint:errorlint // of a stream's own end, bare
+			p.packed = s.at - begin
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // zipDescription reads what stands behind a part whose sizes were not known at its head: with or without a signature,
@@ -309,7 +316,7 @@ func (s *source) zip64End(signature string) error {
 		return err
 	}
 	length := binary.LittleEndian.Uint64(b)
-	if length < 44 || length > window {
+	if length < 44 || length > Window {
 		return errors.New("its end cannot be read")
 	}
 	return s.skip(int64(length))
