@@ -1,7 +1,6 @@
 package upload
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -62,9 +61,6 @@ const pieceSize = 64 << 10
 func newBody(ctx context.Context, c echo.Context) *body {
 	return &body{from: c.Request().Body, control: http.NewResponseController(c.Response()), ctx: ctx, allowed: maxOverhead + pieceSize}
 }
-
-// buffered returns the body, read in large pieces.
-func (b *body) buffered() io.Reader { return bufio.NewReaderSize(b, pieceSize) }
 
 // grant lets so much more come: it was of the file, which is counted by itself.
 func (b *body) grant(n int) { b.allowed += int64(n) }

@@ -42,7 +42,9 @@ func newContent(f *form, from io.Reader) *content {
 // read reads the file to its end. An error says that there is no point in reading on.
 func (c *content) read(tables bool) error {
 	c.begin()
-	found, err := format.Identify(c, tables)
+	ahead := c.form.receiver.buffers.take(c)
+	defer c.form.receiver.buffers.give(ahead)
+	found, err := format.Identify(ahead, tables)
 	switch {
 	case err == nil:
 		c.format = found

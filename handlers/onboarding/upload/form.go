@@ -53,7 +53,9 @@ type form struct {
 
 // read reads all parts.
 func (f *form) read(boundary string) {
-	parts := multipart.NewReader(f.body.buffered(), boundary)
+	in := f.receiver.buffers.take(f.body)
+	defer f.receiver.buffers.give(in)
+	parts := multipart.NewReader(in, boundary)
 	for range maxParts {
 		p, err := parts.NextRawPart()
 		switch {

@@ -48,11 +48,12 @@ type Receiver struct {
 	files   *files.Store
 	scanner *clamd.Scanner // nil for none
 	places  *places
+	buffers buffers
 }
 
 // New returns a receiver that keeps files in a store. Without a scanner nothing is scanned.
 func New(store *files.Store, scanner *clamd.Scanner) *Receiver {
-	return &Receiver{store, scanner, newPlaces(atOnce, ofTenant, placeWithin)}
+	return &Receiver{files: store, scanner: scanner, places: newPlaces(atOnce, ofTenant, placeWithin)}
 }
 
 // Upload is a file that was received, and what was said of it.
