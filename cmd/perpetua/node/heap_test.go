@@ -30,3 +30,24 @@ func TestMemoryOf(t *testing.T) {
 		t.Errorf("the heap grows by %d", got)
 	}
 }
+
+// TestHeapPace: the heap may grow by what five seconds allocate, within bounds, and shrinks again once less is allocated.
+func TestHeapPace(t *testing.T) {
+	const mib = 1 << 20
+	p, total := heapPace{most: 768 * mib}, uint64(500*mib) // allocated while the node started
+	look := func(each uint64, looks int) (growth uint64) {
+		for range looks {
+			total += each
+			growth = p.growth(total)
+		}
+		return growth
+	}
+	for _, test := range []struct{ each, want uint64 }{{0, 32 * mib}, {1 * mib, 32 * mib}, {20 * mib, 200 * mib}, {500 * mib, 768 * mib}, {5 * mib, 50 * mib}, {0, 32 * mib}} {
+		if got := look(test.each, heapLooks); got != test.want {
+			t.Errorf("with %d MiB a look the heap grows by %d MiB, want %d", test.each/mib, got/mib, test.want/mib)
+		}
+	}
+	if got := look(200*mib, 2); got < 400*mib {
+		t.Errorf("a second after a burst began the heap grows by %d MiB", got/mib)
+	}
+}
