@@ -61,7 +61,6 @@ type bench struct {
 	round   time.Duration
 	scale   int // resting orders of the deep book
 	sockets int
-	env     []string // of what it starts, besides this process's own
 	log     io.Writer
 	rows    []Row
 }

@@ -98,7 +98,6 @@ func (b *bench) command(ctx context.Context, name string, args ...string) (*exec
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
 	cmd.Stderr = log
-	cmd.Env = append(os.Environ(), b.env...)
 	cmd.SysProcAttr = endWithParent()
 	return cmd, log, nil
 }
