@@ -314,6 +314,21 @@ func (v *loader) loadOrder(side book.Side, price int64) *resting {
 	v.sequence += v.Int()
 	l.sequence = v.sequence
 	l.postOnly, l.reduceOnly = flags&savedPostOnly != 0, flags&savedReduceOnly != 0
+	v.loadSaved(o, flags)
+	if l.kind.Conditional() != (flags&savedStop != 0) {
+		v.Fail(errContradiction)
+		return nil
+	}
+	if flags&savedStop != 0 {
+		v.loadStop(o)
+	}
+	v.byNumber = append(v.byNumber, o)
+	return o
+}
+
+// loadSaved reads what only some orders have, as the flags say, in the order in which it is saved.
+func (v *loader) loadSaved(o *resting, flags uint64) {
+	l := &o.Value
 	if flags&savedCash != 0 {
 		l.cash = v.money()
 	}
@@ -332,18 +347,9 @@ func (v *loader) loadOrder(side book.Side, price int64) *resting {
 	}
 	if flags&savedRemembered != 0 {
 		ref := v.loadReference(l.reference)
-		ref.order = code
+		ref.order = o.Code
 		l.position.account.references.hold(ref)
 	}
-	if l.kind.Conditional() != (flags&savedStop != 0) {
-		v.Fail(errContradiction)
-		return nil
-	}
-	if flags&savedStop != 0 {
-		v.loadStop(o)
-	}
-	v.byNumber = append(v.byNumber, o)
-	return o
 }
 
 // loadStop reads what an order waits for, or waited for.

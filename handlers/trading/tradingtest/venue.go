@@ -92,60 +92,77 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	v.seed()
 	runner := v.project(projections.Config{Pool: write, Log: v.Trading.log, Journal: "trading"}.Runner(readmodels.Trading()...))
 	people := v.project(projections.Config{Pool: write, Log: v.Identity.log, Journal: "identity"}.Runner(readmodels.Identity()...))
-	owners := v.project(projections.Config{Pool: write, Log: v.Onboarding.log, Journal: "onboarding"}.Runner(readmodels.Onboarding()...))
-	v.OwnerRows = owners
+	v.OwnerRows = v.project(projections.Config{Pool: write, Log: v.Onboarding.log, Journal: "onboarding"}.Runner(readmodels.Onboarding()...))
+	v.openStores()
 
 	var err error
 	if v.openapi, err = description(); err != nil {
 		t.Fatal(err)
 	}
-	server, err := web.New(web.Options{})
-	if err != nil {
+	if v.Server, err = web.New(web.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	v.Server = server
-	wall := func() time.Time { return v.now().Std() }
-	directory := login.NewDirectory(identities{v.Identity})
-	auth := web.NewAuth(web.NewTokens(directory, login.DefaultIssuer, wall))
-	trades := rows.Source{Journal: "trading", DB: read, Waiter: runner}
-	interfaces := trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Now: wall,
-		Commands: []rows.Source{trades, {Journal: "identity", DB: read, Waiter: people}},
+	auth := web.NewAuth(web.NewTokens(login.NewDirectory(identities{v.Identity}), login.DefaultIssuer, v.wall))
+	peopleRows := rows.Source{Journal: "identity", DB: read, Waiter: people}
+	interfaces := v.trading(auth, rows.Source{Journal: "trading", DB: read, Waiter: runner}, peopleRows)
+	clients := v.clients(auth, rows.Source{Journal: "onboarding", DB: read, Waiter: v.OwnerRows})
+	operator := v.operator(auth, clients, peopleRows, admin.Reader{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err})
+	keys := apikeys.New(apikeys.Config{Auth: auth, Journals: v, Identity: v.Identity, Venue: v.Trading})
+	clients.Register(v.Server.Echo)
+	keys.Register(v.Server.Echo)
+	interfaces.Register(v.Server)
+	operator.Register(v.Server.Echo)
+	v.routes = slices.Concat(interfaces.Routes(), operator.Routes(), keys.Routes(), clients.Routes())
+	return v
+}
+
+// wall is the venue's clock.
+func (v *Venue) wall() time.Time { return v.now().Std() }
+
+// openStores opens the key store and the bucket, in memory.
+func (v *Venue) openStores() {
+	v.t.Helper()
+	var err error
+	if v.Box, err = seal.New(make([]byte, seal.KeySize)); err != nil {
+		v.t.Fatal(err)
+	}
+	if v.Owners, err = seal.OpenOwners(v.t.Context(), "mem://", v.Box); err != nil {
+		v.t.Fatal(err)
+	}
+	v.t.Cleanup(func() { v.Owners.Close() })
+	if v.Bucket, err = blob.Open(v.t.Context(), "mem://"); err != nil {
+		v.t.Fatal(err)
+	}
+	v.t.Cleanup(func() { v.Bucket.Close() })
+}
+
+// trading makes the trading interface.
+func (v *Venue) trading(auth *web.Auth, trades, people rows.Source) *trading.Handler {
+	return trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Now: v.wall,
+		Commands: []rows.Source{trades, people},
 		Folds:    []trading.Fold{{Journal: "trading", Follower: v.Trading}, {Journal: "identity", Follower: v.Identity}},
 		Sockets:  trading.SocketLimits{MessageBytes: 32 << 10, Subscriptions: 256, ResumeRecords: 1_000_000}})
-	box, err := seal.New(make([]byte, seal.KeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
-	v.Box = box
-	if v.Owners, err = seal.OpenOwners(t.Context(), "mem://", box); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { v.Owners.Close() })
-	if v.Bucket, err = blob.Open(t.Context(), "mem://"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { v.Bucket.Close() })
-	clients := onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Owners: v.Owners, Box: box, Now: wall,
-		Rows:  rows.Source{Journal: "onboarding", DB: read, Waiter: owners},
-		Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour, Nodes: v})
-	operator := admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
-		Onboarding: v.Onboarding, Owners: v.Owners, Box: box, Reads: clients.Operated(admin.Base),
-		People:        rows.Source{Journal: "identity", DB: read, Waiter: people},
-		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(box) },
+}
+
+// clients makes the onboarding interface, without a scanner.
+func (v *Venue) clients(auth *web.Auth, owners rows.Source) *onboardings.Handler {
+	return onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Now: v.wall,
+		Rows: owners, Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour, Nodes: v})
+}
+
+// operator makes the operator's interface, with the reads of the onboarding interface.
+func (v *Venue) operator(auth *web.Auth, clients *onboardings.Handler, people rows.Source, reader admin.Reader) *admin.Handler {
+	return admin.New(admin.Config{Auth: auth, Journals: v, Venue: v.Trading, Identity: v.Identity,
+		Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Reads: clients.Operated(admin.Base),
+		People:        people,
+		NewSigningKey: func() (*identity.AddSigningKey, error) { return login.NewSigningKey(v.Box) },
 		SealPassword:  func(_, password string) (identity.Sealed, error) { return identity.Sealed("sealed " + password), nil },
 		MAC:           mac,
 		Folds:         map[string]web.Follower{"trading": v.Trading, "identity": v.Identity, "onboarding": v.Onboarding},
 		Nodes:         func(context.Context) ([]admin.Node, error) { return v.Nodes, nil },
 		Tails:         []*admin.Tail{tail(v.Trading)},
-		Readers:       []admin.Reader{{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err}},
+		Readers:       []admin.Reader{reader},
 	})
-	clients.Register(server.Echo)
-	keys := apikeys.New(apikeys.Config{Auth: auth, Journals: v, Identity: v.Identity, Venue: v.Trading})
-	keys.Register(server.Echo)
-	interfaces.Register(server)
-	operator.Register(server.Echo)
-	v.routes = slices.Concat(interfaces.Routes(), operator.Routes(), keys.Routes(), clients.Routes())
-	return v
 }
 
 // description is read once for all tests of a package.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,17 +38,32 @@ func Start(t testing.TB) Daemon {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
-	socket := filepath.Join(folder, "ctl")
+	d := Daemon{URL: "unix://" + filepath.Join(folder, "ctl")}
+	d.run(t, binary, configured(t, folder), filepath.Join(folder, "said"))
+	return d
+}
+
+// configured writes the database and the configuration of a daemon whose socket is ctl in the folder, and returns the path of
+// the latter.
+func configured(t testing.TB, folder string) string {
+	t.Helper()
 	write(t, filepath.Join(folder, "db", "test.ndb"), fmt.Sprintf("Perpetua.Test:0:*:%s\n", hex.EncodeToString([]byte(Marker))))
-	write(t, filepath.Join(folder, "clamd.conf"), fmt.Sprintf(`Foreground true
+	path := filepath.Join(folder, "clamd.conf")
+	write(t, path, fmt.Sprintf(`Foreground true
 LocalSocket %s
 DatabaseDirectory %s
 TemporaryDirectory %s
 MaxThreads 4
 StreamMaxLength 25M
-`, socket, filepath.Join(folder, "db"), folder))
-	command := exec.Command(binary, "--config-file", filepath.Join(folder, "clamd.conf"))
-	said, err := os.Create(filepath.Join(folder, "said"))
+`, filepath.Join(folder, "ctl"), filepath.Join(folder, "db"), folder))
+	return path
+}
+
+// run starts the daemon and waits until it listens. What it says goes to a file.
+func (d Daemon) run(t testing.TB, binary, config, log string) {
+	t.Helper()
+	command := exec.Command(binary, "--config-file", config)
+	said, err := os.Create(log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,9 +76,9 @@ StreamMaxLength 25M
 	go func() { defer close(ended); _ = command.Wait() }()
 	t.Cleanup(func() { _ = command.Process.Kill(); <-ended })
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("unix", socket); err == nil {
+		if c, err := net.Dial("unix", strings.TrimPrefix(d.URL, "unix://")); err == nil {
 			c.Close()
-			break
+			return
 		}
 		select {
 		case <-ended:
@@ -71,10 +87,9 @@ StreamMaxLength 25M
 				continue
 			}
 		}
-		text, _ := os.ReadFile(said.Name())
+		text, _ := os.ReadFile(log)
 		t.Fatalf("clamd does not come up: %s", text)
 	}
-	return Daemon{URL: "unix://" + socket}
 }
 
 // Scanner returns the daemon as uploads know it.
