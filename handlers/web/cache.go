@@ -54,12 +54,17 @@ func Tagged(c echo.Context, tag, contentType string, b []byte) error {
 	return c.Blob(http.StatusOK, contentType, b)
 }
 
-// TaggedPacked is Tagged for bytes that are kept compressed with gzip as well: who takes that gets them as they are.
-func TaggedPacked(c echo.Context, tag, contentType string, b, packed []byte) error {
+// TaggedPacked is Tagged for bytes that are kept compressed with gzip: who takes that gets them as they are, and for who does
+// not they are unpacked.
+func TaggedPacked(c echo.Context, tag, contentType string, unpacked func() ([]byte, error), packed []byte) error {
 	if known(c, tag, true) {
 		return c.NoContent(http.StatusNotModified)
 	}
 	if !takesGzip(c.Request()) {
+		b, err := unpacked()
+		if err != nil {
+			return err
+		}
 		return c.Blob(http.StatusOK, contentType, b)
 	}
 	w := c.Response()

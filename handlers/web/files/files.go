@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/labstack/echo/v4"
 
@@ -31,8 +32,9 @@ type Files struct {
 
 // file is a static file with what an answer says of it.
 type file struct {
-	content     []byte
-	packed      []byte // the same compressed, if it is kept so
+	content     []byte                 // unless it is kept compressed
+	packed      []byte                 // else
+	unpacked    func() ([]byte, error) // else
 	contentType string
 	tag         string
 }
@@ -67,14 +69,14 @@ func (f *Files) read(fsys fs.FS, folder, entry string) error {
 	if err != nil {
 		return err
 	}
-	one := &file{content: content, contentType: contentType}
+	one := &file{contentType: contentType, tag: web.TagOf(content)}
 	if compressed {
-		one.packed = content
-		if one.content, err = unpack(content); err != nil {
-			return err
-		}
+		// Browsers take it as it is kept. It is unpacked for the first who does not: every start would take its time for that, and
+		// every node hold the megabytes.
+		one.packed, one.unpacked = content, sync.OnceValues(func() ([]byte, error) { return unpack(content) })
+	} else {
+		one.content = content
 	}
-	one.tag = web.TagOf(one.content)
 	f.files[name] = one
 	return nil
 }
@@ -102,7 +104,7 @@ func (f *Files) Serve(c echo.Context, name, policy string) error {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	if one.packed != nil {
-		return web.TaggedPacked(c, one.tag, one.contentType, one.content, one.packed)
+		return web.TaggedPacked(c, one.tag, one.contentType, one.unpacked, one.packed)
 	}
 	return web.Tagged(c, one.tag, one.contentType, one.content)
 }
