@@ -14,7 +14,7 @@ func TestRebuildBesideAndSwitch(t *testing.T) {
 	entries := projectiontest.NewVenue(23).Entries(900)
 	want := digests(t, project(t, entries, 0))
 
-	url := projectiontest.URL(t)
+	url := projectiontest.MigratedURL(t)
 	live := projectiontest.Open(t, url)
 	log := projectiontest.NewLog(entries[:500]...)
 	r, stop := start(t, live, log)

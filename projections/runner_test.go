@@ -154,7 +154,7 @@ func TestCompareAndSetHoldsWithoutTheLock(t *testing.T) {
 	// Two schemas' worth of lock keys, one set of tables: the runners hold different locks and race for every batch.
 	entries := projectiontest.NewVenue(12).Entries(320)
 	want := digests(t, project(t, entries, 0))
-	url := projectiontest.URL(t)
+	url := projectiontest.MigratedURL(t)
 	pool := projectiontest.Open(t, url)
 	if _, err := pool.Exec(t.Context(), "CREATE SCHEMA other"); err != nil {
 		t.Fatal(err)
@@ -224,8 +224,7 @@ func TestConnectionsCutInMidTransaction(t *testing.T) {
 func TestPostgresAway(t *testing.T) {
 	entries := projectiontest.NewVenue(19).Entries(600)
 	want := digests(t, project(t, entries, 0))
-	direct := projectiontest.URL(t)
-	projectiontest.Open(t, direct)
+	direct := projectiontest.MigratedURL(t)
 	proxy, url := projectiontest.NewProxy(t, direct)
 	proxy.Away(true) // Postgres comes after us
 	pool, err := projections.Open(t.Context(), url)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -60,7 +61,7 @@ func brokersIn(t *testing.T, dir string) []string {
 // newCluster starts what nodes work on, and makes the users and instruments.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	v := newVenue(t)
+	v := newWholeVenue(t)
 	return newClusterOn(t, v, brokersIn(t, v.dir))
 }
 
@@ -68,6 +69,7 @@ func newCluster(t *testing.T) *cluster {
 func newClusterOn(t *testing.T, v *venue, brokers []string) *cluster {
 	t.Helper()
 	c := &cluster{venue: v}
+	c.postgres = projectiontest.URL(t) // whose tables migrate makes
 	c.DatabaseURL = c.postgres
 	c.env = append(c.env, "PERPETUA_KAFKA_BROKERS="+strings.Join(brokers, ","), "PERPETUA_DATABASE_URL="+c.postgres, "PERPETUA_DEMO=false",
 		"PERPETUA_KEY_URL="+blob.URLOf(filepath.Join(c.dir, "keys")), "PERPETUA_MASTER_KEY="+base64.StdEncoding.EncodeToString(make([]byte, 32)))
@@ -89,8 +91,8 @@ func newClusterOn(t *testing.T, v *venue, brokers []string) *cluster {
 func (c *cluster) join(t *testing.T, roles ...string) {
 	t.Helper()
 	for i, role := range roles {
-		v := newVenue(t, "--role", role, "--node-id", fmt.Sprintf("node-%d", i))
-		v.verb, v.prefix, v.env = "serve", c.prefix, c.env
+		v := newWholeVenue(t, "--role", role, "--node-id", fmt.Sprintf("node-%d", i))
+		v.verb, v.prefix, v.env, v.postgres = "serve", c.prefix, c.env, c.postgres
 		v.launch()
 		node := new(atomic.Pointer[venue])
 		node.Store(v)
@@ -253,7 +255,7 @@ func (l *load) end(t *testing.T) {
 func TestCluster(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	v, hooks := newVenue(t), newWebhookReceiver(t)
+	v, hooks := newWholeVenue(t), newWebhookReceiver(t)
 	v.env = append(hooks.settings(), "PERPETUA_BLOB_URL="+blob.URLOf(filepath.Join(v.dir, blob.Folder)))
 	c := newClusterOn(t, v, brokersIn(t, v.dir))
 	c.join(t, "engine", "engine", "api,projector,sender,process", "api,projector,live,sender,process")

@@ -70,8 +70,8 @@ type venue struct {
 	args   []string
 	env    []string
 	prefix string
-	// postgres is the URL of a database of its own on the server that all tests share, which spares each start one of Postgres; "" for
-	// the embedded Postgres, in the tests that are about it or about the whole. These alone hash passwords at full cost.
+	// postgres is the URL of a database of its own on the server that all tests share, which spares each start one of Postgres, and
+	// has the tables already, which spares it making them; "" for the embedded Postgres, in the tests that are about it or about the whole. These alone hash passwords at full cost.
 	postgres string
 
 	local.RunFile
@@ -88,6 +88,14 @@ var openAPI = sync.OnceValues(func() (*conform.OpenAPI, error) { return conform.
 // newVenue prepares a venue that is not running. What it holds is removed with the test.
 func newVenue(t testing.TB, args ...string) *venue {
 	t.Helper()
+	v := newWholeVenue(t, args...)
+	v.postgres = projectiontest.VenueURL(t)
+	return v
+}
+
+// newWholeVenue is newVenue with an embedded Postgres.
+func newWholeVenue(t testing.TB, args ...string) *venue {
+	t.Helper()
 	// At the hour funding is fixed. The records which that makes are none that a test reckons with.
 	waitFor(t, "the hour to pass", func() bool { return time.Now().Minute() < 59 })
 	dir, err := projectiontest.Folder("perpetua-test-*")
@@ -99,7 +107,7 @@ func newVenue(t testing.TB, args ...string) *venue {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &venue{t: t, dir: dir, verb: "run", args: args, exited: make(chan struct{}), postgres: projectiontest.URL(t)}
+	v := &venue{t: t, dir: dir, verb: "run", args: args, exited: make(chan struct{})}
 	pool := http.DefaultTransport.(*http.Transport).Clone()
 	pool.MaxIdleConnsPerHost = 64
 	t.Cleanup(pool.CloseIdleConnections)
@@ -107,14 +115,6 @@ func newVenue(t testing.TB, args ...string) *venue {
 	if os.Getenv("KAFKA_BROKERS") != "" {
 		v.prefix = fmt.Sprintf("test-%d-%d-", os.Getpid(), time.Now().UnixNano())
 	}
-	return v
-}
-
-// newWholeVenue is newVenue with an embedded Postgres.
-func newWholeVenue(t testing.TB, args ...string) *venue {
-	t.Helper()
-	v := newVenue(t, args...)
-	v.postgres = ""
 	return v
 }
 

@@ -50,10 +50,7 @@ type telling struct {
 
 func newTelling(t *testing.T) *telling {
 	t.Helper()
-	pool := projectiontest.Database(t)
-	if err := jobs.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := projectiontest.Open(t, projectiontest.VenueURL(t))
 	w := &telling{house: &house{t, tradingtest.On(t, pool, pool)}, pool: pool, status: http.StatusOK}
 	w.receiver = httptest.NewUnstartedServer(w)
 	w.receiver.Config.ErrorLog = log.New(io.Discard, "", 0)

@@ -369,7 +369,7 @@ func TestADroppedDatabase(t *testing.T) {
 
 	// At first the rows stand where all was open.
 	v.stopProjecting()
-	bound := v.projectUpTo(projectiontest.URL(t), early)
+	bound := v.projectUpTo(projectiontest.VenueURL(t), early)
 	v.until("the rows have the deliveries", func() bool { return v.runner.Position().Sequence == early })
 	v.run(v.sender("b", Within, quick, receivers...).Run)
 	v.until("each registration was looked at", func() (looked bool) {

@@ -106,7 +106,7 @@ func newVenue(t testing.TB) *venue {
 	v.fold = follow.New(v.client, onboarding.Rules(), 0)
 	v.run(v.owner.Run)
 	v.run(v.fold.Run)
-	v.projectUpTo(projectiontest.URL(t), math.MaxInt64)
+	v.projectUpTo(projectiontest.VenueURL(t), math.MaxInt64)
 	v.until("the journal has an owner", func() bool { _, serving := v.owner.Serving(); return serving })
 	v.further = v.questionnaire()
 	e := do[*onboarding.EntitlementCreated](v, operator, &onboarding.CreateEntitlement{Name: "onboarding", OwnerType: owner.PersonType,
@@ -134,9 +134,6 @@ func (v *venue) run(f func(context.Context) error) (stop func()) {
 func (v *venue) projectUpTo(url string, last int64) *projections.Bounded {
 	v.t.Helper()
 	v.pool = projectiontest.Open(v.t, url)
-	if err := jobs.Migrate(v.t.Context(), v.pool); err != nil {
-		v.t.Fatal(err)
-	}
 	insert, err := jobs.NewInserter()
 	if err != nil {
 		v.t.Fatal(err)

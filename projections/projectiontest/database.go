@@ -3,15 +3,12 @@ package projectiontest
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -28,7 +25,11 @@ var server = os.Getenv(URLVariable)
 // Main runs a package's tests with a Postgres server and returns the exit code. Call it from TestMain.
 func Main(m *testing.M) int {
 	if server != "" {
-		return m.Run()
+		code := m.Run()
+		if err := dropTemplates(); err != nil {
+			fmt.Fprintln(os.Stderr, "removing the databases that others were copied from:", err)
+		}
+		return code
 	}
 	dir, err := Folder("perpetua-projections-")
 	if err != nil {
@@ -51,20 +52,52 @@ func Main(m *testing.M) int {
 // URL returns the URL of a new and empty database. On a server that isn't Main's, the end of the test drops it.
 func URL(t testing.TB) string {
 	t.Helper()
-	name := "test_" + rand.Text()[:16]
-	execute(t, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
-	if os.Getenv(URLVariable) != "" {
-		t.Cleanup(func() { execute(t, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)") })
-	}
-	u, err := url.Parse(server)
+	return create(t, "template1")
+}
+
+// MigratedURL is URL for a database that has the tables of the rows, as projections.Migrate leaves it.
+func MigratedURL(t testing.TB) string {
+	t.Helper()
+	return copied(t, rowsTemplate)
+}
+
+// VenueURL is URL for a database that has the tables of the rows and of the jobs, as the first start of a venue leaves it.
+func VenueURL(t testing.TB) string {
+	t.Helper()
+	return copied(t, venueTemplate)
+}
+
+func copied(t testing.TB, template func() (string, error)) string {
+	t.Helper()
+	from, err := template()
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.Path = "/" + name
-	return u.String()
+	return create(t, from)
 }
 
-// Open opens the database at the URL and migrates it. The pool is closed at the end of the test.
+// create makes a database that is a copy of another.
+func create(t testing.TB, from string) string {
+	t.Helper()
+	name := newName()
+	if err := copyDatabase(name, from); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv(URLVariable) != "" {
+		t.Cleanup(func() {
+			if err := dropDatabase(name); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	at, err := urlOf(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// Open opens the database at the URL. The pool is closed at the end of the test.
 func Open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := projections.Open(t.Context(), url)
@@ -72,31 +105,11 @@ func Open(t testing.TB, url string) *pgxpool.Pool {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if _, err := projections.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
 	return pool
 }
 
 // Database returns a pool on a new, migrated database.
 func Database(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	return Open(t, URL(t))
-}
-
-func execute(t testing.TB, sql string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	if server == "" {
-		t.Fatal("projectiontest.Main was not called")
-	}
-	conn, err := pgx.Connect(ctx, server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	if _, err := conn.Exec(ctx, sql); err != nil {
-		t.Fatal(err)
-	}
+	return Open(t, MigratedURL(t))
 }
