@@ -121,7 +121,7 @@ func deliveryNotFound() error {
 // ReplayDelivery asks that a delivery that is final be tried again, from the beginning of the schedule.
 //
 // Event: delivery.replayed. Refusals: NotFound DELIVERY_NOT_FOUND; Conflict DELIVERY_OPEN, DELIVERY_CANCELED,
-// OWNER_ERASED.
+// OWNER_ERASED, OWNER_RESTRICTED; NotFound of the owner for the tenant of one who is restricted.
 type ReplayDelivery struct {
 	ID       scalar.ID
 	Operator bool // an operator asks, who sees every tenant's
@@ -142,9 +142,13 @@ func (p *ReplayDelivery) decide(d *draft) error {
 	switch {
 	case !known || !p.Operator && v.Tenant != d.actor.Broker:
 		return deliveryNotFound()
+	case d.stateOf(v.Ref) == owner.Restricted && p.Operator:
+		return ownerRestricted()
+	case d.stateOf(v.Ref) == owner.Restricted: // who is not there for its tenant
+		return ownerNotFound(v.Type)
 	case v.Status.IsOpen():
 		return decide.Refuse(decide.Conflict, "DELIVERY_OPEN", "the delivery is still being tried")
-	case d.isErased(v.Ref):
+	case d.stateOf(v.Ref) == owner.Erased:
 		return decide.Refuse(decide.Conflict, "OWNER_ERASED", "the owner is erased: what was told cannot be told again")
 	case v.Status == webhook.Canceled || !d.state.takes(v):
 		return decide.Refuse(decide.Conflict, "DELIVERY_CANCELED", "the delivery's webhook is gone")
@@ -159,9 +163,13 @@ func (s *State) takes(v *Delivery) bool {
 	return known && w.Tenant == v.Tenant
 }
 
-func (d *draft) isErased(ref owner.Ref) bool {
+// stateOf returns the state of an owner, "" of none.
+func (d *draft) stateOf(ref owner.Ref) owner.State {
 	o, known := d.state.Owner(ref)
-	return known && o.State == owner.Erased
+	if !known {
+		return ""
+	}
+	return o.State
 }
 
 // DeliveryCreated says that a notice is to be delivered to a registration.

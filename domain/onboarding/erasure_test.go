@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
@@ -105,6 +106,61 @@ func TestHowLongIsKept(t *testing.T) {
 	if got := l.steps(); len(got) != 1 || l.ownerState(bob) != owner.Erased || l.ownerState(ann) != owner.Restricted || l.state.Retention() != 0 {
 		t.Errorf("with no retention it is erased at once, and nobody else: %q", got)
 	}
+	l.replayed()
+}
+
+// TestNothingOfARestrictedOwnerIsChanged gives every command that is about an owner. Those that follow from none are listed too:
+// a new one is missing until somebody has thought of it.
+func TestNothingOfARestrictedOwnerIsChanged(t *testing.T) {
+	l := owners(t)
+	l.must(alpha, upload(ann, 10))
+	l.must(alpha, hook(50))
+	trigger := l.trigger(define(entitlement.Manual, l.questionnaire("a")))
+	delivery := l.delivery().ID
+	l.must(sender, l.attempt(delivery, 200))
+	l.must(operator, &onboarding.CreateQuestionnaire{Name: "of ann", OwnerType: owner.PersonType, OwnerTypeID: ann.ID})
+	q := l.made()
+	l.publish(q)
+	answer := l.answer(ann, q, 1)
+	l.must(operator, &onboarding.CreateQuestionnaire{Name: "unpublished", OwnerType: owner.PersonType, OwnerTypeID: ann.ID})
+	unpublished := l.made()
+	l.must(operator, &onboarding.AddVersion{QuestionnaireID: unpublished, Questions: draft()})
+	l.must(operator, define(entitlement.Manual))
+	another := l.made()
+	l.must(operator, erase(ann))
+	about := []expect{
+		{"change", alpha, change(ann, 1, "x"), "PERSON_NOT_FOUND"},
+		{"upload", alpha, upload(ann, 11), "PERSON_NOT_FOUND"},
+		{"answer", alpha, answer, "PERSON_NOT_FOUND"},
+		{"trigger", alpha, &onboarding.CreateTrigger{Ref: ann, EntitlementID: another}, "PERSON_NOT_FOUND"},
+		{"replay", alpha, &onboarding.ReplayDelivery{ID: delivery}, "PERSON_NOT_FOUND"},
+		{"replay by an operator", operator, &onboarding.ReplayDelivery{ID: delivery, Operator: true}, "OWNER_RESTRICTED"},
+		{"change of a document", operator, &onboarding.ChangeDocument{Ref: ann, ID: id(10), ValidUntil: ptr(scalar.Time(0))}, "OWNER_RESTRICTED"},
+		{"action", operator, act(trigger, entitlement.Cancel), "OWNER_RESTRICTED"},
+		{"questionnaire", operator, &onboarding.CreateQuestionnaire{Name: "b", OwnerType: owner.PersonType, OwnerTypeID: ann.ID}, "OWNER_RESTRICTED"},
+		{"another name", operator, &onboarding.ChangeQuestionnaire{ID: q, Name: ptr("c")}, "OWNER_RESTRICTED"},
+		{"version", operator, &onboarding.AddVersion{QuestionnaireID: q, Questions: draft()}, "OWNER_RESTRICTED"},
+		{"publishing", operator, &onboarding.PublishQuestionnaire{ID: unpublished}, "OWNER_RESTRICTED"},
+		{"unpublishing", operator, &onboarding.UnpublishQuestionnaire{ID: q}, "OWNER_RESTRICTED"},
+		{"erasure", operator, erase(ann), "OWNER_RESTRICTED"},
+		{"confirmation", sender, &onboarding.ConfirmKeyDestroyed{Ref: ann, KeyID: "k"}, "OWNER_NOT_ERASED"},
+	}
+	l.run(about)
+	// What stops its erasure and resumes it, what tells how an attempt went, and what is about no owner.
+	met := []string{onboarding.CommandHoldOwner, onboarding.CommandReleaseOwner, onboarding.CommandRecordAttempt, onboarding.CommandRegisterOwner,
+		onboarding.CommandCreateEntitlement, onboarding.CommandChangeEntitlement, onboarding.CommandCreateWebhook, onboarding.CommandDeleteWebhook,
+		onboarding.CommandRotateWebhook, onboarding.CommandEnableWebhook, onboarding.CommandTestWebhook, onboarding.CommandSetRetention, decide.CommandActivateRules, decide.CommandPutBackDue}
+	for _, e := range about {
+		met = append(met, e.payload.CommandType())
+	}
+	for _, kind := range onboarding.Payloads().Types() {
+		if !slices.Contains(met, kind) {
+			t.Errorf("whether %s changes something of a restricted owner is not tried", kind)
+		}
+	}
+	l.now += onboarding.DefaultRetention
+	l.steps()
+	l.run([]expect{{"a questionnaire of who is erased", operator, &onboarding.CreateQuestionnaire{Name: "b", OwnerType: owner.PersonType, OwnerTypeID: ann.ID}, "INVALID_OWNER_TYPE_ID"}})
 	l.replayed()
 }
 

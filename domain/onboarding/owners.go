@@ -186,9 +186,13 @@ func (d *draft) operator(ref owner.Ref) (*file, error) {
 		return nil, ownerNotFound(ref.Type)
 	}
 	if f.owner.State == owner.Restricted {
-		return nil, decide.Refuse(decide.Conflict, "OWNER_RESTRICTED", "the owner's data is restricted")
+		return nil, ownerRestricted()
 	}
 	return d.open(f), nil
+}
+
+func ownerRestricted() error {
+	return decide.Refuse(decide.Conflict, "OWNER_RESTRICTED", "the owner's data is restricted")
 }
 
 func ownerNotFound(t owner.Type) error {

@@ -35,7 +35,7 @@ const (
 
 // CreateQuestionnaire asks for a questionnaire, unpublished and without a version.
 //
-// Event: questionnaire.created. Refusals: Invalid.
+// Event: questionnaire.created. Refusals: Invalid; Conflict OWNER_RESTRICTED.
 type CreateQuestionnaire struct {
 	Name        string
 	Description string
@@ -53,8 +53,12 @@ func (p *CreateQuestionnaire) decide(d *draft) error {
 		return err
 	}
 	if !p.OwnerTypeID.IsZero() {
-		if _, known := d.state.Owner(owner.Ref{Type: p.OwnerType, ID: p.OwnerTypeID}); !known {
+		o, known := d.state.Owner(owner.Ref{Type: p.OwnerType, ID: p.OwnerTypeID})
+		switch {
+		case !known || o.State == owner.Erased:
 			return invalid("owner_type_id", "there is no such "+string(p.OwnerType))
+		case o.State == owner.Restricted:
+			return ownerRestricted()
 		}
 	}
 	d.add(&QuestionnaireCreated{questionnaire.Questionnaire{ID: d.nextID(), Name: p.Name, Description: p.Description, OwnerType: p.OwnerType,
@@ -80,7 +84,7 @@ func isText(s string, limit int) bool {
 
 // ChangeQuestionnaire changes what a questionnaire is called. What is nil stays as it is.
 //
-// Event: questionnaire.changed. Refusals: NotFound QUESTIONNAIRE_NOT_FOUND.
+// Event: questionnaire.changed. Refusals: NotFound QUESTIONNAIRE_NOT_FOUND; Conflict OWNER_RESTRICTED.
 type ChangeQuestionnaire struct {
 	ID          scalar.ID
 	Name        *string
@@ -93,7 +97,7 @@ func (*ChangeQuestionnaire) CommandType() string { return CommandChangeQuestionn
 func (*ChangeQuestionnaire) givenBy() ActorKind { return ByOperator }
 
 func (p *ChangeQuestionnaire) decide(d *draft) error {
-	q, err := d.questionnaire(p.ID)
+	q, err := d.changeable(p.ID)
 	if err != nil {
 		return err
 	}
@@ -113,7 +117,7 @@ func (p *ChangeQuestionnaire) decide(d *draft) error {
 
 // AddVersion asks for the next version of a questionnaire. The ids of what it asks are given here.
 //
-// Event: questionnaire.version_added. Refusals: NotFound QUESTIONNAIRE_NOT_FOUND; Invalid.
+// Event: questionnaire.version_added. Refusals: NotFound QUESTIONNAIRE_NOT_FOUND; Invalid; Conflict OWNER_RESTRICTED.
 type AddVersion struct {
 	QuestionnaireID scalar.ID
 	Questions       []questionnaire.Question
@@ -125,7 +129,7 @@ func (*AddVersion) CommandType() string { return CommandAddVersion }
 func (*AddVersion) givenBy() ActorKind { return ByOperator }
 
 func (p *AddVersion) decide(d *draft) error {
-	q, err := d.questionnaire(p.QuestionnaireID)
+	q, err := d.changeable(p.QuestionnaireID)
 	if err != nil {
 		return err
 	}
@@ -160,7 +164,7 @@ func cloneQuestions(questions []questionnaire.Question) []questionnaire.Question
 // PublishQuestionnaire has clients answer a version.
 //
 // Event: questionnaire.published. Refusals: NotFound QUESTIONNAIRE_NOT_FOUND, QUESTIONNAIRE_VERSION_NOT_FOUND; Conflict
-// QUESTIONNAIRE_VERSION_PUBLISHED.
+// QUESTIONNAIRE_VERSION_PUBLISHED, OWNER_RESTRICTED.
 type PublishQuestionnaire struct {
 	ID     scalar.ID
 	Number int // 0: the newest version
@@ -172,7 +176,7 @@ func (*PublishQuestionnaire) CommandType() string { return CommandPublishQuestio
 func (*PublishQuestionnaire) givenBy() ActorKind { return ByOperator }
 
 func (p *PublishQuestionnaire) decide(d *draft) error {
-	q, err := d.questionnaire(p.ID)
+	q, err := d.changeable(p.ID)
 	if err != nil {
 		return err
 	}
@@ -193,7 +197,7 @@ func (p *PublishQuestionnaire) decide(d *draft) error {
 // UnpublishQuestionnaire hides a questionnaire with all its versions from clients.
 //
 // Event: questionnaire.unpublished. Refusals: NotFound QUESTIONNAIRE_NOT_FOUND; Conflict QUESTIONNAIRE_NOT_PUBLISHED,
-// QUESTIONNAIRE_REQUIRED while a trigger waits for a response to it.
+// QUESTIONNAIRE_REQUIRED while a trigger waits for a response to it, OWNER_RESTRICTED.
 type UnpublishQuestionnaire struct{ ID scalar.ID }
 
 // CommandType returns the type of the command.
@@ -202,7 +206,7 @@ func (*UnpublishQuestionnaire) CommandType() string { return CommandUnpublishQue
 func (*UnpublishQuestionnaire) givenBy() ActorKind { return ByOperator }
 
 func (p *UnpublishQuestionnaire) decide(d *draft) error {
-	q, err := d.questionnaire(p.ID)
+	q, err := d.changeable(p.ID)
 	switch {
 	case err != nil:
 		return err
@@ -219,6 +223,18 @@ func (d *draft) questionnaire(id scalar.ID) (*asked, error) {
 	q, known := d.state.questionnaires[id]
 	if !known {
 		return nil, decide.Refuse(decide.NotFound, "QUESTIONNAIRE_NOT_FOUND", "there is no such questionnaire")
+	}
+	return q, nil
+}
+
+// changeable returns a questionnaire that an operator may change: one for a single owner is part of that owner's record.
+func (d *draft) changeable(id scalar.ID) (*asked, error) {
+	q, err := d.questionnaire(id)
+	if err != nil || q.IsGeneric() {
+		return q, err
+	}
+	if o, known := d.state.Owner(owner.Ref{Type: q.OwnerType, ID: q.OwnerTypeID}); known && o.State == owner.Restricted {
+		return nil, ownerRestricted()
 	}
 	return q, nil
 }

@@ -321,5 +321,6 @@ func TestRestrictedOwner(t *testing.T) {
 	id := d.trigger(ann, "alpha", entitlement)
 	d.Send("operator", "POST", base+"/persons/"+ann.ID.String()+"/erase", `{"reason":"r"}`).Want(200)
 	d.Send("operator", "POST", base+"/entitlement_triggers/"+id+"/block", because).Code(409, "OWNER_RESTRICTED")
+	d.Send("operator", "POST", base+"/questionnaires", `{"name":"q","owner_type":"person","owner_type_id":"`+ann.ID.String()+`"}`).Code(409, "OWNER_RESTRICTED")
 	want(t, d.Send("auditor", "GET", base+"/retention", "").Want(200), "seconds", "157852800")
 }

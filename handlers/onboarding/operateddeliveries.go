@@ -7,7 +7,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
-	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
@@ -70,23 +69,12 @@ func (h *Handler) getAnyDelivery(c echo.Context) error {
 	return h.showDelivery(c, id, func(*view.Delivery) {})
 }
 
-// replayAnyDelivery has a delivery of whichever tenant be tried again. Of an owner that is to be erased nothing is changed.
+// replayAnyDelivery has a delivery of whichever tenant be tried again.
 func (h *Handler) replayAnyDelivery(c echo.Context) error {
 	if err := web.NoBody(c); err != nil {
 		return err
 	}
 	id, err := anyDelivery(c)
-	if err != nil {
-		return err
-	}
-	err = h.view(c, func(s *domain.State) error {
-		if v, known := s.Delivery(id); known {
-			if o, some := s.Owner(v.Ref); some && o.State == owner.Restricted {
-				return web.Conflict("OWNER_RESTRICTED", "The owner's data is restricted.")
-			}
-		}
-		return nil
-	})
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (h *Handler) versions(c echo.Context, t *target) (versions []domain.Catalog
 		return nil, nil
 	}
 	return versions, h.view(c, func(s *domain.State) (err error) {
-		_, versions, err = catalogued(s, t.ids["questionnaire_id"], func(o *domain.Owner) bool { return o.Tenant == t.owner.Tenant })
+		_, versions, err = catalogued(s, t.ids["questionnaire_id"], func(o *domain.Owner) bool { return visible(web.PrincipalOf(c), o) })
 		return err
 	})
 }
