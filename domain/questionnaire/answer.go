@@ -93,7 +93,7 @@ func VersionOf(versions []*Version, answers []Answer) *Version {
 }
 
 // Check returns all that is wrong with the answers to a version; owns says whether a document is the one's who answers.
-// The paths begin with "answers".
+// The paths begin with "answers". What follows is the place of an answer, or for a question without one the question's id.
 func (v *Version) Check(answers []Answer, owns func(document scalar.ID) bool) []Fault {
 	var f faults
 	if len(answers) > MaxAnswers {
@@ -116,7 +116,7 @@ func (v *Version) Check(answers []Answer, owns func(document scalar.ID) bool) []
 	}
 	for i := range v.Questions {
 		if q := &v.Questions[i]; !q.IsOptional && !met[q.ID] {
-			f.add(Missing, fmt.Sprintf("the question %s (%s) is not answered", q.ID, q.Value), "answers")
+			f.add(Missing, fmt.Sprintf("the question %s (%s) is not answered", q.ID, q.Value), "answers", q.ID.String())
 		}
 	}
 	return f

@@ -63,8 +63,8 @@ func TestAnswers(t *testing.T) {
 			return append(a, Answer{QuestionID: id(11), Text: ref("")}, Answer{QuestionID: id(14), Country: ref("")},
 				Answer{QuestionID: id(16), OptionIDs: ref([]scalar.ID{})}, Answer{QuestionID: id(18), DocumentIDs: ref([]scalar.ID{})})
 		}, ""},
-		"none":          {func([]Answer) []Answer { return nil }, strings.TrimSuffix(strings.Repeat("answers missing, ", 8), ", ")},
-		"one left out":  {func(a []Answer) []Answer { return a[1:] }, "answers missing"},
+		"none":          {func([]Answer) []Answer { return nil }, unanswered(1, 2, 3, 4, 5, 6, 7, 8)},
+		"one left out":  {func(a []Answer) []Answer { return a[1:] }, unanswered(1)},
 		"a stranger":    {func(a []Answer) []Answer { return append(a, Answer{QuestionID: id(99), Text: ref("x")}) }, "answers.8.question_id value_error"},
 		"one repeated":  {func(a []Answer) []Answer { return append(a, a[0]) }, "answers.8.question_id value_error"},
 		"no field":      {func(a []Answer) []Answer { a[0].Text = nil; return a }, "answers.0.answer_text missing"},
@@ -90,7 +90,7 @@ func TestAnswers(t *testing.T) {
 		"too many ids":            {func(a []Answer) []Answer { a[7].DocumentIDs = &many; return a }, "answers.7.answer_document_ids too_long"},
 		"more answers than asked": {func([]Answer) []Answer { return make([]Answer, MaxAnswers+1) }, "answers too_long"},
 		"all faults are told": {func(a []Answer) []Answer { a[0].Text, a[3].Country = nil, ref("X"); return a[:7] },
-			"answers.0.answer_text missing, answers.3.answer_country value_error, answers missing"},
+			"answers.0.answer_text missing, answers.3.answer_country value_error, " + unanswered(8)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := told(everyType().Check(test.change(whole()), owned)); got != test.want {
@@ -185,6 +185,15 @@ func TestWhoMayAnswer(t *testing.T) {
 			t.Errorf("%v: %t, %t", test.who, all.AppliesTo(test.who), one.AppliesTo(test.who))
 		}
 	}
+}
+
+// unanswered are the faults of questions without an answer.
+func unanswered(questions ...byte) string {
+	var all []Fault
+	for _, n := range questions {
+		all = append(all, Fault{Path: []any{"answers", id(n)}, Type: Missing})
+	}
+	return told(all)
 }
 
 func told(all []Fault) string {

@@ -136,15 +136,15 @@ func (f *Form) showInputs() {
 	}
 }
 
-// find returns what a path leads to, or the object that the path ends in where its last member is missing; nil where there
-// is neither.
+// find returns what a path leads to, or the object or array that the path ends in where its last member is missing; nil
+// where there is neither.
 func (n *node) find(path []any) *node {
 	for i, s := range path {
 		var next *node
 		switch s := s.(type) {
 		case string:
 			next = n.members[s]
-			if next == nil && i == len(path)-1 && n.kind == '{' && n.to > 0 {
+			if next == nil && i == len(path)-1 && (n.kind == '{' || n.kind == '[') && n.to > 0 {
 				return n
 			}
 		case int:

@@ -68,13 +68,13 @@ function sentence(pending) {
 }
 
 // showFaults puts what the service says next to the question that it is about. A fault of an answer names it by its place,
-// ["body", "answers", 2, "answer_integer"]; a question that was not answered is named in the message, by its id.
+// ["body", "answers", 2, "answer_integer"]; a question that was not answered is named by its id, ["body", "answers", "…"].
 function showFaults(form, failure, answers) {
   clearFaults(form);
   const unplaced = [];
   let first = null;
   for (const { loc, code, message } of failure.faults) {
-    const named = typeof loc[2] === "number" ? answers[loc[2]]?.question_id : /[0-9a-f-]{36}/.exec(message)?.[0];
+    const named = typeof loc[2] === "number" ? answers[loc[2]]?.question_id : loc[2];
     const element = named && form.querySelector(`[data-question="${CSS.escape(named)}"]`);
     if (!element) {
       unplaced.push(message);
