@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"context"
 	"io"
+	"net/http"
 	"path"
 	"strings"
 	"time"
@@ -49,6 +50,13 @@ func (h *Handler) export(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.Request().Method != http.MethodHead {
+		leave, err := h.exports.Take(c.Request().Context(), web.PrincipalOf(c).Broker)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	shown, err := h.showOwner(c.Request().Context(), &row.Owner, row.Fields) // before anything is sent: the key may be gone
 	if err != nil {
 		return err
@@ -57,6 +65,9 @@ func (h *Handler) export(c echo.Context) error {
 	head.Set(echo.HeaderContentType, "application/zip")
 	head.Set(echo.HeaderContentDisposition, attachment(strings.ReplaceAll(t.Ref.String(), "/", "-")+".zip"))
 	guard(head)
+	if c.Request().Method == http.MethodHead { // nothing of the zip is made
+		return c.NoContent(http.StatusOK)
+	}
 	return streamed(c, func(w io.Writer) error {
 		x := &export{h: h, c: c, ctx: c.Request().Context(), t: t, zip: zip.NewWriter(w)}
 		return x.write(shown)
@@ -81,7 +92,11 @@ func (x *export) write(shown any) error {
 	if err := json.MarshalWrite(into, shown, jsontext.Multiline(true)); err != nil {
 		return err
 	}
-	for _, part := range []func() error{x.responses, x.triggers, x.events, x.receipts, x.documents} {
+	parts := []func() error{x.responses, x.triggers, x.events, x.receipts, x.documents}
+	if web.PrincipalOf(x.c).SeesAll() {
+		parts = append([]func() error{x.keeping}, parts...)
+	}
+	for _, part := range parts {
 		if err := part(); err != nil {
 			return err
 		}
@@ -131,6 +146,60 @@ func array[Row any](x *export, name string, id func(*Row) scalar.ID, read pageOf
 			return out.WriteToken(jsontext.EndArray)
 		}
 	}
+}
+
+// keeping is why an owner's data is kept or is to be erased, which its tenant is not told. An erased owner has a certificate
+// instead.
+type keeping struct {
+	Holds   []hold          `json:"holds"`   // and releases, oldest first
+	Erasure *erasureRequest `json:"erasure"` // null: nobody asked for it
+}
+
+type hold struct {
+	Held   bool        `json:"held"`
+	Reason string      `json:"reason"`
+	Actor  string      `json:"actor"`
+	Time   scalar.Time `json:"time"`
+}
+
+type erasureRequest struct {
+	RequestedAt scalar.Time `json:"requested_at"`
+	RequestedBy string      `json:"requested_by"`
+	Reason      string      `json:"reason"`
+	RetainUntil scalar.Time `json:"retain_until"`
+}
+
+// keeping writes it, for operators and auditors.
+func (x *export) keeping() error {
+	ref, db := x.t.Ref, x.h.rows.DB
+	holds, _, err := view.Holds(x.ctx, db, ref)
+	if err != nil {
+		return err
+	}
+	asked, found, _, err := view.OneErasure(x.ctx, db, ref)
+	if err != nil {
+		return err
+	}
+	out := keeping{Holds: make([]hold, len(holds))}
+	for i, r := range holds {
+		reason, err := x.h.cfg.Box.Open(r.Reason, seal.ErasureReason(ref))
+		if err != nil {
+			return err
+		}
+		out.Holds[i] = hold{r.Held, string(reason), r.Actor, r.Time}
+	}
+	if found {
+		reason, err := x.h.cfg.Box.Open(asked.Reason, seal.ErasureReason(ref))
+		if err != nil {
+			return err
+		}
+		out.Erasure = &erasureRequest{asked.RequestedAt, asked.RequestedBy, string(reason), asked.RetainUntil}
+	}
+	into, err := x.create("keeping.json", zip.Deflate)
+	if err != nil {
+		return err
+	}
+	return json.MarshalWrite(into, out, jsontext.Multiline(true))
 }
 
 func (x *export) responses() error {

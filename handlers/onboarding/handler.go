@@ -22,6 +22,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/handlers/onboarding/places"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding/upload"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
@@ -66,13 +67,21 @@ type Handler struct {
 	rows    rows.Source
 	uploads *upload.Receiver
 	linkKey []byte
+	// downloads and exports are what is sent at a time. Each takes about a quarter of a megabyte for as long as its client
+	// takes to read it.
+	downloads, exports *places.Places
 }
+
+// placeWithin is how long a download or an export waits for others to end.
+const placeWithin = 2 * time.Second
 
 // New makes the handler of the onboarding interface.
 func New(c Config) *Handler {
 	own := web.NewOwn(journalName)
 	h := &Handler{cfg: c, own: own, journal: web.Journal{To: c.Journals, Name: journalName, Own: own}, rows: c.Rows,
-		uploads: upload.New(c.Files, c.Scanner), linkKey: c.Box.Derive("download link")}
+		uploads: upload.New(c.Files, c.Scanner), linkKey: c.Box.Derive("download link"),
+		downloads: places.New(128, 64, placeWithin, places.Busy{Code: "DOWNLOADS_BUSY", Message: "Too many files are being downloaded."}),
+		exports:   places.New(16, 4, placeWithin, places.Busy{Code: "EXPORTS_BUSY", Message: "Too many exports are being made."})}
 	h.rows.Own = own
 	return h
 }

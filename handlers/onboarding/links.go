@@ -96,9 +96,16 @@ func (h *Handler) download(c echo.Context) error {
 	if !good {
 		return web.Forbidden("The link is not one of this service, or it has expired.")
 	}
-	d, name, err := h.linked(c, l)
+	d, tenant, name, err := h.linked(c, l)
 	if err != nil {
 		return err
+	}
+	if c.Request().Method != http.MethodHead {
+		leave, err := h.downloads.Take(c.Request().Context(), tenant)
+		if err != nil {
+			return err
+		}
+		defer leave()
 	}
 	head := c.Response().Header()
 	head.Set(echo.HeaderContentType, d.Format.MediaType())
@@ -121,8 +128,8 @@ func guard(head http.Header) {
 	head.Set(echo.HeaderReferrerPolicy, "no-referrer")
 }
 
-// linked returns the document of a link, and the name of its file.
-func (h *Handler) linked(c echo.Context, l link) (d *domain.Document, name string, err error) {
+// linked returns the document of a link, whose it is, and the name of its file.
+func (h *Handler) linked(c echo.Context, l link) (d *domain.Document, tenant, name string, err error) {
 	ctx := c.Request().Context()
 	h.await(c, h.cfg.Onboarding, l.at)
 	err = web.View(c, journalName, h.cfg.Onboarding, func(s *domain.State, _ int64) error {
@@ -134,22 +141,22 @@ func (h *Handler) linked(c echo.Context, l link) (d *domain.Document, name strin
 		if !known || o.State != owner.Active && (o.State != owner.Restricted || !l.restricted) {
 			return documentNotFound()
 		}
-		d = found
+		d, tenant = found, o.Tenant
 		return nil
 	})
 	if err != nil {
-		return nil, "", err
+		return nil, "", "", err
 	}
 	h.await(c, h.rows, l.at)
 	row, found, _, err := view.OneDocument(ctx, h.rows.DB, view.Operator, d.Ref, d.ID)
 	switch {
 	case err != nil:
-		return nil, "", web.SourceFailed(err)
+		return nil, "", "", web.SourceFailed(err)
 	case !found:
-		return nil, "", documentNotFound()
+		return nil, "", "", documentNotFound()
 	}
 	err = h.open(ctx, d.Ref, seal.DocumentName(d.Ref, d.ID), row.Name, &name)
-	return d, name, err
+	return d, tenant, name, err
 }
 
 // sendFile streams the file of a document.

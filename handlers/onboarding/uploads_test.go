@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"mime/multipart"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
@@ -339,7 +340,114 @@ func TestTheExport(t *testing.T) {
 	if got.Header.Get("Content-Type") != "application/zip" || got.Header.Get("Content-Disposition") == "" {
 		t.Errorf("%v", got.Header)
 	}
-	z, err := zip.NewReader(strings.NewReader(got.Body), int64(len(got.Body)))
+	parts := unzipped(t, got.Body)
+	if len(parts) != 8 {
+		t.Errorf("%d parts", len(parts))
+	}
+	for name, want := range map[string]string{"person.json": `"external_id": "the tenant's own name"`, "responses.json": "[]", "entitlement_triggers.json": "[]", "events.json": "[]",
+		"deliveries.json": "[]", "documents.json": `"file": "files/` + a + `/Pass_port.pdf"`, "files/" + a + "/Pass_port.pdf": string(formattest.PDF()), "files/" + b + "/b.png": string(formattest.PNG())} {
+		if !strings.Contains(parts[name], want) {
+			t.Errorf("%s: %.300q", name, parts[name])
+		}
+	}
+	head := httptest.NewRecorder()
+	r := httptest.NewRequest("HEAD", path+"/export", nil)
+	r.Header.Set("Authorization", "Bearer "+h.Token("broker-a"))
+	if err := h.Bucket.Delete(t.Context(), h.bucket()[0]); err != nil { // nothing of it is read
+		t.Fatal(err)
+	}
+	h.Server.ServeHTTP(head, r)
+	if head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("Content-Disposition") != got.Header.Get("Content-Disposition") {
+		t.Errorf("HEAD: %d, %d bytes, %v", head.Code, head.Body.Len(), head.Header())
+	}
+}
+
+// TestWhyAnOwnerIsKept: operators and auditors are told in the export, the owner's tenant is not.
+func TestWhyAnOwnerIsKept(t *testing.T) {
+	h := newHouse(t)
+	path := h.person("p")
+	operated := strings.Replace(path, api, admin, 1)
+	h.Send("operator", "POST", operated+"/hold", `{"reason":"A court asks"}`).Want(200)
+	for user, told := range map[string]bool{"broker-a": false, "operator": true, "auditor": true} {
+		got, there := unzipped(t, h.Send(user, "GET", path+"/export", "").Want(200).Body)["keeping.json"]
+		if there != told || told && (!strings.Contains(got, `"reason": "A court asks"`) || !strings.Contains(got, `"actor": "operator"`) || !strings.Contains(got, `"erasure": null`)) {
+			t.Errorf("%s is told %q", user, got)
+		}
+	}
+	h.Send("operator", "POST", operated+"/erase", `{"reason":"They left"}`).Want(200)
+	h.Send("operator", "POST", operated+"/release-hold", `{"reason":"It asks no more"}`).Want(200)
+	got := unzipped(t, h.Send("operator", "GET", operated+"/export", "").Want(200).Body)["keeping.json"]
+	for _, want := range []string{`"held": false`, `"reason": "It asks no more"`, `"reason": "They left"`, `"retain_until": "20`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s lacks %s", got, want)
+		}
+	}
+}
+
+// unread is an answer whose client reads nothing until it is let.
+type unread struct {
+	*httptest.ResponseRecorder
+	begun, let chan struct{}
+}
+
+func (u *unread) Write(b []byte) (int, error) {
+	select {
+	case u.begun <- struct{}{}:
+	default:
+	}
+	<-u.let
+	return u.ResponseRecorder.Write(b)
+}
+
+// TestWhatIsSentAtOnceIsBounded: a tenant whose clients read nothing has no more of a node than its share, and others have theirs.
+func TestWhatIsSentAtOnceIsBounded(t *testing.T) {
+	h := newHouse(t)
+	path := h.person("p")
+	link := h.linked("broker-a", path+"/documents/"+h.send("broker-a", path, "a.pdf", formattest.PDF()).Want(201).Text("id"))
+	others := api + "/persons/" + h.make("broker-b", api+"/persons", anna)
+	for _, test := range []struct {
+		path, busy, others string
+		share              int
+	}{{path + "/export", "EXPORTS_BUSY", others + "/export", 4}, {link, "DOWNLOADS_BUSY", others, 64}} {
+		let, ended := make(chan struct{}), make(chan struct{}, test.share)
+		get := func(user, at string) *http.Request {
+			r := httptest.NewRequest("GET", at, nil)
+			if user != "" {
+				r.Header.Set("Authorization", "Bearer "+h.Token(user))
+			}
+			return r
+		}
+		for range test.share {
+			w := &unread{httptest.NewRecorder(), make(chan struct{}, 1), let}
+			go func() {
+				defer func() { ended <- struct{}{} }()
+				h.Server.ServeHTTP(w, get("broker-a", test.path))
+				if w.Code != 200 {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+			}()
+			<-w.begun
+		}
+		h.Send("broker-a", "GET", test.path, "").Detail(503, test.busy)
+		head := httptest.NewRecorder()
+		r := get("broker-a", test.path)
+		r.Method = "HEAD"
+		if h.Server.ServeHTTP(head, r); head.Code != 200 {
+			t.Errorf("HEAD takes a place: %d", head.Code)
+		}
+		h.Send("broker-b", "GET", test.others, "").Want(200)
+		close(let)
+		for range test.share {
+			<-ended
+		}
+		h.Send("broker-a", "GET", test.path, "").Want(200)
+	}
+}
+
+// unzipped returns the parts of a zip by their names.
+func unzipped(t *testing.T, content string) map[string]string {
+	t.Helper()
+	z, err := zip.NewReader(strings.NewReader(content), int64(len(content)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,13 +463,5 @@ func TestTheExport(t *testing.T) {
 		}
 		parts[f.Name] = string(text)
 	}
-	if len(parts) != 8 {
-		t.Errorf("%d parts", len(parts))
-	}
-	for name, want := range map[string]string{"person.json": `"external_id": "the tenant's own name"`, "responses.json": "[]", "entitlement_triggers.json": "[]", "events.json": "[]",
-		"deliveries.json": "[]", "documents.json": `"file": "files/` + a + `/Pass_port.pdf"`, "files/" + a + "/Pass_port.pdf": string(formattest.PDF()), "files/" + b + "/b.png": string(formattest.PNG())} {
-		if !strings.Contains(parts[name], want) {
-			t.Errorf("%s: %.300q", name, parts[name])
-		}
-	}
+	return parts
 }

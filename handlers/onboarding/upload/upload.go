@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/onboarding/places"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
 	"github.com/perpetua-exchange/perpetua/streams/files"
@@ -47,13 +48,14 @@ const (
 type Receiver struct {
 	files   *files.Store
 	scanner *clamd.Scanner // nil for none
-	places  *places
+	places  *places.Places
 	buffers buffers
 }
 
 // New returns a receiver that keeps files in a store. Without a scanner nothing is scanned.
 func New(store *files.Store, scanner *clamd.Scanner) *Receiver {
-	return &Receiver{files: store, scanner: scanner, places: newPlaces(atOnce, ofTenant, placeWithin)}
+	return &Receiver{files: store, scanner: scanner, places: places.New(atOnce, ofTenant, placeWithin,
+		places.Busy{Code: "UPLOADS_BUSY", Message: "Too many files are being uploaded."})}
 }
 
 // Upload is a file that was received, and what was said of it.
@@ -92,7 +94,7 @@ func (r *Receiver) Receive(c echo.Context, of owner.Ref, id scalar.ID, others ..
 	if p := web.PrincipalOf(c); p != nil {
 		tenant = p.Broker
 	}
-	leave, err := r.places.take(ctx, tenant)
+	leave, err := r.places.Take(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,6 @@
-package upload
+// Package places bounds how many of something a node does at a time, in all and for one tenant. So a tenant whose clients
+// send or read slowly, or not at all, leaves room for the others.
+package places
 
 import (
 	"context"
@@ -8,12 +10,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// places bounds how many uploads a node receives at a time: in all, and of one tenant. So a tenant whose clients send slowly,
-// or nothing at all, leaves room for the others.
-type places struct {
+// Places are what is done at a time. They are safe for concurrent use.
+type Places struct {
 	all  chan struct{}
 	each int           // of one tenant
 	wait time.Duration // for others to end
+	busy Busy
 
 	mu     sync.Mutex
 	shares map[string]*share // of the tenants that have a place or wait for one
@@ -24,24 +26,28 @@ type share struct {
 	users int
 }
 
-func newPlaces(all, each int, wait time.Duration) *places {
-	return &places{all: make(chan struct{}, all), each: each, wait: wait, shares: make(map[string]*share)}
+// Busy is what is answered where there is no place: a code, and a sentence.
+type Busy struct{ Code, Message string }
+
+// New returns so many places, of which one tenant has at most each, and which are waited for so long.
+func New(all, each int, wait time.Duration, busy Busy) *Places {
+	return &Places{all: make(chan struct{}, all), each: each, wait: wait, busy: busy, shares: make(map[string]*share)}
 }
 
-// take waits for a place, which leave gives back.
-func (p *places) take(ctx context.Context, tenant string) (leave func(), err error) {
+// Take waits for a place, which leave gives back. Its error is that of the context, or a 503 that says when to come again.
+func (p *Places) Take(ctx context.Context, tenant string) (leave func(), err error) {
 	soon, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
 	s := p.join(tenant)
 	// The tenant's own place first: who waits for one of those must not take up another's.
 	if !enter(soon, s.taken) {
 		p.part(tenant, s)
-		return nil, busy(ctx)
+		return nil, p.none(ctx)
 	}
 	if !enter(soon, p.all) {
 		<-s.taken
 		p.part(tenant, s)
-		return nil, busy(ctx)
+		return nil, p.none(ctx)
 	}
 	return func() {
 		<-p.all
@@ -51,7 +57,7 @@ func (p *places) take(ctx context.Context, tenant string) (leave func(), err err
 }
 
 // join returns a tenant's share, which is kept until all who joined have parted from it.
-func (p *places) join(tenant string) *share {
+func (p *Places) join(tenant string) *share {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.shares[tenant]
@@ -63,7 +69,7 @@ func (p *places) join(tenant string) *share {
 	return s
 }
 
-func (p *places) part(tenant string, s *share) {
+func (p *Places) part(tenant string, s *share) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.users--; s.users == 0 {
@@ -85,9 +91,9 @@ func enter(ctx context.Context, into chan<- struct{}) bool {
 	}
 }
 
-func busy(ctx context.Context) error {
+func (p *Places) none(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return web.Unavailable("UPLOADS_BUSY", "Too many files are being uploaded.", time.Second)
+	return web.Unavailable(p.busy.Code, p.busy.Message, time.Second)
 }

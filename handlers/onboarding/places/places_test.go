@@ -1,4 +1,4 @@
-package upload
+package places
 
 import (
 	"context"
@@ -11,16 +11,16 @@ import (
 
 // TestATenantLeavesRoomForOthers has one tenant take all places that it gets.
 func TestATenantLeavesRoomForOthers(t *testing.T) {
-	p := newPlaces(3, 2, time.Millisecond)
+	p := New(3, 2, time.Millisecond, Busy{"BUSY", "No."})
 	take := func(tenant string) (leave func(), code string) {
-		leave, err := p.take(t.Context(), tenant)
+		leave, err := p.Take(t.Context(), tenant)
 		if err != nil {
 			return nil, web.ProblemOf(err).Code
 		}
 		return leave, ""
 	}
 	var leave []func()
-	for _, want := range []struct{ tenant, code string }{{"alpha", ""}, {"alpha", ""}, {"alpha", "UPLOADS_BUSY"}, {"beta", ""}, {"gamma", "UPLOADS_BUSY"}} {
+	for _, want := range []struct{ tenant, code string }{{"alpha", ""}, {"alpha", ""}, {"alpha", "BUSY"}, {"beta", ""}, {"gamma", "BUSY"}} {
 		l, code := take(want.tenant)
 		if code != want.code {
 			t.Fatalf("%s: %q, want %q", want.tenant, code, want.code)
@@ -43,14 +43,14 @@ func TestATenantLeavesRoomForOthers(t *testing.T) {
 }
 
 func TestWhoWaitsForAPlaceGetsTheNext(t *testing.T) {
-	p := newPlaces(2, 1, time.Hour)
-	leave, err := p.take(t.Context(), "alpha")
+	p := New(2, 1, time.Hour, Busy{})
+	leave, err := p.Take(t.Context(), "alpha")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := make(chan error)
 	go func() {
-		next, err := p.take(t.Context(), "alpha")
+		next, err := p.Take(t.Context(), "alpha")
 		if err == nil {
 			next()
 		}
@@ -60,14 +60,14 @@ func TestWhoWaitsForAPlaceGetsTheNext(t *testing.T) {
 	if err := <-got; err != nil {
 		t.Error(err)
 	}
-	full, err := p.take(t.Context(), "alpha")
+	full, err := p.Take(t.Context(), "alpha")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer full()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.take(gone, "alpha"); !errors.Is(err, context.Canceled) {
+	if _, err := p.Take(gone, "alpha"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a client that is gone: %v", err)
 	}
 }
