@@ -35,6 +35,7 @@ func passport(t *testing.T) string {
 // again, and see it granted.
 func TestApplyPage(t *testing.T) {
 	b := startBrowser(t)
+	b.before(lateAnswers)
 	c := startIntake(t)
 	questions := everyType()
 	for i := range questions {
@@ -56,15 +57,16 @@ func TestApplyPage(t *testing.T) {
 	b.sees("#asked-said", "Nothing is to be answered now.")
 	b.sees("#cases-panel", "Nothing has been applied for yet.")
 
-	// Applying brings the questions.
+	// Applying brings the questions, which stay though an answer from before comes late.
 	b.sees("#entitlement", "retail trading")
-	b.click("#start [type=submit]")
+	b.keepBack("/pending_requirements", func() { b.click("#start [type=submit]") })
 	b.sees("#forms", "About you", "Asked for: retail trading", "What is your single_choice?")
 	b.sees("#cases", "retail trading", "ongoing", "Applied for")
 	at := func(value string) string { return c.fieldset(asked, value) }
 
 	// What is not answered, or not as it has to be, is said at its question, and the first of them has the focus.
 	b.keys(at("integer")+"input", "a few")
+	b.release()
 	b.click("#forms [type=submit]")
 	b.sees(at("text")+".fault", "has to be answered")
 	b.sees(at("integer")+".fault", "integer")

@@ -122,6 +122,52 @@ func (b *browser) before(script string) {
 		"params": map[string]string{"source": script}})
 }
 
+// lateAnswers lets an answer come late: once window.late is set, the next one from an address with window.watched in it is that of
+// the look before, and comes when window.release is called. While window.paused is set the page does not look by itself.
+// window.open counts the requests that are not answered, window.asked those to such addresses.
+const lateAnswers = `const ask = window.fetch, every = window.setInterval;
+const state = { watched: "", late: false, earlier: null, release: null, paused: false, open: 0, asked: 0 };
+window.answers = state;
+window.setInterval = (work, milliseconds) => every(() => state.paused || work(), milliseconds);
+window.fetch = async (path, options) => {
+  const watched = state.watched && options?.method === "GET" && String(path).includes(state.watched);
+  const late = watched && state.late;
+  if (late) state.late = false;
+  if (watched) state.asked++;
+  state.open++;
+  try {
+    const response = await ask(path, options);
+    if (!watched) return response;
+    const body = await response.text();
+    const shown = late ? state.earlier : body;
+    if (late) await new Promise((release) => { state.release = release; });
+    state.earlier = body;
+    return new Response(shown, { status: response.status, headers: response.headers });
+  } finally {
+    state.open--;
+  }
+};`
+
+// keepBack does something that has the page look at an address: what it would see there is as it was before, and is kept back.
+func (b *browser) keepBack(address string, do func()) {
+	b.t.Helper()
+	b.text(`Object.assign(answers, { watched: arguments[0], earlier: null, release: null })`, address)
+	b.seesScript("what is there before", `return answers.earlier ? "seen" : ""`)
+	b.text(`answers.paused = true`)
+	b.seesScript("all requests to be answered", `return answers.open ? "" : "they are"`)
+	b.text(`answers.late = true`)
+	do()
+	b.seesScript("the look that is kept back", `return answers.release ? "it is" : ""`)
+	b.text(`answers.paused = false`)
+}
+
+// release lets the page have what was kept back, and waits until it looks again.
+func (b *browser) release() {
+	b.t.Helper()
+	b.text(`answers.before = answers.asked; answers.release()`)
+	b.seesScript("the next look", `return answers.asked > answers.before ? "begun" : ""`)
+}
+
 func (b *browser) open(url string) {
 	b.t.Helper()
 	b.must(nil, http.MethodPost, "/url", map[string]string{"url": url})

@@ -74,6 +74,21 @@ export function repeat(work, every) {
   return tick;
 }
 
+// inTurn returns a function that begins a look at something. What that returns says whether what was seen may be shown: an answer
+// that comes late must not take the place of what was asked for after it.
+export function inTurn() {
+  let begun = 0;
+  let shown = 0;
+  return () => {
+    const turn = ++begun;
+    return () => {
+      if (turn < shown) return false;
+      shown = turn;
+      return true;
+    };
+  };
+}
+
 const two = (n) => String(n).padStart(2, "0");
 
 // clock shows a timestamp's time of day where the reader is; the title of its element should hold the whole in UTC.

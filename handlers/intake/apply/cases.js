@@ -1,11 +1,12 @@
 // The cases of an owner: what was applied for, how it stands, and what has happened.
 
-import { byId, el, moment, words } from "/console/dom.js";
+import { byId, el, inTurn, moment, words } from "/console/dom.js";
 import { read } from "./service.js";
 import { happened } from "./timeline.js";
 
 export class Cases {
   #drawn = "";
+  #look = inTurn();
 
   constructor(owner, entitlements) {
     this.owner = owner; // "persons/<id>"
@@ -16,10 +17,11 @@ export class Cases {
   }
 
   async refresh() {
+    const current = this.#look();
     const { items } = await read(`${this.owner}/entitlement_triggers`, { size: 20, page: 1 });
     const timelines = await Promise.all(items.map((t) => read(`${this.owner}/entitlement_triggers/${t.id}/timeline`)));
     const state = JSON.stringify([items, timelines]);
-    if (this.gone || state === this.#drawn) return;
+    if (this.gone || !current() || state === this.#drawn) return;
     this.#drawn = state;
     byId("case-said").textContent = items.length ? said(items[0]) : "Nothing has been applied for yet.";
     byId("cases").replaceChildren(...items.map((t, i) => this.#case(t, timelines[i])));

@@ -1,7 +1,7 @@
 // What is asked of an owner. pending_requirements says which questionnaires are to be answered, and why; each becomes a form. A
 // program would be told by a webhook and ask then; a page asks again every two seconds.
 
-import { byId, el, words } from "/console/dom.js";
+import { byId, el, inTurn, words } from "/console/dom.js";
 import { clearFaults, say, submitting } from "/console/form.js";
 import { Documents } from "./documents.js";
 import { field } from "./questions.js";
@@ -10,6 +10,7 @@ import { post, read } from "./service.js";
 export class Requirements {
   #drawn = ""; // what the forms are for: they are left alone while that stays the same
   #changed;
+  #look = inTurn();
 
   constructor(owner, changed) {
     this.owner = owner; // "persons/<id>"
@@ -20,13 +21,14 @@ export class Requirements {
   }
 
   async refresh() {
+    const current = this.#look();
     const pending = await read(`${this.owner}/pending_requirements`);
     const state = JSON.stringify(pending);
-    if (this.gone || state === this.#drawn) return;
+    if (this.gone || !current() || state === this.#drawn) return;
     const documents = new Documents(this.owner);
     const ids = [...new Set(pending.flatMap((p) => p.pending_questionnaire_ids))];
     const [questionnaires] = await Promise.all([Promise.all(ids.map((id) => read(`questionnaires/${id}`))), ids.length ? documents.load() : null]);
-    if (this.gone) return;
+    if (this.gone || !current() || state === this.#drawn) return; // what is being filled in is not drawn again
     this.#drawn = state;
     byId("asked-said").textContent = sentence(pending);
     byId("forms").replaceChildren(...questionnaires.map((q) => this.#form(q, reasons(pending, q.id), documents)));

@@ -1,6 +1,6 @@
 // A case: everything about it that is read when it is chosen, and again while it is shown.
 
-import { byId, el, moment, setText, words } from "/console/dom.js";
+import { byId, el, inTurn, moment, setText, words } from "/console/dom.js";
 import { happened } from "/apply/timeline.js";
 import * as answers from "./answers.js";
 import { Decide } from "./decide.js";
@@ -12,6 +12,7 @@ import { all, read } from "./service.js";
 export class Case {
   #id = null;
   #drawn = new Map(); // part → what it was drawn from: it is left alone while that stays the same
+  #look = inTurn();
   #named;
   #may = false;
 
@@ -39,6 +40,7 @@ export class Case {
   async refresh() {
     const id = this.#id;
     if (!id) return;
+    const current = this.#look();
     const c = await read(`entitlement_triggers/${id}`);
     const owner = `${c.owner_type}s/${c.owner_id}`;
     // An owner who is erased is gone, with all answers and documents; the case stays.
@@ -48,7 +50,7 @@ export class Case {
     };
     const [who, responses, files, sent] = await Promise.all([read(owner).catch(gone), all(`${owner}/responses`).catch(gone), all(`${owner}/documents`).catch(gone), deliveries.load(c)]);
     const answered = await answers.load(responses ?? []);
-    if (this.#id !== id) return; // another case was chosen meanwhile
+    if (this.#id !== id || !current()) return; // another case was chosen meanwhile, or this one was looked at again
     this.#part("head", c, () => this.#head(c));
     this.#part("owner", [who], () => showOwner(who));
     this.#part("answers", [responses, files], () => answers.draw(owner, answered, files ?? []));
