@@ -1,12 +1,14 @@
 package main
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // readmeBlocks returns the code of a language in a section of the README, block by block.
@@ -31,19 +33,27 @@ func readmeBlocks(t *testing.T, section, language string) (blocks []string) {
 	}
 }
 
-// freePort returns a port of the loopback interface that nobody listens on.
-func freePort(t *testing.T) string {
+// reservedPort returns a port of the loopback interface for a program that is started later. Until the test ends the system gives
+// it to nobody who asks for any port, since it is bound here; but a server that names it may listen, as both reuse addresses.
+func reservedPort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
+	unix.CloseOnExec(socket)
+	t.Cleanup(func() { unix.Close(socket) })
+	if err := unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Bind(socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := unix.Getsockname(socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return port
+	return strconv.Itoa(bound.(*unix.SockaddrInet4).Port)
 }
 
 // walk is the section of the README that is walked through, in a folder where everything is as the README has it.
@@ -105,7 +115,7 @@ func TestReadmeOnboarding(t *testing.T) {
 	if len(scripts) != 2 || len(receivers) != 1 {
 		t.Fatalf("%d scripts and %d receivers", len(scripts), len(receivers))
 	}
-	port := freePort(t)
+	port := reservedPort(t)
 	before, start, found := strings.Cut(scripts[0], "\nmake run ARGS=\"")
 	if !found {
 		t.Fatal("the venue is not started")
