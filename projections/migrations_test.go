@@ -1,17 +1,11 @@
 package projections_test
 
 import (
-	"io/fs"
 	"maps"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
-
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
-	"github.com/perpetua-exchange/perpetua/schemas"
 )
 
 // A database with rows is taken back to an earlier schema and brought up again: the rows are those that the
@@ -28,7 +22,7 @@ func TestMigrationsKeepTheRows(t *testing.T) {
 		maps.DeleteFunc(all, func(name string, _ projections.Digest) bool { _, there := earlier[name]; return !there })
 		return all
 	}
-	versions := migrations(t, pool)
+	versions := projectiontest.Migrations(t, pool)
 	if _, err := versions.DownTo(ctx, 8); err != nil { // the first schema that had rows in use
 		t.Fatal(err)
 	}
@@ -44,19 +38,4 @@ func TestMigrationsKeepTheRows(t *testing.T) {
 	wait(t, r, 1499)
 	stop()
 	same(t, kept(digests(t, pool)), kept(want))
-}
-
-func migrations(t *testing.T, pool *pgxpool.Pool) *goose.Provider {
-	t.Helper()
-	files, err := fs.Sub(schemas.SQL, "sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := stdlib.OpenDBFromPool(pool)
-	t.Cleanup(func() { _ = db.Close() })
-	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName("schema_versions"), goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }

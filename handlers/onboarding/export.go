@@ -301,7 +301,7 @@ func (x *export) receipts() error {
 	var attempts map[scalar.ID][]view.Attempt
 	return array(x, "deliveries.json", func(r *view.Delivery) scalar.ID { return r.ID },
 		func(ctx context.Context, db projections.DB, size, offset int) (rows []view.Delivery, total int, asOf int64, err error) {
-			if rows, total, asOf, err = view.DeliveriesOf(ctx, db, x.t.Ref, size, offset); err == nil {
+			if rows, total, asOf, err = view.Deliveries(ctx, db, view.DeliveryFilter{OwnerID: x.t.ID}, size, offset); err == nil {
 				attempts, err = view.Attempts(ctx, db, rows)
 			}
 			return rows, total, asOf, err

@@ -11,34 +11,37 @@ import (
 // CaseFilter narrows the list of triggers that operators work through.
 type CaseFilter struct {
 	TriggerFilter
-	OwnerID       scalar.ID // the zero ID: every owner's
-	EntitlementID scalar.ID // the zero ID: all
-	OldestFirst   bool
+	OwnerID scalar.ID // the zero ID: every owner's
 }
 
 // Cases returns a numbered page of the venue's triggers, newest first unless the filter says otherwise, and how many there are.
-// Without an owner and an entitlement, and newest first, it takes as long however many there are; else it counts.
+// It takes as long however many there are; of an owner's, with a status or an entitlement it counts that owner's own.
 func Cases(ctx context.Context, db projections.DB, f CaseFilter, size, offset int) (rows []Trigger, total int, asOf int64, err error) {
-	if f.OwnerID.IsZero() && f.EntitlementID.IsZero() && !f.OldestFirst {
+	if f.OwnerID.IsZero() {
 		return Triggers(ctx, db, f.TriggerFilter, size, offset)
 	}
-	l := projections.List[Trigger]{Table: triggers, Order: newest}
-	if f.OldestFirst {
-		l.Order = "created_sequence, created_ordinal"
+	var w projections.Where
+	w.And("owner_id = ?", c.UUID(f.OwnerID))
+	w.AndText("tenant", f.Tenant)
+	if len(f.Statuses) == 0 && f.EntitlementID.IsZero() {
+		return projections.Placed[Trigger]{Table: triggers, Where: w, OldestFirst: f.OldestFirst}.Numbered(ctx, db, size, offset)
 	}
-	l.Where.AndText("tenant", f.Tenant)
-	if len(f.Statuses) > 0 {
-		statuses := make([]string, len(f.Statuses))
-		for i, s := range f.Statuses {
-			statuses[i] = string(s)
-		}
-		l.Where.And("status = ANY(?)", statuses)
-	}
-	if !f.OwnerID.IsZero() {
-		l.Where.And("owner_id = ?", c.UUID(f.OwnerID))
-	}
+	w.AndAnyOf("status", words(f.Statuses))
 	if !f.EntitlementID.IsZero() {
-		l.Where.And("entitlement_id = ?", c.UUID(f.EntitlementID))
+		w.And("entitlement_id = ?", c.UUID(f.EntitlementID))
+	}
+	l := projections.List[Trigger]{Table: triggers, Where: w, Order: "place DESC"}
+	if f.OldestFirst {
+		l.Order = "place"
 	}
 	return l.Numbered(ctx, db, size, offset)
+}
+
+// words are the texts of values that a column may have.
+func words[T ~string](values []T) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
 }

@@ -158,6 +158,7 @@ func (x *deliveryChanges) cancel(b *projections.Batch) {
 type DeliveryFilter struct {
 	WebhookID scalar.ID        // the zero ID: the whole venue's
 	Statuses  []webhook.Status // none: all
+	OwnerID   scalar.ID        // the zero ID: about everybody
 }
 
 func deliveryStatuses() []webhook.Status {
@@ -165,8 +166,12 @@ func deliveryStatuses() []webhook.Status {
 }
 
 // Deliveries returns a numbered page of deliveries, newest first, and how many there are. Whether the viewer may see the
-// registration, the caller has found out; those of the whole venue are for operators.
+// registration, the caller has found out; those of the whole venue are for operators. It takes as long however many there are;
+// of those about one owner it counts the owner's own.
 func Deliveries(ctx context.Context, db projections.DB, f DeliveryFilter, size, offset int) (rows []Delivery, total int, asOf int64, err error) {
+	if !f.OwnerID.IsZero() {
+		return deliveriesAbout(ctx, db, f, size, offset)
+	}
 	l := projections.Counted[Delivery]{Table: deliveries}
 	of := ""
 	if !f.WebhookID.IsZero() {
@@ -190,10 +195,14 @@ func Deliveries(ctx context.Context, db projections.DB, f DeliveryFilter, size, 
 	return l.Numbered(ctx, db, size, offset)
 }
 
-// DeliveriesOf returns a numbered page of the deliveries about an owner, newest first, and how many there are.
-func DeliveriesOf(ctx context.Context, db projections.DB, ref owner.Ref, size, offset int) (rows []Delivery, total int, asOf int64, err error) {
+// deliveriesAbout is Deliveries of those about one owner.
+func deliveriesAbout(ctx context.Context, db projections.DB, f DeliveryFilter, size, offset int) (rows []Delivery, total int, asOf int64, err error) {
 	l := projections.List[Delivery]{Table: deliveries, Order: newest}
-	of(&l.Where, ref)
+	l.Where.And("owner_id = ?", c.UUID(f.OwnerID))
+	if !f.WebhookID.IsZero() {
+		l.Where.And("webhook_id = ?", c.UUID(f.WebhookID))
+	}
+	l.Where.AndAnyOf("status", words(f.Statuses))
 	return l.Numbered(ctx, db, size, offset)
 }
 

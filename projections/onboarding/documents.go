@@ -71,7 +71,7 @@ func (x *documentChanges) write(b *projections.Batch) {
 
 // Documents returns a numbered page of an owner's documents, newest first, and how many there are.
 func Documents(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref, size, offset int) (rows []Document, total int, asOf int64, err error) {
-	l := projections.List[Document]{Table: documents, Order: newest}
+	l := projections.Placed[Document]{Table: documents}
 	v.confine(&l.Where, "owner_id")
 	of(&l.Where, ref)
 	return l.Numbered(ctx, db, size, offset)

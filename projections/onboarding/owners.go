@@ -1,6 +1,7 @@
 package onboarding
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -109,29 +110,31 @@ func (x *ownerChanges) write(b *projections.Batch) {
 type OwnerFilter struct {
 	Viewer
 	Type   owner.Type
-	States []owner.State // none: all that the viewer sees
+	States []owner.State // nil: all that the viewer sees
+	Of     string        // a tenant whose owners alone an operator wants; empty: every tenant's
 }
 
 // Owners returns a numbered page of the owners of a type, newest first, and how many there are. A tenant sees active ones only.
 func Owners(ctx context.Context, db projections.DB, f OwnerFilter, size, offset int) (rows []Owner, total int, asOf int64, err error) {
 	l := projections.Counted[Owner]{Table: owners}
 	list := "owners/" + string(f.Type)
+	of := cmp.Or(f.Tenant, f.Of)
 	for _, state := range []owner.State{owner.Active, owner.Restricted, owner.Erased} {
-		if f.Tenant != "" && state != owner.Active || len(f.States) > 0 && !slices.Contains(f.States, state) {
+		if f.Tenant != "" && state != owner.Active || f.States != nil && !slices.Contains(f.States, state) {
 			continue
 		}
 		name := list + "/" + string(state)
-		if f.Tenant != "" {
-			name += "/" + f.Tenant
+		if of != "" {
+			name += "/" + of
 		}
 		l.Names = append(l.Names, name)
 		l.Parts = append(l.Parts, func(w *projections.Where) {
-			w.AndText("tenant", f.Tenant)
+			w.AndText("tenant", of)
 			w.And("type = ?", string(f.Type))
 			w.And("state = ?", string(state))
 		})
 	}
-	if f.Tenant == "" && len(f.States) == 0 {
+	if of == "" && f.States == nil {
 		l.Names = []string{list}
 	}
 	return l.Numbered(ctx, db, size, offset)

@@ -27,13 +27,13 @@ type PendingRequirement struct {
 // PendingRequirements returns what is open of all open triggers of an owner, oldest first. What a definition asks for is as old
 // as the trigger's start.
 func PendingRequirements(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref) (pending []PendingRequirement, asOf int64, err error) {
-	l := projections.List[Trigger]{Table: triggers, Order: "created_sequence, created_ordinal"}
+	const isOpen = "status IN ('pending', 'ongoing', 'blocked')"
+	l := projections.List[Trigger]{Table: triggers, Order: "place"}
 	v.confine(&l.Where, "owner_id")
 	of(&l.Where, ref)
-	l.Where.And("status IN ('pending', 'ongoing', 'blocked')")
+	l.Where.And(isOpen)
 	requests := projections.List[TriggerEvent]{Table: timeline, Order: "sequence, ordinal"}
-	of(&requests.Where, ref)
-	requests.Where.And("request_id IS NOT NULL")
+	requests.Where.And("trigger_id IN (SELECT id FROM triggers WHERE owner_id = ? AND "+isOpen+") AND request_id IS NOT NULL", c.UUID(ref.ID))
 	var of []Trigger
 	var asked []TriggerEvent
 	asOf, err = projections.Read(ctx, db, journalName, l.Statement(&of), requests.Statement(&asked))

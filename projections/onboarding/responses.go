@@ -56,7 +56,7 @@ func (x *responseChanges) write(*projections.Batch) {}
 
 // Responses returns a numbered page of an owner's responses, newest first, and how many there are.
 func Responses(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref, size, offset int) (rows []Response, total int, asOf int64, err error) {
-	l := projections.List[Response]{Table: responses, Order: "sequence DESC, ordinal DESC"}
+	l := projections.Placed[Response]{Table: responses}
 	v.confine(&l.Where, "owner_id")
 	of(&l.Where, ref)
 	return l.Numbered(ctx, db, size, offset)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -155,8 +156,18 @@ func (x *triggerChanges) write(b *projections.Batch) {
 
 // TriggerFilter narrows a list of triggers of the whole venue.
 type TriggerFilter struct {
-	Tenant   string               // empty: every tenant's
-	Statuses []entitlement.Status // none: all
+	Tenant        string               // empty: every tenant's
+	Statuses      []entitlement.Status // none: all
+	EntitlementID scalar.ID            // the zero ID: for all
+	OldestFirst   bool                 // and not the newest
+}
+
+// list is what the triggers of a status are counted under, of all for "".
+func (f *TriggerFilter) list(status string) string {
+	if f.EntitlementID.IsZero() {
+		return listName("triggers", status, f.Tenant)
+	}
+	return strings.Join([]string{"triggers", status, f.Tenant, f.EntitlementID.String()}, "/")
 }
 
 // OpenCases are the states of cases that are not over.
@@ -168,21 +179,25 @@ func allStatuses() []entitlement.Status {
 	return append(OpenCases(), entitlement.Finished, entitlement.Failed, entitlement.Canceled, entitlement.Terminated)
 }
 
-// Triggers returns a numbered page of the venue's triggers, newest first, and how many there are. It is for operators.
+// Triggers returns a numbered page of the venue's triggers, newest first unless the filter says otherwise, and how many there
+// are. It is for operators.
 func Triggers(ctx context.Context, db projections.DB, f TriggerFilter, size, offset int) (rows []Trigger, total int, asOf int64, err error) {
-	l := projections.Counted[Trigger]{Table: triggers}
+	l := projections.Counted[Trigger]{Table: triggers, OldestFirst: f.OldestFirst}
 	for _, status := range allStatuses() {
 		if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, status) {
 			continue
 		}
-		l.Names = append(l.Names, listName("triggers", string(status), f.Tenant))
+		l.Names = append(l.Names, f.list(string(status)))
 		l.Parts = append(l.Parts, func(w *projections.Where) {
 			w.AndText("tenant", f.Tenant)
+			if !f.EntitlementID.IsZero() {
+				w.And("entitlement_id = ?", c.UUID(f.EntitlementID))
+			}
 			w.And("status = ?", string(status))
 		})
 	}
 	if len(f.Statuses) == 0 {
-		l.Names = []string{listName("triggers", "", f.Tenant)}
+		l.Names = []string{f.list("")}
 	}
 	return l.Numbered(ctx, db, size, offset)
 }
@@ -200,7 +215,7 @@ func listName(table, status, of string) string {
 
 // TriggersOf returns a numbered page of an owner's triggers, newest first, and how many there are.
 func TriggersOf(ctx context.Context, db projections.DB, v Viewer, ref owner.Ref, size, offset int) (rows []Trigger, total int, asOf int64, err error) {
-	l := projections.List[Trigger]{Table: triggers, Order: newest}
+	l := projections.Placed[Trigger]{Table: triggers}
 	v.confine(&l.Where, "owner_id")
 	of(&l.Where, ref)
 	return l.Numbered(ctx, db, size, offset)

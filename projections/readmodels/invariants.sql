@@ -51,7 +51,9 @@ FROM (
     SELECT list, count(*) AS n FROM (
         SELECT unnest(ARRAY['owners/' || type, concat_ws('/', 'owners', type, state), concat_ws('/', 'owners', type, state, tenant)]) AS list FROM owners
         UNION ALL
-        SELECT unnest(ARRAY['triggers', 'triggers/' || status, 'triggers//' || tenant, concat_ws('/', 'triggers', status, tenant)]) FROM triggers
+        SELECT unnest(ARRAY['triggers', 'triggers/' || status, 'triggers//' || tenant, concat_ws('/', 'triggers', status, tenant),
+            'triggers///' || entitlement_id, concat_ws('/', 'triggers', status, '', entitlement_id), concat_ws('/', 'triggers//' || tenant, entitlement_id),
+            concat_ws('/', 'triggers', status, tenant, entitlement_id)]) FROM triggers
         UNION ALL
         SELECT unnest(ARRAY['deliveries', 'deliveries/' || status, 'deliveries//' || webhook_id, concat_ws('/', 'deliveries', status, webhook_id)]) FROM deliveries
         UNION ALL
@@ -60,9 +62,19 @@ FROM (
         SELECT concat_ws('/', 'questionnaires', COALESCE(owner_type_id::text, 'generic/' || owner_type)) FROM questionnaires WHERE is_published
     ) lists GROUP BY list
 ) r FULL JOIN (
-    SELECT list, sum(n) FILTER (WHERE width = 65536) AS n, sum(n) FILTER (WHERE width = 512) AS fine FROM list_counts GROUP BY list
+    SELECT list, sum(n) FILTER (WHERE width = 2097152) AS n, sum(n) FILTER (WHERE width = 32768) AS finer, sum(n) FILTER (WHERE width = 512) AS fine
+    FROM list_counts GROUP BY list
 ) c USING (list)
-WHERE r.n IS DISTINCT FROM c.n OR r.n IS DISTINCT FROM c.fine
+WHERE r.n IS DISTINCT FROM c.n OR r.n IS DISTINCT FROM c.finer OR r.n IS DISTINCT FROM c.fine
+UNION ALL
+SELECT 'places', format('the last of the %s of %s has place %s of %s', what, owner_id, max(place), count(*))
+FROM (
+    SELECT 'documents' AS what, owner_id, place FROM documents
+    UNION ALL
+    SELECT 'responses', owner_id, place FROM responses
+    UNION ALL
+    SELECT 'triggers', owner_id, place FROM triggers
+) placed GROUP BY what, owner_id HAVING max(place) <> count(*) OR min(place) <> 1
 UNION ALL
 SELECT 'delivery', format('%s has %s attempts, of which %s have receipts', id, d.attempts, COALESCE(a.n, 0))
 FROM deliveries d FULL JOIN (SELECT delivery_id AS id, count(*) AS n, max(number) AS last FROM delivery_attempts GROUP BY 1) a USING (id)

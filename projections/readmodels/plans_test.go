@@ -3,6 +3,7 @@ package readmodels_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,14 +70,44 @@ type planned struct {
 	what string
 }
 
+// explain returns how the database runs a query: by a plan for these arguments, or by the one for all that the batch asks for.
+func (p *planned) explain(ctx context.Context, q *pgx.QueuedQuery, onePlan bool) (text string, err error) {
+	const explain = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "
+	if !onePlan {
+		return text, p.QueryRow(ctx, explain+q.SQL, q.Arguments...).Scan(&text)
+	}
+	conn, err := p.Acquire(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, "SET plan_cache_mode = force_generic_plan; PREPARE explained AS "+q.SQL, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return "", err
+	}
+	places := make([]string, len(q.Arguments))
+	for i := range places {
+		places[i] = "$" + strconv.Itoa(i+1)
+	}
+	run := "EXECUTE explained"
+	if len(places) > 0 {
+		run += " (" + strings.Join(places, ", ") + ")"
+	}
+	err = conn.QueryRow(ctx, explain+run, append([]any{pgx.QueryExecModeSimpleProtocol}, q.Arguments...)...).Scan(&text)
+	if _, failed := conn.Exec(ctx, "DEALLOCATE explained; RESET plan_cache_mode", pgx.QueryExecModeSimpleProtocol); err == nil {
+		err = failed
+	}
+	return text, err
+}
+
 // SendBatch implements projections.DB.
 func (p *planned) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	onePlan := slices.ContainsFunc(b.QueuedQueries, func(q *pgx.QueuedQuery) bool { return strings.Contains(q.SQL, "force_generic_plan") })
 	for _, q := range b.QueuedQueries {
 		if !strings.HasPrefix(q.SQL, "SELECT") && !strings.HasPrefix(q.SQL, "WITH") && !strings.HasPrefix(q.SQL, "--") {
 			continue
 		}
-		var text string
-		if err := p.QueryRow(ctx, "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+q.SQL, q.Arguments...).Scan(&text); err != nil {
+		text, err := p.explain(ctx, q, onePlan)
+		if err != nil {
 			p.t.Fatalf("%s: %v\n%s", p.what, err, q.SQL)
 		}
 		var plans []struct {

@@ -31,7 +31,7 @@ const (
 // counts the rows as it does those that a projection makes.
 const listed = `INSERT INTO triggers SELECT md5('trigger' || i)::uuid, md5('entitlement')::uuid, md5('owner' || i)::uuid, 'person', 'alpha',
 	CASE WHEN i % 500 = 3 THEN 'ongoing' ELSE 'finished' END, NULL, NULL, NULL, NULL, NULL, 'name', 'manual', false, '[]', false, NULL, NULL, '[]',
-	now(), now(), i, 1, NULL, NULL, i FROM generate_series(1, size) i;
+	now(), now(), i, 1, NULL, NULL, i, 1 FROM generate_series(1, size) i;
 INSERT INTO questionnaires SELECT md5('questionnaire' || i)::uuid, 'name', '', 'person', NULL, i % 7 <> 2, now(), i, 2, i FROM generate_series(1, size) i;
 INSERT INTO deliveries SELECT md5('delivery' || i)::uuid, md5('webhook' || i % 20)::uuid, 'alpha', md5('notice' || i)::uuid, 'entitlementCompleted',
 	md5('owner' || i)::uuid, 'person', false, CASE WHEN i % 500 = 3 THEN 'dead' ELSE 'delivered' END, 1, NULL, now(), i, 3, i FROM generate_series(1, size) i;
