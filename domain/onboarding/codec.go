@@ -20,7 +20,7 @@ import (
 
 // codecVersion is the number of the form that this file writes and reads. It is raised with every change of it, and of
 // what a State holds: TestTheFormIsThatOfItsVersion says when.
-const codecVersion = 2
+const codecVersion = 3
 
 // Codec writes and reads states of the onboarding journal.
 func Codec() decide.StateCodec { return stateCodec{} }
@@ -71,6 +71,7 @@ func (stateCodec) Append(b []byte, state decide.State) []byte {
 	for _, id := range slices.SortedFunc(maps.Keys(s.deliveries), compareIDs) {
 		w.delivery(s.deliveries[id])
 	}
+	w.Int(s.made)
 	w.Int(int64(s.retention))
 	w.due(&s.due)
 	s.core.Pack(&w.Writer)
@@ -258,12 +259,15 @@ func (w *packer) webhook(h *Webhook) {
 func (w *packer) delivery(v *Delivery) {
 	w.id(v.ID)
 	w.id(v.WebhookID)
+	w.id(v.NoticeID)
 	w.Word(v.Tenant)
 	w.ref(v.Ref)
 	w.Bool(v.Final)
 	w.Word(string(v.Status))
 	w.Int(int64(v.Attempts))
 	w.Int(int64(v.Before))
+	w.time(v.NextAttempt)
+	w.Int(v.Made)
 }
 
 func (w *packer) due(l *dueList) {
@@ -335,6 +339,7 @@ func (stateCodec) Read(b []byte) (decide.State, error) {
 			s.addDelivery(v)
 		}
 	}
+	s.made = r.Int()
 	s.retention = r.time()
 	r.due(s)
 	s.core.Unpack(r.Reader)
@@ -513,8 +518,8 @@ func (r unpacker) webhook() *Webhook {
 }
 
 func (r unpacker) delivery() *Delivery {
-	return &Delivery{ID: r.id(), WebhookID: r.id(), Tenant: r.Word(), Ref: r.ref(), Final: r.Bool(), Status: webhook.Status(r.Word()),
-		Attempts: r.Small(), Before: r.Small()}
+	return &Delivery{ID: r.id(), WebhookID: r.id(), NoticeID: r.id(), Tenant: r.Word(), Ref: r.ref(), Final: r.Bool(), Status: webhook.Status(r.Word()),
+		Attempts: r.Small(), Before: r.Small(), NextAttempt: r.time(), Made: r.Int()}
 }
 
 func (r unpacker) due(s *State) {

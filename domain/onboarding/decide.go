@@ -37,6 +37,7 @@ func Payloads() *decide.Payloads {
 		func() decide.Payload { return new(EnableWebhook) },
 		func() decide.Payload { return new(TestWebhook) },
 		func() decide.Payload { return new(RecordAttempt) },
+		func() decide.Payload { return new(RecordAttempts) },
 		func() decide.Payload { return new(ReplayDelivery) },
 		func() decide.Payload { return new(SetRetention) },
 		func() decide.Payload { return new(EraseOwner) },

@@ -1,6 +1,7 @@
 package onboarding
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -12,6 +13,7 @@ import (
 // The commands and events about deliveries.
 const (
 	CommandRecordAttempt  = "delivery.record_attempt"
+	CommandRecordAttempts = "delivery.record_attempts"
 	CommandReplayDelivery = "delivery.replay"
 
 	TypeDeliveryCreated   = "delivery.created"
@@ -29,14 +31,17 @@ const (
 
 // Delivery is a notice on its way to a registration.
 type Delivery struct {
-	ID        scalar.ID
-	WebhookID scalar.ID
-	Tenant    string
-	owner.Ref      // none, of test
-	Final     bool // it tells of the end that the owner's erasure caused: it goes out although the owner is erased
-	Status    webhook.Status
-	Attempts  int // so far
-	Before    int // of them, those before it was replayed: the schedule counts from there
+	ID          scalar.ID
+	WebhookID   scalar.ID
+	NoticeID    scalar.ID
+	Tenant      string
+	owner.Ref        // none, of test
+	Final       bool // it tells of the end that the owner's erasure caused: it goes out although the owner is erased
+	Status      webhook.Status
+	Attempts    int         // so far
+	Before      int         // of them, those before it was replayed: the schedule counts from there
+	NextAttempt scalar.Time // of one that is retried
+	Made        int64       // its number among all deliveries, in the order of the log, from 1
 }
 
 // deliver decides a delivery of a notice.
@@ -66,8 +71,58 @@ func (*RecordAttempt) CommandType() string { return CommandRecordAttempt }
 
 func (*RecordAttempt) givenBy() ActorKind { return BySystem }
 
-func (p *RecordAttempt) decide(d *draft) error {
-	v, known := d.state.deliveries[p.ID]
+func (p *RecordAttempt) decide(d *draft) error { return d.receipts().add(p) }
+
+// MaxAttempts is how many attempts one command may tell of.
+const MaxAttempts = 256
+
+// RecordAttempts tells how several attempts went, each of another delivery. One that is not to be recorded is left out, as one
+// that another command has told of: what is recorded is what the events say.
+//
+// Events: those of RecordAttempt, of each. Refusals: Invalid; those of RecordAttempt where nothing is recorded.
+type RecordAttempts struct {
+	Attempts []*RecordAttempt // without schedules
+	Schedule webhook.Schedule // of all of them
+}
+
+// CommandType returns the type of the command.
+func (*RecordAttempts) CommandType() string { return CommandRecordAttempts }
+
+func (*RecordAttempts) givenBy() ActorKind { return BySystem }
+
+func (p *RecordAttempts) decide(d *draft) error {
+	if len(p.Attempts) == 0 || len(p.Attempts) > MaxAttempts || slices.Contains(p.Attempts, nil) {
+		return invalid("attempts", "there must be 1 to 256 attempts")
+	}
+	r := d.receipts()
+	var refused error
+	for _, one := range p.Attempts {
+		told := *one
+		told.Schedule = p.Schedule
+		if err := r.add(&told); err != nil {
+			refused = cmp.Or(refused, err)
+		}
+	}
+	if len(d.events) == 0 {
+		return refused
+	}
+	return nil
+}
+
+// receipts are those that a draft adds. Each sees what those before it leave of its registration.
+type receipts struct {
+	*draft
+	told  map[scalar.ID]bool
+	hooks map[scalar.ID]*Webhook
+}
+
+func (d *draft) receipts() *receipts {
+	return &receipts{d, make(map[scalar.ID]bool), make(map[scalar.ID]*Webhook)}
+}
+
+// add decides the receipt of an attempt.
+func (r *receipts) add(p *RecordAttempt) error {
+	v, known := r.state.deliveries[p.ID]
 	if !known {
 		return deliveryNotFound()
 	}
@@ -77,23 +132,58 @@ func (p *RecordAttempt) decide(d *draft) error {
 	switch {
 	case !v.Status.IsOpen(): // its registration was deleted while it was on its way
 		return decide.Refuse(decide.Conflict, "DELIVERY_NOT_OPEN", "the delivery is not to be tried")
-	case p.Number != v.Attempts+1: // two senders, or one that comes back after it was thought dead
+	case p.Number != v.Attempts+1 || r.told[p.ID]: // two senders, or one that comes back after it was thought dead
 		return decide.Refuse(decide.Conflict, "ATTEMPT_KNOWN", "the attempt is recorded already, or one before it is not")
 	}
 	e := &DeliveryAttempted{ID: v.ID, WebhookID: v.WebhookID, Tenant: v.Tenant, Number: p.Number, Started: p.Started, DurationMS: p.DurationMS,
-		StatusCode: p.StatusCode, Error: p.Error, Reply: slices.Clone(p.Reply), Status: webhook.Delivered, Time: d.at.Time}
+		StatusCode: p.StatusCode, Error: p.Error, Status: webhook.Delivered, Time: r.at.Time}
+	// The last that is told of an owner goes out after its erasure, while its key is being destroyed. Whether a reply was still
+	// sealed with that is chance, and nobody may read it any more.
+	if r.stateOf(v.Ref) != owner.Erased {
+		e.Reply = slices.Clone(p.Reply)
+	}
 	if p.StatusCode != acknowledged {
-		next, again := p.Schedule.Next(v.ID, p.Number-v.Before, d.at.Time, p.RetryAfter)
+		next, again := p.Schedule.Next(v.ID, p.Number-v.Before, r.at.Time, p.RetryAfter)
 		e.Status = webhook.Dead
 		if again {
 			e.Status, e.NextAttempt = webhook.Retrying, next
 		}
 	}
-	d.add(e)
-	if w := d.state.webhooks[v.WebhookID]; e.Status != webhook.Delivered && w.Disabled == 0 && w.Failing != 0 && d.at.Time-w.Failing >= webhook.DisableAfter {
-		d.add(&WebhookDisabled{ID: w.ID, Tenant: w.Tenant, Time: d.at.Time})
-	}
+	r.draft.add(e)
+	r.told[v.ID] = true
+	r.judge(e)
 	return nil
+}
+
+// judge decides whether a registration is disabled by an attempt: it failed, and all have for too long.
+func (r *receipts) judge(e *DeliveryAttempted) {
+	w := r.hooks[e.WebhookID]
+	if w == nil {
+		w = r.state.webhooks[e.WebhookID]
+	}
+	if e.Status != webhook.Delivered && w.Disabled == 0 && w.Failing != 0 && r.at.Time-w.Failing >= webhook.DisableAfter {
+		r.draft.add(&WebhookDisabled{ID: w.ID, Tenant: w.Tenant, Time: r.at.Time})
+		c := *w
+		c.Disabled = r.at.Time
+		w = &c
+	}
+	if since := w.failingAfter(e); since != w.Failing {
+		c := *w
+		c.Failing = since
+		w = &c
+	}
+	r.hooks[w.ID] = w
+}
+
+// failingAfter returns since when all attempts have failed, once another is known; zero: the last one did not.
+func (w *Webhook) failingAfter(e *DeliveryAttempted) scalar.Time {
+	switch {
+	case e.Status == webhook.Delivered:
+		return 0
+	case w.Failing == 0:
+		return e.Time
+	}
+	return w.Failing
 }
 
 func (p *RecordAttempt) check() error {
@@ -246,19 +336,14 @@ func (s *State) noteAttempt(e *DeliveryAttempted) {
 		return
 	}
 	c := *v // what was read before is not changed
-	c.Status, c.Attempts = e.Status, e.Number
+	c.Status, c.Attempts, c.NextAttempt = e.Status, e.Number, e.NextAttempt
 	s.deliveries[c.ID] = &c
 	if !c.Status.IsOpen() {
 		s.closeDelivery(&c)
 	}
-	s.changeWebhook(c.WebhookID, func(w *Webhook) {
-		switch {
-		case e.Status == webhook.Delivered:
-			w.Failing = 0
-		case w.Failing == 0:
-			w.Failing = e.Time
-		}
-	})
+	if w, there := s.webhooks[c.WebhookID]; there && w.failingAfter(e) != w.Failing {
+		s.changeWebhook(w.ID, func(w *Webhook) { w.Failing = w.failingAfter(e) })
+	}
 }
 
 func (s *State) closeDelivery(v *Delivery) {
@@ -271,7 +356,7 @@ func (s *State) closeDelivery(v *Delivery) {
 func (s *State) replay(e *DeliveryReplayed) {
 	if v, known := s.deliveries[e.ID]; known {
 		c := *v
-		c.Status, c.Before = webhook.Pending, c.Attempts
+		c.Status, c.Before, c.NextAttempt = webhook.Pending, c.Attempts, 0
 		s.addDelivery(&c)
 	}
 }
@@ -285,9 +370,21 @@ func (s *State) cancelDeliveries(id scalar.ID) {
 
 func (s *State) cancelDelivery(v *Delivery) {
 	c := *v // what was read before is not changed
-	c.Status = webhook.Canceled
+	c.Status, c.NextAttempt = webhook.Canceled, 0
 	s.deliveries[c.ID] = &c
 	s.closeDelivery(&c)
+}
+
+// OpenDeliveries returns the deliveries that are still to be tried, in the order of the log.
+func (s *State) OpenDeliveries() []*Delivery {
+	var out []*Delivery
+	for _, open := range s.openOf { // sorted below
+		for id := range open {
+			out = append(out, s.deliveries[id])
+		}
+	}
+	slices.SortFunc(out, func(a, b *Delivery) int { return cmp.Compare(a.Made, b.Made) })
+	return out
 }
 
 // Delivery returns a delivery of whichever tenant.

@@ -147,7 +147,7 @@ func TestNothingOfARestrictedOwnerIsChanged(t *testing.T) {
 	}
 	l.run(about)
 	// What stops its erasure and resumes it, what tells how an attempt went, and what is about no owner.
-	met := []string{onboarding.CommandHoldOwner, onboarding.CommandReleaseOwner, onboarding.CommandRecordAttempt, onboarding.CommandRegisterOwner,
+	met := []string{onboarding.CommandHoldOwner, onboarding.CommandReleaseOwner, onboarding.CommandRecordAttempt, onboarding.CommandRecordAttempts, onboarding.CommandRegisterOwner,
 		onboarding.CommandCreateEntitlement, onboarding.CommandChangeEntitlement, onboarding.CommandCreateWebhook, onboarding.CommandDeleteWebhook,
 		onboarding.CommandRotateWebhook, onboarding.CommandEnableWebhook, onboarding.CommandTestWebhook, onboarding.CommandSetRetention, decide.CommandActivateRules, decide.CommandPutBackDue}
 	for _, e := range about {
@@ -216,6 +216,14 @@ func TestWhatIsStillTold(t *testing.T) {
 		}
 	}
 	l.must(sender, l.attempt(final, 200))
+	// Its key is being destroyed: whether what the receiver said was sealed before, is chance.
+	if e := l.last[0].(*onboarding.DeliveryAttempted); e.Reply != nil {
+		t.Errorf("of who is erased the receipt keeps a reply: %+v", e)
+	}
+	l.must(sender, l.attempt(other, 200))
+	if e := l.last[0].(*onboarding.DeliveryAttempted); e.Reply == nil {
+		t.Errorf("of nobody who is erased the receipt keeps no reply: %+v", e)
+	}
 	for _, d := range []scalar.ID{asked, done, final} {
 		if got := l.do(alpha, &onboarding.ReplayDelivery{ID: d}); got != "OWNER_ERASED" {
 			t.Errorf("replayed: %s", got)

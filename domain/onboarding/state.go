@@ -80,6 +80,7 @@ type State struct {
 	hooksOf    map[string][]scalar.ID // of a tenant, in the order of creation
 	deliveries map[scalar.ID]*Delivery
 	openOf     map[scalar.ID]map[scalar.ID]bool // the open deliveries of a webhook
+	made       int64                            // how many deliveries were made so far
 
 	retention scalar.Time // a span
 	due       dueList

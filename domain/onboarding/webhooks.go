@@ -379,7 +379,9 @@ func (s *State) evolveWebhooks(e decide.Event) {
 	case *WebhookDisabled:
 		s.changeWebhook(e.ID, func(w *Webhook) { w.Disabled = e.Time })
 	case *DeliveryCreated:
-		s.addDelivery(&Delivery{ID: e.ID, WebhookID: e.WebhookID, Tenant: e.Tenant, Ref: e.Ref, Final: e.Final, Status: webhook.Pending})
+		s.made++
+		s.addDelivery(&Delivery{ID: e.ID, WebhookID: e.WebhookID, NoticeID: e.NoticeID, Tenant: e.Tenant, Ref: e.Ref, Final: e.Final, Status: webhook.Pending,
+			Made: s.made})
 	case *DeliveryAttempted:
 		s.noteAttempt(e)
 	case *DeliveryReplayed:

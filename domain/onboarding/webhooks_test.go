@@ -1,6 +1,7 @@
 package onboarding_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -287,6 +288,103 @@ func TestDisabling(t *testing.T) {
 	w, _ := l.state.Webhook(id(50))
 	if v, _ := l.state.Delivery(accrued); v.Status != webhook.Pending || w.Disabled != 0 || w.Failing != 0 {
 		t.Errorf("%+v, %+v", v, w)
+	}
+	l.replayed()
+}
+
+// TestSeveralAttempts: a command tells of several attempts. What is not to be recorded is left out, whatever the others are, and
+// each sees what those before it leave of its registration.
+func TestSeveralAttempts(t *testing.T) {
+	l := owners(t)
+	l.must(alpha, hook(50))
+	l.must(alpha, hook(51))
+	var to []scalar.ID
+	for range 4 {
+		l.must(alpha, &onboarding.TestWebhook{ID: id(50)})
+		to = append(to, l.delivery().ID)
+	}
+	l.must(alpha, &onboarding.TestWebhook{ID: id(51)})
+	gone := l.delivery().ID
+	late := l.attempt(gone, 200)
+	l.must(alpha, &onboarding.DeleteWebhook{ID: id(51)})
+	told := func(all ...*onboarding.RecordAttempt) *onboarding.RecordAttempts {
+		p := &onboarding.RecordAttempts{Schedule: webhook.Schedule{10 * scalar.Second, 20 * scalar.Second}}
+		for _, one := range all {
+			one.Schedule = nil
+			p.Attempts = append(p.Attempts, one)
+		}
+		return p
+	}
+	all := func(status ...int) (out []*onboarding.RecordAttempt) {
+		for n, s := range status {
+			out = append(out, l.attempt(to[n], s))
+		}
+		return out
+	}
+	wrong := l.attempt(to[1], 99)
+	l.run([]expect{
+		{"by a client", alpha, told(all(200)...), "FORBIDDEN"},
+		{"of none", sender, &onboarding.RecordAttempts{}, "INVALID_ATTEMPTS"},
+		{"of too many", sender, &onboarding.RecordAttempts{Attempts: make([]*onboarding.RecordAttempt, onboarding.MaxAttempts+1)}, "INVALID_ATTEMPTS"},
+		{"of nothing", sender, &onboarding.RecordAttempts{Attempts: []*onboarding.RecordAttempt{nil}}, "INVALID_ATTEMPTS"},
+		{"of what is canceled", sender, told(late), "DELIVERY_NOT_OPEN"},
+		{"two of five", sender, told(late, l.attempt(to[0], 500), wrong, l.attempt(to[0], 200), l.attempt(to[1], 200)), "delivery.attempted delivery.attempted"},
+	})
+	if e := l.last[0].(*onboarding.DeliveryAttempted); e.ID != to[0] || e.Status != webhook.Retrying || e.NextAttempt == 0 {
+		t.Errorf("%+v", e)
+	}
+	if e := l.last[1].(*onboarding.DeliveryAttempted); e.ID != to[1] || e.Status != webhook.Delivered {
+		t.Errorf("%+v", e)
+	}
+	state := func() onboarding.Webhook { w, _ := l.state.Webhook(id(50)); return *w }
+	l.must(sender, l.attempt(to[0], 500))
+	since := state().Failing
+	if since == 0 {
+		t.Fatal("it is not failing")
+	}
+	l.now += webhook.DisableAfter
+	// That one is acknowledged ends the five days, for what comes after it in the same record.
+	l.run([]expect{{"with one that is acknowledged", sender, told(l.attempt(to[2], 200), l.attempt(to[3], 500)), "delivery.attempted delivery.attempted"}})
+	if w := state(); w.Disabled != 0 || w.Failing != l.now {
+		t.Errorf("%+v", w)
+	}
+	l.now += webhook.DisableAfter
+	l.must(alpha, &onboarding.TestWebhook{ID: id(50)})
+	another := l.delivery().ID
+	l.run([]expect{{"two failures after five days", sender, told(l.attempt(to[3], 500), l.attempt(another, 500)), "delivery.attempted webhook.disabled delivery.attempted"}})
+	l.replayed()
+}
+
+// TestOpenDeliveries: what is still to be tried is told in the order of the log, also of what was replayed.
+func TestOpenDeliveries(t *testing.T) {
+	l := owners(t)
+	l.must(alpha, hook(50))
+	var made []scalar.ID
+	for range 3 {
+		l.must(alpha, &onboarding.TestWebhook{ID: id(50)})
+		made = append(made, l.delivery().ID)
+	}
+	l.must(sender, l.attempt(made[0], 200))
+	l.must(sender, l.attempt(made[1], 500))
+	open := func() (out []scalar.ID) {
+		for _, v := range l.state.OpenDeliveries() {
+			out = append(out, v.ID)
+		}
+		return out
+	}
+	if got := open(); !slices.Equal(got, made[1:]) {
+		t.Errorf("%v", got)
+	}
+	if v, _ := l.state.Delivery(made[1]); v.NextAttempt == 0 || v.NoticeID.IsZero() {
+		t.Errorf("%+v", v)
+	}
+	l.must(alpha, &onboarding.ReplayDelivery{ID: made[0]})
+	if got := open(); !slices.Equal(got, made) {
+		t.Errorf("%v", got)
+	}
+	l.must(alpha, &onboarding.DeleteWebhook{ID: id(50)})
+	if v, _ := l.state.Delivery(made[1]); v.NextAttempt != 0 || len(open()) != 0 {
+		t.Errorf("%+v", v)
 	}
 	l.replayed()
 }

@@ -11,9 +11,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
-	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/projections/column"
 	"github.com/perpetua-exchange/perpetua/projections/jobs"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -62,29 +60,7 @@ const (
 	nextDue = `SELECT EXISTS (SELECT FROM deliveries WHERE webhook_id = w.id AND status = 'pending'),
 			(SELECT min(next_attempt_at) FROM deliveries WHERE webhook_id = w.id AND status = 'retrying')
 		FROM webhooks w WHERE w.id = $1 AND w.disabled_at IS NULL`
-
-	// What waits for nothing and what has waited long enough, each from the oldest on. As next says, of a registration
-	// that is disabled nothing is due: a visit would go on for ever over what the log does not want to be sent.
-	dueNow = `(SELECT id, notice_id, owner_type, owner_id, status, attempts, created_sequence, created_ordinal FROM deliveries
-			WHERE webhook_id = $1 AND EXISTS (SELECT FROM webhooks w WHERE w.id = $1 AND w.disabled_at IS NULL)
-			AND status = 'pending' ORDER BY created_sequence, created_ordinal LIMIT $2)
-		UNION ALL
-		(SELECT id, notice_id, owner_type, owner_id, status, attempts, created_sequence, created_ordinal FROM deliveries
-			WHERE webhook_id = $1 AND EXISTS (SELECT FROM webhooks w WHERE w.id = $1 AND w.disabled_at IS NULL)
-			AND status = 'retrying' AND next_attempt_at <= $3 ORDER BY created_sequence, created_ordinal LIMIT $2)
-		ORDER BY created_sequence, created_ordinal`
 )
-
-// maxDue is how many deliveries of each kind a sender takes at a time.
-const maxDue = 500
-
-// delivery is one that is due.
-type delivery struct {
-	id, notice scalar.ID
-	owner.Ref  // none, of test
-	status     webhook.Status
-	attempts   int
-}
 
 // open returns the registrations that have something open. It is a jobs.Open.
 func open(ctx context.Context, tx pgx.Tx) ([]scalar.ID, error) {
@@ -112,23 +88,4 @@ func next(ctx context.Context, tx pgx.Tx, id scalar.ID) (at time.Time, some bool
 		return at, pending, nil
 	}
 	return first.Std(), true, nil
-}
-
-// due returns what is due of a registration, in the order of the log.
-func (s *Sender) due(ctx context.Context, id scalar.ID) ([]delivery, error) {
-	rows, err := s.cfg.DB.Query(ctx, dueNow, id, maxDue, time.Now())
-	if err != nil {
-		return nil, fmt.Errorf("reading what is due: %w", err)
-	}
-	all, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (d delivery, err error) {
-		var sequence int64
-		var ordinal int
-		err = r.Scan(column.IntoID(&d.id), column.IntoID(&d.notice), column.IntoText(&d.Type), column.IntoID(&d.ID), column.IntoText(&d.status),
-			&d.attempts, &sequence, &ordinal)
-		return d, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading what is due: %w", err)
-	}
-	return all, nil
 }

@@ -25,11 +25,15 @@ const PerReceiver = 8
 const (
 	// turn is how long a job works on one registration before the others that wait get their turn.
 	turn = 10 * time.Second
+	// lanesAtOnce is how many owners' attempts to one registration are under way, or wait for their records.
+	lanesAtOnce = 8 * PerReceiver
+	// linger is how long a job waits for more before it ends.
+	linger = 200 * time.Millisecond
 	// tired is how many attempts in a row may get no answer before the turn ends early.
 	tired = 3 * PerReceiver
 	// grace is how long attempts may go on after the sender was told to stop, and then how long their records.
 	grace = 3 * time.Second
-	// behind is how long rows that have not come to what is known may take.
+	// behind is how long a fold or rows that have not come to what is known may take.
 	behind = 5 * time.Second
 )
 
@@ -41,6 +45,8 @@ type Fold interface {
 	// Wait returns once the fold has come to a sequence.
 	Wait(ctx context.Context, sequence int64) error
 	Position() journal.Position
+	// ListenFrom calls start with the state as it is and then call after each later record, until it is stopped.
+	ListenFrom(start func(s decide.State, at journal.Position), call func(e journal.Entry, s decide.State)) (stop func())
 }
 
 // Config is what a sender is made of.
@@ -66,6 +72,9 @@ type Config struct {
 type Sender struct {
 	cfg     Config
 	metrics metrics
+	// backlog is what is to be sent, recorder who records that it was; both are there while the sender runs.
+	backlog  *backlog
+	recorder *recorder
 	// stopping ends when no further attempt is to begin, attempts when those under way are broken off, recording when their
 	// records are not waited for any more.
 	stopping, attempts, recording context.Context
@@ -90,6 +99,10 @@ func (s *Sender) Run(ctx context.Context) error {
 		time.AfterFunc(grace, breakOff)
 		time.AfterFunc(2*grace, giveUp)
 	})()
+	s.backlog = newBacklog()
+	defer s.cfg.Fold.ListenFrom(s.backlog.start, s.backlog.follow)()
+	s.recorder = s.startRecorder()
+	defer s.recorder.stop()
 	q := jobs.Queue{Pool: s.cfg.DB, Node: s.cfg.Node, Due: next, Open: open, Work: s.work, Logger: s.cfg.Logger}
 	return q.Run(ctx)
 }

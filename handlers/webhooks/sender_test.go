@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"context"
 	"crypto/ed25519"
 	"math"
 	"net"
@@ -415,4 +416,71 @@ func (v *venue) digests() map[string]projections.Digest {
 		v.t.Fatal(err)
 	}
 	return d
+}
+
+// slow is a journal's owner that takes receipts only once it is released.
+type slow struct {
+	*venue
+	released chan struct{}
+}
+
+// Submit implements journal.Submitter.
+func (s slow) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
+	select {
+	case <-s.released:
+	case <-ctx.Done():
+		return journal.Result{}, &journal.NotAcceptedError{Reason: "nothing is taken yet"}
+	}
+	return s.venue.Submit(ctx, name, c)
+}
+
+// TestReceiptsUnderWay: what is about other owners does not wait for the log to take receipts; the next about the same one does.
+func TestReceiptsUnderWay(t *testing.T) {
+	v := newVenue(t)
+	s := newSink(t, nil)
+	id := v.register(s)
+	const people = 2 * PerReceiver
+	for range people {
+		v.ask(v.person(), "more")
+	}
+	v.until("all is open", v.settled(id, 2*people, webhook.Pending))
+	sender, to := v.sender("a", Within, quick, s), slow{v, make(chan struct{})}
+	sender.cfg.To = to
+	v.run(sender.Run)
+	v.until("a request about each owner arrives", func() bool { return len(s.got()) >= people })
+	if n := len(s.got()); n != people {
+		t.Errorf("%d requests arrived before there was a receipt of the first about each of %d owners", n, people)
+	}
+	close(to.released)
+	v.until("all is delivered", v.settled(id, 2*people, webhook.Delivered))
+	if n := len(s.got()); n != 2*people {
+		t.Errorf("%d requests arrived for %d deliveries", n, 2*people)
+	}
+	if s.most > PerReceiver {
+		t.Errorf("%d requests were under way to one receiver", s.most)
+	}
+}
+
+// TestRowsThatAreBehind hold up nothing: what the log has is sent, and its receipts are in the log, while the rows know of
+// neither.
+func TestRowsThatAreBehind(t *testing.T) {
+	v := newVenue(t)
+	s := newSink(t, nil)
+	id := v.register(s)
+	p := v.person()
+	v.until("the rows have the first", v.settled(id, 1, webhook.Pending))
+	v.stopProjecting()
+	v.run(v.sender("a", Within, quick, s).Run)
+	v.ask(p, "b")
+	q := v.person()
+	v.ask(q, "c")
+	v.until("all is delivered as far as the log goes", func() (over bool) {
+		v.fold.View(func(s decide.State, _ journal.Position) {
+			over = len(s.(*onboarding.State).OpenDeliveries()) == 0
+		})
+		return over
+	})
+	if n := len(s.got()); n != 4 {
+		t.Errorf("%d requests arrived for 4 deliveries", n)
+	}
 }

@@ -257,6 +257,7 @@ func (v *venue) sender(name string, within time.Duration, schedule webhook.Sched
 	}
 	client := Dialing{Roots: roots, Allowed: loopback}.Client(PerReceiver, within)
 	v.t.Cleanup(client.CloseIdleConnections)
+	client.Transport = &counted{to: client.Transport, receivers: receivers}
 	return New(Config{Node: name, DB: v.pool, Fold: v.fold, Rows: v.runner, To: v, Owners: v.owners, Box: v.box, Client: client,
 		Schedule: schedule, Logger: slog.New(slog.NewTextHandler(v.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
 }
@@ -327,7 +328,34 @@ type sink struct {
 	arrived  []arrival
 	answer   func(n int, w http.ResponseWriter, r *http.Request) // n counts the requests from 0; nil for 200
 	inFlight int
-	most     int // in flight at a time
+	most     int // in flight at a time, as the sender has it: the end of one that it gave up comes later to a receiver
+}
+
+// counted counts a sender's requests to receivers.
+type counted struct {
+	to        http.RoundTripper
+	receivers []*sink
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	for _, s := range c.receivers {
+		if s.server.Listener.Addr().String() == r.URL.Host {
+			s.count(1)
+			defer s.count(-1)
+		}
+	}
+	return c.to.RoundTrip(r)
+}
+
+// CloseIdleConnections closes those of the client that is counted.
+func (c *counted) CloseIdleConnections() { (&http.Client{Transport: c.to}).CloseIdleConnections() }
+
+func (s *sink) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight += n
+	s.most = max(s.most, s.inFlight)
 }
 
 // newSink starts a receiver.
@@ -357,17 +385,10 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	n := len(s.arrived)
 	s.arrived = append(s.arrived, arrival{r.Header.Get(HeaderID), string(body)})
-	s.inFlight++
-	s.most = max(s.most, s.inFlight)
 	if wrong := s.wrong(r, body); wrong != "" {
 		s.t.Errorf("request %d: %s", n, wrong)
 	}
 	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.inFlight--
-	}()
 	if s.answer != nil {
 		s.answer(n, w, r)
 	}

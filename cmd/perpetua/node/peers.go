@@ -30,9 +30,9 @@ import (
 const (
 	peerPath   = "/internal/v1/commands"
 	peerProof  = "X-Perpetua-Proof" // HMAC-SHA-256 of the body, in hex
-	peerBody   = 64 << 10
-	peerReply  = 8 << 20     // of an answer, with a record as long as records may be
-	peerOldest = time.Minute // that a command may be on its way, so that nobody can send it again later
+	peerBody   = 1 << 20            // as many receipts as a command may hold
+	peerReply  = 8 << 20            // of an answer, with a record as long as records may be
+	peerOldest = time.Minute        // that a command may be on its way, so that nobody can send it again later
 	// peerIdle is how many connections to a node are kept. A sender's receipts go there many at a time, and a connection for
 	// each would cost more than the receipt.
 	peerIdle = 256

@@ -176,6 +176,24 @@ func (j *Journal) Listen(call func(e journal.Entry, s decide.State)) {
 	j.listening = append(j.listening, call)
 }
 
+// ListenFrom calls start with the follower's state as it is, and then call after each later record until it is stopped.
+func (j *Journal) ListenFrom(start func(s decide.State, at journal.Position), call func(e journal.Entry, s decide.State)) (stop func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	start(j.followed, j.entries[j.applied-1].Position)
+	stopped := false
+	j.listening = append(j.listening, func(e journal.Entry, s decide.State) {
+		if !stopped {
+			call(e, s)
+		}
+	})
+	return func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		stopped = true
+	}
+}
+
 // Wait waits until the follower has applied the record with the sequence.
 func (j *Journal) Wait(ctx context.Context, sequence int64) error {
 	for {

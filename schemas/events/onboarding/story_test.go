@@ -200,7 +200,8 @@ func (s *story) deliveries() {
 	s.do(client, &onboarding.RotateWebhook{ID: id(20), Key: key("third", 5), Overlap: 20 * scalar.Day})
 	s.do(client, &onboarding.EnableWebhook{ID: id(20)})
 	s.do(operator, &onboarding.ReplayDelivery{ID: sent, Operator: true})
-	attempt(3, 200, "", sealed())
+	s.do(system, &onboarding.RecordAttempts{Attempts: []*onboarding.RecordAttempt{{ID: sent, Number: 3, Started: s.at.Time - scalar.Second, DurationMS: 250,
+		StatusCode: 200, Reply: sealed()}}, Schedule: webhook.Schedule{scalar.Second}})
 }
 
 func (s *story) ends() {

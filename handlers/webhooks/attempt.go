@@ -1,0 +1,136 @@
+package webhooks
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// attempt makes an attempt, if it is wanted, and returns how it went and for whom it was made; nil if nothing is to be recorded.
+func (v *visit) attempt(ctx context.Context, d *delivery) (_ *attempt, tenant string, _ error) {
+	var to *onboarding.Webhook
+	v.cfg.Fold.View(func(s decide.State, _ journal.Position) {
+		if state := s.(*onboarding.State); wanted(state, v.webhook, d) {
+			to, _ = state.Webhook(v.webhook)
+		}
+	})
+	if to == nil { // it was deleted, disabled or erased a moment ago, as the backlog knows by now
+		return nil, "", nil
+	}
+	body, err := v.body(ctx, d)
+	if err != nil {
+		return nil, "", fmt.Errorf("webhooks: the body of %s: %w", d.noticeID, err)
+	}
+	keys, err := v.signing(to)
+	if err != nil {
+		return nil, "", fmt.Errorf("webhooks: the keys of %s: %w", to.ID, err)
+	}
+	header := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"Perpetua-Webhooks/1"}}
+	sign(header, keys, d.noticeID, time.Now(), body)
+	a := post(v.attempts, v.cfg.Client, to.URL, header, body)
+	if a.status == 0 && v.attempts.Err() != nil {
+		return nil, "", nil // broken off: nobody knows whether it arrived, so it goes out again
+	}
+	if a.status == 0 {
+		v.unanswered.Add(1)
+	} else {
+		v.unanswered.Store(0)
+	}
+	return &a, to.Tenant, nil
+}
+
+// wanted reports whether the log, as far as it is folded, wants the next attempt of a delivery.
+func wanted(s *onboarding.State, hook scalar.ID, d *delivery) bool {
+	w, there := s.Webhook(hook)
+	v, known := s.Delivery(d.id)
+	return there && w.Disabled == 0 && known && v.Status.IsOpen() && v.Attempts == d.attempts
+}
+
+// notice returns the notice that a delivery tells of.
+func (v *visit) notice(ctx context.Context, d *delivery) (*onboarding.Notice, error) {
+	if d.notice != nil {
+		return d.notice, nil
+	}
+	read := func() (*onboarding.Notice, error) {
+		found, err := rows.NoticesByID(ctx, v.cfg.DB, []scalar.ID{d.noticeID})
+		return found[d.noticeID], err
+	}
+	n, err := read()
+	if n != nil || err != nil {
+		return n, err
+	}
+	// The rows are behind the log, or are being made again.
+	ctx, cancel := context.WithTimeout(ctx, behind)
+	defer cancel()
+	if err := v.cfg.Rows.Wait(ctx, v.at.Load()); err != nil {
+		return nil, fmt.Errorf("waiting for its row: %w", err)
+	}
+	if n, err = read(); n == nil && err == nil {
+		err = errors.New("there is no such notice")
+	}
+	return n, err
+}
+
+// body returns the bytes that a delivery's notice is told with: the same whenever they are made.
+func (v *visit) body(ctx context.Context, d *delivery) ([]byte, error) {
+	n, err := v.notice(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	var reason string
+	if n.Reason.Sealed != nil {
+		plain, err := v.cfg.Owners.Open(ctx, n.Reason.Sealed, seal.Reason(n.Ref, n.TriggerID))
+		if err != nil {
+			return nil, err
+		}
+		reason = string(plain)
+	}
+	b, err := n.Body(reason)
+	if err != nil {
+		return nil, err
+	}
+	return b.Encode()
+}
+
+// signing returns the keys that sign for a registration: the one in use, and the one that takes its place, while there is one.
+func (v *visit) signing(w *onboarding.Webhook) ([]ed25519.PrivateKey, error) {
+	var keys []ed25519.PrivateKey
+	for _, k := range []*onboarding.SigningKey{&w.Key, w.Next} {
+		if k == nil {
+			continue
+		}
+		key, err := v.key(w.ID, k)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+func (v *visit) key(of scalar.ID, k *onboarding.SigningKey) (ed25519.PrivateKey, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if key, known := v.keys[k.KeyID]; known {
+		return key, nil
+	}
+	seed, err := v.cfg.Box.Open(k.Private, seal.WebhookKey(of))
+	if err == nil && len(seed) != ed25519.SeedSize {
+		err = fmt.Errorf("a key of %d bytes", len(seed))
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.keys[k.KeyID] = ed25519.NewKeyFromSeed(seed)
+	return v.keys[k.KeyID], nil
+}
