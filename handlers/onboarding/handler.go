@@ -3,8 +3,10 @@
 //
 // What is told of a person or a corporate is checked here in clear, sealed with that owner's key, and only then put into a
 // command. Its answer is made from the record that answers it, by opening what is sealed there, so that a repeated request
-// has the first answer. An owner's key is made before the command that registers the owner. Where that command is refused,
-// or never decided, the key stays without an owner: nothing is sealed with it, and its name is never used again.
+// has the first answer. An owner's key is made before the command that registers the owner, under a name that no other request
+// has. Where that command is refused, was never decided, or repeats another, the key is discarded. One stays without an owner
+// only where the node was killed between the two, or where it is not known what became of the command: nothing is sealed with
+// it, and its name is never used again.
 //
 // Whether something exists, who may see it, and which questions a version has, is looked up in a fold of the journal, so that
 // writes go on without Postgres, save changes of owners, which begin with what was told before. All that is listed, and all

@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -126,28 +127,50 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 		if err := body.Done(); err != nil {
 			return err
 		}
-		ctx := c.Request().Context()
-		// The same on each node that the request comes to, so that the key is made once.
-		ref := owner.Ref{Type: t, ID: web.AskOf(c).IDFor("owner")}
-		// Before the command: once the record is there, somebody may come to open what it holds, or to erase the owner.
-		if err := h.cfg.Owners.Create(ctx, ref.String()); err != nil {
-			return sealing(ref, err)
-		}
-		payload := &domain.RegisterOwner{Ref: ref, ExternalID: h.externalID(c, t, told)}
-		var err error
-		if payload.Fields, err = h.seal(ctx, ref, seal.OwnerFields(ref), told); err != nil {
+		if _, err := web.AskOf(c).Key(); err != nil {
 			return err
 		}
-		e, err := web.Execute[*domain.OwnerRegistered](c, h.journal, payload, h.personal(c, body))
+		// The same on each node that the request comes to, so that the key is made once, and another for every other request.
+		ref := owner.Ref{Type: t, ID: web.AskOf(c).IDFor("owner")}
+		e, err := h.register(c, ref, told, body)
 		if err != nil {
 			return err
 		}
-		shown, err := h.showOwner(ctx, &e.Owner, e.Fields)
+		shown, err := h.showOwner(c.Request().Context(), &e.Owner, e.Fields)
 		if err != nil {
 			return err
 		}
 		return created(c, shown)
 	}
+}
+
+// register makes an owner's key and has the owner registered.
+func (h *Handler) register(c echo.Context, ref owner.Ref, told fields, body *web.Form) (*domain.OwnerRegistered, error) {
+	ctx := c.Request().Context()
+	// Before the command: once the record is there, somebody may come to open what it holds, or to erase the owner.
+	if err := h.cfg.Owners.Create(ctx, ref.String()); err != nil {
+		return nil, sealing(ref, err)
+	}
+	payload := &domain.RegisterOwner{Ref: ref, ExternalID: h.externalID(c, ref.Type, told)}
+	var err error
+	if payload.Fields, err = h.seal(ctx, ref, seal.OwnerFields(ref), told); err != nil {
+		h.discardKey(c, ref)
+		return nil, err
+	}
+	e, err := web.Execute[*domain.OwnerRegistered](c, h.journal, payload, h.personal(c, body))
+	var elsewhere *journal.ElsewhereError
+	switch {
+	case err == nil && e.Ref != ref: // the same was asked before, and that owner is there
+		h.discardKey(c, ref)
+	case neverDecided(err) && !errors.As(err, &elsewhere): // the node that the request is passed on to uses the key
+		h.discardKey(c, ref)
+	}
+	return e, err
+}
+
+// discardKey discards the key of an owner who never came to be. What can't be removed now stays, and does no harm.
+func (h *Handler) discardKey(c echo.Context, ref owner.Ref) {
+	_ = h.cfg.Owners.Discard(context.WithoutCancel(c.Request().Context()), ref.String())
 }
 
 // externalID is what the rules know of a tenant's own name of an owner.

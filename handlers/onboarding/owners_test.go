@@ -10,7 +10,11 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 const anna = `{"external_id":"p-1","first_name":"Anna","last_name":"Øst","nationality":"DEU","birth_date":"1990-02-28","email":"anna@example.org",` +
@@ -230,4 +234,50 @@ func TestListsOfOwners(t *testing.T) {
 	want(t, h.Send("auditor", "GET", api+"/persons", "").Want(200), "total", "4")
 	same(t, "faults", h.Send("broker-a", "GET", api+"/persons?size=101&page=0&after=x", "").Details(),
 		[]string{"greater_than_equal query.page", "less_than_equal query.size", "extra_forbidden query.after"})
+}
+
+// TestNoKeyIsLeftWithoutAnOwner: whoever asks for an owner and does not get one, however often, leaves nothing in the key store. A
+// key stays only while a record may yet need it.
+func TestNoKeyIsLeftWithoutAnOwner(t *testing.T) {
+	h := newHouse(t)
+	var named []owner.Ref // that keys were made for
+	var fault error
+	h.Fail(func(c decide.Command) error {
+		if p, ok := c.Payload.(*domain.RegisterOwner); ok {
+			named = append(named, p.Ref)
+			if _, err := h.Owners.KeyID(t.Context(), p.Ref.String()); err != nil {
+				t.Errorf("there is no key before the command: %v", err)
+			}
+			return fault
+		}
+		return nil
+	})
+	register := func(headers ...string) *tradingtest.Reply {
+		return h.Send("broker-a", "POST", api+"/persons", anna, headers...)
+	}
+	first := register("Idempotency-Key", "k").Want(201)
+	kept := h.refOf(api + "/persons/" + first.Text("id"))
+	for range 3 {
+		register().Detail(409, "EXTERNAL_ID_TAKEN")
+		if again := register("Idempotency-Key", "k").Want(201); again.Body != first.Body {
+			t.Errorf("again %s", again.Body)
+		}
+	}
+	register("Idempotency-Key", "bad key").Details()
+	fault = &journal.NotAcceptedError{}
+	register().Detail(503, "NOT_ACCEPTED")
+	if len(named) != 8 {
+		t.Errorf("%d commands were given", len(named))
+	}
+	for _, ref := range named {
+		if _, err := h.Owners.KeyID(t.Context(), ref.String()); (err == nil) != (ref == kept) || err != nil && !errors.Is(err, seal.ErrMissing) {
+			t.Errorf("%s: %v", ref, err)
+		}
+	}
+	for _, fault = range []error{&journal.OutcomeUnknownError{}, &journal.ElsewhereError{}} {
+		register().Want(503)
+		if _, err := h.Owners.KeyID(t.Context(), named[len(named)-1].String()); err != nil {
+			t.Errorf("after %T: %v", fault, err)
+		}
+	}
 }

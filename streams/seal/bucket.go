@@ -39,7 +39,11 @@ func (s *bucketStore) overwrite(ctx context.Context, name string, content []byte
 func (s *bucketStore) remove(ctx context.Context, name string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	return s.bucket.Delete(ctx, name)
+	err := s.bucket.Delete(ctx, name)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	return err
 }
 
 func (s *bucketStore) write(ctx context.Context, name string, content []byte, new bool) error {

@@ -138,6 +138,20 @@ func (o *Owners) Destroy(ctx context.Context, owner string) error {
 	return nil
 }
 
+// Discard removes the key of an owner who never came to be, without a trace. It is for who has made the key, and knows that
+// nothing that was sealed with it is kept and that nobody else will ever use the owner's name. That there is none is no error.
+func (o *Owners) Discard(ctx context.Context, owner string) error {
+	name, err := keyFileName(owner)
+	if err != nil {
+		return err
+	}
+	o.cache.forget(owner)
+	if err := o.store.remove(ctx, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return away("discard the key of "+owner, err)
+	}
+	return nil
+}
+
 // load reads an owner's key from the store.
 func (o *Owners) load(ctx context.Context, owner string) (*Box, error) {
 	f, err := o.file(ctx, owner)

@@ -102,6 +102,32 @@ func TestOneKeyCountsWhoeverMakesIt(t *testing.T) {
 	}
 }
 
+// TestADiscardedKeyLeavesNoTrace: who never came to be has neither a key nor a tombstone.
+func TestADiscardedKeyLeavesNoTrace(t *testing.T) {
+	for kind, nodes := range stores(t) {
+		t.Run(kind, func(t *testing.T) {
+			ctx, o, at := t.Context(), nodes[0], OwnerFields(anna)
+			if err := o.Create(ctx, at.Owner); err != nil {
+				t.Fatal(err)
+			}
+			s := sealed(t, o, "Anna", at)
+			for range 2 {
+				if err := o.Discard(ctx, at.Owner); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, node := range nodes {
+				if _, err := node.KeyID(ctx, at.Owner); !errors.Is(err, ErrMissing) {
+					t.Errorf("the key's id: %v", err)
+				}
+				if _, err := node.Open(ctx, s, at); !errors.Is(err, ErrMissing) {
+					t.Errorf("it is opened: %v", err)
+				}
+			}
+		})
+	}
+}
+
 func TestADestroyedKeyIsGone(t *testing.T) {
 	for kind, nodes := range stores(t) {
 		t.Run(kind, func(t *testing.T) {

@@ -19,7 +19,7 @@ const Folder = "keys"
 var ErrAway = errors.New("the key store does not answer")
 
 // store keeps small things by name, each whole or not at all, also after a power cut. Its errors are fs.ErrNotExist from
-// read, fs.ErrExist from create, and others where it can't be asked.
+// read and remove, fs.ErrExist from create, and others where it can't be asked.
 type store interface {
 	read(ctx context.Context, name string) ([]byte, error)
 	// create keeps what is not there yet. Of two who do it at once, one gets fs.ErrExist.
