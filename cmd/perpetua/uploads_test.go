@@ -45,26 +45,7 @@ func TestUploads(t *testing.T) {
 	path := "/api/v1/persons/" + person.ID + "/documents"
 	const marker = "marker-in-the-clear"
 	content := "%PDF-1.4\n" + strings.Repeat(marker+"\n", 100_000) + "\nstartxref\n5\n%%EOF\n"
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
-	into, _ := w.CreateFormFile("file", "a.pdf")
-	_, _ = io.WriteString(into, content)
-	_ = w.Close()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.REST+path, &b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", w.FormDataContentType())
-	r.Header.Set("Authorization", "Bearer "+v.token("broker-a"))
-	a, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(a.Body)
-	a.Body.Close()
-	if err != nil || a.StatusCode != http.StatusCreated {
-		t.Fatalf("%d %s, %v", a.StatusCode, text, err)
-	}
+	v.upload(path, "a.pdf", content, "")
 	paths := v.uploaded()
 	if len(paths) != 1 {
 		t.Fatalf("%q lies in the bucket", paths)
@@ -96,6 +77,35 @@ func TestUploads(t *testing.T) {
 			t.Errorf("the log tells of it: %.500s", record)
 		}
 	}
+}
+
+// upload uploads a file, with an Idempotency-Key unless that is empty, and returns the answer.
+func (v *venue) upload(path, name, content, key string) string {
+	v.t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	into, _ := w.CreateFormFile("file", name)
+	_, _ = io.WriteString(into, content)
+	_ = w.Close()
+	r, err := http.NewRequestWithContext(v.t.Context(), http.MethodPost, v.REST+path, &b)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", w.FormDataContentType())
+	r.Header.Set("Authorization", "Bearer "+v.token("broker-a"))
+	if key != "" {
+		r.Header.Set("Idempotency-Key", key)
+	}
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	text, err := io.ReadAll(a.Body)
+	a.Body.Close()
+	if err != nil || a.StatusCode != http.StatusCreated {
+		v.t.Fatalf("%d %s, %v", a.StatusCode, text, err)
+	}
+	return string(text)
 }
 
 // read reads the one document at a path by its link.
