@@ -3,6 +3,7 @@
 package document
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -21,6 +22,7 @@ const (
 	bankStatement = "bank_statement"
 	misspelled    = "bank_statment" //nolint:misspell // as the interface was first published
 	maxName       = 255
+	maxEnding     = 16
 )
 
 // Categories lists all categories, in the order of the interface.
@@ -70,7 +72,8 @@ func ParseOrientation(s string) (Orientation, bool) {
 }
 
 // Name returns the name under which an upload is shown: the last element of the path that was sent, on whichever system,
-// without what is no text, at most 255 characters. What leaves nothing is "file".
+// without what is no text, at most 255 characters: a longer one is cut before its ending, by which systems know what to do with
+// a file. What leaves nothing is "file".
 func Name(sent string) string {
 	if i := strings.LastIndexAny(sent, `/\`); i >= 0 {
 		sent = sent[i+1:]
@@ -82,7 +85,11 @@ func Name(sent string) string {
 		return r
 	}, sent)
 	if runes := []rune(name); len(runes) > maxName {
-		name = string(runes[:maxName])
+		ending := []rune(path.Ext(name))
+		if len(ending) > maxEnding {
+			ending = nil
+		}
+		name = string(append(runes[:maxName-len(ending)], ending...))
 	}
 	if name = strings.TrimSpace(name); name == "" || name == "." || name == ".." {
 		return "file"

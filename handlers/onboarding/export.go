@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -365,12 +366,31 @@ func (x *export) documents() error {
 	return nil
 }
 
-// safeName is a name that every system can unpack a file under.
+// maxFileName is how long a name in a zip may be in bytes: file systems take 255, some of them of a longer form.
+const maxFileName = 180
+
+// safeName is a name that every system can unpack a file under: without what some give a meaning, not longer than they take, and
+// none that Windows has for a device, whatever its ending.
 func safeName(name string) string {
-	return strings.Map(func(r rune) rune {
+	name = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`<>:"/\|?*`, r) {
 			return '_'
 		}
 		return r
 	}, name)
+	if name = strings.TrimRight(name, ". "); name == "" {
+		return "file"
+	}
+	if first, _, _ := strings.Cut(name, "."); device.MatchString(first) {
+		name = "_" + name
+	}
+	if ending := path.Ext(name); len(name) > maxFileName {
+		if len(ending) > maxFileName/2 {
+			ending = ""
+		}
+		name = strings.ToValidUTF8(name[:maxFileName-len(ending)], "") + ending // the last character may be cut
+	}
+	return name
 }
+
+var device = regexp.MustCompile(`^(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9]) *$`)

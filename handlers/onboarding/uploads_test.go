@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
@@ -359,6 +360,25 @@ func TestTheExport(t *testing.T) {
 	h.Server.ServeHTTP(head, r)
 	if head.Code != 200 || head.Body.Len() > 0 || head.Header().Get("Content-Disposition") != got.Header.Get("Content-Disposition") {
 		t.Errorf("HEAD: %d, %d bytes, %v", head.Code, head.Body.Len(), head.Header())
+	}
+}
+
+// TestNamesInAnExport: every system can unpack what is in it, whatever the files were called.
+func TestNamesInAnExport(t *testing.T) {
+	h := newHouse(t)
+	path := h.person("p")
+	long := strings.Repeat("日", 250)
+	var want []string
+	for name, safe := range map[string]string{long + ".pdf": strings.Repeat("日", 58) + ".pdf", long: strings.Repeat("日", 60), "a. . ": "a", "... ": "file", "Aux.tar.pdf": "_Aux.tar.pdf",
+		"con": "_con", "console.pdf": "console.pdf", `a<b>?*|".pdf`: "a_b____" + "_.pdf", "a." + long: "a." + strings.Repeat("日", 59)} {
+		id := h.send("broker-a", path, name, formattest.PDF()).Want(201).Text("id")
+		want = append(want, "files/"+id+"/"+safe)
+	}
+	got := unzipped(t, h.Send("broker-a", "GET", path+"/export", "").Want(200).Body)
+	for _, name := range want {
+		if got[name] != string(formattest.PDF()) {
+			t.Errorf("there is no %s among %q", name, slices.Sorted(maps.Keys(got)))
+		}
 	}
 }
 
