@@ -38,6 +38,8 @@ func startBrowser(t testing.TB) *browser {
 	if err != nil || binary == "" {
 		t.Skip("no Chromium with a chromedriver here (Debian: chromium, chromium-driver)")
 	}
+	// It is removed once all of Chromium is gone: what writes to it meanwhile would have the removal fail, and with it the test.
+	profile := t.TempDir()
 	cmd := exec.Command(driver, "--port=0")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	out, err := cmd.StdoutPipe()
@@ -71,7 +73,7 @@ func startBrowser(t testing.TB) *browser {
 		"goog:loggingPrefs": map[string]string{"browser": "ALL"},
 		"goog:chromeOptions": map[string]any{"binary": binary, "args": []string{"--headless", "--no-sandbox", "--disable-gpu",
 			"--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-			"--disable-dev-shm-usage", "--window-size=1400,1000", "--user-data-dir=" + t.TempDir()}}}}})
+			"--disable-dev-shm-usage", "--window-size=1400,1000", "--user-data-dir=" + profile}}}}})
 	b.session += "/session/" + made.SessionID
 	t.Cleanup(func() { b.call(nil, http.MethodDelete, "", nil) })
 	return b
