@@ -51,7 +51,7 @@ test: ## all tests, with the race detector (but for the pure rules) where a C co
 
 .PHONY: test-kafka
 test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFKA_BROKERS, Docker or Java)
-	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -count=1 -timeout 15m ./streams/journal/... ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./cmd/perpetua/...
+	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -count=1 -timeout 25m ./streams/journal/... ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./cmd/perpetua/...
 
 .PHONY: conformance
 conformance: ## hold a running venue against every fact of the two interfaces' documents, and print what was read
