@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -74,8 +75,19 @@ func dropTemplates() (err error) {
 
 func newName() string { return "test_" + rand.Text()[:16] }
 
+// objectInUse is the SQLSTATE of a database that somebody is connected to.
+const objectInUse = "55006"
+
+// copyDatabase makes a copy of a database. Postgres waits five seconds for those who are connected to it to go: the backend of a
+// connection that was closed may take longer on a busy machine.
 func copyDatabase(name, from string) error {
-	return execute("CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE " + pgx.Identifier{from}.Sanitize())
+	for deadline := time.Now().Add(time.Minute); ; {
+		err := execute("CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE " + pgx.Identifier{from}.Sanitize())
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != objectInUse || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 func dropDatabase(name string) error {
