@@ -90,18 +90,36 @@ func newClusterOn(t *testing.T, v *venue, brokers []string) *cluster {
 // join starts a node for each of the roles.
 func (c *cluster) join(t *testing.T, roles ...string) {
 	t.Helper()
-	for i, role := range roles {
-		v := newWholeVenue(t, "--role", role, "--node-id", fmt.Sprintf("node-%d", i))
-		v.verb, v.prefix, v.env, v.postgres = "serve", c.prefix, c.env, c.postgres
-		v.launch()
-		node := new(atomic.Pointer[venue])
-		node.Store(v)
-		c.nodes = append(c.nodes, node)
-		t.Cleanup(func() { node.Load().stop() })
+	first := len(c.nodes)
+	for _, role := range roles {
+		c.begin(t, role)
 	}
-	for i := range c.nodes {
-		c.ready(i, c.node(i))
+	for i := range roles {
+		c.ready(first+i, c.node(first+i))
 	}
+}
+
+// joinBehind starts a node that the others, and the test, reach by way of a gate.
+func (c *cluster) joinBehind(t *testing.T, role string) *peerGate {
+	t.Helper()
+	port := freePort(t)
+	g := newPeerGate(t, "127.0.0.1:"+port)
+	c.begin(t, role, "PERPETUA_LISTEN=127.0.0.1:"+port, "PERPETUA_ADVERTISE="+g.URL)
+	i := len(c.nodes) - 1
+	c.ready(i, c.node(i))
+	return g
+}
+
+// begin launches a node.
+func (c *cluster) begin(t *testing.T, role string, env ...string) {
+	t.Helper()
+	v := newWholeVenue(t, "--role", role, "--node-id", fmt.Sprintf("node-%d", len(c.nodes))) // its database is the cluster's
+	v.verb, v.prefix, v.env, v.postgres = "serve", c.prefix, slices.Concat(c.env, env), c.postgres
+	v.launch()
+	node := new(atomic.Pointer[venue])
+	node.Store(v)
+	c.nodes = append(c.nodes, node)
+	t.Cleanup(func() { node.Load().stop() })
 }
 
 func (c *cluster) node(i int) *venue { return c.nodes[i].Load() }

@@ -23,22 +23,31 @@ import (
 type admitted struct {
 	made     map[string][]string // ids by the type of the event, sorted
 	finished map[string]string   // owners, by trigger
+	records  map[string]int64    // that finished them, by sequence
 	notices  map[string][]object // by owner, in the order of the log
 	finals   map[string]int      // final notices by trigger
 	receipts map[string][]object // attempts by notice
-	owners   map[string]string   // of deliveries
+	// destroyed are the records that say so of an owner's key.
+	destroyed map[string][]destruction
+}
+
+// destruction is a record of one: of which key, and when it was decided.
+type destruction struct {
+	keyID string
+	at    time.Time
 }
 
 // foldAdmitted folds the onboarding journal as `perpetua log` prints it. No command may be in it twice.
 func foldAdmitted(t *testing.T, lines []string) *admitted {
 	t.Helper()
-	f := &admitted{made: make(map[string][]string), finished: make(map[string]string), notices: make(map[string][]object), finals: make(map[string]int),
-		receipts: make(map[string][]object), owners: make(map[string]string)}
+	f := &admitted{made: make(map[string][]string), finished: make(map[string]string), records: make(map[string]int64), notices: make(map[string][]object), finals: make(map[string]int),
+		receipts: make(map[string][]object), destroyed: make(map[string][]destruction)}
 	var once journaltest.Once
 	notice := make(map[string]string) // by delivery
 	for _, line := range lines {
 		var record struct {
 			Sequence int64
+			Time     time.Time
 			Command  struct{ ID scalar.ID }
 			Outcome  decide.Outcome
 			Events   []struct {
@@ -61,10 +70,13 @@ func foldAdmitted(t *testing.T, lines []string) *admitted {
 			case "delivery.attempted":
 				of := notice[e.Data.text("id")]
 				f.receipts[of] = append(f.receipts[of], e.Data)
+			case "owner.key_destroyed":
+				of := e.Data.text("owner_id")
+				f.destroyed[of] = append(f.destroyed[of], destruction{e.Data.text("key_id"), record.Time})
 			default:
 				f.made[e.Type] = append(f.made[e.Type], e.Data.text("id"))
 			}
-			f.add(t, e.Type, e.Data)
+			f.add(t, record.Sequence, e.Type, e.Data)
 		}
 	}
 	for _, ids := range f.made {
@@ -74,14 +86,14 @@ func foldAdmitted(t *testing.T, lines []string) *admitted {
 }
 
 // add takes an event into account that moves a trigger or tells of it.
-func (f *admitted) add(t *testing.T, kind string, data object) {
+func (f *admitted) add(t *testing.T, record int64, kind string, data object) {
 	t.Helper()
 	switch {
 	case kind == "entitlement_trigger.moved" && data.text("status") == "finished":
 		if f.finished[data.text("id")] != "" {
 			t.Errorf("trigger %s finished twice", data.text("id"))
 		}
-		f.finished[data.text("id")] = data.text("owner_id")
+		f.finished[data.text("id")], f.records[data.text("id")] = data.text("owner_id"), record
 	case kind == "notice.given":
 		f.notices[data.text("owner_id")] = append(f.notices[data.text("owner_id")], data)
 		if data.text("type") == "entitlementCompleted" {
@@ -178,29 +190,47 @@ func (m *admission) checkTold(t *testing.T, log *admitted) {
 	}
 }
 
-// checkOpened wants each finished trigger to have opened its owner's account once, and the bridge no others.
+// checkOpened wants each finished trigger to have opened its owner's account once, by a command that names the record that finished
+// it, in the order of those records, and the bridge to have opened no others.
 func checkOpened(t *testing.T, log *admitted, records []string) {
 	t.Helper()
-	opened := make(map[string]int)
+	opened, last := make(map[string][]int64), int64(-1)
 	for _, line := range records {
 		var record struct {
-			Events []struct{ Data object }
+			Command struct {
+				Data struct {
+					Source struct {
+						Journal  string
+						Sequence int64
+					}
+				}
+			}
+			Events []struct {
+				Type string
+				Data object
+			}
 		}
 		if err := json.Unmarshal([]byte(line), &record); err != nil {
 			t.Fatalf("record %s: %v", line, err)
 		}
-		if strings.Contains(line, `"source":{"journal":"onboarding"`) {
-			for _, e := range record.Events {
-				opened[e.Data.text("customer_code")]++
+		for _, e := range record.Events {
+			from, code := record.Command.Data.Source, e.Data.text("customer_code")
+			if e.Type != "customer.registered" || from.Journal == "" && len(code) != 32 { // of a broker's own
+				continue
 			}
+			opened[code] = append(opened[code], from.Sequence)
+			if from.Journal != "onboarding" || from.Sequence <= last {
+				t.Errorf("%s follows an account of the record %d: %s", code, last, line)
+			}
+			last = from.Sequence
 		}
 	}
 	if len(opened) != len(log.finished) {
 		t.Errorf("%d accounts were opened for %d triggers", len(opened), len(log.finished))
 	}
 	for trigger, owner := range log.finished {
-		if n := opened[strings.ReplaceAll(owner, "-", "")]; n != 1 {
-			t.Errorf("trigger %s opened the account of %s %d times", trigger, owner, n)
+		if from := opened[strings.ReplaceAll(owner, "-", "")]; !slices.Equal(from, []int64{log.records[trigger]}) {
+			t.Errorf("trigger %s, which the record %d finished, opened the account of %s by %v", trigger, log.records[trigger], owner, from)
 		}
 	}
 }

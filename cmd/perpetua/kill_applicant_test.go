@@ -13,24 +13,27 @@ import (
 
 // filing is one write of an applicant: the same bytes under the same Idempotency-Key, however often it is sent.
 type filing struct {
+	user                    string
 	path, contentType, body string
+	status                  int // of the answer
 	key                     string
 	event                   string // that its record holds
 	sent                    int    // how often
 	answer                  answer // once its outcome is known
 }
 
-// applicant is a client of the onboarding interface that takes one person after the other through an entitlement. Each is
-// registered, uploads a document, asks for the entitlement and answers its questionnaire, which finishes it. Whatever is not
-// answered is sent again.
+// applicant is a client of the onboarding interface that takes one person or corporate after the other through an entitlement.
+// Each is registered, uploads a document, asks for the entitlement and answers its questionnaire. That finishes a person's; a
+// corporate's an operator approves. Whatever is not answered is sent again.
 type applicant struct {
 	venue func() *venue // where the next write goes
 	pace  time.Duration // between two writes, where others are to make most of the load
 	*cause
 	name     string
-	people   int // that it has begun with
+	owners   int // that it has begun with
 	of       string
 	document string
+	trigger  string
 	position string // of its last write, for the other nodes
 	step     int
 	now      *filing // nil before it was sent
@@ -38,8 +41,19 @@ type applicant struct {
 	broken   int // uploads that may have left a file behind
 }
 
-// cause is what applicants apply for.
-type cause struct{ entitlement, questionnaire, answers string }
+// cause is what applicants apply for, and what they are: persons or corporates.
+type cause struct {
+	kind                                string
+	entitlement, questionnaire, answers string
+}
+
+// steps is how many writes it takes.
+func (c *cause) steps() int {
+	if c.kind == "corporates" {
+		return 5
+	}
+	return 4
+}
 
 // work files one thing after the other until stop is closed or, where stop is nil, until the venue has gone.
 func (a *applicant) work(done *atomic.Int64, stop <-chan struct{}) error {
@@ -62,10 +76,10 @@ func (a *applicant) work(done *atomic.Int64, stop <-chan struct{}) error {
 	}
 }
 
-// finish files all that the person at hand still lacks.
+// finish files all that the owner at hand still lacks.
 func (a *applicant) finish(t *testing.T) {
 	t.Helper()
-	waitFor(t, "the last person of "+a.name, func() bool {
+	waitFor(t, "the last of "+a.name, func() bool {
 		if a.now == nil && a.step == 0 {
 			return true
 		}
@@ -86,7 +100,7 @@ func (a *applicant) file() (answered, gone bool, err error) {
 	answer, failed := f.send(a.venue(), a.position)
 	upload := f.event == "document.added"
 	switch {
-	case failed == nil && answer.Status == http.StatusCreated:
+	case failed == nil && answer.Status == f.status:
 		a.took(answer)
 		if upload && f.sent > 1 { // the first one's file may be the one that counts
 			a.broken++
@@ -105,16 +119,19 @@ func (f *filing) send(v *venue, position string) (answer, error) {
 	if position != "" {
 		headers = append(headers, "X-Min-Log-Position", position)
 	}
-	return v.try("broker-a", http.MethodPost, f.path, f.body, headers...)
+	return v.try(f.user, http.MethodPost, f.path, f.body, headers...)
 }
 
 // next makes the write that comes next.
 func (a *applicant) next() *filing {
-	f := &filing{contentType: "application/json", key: fmt.Sprintf("%s-%d-%d", a.name, a.people, a.step)}
+	f := &filing{user: "broker-a", contentType: "application/json", status: http.StatusCreated, key: fmt.Sprintf("%s-%d-%d", a.name, a.owners, a.step)}
 	switch a.step {
 	case 0:
-		f.path, f.event = "/api/v1/persons", "owner.registered"
-		f.body = fmt.Sprintf(`{"external_id":"%s-%d","first_name":"Ann","last_name":"Lee"}`, a.name, a.people)
+		f.path, f.event = "/api/v1/"+a.kind, "owner.registered"
+		f.body = fmt.Sprintf(`{"external_id":"%s-%d","first_name":"Ann","last_name":"Lee"}`, a.name, a.owners)
+		if a.kind == "corporates" {
+			f.body = fmt.Sprintf(`{"external_id":"%s-%d","legal_name":"Acme Ltd"}`, a.name, a.owners)
+		}
 	case 1:
 		f.path, f.event = a.of+"/documents", "document.added"
 		f.contentType = "multipart/form-data; boundary=limit"
@@ -125,6 +142,9 @@ func (a *applicant) next() *filing {
 	case 3:
 		f.path, f.event = a.of+"/questionnaires/"+a.questionnaire+"/response", "response.added"
 		f.body = strings.ReplaceAll(a.answers, "DOCUMENT", a.document)
+	case 4:
+		f.user, f.status, f.path = "operator", http.StatusOK, "/admin/v1/entitlement_triggers/"+a.trigger+"/approve"
+		f.body = `{"code":"COMPLETE","reason":"All is there."}`
 	}
 	return f
 }
@@ -136,12 +156,14 @@ func (a *applicant) took(answer answer) {
 	a.filed, a.now = append(a.filed, f), nil
 	switch a.step {
 	case 0:
-		a.of = "/api/v1/persons/" + answer.get("id")
+		a.of = "/api/v1/" + a.kind + "/" + answer.get("id")
 	case 1:
 		a.document = answer.get("id")
+	case 2:
+		a.trigger = answer.get("id")
 	}
-	if a.step = (a.step + 1) % 4; a.step == 0 {
-		a.people++
+	if a.step = (a.step + 1) % a.steps(); a.step == 0 {
+		a.owners++
 	}
 }
 
@@ -149,7 +171,7 @@ func (a *applicant) took(answer answer) {
 func (a *applicant) again(t *testing.T) {
 	t.Helper()
 	for i, f := range a.filed {
-		if f.sent == 1 && i < len(a.filed)-4 {
+		if f.sent == 1 && i < len(a.filed)-a.steps() {
 			continue
 		}
 		var repeated answer
@@ -183,19 +205,25 @@ func (r *webhookReceiver) settings() []string {
 	return []string{"PERPETUA_WEBHOOK_CA=" + r.CA, "PERPETUA_WEBHOOK_ALLOW=127.0.0.0/8", "PERPETUA_WEBHOOK_RETRIES=" + strings.Repeat("1s,", 20) + "1s"}
 }
 
-// admit has applicants apply for an entitlement that opens a trading account. A running node makes it, and each of them files
-// where at says.
+// admit has applicants apply for entitlements that open a trading account: for persons, for corporates, and so on. A running
+// node makes the entitlements, and each applicant files where at says.
 func admit(t *testing.T, hooks *webhookReceiver, v *venue, count int, at func(i int) func() *venue) *admission {
 	t.Helper()
 	m := &admission{intake: &intake{reading: &reading{desk: &desk{venue: v}}, hooks: hooks}}
-	asked := m.questionnaire("the person", "person", "", []question{{value: "name", kind: "text"}, {value: "passport", kind: "document"}})
-	c := &cause{questionnaire: asked, entitlement: m.entitlement("Trading", "person", "automatic", `,"opens_trading_account":true`, asked)}
-	c.answers = m.answers(asked, "name", `"Ann"`, "passport", `"DOCUMENT"`)
+	causes := []*cause{m.cause("person", "automatic"), m.cause("corporate", "manual")}
 	m.subscribe(admissionHook, "")
 	for i := range count {
-		m.applicants = append(m.applicants, &applicant{venue: at(i), cause: c, name: fmt.Sprintf("P%d", i), position: m.onboarded})
+		m.applicants = append(m.applicants, &applicant{venue: at(i), cause: causes[i%len(causes)], name: fmt.Sprintf("P%d", i), position: m.onboarded})
 	}
 	return m
+}
+
+// cause makes an entitlement and the questionnaire that it asks for.
+func (m *admission) cause(owner, approval string) *cause {
+	m.t.Helper()
+	asked := m.questionnaire("the "+owner, owner, "", []question{{value: "name", kind: "text"}, {value: "passport", kind: "document"}})
+	return &cause{kind: owner + "s", questionnaire: asked, entitlement: m.entitlement("Trading of a "+owner, owner, approval, `,"opens_trading_account":true`, asked),
+		answers: m.answers(asked, "name", `"Ann"`, "passport", `"DOCUMENT"`)}
 }
 
 // begin has the applicants work until what it returns is called, which waits for them.

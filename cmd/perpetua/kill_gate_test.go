@@ -22,7 +22,7 @@ type gate struct {
 	*kafkaProxy
 
 	mu     sync.Mutex
-	steps  []byte        // what each of the records holds; nil while everything comes through
+	mark   []byte        // what each of the records holds; nil while everything comes through
 	left   int           // how many of them are to come through
 	shut   bool          // none are left
 	closed chan struct{} // closed when the log holds what came through
@@ -55,9 +55,15 @@ func someBrokers(t testing.TB) []string {
 // closeAfter has the gate close after so many steps of the engine's for a kind of work. It returns what is closed when it has,
 // and the log holds them.
 func (g *gate) closeAfter(most int, work string) (closed <-chan struct{}) {
+	return g.closeAt(most, stepFor(work))
+}
+
+// closeAt has the gate close after so many records that hold a mark, or for 0 before the first. It returns what is closed when it
+// has, and the log holds those that came through. Whoever produced the last of them does not learn of it.
+func (g *gate) closeAt(most int, mark []byte) (closed <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.steps, g.left, g.shut = stepFor(work), most, false
+	g.mark, g.left, g.shut = mark, most, false
 	g.closed, g.opened = make(chan struct{}), make(chan struct{})
 	return g.closed
 }
@@ -66,30 +72,34 @@ func (g *gate) closeAfter(most int, work string) (closed <-chan struct{}) {
 func (g *gate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.steps != nil {
-		g.steps = nil
+	if g.mark != nil {
+		g.mark = nil
 		close(g.opened)
 	}
 }
 
-// judge counts the steps in a produce request, and says what comes through of it.
+// judge counts the marks in a produce request, and says what comes through of it.
 func (g *gate) judge(request []byte) (ruling, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.steps == nil {
+	if g.mark == nil {
 		return ruling{forward: request}, nil
 	}
-	n := bytes.Count(request, g.steps) // batches are not compressed
+	n := bytes.Count(request, g.mark) // batches are not compressed
 	switch {
 	case g.shut:
 		// The venue is killed meanwhile. If this came through after that, it would be appended before the next term, and be valid:
 		// the venue would not have been in the midst of its work.
 		return ruling{until: g.opened}, nil
-	case n < g.left:
+	case n == 0 || n < g.left:
 		g.left -= n
 		return ruling{forward: request}, nil
+	case g.left == 0:
+		g.shut = true
+		close(g.closed)
+		return ruling{until: g.opened}, nil
 	}
-	part, err := cutProduce(request, g.steps, g.left)
+	part, err := cutProduce(request, g.mark, g.left)
 	if err != nil {
 		return ruling{}, err
 	}

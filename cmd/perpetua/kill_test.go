@@ -148,7 +148,9 @@ func TestKill(t *testing.T) {
 		a.pace = 2 * retryAfter
 	}
 	for round := range kills(t) {
-		v.token("broker-a") // once, before the clients share it
+		for _, user := range []string{"broker-a", "operator"} { // once, before the clients share them
+			v.token(user)
+		}
 		var done atomic.Int64
 		var working sync.WaitGroup
 		problems := make(chan error, len(clients)+len(m.applicants))
