@@ -13,18 +13,76 @@ import (
 	"testing"
 )
 
+// barrier holds requests while it is closed. It begins open.
+type barrier struct {
+	mu      sync.Mutex
+	opened  chan struct{} // closed when it opens; nil while it is open
+	holding int
+}
+
+// shut has requests be held from now on.
+func (b *barrier) shut() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.opened == nil {
+		b.opened = make(chan struct{})
+	}
+}
+
+// open lets go of what is held.
+func (b *barrier) open() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.opened != nil {
+		close(b.opened)
+		b.opened = nil
+	}
+}
+
+// pass returns once the barrier is open, or false: once the requester is gone.
+func (b *barrier) pass(requester context.Context) bool {
+	b.mu.Lock()
+	opened := b.opened
+	if opened == nil {
+		b.mu.Unlock()
+		return true
+	}
+	b.holding++
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.holding--
+	}()
+	select {
+	case <-opened:
+		return true
+	case <-requester.Done():
+		return false
+	}
+}
+
+// held waits until so many requests are held whose requesters live.
+func (b *barrier) held(t testing.TB, n int) {
+	t.Helper()
+	waitFor(t, "requests to be held", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.holding == n
+	})
+}
+
 // peerGate stands in front of a node where others reach it. It passes everything on but the commands of one type that other nodes
 // send: it holds those until it is opened, before the node gets them or before its answers go back. A node that is killed
 // meanwhile is killed between giving a command and knowing what came of it, while the owner of the journal goes on.
 type peerGate struct {
 	*httptest.Server
+	barrier
 	node http.Handler
 
-	mu       sync.Mutex
-	kind     string        // of the commands that it holds; "" while it is open
-	answered bool          // whether the node gets them
-	opened   chan struct{} // closed when it opens
-	holding  int           // of senders that live
+	rule     sync.Mutex
+	kind     string // of the commands that are held; "" for none
+	answered bool   // the node gets them before
 }
 
 // newPeerGate starts a gate in front of an address.
@@ -41,32 +99,43 @@ func newPeerGate(t testing.TB, address string) *peerGate {
 	return g
 }
 
+// closeFor has the gate hold commands of a type, before the node gets them or after it has answered.
+func (g *peerGate) closeFor(kind string, answered bool) {
+	g.rule.Lock()
+	defer g.rule.Unlock()
+	g.kind, g.answered = kind, answered
+	g.shut()
+}
+
+// holds reports whether a command is one of those that are held while the gate is closed, and whether the node gets it before.
+func (g *peerGate) holds(command []byte) (held, answered bool) {
+	g.rule.Lock()
+	defer g.rule.Unlock()
+	return g.kind != "" && bytes.Contains(command, []byte(`"type":"`+g.kind+`"`)), g.answered
+}
+
 // ServeHTTP implements http.Handler.
 func (g *peerGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/internal/v1/commands" {
 		g.node.ServeHTTP(w, r)
 		return
 	}
-	body, err := io.ReadAll(r.Body)
+	command, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // its sender is gone
 	}
-	passed := r.Clone(context.WithoutCancel(r.Context())) // to the end, once it is: a node that was asked answers
-	passed.Body = io.NopCloser(bytes.NewReader(body))
-	opened, answered := g.holds(body)
-	if opened == nil {
-		g.node.ServeHTTP(w, passed)
+	passed := r.Clone(context.WithoutCancel(r.Context())) // what the node was asked it answers, whoever is gone then
+	passed.Body = io.NopCloser(bytes.NewReader(command))
+	held, answered := g.holds(command)
+	if !held || !answered {
+		if !held || g.pass(r.Context()) {
+			g.node.ServeHTTP(w, passed)
+		}
 		return
 	}
 	answer := httptest.NewRecorder()
-	if answered {
-		g.node.ServeHTTP(answer, passed)
-	}
-	if !g.hold(r.Context(), opened) {
-		return
-	}
-	if !answered {
-		g.node.ServeHTTP(w, passed)
+	g.node.ServeHTTP(answer, passed)
+	if !g.pass(r.Context()) {
 		return
 	}
 	for name, values := range answer.Header() {
@@ -74,59 +143,4 @@ func (g *peerGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(answer.Code)
 	w.Write(answer.Body.Bytes())
-}
-
-// holds returns until when a command is held, nil if it is not, and whether the node gets it before.
-func (g *peerGate) holds(body []byte) (opened <-chan struct{}, answered bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.kind == "" || !bytes.Contains(body, []byte(`"type":"`+g.kind+`"`)) {
-		return nil, false
-	}
-	return g.opened, g.answered
-}
-
-// hold waits until the gate opens, or false: until the sender is gone.
-func (g *peerGate) hold(sender context.Context, opened <-chan struct{}) bool {
-	g.count(1)
-	defer g.count(-1)
-	select {
-	case <-opened:
-		return true
-	case <-sender.Done():
-		return false
-	}
-}
-
-func (g *peerGate) count(n int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.holding += n
-}
-
-// close has the gate hold commands of a type, before the node gets them or after it has answered.
-func (g *peerGate) closeFor(kind string, answered bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.kind, g.answered, g.opened = kind, answered, make(chan struct{})
-}
-
-// open lets everything pass.
-func (g *peerGate) open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.kind != "" {
-		g.kind = ""
-		close(g.opened)
-	}
-}
-
-// held waits until the gate holds so many commands of senders that live.
-func (g *peerGate) held(t testing.TB, n int) {
-	t.Helper()
-	waitFor(t, "commands at the gate", func() bool {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		return g.holding == n
-	})
 }

@@ -61,6 +61,8 @@ type webhookReceiver struct {
 	parcels []parcel
 	// answer says what a parcel that is signed well is answered; nil: 200. It knows how often the same event came to the path before.
 	answer func(p parcel, before int) int
+	// answers holds what has come, before it is answered, while it is shut.
+	answers barrier
 }
 
 func newWebhookReceiver(t testing.TB) *webhookReceiver {
@@ -71,7 +73,10 @@ func newWebhookReceiver(t testing.TB) *webhookReceiver {
 	r.Config.ErrorLog = log.New(io.Discard, "", 0)
 	r.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	r.StartTLS()
-	t.Cleanup(r.Close)
+	t.Cleanup(func() {
+		r.answers.open() // or the server would wait for what it holds
+		r.Close()
+	})
 	return r
 }
 
@@ -127,6 +132,9 @@ func (r *webhookReceiver) take(w http.ResponseWriter, request *http.Request) {
 	}
 	r.parcels = append(r.parcels, p)
 	r.mu.Unlock()
+	if !r.answers.pass(request.Context()) {
+		return
+	}
 	w.WriteHeader(p.Status)
 	io.WriteString(w, "thank you")
 }
