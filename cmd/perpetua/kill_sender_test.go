@@ -23,7 +23,7 @@ type sending struct {
 	paths       map[string]string // of the registrations, by id
 	random      *rand.Rand
 	people      int
-	// lost are the paths to which the first notice about an owner went by a sender that could not record it, by the owner.
+	// lost are the paths to which the first notice about an owner went by a sender that could not record it, by the owner's path.
 	lost map[string][]string
 }
 
@@ -49,7 +49,7 @@ func TestKilledSenders(t *testing.T) {
 		{"recorded", func() { s.gate.closeFor(record, true) }, s.gate.held, s.gate.open, false},
 		{"not answered", s.hooks.answers.shut, s.hooks.answers.held, s.hooks.answers.open, true},
 	}
-	s.finish(s.apply())
+	s.finish(s.apply(3))
 	s.told(t)
 	for range max(kills(t)/5, 1) {
 		for _, m := range points {
@@ -73,25 +73,20 @@ func startSending(t *testing.T) *sending {
 	s.intake = &intake{reading: &reading{desk: &desk{venue: c.node(0)}}, hooks: hooks}
 	s.asked = s.questionnaire("the person", "person", "", []question{{value: "name", kind: "text"}})
 	s.entitlement = s.intake.entitlement("Reading", "person", "automatic", "", s.asked)
-	for n := range 4 {
+	for n := range 6 {
 		path := fmt.Sprintf("/hook-%d", n)
 		s.paths[s.subscribe(path, "").text("id")] = path
 	}
 	return s
 }
 
-// crew is how many people there is something to tell of at a time.
-const crew = 3
-
 // apply has people apply, so that each registration is told of each what to answer.
-func (s *sending) apply() (of []string) {
+func (s *sending) apply(people int) (of []string) {
 	s.t.Helper()
-	for range crew {
+	for range people {
 		s.people++
 		path, _ := s.register("persons", fmt.Sprintf(`{"external_id":"p-%d","first_name":"A","last_name":"B"}`, s.people))
 		of = append(of, path)
-	}
-	for _, path := range of { // at once, as what is held is held for a while only
 		s.trigger(path, s.entitlement)
 	}
 	return of
@@ -105,13 +100,14 @@ func (s *sending) finish(of []string) {
 	}
 }
 
-// kill kills a sender at a moment: when it has told its registrations of each of the people once. It comes back when the other one
-// has told everything.
-func (s *sending) kill(t *testing.T, m killPoint) {
+// kill kills a sender at a moment: when the senders have told all registrations of one person. (Of several persons they might have
+// told some, with the others to come after those.) The other sender is told of more people then. The dead one comes back
+// when everything is told.
+func (s *sending) kill(t *testing.T, at killPoint) {
 	t.Helper()
-	m.shut()
-	of := s.apply()
-	m.held(t, crew*len(s.paths))
+	at.shut()
+	first := s.apply(1)
+	at.held(t, len(s.paths))
 	had := s.hold(t)
 	victim := []int{1, 2}[s.random.IntN(2)]
 	if len(had[victim]) == 0 { // the other one was quicker to take all registrations
@@ -119,16 +115,15 @@ func (s *sending) kill(t *testing.T, m killPoint) {
 	}
 	s.cluster.node(victim).kill()
 	killed := time.Now()
-	m.held(t, crew*(len(s.paths)-len(had[victim])))
-	s.finish(of)
-	m.open()
-	if m.lost {
-		for _, path := range of {
-			s.lost[path[len("/api/v1/persons/"):]] = had[victim]
-		}
+	at.held(t, len(s.paths)-len(had[victim]))
+	s.finish(first)
+	at.open()
+	s.finish(s.apply(2))
+	if at.lost {
+		s.lost[first[0]] = had[victim]
 	}
 	s.told(t)
-	t.Logf("%s: node %d was killed with the registrations %v; all was told %v later", m.name, victim, had[victim], time.Since(killed).Round(time.Millisecond))
+	t.Logf("%s: node %d was killed with the registrations %v; all was told %v later", at.name, victim, had[victim], time.Since(killed).Round(time.Millisecond))
 	s.cluster.again(victim)
 }
 
@@ -221,7 +216,7 @@ func (s *sending) checkPath(t *testing.T, log *admitted, path string) {
 	for owner, notices := range log.notices {
 		for i, n := range notices {
 			want := 1
-			if i == 0 && slices.Contains(s.lost[owner], path) {
+			if i == 0 && slices.Contains(s.lost["/api/v1/persons/"+owner], path) {
 				want = 2
 			}
 			if got := times[n.text("id")]; got != want {
