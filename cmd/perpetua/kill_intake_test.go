@@ -55,7 +55,7 @@ func TestKilledAmidApplications(t *testing.T) {
 		return func() *venue { return c.node(pick.IntN(len(c.nodes))) }
 	})
 	for _, a := range m.applicants {
-		a.pace = retryAfter
+		a.pace = 5 * retryAfter
 	}
 	end := m.begin(t)
 	t.Cleanup(end)
