@@ -102,7 +102,7 @@ func (c *cluster) join(t *testing.T, roles ...string) {
 // joinBehind starts a node that the others, and the test, reach by way of a gate.
 func (c *cluster) joinBehind(t *testing.T, role string) *peerGate {
 	t.Helper()
-	port := freePort(t)
+	port := reservedPort(t)
 	g := newPeerGate(t, "127.0.0.1:"+port)
 	c.begin(t, role, "PERPETUA_LISTEN=127.0.0.1:"+port, "PERPETUA_ADVERTISE="+g.URL)
 	i := len(c.nodes) - 1

@@ -43,7 +43,7 @@ type killPoint struct {
 func TestKilledSenders(t *testing.T) {
 	t.Parallel()
 	s := startSending(t)
-	const record = "delivery.record_attempt"
+	const record = "delivery.record_attempts"
 	points := []killPoint{
 		{"answered", func() { s.gate.closeFor(record, false) }, s.gate.held, s.gate.open, true},
 		{"recorded", func() { s.gate.closeFor(record, true) }, s.gate.held, s.gate.open, false},
@@ -73,7 +73,7 @@ func startSending(t *testing.T) *sending {
 	s.intake = &intake{reading: &reading{desk: &desk{venue: c.node(0)}}, hooks: hooks}
 	s.asked = s.questionnaire("the person", "person", "", []question{{value: "name", kind: "text"}})
 	s.entitlement = s.intake.entitlement("Reading", "person", "automatic", "", s.asked)
-	for n := range 6 {
+	for n := range 4 { // as many commands a sender has under way: each receipt is in one of them
 		path := fmt.Sprintf("/hook-%d", n)
 		s.paths[s.subscribe(path, "").text("id")] = path
 	}
@@ -100,9 +100,8 @@ func (s *sending) finish(of []string) {
 	}
 }
 
-// kill kills a sender at a moment: when the senders have told all registrations of one person. (Of several persons they might have
-// told some, with the others to come after those.) The other sender is told of more people then. The dead one comes back
-// when everything is told.
+// kill kills a sender at a moment: when the senders have told all registrations of one person. There is more to tell then. The dead
+// one comes back when all is told.
 func (s *sending) kill(t *testing.T, at killPoint) {
 	t.Helper()
 	at.shut()

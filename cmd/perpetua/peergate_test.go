@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"log"
 	"net/http"
@@ -17,7 +18,7 @@ import (
 type barrier struct {
 	mu      sync.Mutex
 	opened  chan struct{} // closed when it opens; nil while it is open
-	holding int
+	holding int           // the weight of what is held
 }
 
 // shut has requests be held from now on.
@@ -39,20 +40,20 @@ func (b *barrier) open() {
 	}
 }
 
-// pass returns once the barrier is open, or false: once the requester is gone.
-func (b *barrier) pass(requester context.Context) bool {
+// pass returns once the barrier is open, or false: once the requester is gone. What is held counts by its weight.
+func (b *barrier) pass(requester context.Context, weight int) bool {
 	b.mu.Lock()
 	opened := b.opened
 	if opened == nil {
 		b.mu.Unlock()
 		return true
 	}
-	b.holding++
+	b.holding += weight
 	b.mu.Unlock()
 	defer func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.holding--
+		b.holding -= weight
 	}()
 	select {
 	case <-opened:
@@ -62,7 +63,7 @@ func (b *barrier) pass(requester context.Context) bool {
 	}
 }
 
-// held waits until so many requests are held whose requesters live.
+// held waits until requests of so much weight are held whose requesters live.
 func (b *barrier) held(t testing.TB, n int) {
 	t.Helper()
 	waitFor(t, "requests to be held", func() bool {
@@ -127,15 +128,16 @@ func (g *peerGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	passed := r.Clone(context.WithoutCancel(r.Context())) // what the node was asked it answers, whoever is gone then
 	passed.Body = io.NopCloser(bytes.NewReader(command))
 	held, answered := g.holds(command)
+	weight := receiptsIn(command)
 	if !held || !answered {
-		if !held || g.pass(r.Context()) {
+		if !held || g.pass(r.Context(), weight) {
 			g.node.ServeHTTP(w, passed)
 		}
 		return
 	}
 	answer := httptest.NewRecorder()
 	g.node.ServeHTTP(answer, passed)
-	if !g.pass(r.Context()) {
+	if !g.pass(r.Context(), weight) {
 		return
 	}
 	for name, values := range answer.Header() {
@@ -143,4 +145,15 @@ func (g *peerGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(answer.Code)
 	w.Write(answer.Body.Bytes())
+}
+
+// receiptsIn is how many receipts a command holds, and 1 for every other command.
+func receiptsIn(command []byte) int {
+	var c struct {
+		Payload struct{ Attempts []json.RawMessage }
+	}
+	if json.Unmarshal(command, &c) != nil {
+		return 1
+	}
+	return max(1, len(c.Payload.Attempts))
 }

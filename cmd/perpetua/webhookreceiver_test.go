@@ -132,7 +132,7 @@ func (r *webhookReceiver) take(w http.ResponseWriter, request *http.Request) {
 	}
 	r.parcels = append(r.parcels, p)
 	r.mu.Unlock()
-	if !r.answers.pass(request.Context()) {
+	if !r.answers.pass(request.Context(), 1) {
 		return
 	}
 	w.WriteHeader(p.Status)
