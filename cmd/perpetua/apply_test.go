@@ -78,6 +78,17 @@ func TestApplyPage(t *testing.T) {
 
 	b.keys(at("text")+"textarea", "Engineer")
 	b.fill(at("integer")+"input", "5")
+	// What the operator asks for comes by itself, with the reason. It takes nothing from what is being typed.
+	person := c.list("/api/v1/persons")[0].text("id")
+	of := "/api/v1/persons/" + person
+	trigger := c.list(of + "/entitlement_triggers")[0].text("id")
+	more := c.questionnaire("One thing more", "person", "", everyType()[:1])
+	c.act(trigger, "request_information", "MORE", `,"questionnaire_ids":["`+more+`"]`)
+	b.sees("#forms", "One thing more", "Asked for: Because of MORE.")
+	if now := b.text("return document.activeElement.value"); now != "5" {
+		t.Errorf("the focus is on a field with %q", now)
+	}
+	b.keys(c.fieldset(more, "text")+"textarea", "As it was asked")
 	b.click(at("bool") + `input[value="false"]`)
 	b.click(at("country") + `option[value="DEU"]`)
 	b.click(at("single_choice") + ".choice:nth-of-type(2) input")
@@ -104,11 +115,12 @@ func TestApplyPage(t *testing.T) {
 	b.text(`document.querySelector(arguments[0]).scrollIntoView()`, at("multiple_choice"))
 	b.screenshot("apply-narrow")
 	b.click("#forms [type=submit]")
-	b.sees("#asked-said", "Nothing is to be answered now.")
+	b.seesNot("#forms", "About you")
+	if typed := b.text(`return document.querySelector("#forms textarea").value`); typed != "As it was asked" {
+		t.Errorf("what was typed at the other form is now %q", typed)
+	}
 
 	// The answers are what was said.
-	person := c.list("/api/v1/persons")[0].text("id")
-	of := "/api/v1/persons/" + person
 	answers := c.list(of + "/responses")[0].text("answers")
 	for _, want := range []string{`"answer_text":"Engineer"`, `"answer_integer":5`, `"answer_boolean":false`, `"answer_country":"DEU"`, "answer_option_id", "answer_option_ids",
 		"answer_document_id", "answer_document_ids"} {
@@ -117,12 +129,12 @@ func TestApplyPage(t *testing.T) {
 		}
 	}
 
-	// What the operator asks for comes by itself, with the reason; then it is granted.
-	trigger := c.list(of + "/entitlement_triggers")[0].text("id")
-	more := c.questionnaire("One thing more", "person", "", everyType()[:1])
-	c.act(trigger, "request_information", "MORE", `,"questionnaire_ids":["`+more+`"]`)
-	b.sees("#forms", "One thing more", "Asked for: Because of MORE.")
-	b.keys(c.fieldset(more, "text")+"textarea", "Nothing")
+	// What is asked otherwise by now is asked anew; then it is granted.
+	c.version(more, everyType()[1:2])
+	c.operate(200, "/admin/v1/questionnaires/"+more+"/publish", map[string]any{})
+	b.click("#forms [type=submit]")
+	b.sees("#asked-said", "One thing more has changed meanwhile.")
+	b.keys(c.fieldset(more, "integer")+"input", "7")
 	b.click("#forms [type=submit]")
 	b.sees("#asked-said", "Nothing is to be answered now.")
 	c.act(trigger, "approve", "APPROVED", "")

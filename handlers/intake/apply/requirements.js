@@ -1,7 +1,7 @@
 // What is asked of an owner. pending_requirements says which questionnaires are to be answered, and why; each becomes a form. A
 // program would be told by a webhook and ask then; a page asks again every two seconds.
 
-import { byId, el, inTurn, words } from "/console/dom.js";
+import { byId, el, inTurn, setText, words } from "/console/dom.js";
 import { clearFaults, say, submitting } from "/console/form.js";
 import { Documents } from "./documents.js";
 import { field } from "./questions.js";
@@ -9,12 +9,16 @@ import { post, read } from "./service.js";
 
 export class Requirements {
   #drawn = ""; // what the forms are for: they are left alone while that stays the same
+  #forms = new Map(); // the id of a questionnaire → its form, and the line that says why it is asked for
+  #documents;
+  #note = ""; // what is to be known before the questions
   #changed;
   #look = inTurn();
 
   constructor(owner, changed) {
     this.owner = owner; // "persons/<id>"
     this.#changed = changed;
+    this.#documents = new Documents(owner);
     this.gone = false; // another owner was chosen
     byId("forms").replaceChildren();
     byId("asked-said").replaceChildren();
@@ -25,21 +29,51 @@ export class Requirements {
     const pending = await read(`${this.owner}/pending_requirements`);
     const state = JSON.stringify(pending);
     if (this.gone || !current() || state === this.#drawn) return;
-    const documents = new Documents(this.owner);
     const ids = [...new Set(pending.flatMap((p) => p.pending_questionnaire_ids))];
-    const [questionnaires] = await Promise.all([Promise.all(ids.map((id) => read(`questionnaires/${id}`))), ids.length ? documents.load() : null]);
-    if (this.gone || !current() || state === this.#drawn) return; // what is being filled in is not drawn again
-    this.#drawn = state;
-    byId("asked-said").textContent = sentence(pending);
-    byId("forms").replaceChildren(...questionnaires.map((q) => this.#form(q, reasons(pending, q.id), documents)));
+    const fresh = ids.filter((id) => !this.#forms.has(id));
+    const [questionnaires] = await Promise.all([Promise.all(fresh.map((id) => read(`questionnaires/${id}`))), fresh.length ? this.#documents.load() : null]);
+    if (this.gone || !current() || state === this.#drawn) return;
+    // Meanwhile another look may have made one of these forms, and an answer that was sent may have taken one away.
+    for (const q of questionnaires) if (!this.#forms.has(q.id)) this.#forms.set(q.id, this.#form(q));
+    this.#draw(pending, ids);
+    if (ids.every((id) => this.#forms.has(id))) this.#drawn = state;
   }
 
-  #form(questionnaire, why, documents) {
+  // draw shows the forms of what is asked. One that stays is not touched: somebody may be typing there.
+  #draw(pending, ids) {
+    byId("asked-said").textContent = [this.#note, sentence(pending)].filter(Boolean).join(" ");
+    for (const [id, { form, why }] of this.#forms) {
+      if (ids.includes(id)) {
+        setText(why, `Asked for: ${reasons(pending, id)}`);
+        continue;
+      }
+      form.remove();
+      this.#forms.delete(id);
+    }
+    const place = byId("forms");
+    ids.filter((id) => this.#forms.has(id)).forEach((id, i) => {
+      const { form } = this.#forms.get(id);
+      if (place.children[i] !== form) place.insertBefore(form, place.children[i] ?? null);
+    });
+  }
+
+  // again has the form of a questionnaire be made anew, if it is still asked for.
+  async #again(id, note = "") {
+    this.#note = note;
+    this.#forms.get(id)?.form.remove();
+    this.#forms.delete(id);
+    this.#drawn = "";
+    await this.#changed();
+    if (!this.gone) byId("asked").focus();
+  }
+
+  #form(questionnaire) {
     const questions = [...questionnaire.data.questions].sort((a, b) => a.position - b.position);
-    const fields = questions.map((question) => ({ question, ...field(question, documents) }));
+    const fields = questions.map((question) => ({ question, ...field(question, this.#documents) }));
     const result = el("div", { class: "result", role: "alert" });
+    const why = el("p", { class: "hint" });
     const form = el("form", { class: "fields questionnaire", novalidate: true, autocomplete: "off", "data-questionnaire": questionnaire.id },
-      el("div", {}, el("h3", {}, questionnaire.name), el("p", { class: "hint" }, questionnaire.description), el("p", { class: "hint" }, `Asked for: ${why}`)),
+      el("div", {}, el("h3", {}, questionnaire.name), el("p", { class: "hint" }, questionnaire.description), why),
       ...fields.map((f) => f.element), result,
       el("div", { class: "actions" }, el("button", { type: "submit", class: "primary" }, "Send the answers")));
     for (const mended of ["input", "change"]) form.addEventListener(mended, (event) => clearFaults(event.target.closest(".question") ?? form));
@@ -49,15 +83,17 @@ export class Requirements {
       try {
         await post(`${this.owner}/questionnaires/${questionnaire.id}/response`, { answers });
       } catch (failure) {
+        if (failure.code === "QUESTIONNAIRE_VERSION_OUTDATED") {
+          await this.#again(questionnaire.id, `${questionnaire.name} has changed meanwhile. Please answer it as it is now.`);
+          return;
+        }
         if (failure.status !== 422) throw failure;
         say(result, "bad", showFaults(form, failure, answers));
         return;
       }
-      this.#drawn = "";
-      await this.#changed();
-      if (!this.gone) byId("asked").focus();
+      await this.#again(questionnaire.id);
     });
-    return form;
+    return { form, why };
   }
 }
 
