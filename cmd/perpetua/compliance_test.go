@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/base64"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -110,7 +111,7 @@ func TestCompliancePage(t *testing.T) {
 	b.sees("#no-actions", "The case is over.")
 
 	// What receivers were told, with each attempt, is delivered again.
-	b.sees("#deliveries", "requirementsQuestionnaire", "entitlementCompleted", "delivered", "1. ", ": 200")
+	b.sees("#deliveries", "requirementsQuestionnaire", "entitlementCompleted", "delivered", "to "+c.hooks.URL+"/hook", "1. ", ": 200")
 	final := c.hooks.came("/hook", http.StatusOK)
 	b.click(`[aria-label^="Deliver entitlementCompleted"]`)
 	b.sees("#replay-result", "entitlementCompleted is delivered again.")
@@ -126,6 +127,30 @@ func TestCompliancePage(t *testing.T) {
 	b.screenshot("compliance-narrow-queue")
 	b.text(`document.getElementById("answers").scrollIntoView()`)
 	b.screenshot("compliance-narrow-case")
+
+	// An owner who is restricted is shown with the certificate; of one who is erased that is all that is left.
+	b.text("scrollTo(0, 0)")
+	leave := func(name string) (of, trigger string) {
+		of, _ = c.register("persons", `{"external_id":"`+name+`","first_name":"`+name+`","last_name":"Leaver"}`)
+		return strings.Replace(of, "/api/v1", "/admin/v1", 1), c.trigger(of, entitlement).text("id")
+	}
+	ben, benTrigger := leave("Ben")
+	c.operate(200, ben+"/erase", `{"reason":"He asked for it."}`)
+	b.fill("#filter [name=owner_id]", enter)
+	b.click(`#filter option[value="terminated"]`)
+	b.click(`[data-case="` + benTrigger + `"]`)
+	b.sees("#owner", "Ben", "restricted", "by operator: He asked for it.", "not destroyed yet")
+	c.must(200, "operator", http.MethodPut, "/admin/v1/retention", `{"seconds":0}`)
+	eve, eveTrigger := leave("Eve")
+	b.click(`#filter option[value="pending|ongoing|blocked"]`)
+	b.click(`[data-case="` + eveTrigger + `"]`)
+	b.sees("#owner", "Eve")
+	c.operate(200, eve+"/erase", `{"reason":"She asked for it."}`)
+	b.sees("#case-title", "The owner of this case is erased")
+	b.sees("#facts", "by operator: She asked for it.", ", destroyed ", "onboarding/0@")
+	if left := b.shown("#case, #banner"); left != "" {
+		t.Errorf("of an owner who is erased there is left: %s", left)
+	}
 
 	// The address of a case leads to it; an auditor sees it, and decides nothing.
 	b.click("#logout")

@@ -40,6 +40,13 @@ func TestDeliveries(t *testing.T) {
 		"attempts", `[{"duration_ms":0,"error":null,"number":1,"response":null,"started_at":"2026-03-31T08:00:00.000000Z","status_code":500}]`)
 	want(t, d.Send("auditor", "GET", base+"/webhook_deliveries?status=dead|pending&webhook_id="+hook, "").Want(200), "total", "1", "pages", "1")
 	want(t, d.Send("auditor", "GET", base+"/webhook_deliveries?status=delivered", "").Want(200), "total", "0", "items", "[]")
+	// About one owner, whichever else the filter names.
+	about := base + "/webhook_deliveries?owner_id=" + ann.ID.String()
+	d.Send("broker-a", "POST", "/api/v1/webhooks/"+hook+"/test", "").Want(201)
+	for more, total := range map[string]string{"": "1", "&status=dead|pending": "1", "&webhook_id=" + hook: "1", "&status=delivered": "0", "&webhook_id=" + scalar.ID{9}.String(): "0"} {
+		want(t, d.Send("auditor", "GET", about+more, "").Want(200), "total", total)
+	}
+	want(t, d.Send("auditor", "GET", base+"/webhook_deliveries?owner_id="+scalar.ID{9}.String(), "").Want(200), "total", "0")
 	again := d.Send("operator", "POST", one+"/replay", "", "Idempotency-Key", "k").Want(200)
 	want(t, again, "status", "pending", "id", id.String())
 	if repeated := d.Send("operator", "POST", one+"/replay", "", "Idempotency-Key", "k").Want(200); repeated.Body != again.Body {

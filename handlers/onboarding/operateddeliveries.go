@@ -28,7 +28,7 @@ func (h *Handler) operatedDeliveries(at string, readers []string) []web.Route {
 func (h *Handler) listAllDeliveries(c echo.Context) error {
 	query := web.Query(c)
 	n := query.Numbered()
-	f := view.DeliveryFilter{WebhookID: query.OptionalID("webhook_id").Value,
+	f := view.DeliveryFilter{WebhookID: query.OptionalID("webhook_id").Value, OwnerID: query.OptionalID("owner_id").Value,
 		Statuses: web.Several(query, "status", webhook.Pending, webhook.Retrying, webhook.Delivered, webhook.Dead, webhook.Canceled)}
 	if err := query.Done(); err != nil {
 		return err

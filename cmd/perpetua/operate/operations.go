@@ -136,7 +136,7 @@ func triggerOperations() []Operation {
 
 func deliveryOperations() []Operation {
 	return []Operation{
-		list("deliveries", "/webhook_deliveries", "deliveries of webhooks, newest first; --status 'dead' for those that were given up", "status", "webhook_id"),
+		list("deliveries", "/webhook_deliveries", "deliveries of webhooks, newest first; --status 'dead' for those that were given up", "status", "webhook_id", "owner_id"),
 		show("deliveries", "/webhook_deliveries/:id", "a delivery with its attempts"),
 		post("deliveries", "replay", "/webhook_deliveries/:id/replay", NoBody, "a delivery that is over, to be tried again"),
 	}

@@ -10,7 +10,7 @@ import { Queue } from "./queue.js";
 import { all, forget } from "./service.js";
 
 const queue = new Queue((id) => choose(id));
-const shown = new Case((entitlement) => queue.name(entitlement), () => refresh());
+const shown = new Case((entitlement) => queue.name(entitlement), (id) => queue.find(id), () => refresh());
 
 const has = (scope) => claims()?.scopes.includes(scope) ?? false;
 const allowed = () => has("operator") || has("auditor");

@@ -11,13 +11,15 @@ import { all, read } from "./service.js";
 
 export class Case {
   #id = null;
+  #owner = null; // the path of who the case is about, once it was read
   #drawn = new Map(); // part → what it was drawn from: it is left alone while that stays the same
   #look = inTurn();
   #named;
   #may = false;
 
-  // named tells the name of an entitlement; changed is called once something was decided.
-  constructor(named, changed) {
+  // named tells the name of an entitlement, listed what the queue knows of a case; changed is called once something was decided.
+  constructor(named, listed, changed) {
+    this.listed = listed;
     this.#named = named;
     this.decide = new Decide(changed);
     this.changed = changed;
@@ -27,6 +29,7 @@ export class Case {
   turnTo(id, may) {
     this.#id = id;
     this.#may = may;
+    this.#owner = null;
     this.#drawn.clear();
     documents.closeViewer();
     byId("replay-result").replaceChildren();
@@ -41,24 +44,35 @@ export class Case {
     const id = this.#id;
     if (!id) return;
     const current = this.#look();
-    const c = await read(`entitlement_triggers/${id}`);
-    const owner = `${c.owner_type}s/${c.owner_id}`;
-    // An owner who is erased is gone, with all answers and documents; the case stays.
-    const gone = (failure) => {
-      if (failure.status === 404) return null;
-      throw failure;
-    };
+    const c = await read(`entitlement_triggers/${id}`).catch(gone);
+    if (!c) return this.#erased(id, current);
+    const owner = this.#owner = pathOf(c);
+    // The owner may be erased between two of these.
     const [who, responses, files, sent] = await Promise.all([read(owner).catch(gone), all(`${owner}/responses`).catch(gone), all(`${owner}/documents`).catch(gone), deliveries.load(c)]);
-    const answered = await answers.load(responses ?? []);
+    const [answered, certificate] = await Promise.all([answers.load(responses ?? []), who?.state === "restricted" ? read(`${owner}/erasure`).catch(gone) : null]);
     if (this.#id !== id || !current()) return; // another case was chosen meanwhile, or this one was looked at again
     this.#part("head", c, () => this.#head(c));
-    this.#part("owner", [who], () => showOwner(who));
+    this.#part("owner", [who, certificate], () => showOwner(who, certificate));
     this.#part("answers", [responses, files], () => answers.draw(owner, answered, files ?? []));
     this.#part("documents", [files], () => documents.list(owner, files ?? []));
     this.#part("timeline", c.timeline, () => byId("timeline").replaceChildren(...c.timeline.map(line)));
     this.#part("deliveries", sent, () => deliveries.draw(sent, this.#may, this.changed));
     this.decide.show(c, this.#may);
     byId("case").hidden = false;
+  }
+
+  // erased tells of a case that is not there any more: with its owner all of it is gone, but for the certificate.
+  async #erased(id, current) {
+    const listed = this.listed(id);
+    const owner = this.#owner ?? (listed && pathOf(listed));
+    const certificate = owner ? await read(`${owner}/erasure`).catch(gone) : null;
+    if (this.#id !== id || !current()) return;
+    byId("case").hidden = true;
+    documents.closeViewer();
+    this.#drawn.clear();
+    setText(byId("case-title"), certificate ? "The owner of this case is erased" : "There is no such case");
+    byId("case-status").textContent = "";
+    facts("facts", certificate ? { ...erasure(certificate), [words(certificate.owner_type)]: certificate.owner_id, Case: id } : { Case: id });
   }
 
   #part(name, from, draw) {
@@ -81,12 +95,24 @@ export class Case {
 
 const facts = (id, all) => byId(id).replaceChildren(...Object.entries(all).map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 
-function showOwner(who) {
+const pathOf = (c) => `${c.owner_type}s/${c.owner_id}`;
+
+const gone = (failure) => {
+  if (failure.status === 404) return null;
+  throw failure;
+};
+
+// erasure are the facts of a certificate.
+const erasure = (e) => ({ "Erasure asked for": `${moment(e.requested_at)} by ${e.requested_by}: ${e.reason}`, "Kept until": moment(e.retain_until),
+  Erased: e.erased_at ? moment(e.erased_at) : "not yet", Key: e.key_id ? `${e.key_id}, destroyed ${moment(e.key_destroyed_at)}` : "not destroyed yet",
+  "In the log": e.positions.join(", ") });
+
+function showOwner(who, certificate) {
   byId("owner-said").hidden = Boolean(who);
   byId("owner-said").textContent = "There is nothing left of the owner: the data was erased.";
   const { address, created_at: created, updated_at: updated, ...plain } = who ?? {};
   const known = Object.entries({ ...plain, ...address }).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  facts("owner", Object.fromEntries(known.map(([name, value]) => [words(name), String(value)])));
+  facts("owner", { ...Object.fromEntries(known.map(([name, value]) => [words(name), String(value)])), ...(certificate ? erasure(certificate) : {}) });
 }
 
 // line is an event of the timeline as operators see it: with who it was, and what stays inside.

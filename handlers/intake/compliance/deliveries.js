@@ -2,29 +2,26 @@
 
 import { byId, el, moment, words } from "/console/dom.js";
 import { say } from "/console/form.js";
-import { post, read } from "./service.js";
+import { all, post, receivers } from "./service.js";
 
-const bound = 10; // pages of 100 deliveries of the whole venue that are looked through for an owner's
+const bound = 1000; // deliveries that are shown
 
-// load returns the deliveries, and whether there may be more.
+// load returns the deliveries, where each goes, and whether there may be more.
 export async function load(c) {
-  const found = [];
-  for (let page = 1; page <= bound; page++) {
-    const { items, pages } = await read("webhook_deliveries", { page, size: 100 });
-    found.push(...items.filter((d) => d.owner_id === c.owner_id && d.created_at >= c.created_at));
-    if (page >= pages || items.at(-1).created_at < c.created_at) return { found, more: false };
-  }
-  return { found, more: true };
+  const about = await all("webhook_deliveries", bound, { owner_id: c.owner_id });
+  const found = about.filter((d) => d.created_at >= c.created_at);
+  return { found, to: await receivers(found.map((d) => d.webhook_id)), more: found.length >= bound };
 }
 
 const levels = { delivered: "good", dead: "bad", retrying: "wait", pending: "wait", canceled: "" };
 
-export function draw({ found, more }, may, done) {
-  byId("deliveries-note").textContent = more ? `Of the newest ${bound * 100} deliveries to anybody` : "About this owner, since the case began";
+export function draw({ found, to, more }, may, done) {
+  byId("deliveries-note").textContent = more ? `The newest ${bound} about this owner` : "About this owner, since the case began";
   byId("deliveries").replaceChildren(...found.map((d) => el("li", { "data-delivery": d.id },
     el("strong", { class: "grow" }, d.event_type), el("span", { class: `chip ${levels[d.status] ?? ""}` }, words(d.status)),
     el("span", { class: "note" }, moment(d.created_at), d.next_attempt_at ? `, next try ${moment(d.next_attempt_at)}` : ""),
     may && ["delivered", "dead"].includes(d.status) ? el("button", { type: "button", "aria-label": `Deliver ${d.event_type} of ${moment(d.created_at)} again`, click: () => replay(d, done) }, "Deliver again") : null,
+    el("span", { class: "note to" }, to[d.webhook_id] ? `to ${to[d.webhook_id]}` : "to a receiver that is deleted"),
     el("ol", { class: "attempts" }, ...d.attempts.map((a) => el("li", {}, attempt(a)))))));
   if (!found.length) byId("deliveries").replaceChildren(el("li", { class: "dim" }, "There are none."));
 }

@@ -20,11 +20,17 @@ export class Queue {
   constructor(chosen) {
     this.#chosen = chosen;
     this.entitlements = [];
+    this.items = []; // of the page that is shown
     this.current = "";
     byId("filter").addEventListener("submit", (event) => event.preventDefault());
     byId("filter").addEventListener("change", () => this.#turn(1));
     byId("earlier").addEventListener("click", () => this.#turn(this.#page - 1));
     byId("later").addEventListener("click", () => this.#turn(this.#page + 1));
+  }
+
+  // find returns what is known of a case that the queue shows.
+  find(id) {
+    return this.items.find((c) => c.id === id) ?? null;
   }
 
   name(entitlement) {
@@ -42,6 +48,7 @@ export class Queue {
   clear() {
     this.current = this.#drawn = "";
     this.#page = 1;
+    this.items = [];
     byId("filter").reset();
     byId("queue").replaceChildren();
   }
@@ -71,6 +78,7 @@ export class Queue {
     const state = JSON.stringify([got, this.current]);
     if (state === this.#drawn) return;
     this.#drawn = state;
+    this.items = got.items;
     const from = (got.page - 1) * size;
     byId("queue-count").textContent = got.items.length ? `${from + 1}–${from + got.items.length} of ${got.total}` : `${got.total}`;
     byId("queue-empty").hidden = got.items.length > 0;

@@ -28,18 +28,32 @@ export async function post(path, body) {
 export function forget() {
   position = null;
   unanswered.clear();
+  urls.clear();
   questionnaires.clear();
 }
 
 // all reads a list to its end, or to a bound.
-export async function all(path, bound = 1000) {
+export const all = (path, bound = 1000, query = {}) => toTheEnd((paging) => read(path, { ...query, ...paging }), bound);
+
+async function toTheEnd(page, bound) {
   const items = [];
-  for (let page = 1; items.length < bound; page++) {
-    const got = await read(path, { page, size: 100 });
+  for (let n = 1; items.length < bound; n++) {
+    const got = await page({ page: n, size: 100 });
     items.push(...got.items);
-    if (page >= got.pages) break;
+    if (n >= got.pages) break;
   }
   return items;
+}
+
+const urls = new Map(); // the id of a registration → where it delivers to; null once it is known to be gone
+
+// receivers returns where registrations deliver to. Those of all tenants are read again when one is new.
+export async function receivers(ids) {
+  if (ids.some((id) => !urls.has(id))) {
+    for (const w of await toTheEnd((paging) => get("/api/v1/webhooks", paging, position), 10000)) urls.set(w.id, w.url);
+    for (const id of ids) if (!urls.has(id)) urls.set(id, null);
+  }
+  return Object.fromEntries(ids.map((id) => [id, urls.get(id)]));
 }
 
 const questionnaires = new Map(); // id → the promise of it, with all its versions; what a version asks never changes
