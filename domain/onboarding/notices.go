@@ -24,7 +24,8 @@ type Notice struct {
 	Sequence int64       `json:"sequence,omitzero"`
 	Time     scalar.Time `json:"timestamp"`
 	// TriggerID and EntitlementID name the trigger that it is about, if it is about one. Of requirementsQuestionnaire, which is
-	// about all of the owner's, TriggerID is that of the request for information whose sealed reason it tells.
+	// about all of the owner's, TriggerID is the one whose requirements grew, which its reason is of and sealed for. Older notices
+	// have it only where the reason is sealed.
 	TriggerID     scalar.ID `json:"entitlement_trigger_id,omitzero"`
 	EntitlementID scalar.ID `json:"entitlement_id,omitzero"`
 	// Pending are all questionnaires that the owner has to answer, of requirementsQuestionnaire; Reason is the newest

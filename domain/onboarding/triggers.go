@@ -223,9 +223,9 @@ func (d *draft) tell(t *Trigger, source entitlement.Source, why Reason) {
 		d.notice(Notice{Type: webhook.RequirementsVid, TriggerID: t.ID, EntitlementID: t.EntitlementID})
 		return
 	}
-	n := Notice{Type: webhook.RequirementsQuestionnaire, Pending: d.file.pending(), Reason: Reason{Text: t.Terms.Name}}
+	n := Notice{Type: webhook.RequirementsQuestionnaire, TriggerID: t.ID, Pending: d.file.pending(), Reason: Reason{Text: t.Terms.Name}}
 	if source == entitlement.FromRequest {
-		n.TriggerID, n.Reason = t.ID, why // that the reason is sealed for
+		n.Reason = why
 	}
 	d.notice(n)
 }

@@ -391,7 +391,8 @@ func TestBlockedCases(t *testing.T) {
 	l.replayed()
 }
 
-// TestOneSetForAllTriggers: a notice carries all that the owner has to answer, with the newest reason.
+// TestOneSetForAllTriggers: a notice carries all that the owner has to answer, with the newest reason, and names the trigger that it
+// is of; receivers are not told which that is (TestBodies).
 func TestOneSetForAllTriggers(t *testing.T) {
 	l := owners(t)
 	q1, q2 := l.questionnaire("a"), l.questionnaire("b")
@@ -400,7 +401,7 @@ func TestOneSetForAllTriggers(t *testing.T) {
 	second.Name = "second"
 	other := l.trigger(second)
 	last := l.last[len(l.last)-1].(*onboarding.NoticeGiven)
-	if !slices.Equal(last.Pending, []scalar.ID{q1, q2}) || last.Reason.Text != "second" || !last.TriggerID.IsZero() || !last.EntitlementID.IsZero() {
+	if !slices.Equal(last.Pending, []scalar.ID{q1, q2}) || last.Reason.Text != "second" || last.TriggerID != other || !last.EntitlementID.IsZero() {
 		t.Errorf("%+v", last)
 	}
 	l.must(alpha, l.answer(ann, q1, 1))

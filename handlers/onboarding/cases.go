@@ -3,6 +3,7 @@ package onboarding
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -130,7 +131,11 @@ func (h *Handler) showCaseEvent(c echo.Context, e *view.TriggerEvent) (wire.Case
 		Result: orNull(e.Result), Code: orNull(e.Code), Outcome: orNull(e.Outcome), EventID: orNull(e.NoticeID), EventType: orNull(e.NoticeType),
 		QuestionnaireIDs: append([]scalar.ID{}, e.Questionnaires...)}
 	for _, r := range e.Open {
-		out.QuestionnaireIDs = append(out.QuestionnaireIDs, r.Questionnaires...)
+		for _, id := range r.Questionnaires { // one may be asked for twice, for different reasons
+			if !slices.Contains(out.QuestionnaireIDs, id) {
+				out.QuestionnaireIDs = append(out.QuestionnaireIDs, id)
+			}
+		}
 	}
 	reason, err := h.reason(ctx, e.Ref, e.TriggerID, e.Reason)
 	if err != nil {

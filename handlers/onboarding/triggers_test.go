@@ -120,6 +120,30 @@ func TestPendingRequirements(t *testing.T) {
 	}
 }
 
+// TestTimelineOfADefinition: what receivers are told at the start of a case is in its timeline, and in no other's; what is open
+// for two reasons is named once.
+func TestTimelineOfADefinition(t *testing.T) {
+	h := newHouse(t)
+	path := h.person("p-1")
+	q := h.questionnaire("KYC", owner.PersonType, oneText, "")
+	var ids []string
+	for range 2 {
+		ids = append(ids, h.make("broker-a", path+"/entitlement_triggers", `{"entitlement_id":"`+h.entitlement(owner.PersonType, `,"approval":"manual"`, q)+`"}`))
+	}
+	for _, id := range ids {
+		var told []string
+		for _, e := range h.Send("broker-a", "GET", path+"/entitlement_triggers/"+id+"/timeline", "").Want(200).List() {
+			if name, some := e.Fields()["event_type"].(string); some {
+				told = append(told, name)
+			}
+		}
+		same(t, "what receivers were told", told, []string{"requirementsQuestionnaire"})
+	}
+	h.act(ids[0], "request_information", `,"questionnaire_ids":["`+q.id+`"]`)
+	events := h.Send("broker-a", "GET", path+"/entitlement_triggers/"+ids[0]+"/timeline", "").Want(200).List()
+	want(t, events[len(events)-2], "type", "entitlement_trigger.requirements_changed", "questionnaire_ids", `["`+q.id+`"]`)
+}
+
 // TestTimeline: every event of a case in its order. Who was behind it, and what he wrote for his like, operators are shown alone.
 func TestTimeline(t *testing.T) {
 	h := newHouse(t)
