@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -73,8 +74,12 @@ const maxURL = 2048 // characters
 
 // readURL reads where notices are to be sent. Which address the host has is checked when it is dialled, each time.
 func readURL(body *web.Form) string {
-	text := body.String("url", web.MaxLength(maxURL))
+	text := body.String("url")
 	if text == "" {
+		return ""
+	}
+	if utf8.RuneCountInString(text) > maxURL {
+		body.Flaw("string_too_long", "String should have at most "+strconv.Itoa(maxURL)+" characters", "url")
 		return ""
 	}
 	u, err := url.Parse(text)
@@ -113,7 +118,7 @@ func readTypes(body *web.Form) []webhook.EventType {
 	for _, t := range webhook.EventTypes() {
 		known = append(known, string(t))
 	}
-	given := body.OptionalStrings("event_types", web.OneOf(known...))
+	given := body.OptionalEnums("event_types", known...)
 	if wrong := !given.Set && body.Has("event_types"); len(given.Value) == 0 && !wrong { // what is wrong is told already
 		body.Flaw(web.ValueError, "at least one type of event is needed where include_all_events is false", "event_types")
 	}

@@ -112,11 +112,10 @@ func Several[T ~string](f *Form, name string, allowed ...T) []T {
 	for i, a := range allowed {
 		names[i] = string(a)
 	}
-	rule := OneOf(names...)
 	var out []T
 	for value := range strings.SplitSeq(text.Value, "|") {
-		if code, message := rule(value); code != "" {
-			f.Fault(name, code, message)
+		if !slices.Contains(names, value) {
+			f.flaw(name, noneOf(names))
 			return nil
 		}
 		out = append(out, T(value))
@@ -156,6 +155,21 @@ func (f *Form) strings(name string, required bool, rules []Rule) Optional[[]stri
 		return Optional[[]string]{}
 	}
 	return out
+}
+
+// OptionalEnums reads an array that may be absent, of strings that are one of those given.
+func (f *Form) OptionalEnums(name string, allowed ...string) Optional[[]string] {
+	given := f.OptionalStrings(name)
+	for i, s := range given.Value {
+		if !slices.Contains(allowed, s) {
+			f.faults.addFlaw(step(step(f.path, name), i), noneOf(allowed))
+			given.Set = false
+		}
+	}
+	if !given.Set {
+		return Optional[[]string]{}
+	}
+	return given
 }
 
 // Distinct reads a required array of strings, each of which the rules allow: at least one, and none twice.

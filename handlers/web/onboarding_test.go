@@ -32,6 +32,7 @@ func readThing(c echo.Context) error {
 	b.OptionalInteger("few", 1, 3)
 	b.OptionalEnum("kind", "a", "b", "c")
 	b.OptionalStrings("words")
+	b.OptionalEnums("kinds", "a", "b", "c")
 	b.OptionalObject("at", func(f *Form) { f.AnyText("city") })
 	b.OptionalObjects("list", 0, 2, func(_ int, f *Form) { f.ID("id") })
 	if err := b.Done(); err != nil {
@@ -67,6 +68,8 @@ func TestFaultsInPydanticsWords(t *testing.T) {
 		{"", `{"kind":""}`, `string_too_short|body,kind|String should have at least 1 character|""`},
 		{"", `{"words":["a",1]}`, `string_type|body,words,1|Input should be a valid string|1`},
 		{"", `{"words":["a\u0007"]}`, `value_error|body,words,0|Value error, the text holds a control character|"a\u0007"`},
+		{"", `{"kinds":["a","d",""]}`, `string_too_short|body,kinds,2|String should have at least 1 character|""`},
+		{"", `{"kinds":["a","d"]}`, `enum|body,kinds,1|Input should be 'a', 'b' or 'c'|"d"`},
 		{"", `{"at":[]}`, `model_attributes_type|body,at|Input should be a valid dictionary or object to extract fields from|[]`},
 		{"", `{"list":[1]}`, `model_attributes_type|body,list,0|Input should be a valid dictionary or object to extract fields from|1`},
 		{"", `{"list":[{}]}`, `missing|body,list,0,id|Field required|{}`},
