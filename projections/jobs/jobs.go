@@ -146,8 +146,8 @@ func (i *Inserter) insert(ctx context.Context, tx pgx.Tx, webhooks []scalar.ID, 
 	if len(later) == 0 {
 		return there, nil
 	}
-	// River's elected leader looks every five seconds for what was scheduled. A job that is available at a later time is
-	// fetched at that time, by whoever polls, with no leader.
+	// What is scheduled would wait for River's elected leader, of which there is none. A job that is available at a later time
+	// is fetched at that time, by whoever polls.
 	if _, err := tx.Exec(ctx, `UPDATE `+table+` SET state = 'available' WHERE id = ANY($1)`, later); err != nil {
 		return nil, fmt.Errorf("jobs: scheduling %d: %w", len(later), err)
 	}

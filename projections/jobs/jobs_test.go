@@ -265,3 +265,41 @@ func TestAnotherTakesOver(t *testing.T) {
 	}
 	stop()
 }
+
+// TestNobodyLeads: no process takes a job from another that lives, however long that has had it, and none has to resign before it
+// ends. What an elected leader of River's would see to is seen to all the same.
+func TestNobodyLeads(t *testing.T) {
+	pool, with := database(t), inserter(t)
+	q := queueOn(t, pool, "a")
+	begun, release := make(chan struct{}, 10), make(chan struct{})
+	good := q.Work
+	q.Work = func(ctx context.Context, j *jobs.Job) error {
+		begun <- struct{}{}
+		<-release
+		return good(ctx, j)
+	}
+	run(t, q)
+	want(t, pool, with, id(1), time.Now())
+	<-begun
+	for _, sql := range []string{
+		"UPDATE perpetua_jobs.river_job SET attempted_at = now() - interval '1 day' WHERE state = 'running'",
+		`INSERT INTO perpetua_jobs.river_job (state, args, kind, max_attempts, queue, finalized_at)
+			VALUES ('completed', '{}', 'webhook', 1, 'webhooks', now() - interval '2 minutes')`,
+		`INSERT INTO perpetua_jobs.river_job (state, args, kind, max_attempts, queue, scheduled_at)
+			VALUES ('retryable', '{"webhook_id": "02000000-0000-0000-0000-000000000000"}', 'webhook', 5, 'webhooks', now() - interval '1 second')`,
+	} {
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	run(t, queueOn(t, pool, "b"))
+	eventually(t, pool, 0, "SELECT count(*) FROM perpetua_jobs.river_job WHERE finalized_at < now() - interval '1 minute'")
+	eventually(t, pool, 0, "SELECT count(*) FROM perpetua_jobs.river_job WHERE state = 'retryable'")
+	eventually(t, pool, 0, "SELECT count(*) FROM perpetua_jobs.river_leader")
+	eventually(t, pool, 1, "SELECT count(*) FROM perpetua_jobs.river_job WHERE state = 'running' AND attempted_at < now() - interval '1 hour'")
+	close(release)
+	eventually(t, pool, 0, left)
+	if len(begun) > 1 { // beside the one that was left over
+		t.Errorf("the job ran %d times", 1+len(begun))
+	}
+}

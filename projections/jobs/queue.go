@@ -150,8 +150,10 @@ func (q *Queue) serve(ctx context.Context) error {
 	}
 	c, err := river.NewClient(riverpgxv5.New(q.Pool), &river.Config{ID: name, Schema: Schema, Workers: workers, Logger: q.Logger,
 		Queues: map[string]river.QueueConfig{queue: {MaxWorkers: atOnce}}, FetchCooldown: cooldown, FetchPollInterval: poll,
-		JobTimeout: -1, CompletedJobRetentionPeriod: completedFor, DiscardedJobRetentionPeriod: completedFor,
-		SoftStopTimeout: patience})
+		JobTimeout: -1, SoftStopTimeout: patience,
+		// River's elected leader would take a job that runs for long from whom has it, which takeBack knows better; and who leads
+		// holds up its own stop for seconds where Postgres is gone. What else it does is tidy's.
+		LeaderElectionDisabled: true})
 	if err != nil {
 		return err
 	}
@@ -178,12 +180,28 @@ func (q *Queue) look(ctx context.Context, l *life, insert *Inserter) error {
 		if err := q.fill(ctx, insert); err != nil {
 			return err
 		}
+		if err := q.tidy(ctx); err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
 	}
+}
+
+// tidy forgets jobs that have been over for a while, and makes those available that are to wait no longer: an older build may have
+// left some whose leader would have done so.
+func (q *Queue) tidy(ctx context.Context) error {
+	_, err := q.Pool.Exec(ctx, `WITH gone AS (DELETE FROM `+table+` WHERE queue = $1 AND state IN ('completed', 'discarded', 'cancelled')
+			AND finalized_at < now() - make_interval(secs => $2))
+		UPDATE `+table+` SET state = 'available' WHERE queue = $1 AND state IN ('scheduled', 'retryable') AND scheduled_at <= now()`,
+		queue, completedFor.Seconds())
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("jobs: forgetting those that are over: %w", err)
+	}
+	return nil
 }
 
 // fill makes the jobs that are missing: after a rebuild, or where River's tables were lost.
