@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/files"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -247,5 +251,38 @@ func TestASweepRemovesWhatNobodyNeeds(t *testing.T) {
 	}
 	if left := p.lies(t); len(left) != 3 || !slices.Contains(left, foreign) {
 		t.Errorf("%q is left", left)
+	}
+}
+
+// unowned is a journal without an owner, up to the last of some sweeps.
+type unowned struct {
+	told
+	sweeps int
+	end    func()
+}
+
+func (j *unowned) Settle(ctx context.Context) error {
+	if j.sweeps--; j.sweeps == 0 {
+		j.end()
+		return j.told.Settle(ctx)
+	}
+	return fmt.Errorf("it does not settle: %w", &journal.NotAcceptedError{Reason: "the journal has no owner at the moment"})
+}
+
+// TestAStartWithoutAnOwner is nothing to warn of. A journal that has none later is.
+func TestAStartWithoutAnOwner(t *testing.T) {
+	for sweeps, want := range map[int]int{2: 0, 3: 1, 4: 2} {
+		p := open(t)
+		p.keep(t, anna, 1, marked)
+		var said bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		s := files.Sweeper{Store: p.Store, Journal: &unowned{sweeps: sweeps, end: cancel}, Logger: slog.New(slog.NewTextHandler(&said, nil)),
+			Age: time.Nanosecond, Again: time.Millisecond}
+		if err := s.Run(ctx); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if got := strings.Count(said.String(), "level=WARN"); got != want {
+			t.Errorf("%d sweeps: %d warnings, want %d: %s", sweeps, got, want, said.String())
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package files
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
 const (
@@ -41,17 +44,23 @@ type Sweeper struct {
 	Store   *Store
 	Journal Journal
 	Logger  *slog.Logger
-	// Age is how old a file has to be; zero for Orphaned. For tests.
-	Age time.Duration
+	// Age is how old a file has to be, zero for Orphaned; Again how soon it tries again what failed, zero for a minute. For tests.
+	Age, Again time.Duration
 }
 
-// Run sweeps until the context ends. What fails is tried again the next time.
+// Run sweeps until the context ends. What fails is tried again the next time. That the journal has no owner when a node starts is
+// as it should be: it is nothing to warn of unless it is so the next time.
 func (s *Sweeper) Run(ctx context.Context) error {
-	for {
+	for first := true; ; first = false {
 		pause := SweepEvery
+		var busy *journal.NotAcceptedError
 		if removed, err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-			pause = sweepAgain
-			s.Logger.Warn("files that nobody needs may be left in the bucket", "error", err)
+			pause = cmp.Or(s.Again, sweepAgain)
+			level := slog.LevelWarn
+			if first && errors.As(err, &busy) {
+				level = slog.LevelDebug
+			}
+			s.Logger.Log(ctx, level, "files that nobody needs may be left in the bucket", "error", err)
 		} else if removed > 0 {
 			s.Logger.Info("removed files that nobody needs", "files", removed)
 		}
