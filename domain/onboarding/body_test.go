@@ -1,6 +1,7 @@
 package onboarding_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -62,6 +63,20 @@ func TestBodies(t *testing.T) {
 		if got := bodyOf(t, kept(t, &c.notice)); got != c.body {
 			t.Errorf("%s, read back from the log:\n%s, want\n%s", c.notice.Type, got, c.body)
 		}
+	}
+}
+
+// TestTheLettersOfReasons: what people write is escaped in one way, for ever.
+func TestTheLettersOfReasons(t *testing.T) {
+	n := about(webhook.RequirementsQuestionnaire)
+	b, err := n.Body("\"a\\b\"/\n\r\t é 深 😀 \u2028\u2029 <&>' \u007f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := b.Encode()
+	want := `"reason":"\"a\\b\"/\n\r\t é 深 😀 ` + "\u2028\u2029" + ` <&>' ` + "\u007f" + `","sequence":7}}`
+	if err != nil || !strings.HasSuffix(string(text), want) {
+		t.Errorf("%q, want %q at its end (%v)", text, want, err)
 	}
 }
 
