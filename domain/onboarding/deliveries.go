@@ -155,13 +155,14 @@ func (r *receipts) add(p *RecordAttempt) error {
 	return nil
 }
 
-// judge decides whether a registration is disabled by an attempt: it failed, and all have for too long.
+// judge decides whether a registration is disabled by an attempt: it failed, and all have for too long. What the receiver has no
+// part in neither begins that time, nor ends it.
 func (r *receipts) judge(e *DeliveryAttempted) {
 	w := r.hooks[e.WebhookID]
 	if w == nil {
 		w = r.state.webhooks[e.WebhookID]
 	}
-	if e.Status != webhook.Delivered && w.Disabled == 0 && w.Failing != 0 && r.at.Time-w.Failing >= webhook.DisableAfter {
+	if webhook.ReceiverFailed(e.Status == webhook.Delivered, e.Error) && w.Disabled == 0 && w.Failing != 0 && r.at.Time-w.Failing >= webhook.DisableAfter {
 		r.draft.add(&WebhookDisabled{ID: w.ID, Tenant: w.Tenant, Time: r.at.Time})
 		c := *w
 		c.Disabled = r.at.Time
@@ -180,7 +181,7 @@ func (w *Webhook) failingAfter(e *DeliveryAttempted) scalar.Time {
 	switch {
 	case e.Status == webhook.Delivered:
 		return 0
-	case w.Failing == 0:
+	case w.Failing == 0 && webhook.ReceiverFailed(false, e.Error):
 		return e.Time
 	}
 	return w.Failing

@@ -388,3 +388,37 @@ func TestOpenDeliveries(t *testing.T) {
 	}
 	l.replayed()
 }
+
+// TestTheVenuesOwnWayOut: that it fails is told of each attempt and uses it up, but is no failure of the receiver's.
+func TestTheVenuesOwnWayOut(t *testing.T) {
+	l := owners(t)
+	l.must(alpha, hook(50))
+	fail := func(failure string) *onboarding.Webhook {
+		t.Helper()
+		l.must(alpha, &onboarding.TestWebhook{ID: id(50)})
+		p := l.attempt(l.delivery().ID, 0)
+		p.Error = failure
+		l.must(sender, p)
+		if e := l.last[0].(*onboarding.DeliveryAttempted); e.Error != failure || e.Status != webhook.Retrying {
+			t.Errorf("%+v", e)
+		}
+		w, _ := l.state.Webhook(id(50))
+		return w
+	}
+	ours, theirs := webhook.EgressFailed+": the proxy is away", "CONNECTION_LOST: it said EGRESS_FAILED"
+	if w := fail(ours); w.Failing != 0 {
+		t.Errorf("%+v", w)
+	}
+	since := fail(theirs).Failing
+	if since != l.now {
+		t.Errorf("it fails since %d", since)
+	}
+	l.now += 2 * webhook.DisableAfter
+	if w := fail(ours); w.Failing != since || w.Disabled != 0 {
+		t.Errorf("%+v", w)
+	}
+	if w := fail(theirs); w.Disabled != l.now {
+		t.Errorf("%+v", w)
+	}
+	l.replayed()
+}

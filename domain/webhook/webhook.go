@@ -4,6 +4,7 @@ package webhook
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
@@ -68,6 +69,16 @@ func (s Status) IsOpen() bool { return s == Pending || s == Retrying }
 // One that was not tried yet goes first; one that waits for a retry lets the others go on, so that a receiver is not blocked
 // by one bad event.
 func Waits(earlier []Status) bool { return slices.Contains(earlier, Pending) }
+
+// EgressFailed is the code of an attempt that never came as far as the receiver, since the venue's own way out failed. It is told
+// and tried again as every other, but the receiver does not fail by it.
+const EgressFailed = "EGRESS_FAILED"
+
+// ReceiverFailed reports whether an attempt failed by its receiver. The error is what the attempt says of why no answer came.
+func ReceiverFailed(acknowledged bool, failure string) bool {
+	code, _, _ := strings.Cut(failure, ":")
+	return !acknowledged && code != EgressFailed
+}
 
 // DisableAfter is how long all deliveries of a registration must have failed before no more are tried.
 const DisableAfter = 5 * scalar.Day

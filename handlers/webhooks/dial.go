@@ -54,7 +54,7 @@ func (d Dialing) Client(perReceiver int, within time.Duration) *http.Client {
 	return &http.Client{
 		Timeout:       within,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
+		Transport: staying{&http.Transport{
 			DialContext:            d.dial,
 			TLSClientConfig:        &tls.Config{RootCAs: d.Roots, MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:    shakeWithin,
@@ -62,8 +62,21 @@ func (d Dialing) Client(perReceiver int, within time.Duration) *http.Client {
 			IdleConnTimeout:        idleFor,
 			MaxResponseHeaderBytes: maxHeader,
 			DisableCompression:     true,
-		},
+		}},
 	}
+}
+
+// staying goes nowhere else. A client reads where an answer leads even if it does not follow, and takes an answer for none whose
+// Location it cannot read.
+type staying struct{ *http.Transport }
+
+// RoundTrip implements http.RoundTripper.
+func (s staying) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := s.Transport.RoundTrip(r)
+	if response != nil {
+		response.Header.Del("Location")
+	}
+	return response, err
 }
 
 // dial connects to a receiver. TLS is spoken over the connection by the client that called, with the name of the URL.
@@ -121,6 +134,18 @@ func (d Dialing) throughProxy(ctx context.Context, network, address string) (net
 	return nil, cmp.Or(failed, refused)
 }
 
+// EgressError says that the proxy which all connections go out by cannot be reached, or makes none for us. No receiver can help it.
+type EgressError struct{ Err error }
+
+// Error says what is wrong with the proxy.
+func (e *EgressError) Error() string { return "proxy: " + e.Err.Error() }
+
+// Unwrap returns what happened.
+func (e *EgressError) Unwrap() error { return e.Err }
+
+// errUnreachable says that the proxy found no way to the receiver.
+var errUnreachable = errors.New("proxy: it finds no connection to the receiver")
+
 // resolve returns at least one address of host:port.
 func (d Dialing) resolve(ctx context.Context, address string) ([]netip.Addr, string, error) {
 	host, port, err := net.SplitHostPort(address)
@@ -154,7 +179,7 @@ func (d Dialing) connect(ctx context.Context, network, to string) (_ net.Conn, e
 	}
 	conn, err := (&net.Dialer{Timeout: connectWithin}).DialContext(ctx, network, at)
 	if err != nil {
-		return nil, fmt.Errorf("proxy: %w", err)
+		return nil, &EgressError{Err: err}
 	}
 	defer func() {
 		if err != nil {
@@ -171,14 +196,22 @@ func (d Dialing) connect(ctx context.Context, network, to string) (_ net.Conn, e
 		fmt.Fprintf(&ask, "Proxy-Authorization: Basic %s\r\n", base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)))
 	}
 	if _, err := conn.Write([]byte(ask.String() + "\r\n")); err != nil {
-		return nil, fmt.Errorf("proxy: %w", err)
+		return nil, &EgressError{Err: err}
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(&bounded{conn, maxConnect}), &http.Request{Method: http.MethodConnect}) //nolint:bodyclose // it has none: what follows is the receiver's
-	if err != nil {
+	var late net.Error
+	if errors.As(err, &late) && late.Timeout() { // it took the request and waits itself, for the receiver
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("proxy: %s", http.StatusText(answer.StatusCode))
+	if err != nil {
+		return nil, &EgressError{Err: err}
+	}
+	switch answer.StatusCode {
+	case http.StatusOK:
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // as proxies say that nobody is there
+		return nil, errUnreachable
+	default:
+		return nil, &EgressError{Err: fmt.Errorf("it answers %s", answer.Status)}
 	}
 	if !stop() { // the request's time was up, and the deadline is about to be set for good
 		return nil, ctx.Err()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/webhook"
 )
 
 const (
@@ -72,6 +73,7 @@ func post(ctx context.Context, client *http.Client, url string, header http.Head
 func reason(err error) string {
 	var (
 		forbidden *ForbiddenAddressError
+		egress    *EgressError
 		name      *net.DNSError
 		authority x509.UnknownAuthorityError
 		host      x509.HostnameError
@@ -83,6 +85,10 @@ func reason(err error) string {
 	switch {
 	case errors.As(err, &forbidden):
 		return "ADDRESS_FORBIDDEN: " + forbidden.Error()
+	case errors.As(err, &egress):
+		return webhook.EgressFailed + ": the venue's way out cannot be used; the receiver was not asked"
+	case errors.Is(err, errUnreachable):
+		return "UNREACHABLE: there is no connection to the receiver"
 	case errors.As(err, &name) && name.IsNotFound:
 		return "NAME_UNKNOWN: the host has no address"
 	case errors.As(err, &name):

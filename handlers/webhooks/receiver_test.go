@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/webhook"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -184,12 +185,32 @@ func TestEgressProxy(t *testing.T) {
 	if len(asked) > 0 {
 		t.Errorf("the proxy was asked for %s", (<-asked).Host)
 	}
-	for _, answer := range []string{"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "nonsense\r\n\r\n", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 2*maxConnect)} {
+	// What fails on this side of the network is told apart from what fails at the receiver.
+	for answer, want := range map[string]string{
+		"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n":         webhook.EgressFailed,
+		"HTTP/1.1 403 Forbidden\r\n\r\n":                             webhook.EgressFailed,
+		"HTTP/1.1 500 Internal Server Error\r\n\r\n":                 webhook.EgressFailed,
+		"nonsense\r\n\r\n":                                           webhook.EgressFailed,
+		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 2*maxConnect): webhook.EgressFailed,
+		"HTTP/1.1 502 Bad Gateway\r\n\r\n":                           "UNREACHABLE",
+		"HTTP/1.1 503 Service Unavailable\r\n\r\n":                   "UNREACHABLE",
+		"HTTP/1.1 504 Gateway Timeout\r\n\r\n":                       "UNREACHABLE",
+		"HTTP/1.1 200 Connection established\r\n\r\n":                "CONNECTION_LOST",
+	} {
 		d.Allowed = loopback
 		d.Proxy, _ = proxy(t, answer)
-		if a := try(t, d, "https://127.0.0.1:"+portOf(t, s)+"/"); a.status != 0 || a.failure == "" {
+		if a := try(t, d, "https://127.0.0.1:"+portOf(t, s)+"/"); a.status != 0 || !strings.HasPrefix(a.failure, want+": ") {
 			t.Errorf("a proxy that answers %.40q: %d, %s", answer, a.status, a.failure)
 		}
+	}
+	away, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	away.Close()
+	d.Proxy, _ = ParseProxy("http://" + away.Addr().String())
+	if a := try(t, d, "https://127.0.0.1:"+portOf(t, s)+"/"); !strings.HasPrefix(a.failure, webhook.EgressFailed+": ") {
+		t.Errorf("a proxy that is away: %d, %s", a.status, a.failure)
 	}
 	for _, bad := range []string{"https://proxy:1", "proxy:1", "http://", "http://proxy/path", "socks5://proxy:1"} {
 		if u, err := ParseProxy(bad); err == nil {
@@ -219,6 +240,9 @@ func TestAnswers(t *testing.T) {
 		switch r.URL.Path {
 		case "/redirect":
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		case "/nowhere":
+			w.Header().Set("Location", "https://%zz")
+			w.WriteHeader(http.StatusFound)
 		case "/busy":
 			w.Header().Set("Retry-After", "120")
 			w.WriteHeader(http.StatusTooManyRequests)
@@ -264,6 +288,7 @@ func TestAnswers(t *testing.T) {
 	for path, want := range map[string]attempt{
 		"/fine":     {status: 200},
 		"/redirect": {status: 307},
+		"/nowhere":  {status: 302},
 		"/busy":     {status: 429, retryAfter: 120 * scalar.Second},
 		"/long":     {status: 200, reply: make([]byte, 256)},
 		"/bomb":     {status: 200, reply: []byte("not read")},
