@@ -87,25 +87,11 @@ func (v *venue) upload(path, name, content, key string) string {
 	into, _ := w.CreateFormFile("file", name)
 	_, _ = io.WriteString(into, content)
 	_ = w.Close()
-	r, err := http.NewRequestWithContext(v.t.Context(), http.MethodPost, v.REST+path, &b)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", w.FormDataContentType())
-	r.Header.Set("Authorization", "Bearer "+v.token("broker-a"))
+	headers := []string{"Content-Type", w.FormDataContentType()}
 	if key != "" {
-		r.Header.Set("Idempotency-Key", key)
+		headers = append(headers, "Idempotency-Key", key)
 	}
-	a, err := http.DefaultClient.Do(r)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	text, err := io.ReadAll(a.Body)
-	a.Body.Close()
-	if err != nil || a.StatusCode != http.StatusCreated {
-		v.t.Fatalf("%d %s, %v", a.StatusCode, text, err)
-	}
-	return string(text)
+	return string(v.must(http.StatusCreated, "broker-a", http.MethodPost, path, b.String(), headers...).Body)
 }
 
 // read reads the one document at a path by its link.
