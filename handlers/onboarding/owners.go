@@ -146,7 +146,10 @@ func (h *Handler) registerOwner(t owner.Type) echo.HandlerFunc {
 
 // register makes an owner's key and has the owner registered.
 func (h *Handler) register(c echo.Context, ref owner.Ref, told fields, body *web.Form) (*domain.OwnerRegistered, error) {
-	ctx := c.Request().Context()
+	// To the end, though the client may be gone: what becomes of the command says what to do with the key. A client that left
+	// before the answer, again and again, would fill the key store otherwise.
+	ctx := context.WithoutCancel(c.Request().Context())
+	c.SetRequest(c.Request().WithContext(ctx))
 	// Before the command: once the record is there, somebody may come to open what it holds, or to erase the owner.
 	if err := h.cfg.Owners.Create(ctx, ref.String()); err != nil {
 		return nil, sealing(ref, err)
@@ -170,7 +173,7 @@ func (h *Handler) register(c echo.Context, ref owner.Ref, told fields, body *web
 
 // discardKey discards the key of an owner who never came to be. What can't be removed now stays, and does no harm.
 func (h *Handler) discardKey(c echo.Context, ref owner.Ref) {
-	_ = h.cfg.Owners.Discard(context.WithoutCancel(c.Request().Context()), ref.String())
+	_ = h.cfg.Owners.Discard(c.Request().Context(), ref.String())
 }
 
 // externalID is what the rules know of a tenant's own name of an owner.

@@ -1,9 +1,11 @@
 package onboarding_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -264,9 +266,15 @@ func TestNoKeyIsLeftWithoutAnOwner(t *testing.T) {
 		}
 	}
 	register("Idempotency-Key", "bad key").Details()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequestWithContext(gone, "POST", api+"/persons", strings.NewReader(anna))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+h.Token("broker-a"))
+	h.Server.ServeHTTP(httptest.NewRecorder(), r)
 	fault = &journal.NotAcceptedError{}
 	register().Detail(503, "NOT_ACCEPTED")
-	if len(named) != 8 {
+	if len(named) != 9 {
 		t.Errorf("%d commands were given", len(named))
 	}
 	for _, ref := range named {

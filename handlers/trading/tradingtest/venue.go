@@ -259,6 +259,9 @@ func (v *Venue) Submit(ctx context.Context, name string, c decide.Command) (jour
 			return journal.Result{}, err
 		}
 	}
+	if ctx.Err() != nil { // who asked is gone, and does not wait for the answer
+		return journal.Result{}, &journal.OutcomeUnknownError{CommandID: c.ID}
+	}
 	switch name {
 	case "identity":
 		return v.Identity.Submit(ctx, c)
