@@ -71,8 +71,38 @@ func spoilt(column, kind string) string {
 	return value
 }
 
-// TestEveryColumnOfEveryTableIsCompared changes one value of one row at a time, whatever columns the catalog has, takes
-// one row away, and adds one. Each is told with its table, its row and its column.
+// spoilable is a column of a table of the rows, as the catalog has it.
+type spoilable struct {
+	Table, Name, Kind string
+	Key               bool
+}
+
+// spoilables returns the columns of every table, by table.
+func spoilables(t *testing.T, live *pgxpool.Pool) (tables [][]spoilable) {
+	t.Helper()
+	rows, err := live.Query(t.Context(), `SELECT table_name::text, column_name::text, CASE data_type WHEN 'ARRAY' THEN udt_name ELSE data_type END::text, EXISTS (
+			SELECT FROM information_schema.table_constraints k JOIN information_schema.key_column_usage u USING (constraint_schema, constraint_name)
+			WHERE k.constraint_type = 'PRIMARY KEY' AND k.table_schema = current_schema() AND u.table_name = c.table_name AND u.column_name = c.column_name)
+		FROM information_schema.columns c JOIN information_schema.tables USING (table_schema, table_name)
+		WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> 'schema_versions' ORDER BY 1, ordinal_position`)
+	must(t, err)
+	columns, err := pgx.CollectRows(rows, pgx.RowToStructByPos[spoilable])
+	must(t, err)
+	if len(columns) < 350 {
+		t.Fatalf("only %d columns", len(columns))
+	}
+	for i, c := range columns {
+		if i == 0 || c.Table != columns[i-1].Table {
+			tables = append(tables, nil)
+		}
+		last := len(tables) - 1
+		tables[last] = append(tables[last], c)
+	}
+	return tables
+}
+
+// TestEveryColumnOfEveryTableIsCompared changes one value of one row of each table at a time, whatever columns the catalog
+// has, takes one row of each away, and adds one. Each is told with its table, its row and its column, and nothing else is.
 func TestEveryColumnOfEveryTableIsCompared(t *testing.T) {
 	ctx := t.Context()
 	live, made := filled(t, projectiontest.NewVenue(30).Entries(700))
@@ -84,60 +114,70 @@ func TestEveryColumnOfEveryTableIsCompared(t *testing.T) {
 		}))
 		return found
 	}
-	// after returns what is told once the statement, which must change one row, is done. It is undone then.
-	after := func(statement string) []string {
+	// after returns what is told of each table once a statement for each, which must change one row, is done. They are undone then.
+	after := func(statements map[string]string) map[string][]string {
 		t.Helper()
 		tx, err := live.Begin(ctx)
 		must(t, err)
 		defer tx.Rollback(ctx)
 		_, err = tx.Exec(ctx, "SET LOCAL session_replication_role = replica") // nothing counts what is changed
 		must(t, err)
-		tag, err := tx.Exec(ctx, statement)
-		if err != nil || tag.RowsAffected() != 1 {
-			t.Fatalf("%s: %d rows, %v", statement, tag.RowsAffected(), err)
+		for _, statement := range statements {
+			tag, err := tx.Exec(ctx, statement)
+			if err != nil || tag.RowsAffected() != 1 {
+				t.Fatalf("%s: %d rows, %v", statement, tag.RowsAffected(), err)
+			}
 		}
-		return differences(tx)
+		told := make(map[string][]string)
+		for _, difference := range differences(tx) {
+			table, _, _ := strings.Cut(difference, " (")
+			told[table] = append(told[table], difference)
+			if statements[table] == "" {
+				t.Errorf("of a table in which nothing was changed: %s", difference)
+			}
+		}
+		return told
 	}
 	must(t, pgx.BeginFunc(ctx, live, func(tx pgx.Tx) error {
 		check(t, "differences of the same rows", differences(tx), nil)
 		return nil
 	}))
-	rows, err := live.Query(ctx, `SELECT table_name::text, column_name::text, CASE data_type WHEN 'ARRAY' THEN udt_name ELSE data_type END::text, EXISTS (
-			SELECT FROM information_schema.table_constraints k JOIN information_schema.key_column_usage u USING (constraint_schema, constraint_name)
-			WHERE k.constraint_type = 'PRIMARY KEY' AND k.table_schema = current_schema() AND u.table_name = c.table_name AND u.column_name = c.column_name)
-		FROM information_schema.columns c JOIN information_schema.tables USING (table_schema, table_name)
-		WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> 'schema_versions' ORDER BY 1, ordinal_position`)
-	must(t, err)
-	type column struct {
-		Table, Name, Kind string
-		Key               bool
-	}
-	columns, err := pgx.CollectRows(rows, pgx.RowToStructByPos[column])
-	must(t, err)
-	if len(columns) < 350 {
-		t.Fatalf("only %d columns", len(columns))
-	}
+	tables, widest := spoilables(t, live), 0
 	one := func(table string) string { return fmt.Sprintf("ctid = (SELECT max(ctid) FROM %q)", table) }
-	last := ""
-	for _, c := range columns {
-		name := fmt.Sprintf("%q", c.Name)
-		told := after(fmt.Sprintf("UPDATE %q SET %s = %s WHERE %s", c.Table, name, spoilt(name, c.Kind), one(c.Table)))
-		switch {
-		case c.Key: // it is another row then
-			if len(told) != 2 || !strings.HasPrefix(told[0], c.Table+" (") || !strings.Contains(told[0], c.Name+" ") ||
-				!strings.HasSuffix(told[0], "too many") || !strings.HasSuffix(told[1], "is missing") {
+	removals := make(map[string]string)
+	for _, columns := range tables {
+		table := columns[0].Table
+		widest, removals[table] = max(widest, len(columns)), fmt.Sprintf("DELETE FROM %q WHERE %s", table, one(table))
+	}
+	// To compare takes long. So a column of each table is changed at once: what is told of a table is about this table only.
+	for at := range widest {
+		var spoiling []spoilable
+		updates := make(map[string]string)
+		for _, columns := range tables {
+			if at < len(columns) {
+				c := columns[at]
+				name := fmt.Sprintf("%q", c.Name)
+				spoiling, updates[c.Table] = append(spoiling, c), fmt.Sprintf("UPDATE %q SET %s = %s WHERE %s", c.Table, name, spoilt(name, c.Kind), one(c.Table))
+			}
+		}
+		all := after(updates)
+		for _, c := range spoiling {
+			told := all[c.Table]
+			switch {
+			case c.Key: // it is another row then
+				if len(told) != 2 || !strings.HasPrefix(told[0], c.Table+" (") || !strings.Contains(told[0], c.Name+" ") ||
+					!strings.HasSuffix(told[0], "too many") || !strings.HasSuffix(told[1], "is missing") {
+					t.Errorf("%s.%s: %q", c.Table, c.Name, told)
+				}
+			case len(told) != 1 || !strings.HasPrefix(told[0], c.Table+" (") || !strings.Contains(told[0], "): "+c.Name+" is "):
 				t.Errorf("%s.%s: %q", c.Table, c.Name, told)
 			}
-		case len(told) != 1 || !strings.HasPrefix(told[0], c.Table+" (") || !strings.Contains(told[0], "): "+c.Name+" is "):
-			t.Errorf("%s.%s: %q", c.Table, c.Name, told)
 		}
-		if c.Table == last {
-			continue
-		}
-		last = c.Table
-		told = after(fmt.Sprintf("DELETE FROM %q WHERE %s", c.Table, one(c.Table)))
-		if len(told) != 1 || !strings.HasPrefix(told[0], c.Table+" (") || !strings.HasSuffix(told[0], "is missing") {
-			t.Errorf("a row of %s taken away: %q", c.Table, told)
+	}
+	all := after(removals)
+	for table := range removals {
+		if told := all[table]; len(told) != 1 || !strings.HasPrefix(told[0], table+" (") || !strings.HasSuffix(told[0], "is missing") {
+			t.Errorf("a row of %s taken away: %q", table, told)
 		}
 	}
 	// A table and a column that nobody knows of are told, too.
