@@ -79,6 +79,7 @@ func (d *desk) seededOnboarding(t *testing.T) {
 
 // TestDemo lets the demo market run, listens to it, stops it and starts it again.
 func TestDemo(t *testing.T) {
+	t.Parallel() // for most of its time it waits for the market to move
 	d := &desk{venue: startVenue(t, "--demo")}
 	public := livetest.Dial(t, d.WebSocket, "")
 	for _, symbol := range demoSymbols() {
@@ -223,6 +224,7 @@ func indexUpdates(t *testing.T, d *desk) (out []priced) {
 // TestDemoRepeats runs the demo on two fresh venues with one seed: they get the same commands in the same order, and
 // so the same orders and trades.
 func TestDemoRepeats(t *testing.T) {
+	t.Parallel() // for most of its time it waits for the markets to move
 	const enough = 120
 	first, second := newVenue(t, "--demo", "--demo-seed=42"), newVenue(t, "--demo", "--demo-seed=42")
 	var told [2][]string

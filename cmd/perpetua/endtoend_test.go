@@ -16,6 +16,7 @@ import (
 // TestEndToEnd takes one venue through everything that its users do: over real HTTP and WebSocket, down to the bytes
 // in Kafka and the rows in Postgres.
 func TestEndToEnd(t *testing.T) {
+	t.Parallel()
 	withinTheHour(3 * time.Minute)
 	d := &desk{venue: startVenue(t, "--demo=false")}
 	d.open(t)

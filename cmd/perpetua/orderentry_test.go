@@ -266,6 +266,7 @@ func TestCancelOnDisconnect(t *testing.T) {
 // TestTheNodeOfAConnectionDies: nobody says that its connections have ended, so the engine misses it and cancels their
 // orders.
 func TestTheNodeOfAConnectionDies(t *testing.T) {
+	t.Parallel() // for most of its time it waits until the node is missed
 	cl := startCluster(t, "engine,projector", "live")
 	v := cl.node(0)
 	v.fund("100000", "ANNA")
