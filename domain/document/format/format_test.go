@@ -118,7 +118,7 @@ func TestRefused(t *testing.T) {
 		"a path from the root":         lone("/etc/passwd", "x"),
 		"a path of another system":     lone(`xl\workbook.xml`, "x"),
 		"a part twice":                 lone("xl/a.xml", "x", "xl/a.xml", "y"),
-		"a bomb":                       lone("xl/a.xml", string(make([]byte, maxUnpacked))),
+		"a bomb":                       formattest.Bomb(maxUnpacked>>20, "xl/a.xml", contentTypes, formattest.WorkbookTypes),
 		"a list of types too long":     formattest.Zip(zip.Deflate, contentTypes, formattest.WorkbookTypes+string(make([]byte, maxTypes))),
 		"a directory cut off":          append(lone()[:bytes.Index(lone(), []byte(zipCentral))], zipEnd+string(make([]byte, 18))...),
 		"another name in it":           bytes.Replace(lone("xl/a.xml", "x"), []byte("xl/a.xml\x50\x4b\x05\x06"), []byte("xl/b.xml\x50\x4b\x05\x06"), 1),
@@ -145,6 +145,7 @@ func TestTaken(t *testing.T) {
 		"a table with a mark":             []byte(byteOrderMark + "\"a\",b\r\n1,\"two\nlines\"\r\n"),
 		"a table without a last break":    []byte("a,b\nä,ö"),
 		"a stored workbook":               storedWorkbook(),
+		"one that unpacks to megabytes":   formattest.Bomb(3, "xl/a.xml", contentTypes, formattest.WorkbookTypes, "xl/workbook.xml", "<workbook/>"),
 	} {
 		if got, err := Identify(iotest.HalfReader(bytes.NewReader(file)), true); err != nil {
 			t.Errorf("%s: %s, %v", name, got, err)

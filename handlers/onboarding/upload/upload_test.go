@@ -184,7 +184,12 @@ func padded(size int) string {
 }
 
 func workbook(more ...string) string {
-	return string(formattest.Zip(zip.Deflate, append([]string{formattest.ContentTypes, formattest.WorkbookTypes, "xl/workbook.xml", "<workbook/>"}, more...)...))
+	return string(formattest.Zip(zip.Deflate, append(workbookParts(), more...)...))
+}
+
+// workbookParts are those that every workbook has.
+func workbookParts() []string {
+	return []string{formattest.ContentTypes, formattest.WorkbookTypes, "xl/workbook.xml", "<workbook/>"}
 }
 
 const csv = "day,amount\n2026-01-01,5\n"
@@ -228,7 +233,7 @@ func TestRefused(t *testing.T) {
 	fault := func(kind, of, message, input string) string {
 		return fmt.Sprintf(`422 {"detail":[{"type":%q,"loc":["body",%q],"msg":%q,"input":%s}]}`, kind, of, message, input)
 	}
-	bomb := workbook("xl/worksheets/sheet1.xml", strings.Repeat("\x00", 300*mib))
+	bomb := string(formattest.Bomb(300, "xl/worksheets/sheet1.xml", workbookParts()...))
 	for name, test := range map[string]struct {
 		parts []part
 		want  string

@@ -4,8 +4,10 @@ package formattest
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/jpeg"
@@ -97,10 +99,41 @@ const WorkbookTypes = `<Types><Override PartName="/xl/workbook.xml" ContentType=
 func Zip(method uint16, parts ...string) []byte {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
+	add(w, method, parts)
+	_ = w.Close()
+	return b.Bytes()
+}
+
+func add(w *zip.Writer, method uint16, parts []string) {
 	for i := 0; i < len(parts); i += 2 {
 		into, _ := w.CreateHeader(&zip.FileHeader{Name: parts[i], Method: method})
 		_, _ = io.WriteString(into, parts[i+1])
 	}
+}
+
+// Bomb is Zip with a last part that unpacks to so many MiB of zeros. One MiB is packed, and repeated: to pack them all takes
+// many seconds under the race detector.
+func Bomb(mib int, name string, parts ...string) []byte {
+	zeros, sum := make([]byte, 1<<20), crc32.NewIEEE()
+	for range mib {
+		_, _ = sum.Write(zeros)
+	}
+	var one, end bytes.Buffer
+	f, _ := flate.NewWriter(&one, flate.DefaultCompression)
+	_, _ = f.Write(zeros)
+	_ = f.Flush() // to a whole byte, so that the same can follow
+	packed := bytes.Repeat(one.Bytes(), mib)
+	f.Reset(&end)
+	_ = f.Close()
+	packed = append(packed, end.Bytes()...)
+
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	add(w, zip.Deflate, parts)
+	const sizesBehind = 0x8 // as where the writer cannot know them yet
+	into, _ := w.CreateRaw(&zip.FileHeader{Name: name, Method: zip.Deflate, Flags: sizesBehind, CRC32: sum.Sum32(),
+		CompressedSize64: uint64(len(packed)), UncompressedSize64: uint64(mib) << 20})
+	_, _ = into.Write(packed)
 	_ = w.Close()
 	return b.Bytes()
 }
