@@ -56,7 +56,7 @@ type crowd struct {
 func TestSocketsOverAMovingBook(t *testing.T) {
 	sockets, err := strconv.Atoi(os.Getenv(socketsVariable))
 	if err != nil || sockets <= 0 {
-		sockets = 500
+		sockets = 200 // twenty of each kind; make sockets has a thousand
 	}
 	c := &crowd{t: t, seed: rand.Uint64(), plan: make(map[int64][]func())}
 	t.Logf("%d sockets, seed %d", sockets, c.seed)
