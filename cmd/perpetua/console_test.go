@@ -234,8 +234,15 @@ func TestConsoleSaysWhatIsWrong(t *testing.T) {
 	if state := v.must(503, "", http.MethodGet, "/readyz", nil); !strings.Contains(string(state.Body), `"log_away":{`) {
 		t.Errorf("/readyz says %s", state.Body)
 	}
+	host.cmd.Process.Signal(syscall.SIGCONT)
+	waitFor(t, "the venue to be ready again", func() bool { return v.do("", http.MethodGet, "/readyz", nil).Status == 200 })
+	b.seesNot("#banner", "Log away")
+
+	// The order is sent as soon as the log is away: some seconds later the node owns nothing any more, and takes none.
 	b.fill("#entry [name=limit_price]", "60000")
-	b.fill("#entry [name=amount]", "0.1"+enter)
+	b.fill("#entry [name=amount]", "0.1")
+	host.cmd.Process.Signal(syscall.SIGSTOP)
+	b.keys("#entry [name=amount]", enter)
 	b.sees("#banner", "Waiting for the log")
 	b.sees("#banner", "Log stopped", "OUTCOME_UNKNOWN")
 	b.sees("#entry-result", "not known", "Repeat")
