@@ -34,7 +34,7 @@ type managed struct {
 func TestKilledProcessManagers(t *testing.T) {
 	t.Parallel()
 	v := newVenue(t)
-	v.env = append(v.env, "PERPETUA_BLOB_URL="+blob.URLOf(filepath.Join(v.dir, blob.Folder)))
+	v.env = append(v.env, "PERPETUA_BLOB_URL="+blob.URLOf(filepath.Join(v.dir, blob.Folder)), "PERPETUA_SNAPSHOT_RECORDS=1", "PERPETUA_SNAPSHOT_INTERVAL=100ms")
 	c := newClusterOn(t, v, brokersIn(t, v.dir))
 	gate := c.joinBehind(t, "engine,api,projector")
 	c.join(t, "process")
@@ -72,11 +72,17 @@ func (k *managed) finish(t *testing.T) (id string) {
 }
 
 // takeOver kills the node with the managers, and what it has at the gate with it. The other node comes then, or the same one again.
+// It starts from a snapshot of all that has happened: what is open it does not learn from any record that it reads.
 func (k *managed) takeOver(t *testing.T, other bool) {
 	t.Helper()
 	k.cluster.node(k.living).kill()
 	k.gate.held(t, 0)
 	k.gate.open()
+	var saved int64
+	waitFor(t, "a snapshot of all", func() bool {
+		saved = k.measureOf("onboarding", "sequence")
+		return float64(saved) == k.scrape().value("perpetua_journal_acknowledged_sequence", "journal", "onboarding")
+	})
 	if other {
 		k.living = 3 - k.living
 	}
@@ -84,6 +90,9 @@ func (k *managed) takeOver(t *testing.T, other bool) {
 		k.cluster.join(t, "process")
 	} else {
 		k.cluster.again(k.living)
+	}
+	if at := k.cluster.node(k.living).measureOf("onboarding", "loaded_sequence"); at < saved {
+		t.Errorf("the onboarding journal was folded from %d on; there is a snapshot at %d", at, saved)
 	}
 }
 
