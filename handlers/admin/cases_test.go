@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,6 +75,38 @@ func TestCases(t *testing.T) {
 	}
 }
 
+// TestCasesOfErasedOwnersStay: what was decided about somebody who is erased, operators and auditors go on to see; what people wrote
+// about it is gone, and the owner is not there.
+func TestCasesOfErasedOwnersStay(t *testing.T) {
+	d := newDesk(t)
+	entitlement := d.make("/entitlements", `{"name":"retail","owner_type":"person","approval":"manual"}`)
+	ann := d.owner("alpha", owner.PersonType, 1)
+	trigger := d.trigger(ann, "alpha", entitlement)
+	one := base + "/entitlement_triggers/" + trigger
+	d.Send("operator", "POST", one+"/reject", `{"code":"NO","reason":"we told them","internal_reason":"they sing"}`).Want(200)
+	d.Send("operator", "PUT", base+"/retention", `{"seconds":0}`).Want(200)
+	d.Send("operator", "POST", base+"/persons/"+ann.ID.String()+"/erase", `{"reason":"r"}`).Want(200)
+	d.Onboarding.Drain()
+	check := func() {
+		t.Helper()
+		for _, user := range []string{"operator", "auditor"} {
+			want(t, d.Send(user, "GET", base+"/entitlement_triggers?owner_id="+ann.ID.String(), "").Want(200), "total", "1")
+			shown := d.Send(user, "GET", one, "").Want(200)
+			want(t, shown, "status", "finished", "result", "fail", "pending_requirements", "[]")
+			if !ordered(shown.Body, `"action":"reject"`, `"code":"NO"`) || strings.Contains(shown.Body, "we told") || strings.Contains(shown.Body, "they sing") {
+				t.Errorf("%s sees %s", user, shown.Body)
+			}
+			d.Send(user, "GET", base+"/persons/"+ann.ID.String(), "").Code(404, "PERSON_NOT_FOUND")
+			want(t, d.Send(user, "GET", base+"/persons/"+ann.ID.String()+"/erasure", "").Want(200), "erased_at", "2026-03-31T08:00:00.000000Z")
+		}
+	}
+	check()
+	if err := d.Owners.Destroy(t.Context(), ann.String()); err != nil {
+		t.Fatal(err)
+	}
+	check()
+}
+
 // TestOwnersOfAllTenants: operators read what clients read, of every tenant and of who is restricted too, and problems have this
 // interface's shape.
 func TestOwnersOfAllTenants(t *testing.T) {
@@ -86,8 +119,31 @@ func TestOwnersOfAllTenants(t *testing.T) {
 	d.answer(ann, "alpha", q)
 	want(t, d.Send("auditor", "GET", base+"/persons?size=1", "").Want(200), "total", "2", "pages", "2")
 	want(t, d.Send("auditor", "GET", base+"/corporates", "").Want(200), "total", "1")
+	for query, wanted := range map[string][]string{"?tenant=alpha": {"alpha"}, "?tenant=beta&state=active": {"beta"}, "?state=restricted": {}, "?state=active|restricted": {"beta", "alpha"},
+		"?tenant=nobody": {}} {
+		var shown struct {
+			Total int `json:"total"`
+			Items []struct {
+				Tenant string `json:"tenant"`
+			} `json:"items"`
+		}
+		d.Send("auditor", "GET", base+"/persons"+query, "").Want(200).JSON(&shown)
+		tenants := []string{}
+		for _, item := range shown.Items {
+			tenants = append(tenants, item.Tenant)
+		}
+		if !slices.Equal(tenants, wanted) || shown.Total != len(wanted) {
+			t.Errorf("%s: %v of %d, want %v", query, tenants, shown.Total, wanted)
+		}
+	}
+	if got := d.Send("auditor", "GET", base+"/corporates?state=erased&tenant=", "").Want(400).Faults(); len(got) == 0 {
+		t.Errorf("faults %v", got)
+	}
 	one := base + "/persons/" + ann.ID.String()
-	want(t, d.Send("auditor", "GET", one, "").Want(200), "id", ann.ID.String(), "state", "active", "external_id", "x")
+	want(t, d.Send("auditor", "GET", one, "").Want(200), "id", ann.ID.String(), "state", "active", "external_id", "x", "tenant", "alpha")
+	if own := d.Send("auditor", "GET", "/api/v1/persons/"+ann.ID.String(), "").Want(200); strings.Contains(own.Body, "tenant") {
+		t.Errorf("what clients are shown has grown: %s", own.Body)
+	}
 	want(t, d.Send("auditor", "GET", one+"/responses", "").Want(200), "total", "1")
 	want(t, d.Send("auditor", "GET", one+"/entitlement_triggers", "").Want(200), "total", "1")
 	if open := d.Send("auditor", "GET", one+"/pending_requirements", "").Want(200); open.Body != "[]" {
@@ -96,6 +152,8 @@ func TestOwnersOfAllTenants(t *testing.T) {
 	d.Send("operator", "POST", one+"/erase", `{"reason":"r"}`).Want(200)
 	d.Send("operator", "GET", one, "").Want(200)
 	d.Send("auditor", "GET", one, "").Code(404, "PERSON_NOT_FOUND")
+	want(t, d.Send("operator", "GET", base+"/persons?state=restricted&tenant=alpha", "").Want(200), "total", "1")
+	want(t, d.Send("auditor", "GET", base+"/persons?state=restricted", "").Want(200), "total", "0", "items", "[]")
 	want(t, d.Send("operator", "GET", base+"/persons/"+bob.ID.String(), "").Want(200), "state", "active")
 	d.Send("operator", "GET", base+"/persons/"+scalar.ID{9}.String(), "").Code(404, "PERSON_NOT_FOUND")
 	d.Send("operator", "GET", base+"/corporates/"+ann.ID.String(), "").Code(404, "CORPORATE_NOT_FOUND")

@@ -69,12 +69,17 @@ func (h *Handler) pendingOf(c echo.Context, of owner.Ref, trigger scalar.ID) ([]
 	return out, nil
 }
 
-// reason returns what a reason of a trigger says: the venue's own, or an operator's, which is opened.
+// reason returns what a reason of a trigger says: the venue's own, or an operator's, which is opened; "" once that can't be
+// opened any more, since the owner is erased.
 func (h *Handler) reason(ctx context.Context, of owner.Ref, trigger scalar.ID, r domain.Reason) (string, error) {
 	if r.Sealed == nil {
 		return r.Text, nil
 	}
-	return h.text(ctx, of, seal.Reason(of, trigger), r.Sealed)
+	text, err := h.text(ctx, of, seal.Reason(of, trigger), r.Sealed)
+	if err != nil && isGone(err) {
+		return "", nil
+	}
+	return text, err
 }
 
 // text opens a text that is sealed as it is.
@@ -153,12 +158,15 @@ func (h *Handler) showCaseEvent(c echo.Context, e *view.TriggerEvent) (wire.Case
 	return out, err
 }
 
-// optionalText is text for what may not be there.
+// optionalText is text for what may not be there, or can't be opened any more.
 func (h *Handler) optionalText(ctx context.Context, of owner.Ref, at seal.Place, c []byte) (*string, error) {
 	if c == nil {
 		return nil, nil
 	}
 	text, err := h.text(ctx, of, at, c)
+	if err != nil && isGone(err) {
+		return nil, nil
+	}
 	return &text, err
 }
 

@@ -36,10 +36,15 @@ func (h *Handler) listEvents(c echo.Context) error {
 		if err != nil {
 			return found.AsOf, err
 		}
-		hidden := h.hidden(c)
-		out = list.Show(found, func(n *rows.Notice) domain.Body {
-			b, failed := h.told(ctx, &n.Notice, hidden)
-			err = errors.Join(err, failed)
+		hidden, shown := h.hidden(c), 0
+		out = list.Show(found, func(n *rows.Notice) (b domain.Body) {
+			if shown%keysAhead == 0 && err == nil {
+				err = h.fetchReasons(ctx, found.Rows[shown:min(shown+keysAhead, len(found.Rows))])
+			}
+			shown++
+			if err == nil {
+				b, err = h.told(ctx, &n.Notice, hidden)
+			}
 			return b
 		})
 		return found.AsOf, err
@@ -48,6 +53,20 @@ func (h *Handler) listEvents(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, out)
+}
+
+// keysAhead is for how many notices keys are read at once: so few that none is given up before it is used.
+const keysAhead = 100
+
+// fetchReasons has the keys at hand that the sealed reasons of notices are opened with.
+func (h *Handler) fetchReasons(ctx context.Context, of []projections.Row[rows.Notice]) error {
+	var owners []owner.Ref
+	for i := range of {
+		if n := &of[i].Value; n.Reason.Sealed != nil {
+			owners = append(owners, n.Ref)
+		}
+	}
+	return h.fetchKeys(ctx, owners)
 }
 
 // told returns what the feed shows of a notice: its body, or where the owner's data is not to be seen, ids, type and time. Of an

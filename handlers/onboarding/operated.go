@@ -30,15 +30,29 @@ func (h *Handler) Operated(at string) []web.Route {
 	}
 	routes = append(routes, h.operatedDeliveries(at, operators)...)
 	for _, k := range kinds {
+		routes = append(routes, web.Get(at+strings.TrimPrefix(k.list, base), unconfined(h.listOperatedOwners(k.Type)), operators...),
+			web.Get(at+strings.TrimPrefix(k.one(), base), unconfined(h.getOwner(fields.operated)), operators...))
 		routes = append(routes, web.Patch(at+strings.TrimPrefix(k.one(), base)+"/documents/:document_id", h.changeDocument, web.ScopeOperator))
 	}
 	for _, r := range h.Routes() {
-		ofOwners := slices.ContainsFunc(kinds[:], func(k kind) bool { return r.Path == k.list || strings.HasPrefix(r.Path, k.list+"/") })
-		if r.Method == http.MethodGet && ofOwners {
+		onOwners := slices.ContainsFunc(kinds[:], func(k kind) bool { return strings.HasPrefix(r.Path, k.one()+"/") })
+		if r.Method == http.MethodGet && onOwners {
 			routes = append(routes, web.Get(at+strings.TrimPrefix(r.Path, base), r.Handler, operators...))
 		}
 	}
 	return routes
+}
+
+// listOperatedOwners lists the owners of a type, of every tenant or of one.
+func (h *Handler) listOperatedOwners(t owner.Type) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		query := web.Query(c)
+		f := view.OwnerFilter{Type: t, States: seenStates(c), Of: query.OptionalString("tenant").Value}
+		if wanted := web.Several(query, "state", owner.Active, owner.Restricted); len(wanted) > 0 {
+			f.States = slices.DeleteFunc(f.States, func(s owner.State) bool { return !slices.Contains(wanted, s) })
+		}
+		return h.ownerList(c, f, query, fields.operated)
+	}
 }
 
 // operatedCase is a trigger as operators see it in lists.
@@ -111,7 +125,8 @@ func caseStatuses() []entitlement.Status {
 	return append(view.OpenCases(), entitlement.Finished, entitlement.Failed, entitlement.Canceled, entitlement.Terminated)
 }
 
-// getCase shows a trigger of whichever tenant, with what is open of it and its timeline, to whom may see its owner.
+// getCase shows a trigger of whichever tenant, with what is open of it and its timeline, to whom may see its owner. That of an
+// owner who is erased stays, without the reasons: what was decided, when and by whom, has to be told to supervisors.
 func (h *Handler) getCase(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err
@@ -126,7 +141,7 @@ func (h *Handler) getCase(c echo.Context) error {
 		return err
 	}
 	err = h.view(c, func(s *domain.State) error {
-		if o, known := s.Owner(row.Ref); !known || !visible(web.PrincipalOf(c), o) {
+		if o, known := s.Owner(row.Ref); !known || o.State != owner.Erased && !visible(web.PrincipalOf(c), o) {
 			return unknown
 		}
 		return nil

@@ -25,7 +25,7 @@ func (h *Handler) ownerRoutes(k kind) []web.Route {
 	return []web.Route{
 		post(k.list, h.registerOwner(k.Type)),
 		get(k.list, h.listOwners(k.Type)),
-		get(k.one(), h.getOwner),
+		get(k.one(), h.getOwner(fields.show)),
 		patch(k.one(), h.changeOwner),
 	}
 }
@@ -38,6 +38,7 @@ type fields interface {
 	externalID() string
 	check(today time.Time) []owner.Fault
 	show(o *domain.Owner) any
+	operated(o *domain.Owner) any // shows operators the tenant as well
 }
 
 type member struct {
@@ -67,6 +68,10 @@ func (p *person) externalID() string                  { return p.ExternalID }
 func (p *person) check(today time.Time) []owner.Fault { return p.Check(today) }
 func (p *person) show(o *domain.Owner) any            { return wire.NewPerson(o, &p.Person) }
 
+func (p *person) operated(o *domain.Owner) any {
+	return wire.OperatedPerson{Person: wire.NewPerson(o, &p.Person), Tenant: o.Tenant}
+}
+
 func (p *corporate) members() []member {
 	return []member{{"external_id", &p.ExternalID}, {"legal_name", &p.LegalName}, {"legal_form", &p.LegalForm},
 		{"registration_number", &p.RegistrationNumber}, {"incorporation_country", &p.IncorporationCountry}}
@@ -76,6 +81,10 @@ func (p *corporate) address() *owner.Address         { return &p.Address }
 func (p *corporate) externalID() string              { return p.ExternalID }
 func (p *corporate) check(_ time.Time) []owner.Fault { return p.Check() }
 func (p *corporate) show(o *domain.Owner) any        { return wire.NewCorporate(o, &p.Corporate) }
+
+func (p *corporate) operated(o *domain.Owner) any {
+	return wire.OperatedCorporate{Corporate: wire.NewCorporate(o, &p.Corporate), Tenant: o.Tenant}
+}
 
 // read takes over what a body tells, and leaves as it is what the body does not name, or names as null. An empty text takes
 // back what was told.
@@ -252,44 +261,85 @@ func (h *Handler) ownerRow(c echo.Context, t *target) (row view.Owner, err error
 	return row, err
 }
 
-func (h *Handler) getOwner(c echo.Context) error {
-	t, err := h.shown(c)
-	if err == nil {
-		err = t.bare(c)
+// ownerForm is how an owner is shown, with what was told of it.
+type ownerForm func(told fields, o *domain.Owner) any
+
+// getOwner shows one owner in a form.
+func (h *Handler) getOwner(form ownerForm) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		t, err := h.shown(c)
+		if err == nil {
+			err = t.bare(c)
+		}
+		if err != nil {
+			return err
+		}
+		row, err := h.ownerRow(c, t)
+		if err != nil {
+			return err
+		}
+		told, err := h.openOwner(c.Request().Context(), &row.Owner, row.Fields)
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, form(told, &row.Owner))
 	}
-	if err != nil {
-		return err
-	}
-	row, err := h.ownerRow(c, t)
-	if err != nil {
-		return err
-	}
-	shown, err := h.showOwner(c.Request().Context(), &row.Owner, row.Fields)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, shown)
 }
 
-// listOwners lists the owners of a type that the caller may see, newest first.
+// ownerList lists owners that the caller may see, newest first, each in a form.
+func (h *Handler) ownerList(c echo.Context, f view.OwnerFilter, query *web.Form, form ownerForm) error {
+	p := query.Numbered()
+	if err := query.Done(); err != nil {
+		return err
+	}
+	items, total, err := page(c, h, p.Size, p.Offset(), func(ctx context.Context, db projections.DB, size, offset int) ([]view.Owner, int, int64, error) {
+		rows, total, asOf, err := view.Owners(ctx, db, f, size, offset)
+		if err == nil {
+			of := make([]owner.Ref, len(rows))
+			for i := range rows {
+				of[i] = rows[i].Ref
+			}
+			err = h.fetchKeys(ctx, of)
+		}
+		return rows, total, asOf, err
+	}, func(ctx context.Context, row *view.Owner) (any, error) {
+		told, err := h.openOwner(ctx, &row.Owner, row.Fields)
+		if err != nil {
+			return nil, err
+		}
+		return form(told, &row.Owner), nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, web.NewItems(p, items, total))
+}
+
+// listOwners lists the owners of a type.
 func (h *Handler) listOwners(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		f := view.OwnerFilter{Viewer: viewer(c), Type: t, States: []owner.State{owner.Active}}
-		if web.PrincipalOf(c).Has(web.ScopeOperator) {
-			f.States = append(f.States, owner.Restricted)
-		}
-		return listed(c, h, nil, func(ctx context.Context, db projections.DB, size, offset int) ([]view.Owner, int, int64, error) {
-			return view.Owners(ctx, db, f, size, offset)
-		}, func(ctx context.Context, row *view.Owner) (any, error) {
-			return h.showOwner(ctx, &row.Owner, row.Fields)
-		})
+		return h.ownerList(c, view.OwnerFilter{Viewer: viewer(c), Type: t, States: seenStates(c)}, web.Query(c), fields.show)
 	}
 }
 
-// showOwner opens what was told of an owner, and shows the owner with it.
-func (h *Handler) showOwner(ctx context.Context, o *domain.Owner, fields domain.Sealed) (any, error) {
+// seenStates are the states of owners that the caller may see.
+func seenStates(c echo.Context) []owner.State {
+	if web.PrincipalOf(c).Has(web.ScopeOperator) {
+		return []owner.State{owner.Active, owner.Restricted}
+	}
+	return []owner.State{owner.Active}
+}
+
+// openOwner opens what was told of an owner.
+func (h *Handler) openOwner(ctx context.Context, o *domain.Owner, sealed domain.Sealed) (fields, error) {
 	told := newFields(o.Type)
-	if err := h.open(ctx, o.Ref, seal.OwnerFields(o.Ref), fields, told); err != nil {
+	return told, h.open(ctx, o.Ref, seal.OwnerFields(o.Ref), sealed, told)
+}
+
+// showOwner opens what was told of an owner, and shows its tenant the owner with it.
+func (h *Handler) showOwner(ctx context.Context, o *domain.Owner, sealed domain.Sealed) (any, error) {
+	told, err := h.openOwner(ctx, o, sealed)
+	if err != nil {
 		return nil, err
 	}
 	return told.show(o), nil

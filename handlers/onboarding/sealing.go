@@ -32,6 +32,15 @@ func (h *Handler) open(ctx context.Context, of owner.Ref, at seal.Place, c []byt
 	return json.Unmarshal(plain, value)
 }
 
+// fetchKeys has the keys of owners at hand, so that opening something of each does not ask the store for one after the other.
+func (h *Handler) fetchKeys(ctx context.Context, of []owner.Ref) error {
+	names := make([]string, len(of))
+	for i, ref := range of {
+		names[i] = ref.String()
+	}
+	return sealing(owner.Ref{}, h.cfg.Owners.Fetch(ctx, names))
+}
+
 // sealing is the error of sealing or opening something of an owner. Once the key is destroyed, the owner is as if erased.
 func sealing(of owner.Ref, err error) error {
 	switch {

@@ -38,6 +38,18 @@ type Corporate struct {
 	Updated              scalar.Time `json:"updated_at"`
 }
 
+// OperatedPerson and OperatedCorporate are owners as operators see them: with their tenant.
+type OperatedPerson struct {
+	Person
+	Tenant string `json:"tenant"`
+}
+
+// OperatedCorporate is a corporate with its tenant.
+type OperatedCorporate struct {
+	Corporate
+	Tenant string `json:"tenant"`
+}
+
 // Address is a postal address. What was not told is null.
 type Address struct {
 	Street      *string `json:"street"`

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // ErrDestroyed says that an owner's key was destroyed: what was sealed with it can't be read any more, by anybody.
@@ -102,6 +104,29 @@ func (o *Owners) Open(ctx context.Context, sealed []byte, at Place) ([]byte, err
 		return nil, ErrDamaged
 	}
 	return plain, nil
+}
+
+// fetches is how many keys Fetch reads at a time. A folder is asked no more than pending questions at once.
+const fetches = 16
+
+// Fetch has the keys of owners in memory, read several at a time: who then opens something of each, all within KeyLifetime,
+// does not wait for the store as often as there are owners. Its error is ErrAway. What is wrong with one of the keys, who
+// opens something with it learns.
+func (o *Owners) Fetch(ctx context.Context, owners []string) error {
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(fetches)
+	for _, owner := range owners {
+		group.Go(func() error {
+			if reading.Err() != nil { // the store is away, or the caller is: this one would only wait for the same
+				return nil
+			}
+			if _, err := o.cache.get(reading, owner); errors.Is(err, ErrAway) {
+				return err
+			}
+			return nil
+		})
+	}
+	return group.Wait()
 }
 
 // KeyID names an owner's key, and goes on to do so once it is destroyed.

@@ -538,3 +538,58 @@ func FuzzKeyFile(f *testing.F) {
 		}
 	})
 }
+
+// TestFetchGivesUpOnce: of a store that is away, who wants many keys learns after the patience of one question, not of each.
+func TestFetchGivesUpOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		var mu sync.Mutex
+		o := newOwners(nil, testMaster(t, 7))
+		o.cache.load = func(context.Context, string) (*Box, error) {
+			mu.Lock()
+			asked++
+			mu.Unlock()
+			time.Sleep(patience)
+			return nil, ErrAway
+		}
+		var many []string
+		for n := range byte(100) {
+			many = append(many, owner.Ref{Type: owner.PersonType, ID: scalar.ID{2, n, 15: 9}}.String())
+		}
+		start := time.Now()
+		if err := o.Fetch(t.Context(), many); !errors.Is(err, ErrAway) || time.Since(start) != patience || asked > fetches {
+			t.Errorf("%v after %v and %d questions", err, time.Since(start), asked)
+		}
+	})
+}
+
+// TestFetchReadsSeveralAtOnce, and what it read is at hand. A key that is gone is no error of the others.
+func TestFetchReadsSeveralAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const took = 50 * time.Millisecond
+		o := newOwners(nil, testMaster(t, 7))
+		o.cache.load = func(_ context.Context, of string) (*Box, error) {
+			time.Sleep(took)
+			if of == "gone" {
+				return nil, ErrDestroyed
+			}
+			return testMaster(t, 1), nil
+		}
+		var many []string
+		for n := range byte(2*fetches - 1) {
+			many = append(many, owner.Ref{Type: owner.PersonType, ID: scalar.ID{2, n, 15: 9}}.String())
+		}
+		start := time.Now()
+		if err := o.Fetch(t.Context(), append(many, "gone")); err != nil || time.Since(start) != 2*took {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		for _, of := range many {
+			if _, err := o.cache.get(t.Context(), of); err != nil {
+				t.Error(err)
+			}
+		}
+		if time.Since(start) != 2*took {
+			t.Errorf("the keys are at hand after %v", time.Since(start))
+		}
+	})
+}

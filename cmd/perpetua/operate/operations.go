@@ -168,7 +168,7 @@ func ownerOperations(kind string) []Operation {
 		return Operation{group, verb, http.MethodGet, base + one + path, filters, NoBody, help}
 	}
 	return []Operation{
-		list(group, "/"+group, group+" of all tenants, newest first"),
+		list(group, "/"+group, group+" of all tenants, newest first; --state 'restricted' for those that are to be erased", "tenant", "state"),
 		show(group, one, "a "+kind),
 		get("documents", "/documents", "what a "+kind+" has uploaded", paging...),
 		get("document", "/documents/:document_id", "one document of a "+kind),

@@ -4,10 +4,12 @@ package receipts
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -28,6 +30,9 @@ func (r Receipts) Show(ctx context.Context, db projections.DB, found []rows.Deli
 	if err != nil {
 		return nil, err
 	}
+	if err := r.fetchKeys(ctx, found, attempts, hidden); err != nil {
+		return nil, err
+	}
 	out := make([]wire.Delivery, len(found))
 	for i := range found {
 		out[i] = showDelivery(&found[i])
@@ -44,6 +49,26 @@ func (r Receipts) Show(ctx context.Context, db projections.DB, found []rows.Deli
 	return out, nil
 }
 
+// fetchKeys has the keys at hand that replies are opened with, so that the store is not asked for one after the other.
+func (r Receipts) fetchKeys(ctx context.Context, found []rows.Delivery, attempts map[scalar.ID][]rows.Attempt, hidden func(owner.Ref) bool) error {
+	var owners []string
+	for i := range found {
+		replied := slices.ContainsFunc(attempts[found[i].ID], func(a rows.Attempt) bool { return a.Reply != nil })
+		if ref := found[i].Ref; replied && ref != (owner.Ref{}) && !hidden(ref) {
+			owners = append(owners, ref.String())
+		}
+	}
+	return keysAway(r.Owners.Fetch(ctx, owners))
+}
+
+// keysAway is the error of who needs keys that can't be read now.
+func keysAway(err error) error {
+	if errors.Is(err, seal.ErrAway) {
+		return web.Unavailable("KEYS_UNAVAILABLE", "The keys that data is sealed with can't be read now.", time.Second).Because(err)
+	}
+	return err
+}
+
 // reply opens the beginning of a receiver's reply; nil where there was none, or the owner's key is destroyed.
 func (r Receipts) reply(ctx context.Context, d *rows.Delivery, sealed domain.Sealed) ([]byte, error) {
 	if sealed == nil {
@@ -56,10 +81,7 @@ func (r Receipts) reply(ctx context.Context, d *rows.Delivery, sealed domain.Sea
 	if errors.Is(err, seal.ErrDestroyed) {
 		return nil, nil
 	}
-	if errors.Is(err, seal.ErrAway) {
-		err = web.Unavailable("KEYS_UNAVAILABLE", "The keys that data is sealed with can't be read now.", time.Second).Because(err)
-	}
-	return reply, err
+	return reply, keysAway(err)
 }
 
 // showDelivery shows a delivery without its attempts.
