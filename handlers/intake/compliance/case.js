@@ -49,10 +49,13 @@ export class Case {
     const owner = this.#owner = pathOf(c);
     // The owner may be erased between two of these.
     const [who, responses, files, sent] = await Promise.all([read(owner).catch(gone), all(`${owner}/responses`).catch(gone), all(`${owner}/documents`).catch(gone), deliveries.load(c)]);
-    const [answered, certificate] = await Promise.all([answers.load(responses ?? []), who?.state === "restricted" ? read(`${owner}/erasure`).catch(gone) : null]);
+    const [answered, certificate] = await Promise.all([answers.load(responses ?? []), !who || who.state === "restricted" ? read(`${owner}/erasure`).catch(gone) : null]);
     if (this.#id !== id || !current()) return; // another case was chosen meanwhile, or this one was looked at again
     this.#part("head", c, () => this.#head(c));
-    this.#part("owner", [who, certificate], () => showOwner(who, certificate));
+    this.#part("owner", [who, certificate], () => {
+      if (!who) documents.closeViewer(); // what it shows is gone
+      showOwner(who, certificate);
+    });
     this.#part("answers", [responses, files], () => answers.draw(owner, answered, files ?? []));
     this.#part("documents", [files], () => documents.list(owner, files ?? []));
     this.#part("timeline", c.timeline, () => byId("timeline").replaceChildren(...c.timeline.map(line)));
@@ -61,7 +64,7 @@ export class Case {
     byId("case").hidden = false;
   }
 
-  // erased tells of a case that is not there any more: with its owner all of it is gone, but for the certificate.
+  // erased tells of a case that this user is not shown any more, but for the certificate.
   async #erased(id, current) {
     const listed = this.listed(id);
     const owner = this.#owner ?? (listed && pathOf(listed));
@@ -70,7 +73,7 @@ export class Case {
     byId("case").hidden = true;
     documents.closeViewer();
     this.#drawn.clear();
-    setText(byId("case-title"), certificate ? "The owner of this case is erased" : "There is no such case");
+    setText(byId("case-title"), certificate ? "The owner of this case is to be erased" : "There is no such case");
     byId("case-status").textContent = "";
     facts("facts", certificate ? { ...erasure(certificate), [words(certificate.owner_type)]: certificate.owner_id, Case: id } : { Case: id });
   }
