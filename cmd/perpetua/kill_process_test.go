@@ -173,11 +173,10 @@ func (k *managed) keyOf(id string) (key struct {
 func (k *managed) killedBeforeTheKey(t *testing.T) (id string) {
 	t.Helper()
 	id = k.person(t)
-	managers := k.cluster.node(k.living).cmd.Process
-	managers.Signal(syscall.SIGSTOP) // or they would be done before the pipe is there
+	k.cluster.node(k.living).kill() // or they would be done before the pipe is there
 	k.erase(id)
 	restore := k.pipe(t, id)
-	managers.Signal(syscall.SIGCONT)
+	k.cluster.again(k.living)
 	pipe := k.reads(t, id)
 	k.cluster.node(k.living).kill()
 	pipe.Close()
