@@ -76,6 +76,9 @@ func lists(ctx context.Context, url, schema string, size int) (pool *pgxpool.Poo
 			}
 		}
 	}
+	if err == nil { // what was just made is written by then, as it is of a venue that went on
+		_, err = pool.Exec(ctx, "CHECKPOINT")
+	}
 	if err != nil {
 		remove()
 		return nil, nil, err
