@@ -65,11 +65,6 @@ const (
 // IsOpen reports whether a delivery is still to be tried.
 func (s Status) IsOpen() bool { return s == Pending || s == Retrying }
 
-// Waits reports whether a delivery waits for those that were made before it, to the same registration about the same owner.
-// One that was not tried yet goes first; one that waits for a retry lets the others go on, so that a receiver is not blocked
-// by one bad event.
-func Waits(earlier []Status) bool { return slices.Contains(earlier, Pending) }
-
 // EgressFailed is the code of an attempt that never came as far as the receiver, since the venue's own way out failed. It is told
 // and tried again as every other, but the receiver does not fail by it.
 const EgressFailed = "EGRESS_FAILED"

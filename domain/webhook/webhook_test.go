@@ -74,14 +74,3 @@ func TestSelections(t *testing.T) {
 		}
 	}
 }
-
-func TestOrder(t *testing.T) {
-	for _, c := range []struct {
-		earlier []Status
-		waits   bool
-	}{{nil, false}, {[]Status{Pending}, true}, {[]Status{Retrying}, false}, {[]Status{Retrying, Pending}, true}, {[]Status{Delivered, Dead, Canceled}, false}} {
-		if Waits(c.earlier) != c.waits {
-			t.Errorf("after %v: %t", c.earlier, !c.waits)
-		}
-	}
-}

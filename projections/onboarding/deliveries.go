@@ -233,43 +233,6 @@ func Attempts(ctx context.Context, db projections.DB, of []Delivery) (map[scalar
 	return out, err
 }
 
-// OpenDeliveries returns up to so many deliveries that are still to be tried, of the whole venue, oldest first, from after a
-// place on; nil is the beginning.
-func OpenDeliveries(ctx context.Context, db projections.DB, after *projections.Key, limit int) ([]Delivery, int64, error) {
-	return open(ctx, db, projections.List[Delivery]{Table: deliveries, Limit: limit}, after)
-}
-
-// OpenDeliveriesTo is OpenDeliveries of one registration.
-func OpenDeliveriesTo(ctx context.Context, db projections.DB, webhookID scalar.ID, after *projections.Key, limit int) ([]Delivery, int64, error) {
-	l := projections.List[Delivery]{Table: deliveries, Limit: limit}
-	l.Where.And("webhook_id = ?", c.UUID(webhookID))
-	return open(ctx, db, l, after)
-}
-
-func open(ctx context.Context, db projections.DB, l projections.List[Delivery], after *projections.Key) ([]Delivery, int64, error) {
-	l.Where.And("status IN ('pending', 'retrying')")
-	if after != nil {
-		l.Where.And("(created_sequence, created_ordinal) > (?, ?)", after.Sequence, after.Ordinal)
-	}
-	l.Order = "created_sequence, created_ordinal"
-	return l.All(ctx, db)
-}
-
-// Ahead returns the deliveries to the same registration about the same owner that were made before one and are still to be
-// tried, oldest first: webhook.Waits says whether it waits for them.
-func Ahead(ctx context.Context, db projections.DB, d *Delivery) ([]Delivery, int64, error) {
-	l := projections.List[Delivery]{Table: deliveries, Order: "created_sequence, created_ordinal"}
-	l.Where.And("webhook_id = ?", c.UUID(d.WebhookID))
-	if d.Ref.ID.IsZero() {
-		l.Where.And("owner_id IS NULL")
-	} else {
-		l.Where.And("owner_id = ?", c.UUID(d.Ref.ID))
-	}
-	l.Where.And("status IN ('pending', 'retrying')")
-	l.Where.And("(created_sequence, created_ordinal) < (?, ?)", d.Key.Sequence, d.Key.Ordinal)
-	return l.All(ctx, db)
-}
-
 // AllDeliveries returns the table of deliveries, and AllAttempts that of their attempts.
 func AllDeliveries() *projections.Table[Delivery] { return deliveries }
 

@@ -351,7 +351,7 @@ func TestOnboardingListsStayNarrow(t *testing.T) {
 func onboardingQuestions(t *testing.T, pool projections.Querier) map[string]func(db projections.DB) error {
 	t.Helper()
 	ctx := t.Context()
-	ref, hook, delivery, trigger := owner.Ref{Type: owner.PersonType, ID: hash(t, pool, "owner100")}, hash(t, pool, "webhook0"), hash(t, pool, "delivery77"), hash(t, pool, "trigger77")
+	ref, delivery, trigger := owner.Ref{Type: owner.PersonType, ID: hash(t, pool, "owner100")}, hash(t, pool, "delivery77"), hash(t, pool, "trigger77")
 	alpha := onboarding.Viewer{Tenant: "alpha"}
 	asked := map[string]func(db projections.DB) error{
 		"an owner": func(db projections.DB) error { _, _, _, err := onboarding.OneOwner(ctx, db, alpha, ref); return err },
@@ -378,15 +378,6 @@ func onboardingQuestions(t *testing.T, pool projections.Querier) map[string]func
 		},
 		"attempts": func(db projections.DB) error {
 			_, err := onboarding.Attempts(ctx, db, []onboarding.Delivery{{ID: delivery, Attempts: 1}})
-			return err
-		},
-		"open deliveries": func(db projections.DB) error { _, _, err := onboarding.OpenDeliveries(ctx, db, nil, 100); return err },
-		"open deliveries to one": func(db projections.DB) error {
-			_, _, err := onboarding.OpenDeliveriesTo(ctx, db, hook, nil, 100)
-			return err
-		},
-		"what is ahead of a delivery": func(db projections.DB) error {
-			_, _, err := onboarding.Ahead(ctx, db, &onboarding.Delivery{WebhookID: hook, Ref: ref, Key: projections.Key{Sequence: size}})
 			return err
 		},
 		"webhooks": func(db projections.DB) error { _, _, _, err := onboarding.Webhooks(ctx, db, alpha, 50, 0); return err },
