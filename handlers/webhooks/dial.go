@@ -186,9 +186,22 @@ func (d Dialing) connect(ctx context.Context, network, to string) (_ net.Conn, e
 			conn.Close()
 		}
 	}()
+	// The limit of the handshake comes first: set after the other, it would take back what the end of the request has set, and a
+	// silent proxy would be waited for all the same.
+	_ = conn.SetDeadline(time.Now().Add(connectWithin + shakeWithin))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	_ = conn.SetDeadline(time.Now().Add(connectWithin + shakeWithin))
+	if err := d.tunnel(conn, to); err != nil {
+		return nil, err
+	}
+	if !stop() { // the request's time was up, and the deadline is about to be set for good
+		return nil, ctx.Err()
+	}
+	return conn, conn.SetDeadline(time.Time{})
+}
+
+// tunnel has the proxy at the other end of a connection pass on what follows to an address.
+func (d Dialing) tunnel(conn net.Conn, to string) error {
 	var ask strings.Builder
 	fmt.Fprintf(&ask, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n", to, to)
 	if u := d.Proxy.User; u != nil {
@@ -196,27 +209,24 @@ func (d Dialing) connect(ctx context.Context, network, to string) (_ net.Conn, e
 		fmt.Fprintf(&ask, "Proxy-Authorization: Basic %s\r\n", base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)))
 	}
 	if _, err := conn.Write([]byte(ask.String() + "\r\n")); err != nil {
-		return nil, &EgressError{Err: err}
+		return &EgressError{Err: err}
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(&bounded{conn, maxConnect}), &http.Request{Method: http.MethodConnect}) //nolint:bodyclose // it has none: what follows is the receiver's
 	var late net.Error
 	if errors.As(err, &late) && late.Timeout() { // it took the request and waits itself, for the receiver
-		return nil, fmt.Errorf("proxy: %w", err)
+		return fmt.Errorf("proxy: %w", err)
 	}
 	if err != nil {
-		return nil, &EgressError{Err: err}
+		return &EgressError{Err: err}
 	}
 	switch answer.StatusCode {
 	case http.StatusOK:
+		return nil
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // as proxies say that nobody is there
-		return nil, errUnreachable
+		return errUnreachable
 	default:
-		return nil, &EgressError{Err: fmt.Errorf("it answers %s", answer.Status)}
+		return &EgressError{Err: fmt.Errorf("it answers %s", answer.Status)}
 	}
-	if !stop() { // the request's time was up, and the deadline is about to be set for good
-		return nil, ctx.Err()
-	}
-	return conn, conn.SetDeadline(time.Time{})
 }
 
 // bounded reads at most so many bytes of a connection, one at a time: what comes after a proxy's answer is the receiver's.
