@@ -9,8 +9,8 @@ import (
 )
 
 // Counted is a numbered list, newest row first, whose rows the database counts as they are made and change (see
-// 00014_lists.sql and 00018_long_lists.sql). So neither its length nor the way to one of its pages takes longer the more rows
-// it has.
+// 00014_lists.sql, 00018_long_lists.sql and 00019_counts_by_group.sql). So neither its length nor the way to one of its pages takes
+// longer the more rows it has.
 type Counted[T any] struct {
 	Table *Table[T] // whose keys are created_sequence and created_ordinal
 	// Names are what its rows are counted under: each row under one of them.
