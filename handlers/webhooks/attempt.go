@@ -56,11 +56,21 @@ func wanted(s *onboarding.State, hook scalar.ID, d *delivery) bool {
 	return there && w.Disabled == 0 && known && v.Status.IsOpen() && v.Attempts == d.attempts
 }
 
-// notice returns the notice that a delivery tells of.
-func (v *visit) notice(ctx context.Context, d *delivery) (*onboarding.Notice, error) {
+// body returns the bytes that a delivery's notice is told with: the same whenever they are made.
+func (v *visit) body(ctx context.Context, d *delivery) ([]byte, error) {
+	make := func(n *onboarding.Notice) ([]byte, error) { return v.makeBody(ctx, n) }
 	if d.notice != nil {
-		return d.notice, nil
+		return d.notice.body(make)
 	}
+	n, err := v.notice(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	return make(n)
+}
+
+// notice returns the notice that a delivery tells of, from the rows.
+func (v *visit) notice(ctx context.Context, d *delivery) (*onboarding.Notice, error) {
 	read := func() (*onboarding.Notice, error) {
 		found, err := rows.NoticesByID(ctx, v.cfg.DB, []scalar.ID{d.noticeID})
 		return found[d.noticeID], err
@@ -81,12 +91,8 @@ func (v *visit) notice(ctx context.Context, d *delivery) (*onboarding.Notice, er
 	return n, err
 }
 
-// body returns the bytes that a delivery's notice is told with: the same whenever they are made.
-func (v *visit) body(ctx context.Context, d *delivery) ([]byte, error) {
-	n, err := v.notice(ctx, d)
-	if err != nil {
-		return nil, err
-	}
+// makeBody makes the bytes that a notice is told with.
+func (v *visit) makeBody(ctx context.Context, n *onboarding.Notice) ([]byte, error) {
 	var reason string
 	if n.Reason.Sealed != nil {
 		plain, err := v.cfg.Owners.Open(ctx, n.Reason.Sealed, seal.Reason(n.Ref, n.TriggerID))

@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"slices"
 	"sync"
+	"weak"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
@@ -57,13 +58,40 @@ type lane struct {
 type delivery struct {
 	id       scalar.ID
 	noticeID scalar.ID
-	notice   *onboarding.Notice // nil: it is to be read from the rows
-	attempts int                // so far
-	next     scalar.Time        // when it is retried; zero for one that waits for nothing
-	made     int64              // its number in the order of the log
+	notice   *told       // nil: it is to be read from the rows
+	attempts int         // so far
+	next     scalar.Time // when it is retried; zero for one that waits for nothing
+	made     int64       // its number in the order of the log
 	lane     *lane
 	standing standing
 	n        int // its number in the heap of retries
+}
+
+// told is a notice that is on its way to several receivers.
+type told struct {
+	*onboarding.Notice
+	mu sync.Mutex
+	// sent is the body, which is the same for all of them, until the collector comes by: what is sealed elsewhere must not stay in
+	// memory in clear for as long as some receiver may be dead.
+	sent weak.Pointer[[]byte]
+}
+
+// body returns the notice's body, from make if nobody has it any more.
+func (t *told) body(make func(*onboarding.Notice) ([]byte, error)) ([]byte, error) {
+	t.mu.Lock()
+	b := t.sent.Value()
+	t.mu.Unlock()
+	if b != nil {
+		return *b, nil
+	}
+	made, err := make(t.Notice) // twice the same, if two are here at once
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	t.sent = weak.Make(&made)
+	t.mu.Unlock()
+	return made, nil
 }
 
 // standing is where a delivery of the backlog is to be found.
@@ -94,13 +122,13 @@ func (b *backlog) follow(e journal.Entry, s decide.State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	state := s.(*onboarding.State)
-	var told *onboarding.Notice // a record has a notice before the deliveries of it
+	var last *told // a record has a notice before the deliveries of it
 	for _, e := range e.Record.Events {
 		switch e := e.(type) {
 		case *onboarding.NoticeGiven:
-			told = &e.Notice
+			last = &told{Notice: &e.Notice}
 		case *onboarding.DeliveryCreated:
-			b.look(state, e.ID, e.WebhookID, told)
+			b.look(state, e.ID, e.WebhookID, last)
 			b.judge(state, e.WebhookID)
 		case *onboarding.DeliveryAttempted:
 			b.look(state, e.ID, e.WebhookID, nil)
@@ -121,7 +149,7 @@ func (b *backlog) follow(e journal.Entry, s decide.State) {
 }
 
 // look brings a delivery to where the state has it.
-func (b *backlog) look(s *onboarding.State, id, of scalar.ID, n *onboarding.Notice) {
+func (b *backlog) look(s *onboarding.State, id, of scalar.ID, n *told) {
 	if h := b.hooks[of]; h != nil && h.open[id] != nil {
 		b.remove(h.open[id])
 	}
@@ -174,7 +202,7 @@ func (b *backlog) of(id scalar.ID) *hook {
 	return h
 }
 
-func (b *backlog) add(v *onboarding.Delivery, n *onboarding.Notice) {
+func (b *backlog) add(v *onboarding.Delivery, n *told) {
 	h, at := b.of(v.WebhookID), place{Ref: v.Ref}
 	if v.Ref == (owner.Ref{}) {
 		at.id = v.ID
