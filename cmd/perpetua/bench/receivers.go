@@ -3,10 +3,12 @@ package bench
 import (
 	"context"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -159,10 +161,12 @@ type posterConfig struct {
 }
 
 // posterRequest asks for so many posts, which answers how many of them went out in a second.
-type posterRequest struct{ Count int }
+type posterRequest struct {
+	Count  int
+	Signed bool // twice, as deliveries are
+}
 
-// posterChild posts bodies with the client that the sender has, as many at once to each receiver. It signs nothing, and keeps no
-// record of anything.
+// posterChild posts bodies with the client that the sender has, as many at once to each receiver. It keeps no record of anything.
 func posterChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 	var cfg posterConfig
 	if err := in.Decode(&cfg); err != nil {
@@ -174,7 +178,11 @@ func posterChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error
 	}
 	d := webhooks.Dialing{Roots: x509.NewCertPool(), Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	d.Roots.AppendCertsFromPEM(authority)
-	client := d.Client(webhooks.PerReceiver, webhooks.Within)
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	p := poster{posterConfig: cfg, client: d.Client(webhooks.PerReceiver, webhooks.Within), key: key}
 	if err := out.Encode(struct{}{}); err != nil {
 		return err
 	}
@@ -183,7 +191,7 @@ func posterChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error
 		if err := in.Decode(&round); err != nil {
 			return err
 		}
-		rate, err := postAll(ctx, client, cfg, round.Count)
+		rate, err := p.postAll(ctx, round)
 		if err == nil {
 			err = out.Encode(rate)
 		}
@@ -193,15 +201,21 @@ func posterChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error
 	}
 }
 
+type poster struct {
+	posterConfig
+	client *http.Client
+	key    ed25519.PrivateKey
+}
+
 // postAll shares posts out among the receivers and returns how many went out in a second.
-func postAll(ctx context.Context, client *http.Client, cfg posterConfig, count int) (float64, error) {
+func (p *poster) postAll(ctx context.Context, round posterRequest) (float64, error) {
 	start := time.Now()
-	each := max(1, count/(len(cfg.URLs)*webhooks.PerReceiver))
+	each := max(1, round.Count/(len(p.URLs)*webhooks.PerReceiver))
 	g, ctx := errgroup.WithContext(ctx)
-	for n := range len(cfg.URLs) * webhooks.PerReceiver {
+	for n := range len(p.URLs) * webhooks.PerReceiver {
 		g.Go(func() error {
 			for i := range each {
-				if err := postOne(ctx, client, cfg.URLs[n%len(cfg.URLs)], cfg.Bodies[(n+i)%len(cfg.Bodies)]); err != nil {
+				if err := p.post(ctx, p.URLs[n%len(p.URLs)], p.Bodies[(n+i)%len(p.Bodies)], round.Signed); err != nil {
 					return err
 				}
 			}
@@ -209,16 +223,21 @@ func postAll(ctx context.Context, client *http.Client, cfg posterConfig, count i
 		})
 	}
 	err := g.Wait()
-	return float64(each*len(cfg.URLs)*webhooks.PerReceiver) / time.Since(start).Seconds(), err
+	return float64(each*len(p.URLs)*webhooks.PerReceiver) / time.Since(start).Seconds(), err
 }
 
-func postOne(ctx context.Context, client *http.Client, url, body string) error {
+func (p *poster) post(ctx context.Context, url, body string, signed bool) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	answer, err := client.Do(r)
+	if signed {
+		for _, name := range []string{webhooks.HeaderSignature, webhooks.HeaderStandardSignature} {
+			r.Header.Set(name, base64.StdEncoding.EncodeToString(ed25519.Sign(p.key, []byte(body))))
+		}
+	}
+	answer, err := p.client.Do(r)
 	if err != nil {
 		return err
 	}
