@@ -155,6 +155,9 @@ func TestSnapshots(t *testing.T) {
 		return `{"symbol":"BTCUSDC_PERP","action":"` + action + `","type":"limit","amount":"0.010","limit_price":"` + price + `"}`
 	}
 	keyed := v.must(201, "broker-a", http.MethodPost, annasOrders, entry("sell", "66000.0"), "Idempotency-Key", "early")
+	const leverage = "/v1/customers/ANNA/margin-profile/" + ether // is set and taken back by one type of command, on two routes
+	set := v.must(200, "broker-a", http.MethodPut, leverage, `{"leverage":5}`, "Idempotency-Key", "early")
+	taken := v.must(200, "broker-a", http.MethodDelete, leverage, nil, "Idempotency-Key", "early")
 	command := v.commandOf("early")
 	socket := livetest.Dial(t, v.WebSocket, v.token("broker-a"))
 	socket.Subscribe("orders")
@@ -184,6 +187,12 @@ func TestSnapshots(t *testing.T) {
 	if string(again.Body) != string(keyed.Body) {
 		t.Errorf("the command from before the snapshot is answered with\n%s\nand not\n%s", again.Body, keyed.Body)
 	}
+	first := v.must(200, "broker-a", http.MethodPut, leverage, `{"leverage":5}`, "Idempotency-Key", "early")
+	second := v.must(200, "broker-a", http.MethodDelete, leverage, nil, "Idempotency-Key", "early")
+	if string(first.Body) != string(set.Body) || string(second.Body) != string(taken.Body) || string(set.Body) == string(taken.Body) {
+		t.Errorf("the leverage from before the snapshot is answered with\n%s, %s\nand not\n%s, %s", first.Body, second.Body, set.Body, taken.Body)
+	}
+	v.must(409, "broker-a", http.MethodPut, leverage, `{"leverage":6}`, "Idempotency-Key", "early")
 	if fate := v.must(200, "broker-a", http.MethodGet, "/v1/commands/"+command, nil); fate.get("status") != "applied" {
 		t.Errorf("the command from before the snapshot is told to be %s", fate.Body)
 	}

@@ -38,9 +38,10 @@ type Source struct {
 // Kept is what a record keeps of a command beside its id, type and actor. Everything else that the command said is
 // in the events, and is not repeated.
 type Kept struct {
-	// Key is the client's Idempotency-Key. Its scope is the actor's broker and the command's type.
+	// Key is the client's Idempotency-Key. Its scope is the actor's broker and the route: the command's type, and where
+	// several routes make that, what the fingerprint tells of the route.
 	Key string `json:"key,omitempty"`
-	// Fingerprint tells whether a repeated key or reference came with the same request: lower-case hex.
+	// Fingerprint tells whether a repeated key or reference came with the same request: lower-case hex. See OfRoute.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Session is the connection that the command came over, if its orders are canceled when that ends.
 	Session scalar.ID `json:"session,omitzero"`

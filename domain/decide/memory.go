@@ -23,6 +23,11 @@ const restart = scalar.Minute
 // of another node or of another day, and one that is days ahead would have every key forgotten at once, and a command that
 // is sent again would take effect twice. So of the time before a term no more than a minute counts, however much it is:
 // while nobody served, nothing grew old.
+//
+// A key belongs to the broker and the route. Where only one route makes a type of command, the type stands for the route;
+// where several do, the command's fingerprint tells which (OfRoute). Such a key is remembered twice: with its route, and
+// without one, as of the route that used it last. The second is for who does not tell routes apart: a node of an older build,
+// through which the client may send the same request again while nodes are upgraded.
 type Memory struct {
 	keys  map[memoryKey]remembered
 	queue []expiring // in the order of time, since record times never go back
@@ -33,6 +38,14 @@ type Memory struct {
 }
 
 type memoryKey struct{ broker, command, key string }
+
+// on returns the key of a route. No client's own key has an @.
+func (k memoryKey) on(route string) memoryKey {
+	if route != "" {
+		k.key += "@" + route
+	}
+	return k
+}
 
 type remembered struct {
 	fingerprint string
@@ -57,17 +70,32 @@ func (m *Memory) Recall(now scalar.Time, c Command) (d Decision, ok bool, err er
 	if name, fingerprint, ok := batchOf(c.Kept.Key); ok {
 		// The whole comes first: of another batch with the same key nothing is done, whatever stands at which place.
 		if whole, found := m.find(now, memoryKey{c.Actor.Broker, c.Type, name}); found && whole.fingerprint != fingerprint {
-			return Decision{}, false, keyReused()
+			return Decision{}, false, KeyReused()
 		}
 	}
-	r, found := m.find(now, memoryKey{c.Actor.Broker, c.Type, c.Kept.Key})
+	r, found := m.used(now, c)
 	if !found {
 		return Decision{}, false, nil
 	}
-	if r.fingerprint != c.Kept.Fingerprint {
-		return Decision{}, false, keyReused()
+	_, then := splitFingerprint(r.fingerprint)
+	if _, content := splitFingerprint(c.Kept.Fingerprint); content != then {
+		return Decision{}, false, KeyReused()
 	}
 	return Decision{Repeated: true, Repeat: r.sequence}, true, nil
+}
+
+// used returns what a command's key was used for on its route.
+func (m *Memory) used(now scalar.Time, c Command) (r remembered, found bool) {
+	k := memoryKey{c.Actor.Broker, c.Type, c.Kept.Key}
+	route, _ := splitFingerprint(c.Kept.Fingerprint)
+	if r, found = m.find(now, k.on(route)); found || route == "" {
+		return r, found
+	}
+	// A build that did not tell routes apart may have decided it. Which route that was on nobody knows: the same request has
+	// its answer, and any other is refused, since it could be the same route's.
+	r, found = m.find(now, k)
+	other, _ := splitFingerprint(r.fingerprint)
+	return r, found && other == ""
 }
 
 func (m *Memory) find(now scalar.Time, k memoryKey) (remembered, bool) {
@@ -75,10 +103,17 @@ func (m *Memory) find(now scalar.Time, k memoryKey) (remembered, bool) {
 	return r, found && m.Counted(now)-r.time < Remember
 }
 
+// Remembers reports whether a broker's key was used for a command of a type, as of the last record.
+func (m *Memory) Remembers(broker, command, key string) bool {
+	_, found := m.find(m.last, memoryKey{broker, command, key})
+	return found
+}
+
 // CodeKeyReused is the code of the refusal of a key that was used for another request.
 const CodeKeyReused = "IDEMPOTENCY_KEY_REUSED"
 
-func keyReused() error {
+// KeyReused is the refusal of a key that was used for another request.
+func KeyReused() error {
 	return &Refusal{Kind: Conflict, Code: CodeKeyReused, Field: "Idempotency-Key",
 		Message: "the Idempotency-Key was used for another request within the last 24 hours"}
 }
@@ -122,7 +157,11 @@ func (m *Memory) Note(at Stamp, c Recorded) {
 	if m.keys == nil {
 		m.keys = make(map[memoryKey]remembered)
 	}
-	m.keep(memoryKey{c.Actor.Broker, c.Type, c.Kept.Key}, remembered{c.Kept.Fingerprint, at.Sequence, now})
+	k, r := memoryKey{c.Actor.Broker, c.Type, c.Kept.Key}, remembered{c.Kept.Fingerprint, at.Sequence, now}
+	if route, _ := splitFingerprint(c.Kept.Fingerprint); route != "" {
+		m.keep(k.on(route), r)
+	}
+	m.keep(k, r)
 	if name, fingerprint, ok := batchOf(c.Kept.Key); ok {
 		k := memoryKey{c.Actor.Broker, c.Type, name}
 		if _, there := m.find(at.Time, k); !there { // by the first of the batch that left a record

@@ -20,7 +20,7 @@ import (
 
 // codecVersion is the number of the form that this file writes and reads. It is raised with every change of it, and of
 // what a State holds: TestTheFormIsThatOfItsVersion says when.
-const codecVersion = 3
+const codecVersion = 4
 
 // Codec writes and reads states of the onboarding journal.
 func Codec() decide.StateCodec { return stateCodec{} }

@@ -3,6 +3,7 @@ package onboarding_test
 import (
 	"bytes"
 	"reflect"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -187,7 +188,8 @@ func golden(t testing.TB) *onboarding.State {
 	l.must(operator, &onboarding.SetRetention{Seconds: 5})
 	l.must(operator, erase(corp))
 	l.must(operator, holding(bob))
-	l.fold(decide.Recorded{}, decide.Decision{Events: []decide.Event{&decide.DueSetAside{Entry: "owner_erase/" + corp.ID.String(), Error: "broken"}}})
+	ofRoute := decide.Kept{Key: "k", Fingerprint: decide.OfRoute("POST /holds", strings.Repeat("0", 32))}
+	l.fold(decide.Recorded{Type: onboarding.CommandHoldOwner, Actor: operator, Kept: ofRoute}, decide.Decision{Events: []decide.Event{&decide.DueSetAside{Entry: "owner_erase/" + corp.ID.String(), Error: "broken"}}})
 	if got := l.keyed(beta, "k", &onboarding.CreateWebhook{ID: id(52), URL: "https://b.example", All: true, Key: signing("c")}); got != "webhook.created" {
 		t.Fatal(got)
 	}

@@ -16,7 +16,7 @@ import (
 // codecVersion is the number of the form that this file writes and load.go reads. It is raised with every change of
 // either, and of what a State holds or means: TestTheFormIsThatOfItsVersion says when. A snapshot of another version is
 // not read, but made anew from the log, so there is nothing to migrate.
-const codecVersion = 12
+const codecVersion = 13
 
 // Codec writes and reads states of the trading journal.
 func Codec() decide.StateCodec { return stateCodec{} }

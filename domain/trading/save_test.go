@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -207,7 +208,7 @@ func golden(t fataler) *State {
 		}))
 	}
 	give(alpha, decide.Kept{}, &SetCancelAllAfter{CustomerCode: "ann", TimeoutSeconds: 3000})
-	give(operator, decide.Kept{}, &SetFeeProfile{CustomerCode: "ben", Symbol: "ETHUSDC_PERP", MakerFee: number("1"), TakerFee: number("3"), Operator: true})
+	give(operator, decide.Kept{Key: "fees", Fingerprint: decide.OfRoute("PUT /fees", strings.Repeat("0", 32))}, &SetFeeProfile{CustomerCode: "ben", Symbol: "ETHUSDC_PERP", MakerFee: number("1"), TakerFee: number("3"), Operator: true})
 	give(operator, decide.Kept{}, &SetMarginProfile{CustomerCode: "ann", Leverage: 5})
 	give(operator, decide.Kept{}, &RequestWithdrawal{CustomerCode: "ann", Currency: currency, Amount: 10 * fixed.Unit, ReferenceID: "out"})
 	j.now += 2 * scalar.Hour // the order with a time and the switch are due

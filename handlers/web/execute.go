@@ -54,9 +54,10 @@ func (j Journal) Execute(a Ask, payload decide.Payload, forms ...*Form) (Execute
 	return j.Submit(a, cmd)
 }
 
-// Submit has a command decided and sets the position of the answer, also where it is a refusal.
+// Submit has a command decided and sets the position of the answer, also where it is a refusal. Its key is the route's.
 func (j Journal) Submit(a Ask, cmd decide.Command) (Executed, error) {
 	a.own = j.Own // for the answer of another node, if that one owns the journal
+	a.scoped(&cmd)
 	result, err := Submit(a, j.To, j.Name, cmd)
 	if err == nil && j.Judges != nil {
 		ctx, cancel := context.WithTimeout(a.Context(), waitLimit)

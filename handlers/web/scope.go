@@ -1,0 +1,28 @@
+package web
+
+import (
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+)
+
+// severalRoutes are the types of the commands that more than one route makes. A route has Idempotency-Keys of its own, so the
+// fingerprints of these say which of them the key was used on; of all others the type says it. Handlers cannot know what other
+// handlers make, so they are listed here, and a test that sends every write that there is says what is missing.
+var severalRoutes = []string{
+	"document.add", "document.change", "owner.change", "owner.erase", "owner.hold", "owner.register", "owner.release_hold", // of persons and of corporates
+	"response.add", "entitlement_trigger.create", // as well
+	"entitlement_trigger.act", // a route for each action
+	"delivery.replay",         // of the tenant and of the operator
+	"fee_profile.set",         // of the broker and of the operator
+	"leverage.set",            // to set it and to take it back
+	"order.cancel",            // by code and by reference_id
+}
+
+// scoped makes the fingerprint of a command with a key tell the route, where the command's type does not.
+func (a Ask) scoped(cmd *decide.Command) {
+	if cmd.Kept.Key != "" && slices.Contains(severalRoutes, cmd.Type) {
+		method, path, _ := a.way.route()
+		cmd.Kept.Fingerprint = decide.OfRoute(method+" "+path, cmd.Kept.Fingerprint)
+	}
+}
