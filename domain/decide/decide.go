@@ -173,6 +173,13 @@ type Agenda interface {
 	NamesDueWork(entry string) bool
 }
 
+// Remembering is a State that tells which Idempotency-Keys it remembers.
+type Remembering interface {
+	// Remembers reports whether a broker's key was used for a command of a type, as of the last record. Of a type that several
+	// routes make it does not say on which.
+	Remembers(broker, command, key string) bool
+}
+
 // DueEntry is one piece of due work.
 type DueEntry struct {
 	Entry   string      // its name: the kind of work, a slash, and what it is about

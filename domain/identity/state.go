@@ -119,6 +119,11 @@ func (s *State) SetAside(decide.Stamp, string) decide.Decision { return decide.D
 // ActiveRules returns the number of the rules in force.
 func (s *State) ActiveRules() int { return s.core.ActiveRules() }
 
+// Remembers implements decide.Remembering.
+func (s *State) Remembers(broker, command, key string) bool {
+	return s.core.Remembers(broker, command, key)
+}
+
 // Broker returns a tenant.
 func (s *State) Broker(code string) (*Broker, bool) {
 	b, ok := s.brokers[code]

@@ -156,3 +156,8 @@ func (s *State) evolveCatalogue(e decide.Event) {
 
 // ActiveRules returns the number of the rules in force.
 func (s *State) ActiveRules() int { return s.core.ActiveRules() }
+
+// Remembers implements decide.Remembering.
+func (s *State) Remembers(broker, command, key string) bool {
+	return s.core.Remembers(broker, command, key)
+}

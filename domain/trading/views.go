@@ -231,6 +231,11 @@ func (s *State) CancelAllAfter(customer string) (timeoutSeconds int, expiresAt s
 // ActiveRules returns the number of the rules in force.
 func (s *State) ActiveRules() int { return s.core.ActiveRules() }
 
+// Remembers implements decide.Remembering.
+func (s *State) Remembers(broker, command, key string) bool {
+	return s.core.Remembers(broker, command, key)
+}
+
 // Time returns the time of the last record.
 func (s *State) Time() scalar.Time { return s.time }
 

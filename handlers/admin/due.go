@@ -94,11 +94,12 @@ func (h *Handler) putBackDue(c echo.Context) error {
 	}
 	payload := &decide.PutBackDue{Entry: web.Param(c, "entry")}
 	if name == "" {
-		if name = h.agendaOf(payload.Entry); name == "" {
-			return web.NotFound("UNKNOWN_DUE_ENTRY", "No due work of this name was set aside.")
+		var err error
+		if name, err = h.agendaOf(c, payload); err != nil {
+			return err
 		}
 	}
-	to, err := h.journalOf(name)
+	to, _, err := h.journalOf(c, name, payload)
 	if err != nil {
 		return err
 	}
@@ -109,9 +110,20 @@ func (h *Handler) putBackDue(c echo.Context) error {
 	return c.JSON(http.StatusOK, putBack{name, e.Entry})
 }
 
-// agendaOf returns the journal that has an entry set aside. Where it is none's, since the request is a repeated one, say,
-// the answer is up to the journal whose work has such names; "" where none has.
-func (h *Handler) agendaOf(entry string) (name string) {
+// agendaOf returns the journal that a request means which names none: the one that remembers the request's key, or else has the
+// entry set aside, or else whose work has such names.
+func (h *Handler) agendaOf(c echo.Context, payload *decide.PutBackDue) (name string, err error) {
+	if name, err = h.rememberedBy(c, payload.CommandType()); err != nil || name != "" {
+		return name, err
+	}
+	if name = h.hasSetAside(payload.Entry); name == "" {
+		err = web.NotFound("UNKNOWN_DUE_ENTRY", "No due work of this name was set aside.")
+	}
+	return name, err
+}
+
+// hasSetAside returns the journal that has an entry set aside, or else whose work has such names; "" where none has.
+func (h *Handler) hasSetAside(entry string) (name string) {
 	for _, journalName := range web.Names(h.cfg.Folds) {
 		has := false
 		h.cfg.Folds[journalName].View(func(s decide.State, _ journal.Position) {

@@ -39,22 +39,32 @@ func (h *Handler) activateRules(c echo.Context) error {
 	if err := body.Done(); err != nil {
 		return err
 	}
-	to, err := h.journalOf(web.Param(c, "journal"))
+	to, repeated, err := h.journalOf(c, web.Param(c, "journal"), payload)
 	if err != nil {
 		return err
 	}
-	nodes, err := h.cfg.Nodes(c.Request().Context())
-	if err != nil {
-		return web.SourceFailed(err)
-	}
-	if late := behind(nodes, to.Name, payload.Rules); len(late) > 0 {
-		return web.Conflict("RULES_NOT_KNOWN", fmt.Sprintf("Rules %d are not known to every node: %s.", payload.Rules, strings.Join(late, ", ")))
+	if !repeated { // what was answered before is answered again, whoever joined since
+		if err := h.knownToAll(c, to.Name, payload.Rules); err != nil {
+			return err
+		}
 	}
 	e, err := web.Execute[*decide.RulesActivated](c, to, payload, body)
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, activated{to.Name, e.Rules})
+}
+
+// knownToAll refuses rules of a journal that some node does not know.
+func (h *Handler) knownToAll(c echo.Context, journal string, rules int) error {
+	nodes, err := h.cfg.Nodes(c.Request().Context())
+	if err != nil {
+		return web.SourceFailed(err)
+	}
+	if late := behind(nodes, journal, rules); len(late) > 0 {
+		return web.Conflict("RULES_NOT_KNOWN", fmt.Sprintf("Rules %d are not known to every node: %s.", rules, strings.Join(late, ", ")))
+	}
+	return nil
 }
 
 // behind lists the nodes that do not know so many rules of a journal, or do not say.
@@ -68,12 +78,4 @@ func behind(nodes []Node, journal string, rules int) (names []string) {
 		}
 	}
 	return names
-}
-
-// journalOf returns where the commands of a journal go that every journal takes.
-func (h *Handler) journalOf(name string) (web.Journal, error) {
-	if _, known := h.cfg.Folds[name]; !known {
-		return web.Journal{}, web.NotFound("UNKNOWN_JOURNAL", fmt.Sprintf("There is no journal %q.", name))
-	}
-	return web.Journal{To: h.cfg.Journals, Name: name}, nil
 }

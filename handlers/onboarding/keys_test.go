@@ -300,6 +300,24 @@ func TestOneKeyOnTheRoutesOfTrading(t *testing.T) {
 		write{"PUT", admin + "/customers/A-1/fee-profile/BTCUSDC_PERP", `{"maker_fee":"3","taker_fee":"3"}`})
 }
 
+// TestOneKeyForTwoJournals: of what every journal takes, another journal's is another request of the same route.
+func TestOneKeyForTwoJournals(t *testing.T) {
+	f := furnish(t)
+	f.Send("broker-a", "POST", "/v1/customers", `{"customer_code":"A-1"}`).Want(201)
+	f.Send("broker-a", "POST", "/v1/customers/A-1/cancel-all-after", `{"timeout_seconds":10}`).Want(200)
+	deadline := f.house.entitlement(owner.PersonType, `,"approval":"manual","deadline_seconds":10`)
+	trigger := f.make("broker-a", f.owners["person"]+"/entitlement_triggers", `{"entitlement_id":"`+deadline+`"}`)
+	f.Advance(scalar.Time(11) * scalar.Second)
+	f.Trading.SetAside("it panicked")
+	f.Onboarding.SetAside("it panicked")
+	put := func(entry string) write { return write{"POST", admin + "/due/" + entry + "/put-back", ""} }
+	trading, onboarding := put("cancel_all_after%2FA-1"), put("trigger_deadline%2F"+trigger)
+	f.independent(trading)
+	f.reused(onboarding, write{"POST", trading.path + "?journal=onboarding", ""}, write{"POST", onboarding.path + "?journal=onboarding", ""})
+	f.independent(trading, write{"POST", trading.path + "?journal=trading", ""})
+	f.Send("operator", "POST", onboarding.path, "").Want(200)
+}
+
 // TestAKeyUsedBeforeAnUpgrade is still the same request's: that of a record whose fingerprint does not tell the route. And it is
 // refused to other requests, since nobody knows which route it was used on.
 func TestAKeyUsedBeforeAnUpgrade(t *testing.T) {
