@@ -63,6 +63,11 @@ func post(ctx context.Context, client *http.Client, url string, header http.Head
 	}
 	a.status = response.StatusCode
 	a.retryAfter = retryAfter(response.Header.Get("Retry-After"), time.Now())
+	if a.status == http.StatusSwitchingProtocols {
+		// Nobody asked for another protocol. What follows is the connection itself, which net/http does not end any more when the
+		// client's time is over: a receiver that says nothing more would hold this attempt for ever.
+		return a
+	}
 	// The status counts, whatever becomes of the rest: it came.
 	read, _ := io.ReadAll(io.LimitReader(response.Body, maxRead))
 	a.reply = read[:min(len(read), maxReply)]

@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"context"
+	"io"
 	"crypto/ed25519"
 	"math"
 	"net"
@@ -90,6 +91,12 @@ func TestMisbehavingReceivers(t *testing.T) {
 		"reset": newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
 			conn, _, _ := w.(http.Hijacker).Hijack()
 			_ = conn.(interface{ NetConn() net.Conn }).NetConn().(*net.TCPConn).SetLinger(0)
+			conn.Close()
+		}),
+		"101": newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) { // and then nothing, for as long as anybody listens
+			conn, _, _ := w.(http.Hijacker).Hijack()
+			_, _ = conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: silence\r\n\r\n"))
+			_, _ = io.Copy(io.Discard, conn)
 			conn.Close()
 		}),
 		"099": newSink(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
