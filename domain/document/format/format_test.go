@@ -3,6 +3,7 @@ package format
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"io"
@@ -123,6 +124,29 @@ func TestRefused(t *testing.T) {
 		"a directory cut off":          append(lone()[:bytes.Index(lone(), []byte(zipCentral))], zipEnd+string(make([]byte, 18))...),
 		"another name in it":           bytes.Replace(lone("xl/a.xml", "x"), []byte("xl/a.xml\x50\x4b\x05\x06"), []byte("xl/b.xml\x50\x4b\x05\x06"), 1),
 		"more behind a workbook":       append(formattest.XLSX(), 'x'),
+		"a program by its type":        formattest.Zip(zip.Deflate, contentTypes, strings.Replace(formattest.WorkbookTypes, "</Types>", `<Override PartName="/xl/x.bin" ContentType="application/vnd.ms-office.vbaProject"/></Types>`, 1), "xl/x.bin", "x"),
+		"another end in its comment":   commented(lone(), zipEnd+string(make([]byte, 18))),
+		"fewer parts than there are":   ended(lone(), 10, "\x00\x00"),
+		"a shorter directory":          ended(lone(), 12, "\x10\x00\x00\x00"),
+		"another disk":                 ended(lone(), 4, "\x01\x00"),
+		"its directory nowhere":        ended(lone(), 16, "\xff\xff\xff\xff"),
+		"a directory of other parts":   wide(0),
+		"a locator that leads away":    wide(1),
+		"a hidden locator":             hiddenLocator(),
+		"packed in two ways":           listedAs(10, "\x00\x00"),
+		"listed as encrypted":          listedAs(8, "\x09\x00"),
+		"two names":                    renamed("xl/evil.bin"),
+		"a picture without a frame":    []byte("\xff\xd8\xff\xda\x00\x02\xff\xd9"),
+		"a program behind a picture":   append(formattest.JPEG(), "MZ\x90\x00"...),
+		"a page behind a photograph":   append(formattest.JPEG(), "\r\n<html>"...),
+		"an archive behind one":        append(formattest.JPEG(), formattest.XLSX()...),
+		"an archive that begins later": append(formattest.JPEG(), append([]byte("camera"), formattest.XLSX()...)...),
+		"a document and an archive":    commented(append([]byte("%PDF-1.4\n"), formattest.XLSX()...), "\nstartxref\n9\n%%EOF\n"),
+		"a picture of no bytes":        emptyPNG(),
+		"an image of no bytes":         formattest.RIFF("VP8L", ""),
+		// Read one by one, these take seconds for each list, and a file has room for hundreds of lists.
+		"very many places of no bytes": []byte(formattest.Box("ftyp", "heic\x00\x00\x00\x00heic") + formattest.Box("meta", "\x00\x00\x00\x00"+formattest.Box("iloc", "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x01\x00\x00\x00\x02")) + formattest.Box("mdat", "x")),
+		"pictures in too many places":  []byte(formattest.Box("ftyp", "heic\x00\x00\x00\x00heic") + formattest.Box("meta", "\x00\x00\x00\x00"+strings.Repeat(formattest.Box("iloc", "\x00\x00\x00\x00\x44\x40\x00\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x10\x00\x00\x00\x01"), 2)) + formattest.Box("mdat", "x")),
 	} {
 		var fault *Error
 		got, err := Identify(bytes.NewReader(file), true)
@@ -130,6 +154,84 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
+}
+
+// commented gives an archive a comment.
+func commented(file []byte, comment string) []byte {
+	file = bytes.Clone(file)
+	binary.LittleEndian.PutUint16(file[len(file)-2:], uint16(len(comment)))
+	return append(file, comment...)
+}
+
+// ended changes the last record of an archive at a place.
+func ended(file []byte, at int, to string) []byte {
+	file = bytes.Clone(file)
+	copy(file[bytes.LastIndex(file, []byte(zipEnd))+at:], to)
+	return file
+}
+
+// listedAs is a workbook whose directory says something else of its first part than the part itself.
+func listedAs(at int, to string) []byte {
+	file := formattest.XLSX()
+	copy(file[bytes.Index(file, []byte(zipCentral))+at:], to)
+	return file
+}
+
+// wide is a workbook with the records of a large one. They lead this far past its directory, first the one and then the other;
+// -1 is nowhere else.
+func wide(wrong int) []byte {
+	file := formattest.XLSX()
+	at := bytes.LastIndex(file, []byte(zipEnd))
+	begin := binary.LittleEndian.Uint32(file[at+16:])
+	places := []uint64{uint64(begin), uint64(at)}
+	if wrong >= 0 {
+		places[wrong]++
+	}
+	end := binary.LittleEndian.AppendUint64([]byte(zipEnd64), 44)
+	end = append(end, "\x2d\x00\x2d\x00\x00\x00\x00\x00\x00\x00\x00\x00"...)
+	for _, n := range []uint64{3, 3, uint64(at) - uint64(begin), places[0]} {
+		end = binary.LittleEndian.AppendUint64(end, n)
+	}
+	end = binary.LittleEndian.AppendUint64(append(end, zipLocator64+"\x00\x00\x00\x00"...), places[1])
+	end = append(end, "\x01\x00\x00\x00"+zipEnd+"\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00"...)
+	return append(file[:at], end...)
+}
+
+// hiddenLocator is a workbook whose last entry ends as a locator of a wider record would.
+func hiddenLocator() []byte {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, h := range []*zip.FileHeader{{Name: contentTypes, Method: zip.Deflate}, {Name: "xl/workbook.xml", Comment: zipLocator64 + string(make([]byte, 16))}} {
+		h.Method = zip.Deflate
+		into, _ := w.CreateHeader(h)
+		_, _ = io.WriteString(into, formattest.WorkbookTypes)
+	}
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// renamed is a workbook with a part that has another name for some readers.
+func renamed(other string) []byte {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, name := range []string{contentTypes, "xl/a.bin"} {
+		h := &zip.FileHeader{Name: name, Method: zip.Deflate}
+		if name != contentTypes {
+			h.Extra = append(binary.LittleEndian.AppendUint16([]byte("up"), uint16(5+len(other))), "\x01\x00\x00\x00\x00"+other...)
+		}
+		into, _ := w.CreateHeader(h)
+		_, _ = io.WriteString(into, formattest.WorkbookTypes)
+	}
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// emptyPNG has its chunks, and no picture in them.
+func emptyPNG() []byte {
+	chunk := func(name, content string) string {
+		return string(binary.BigEndian.AppendUint32(nil, uint32(len(content)))) + name + content + string(binary.BigEndian.AppendUint32(nil, crc(name+content)))
+	}
+	return []byte(pngSignature + chunk("IHDR", "\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00") + chunk("IDAT", "") + chunk("IEND", ""))
 }
 
 // TestTaken: what is unusual and yet whole.
@@ -145,6 +247,10 @@ func TestTaken(t *testing.T) {
 		"a table with a mark":             []byte(byteOrderMark + "\"a\",b\r\n1,\"two\nlines\"\r\n"),
 		"a table without a last break":    []byte("a,b\nä,ö"),
 		"a stored workbook":               storedWorkbook(),
+		"a wide workbook":                 wide(-1),
+		"a workbook with a comment":       commented(formattest.XLSX(), "made by hand"),
+		"a second name that is the same":  renamed("xl/a.bin"),
+		"a photograph behind another":     append(formattest.JPEG(), formattest.JPEG()...),
 		"one that unpacks to megabytes":   formattest.Bomb(3, "xl/a.xml", contentTypes, formattest.WorkbookTypes, "xl/workbook.xml", "<workbook/>"),
 	} {
 		if got, err := Identify(iotest.HalfReader(bytes.NewReader(file)), true); err != nil {

@@ -103,7 +103,9 @@ func (s *source) heicMeta(end int64) (int64, error) {
 			return 0, err
 		case toEnd || s.at+length > end:
 			return 0, errors.New("a box is longer than the one that it is in")
-		case name == "iloc" && length <= Window:
+		case name == "iloc" && (needed != 0 || length > Window):
+			return 0, errors.New("it says in too many places where its pictures are")
+		case name == "iloc":
 			b, err := s.next(int(length))
 			if err != nil {
 				return 0, err
@@ -159,10 +161,15 @@ func (l *locations) end() (int64, error) {
 		}
 		l.uint(2) // the file that it is in: this one, for all that is a picture
 		begin := l.uint(base)
-		for extents := l.uint(2); extents > 0 && !l.bad; extents-- {
-			if indexed {
-				l.uint(index)
-			}
+		extents := l.uint(2)
+		if !indexed {
+			index = 0
+		}
+		if extents > 1 && offset+length+index == 0 { // all of them are the same nothing, and a few bytes ask for very many
+			l.bad = true
+		}
+		for ; extents > 0 && !l.bad; extents-- {
+			l.uint(index)
 			at, n := l.uint(offset), l.uint(length)
 			if method == 0 {
 				last = max(last, begin+at+n)

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 	"slices"
+	"strings"
 )
 
 const pngSignature = "\x89PNG\r\n\x1a\n"
@@ -40,7 +41,7 @@ func (s *source) png() error {
 		if binary.BigEndian.Uint32(want) != sum {
 			return fmt.Errorf("the checksum of the chunk %q is another", name)
 		}
-		image = image || name == "IDAT"
+		image = image || name == "IDAT" && length > 0
 		if name == "IEND" {
 			if !image {
 				return errors.New("it has no picture")
@@ -61,6 +62,11 @@ func cut(err error) error {
 // The markers of JPEG that are looked at (ITU-T T.81, table B.1).
 const (
 	jpegTEM  = 0x01
+	jpegSOF0 = 0xc0
+	jpegDHT  = 0xc4
+	jpegJPG  = 0xc8
+	jpegDAC  = 0xcc
+	jpegSOF  = 0xcf // the last of them
 	jpegRST0 = 0xd0
 	jpegSOI  = 0xd8
 	jpegEOI  = 0xd9
@@ -68,12 +74,12 @@ const (
 )
 
 // jpeg reads segments and scans up to the end of the image. Cameras write further pictures and films behind it, which are
-// taken as they are.
+// taken as they are; a page, a program or an archive is not.
 func (s *source) jpeg() error {
 	if _, err := s.next(2); err != nil {
 		return err
 	}
-	scanned := false
+	framed, scanned := false, false
 	for {
 		marker, err := s.jpegMarker()
 		if err != nil {
@@ -84,13 +90,16 @@ func (s *source) jpeg() error {
 			if !scanned {
 				return errors.New("it has no picture")
 			}
-			return s.drain()
+			return s.jpegBehind()
+		case marker == jpegSOS && !framed:
+			return errors.New("it does not say how large its picture is")
 		case marker == jpegTEM || marker >= jpegRST0 && marker <= jpegSOI:
 			return errors.New("a marker stands where none may be")
 		}
 		if err := s.jpegSegment(); err != nil {
 			return err
 		}
+		framed = framed || marker >= jpegSOF0 && marker <= jpegSOF && marker != jpegDHT && marker != jpegJPG && marker != jpegDAC
 		if marker == jpegSOS {
 			scanned = true
 			if err := s.jpegScan(); err != nil {
@@ -163,6 +172,30 @@ func (s *source) jpegScan() error {
 	}
 }
 
+// disguised are beginnings of what no camera writes behind a photograph: pages, programs, archives and documents.
+var disguised = []string{"<", "PK\x03\x04", "MZ", "\x7fELF", "#!", "%PDF-", "Rar!\x1a", "7z\xbc\xaf", "\xd0\xcf\x11\xe0"}
+
+// jpegBehind reads what stands behind a photograph, up to the end of the file.
+func (s *source) jpegBehind() error {
+	head, err := s.Peek(512)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return s.note(0, err)
+	}
+	behind := string(bytes.TrimLeft(head, "\x00 \t\r\n\ufeff"))
+	if slices.ContainsFunc(disguised, func(begin string) bool { return strings.HasPrefix(behind, begin) }) {
+		return errors.New("there is something else behind the picture")
+	}
+	// An archive may begin anywhere, and is known by its end.
+	tail, err := s.tail(maxZipEnd)
+	if err != nil {
+		return err
+	}
+	if endsAsZip(tail) {
+		return errors.New("it is an archive as well")
+	}
+	return nil
+}
+
 // drain reads what is left.
 func (s *source) drain() error {
 	_, err := io.Copy(io.Discard, s)
@@ -191,7 +224,7 @@ func (s *source) webp() error {
 		if first && !slices.Contains([]string{"VP8 ", "VP8L", "VP8X"}, name) {
 			return errors.New("it does not begin with a picture")
 		}
-		image = image || slices.Contains([]string{"VP8 ", "VP8L", "ANMF"}, name)
+		image = image || length > 0 && slices.Contains([]string{"VP8 ", "VP8L", "ANMF"}, name)
 		if err := s.skip(length); err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package format
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"regexp"
@@ -28,10 +27,14 @@ func (s *source) pdf() error {
 	if m := pdfLength.FindSubmatch(head); m != nil && pdfLinearized.Match(head) {
 		declared, _ = strconv.ParseInt(string(m[1]), 10, 64)
 	}
-	tail, err := s.tail(pdfTail)
+	last, err := s.tail(maxZipEnd)
 	if err != nil {
 		return err
 	}
+	if endsAsZip(last) { // it has the other's last lines as its comment
+		return errors.New("it is an archive as well")
+	}
+	tail := last[max(0, len(last)-pdfTail):]
 	if s.at < declared {
 		return io.ErrUnexpectedEOF
 	}
@@ -47,15 +50,15 @@ func (s *source) pdf() error {
 
 // tail reads to the end and returns the last n bytes.
 func (s *source) tail(n int) ([]byte, error) {
-	last, block := make([]byte, 0, 2*n), make([]byte, n)
+	last, block := make([]byte, 0, 2*n), make([]byte, min(n, 8<<10))
 	for {
 		read, err := s.Read(block)
-		last = append(last, block[:read]...)
-		if len(last) > n {
+		if len(last)+read > cap(last) { // seldom, so that little is moved
 			last = append(last[:0], last[len(last)-n:]...)
 		}
+		last = append(last, block[:read]...)
 		if errors.Is(err, io.EOF) {
-			return bytes.Clone(last), nil
+			return last[max(0, len(last)-n):], nil
 		}
 		if err != nil {
 			return nil, err

@@ -5,7 +5,6 @@ import (
 	"compress/flate"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"io"
 	"strings"
@@ -35,7 +34,9 @@ const (
 	zipDescribed  = 1 << 3
 	zipStored     = 0 // methods
 	zipDeflated   = 8
-	zip64Extra    = 0x0001
+	zip64Extra    = 0x0001 // extra fields
+	zipOtherName  = 0x7075
+	zipLarge      = 1<<32 - 1 // stands for what an extra field or a wider record says
 	contentTypes  = "[Content_Types].xml"
 	workbookType  = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"
 	bombUnpacked  = "it unpacks to more than is taken"
@@ -45,6 +46,7 @@ const (
 // part is what is known of one entry of a ZIP file.
 type part struct {
 	at, packed, unpacked int64
+	method               int64
 	sum                  uint32
 }
 
@@ -79,10 +81,13 @@ func (s *source) xlsx() error {
 	return workbook(parts, types.String())
 }
 
-// workbook says whether the parts are those of a workbook without programs.
+// workbook says whether the parts are those of a workbook without programs. A program is one by its type, whatever its name.
 func workbook(parts map[string]part, types string) error {
 	if _, found := parts[contentTypes]; !found || !strings.Contains(types, workbookType) {
 		return errors.New("it is no workbook")
+	}
+	if lower := strings.ToLower(types); strings.Contains(lower, "vbaproject") || strings.Contains(lower, "macroenabled") {
+		return errors.New("it holds a program")
 	}
 	for name := range parts {
 		if strings.HasSuffix(strings.ToLower(name), "vbaproject.bin") {
@@ -108,13 +113,14 @@ func (s *source) zipPart(types io.Writer, limit int64) (string, part, error) {
 		return "", p, err
 	}
 	described := flags&zipDescribed != 0
+	p.method = method
 	switch {
 	case flags&zipEncrypted != 0:
 		return "", p, errors.New("a part is encrypted")
 	case method != zipDeflated && (method != zipStored || described):
 		return "", p, errors.New("a part is packed in a way that is not taken")
 	case !described:
-		if packed, unpacked, err = zip64Sizes(extra, packed, unpacked); err != nil {
+		if err = zip64(extra, &unpacked, &packed); err != nil {
 			return "", p, err
 		}
 	}
@@ -149,7 +155,27 @@ func (s *source) zipName(nameLen, extraLen int) (name string, extra []byte, err 
 	if extra, err = s.next(min(extraLen, Window)); err != nil {
 		return "", nil, err
 	}
-	return name, bytes.Clone(extra), checkName(name)
+	extra = bytes.Clone(extra)
+	// Some readers take the name from here instead.
+	if other := extraField(extra, zipOtherName); other != nil && (len(other) < 5 || string(other[5:]) != name) {
+		return "", nil, errors.New("a part has two names")
+	}
+	return name, extra, checkName(name)
+}
+
+// extraField returns what an extra field of the kind holds, nil where there is none.
+func extraField(extra []byte, kind int64) []byte {
+	for len(extra) >= 4 {
+		n := int(le16(extra[2:]))
+		if len(extra) < 4+n {
+			return nil
+		}
+		if le16(extra) == kind {
+			return extra[4 : 4+n : 4+n]
+		}
+		extra = extra[4+n:]
+	}
+	return nil
 }
 
 // checkName refuses names that lead out of the folder into which somebody might unpack the file.
@@ -165,23 +191,19 @@ func checkName(name string) error {
 	return nil
 }
 
-// zip64Sizes returns the sizes that the extra field has for those that do not fit the head.
-func zip64Sizes(extra []byte, packed, unpacked int64) (int64, int64, error) {
-	const large = 1<<32 - 1
-	if packed != large && unpacked != large {
-		return packed, unpacked, nil
-	}
-	for len(extra) >= 4 {
-		id, n := le16(extra), int(le16(extra[2:]))
-		if len(extra) < 4+n {
-			break
+// zip64 replaces those of the values that do not fit a head by what the extra field has for them, in their order.
+func zip64(extra []byte, values ...*int64) error {
+	wide := extraField(extra, zip64Extra)
+	for _, v := range values {
+		if *v != zipLarge {
+			continue
 		}
-		if id == zip64Extra && n >= 16 {
-			return int64(binary.LittleEndian.Uint64(extra[12:])), int64(binary.LittleEndian.Uint64(extra[4:])), nil
+		if len(wide) < 8 {
+			return errors.New("a part does not say its size")
 		}
-		extra = extra[4+n:]
+		*v, wide = int64(binary.LittleEndian.Uint64(wide)), wide[8:]
 	}
-	return 0, 0, errors.New("a part does not say its size")
+	return nil
 }
 
 func (s *source) unpackStored(p *part, into io.Writer, size, limit int64) error {
@@ -248,92 +270,4 @@ func (s *source) zipDescription(p part) error {
 		return io.ErrUnexpectedEOF
 	}
 	return errors.New(badDescriptor)
-}
-
-// zipDirectory reads the directory and the end of the file, and holds them against the parts that were met.
-func (s *source) zipDirectory(parts map[string]part) error {
-	begin := s.at
-	listed := make(map[string]bool, len(parts))
-	for {
-		signature, err := s.next(4)
-		if err != nil {
-			return err
-		}
-		switch string(signature) {
-		case zipCentral:
-			name, err := s.zipListed(parts)
-			if err != nil {
-				return err
-			}
-			if listed[name] {
-				return errors.New("its directory lists a part twice")
-			}
-			listed[name] = true
-		case zipEnd64, zipLocator64:
-			if err := s.zip64End(string(signature)); err != nil {
-				return err
-			}
-		case zipEnd:
-			if len(listed) != len(parts) {
-				return errors.New("its directory does not list all parts")
-			}
-			return s.zipEnd(begin)
-		default:
-			return fmt.Errorf("something else stands where its directory should be, at %d", s.at-4)
-		}
-	}
-}
-
-// zipListed reads one entry of the directory, behind its signature.
-func (s *source) zipListed(parts map[string]part) (string, error) {
-	fixed, err := s.next(42)
-	if err != nil {
-		return "", err
-	}
-	sum, packed, unpacked := binary.LittleEndian.Uint32(fixed[12:]), le32(fixed[16:]), le32(fixed[20:])
-	nameLen, extraLen, noteLen, at := int(le16(fixed[24:])), int(le16(fixed[26:])), le16(fixed[28:]), le32(fixed[38:])
-	name, extra, err := s.zipName(nameLen, extraLen)
-	if err != nil {
-		return "", err
-	}
-	if packed, unpacked, err = zip64Sizes(extra, packed, unpacked); err != nil {
-		return "", err
-	}
-	p, met := parts[name]
-	if !met || p.sum != sum || p.packed != packed || p.unpacked != unpacked || at != 1<<32-1 && at != p.at {
-		return "", errors.New("its directory lists what is not there")
-	}
-	return name, s.skip(noteLen)
-}
-
-// zip64End reads what a writer of large files puts before the end.
-func (s *source) zip64End(signature string) error {
-	if signature == zipLocator64 {
-		return s.skip(16)
-	}
-	b, err := s.next(8)
-	if err != nil {
-		return err
-	}
-	length := binary.LittleEndian.Uint64(b)
-	if length < 44 || length > Window {
-		return errors.New("its end cannot be read")
-	}
-	return s.skip(int64(length))
-}
-
-// zipEnd reads the last record, behind its signature: where the directory began, and a comment up to the end.
-func (s *source) zipEnd(begin int64) error {
-	b, err := s.next(18)
-	if err != nil {
-		return err
-	}
-	at, comment := le32(b[12:]), le16(b[16:])
-	if at != 1<<32-1 && at != begin {
-		return errors.New("its directory is elsewhere than it says")
-	}
-	if err := s.skip(comment); err != nil {
-		return err
-	}
-	return s.end("its end")
 }
