@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -147,11 +146,33 @@ func valueError(message string) string { return "Value error, " + message }
 func (f *Form) OptionalWhole(name string) Optional[int64] {
 	n := f.member(name, false)
 	if n != nil && n.kind == '0' && !isInteger(n.text) {
-		const exact = 1 << 53 // beyond, a float64 holds not every integer
-		v, err := strconv.ParseFloat(n.text, 64)
-		if err == nil && v == math.Trunc(v) && math.Abs(v) <= exact {
-			return Optional[int64]{int64(v), true}
+		if v, is := whole(n.text); is {
+			return Optional[int64]{v, true}
 		}
 	}
 	return f.integer(name, false, MinInteger, MaxInteger)
+}
+
+// whole returns the integer that a JSON number is, if it is one of 64 bits. It is exact: a float64 would take 1e-400 for 0.
+func whole(text string) (int64, bool) {
+	sign, text := text[:len(text)-len(strings.TrimPrefix(text, "-"))], strings.TrimPrefix(text, "-")
+	mantissa, power := text, 0
+	if i := strings.IndexAny(text, "eE"); i >= 0 {
+		var err error
+		if power, err = strconv.Atoi(text[i+1:]); err != nil {
+			return 0, false
+		}
+		mantissa = text[:i]
+	}
+	before, after, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimRight(before+after, "0")
+	if strings.Trim(digits, "0") == "" {
+		return 0, true
+	}
+	power += len(before) - len(digits) // behind the last digit that is not 0
+	if power < 0 || power > len("9223372036854775807") {
+		return 0, false
+	}
+	v, err := strconv.ParseInt(sign+digits+strings.Repeat("0", power), 10, 64)
+	return v, err == nil
 }

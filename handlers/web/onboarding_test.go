@@ -41,6 +41,23 @@ func readThing(c echo.Context) error {
 	return c.JSON(http.StatusOK, struct{}{})
 }
 
+// TestWholeNumbers: an integer may be written in any way that JSON has for one, and nothing is rounded.
+func TestWholeNumbers(t *testing.T) {
+	for text, want := range map[string]int64{"-0": 0, "-0.0": 0, "0e5": 0, "5.0": 5, "1E2": 100, "1e+2": 100, "100e-2": 1, "0.1e1": 1, "-12.50e1": -125,
+		"9.223372036854775807e18": 9223372036854775807, "9007199254740993.0": 9007199254740993, "-9223372036854775808e0": -9223372036854775808} {
+		f := Body(post(`{"n":` + text + `}`))
+		if got := f.OptionalWhole("n"); !got.Set || got.Value != want || f.Done() != nil {
+			t.Errorf("%s is read as %d, %v (%v)", text, got.Value, got.Set, f.Done())
+		}
+	}
+	for _, text := range []string{"5.5", "1e-1", "1e-400", "-1e-400", "9007199254740991.4", "1e19", "9.223372036854775808e18", "1e400", "1e99999999999999999999", "-1e-99999999999999999999"} {
+		f := Body(post(`{"n":` + text + `}`))
+		if got := f.OptionalWhole("n"); got.Set || f.Done() == nil {
+			t.Errorf("%s is read as %d", text, got.Value)
+		}
+	}
+}
+
 // TestFaultsInPydanticsWords: each fault has the type, the place, the words and the input that FastAPI with pydantic 2 would
 // tell it with, where the two have such a fault.
 func TestFaultsInPydanticsWords(t *testing.T) {
@@ -61,6 +78,8 @@ func TestFaultsInPydanticsWords(t *testing.T) {
 		{"", `{"flag":"true"}`, `bool_type|body,flag|Input should be a valid boolean|"true"`},
 		{"", `{"count":"5"}`, `int_type|body,count|Input should be a valid integer|"5"`},
 		{"", `{"count":5.5}`, `int_from_float|body,count|Input should be a valid integer, got a number with a fractional part|5.5`},
+		{"", `{"count":1e-400}`, `int_from_float|body,count|Input should be a valid integer, got a number with a fractional part|1e-400`},
+		{"", `{"count":5.000000000000000000000001}`, `int_from_float|body,count|Input should be a valid integer, got a number with a fractional part|5.000000000000000000000001`},
 		{"", `{"count":9223372036854775808}`, `less_than_equal|body,count|Input should be less than or equal to 9223372036854775807|9223372036854775808`},
 		{"", `{"few":0}`, `greater_than_equal|body,few|Input should be greater than or equal to 1|0`},
 		{"", `{"few":4}`, `less_than_equal|body,few|Input should be less than or equal to 3|4`},
