@@ -2,8 +2,8 @@ package webhooks
 
 import (
 	"context"
-	"io"
 	"crypto/ed25519"
+	"io"
 	"math"
 	"net"
 	"net/http"
