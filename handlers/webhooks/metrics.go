@@ -1,7 +1,11 @@
 package webhooks
 
 import (
+	"net/http"
+
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/perpetua-exchange/perpetua/domain/webhook"
 )
 
 // metrics count what a sender does.
@@ -16,6 +20,7 @@ const (
 	acknowledged = "acknowledged"
 	refused      = "refused"    // another status than 200
 	unanswered   = "unanswered" // none
+	unsent       = "unsent"     // none, since the venue's own way out failed
 )
 
 func newMetrics() metrics {
@@ -27,7 +32,7 @@ func newMetrics() metrics {
 		unrecorded: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "perpetua_webhook_attempts_unrecorded", Help: "Attempts that were made and are not known to be in the log yet."}),
 	}
-	for _, outcome := range []string{acknowledged, refused, unanswered} { // what alerts look for is there before the first
+	for _, outcome := range []string{acknowledged, refused, unanswered, unsent} { // what alerts look for is there before the first
 		m.attempts.WithLabelValues(outcome)
 	}
 	return m
@@ -38,13 +43,18 @@ func (m *metrics) collectors() []prometheus.Collector {
 }
 
 func (m *metrics) observe(a attempt) {
-	outcome := refused
-	switch a.status {
-	case 0:
-		outcome = unanswered
-	case 200:
-		outcome = acknowledged
-	}
-	m.attempts.WithLabelValues(outcome).Inc()
+	m.attempts.WithLabelValues(a.outcome()).Inc()
 	m.took.Observe(a.took.Seconds())
+}
+
+func (a *attempt) outcome() string {
+	switch {
+	case a.status == http.StatusOK:
+		return acknowledged
+	case a.status != 0:
+		return refused
+	case !webhook.ReceiverFailed(false, a.failure):
+		return unsent
+	}
+	return unanswered
 }

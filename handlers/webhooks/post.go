@@ -114,6 +114,9 @@ func reason(err error) string {
 
 // retryAfter reads the header of that name, seconds or a date; 0 if it says nothing of use.
 func retryAfter(text string, now time.Time) scalar.Time {
+	if text == "" { // as nearly always, and what is no date is tried as one of three kinds
+		return 0
+	}
 	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
 		return min(scalar.Time(seconds)*scalar.Second, maxAfter)
 	}

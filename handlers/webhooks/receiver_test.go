@@ -199,8 +199,8 @@ func TestEgressProxy(t *testing.T) {
 	} {
 		d.Allowed = loopback
 		d.Proxy, _ = proxy(t, answer)
-		if a := try(t, d, "https://127.0.0.1:"+portOf(t, s)+"/"); a.status != 0 || !strings.HasPrefix(a.failure, want+": ") {
-			t.Errorf("a proxy that answers %.40q: %d, %s", answer, a.status, a.failure)
+		if a := try(t, d, "https://127.0.0.1:"+portOf(t, s)+"/"); a.status != 0 || !strings.HasPrefix(a.failure, want+": ") || (a.outcome() == unsent) != (want == webhook.EgressFailed) {
+			t.Errorf("a proxy that answers %.40q: %d, %s, counted as %s", answer, a.status, a.failure, a.outcome())
 		}
 	}
 	away, err := net.Listen("tcp", "127.0.0.1:0")
