@@ -172,7 +172,7 @@ func (d Dialing) resolve(ctx context.Context, address string) ([]netip.Addr, str
 }
 
 // connect asks the proxy for a connection to an address.
-func (d Dialing) connect(ctx context.Context, network, to string) (_ net.Conn, err error) {
+func (d Dialing) connect(ctx context.Context, network, to string) (net.Conn, error) {
 	at := d.Proxy.Host
 	if d.Proxy.Port() == "" {
 		at = net.JoinHostPort(d.Proxy.Hostname(), "80")
@@ -181,26 +181,31 @@ func (d Dialing) connect(ctx context.Context, network, to string) (_ net.Conn, e
 	if err != nil {
 		return nil, &EgressError{Err: err}
 	}
-	defer func() {
-		if err != nil {
-			conn.Close()
-		}
-	}()
+	if err := d.shake(ctx, conn, to); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// shake has the proxy at the other end of a connection pass on what follows to an address. It ends with its limit, or with the
+// request.
+func (d Dialing) shake(ctx context.Context, conn net.Conn, to string) error {
 	// The limit of the handshake comes first: set after the other, it would take back what the end of the request has set, and a
 	// silent proxy would be waited for all the same.
 	_ = conn.SetDeadline(time.Now().Add(connectWithin + shakeWithin))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if err := d.tunnel(conn, to); err != nil {
-		return nil, err
+		return err
 	}
 	if !stop() { // the request's time was up, and the deadline is about to be set for good
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	return conn, conn.SetDeadline(time.Time{})
+	return conn.SetDeadline(time.Time{})
 }
 
-// tunnel has the proxy at the other end of a connection pass on what follows to an address.
+// tunnel asks for that, and reads the answer.
 func (d Dialing) tunnel(conn net.Conn, to string) error {
 	var ask strings.Builder
 	fmt.Fprintf(&ask, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n", to, to)
