@@ -19,6 +19,7 @@ type barrier struct {
 	mu      sync.Mutex
 	opened  chan struct{} // closed when it opens; nil while it is open
 	holding int           // the weight of what is held
+	left    int           // the weight of what was held, since it was last shut, until its requester was gone
 }
 
 // shut has requests be held from now on.
@@ -26,7 +27,7 @@ func (b *barrier) shut() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.opened == nil {
-		b.opened = make(chan struct{})
+		b.opened, b.left = make(chan struct{}), 0
 	}
 }
 
@@ -59,8 +60,21 @@ func (b *barrier) pass(requester context.Context, weight int) bool {
 	case <-opened:
 		return true
 	case <-requester.Done():
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.left += weight
 		return false
 	}
+}
+
+// gone waits until the requesters of so much weight are gone. Those who take over may have come with the same by then.
+func (b *barrier) gone(t testing.TB, n int) {
+	t.Helper()
+	waitFor(t, "requesters to be gone", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.left >= n
+	})
 }
 
 // held waits until requests of so much weight are held whose requesters live.
