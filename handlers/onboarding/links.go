@@ -46,13 +46,18 @@ func (l link) sign(key []byte, method string) []byte {
 	return seal.MAC(key, fmt.Appendf(nil, "%s %s %d %d %t", method, l.document, l.expires, l.at, l.restricted))
 }
 
-func (l link) url(c echo.Context, key []byte) string {
+// query is what stands in the link, in one spelling.
+func (l link) query(key []byte) string {
 	query := url.Values{"expires": {strconv.FormatInt(l.expires, 10)}, "at": {strconv.FormatInt(l.at, 10)},
 		"signature": {base64.RawURLEncoding.EncodeToString(l.sign(key, http.MethodGet))}}
 	if l.restricted {
 		query.Set("restricted", "true")
 	}
-	return (&url.URL{Scheme: c.Scheme(), Host: c.Request().Host, Path: filesAt + "/" + l.document.String(), RawQuery: query.Encode()}).String()
+	return query.Encode()
+}
+
+func (l link) url(c echo.Context, key []byte) string {
+	return (&url.URL{Scheme: c.Scheme(), Host: c.Request().Host, Path: filesAt + "/" + l.document.String(), RawQuery: l.query(key)}).String()
 }
 
 // readLink returns what a link says, and false if it is not one of ours, or too old by now.
@@ -63,7 +68,7 @@ func readLink(c echo.Context, key []byte, now time.Time) (link, bool) {
 	at, badPlace := strconv.ParseInt(query.Get("at"), 10, 64)
 	signature, badText := base64.RawURLEncoding.Strict().DecodeString(query.Get("signature"))
 	l := link{id, expires, at, query.Get("restricted") == "true"}
-	ours := hmac.Equal(signature, l.sign(key, http.MethodGet)) // one for GET is good for HEAD
+	ours := hmac.Equal(signature, l.sign(key, http.MethodGet)) && query.Encode() == l.query(key) // one for GET is good for HEAD
 	return l, ours && errors.Join(badID, badTime, badPlace, badText) == nil && now.Unix() < expires
 }
 
