@@ -7,12 +7,14 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
@@ -237,7 +239,7 @@ func (s *Server) note(a Ask, d done) {
 func (s *Server) log(a Ask, level slog.Level, of series, code string, d done) {
 	attrs := []slog.Attr{
 		slog.String("request_id", a.id), slog.String("method", of.method), slog.String("route", of.route),
-		slog.String("path", loggedPath(a.way.target())), slog.Int("status", of.status),
+		slog.String("path", loggedPath(of.route, a.way.target())), slog.Int("status", of.status),
 		slog.Duration("took", d.took), slog.Int64("bytes", d.bytes),
 	}
 	if code != "" {
@@ -252,11 +254,26 @@ func (s *Server) log(a Ask, level slog.Level, of series, code string, d done) {
 // maxLoggedPath bounds what a line of the log repeats of a path: anybody may send one of a megabyte.
 const maxLoggedPath = 1024
 
-func loggedPath(path string) string {
+// loggedPath is the path of a request as the log may hold it. In one about persons a client may have put a name or an address for
+// an id: so of those, what is neither an id nor a word of the route is left out.
+func loggedPath(route, path string) string {
 	if len(path) > maxLoggedPath {
-		return path[:maxLoggedPath] + "…"
+		path = path[:maxLoggedPath] + "…"
 	}
-	return path
+	if !isOnboarding(path) && !strings.HasPrefix(path, "/admin/v1/persons") && !strings.HasPrefix(path, "/admin/v1/corporates") {
+		return path
+	}
+	const base = 3 // elements before the first that may be a client's own
+	words, elements := strings.Split(route, "/"), strings.Split(path, "/")
+	for i := base; i < len(elements); i++ {
+		if i < len(words) && elements[i] == words[i] {
+			continue
+		}
+		if _, err := scalar.ParseID(elements[i]); err != nil {
+			elements[i] = "…"
+		}
+	}
+	return strings.Join(elements, "/")
 }
 
 func knownMethod(m string) bool {

@@ -269,6 +269,27 @@ func TestLoggedPathIsBounded(t *testing.T) {
 	}
 }
 
+// TestNoNamesInLoggedPaths: what clients take for an id may be a name.
+func TestNoNamesInLoggedPaths(t *testing.T) {
+	const id = "0b6ab0c5-2a6b-8a55-9f2a-7d1e9f1c5a11"
+	for _, test := range []struct{ route, path, want string }{
+		{"/api/v1/persons/:person_id/documents", "/api/v1/persons/" + id + "/documents", "/api/v1/persons/" + id + "/documents"},
+		{"/api/v1/persons/:person_id/documents", "/api/v1/persons/anna@example.org/documents", "/api/v1/persons/…/documents"},
+		{"unknown", "/api/v1/people/anna/" + id, "/api/v1/…/…/" + id},
+		{"/admin/v1/persons/:person_id", "/admin/v1/persons/anna", "/admin/v1/persons/…"},
+		{"/v1/customers/:code", "/v1/customers/ANNA", "/v1/customers/ANNA"},
+	} {
+		if got := loggedPath(test.route, test.path); got != test.want {
+			t.Errorf("%s is logged as %s", test.path, got)
+		}
+	}
+	var logged bytes.Buffer
+	e := serve(t, Options{Logger: slog.New(slog.NewJSONHandler(&logged, nil))}, func(echo.Context) error { return nil })
+	if w := ask(e, "GET", "/api/v1/persons/anna@example.org", ""); w.Code != 404 || logged.Len() == 0 || strings.Contains(logged.String(), "anna") {
+		t.Errorf("%d, and the log has %s", w.Code, logged.String())
+	}
+}
+
 func TestAwait(t *testing.T) {
 	tests := []struct {
 		header string
