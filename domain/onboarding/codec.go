@@ -20,7 +20,7 @@ import (
 
 // codecVersion is the number of the form that this file writes and reads. It is raised with every change of it, and of
 // what a State holds: TestTheFormIsThatOfItsVersion says when.
-const codecVersion = 4
+const codecVersion = 5
 
 // Codec writes and reads states of the onboarding journal.
 func Codec() decide.StateCodec { return stateCodec{} }
@@ -67,10 +67,11 @@ func (stateCodec) Append(b []byte, state decide.State) []byte {
 			w.webhook(hook)
 		}
 	}
-	w.Len(len(s.deliveries))
-	for _, id := range slices.SortedFunc(maps.Keys(s.deliveries), compareIDs) {
-		w.delivery(s.deliveries[id])
+	for _, deliveries := range [][]*Delivery{s.OpenDeliveries(), s.closedInOrder()} {
+		w.Len(len(deliveries))
+		each(deliveries, w.delivery)
 	}
+	w.Int(s.closed.forgotten)
 	w.Int(s.made)
 	w.Int(int64(s.retention))
 	w.due(&s.due)
@@ -267,7 +268,9 @@ func (w *packer) delivery(v *Delivery) {
 	w.Int(int64(v.Attempts))
 	w.Int(int64(v.Before))
 	w.time(v.NextAttempt)
-	w.Int(v.Made)
+	w.Int(v.Made.Sequence)
+	w.Int(v.Made.Ordinal)
+	w.Int(v.Closed)
 }
 
 func (w *packer) due(l *dueList) {
@@ -332,13 +335,7 @@ func (stateCodec) Read(b []byte) (decide.State, error) {
 			s.addWebhook(w)
 		}
 	}
-	for range r.Len(idSize) {
-		v := r.delivery()
-		r.refuse(s.deliveries[v.ID] != nil)
-		if s.deliveries[v.ID] = v; v.Status.IsOpen() {
-			s.addDelivery(v)
-		}
-	}
+	r.deliveries(s)
 	s.made = r.Int()
 	s.retention = r.time()
 	r.due(s)
@@ -517,9 +514,27 @@ func (r unpacker) webhook() *Webhook {
 	return w
 }
 
+// deliveries reads those that are open and then those that are closed, in their order.
+func (r unpacker) deliveries(s *State) {
+	for _, open := range []bool{true, false} {
+		for range r.Len(idSize) {
+			v := r.delivery()
+			r.refuse(s.deliveries[v.ID] != nil || v.Status.IsOpen() != open || open != (v.Closed == 0))
+			if open {
+				s.addDelivery(v)
+			} else {
+				s.deliveries[v.ID] = v
+				s.addClosed(v.Closed, v)
+			}
+		}
+	}
+	s.closed.forgotten = r.Int()
+}
+
 func (r unpacker) delivery() *Delivery {
 	return &Delivery{ID: r.id(), WebhookID: r.id(), NoticeID: r.id(), Tenant: r.Word(), Ref: r.ref(), Final: r.Bool(), Status: webhook.Status(r.Word()),
-		Attempts: r.Small(), Before: r.Small(), NextAttempt: r.time(), Made: r.Int()}
+		Attempts: r.Small(), Before: r.Small(), NextAttempt: r.time(),
+		Made: Place{Sequence: r.Int(), Ordinal: r.Int()}, Closed: r.Int()}
 }
 
 func (r unpacker) due(s *State) {

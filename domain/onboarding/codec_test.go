@@ -161,8 +161,23 @@ func TestSavedStatesGoOn(t *testing.T) {
 	})
 }
 
-// golden is a state with something of everything in it.
+// golden is a state with something of everything in it: deliveries that it has forgotten, too.
 func golden(t testing.TB) *onboarding.State {
+	l := firstRules(t)
+	ofRoute := decide.Kept{Key: "k", Fingerprint: decide.OfRoute("POST /holds", strings.Repeat("0", 32))}
+	l.fold(decide.Recorded{Type: onboarding.CommandHoldOwner, Actor: operator, Kept: ofRoute}, decide.Decision{Events: []decide.Event{&onboarding.RetentionSet{Seconds: 5}}})
+	l.must(operator, &decide.ActivateRules{Rules: 2})
+	l.state.Keep(2)
+	for range 4 {
+		l.must(alpha, &onboarding.TestWebhook{ID: id(50)})
+		l.must(sender, l.attempt(l.delivery().ID, 200))
+	}
+	return l.state
+}
+
+// firstRules is a log under rules 1 with something of everything in it. TestRules1 has its golden journal, so it never changes: what
+// is new goes into golden.
+func firstRules(t testing.TB) *log {
 	l := owners(t)
 	l.must(alpha, hook(50, webhook.EntitlementFailed, webhook.Test, webhook.RequirementsQuestionnaire))
 	l.must(alpha, hook(51))
@@ -188,13 +203,12 @@ func golden(t testing.TB) *onboarding.State {
 	l.must(operator, &onboarding.SetRetention{Seconds: 5})
 	l.must(operator, erase(corp))
 	l.must(operator, holding(bob))
-	ofRoute := decide.Kept{Key: "k", Fingerprint: decide.OfRoute("POST /holds", strings.Repeat("0", 32))}
-	l.fold(decide.Recorded{Type: onboarding.CommandHoldOwner, Actor: operator, Kept: ofRoute}, decide.Decision{Events: []decide.Event{&decide.DueSetAside{Entry: "owner_erase/" + corp.ID.String(), Error: "broken"}}})
+	l.fold(decide.Recorded{}, decide.Decision{Events: []decide.Event{&decide.DueSetAside{Entry: "owner_erase/" + corp.ID.String(), Error: "broken"}}})
 	if got := l.keyed(beta, "k", &onboarding.CreateWebhook{ID: id(52), URL: "https://b.example", All: true, Key: signing("c")}); got != "webhook.created" {
 		t.Fatal(got)
 	}
 	l.replay()
-	return l.state
+	return l
 }
 
 // TestTheFormIsThatOfItsVersion fails when what is saved, or what there is to be saved, is no longer what the codec's

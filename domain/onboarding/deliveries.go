@@ -14,11 +14,9 @@ import (
 const (
 	CommandRecordAttempt  = "delivery.record_attempt"
 	CommandRecordAttempts = "delivery.record_attempts"
-	CommandReplayDelivery = "delivery.replay"
 
 	TypeDeliveryCreated   = "delivery.created"
 	TypeDeliveryAttempted = "delivery.attempted"
-	TypeDeliveryReplayed  = "delivery.replayed"
 )
 
 const (
@@ -41,7 +39,19 @@ type Delivery struct {
 	Attempts    int         // so far
 	Before      int         // of them, those before it was replayed: the schedule counts from there
 	NextAttempt scalar.Time // of one that is retried
-	Made        int64       // its number among all deliveries, in the order of the log, from 1
+	Made        Place
+	Closed      int64 // the sequence of the record since which it is not to be tried any more; 0 while it is open
+}
+
+// Place is where in the log something was made: by an event of a record, which are counted from 0.
+type Place struct {
+	Sequence int64 `json:"sequence"`
+	Ordinal  int64 `json:"ordinal"`
+}
+
+// Compare orders places as the log does.
+func (p Place) Compare(o Place) int {
+	return cmp.Or(cmp.Compare(p.Sequence, o.Sequence), cmp.Compare(p.Ordinal, o.Ordinal))
 }
 
 // deliver decides a delivery of a notice.
@@ -209,45 +219,6 @@ func deliveryNotFound() error {
 	return decide.Refuse(decide.NotFound, "DELIVERY_NOT_FOUND", "there is no such delivery")
 }
 
-// ReplayDelivery asks that a delivery that is final be tried again, from the beginning of the schedule.
-//
-// Event: delivery.replayed. Refusals: NotFound DELIVERY_NOT_FOUND; Conflict DELIVERY_OPEN, DELIVERY_CANCELED,
-// OWNER_ERASED, OWNER_RESTRICTED; NotFound of the owner for the tenant of one who is restricted.
-type ReplayDelivery struct {
-	ID       scalar.ID
-	Operator bool // an operator asks, who sees every tenant's
-}
-
-// CommandType returns the type of the command.
-func (*ReplayDelivery) CommandType() string { return CommandReplayDelivery }
-
-func (p *ReplayDelivery) givenBy() ActorKind {
-	if p.Operator {
-		return ByOperator
-	}
-	return ByClient
-}
-
-func (p *ReplayDelivery) decide(d *draft) error {
-	v, known := d.state.deliveries[p.ID]
-	switch {
-	case !known || !p.Operator && v.Tenant != d.actor.Broker:
-		return deliveryNotFound()
-	case d.stateOf(v.Ref) == owner.Restricted && p.Operator:
-		return ownerRestricted()
-	case d.stateOf(v.Ref) == owner.Restricted: // who is not there for its tenant
-		return ownerNotFound(v.Type)
-	case v.Status.IsOpen():
-		return decide.Refuse(decide.Conflict, "DELIVERY_OPEN", "the delivery is still being tried")
-	case d.stateOf(v.Ref) == owner.Erased:
-		return decide.Refuse(decide.Conflict, "OWNER_ERASED", "the owner is erased: what was told cannot be told again")
-	case v.Status == webhook.Canceled || !d.state.takes(v):
-		return decide.Refuse(decide.Conflict, "DELIVERY_CANCELED", "the delivery's webhook is gone")
-	}
-	d.add(&DeliveryReplayed{ID: v.ID, WebhookID: v.WebhookID, Tenant: v.Tenant, Attempts: v.Attempts, By: d.by, Time: d.at.Time})
-	return nil
-}
-
 // takes reports whether the registration that a delivery was made for is there. Its id may be another tenant's by now.
 func (s *State) takes(v *Delivery) bool {
 	w, known := s.webhooks[v.WebhookID]
@@ -303,93 +274,3 @@ func (*DeliveryAttempted) EventType() string { return TypeDeliveryAttempted }
 
 // EventVersion returns 1.
 func (*DeliveryAttempted) EventVersion() int { return 1 }
-
-// DeliveryReplayed says that a delivery is pending again.
-type DeliveryReplayed struct {
-	ID        scalar.ID   `json:"id"`
-	WebhookID scalar.ID   `json:"webhook_id"`
-	Tenant    string      `json:"tenant"`
-	Attempts  int         `json:"attempts"` // so far
-	By        ActorKind   `json:"actor_kind"`
-	Time      scalar.Time `json:"time"`
-}
-
-// EventType returns delivery.replayed.
-func (*DeliveryReplayed) EventType() string { return TypeDeliveryReplayed }
-
-// EventVersion returns 1.
-func (*DeliveryReplayed) EventVersion() int { return 1 }
-
-// addDelivery has a delivery be pending, at first or again.
-func (s *State) addDelivery(v *Delivery) {
-	s.deliveries[v.ID] = v
-	open, some := s.openOf[v.WebhookID]
-	if !some {
-		open = make(map[scalar.ID]bool)
-		s.openOf[v.WebhookID] = open
-	}
-	open[v.ID] = true
-}
-
-func (s *State) noteAttempt(e *DeliveryAttempted) {
-	v, known := s.deliveries[e.ID]
-	if !known {
-		return
-	}
-	c := *v // what was read before is not changed
-	c.Status, c.Attempts, c.NextAttempt = e.Status, e.Number, e.NextAttempt
-	s.deliveries[c.ID] = &c
-	if !c.Status.IsOpen() {
-		s.closeDelivery(&c)
-	}
-	if w, there := s.webhooks[c.WebhookID]; there && w.failingAfter(e) != w.Failing {
-		s.changeWebhook(w.ID, func(w *Webhook) { w.Failing = w.failingAfter(e) })
-	}
-}
-
-func (s *State) closeDelivery(v *Delivery) {
-	delete(s.openOf[v.WebhookID], v.ID)
-	if len(s.openOf[v.WebhookID]) == 0 {
-		delete(s.openOf, v.WebhookID)
-	}
-}
-
-func (s *State) replay(e *DeliveryReplayed) {
-	if v, known := s.deliveries[e.ID]; known {
-		c := *v
-		c.Status, c.Before, c.NextAttempt = webhook.Pending, c.Attempts, 0
-		s.addDelivery(&c)
-	}
-}
-
-// cancelDeliveries cancels all that is open of a registration.
-func (s *State) cancelDeliveries(id scalar.ID) {
-	for open := range s.openOf[id] { // each on its own, so their order is all one
-		s.cancelDelivery(s.deliveries[open])
-	}
-}
-
-func (s *State) cancelDelivery(v *Delivery) {
-	c := *v // what was read before is not changed
-	c.Status, c.NextAttempt = webhook.Canceled, 0
-	s.deliveries[c.ID] = &c
-	s.closeDelivery(&c)
-}
-
-// OpenDeliveries returns the deliveries that are still to be tried, in the order of the log.
-func (s *State) OpenDeliveries() []*Delivery {
-	var out []*Delivery
-	for _, open := range s.openOf { // sorted below
-		for id := range open {
-			out = append(out, s.deliveries[id])
-		}
-	}
-	slices.SortFunc(out, func(a, b *Delivery) int { return cmp.Compare(a.Made, b.Made) })
-	return out
-}
-
-// Delivery returns a delivery of whichever tenant.
-func (s *State) Delivery(id scalar.ID) (*Delivery, bool) {
-	v, known := s.deliveries[id]
-	return v, known
-}

@@ -305,7 +305,7 @@ func (s *State) evolveErasure(at decide.Stamp, e decide.Event) {
 	case *OwnerErased:
 		s.changeErasure(at, e.Ref, owner.Erased, func(f *file, x *Erasure) {
 			x.ErasedAt = e.Time
-			s.cancelAbout(f.owner)
+			s.cancelAbout(at.Sequence, f.owner)
 		})
 	case *KeyDestroyed:
 		s.changeErasure(at, e.Ref, owner.Erased, func(_ *file, x *Erasure) { x.KeyID, x.KeyDestroyed = e.KeyID, e.Time })
@@ -358,12 +358,10 @@ func (s *State) scheduleErasure(f *file) {
 }
 
 // cancelAbout cancels the open deliveries about an owner, but for those that tell of the end that its erasure caused.
-func (s *State) cancelAbout(o *Owner) {
+func (s *State) cancelAbout(at int64, o *Owner) {
 	for _, w := range s.hooksOf[o.Tenant] {
-		for id := range s.openOf[w] { // each on its own, so their order is all one
-			if v := s.deliveries[id]; v.Ref == o.Ref && !v.Final {
-				s.cancelDelivery(v)
-			}
+		for _, v := range s.openTo(w, func(v *Delivery) bool { return v.Ref == o.Ref && !v.Final }) {
+			s.cancelDelivery(at, v)
 		}
 	}
 }

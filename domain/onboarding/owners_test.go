@@ -75,7 +75,7 @@ func TestWhatEveryJournalTakes(t *testing.T) {
 		t.Error(got)
 	}
 	l.run([]expect{
-		{"unknown rules", operator, &decide.ActivateRules{Rules: 2}, "RULES_NOT_SUPPORTED"},
+		{"unknown rules", operator, &decide.ActivateRules{Rules: onboarding.Rules().Newest() + 1}, "RULES_NOT_SUPPORTED"},
 		{"due work that is not there", operator, &decide.PutBackDue{Entry: "x/y"}, "UNKNOWN_DUE_ENTRY"},
 	})
 	if _, err := l.state.Decide(l.stamp(), decide.Command{Type: "owner.change", Actor: alpha, Payload: register(ann, "a")}); err == nil {

@@ -10,7 +10,7 @@ import (
 const RecordLimit = 3 << 20
 
 // rulesSupported is the highest number of rules that this build knows.
-const rulesSupported = 1
+const rulesSupported = 2
 
 // Rules returns the rules of the onboarding journal.
 func Rules() decide.Rules { return rules{} }
@@ -48,7 +48,8 @@ func (rules) Registry() *decide.Registry {
 	r.Add(func() decide.Event { return new(WebhookDisabled) })
 	r.Add(func() decide.Event { return new(DeliveryCreated) })
 	r.Add(func() decide.Event { return new(DeliveryAttempted) })
-	r.Add(func() decide.Event { return new(DeliveryReplayed) })
+	r.Add(func() decide.Event { return &DeliveryReplayed{Reopened: new(Reopened)} })
+	r.AddUpcaster(TypeDeliveryReplayed, 1, readReplayed1)
 	r.Add(func() decide.Event { return new(RetentionSet) })
 	r.Add(func() decide.Event { return new(OwnerRestricted) })
 	r.Add(func() decide.Event { return new(OwnerHeld) })
@@ -80,7 +81,8 @@ type State struct {
 	hooksOf    map[string][]scalar.ID // of a tenant, in the order of creation
 	deliveries map[scalar.ID]*Delivery
 	openOf     map[scalar.ID]map[scalar.ID]bool // the open deliveries of a webhook
-	made       int64                            // how many deliveries were made so far
+	closed     closedDeliveries
+	made       int64 // how many deliveries were made so far
 
 	retention scalar.Time // a span
 	due       dueList
@@ -92,13 +94,13 @@ func NewState() *State {
 		documents: make(map[scalar.ID]*Document), questionnaires: make(map[scalar.ID]*asked),
 		entitlements: make(map[scalar.ID]*entitlement.Definition), triggers: make(map[scalar.ID]scalar.ID), required: make(map[scalar.ID]int),
 		webhooks: make(map[scalar.ID]*Webhook), hooksOf: make(map[string][]scalar.ID), deliveries: make(map[scalar.ID]*Delivery),
-		openOf: make(map[scalar.ID]map[scalar.ID]bool), retention: DefaultRetention, due: newDueList()}
+		openOf: make(map[scalar.ID]map[scalar.ID]bool), closed: closedDeliveries{keep: keptClosed}, retention: DefaultRetention, due: newDueList()}
 }
 
 // Evolve applies one valid record. The state shares nothing with events, which others read at the same time.
 func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
 	s.core.Evolve(at, c, events)
-	for _, e := range events {
+	for n, e := range events {
 		switch e := e.(type) {
 		case *OwnerRegistered:
 			s.setOwner(e.Owner.clone())
@@ -127,13 +129,14 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 			s.due.putBack(e.Entry)
 		default:
 			s.evolveErasure(at, e)
-			s.evolveCatalogue(e)
+			s.evolveCatalogue(Place{at.Sequence, int64(n)}, e)
 		}
 	}
+	s.forget()
 }
 
 // evolveCatalogue applies events about what owners are asked, and about what for.
-func (s *State) evolveCatalogue(e decide.Event) {
+func (s *State) evolveCatalogue(at Place, e decide.Event) {
 	switch e := e.(type) {
 	case *QuestionnaireCreated:
 		s.setQuestionnaire(e.Questionnaire)
@@ -150,7 +153,7 @@ func (s *State) evolveCatalogue(e decide.Event) {
 	case *EntitlementChanged:
 		s.setEntitlement(e.Definition)
 	default:
-		s.evolveWebhooks(e)
+		s.evolveWebhooks(at, e)
 	}
 }
 

@@ -8,14 +8,16 @@ import (
 
 // Totals is how many the state knows of what it finds by id.
 type Totals struct {
-	Owners, Documents, Triggers, Webhooks, Deliveries int
+	Owners, Documents, Triggers, Webhooks int
+	// Deliveries counts all that were ever made, and Kept those that are not forgotten.
+	Deliveries, Kept int
 	// Answered counts the questionnaires that each owner has answered.
 	Answered int
 }
 
 // Totals returns how many there are.
 func (s *State) Totals() Totals {
-	t := Totals{Owners: len(s.owners), Documents: len(s.documents), Triggers: len(s.triggers), Webhooks: len(s.webhooks), Deliveries: len(s.deliveries)}
+	t := Totals{Owners: len(s.owners), Documents: len(s.documents), Triggers: len(s.triggers), Webhooks: len(s.webhooks), Deliveries: int(s.made), Kept: len(s.deliveries)}
 	for _, f := range s.owners { // a sum, in whichever order
 		t.Answered += len(f.answered)
 	}

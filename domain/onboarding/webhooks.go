@@ -337,14 +337,14 @@ func (s *State) addWebhook(w *Webhook) {
 	s.hooksOf[w.Tenant] = append(s.hooksOf[w.Tenant], w.ID)
 }
 
-func (s *State) deleteWebhook(e *WebhookDeleted) {
+func (s *State) deleteWebhook(at int64, e *WebhookDeleted) {
 	delete(s.webhooks, e.ID)
 	left := slices.DeleteFunc(s.hooksOf[e.Tenant], func(id scalar.ID) bool { return id == e.ID })
 	if s.hooksOf[e.Tenant] = left; len(left) == 0 {
 		delete(s.hooksOf, e.Tenant)
 	}
 	s.due.drop(dueKey{dueRotation, e.ID})
-	s.cancelDeliveries(e.ID)
+	s.cancelDeliveries(at, e.ID)
 }
 
 func (s *State) changeWebhook(id scalar.ID, change func(*Webhook)) {
@@ -356,12 +356,12 @@ func (s *State) changeWebhook(id scalar.ID, change func(*Webhook)) {
 }
 
 // evolveWebhooks applies events about registrations and deliveries.
-func (s *State) evolveWebhooks(e decide.Event) {
+func (s *State) evolveWebhooks(at Place, e decide.Event) {
 	switch e := e.(type) {
 	case *WebhookCreated:
 		s.addWebhook(e.Webhook.clone())
 	case *WebhookDeleted:
-		s.deleteWebhook(e)
+		s.deleteWebhook(at.Sequence, e)
 	case *RotationBegun:
 		s.changeWebhook(e.ID, func(w *Webhook) {
 			*w = *e.Webhook.clone()
@@ -381,9 +381,9 @@ func (s *State) evolveWebhooks(e decide.Event) {
 	case *DeliveryCreated:
 		s.made++
 		s.addDelivery(&Delivery{ID: e.ID, WebhookID: e.WebhookID, NoticeID: e.NoticeID, Tenant: e.Tenant, Ref: e.Ref, Final: e.Final, Status: webhook.Pending,
-			Made: s.made})
+			Made: at})
 	case *DeliveryAttempted:
-		s.noteAttempt(e)
+		s.noteAttempt(at.Sequence, e)
 	case *DeliveryReplayed:
 		s.replay(e)
 	}

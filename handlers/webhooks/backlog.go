@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"cmp"
 	"container/heap"
 	"slices"
 	"sync"
@@ -61,7 +60,7 @@ type delivery struct {
 	notice   *told       // nil: it is to be read from the rows
 	attempts int         // so far
 	next     scalar.Time // when it is retried; zero for one that waits for nothing
-	made     int64       // its number in the order of the log
+	made     onboarding.Place
 	lane     *lane
 	standing standing
 	n        int // its number in the heap of retries
@@ -250,7 +249,7 @@ func (b *backlog) remove(d *delivery) {
 // line has a delivery wait in its lane for its turn.
 func (l *lane) line(d *delivery) {
 	d.standing = isDue
-	n, _ := slices.BinarySearchFunc(l.due, d.made, func(o *delivery, made int64) int { return cmp.Compare(o.made, made) })
+	n, _ := slices.BinarySearchFunc(l.due, d.made, func(o *delivery, made onboarding.Place) int { return o.made.Compare(made) })
 	l.due = slices.Insert(l.due, n, d)
 }
 

@@ -66,7 +66,7 @@ func checkTaken(t *testing.T, s *onboarding.State, h *hook, d *delivery, taken [
 		}
 	}
 	for _, o := range h.open {
-		if o.lane == d.lane && o.standing == isDue && o.made < d.made && v.Ref != (owner.Ref{}) {
+		if o.lane == d.lane && o.standing == isDue && o.made.Compare(d.made) < 0 && v.Ref != (owner.Ref{}) {
 			t.Fatalf("%v is handed out before %v", d.id, o.id)
 		}
 	}

@@ -33,6 +33,17 @@ type Delivery struct {
 	projections.Key
 }
 
+// Domain returns the delivery as a state has it, but for how many of its attempts were made before it was last replayed: no row
+// has that.
+func (d *Delivery) Domain() domain.Delivery {
+	v := domain.Delivery{ID: d.ID, WebhookID: d.WebhookID, NoticeID: d.NoticeID, Tenant: d.Tenant, Ref: d.Ref, Final: d.Final, Status: d.Status,
+		Attempts: d.Attempts, NextAttempt: d.NextAttempt, Made: domain.Place{Sequence: d.Key.Sequence, Ordinal: d.Key.Ordinal}}
+	if !d.Status.IsOpen() {
+		v.Closed = d.Sequence
+	}
+	return v
+}
+
 // Attempt is the receipt of an attempt. Once the owner is erased it has no Reply.
 type Attempt struct {
 	DeliveryID scalar.ID

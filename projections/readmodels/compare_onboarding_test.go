@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/column"
 	"github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
@@ -49,6 +50,50 @@ func TestOnboardingRowsEqualAFoldOfTheLog(t *testing.T) {
 	if differences, err = readmodels.CompareOnboarding(ctx, pool, domain.NewState(), last); err != nil || len(differences) == 0 {
 		t.Errorf("the rows equal an empty state: %v", err)
 	}
+}
+
+// TestForgottenDeliveriesAreCompared: the state knows of most deliveries no more than that they were over some time ago, and no row
+// may say otherwise.
+func TestForgottenDeliveriesAreCompared(t *testing.T) {
+	ctx := t.Context()
+	r, pool := projectiontest.NewRegistrar(t, 3), projectiontest.Database(t)
+	r.Play(300)
+	venue, alpha, hook := decide.Actor{Sub: "operator", Broker: "venue"}, decide.Actor{Sub: "a", Broker: "alpha"}, scalar.ID{200}
+	r.Do(venue, &decide.ActivateRules{Rules: 2})
+	r.Do(alpha, &domain.CreateWebhook{ID: hook, URL: "https://receiver.example/", Types: []webhook.EventType{webhook.Test}, Key: r.SigningKey()})
+	for range 4100 {
+		r.Do(alpha, &domain.TestWebhook{ID: hook})
+	}
+	r.Do(alpha, &domain.DeleteWebhook{ID: hook})
+	r.Play(300)
+	apply(t, pool, "onboarding", readmodels.Onboarding(), r.Entries)
+	last, total := r.Entries[len(r.Entries)-1].Position.Sequence, r.State.Totals()
+	if r.State.Forgotten() == 0 || total.Deliveries != len(r.Deliveries) || total.Kept >= total.Deliveries {
+		t.Fatalf("what closed by %d is forgotten: %+v", r.State.Forgotten(), total)
+	}
+	compared := func() int {
+		differences, err := readmodels.CompareOnboarding(ctx, pool, r.State, last)
+		must(t, err)
+		return len(differences)
+	}
+	check(t, "how many differ", compared(), 0)
+	var forgotten scalar.ID
+	for _, id := range r.Deliveries {
+		if _, known := r.State.Delivery(id); !known {
+			forgotten = id
+		}
+	}
+	for _, wrong := range []string{"status = 'pending'", "sequence = sequence + 1000000"} {
+		_, err := pool.Exec(ctx, "UPDATE deliveries SET "+wrong+" WHERE id = $1", column.UUID(forgotten))
+		must(t, err)
+		check(t, "how many differ where "+wrong, compared(), 1)
+		_, err = pool.Exec(ctx, "UPDATE deliveries SET status = 'canceled', sequence = LEAST(sequence, $2) WHERE id = $1", column.UUID(forgotten), r.State.Forgotten())
+		must(t, err)
+	}
+	check(t, "how many differ as it was", compared(), 0)
+	_, err := pool.Exec(ctx, "DELETE FROM deliveries WHERE id = $1", column.UUID(forgotten))
+	must(t, err)
+	check(t, "how many differ where one is not there", compared(), 1)
 }
 
 // TestOnboardingRowsComeBack takes all rows away, and has them made of the log again: they are the same, in every table, those

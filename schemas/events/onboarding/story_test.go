@@ -56,6 +56,7 @@ func tell(t *testing.T) *story {
 	s.triggers(questionnaires)
 	s.deliveries()
 	s.ends()
+	s.nextRules()
 	return s
 }
 
@@ -218,4 +219,20 @@ func (s *story) ends() {
 		s.do(operator, &onboarding.EraseOwner{Ref: corporate, Reason: sealed()})
 		return s.state.SetAside(s.at, "it is broken")
 	}())
+}
+
+// nextRules has the rules of version 2 of a replay be in force, and a delivery about an owner replayed by them, which says of itself
+// what one of an erasure does.
+func (s *story) nextRules() {
+	s.do(operator, &decide.ActivateRules{Rules: 2})
+	another := owner.Ref{Type: owner.PersonType, ID: id(3)}
+	s.do(client, &onboarding.RegisterOwner{Ref: another, ExternalID: hash('a'), Fields: sealed()})
+	s.do(operator, &onboarding.CreateEntitlement{Name: "Refused", OwnerType: owner.PersonType, Approval: entitlement.Manual})
+	s.do(client, &onboarding.CreateTrigger{Ref: another, EntitlementID: made[*onboarding.EntitlementCreated](s).ID})
+	trigger := made[*onboarding.TriggerCreated](s).ID
+	s.step()
+	s.act(trigger, entitlement.Reject, func(p *onboarding.ActOnTrigger) { p.Code = onboarding.OwnerErasedCode })
+	sent := made[*onboarding.DeliveryCreated](s).ID
+	s.do(system, &onboarding.RecordAttempt{ID: sent, Number: 1, Started: s.at.Time, StatusCode: 500})
+	s.do(client, &onboarding.ReplayDelivery{ID: sent})
 }

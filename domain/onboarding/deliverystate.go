@@ -1,0 +1,93 @@
+package onboarding
+
+import (
+	"slices"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/webhook"
+)
+
+// addDelivery has a delivery be pending, at first or again.
+func (s *State) addDelivery(v *Delivery) {
+	if last, known := s.deliveries[v.ID]; known && last.Closed != 0 {
+		s.closed.n--
+	}
+	s.deliveries[v.ID] = v
+	open, some := s.openOf[v.WebhookID]
+	if !some {
+		open = make(map[scalar.ID]bool)
+		s.openOf[v.WebhookID] = open
+	}
+	open[v.ID] = true
+}
+
+func (s *State) noteAttempt(at int64, e *DeliveryAttempted) {
+	v, known := s.deliveries[e.ID]
+	if !known {
+		return
+	}
+	c := *v // what was read before is not changed
+	c.Status, c.Attempts, c.NextAttempt = e.Status, e.Number, e.NextAttempt
+	s.deliveries[c.ID] = &c
+	if v.Status.IsOpen() && !c.Status.IsOpen() {
+		s.closeDelivery(at, &c)
+	}
+	if w, there := s.webhooks[c.WebhookID]; there && w.failingAfter(e) != w.Failing {
+		s.changeWebhook(w.ID, func(w *Webhook) { w.Failing = w.failingAfter(e) })
+	}
+}
+
+// closeDelivery has a delivery be closed by a record. It is the state's own, and nobody has read it yet.
+func (s *State) closeDelivery(at int64, v *Delivery) {
+	delete(s.openOf[v.WebhookID], v.ID)
+	if len(s.openOf[v.WebhookID]) == 0 {
+		delete(s.openOf, v.WebhookID)
+	}
+	s.addClosed(at, v)
+}
+
+// cancelDeliveries cancels all that is open of a registration.
+func (s *State) cancelDeliveries(at int64, id scalar.ID) {
+	for _, v := range s.openTo(id, func(*Delivery) bool { return true }) {
+		s.cancelDelivery(at, v)
+	}
+}
+
+func (s *State) cancelDelivery(at int64, v *Delivery) {
+	c := *v // what was read before is not changed
+	c.Status, c.NextAttempt = webhook.Canceled, 0
+	s.deliveries[c.ID] = &c
+	s.closeDelivery(at, &c)
+}
+
+// openTo returns the deliveries to a registration that are still to be tried and wanted, in the order of the log.
+func (s *State) openTo(id scalar.ID, wanted func(*Delivery) bool) []*Delivery {
+	var out []*Delivery
+	for open := range s.openOf[id] { // sorted below
+		if v := s.deliveries[open]; wanted(v) {
+			out = append(out, v)
+		}
+	}
+	slices.SortFunc(out, compareMade)
+	return out
+}
+
+func compareMade(a, b *Delivery) int { return a.Made.Compare(b.Made) }
+
+// OpenDeliveries returns the deliveries that are still to be tried, in the order of the log.
+func (s *State) OpenDeliveries() []*Delivery {
+	var out []*Delivery
+	for _, open := range s.openOf { // sorted below
+		for id := range open {
+			out = append(out, s.deliveries[id])
+		}
+	}
+	slices.SortFunc(out, compareMade)
+	return out
+}
+
+// Delivery returns a delivery of whichever tenant: any that is open, and of those that are closed any that is not forgotten.
+func (s *State) Delivery(id scalar.ID) (*Delivery, bool) {
+	v, known := s.deliveries[id]
+	return v, known
+}
