@@ -69,27 +69,23 @@ func (h *Handler) listDeliveries(c echo.Context) error {
 }
 
 // named reads which delivery a path names. One to a registration that is gone is not found.
-func (h *Handler) named(c echo.Context) (delivery scalar.ID, err error) {
+func (h *Handler) named(c echo.Context) (*domain.Delivery, error) {
 	path := web.Path(c)
 	id, delivery := path.ID("webhook_id"), path.ID("delivery_id")
+	var v *domain.Delivery
 	if path.Done() == nil {
-		err = h.view(c, func(s *domain.State) error {
-			w, there := s.Webhook(id)
-			v, known := s.Delivery(delivery)
-			only := viewer(c).Tenant
-			switch {
-			case !there || only != "" && only != w.Tenant:
-				return web.NotFound("WEBHOOK_NOT_FOUND", "There is no such webhook.")
-			case !known || v.WebhookID != id:
-				return deliveryNotFound()
-			}
-			return nil
-		})
-		if err != nil {
-			return delivery, err
+		_, err := h.registration(c, id)
+		if err == nil {
+			v, err = h.lookUp(c, delivery)
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case v == nil || v.WebhookID != id:
+			return nil, deliveryNotFound()
 		}
 	}
-	return delivery, web.Query(c).Also(path).Done()
+	return v, web.Query(c).Also(path).Done()
 }
 
 func deliveryNotFound() error {
@@ -97,11 +93,11 @@ func deliveryNotFound() error {
 }
 
 func (h *Handler) getDelivery(c echo.Context) error {
-	id, err := h.named(c)
+	v, err := h.named(c)
 	if err != nil {
 		return err
 	}
-	return h.showDelivery(c, id, func(*rows.Delivery) {})
+	return h.showDelivery(c, v.ID, func(*rows.Delivery) {})
 }
 
 // showDelivery answers with a delivery, as a change leaves it.
@@ -123,41 +119,4 @@ func (h *Handler) showDelivery(c echo.Context, id scalar.ID, change func(*rows.D
 		return deliveryNotFound()
 	}
 	return c.JSON(http.StatusOK, out[0])
-}
-
-// replayDelivery has a delivery that is over be tried again.
-func (h *Handler) replayDelivery(c echo.Context) error {
-	id, err := h.named(c)
-	if err == nil {
-		err = web.BodyAbsent(c)
-	}
-	if err == nil {
-		err = h.mayReplay(c, id)
-	}
-	if err != nil {
-		return err
-	}
-	e, err := web.Execute[*domain.DeliveryReplayed](c, h.journal, &domain.ReplayDelivery{ID: id})
-	if err != nil {
-		return err
-	}
-	// As the record left it, whatever happened since: a repeated request has the first answer.
-	return h.showDelivery(c, id, func(d *rows.Delivery) {
-		d.Status, d.NextAttempt, d.Attempts = webhook.Pending, 0, e.Attempts
-	})
-}
-
-// mayReplay refuses what is about an owner who is restricted: the owner is not there for its tenant. That one is erased, the
-// rules say.
-func (h *Handler) mayReplay(c echo.Context, id scalar.ID) error {
-	return h.view(c, func(s *domain.State) error {
-		v, known := s.Delivery(id)
-		if !known {
-			return deliveryNotFound()
-		}
-		if o, some := s.Owner(v.Ref); some && o.State == owner.Restricted {
-			return notFound(v.Ref.Type)
-		}
-		return nil
-	})
 }

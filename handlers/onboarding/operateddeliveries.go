@@ -6,7 +6,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
@@ -67,23 +66,4 @@ func (h *Handler) getAnyDelivery(c echo.Context) error {
 		return err
 	}
 	return h.showDelivery(c, id, func(*view.Delivery) {})
-}
-
-// replayAnyDelivery has a delivery of whichever tenant be tried again.
-func (h *Handler) replayAnyDelivery(c echo.Context) error {
-	if err := web.NoBody(c); err != nil {
-		return err
-	}
-	id, err := anyDelivery(c)
-	if err != nil {
-		return err
-	}
-	e, err := web.Execute[*domain.DeliveryReplayed](c, h.journal, &domain.ReplayDelivery{ID: id, Operator: true})
-	if err != nil {
-		return err
-	}
-	// As the record left it, whatever happened since: a repeated request has the first answer.
-	return h.showDelivery(c, id, func(d *view.Delivery) {
-		d.Status, d.NextAttempt, d.Attempts = webhook.Pending, 0, e.Attempts
-	})
 }
