@@ -7,7 +7,6 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
 // journalOf returns where a command goes that every journal takes: to the journal with the name; and whether that remembers
@@ -20,10 +19,7 @@ func (h *Handler) journalOf(c echo.Context, name string, payload decide.Payload)
 	if !known {
 		return to, false, web.NotFound("UNKNOWN_JOURNAL", fmt.Sprintf("There is no journal %q.", name))
 	}
-	used, err := h.rememberedBy(c, payload.CommandType())
-	if err != nil {
-		return to, false, err
-	}
+	used := h.rememberedBy(c, payload.CommandType())
 	if used != "" && used != name {
 		return to, false, decide.KeyReused()
 	}
@@ -31,17 +27,11 @@ func (h *Handler) journalOf(c echo.Context, name string, payload decide.Payload)
 }
 
 // rememberedBy returns the journal that remembers the request's key, used for a type of command; "" where none does.
-func (h *Handler) rememberedBy(c echo.Context, command string) (name string, err error) {
-	key, err := web.AskOf(c).Key()
-	if err != nil || key == "" {
-		return "", err
+func (h *Handler) rememberedBy(c echo.Context, command string) string {
+	for _, name := range web.Names(h.cfg.Folds) {
+		if web.Remembers(c, h.cfg.Folds[name], command) {
+			return name
+		}
 	}
-	for _, candidate := range web.Names(h.cfg.Folds) {
-		h.cfg.Folds[candidate].View(func(s decide.State, _ journal.Position) {
-			if s.(decide.Remembering).Remembers(web.PrincipalOf(c).Broker, command, key) {
-				name = candidate
-			}
-		})
-	}
-	return name, nil
+	return ""
 }

@@ -94,9 +94,8 @@ func (h *Handler) putBackDue(c echo.Context) error {
 	}
 	payload := &decide.PutBackDue{Entry: web.Param(c, "entry")}
 	if name == "" {
-		var err error
-		if name, err = h.agendaOf(c, payload); err != nil {
-			return err
+		if name = h.agendaOf(c, payload); name == "" {
+			return web.NotFound("UNKNOWN_DUE_ENTRY", "No due work of this name was set aside.")
 		}
 	}
 	to, _, err := h.journalOf(c, name, payload)
@@ -111,15 +110,12 @@ func (h *Handler) putBackDue(c echo.Context) error {
 }
 
 // agendaOf returns the journal that a request means which names none: the one that remembers the request's key, or else has the
-// entry set aside, or else whose work has such names.
-func (h *Handler) agendaOf(c echo.Context, payload *decide.PutBackDue) (name string, err error) {
-	if name, err = h.rememberedBy(c, payload.CommandType()); err != nil || name != "" {
-		return name, err
+// entry set aside, or else whose work has such names; "" where there is none.
+func (h *Handler) agendaOf(c echo.Context, payload *decide.PutBackDue) string {
+	if name := h.rememberedBy(c, payload.CommandType()); name != "" {
+		return name
 	}
-	if name = h.hasSetAside(payload.Entry); name == "" {
-		err = web.NotFound("UNKNOWN_DUE_ENTRY", "No due work of this name was set aside.")
-	}
-	return name, err
+	return h.hasSetAside(payload.Entry)
 }
 
 // hasSetAside returns the journal that has an entry set aside, or else whose work has such names; "" where none has.

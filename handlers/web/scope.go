@@ -3,7 +3,10 @@ package web
 import (
 	"slices"
 
+	"github.com/labstack/echo/v4"
+
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
 // severalRoutes are the types of the commands that more than one route makes. A route has Idempotency-Keys of its own, so the
@@ -25,4 +28,17 @@ func (a Ask) scoped(cmd *decide.Command) {
 		method, path, _ := a.way.route()
 		cmd.Kept.Fingerprint = decide.OfRoute(method+" "+path, cmd.Kept.Fingerprint)
 	}
+}
+
+// Remembers reports whether the journal of a follower remembers the request's key, used for a type of command: whether what the
+// request names was there once, even if it is gone by now. Whether it is the same request is for the rules to say.
+func Remembers(c echo.Context, f Follower, command string) (used bool) {
+	key, err := AskOf(c).Key()
+	if err != nil || key == "" {
+		return false
+	}
+	f.View(func(s decide.State, _ journal.Position) {
+		used = s.(decide.Remembering).Remembers(PrincipalOf(c).Broker, command, key)
+	})
+	return used
 }
