@@ -8,6 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/document/format/formattest"
+	domain "github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	operators "github.com/perpetua-exchange/perpetua/handlers/admin"
@@ -316,6 +317,36 @@ func TestOneKeyForTwoJournals(t *testing.T) {
 	f.reused(onboarding, write{"POST", trading.path + "?journal=onboarding", ""}, write{"POST", onboarding.path + "?journal=onboarding", ""})
 	f.independent(trading, write{"POST", trading.path + "?journal=trading", ""})
 	f.Send("operator", "POST", onboarding.path, "").Want(200)
+}
+
+// TestWritesToARegistrationThatIsGone: what was asked of it before has its first answers, and nothing new is taken.
+func TestWritesToARegistrationThatIsGone(t *testing.T) {
+	f := furnish(t)
+	id, err := scalar.ParseID(f.delivery)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := &domain.RecordAttempt{ID: id, Number: 1, Started: scalar.TimeOf(tradingtest.Start), StatusCode: 500}
+	sender := decide.Command{ID: web.NewID(), Type: failed.CommandType(), Actor: decide.Actor{System: "sender"}, Payload: failed}
+	if _, err := f.Submit(t.Context(), "onboarding", sender); err != nil {
+		t.Fatal(err)
+	}
+	one := api + "/webhooks/" + f.webhook
+	first := []write{{"POST", one + "/test", ""}, {"POST", one + "/rotate", ""}, {"POST", one + "/deliveries/" + f.delivery + "/replay", ""}}
+	f.independent(first...)
+	var answers []string
+	for _, w := range first {
+		answers = append(answers, f.write(w).Body)
+	}
+	f.independent(write{"DELETE", one, ""})
+	for i, w := range first {
+		if again := f.write(w); again.Status >= 300 || again.Body != answers[i] {
+			t.Errorf("%v: %d %s, first %s", w, again.Status, again.Body, answers[i])
+		}
+		f.Send("broker-a", w.method, w.path, "").Detail(404, "WEBHOOK_NOT_FOUND")
+	}
+	f.reused(write{"POST", api + "/webhooks/" + nothing + "/deliveries/" + f.delivery + "/replay", ""})
+	f.Send("broker-b", "POST", one+"/deliveries/"+f.delivery+"/replay", "", "Idempotency-Key", "the-key").Detail(404, "WEBHOOK_NOT_FOUND")
 }
 
 // TestAKeyUsedBeforeAnUpgrade is still the same request's: that of a record whose fingerprint does not tell the route. And it is

@@ -90,7 +90,27 @@ func (h *Handler) replay(c echo.Context, id scalar.ID, operator bool) (*domain.D
 
 // replayDelivery has a delivery of the caller's tenant be tried again.
 func (h *Handler) replayDelivery(c echo.Context) error {
-	v, err := h.named(c)
+	id, err := h.toReplay(c)
+	if err != nil {
+		return err
+	}
+	e, err := h.replay(c, id, false)
+	if err != nil {
+		return err
+	}
+	return h.showReplayed(c, e)
+}
+
+// toReplay reads which delivery is to be tried again, and whether it may be.
+func (h *Handler) toReplay(c echo.Context) (id scalar.ID, err error) {
+	if err := h.own.Await(c, h.cfg.Onboarding); err != nil { // the fold may not have come to where the key was used
+		return id, err
+	}
+	named := h.named
+	if web.Remembers(c, h.cfg.Onboarding, domain.CommandReplayDelivery) {
+		named = h.namedBefore
+	}
+	v, err := named(c)
 	if err == nil {
 		err = web.BodyAbsent(c)
 	}
@@ -98,13 +118,25 @@ func (h *Handler) replayDelivery(c echo.Context) error {
 		err = h.mayReplay(c, v)
 	}
 	if err != nil {
-		return err
+		return id, err
 	}
-	e, err := h.replay(c, v.ID, false)
-	if err != nil {
-		return err
+	return v.ID, nil
+}
+
+// namedBefore is named for a request whose key was used before: the registration may be gone since, and the first answer stays.
+// Whether it is the same request, the rules say.
+func (h *Handler) namedBefore(c echo.Context) (*domain.Delivery, error) {
+	path := web.Path(c)
+	path.ID("webhook_id")
+	id := path.ID("delivery_id")
+	if err := web.Query(c).Also(path).Done(); err != nil {
+		return nil, err
 	}
-	return h.showReplayed(c, e)
+	v, err := h.lookUp(c, id)
+	if err == nil && (v == nil || v.Tenant != web.PrincipalOf(c).Broker) {
+		err = deliveryNotFound()
+	}
+	return v, err
 }
 
 // mayReplay refuses what is about an owner who is restricted: the owner is not there for its tenant. That one is erased, the
