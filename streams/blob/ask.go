@@ -42,6 +42,11 @@ func (l *line) resting() error {
 // does not wait for the question then: who asks owns nothing that the question still uses. The question calls alive at each
 // sign of life, and observes its context where the store can.
 func ask[T any](ctx context.Context, l *line, quietFor time.Duration, question func(ctx context.Context, alive func()) (T, error)) (T, error) {
+	return open(ctx, l, quietFor, question, func(T) {})
+}
+
+// open is ask for what has to be closed: unwanted closes what a question that was left behind opens after all.
+func open[T any](ctx context.Context, l *line, quietFor time.Duration, question func(ctx context.Context, alive func()) (T, error), unwanted func(T)) (T, error) {
 	type answer struct {
 		value T
 		err   error
@@ -60,6 +65,8 @@ func ask[T any](ctx context.Context, l *line, quietFor time.Duration, question f
 		return none, context.Cause(ctx)
 	}
 	answered := make(chan answer, 1) // with room, so that a question that is left behind can end
+	// Either the question is over first, and who asks takes the answer; or who asks leaves first, and nobody takes it.
+	var settled atomic.Bool
 	go func() {
 		defer func() { <-l.free }() // whenever that is: until then it counts
 		value, err := question(ctx, func() {
@@ -68,16 +75,26 @@ func ask[T any](ctx context.Context, l *line, quietFor time.Duration, question f
 				quiet.Reset(quietFor)
 			}
 		})
-		answered <- answer{value, err}
+		if settled.CompareAndSwap(false, true) {
+			answered <- answer{value, err}
+		} else if err == nil {
+			unwanted(value)
+		}
 	}()
-	select {
-	case a := <-answered:
+	take := func(a answer) (T, error) {
 		if a.err != nil && ctx.Err() != nil {
 			return none, context.Cause(ctx)
 		}
 		l.silent.Store(0)
 		return a.value, a.err
+	}
+	select {
+	case a := <-answered:
+		return take(a)
 	case <-ctx.Done():
+		if !settled.CompareAndSwap(false, true) {
+			return take(<-answered) // it came at the same moment
+		}
 		return none, context.Cause(ctx)
 	}
 }

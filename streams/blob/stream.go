@@ -33,8 +33,11 @@ func (s *Store) NewWriter(ctx context.Context, key string) (*Writer, error) {
 	w := &Writer{key: key, cancel: cancel}
 	// A store that cuts blobs into parts keeps as many in memory as it sends at once: one, of the least size that all take.
 	options := &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: 5 << 20, MaxConcurrency: 1}
-	out, err := ask(ctx, s.line, pieceWithin, func(context.Context, func()) (*blob.Writer, error) {
+	out, err := open(ctx, s.line, pieceWithin, func(context.Context, func()) (*blob.Writer, error) {
 		return s.bucket.NewWriter(ctx, key, options) // under the writer's context: the question's ends with the question
+	}, func(late *blob.Writer) {
+		cancel() // before the end, which would otherwise commit
+		_ = late.Close()
 	})
 	if err != nil {
 		cancel()
@@ -106,7 +109,8 @@ type Reader struct {
 // NewReader begins to read a blob. The caller closes it.
 func (s *Store) NewReader(ctx context.Context, key string) (*Reader, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	in, err := ask(ctx, s.line, pieceWithin, func(context.Context, func()) (*blob.Reader, error) { return s.bucket.NewReader(ctx, key, nil) })
+	in, err := open(ctx, s.line, pieceWithin, func(context.Context, func()) (*blob.Reader, error) { return s.bucket.NewReader(ctx, key, nil) },
+		func(late *blob.Reader) { late.Close() })
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("blob store: reading %s: %w", key, err)

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/driver"
@@ -114,4 +116,80 @@ func TestAStoreThatHangsAmidABlobIsNotWaitedFor(t *testing.T) {
 		}
 		close(h.let)
 	})
+}
+
+// late is a bucket that opens nothing until it is let, and tells what is closed.
+type late struct {
+	driver.Bucket
+	begun, let, closed chan struct{}
+}
+
+func (l late) NewTypedWriter(ctx context.Context, key, contentType string, opts *driver.WriterOptions) (driver.Writer, error) {
+	l.begun <- struct{}{}
+	<-l.let
+	w, err := l.Bucket.NewTypedWriter(ctx, key, contentType, opts)
+	return lateWriter{w, l.closed}, err
+}
+
+func (l late) NewRangeReader(ctx context.Context, key string, offset, length int64, opts *driver.ReaderOptions) (driver.Reader, error) {
+	l.begun <- struct{}{}
+	<-l.let
+	r, err := l.Bucket.NewRangeReader(ctx, key, offset, length, opts)
+	return lateReader{r, l.closed}, err
+}
+
+type lateWriter struct {
+	driver.Writer
+	closed chan struct{}
+}
+
+func (w lateWriter) Close() error {
+	defer func() { w.closed <- struct{}{} }()
+	return w.Writer.Close()
+}
+
+type lateReader struct {
+	driver.Reader
+	closed chan struct{}
+}
+
+func (r lateReader) Close() error {
+	defer func() { r.closed <- struct{}{} }()
+	return r.Reader.Close()
+}
+
+// TestWhatOpensLateIsClosed: a client that goes away while its blob is being opened leaves neither a file nor an open one.
+func TestWhatOpensLateIsClosed(t *testing.T) {
+	root := t.TempDir()
+	under, err := newFolder(root, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, begin := range map[string]func(context.Context, *Store) error{
+		"a writer": func(ctx context.Context, s *Store) error { _, err := s.NewWriter(ctx, "a"); return err },
+		"a reader": func(ctx context.Context, s *Store) error { _, err := s.NewReader(ctx, "there"); return err },
+	} {
+		there := filepath.Join(root, "there")
+		if err := os.WriteFile(there, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l := late{under, make(chan struct{}, 1), make(chan struct{}), make(chan struct{}, 1)}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-l.begun
+			cancel()
+		}()
+		if err := begin(ctx, NewStore(blob.NewBucket(l))); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+		close(l.let)
+		select {
+		case <-l.closed:
+		case <-time.After(time.Minute):
+			t.Errorf("%s is never closed", name)
+		}
+		if left := files(t, root); len(left) != 1 || left[0] != there {
+			t.Errorf("%s leaves %q", name, left)
+		}
+	}
 }
