@@ -135,14 +135,20 @@ func TestEveryRouteHasKeysOfItsOwn(t *testing.T) {
 		if delete(writes, route); r.Method == http.MethodGet {
 			continue
 		}
-		made = nil
 		path := f.path(r.Path)
-		var reply *tradingtest.Reply
-		if strings.HasSuffix(path, "/documents") {
-			reply = f.send("broker-a", strings.TrimSuffix(path, "/documents"), "a.pdf", formattest.PDF(), "", "Idempotency-Key", "k")
-		} else {
-			reply = f.Send(user(path), r.Method, path, body, "Idempotency-Key", "k")
+		send := func(key string) *tradingtest.Reply {
+			made = nil
+			if strings.HasSuffix(path, "/documents") {
+				return f.send("broker-a", strings.TrimSuffix(path, "/documents"), "a.pdf", formattest.PDF(), "", "Idempotency-Key", key)
+			}
+			return f.Send(user(path), r.Method, path, body, "Idempotency-Key", key)
 		}
+		for _, bad := range []string{"", "a b", "a/b", "a@b", strings.Repeat("k", 65)} {
+			if reply := send(bad); len(made) > 0 || !strings.Contains(reply.Body, "Idempotency-Key") || reply.Status != 400 && reply.Status != 422 {
+				t.Errorf("%s takes the key %q: %d %s", route, bad, reply.Status, reply.Body)
+			}
+		}
+		reply := send("k")
 		if !described || len(made) != 1 {
 			t.Errorf("%s makes %d commands of the body %q (described: %t): %d %s", route, len(made), body, described, reply.Status, reply.Body)
 			continue
@@ -353,15 +359,21 @@ func TestWritesToARegistrationThatIsGone(t *testing.T) {
 // refused to other requests, since nobody knows which route it was used on.
 func TestAKeyUsedBeforeAnUpgrade(t *testing.T) {
 	h := newHouse(t)
+	var asked scalar.ID
 	h.Fail(func(c decide.Command) error {
 		h.Fail(nil)
+		asked = c.ID
 		c.Kept.Fingerprint = c.Kept.Fingerprint[8:]
 		if _, err := h.Submit(t.Context(), "onboarding", c); err != nil {
 			t.Error(err)
 		}
 		return &journal.OutcomeUnknownError{CommandID: c.ID}
 	})
-	h.write(write{"POST", api + "/persons", anna}).Want(503)
+	unknown := h.write(write{"POST", api + "/persons", anna})
+	unknown.Detail(503, "OUTCOME_UNKNOWN")
+	if got := unknown.Header.Get("X-Command-Id"); got != asked.String() {
+		t.Errorf("the command is told to be %q, and is %v", got, asked)
+	}
 	made := h.Onboarding.Tip()
 	again := h.write(write{"POST", api + "/persons", anna}).Want(201)
 	if tip := h.Onboarding.Tip(); tip != made || again.Header.Get(web.HeaderLogPosition) != made.String() {

@@ -16,7 +16,7 @@ func crossOrigin(origins []string) echo.MiddlewareFunc {
 		AllowMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
 		AllowHeaders: []string{echo.HeaderAuthorization, echo.HeaderContentType, echo.HeaderAccept, "If-None-Match", HeaderIdempotencyKey,
 			HeaderMinLogPosition, HeaderRequestID, headerTraceParent, headerTraceState},
-		ExposeHeaders: []string{HeaderLogPosition, HeaderRequestID, "ETag", "Retry-After", echo.HeaderWWWAuthenticate,
+		ExposeHeaders: []string{HeaderLogPosition, HeaderRequestID, HeaderCommandID, "ETag", "Retry-After", echo.HeaderWWWAuthenticate,
 			headerRateLimitPolicy, headerRateLimit},
 		MaxAge: 600,
 	})

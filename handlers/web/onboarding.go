@@ -34,8 +34,12 @@ type detail struct {
 	Input   any    `json:"input"`
 }
 
-// writeOnboarding answers with {"detail": CODE}, or for faults of the request with 422 and a list of them.
+// writeOnboarding answers with {"detail": CODE}, or for faults of the request with 422 and a list of them. A command whose outcome
+// is unknown is named in a header.
 func writeOnboarding(c echo.Context, p *Problem) error {
+	if p.CommandID != "" {
+		c.Response().Header().Set(HeaderCommandID, p.CommandID)
+	}
 	status, answer := p.Status, any(p.Code)
 	switch {
 	case p.Code == validationFailed, p.invalid:

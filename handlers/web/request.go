@@ -20,6 +20,8 @@ const (
 	HeaderLogPosition    = "X-Log-Position"
 	HeaderMinLogPosition = "X-Min-Log-Position"
 	HeaderIdempotencyKey = "Idempotency-Key"
+	// HeaderCommandID names the command of an OUTCOME_UNKNOWN of the onboarding interface, whose errors have room for a code only.
+	HeaderCommandID = "X-Command-Id"
 )
 
 // waitLimit is how long a read waits for its source to reach the position that the client names, and rereadAfter is how
