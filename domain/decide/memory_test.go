@@ -73,7 +73,7 @@ func TestKeysAreTheRoutesOwn(t *testing.T) {
 		time    scalar.Time
 	}
 	rapid.Check(t, func(r *rapid.T) {
-		m, now, model := new(Memory), scalar.Time(scalar.Hour), make(map[scope]first)
+		m, now, model := new(Memory), scalar.Hour, make(map[scope]first)
 		for n := range rapid.Int64Range(1, 60).Draw(r, "requests") {
 			now += scalar.Time(rapid.Int64Range(0, 5).Draw(r, "hours")) * scalar.Hour
 			if rapid.IntRange(0, 3).Draw(r, "reload") == 0 {
@@ -117,7 +117,7 @@ func TestKeysWhileNodesAreUpgraded(t *testing.T) {
 		time   scalar.Time
 	}
 	rapid.Check(t, func(r *rapid.T) {
-		m, old, now, effects := new(Memory), make(before), scalar.Time(scalar.Hour), make(map[asked]effect)
+		m, old, now, effects := new(Memory), make(before), scalar.Hour, make(map[asked]effect)
 		for n := range rapid.Int64Range(1, 60).Draw(r, "requests") {
 			now += scalar.Time(rapid.Int64Range(0, 5).Draw(r, "hours")) * scalar.Hour
 			q := requests(r)
