@@ -142,7 +142,11 @@ func TestRefused(t *testing.T) {
 		"an archive behind one":        append(formattest.JPEG(), formattest.XLSX()...),
 		"an archive that begins later": append(formattest.JPEG(), append([]byte("camera"), formattest.XLSX()...)...),
 		"a document and an archive":    commented(append([]byte("%PDF-1.4\n"), formattest.XLSX()...), "\nstartxref\n9\n%%EOF\n"),
-		"a picture of no bytes":        emptyPNG(),
+		"a picture of no bytes":        pngOf(1, ""),
+		"a picture of no size":         pngOf(0, "\x78\x9c"),
+		"a program as its data":        pngOf(1, "MZ\x90\x00"),
+		"a program as an image":        formattest.RIFF("VP8L", "MZ\x90\x00\x03\x00\x00\x00\x04\x00"),
+		"another as a frame":           formattest.RIFF("VP8 ", "\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00"),
 		"an image of no bytes":         formattest.RIFF("VP8L", ""),
 		// Read one by one, these take seconds for each list, and a file has room for hundreds of lists.
 		"very many places of no bytes": []byte(formattest.Box("ftyp", "heic\x00\x00\x00\x00heic") + formattest.Box("meta", "\x00\x00\x00\x00"+formattest.Box("iloc", "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x01\x00\x00\x00\x02")) + formattest.Box("mdat", "x")),
@@ -226,12 +230,12 @@ func renamed(other string) []byte {
 	return b.Bytes()
 }
 
-// emptyPNG has its chunks, and no picture in them.
-func emptyPNG() []byte {
+// pngOf has the chunks of a picture, with this as its data.
+func pngOf(width byte, content string) []byte {
 	chunk := func(name, content string) string {
 		return string(binary.BigEndian.AppendUint32(nil, uint32(len(content)))) + name + content + string(binary.BigEndian.AppendUint32(nil, crc(name+content)))
 	}
-	return []byte(pngSignature + chunk("IHDR", "\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00") + chunk("IDAT", "") + chunk("IEND", ""))
+	return []byte(pngSignature + chunk("IHDR", "\x00\x00\x00"+string([]byte{width})+"\x00\x00\x00\x01\x08\x00\x00\x00\x00") + chunk("IDAT", content) + chunk("IEND", ""))
 }
 
 // TestTaken: what is unusual and yet whole.
@@ -247,6 +251,7 @@ func TestTaken(t *testing.T) {
 		"a table with a mark":             []byte(byteOrderMark + "\"a\",b\r\n1,\"two\nlines\"\r\n"),
 		"a table without a last break":    []byte("a,b\nä,ö"),
 		"a stored workbook":               storedWorkbook(),
+		"a frame with losses":             formattest.RIFF("VP8 ", "\x30\x01\x00\x9d\x01\x2a\x01\x00\x01\x00\x02\x00"),
 		"a wide workbook":                 wide(-1),
 		"a workbook with a comment":       commented(formattest.XLSX(), "made by hand"),
 		"a second name that is the same":  renamed("xl/a.bin"),

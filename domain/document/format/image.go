@@ -30,6 +30,9 @@ func (s *source) png() error {
 		case first && (name != "IHDR" || length != 13):
 			return errors.New("it does not begin with its header")
 		}
+		if err := s.pngContent(name, length, image); err != nil {
+			return err
+		}
 		sum := crc32.ChecksumIEEE([]byte(name))
 		if err := s.pass(length, func(b []byte) { sum = crc32.Update(sum, crc32.IEEETable, b) }); err != nil {
 			return err
@@ -49,6 +52,24 @@ func (s *source) png() error {
 			return s.end("its last chunk")
 		}
 	}
+}
+
+// pngContent looks at the beginning of a chunk without reading it: a picture has a size, and its data is packed by zlib (RFC 1950,
+// 2.2). image says that there was data before, which this goes on with.
+func (s *source) pngContent(name string, length int64, image bool) error {
+	if name != "IHDR" && (name != "IDAT" || image || length < 2) {
+		return nil
+	}
+	b, err := s.Peek(int(min(length, 8)))
+	switch {
+	case err != nil:
+		return cut(s.note(0, err))
+	case name == "IHDR" && (be32(b) == 0 || be32(b[4:]) == 0):
+		return errors.New("its picture has no size")
+	case name == "IDAT" && (b[0]&15 != 8 || binary.BigEndian.Uint16(b)%31 != 0):
+		return errors.New("what should be its picture is something else")
+	}
+	return nil
 }
 
 // cut returns err, or the error of a stream that ended early where there is none.
@@ -224,7 +245,11 @@ func (s *source) webp() error {
 		if first && !slices.Contains([]string{"VP8 ", "VP8L", "VP8X"}, name) {
 			return errors.New("it does not begin with a picture")
 		}
-		image = image || length > 0 && slices.Contains([]string{"VP8 ", "VP8L", "ANMF"}, name)
+		picture, err := s.webpContent(name, length)
+		if err != nil {
+			return err
+		}
+		image = image || picture
 		if err := s.skip(length); err != nil {
 			return err
 		}
@@ -233,4 +258,30 @@ func (s *source) webp() error {
 		return errors.New("it has no picture")
 	}
 	return s.end("what it says is its end")
+}
+
+// webpPictures are how the chunks that hold pictures begin (RFC 6386, 9.1; WebP Lossless Bitstream, 3): a mark and where it stands,
+// and how long one is at least.
+var webpPictures = map[string]struct {
+	mark      string
+	at, least int
+}{"VP8 ": {"\x9d\x01\x2a", 3, 10}, "VP8L": {"\x2f", 0, 6}, "ANMF": {"", 0, 16}}
+
+// webpContent looks at the beginning of a chunk without reading it, and tells whether it is a picture.
+func (s *source) webpContent(name string, length int64) (image bool, err error) {
+	p, is := webpPictures[name]
+	if !is {
+		return false, nil
+	}
+	if length < int64(p.least) {
+		return false, errors.New("its picture is empty")
+	}
+	b, err := s.Peek(p.least)
+	if err != nil {
+		return false, cut(s.note(0, err))
+	}
+	if !strings.HasPrefix(string(b[p.at:]), p.mark) {
+		return false, errors.New("what should be its picture is something else")
+	}
+	return true, nil
 }
