@@ -59,10 +59,9 @@ func (v *venue) snapshotFiles() []string {
 	return files
 }
 
-// checkSnapshot holds the newest snapshot against a fold of the log from genesis: they must be the same bytes.
-func (v *venue) checkSnapshot() {
+// settings are those that the venue's tools would run with.
+func (v *venue) settings() *settings.Settings {
 	v.t.Helper()
-	ctx := context.Background()
 	environment := func(name string) (string, bool) { return os.LookupEnv(name) }
 	if v.env != nil {
 		environment = func(name string) (string, bool) {
@@ -77,6 +76,13 @@ func (v *venue) checkSnapshot() {
 	if err != nil {
 		v.t.Fatal(err)
 	}
+	return s
+}
+
+// snapshot returns what the newest snapshot of a journal holds.
+func (v *venue) snapshot(name string) *journal.Seed {
+	v.t.Helper()
+	ctx, s := context.Background(), v.settings()
 	box, err := s.FindMaster(ctx)
 	if err != nil {
 		v.t.Fatal(err)
@@ -86,11 +92,18 @@ func (v *venue) checkSnapshot() {
 		v.t.Fatal(err)
 	}
 	defer saved.Close()
-	seed, err := saved.Seed(ctx, "trading", 0)
+	seed, err := saved.Seed(ctx, name, 0)
 	if err != nil || seed == nil {
 		v.t.Fatalf("there is no snapshot: %v", err)
 	}
-	client, stop, err := tools.OpenLog(ctx, s)
+	return seed
+}
+
+// checkSnapshot holds the newest snapshot against a fold of the log from genesis: they must be the same bytes.
+func (v *venue) checkSnapshot() {
+	v.t.Helper()
+	ctx, seed := context.Background(), v.snapshot("trading")
+	client, stop, err := tools.OpenLog(ctx, v.settings())
 	if err != nil {
 		v.t.Fatal(err)
 	}
