@@ -63,7 +63,7 @@ func (d *draft) deliver(w *Webhook, n *Notice) {
 // RecordAttempt tells how an attempt went. The sender makes it, with the schedule that it follows.
 //
 // Events: delivery.attempted; webhook.disabled where all attempts have failed for too long. Refusals: NotFound
-// DELIVERY_NOT_FOUND; Invalid; Conflict DELIVERY_NOT_OPEN, ATTEMPT_KNOWN.
+// DELIVERY_NOT_FOUND, also of one that is forgotten; Invalid; Conflict DELIVERY_NOT_OPEN, ATTEMPT_KNOWN.
 type RecordAttempt struct {
 	ID         scalar.ID
 	Number     int // 1 for the first

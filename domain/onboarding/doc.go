@@ -15,4 +15,8 @@
 // A notice is an event that receivers are told of, by webhooks and by the feed. It is counted for each owner, so that a
 // receiver knows which of two is newer. What is told to whom is decided with it, a delivery for each webhook; each attempt and
 // what follows from it is recorded.
+//
+// Rules have a number. Those of number 2 forget deliveries that are over but for the last few thousand: a replay of one that is
+// forgotten is decided by its row, which the command carries with the sequence that it is as of. What rules 1 decide is held by a
+// golden journal (testdata/rules1).
 package onboarding

@@ -132,10 +132,13 @@ func (r *Registrar) append(kind string, actor decide.Actor, d decide.Decision) {
 	r.keep(r.venue.Entry(kind, actor, d.Outcome, events...))
 }
 
-// Play gives n random commands.
+// Play gives n random commands. Amid them the newest rules come into force, if they are not.
 func (r *Registrar) Play(n int) {
 	r.t.Helper()
-	for range n {
+	for i := range n {
+		if next := r.State.ActiveRules() + 1; i == n/2 && next <= r.rules.Newest() {
+			r.Do(operator, &decide.ActivateRules{Rules: next})
+		}
 		if len(r.Owners) < 4 {
 			r.register()
 			continue
