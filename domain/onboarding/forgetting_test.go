@@ -359,3 +359,37 @@ func TestForgottenDeliveriesAboutOwners(t *testing.T) {
 		{"by an operator, about one who is erased", operator, replay(0, true), "OWNER_ERASED"},
 	})
 }
+
+// TestWhatEndsTogetherIsForgottenInOrder: of deliveries that one record closes, those that were made first go first, so that every fold
+// keeps the same.
+func TestWhatEndsTogetherIsForgottenInOrder(t *testing.T) {
+	for name, end := range map[string]func(*log){
+		"by its registration": func(l *log) { l.must(alpha, &onboarding.DeleteWebhook{ID: id(50)}) },
+		"by its owner's end": func(l *log) {
+			l.must(operator, erase(ann))
+			l.steps()
+		},
+	} {
+		l := owners(t)
+		l.must(operator, &decide.ActivateRules{Rules: 2})
+		l.must(operator, &onboarding.SetRetention{})
+		l.state.Keep(3)
+		l.must(alpha, hook(50))
+		l.must(operator, define(entitlement.Manual))
+		of := l.last[0].(*onboarding.EntitlementCreated).ID
+		var made []scalar.ID
+		for range 20 {
+			l.must(alpha, &onboarding.CreateTrigger{Ref: ann, EntitlementID: of})
+			trigger := l.last[0].(*onboarding.TriggerCreated).ID
+			l.steps()
+			l.must(operator, act(trigger, entitlement.Reject))
+			made = append(made, l.delivery().ID)
+		}
+		end(l)
+		for n, id := range made {
+			if _, known := l.state.Delivery(id); known != (n >= 17) {
+				t.Errorf("%s: delivery %d of 20 is known: %t", name, n, known)
+			}
+		}
+	}
+}
