@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -274,6 +276,50 @@ func storedWorkbook() []byte {
 	}
 	_ = w.Close()
 	return b.Bytes()
+}
+
+// held reads to the end of a file, and tells how much memory is held then.
+type held struct {
+	io.Reader
+	bytes uint64
+}
+
+func (h *held) Read(b []byte) (int, error) {
+	n, err := h.Reader.Read(b)
+	if err == io.EOF { //nolint:errorlint // of a bytes.Reader, bare
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		h.bytes = m.HeapAlloc
+	}
+	return n, err
+}
+
+// TestLongNamesAreNotHeld: a workbook of very many parts with long names is read in little memory. Many may come at once.
+func TestLongNamesAreNotHeld(t *testing.T) {
+	all := []string{contentTypes, formattest.WorkbookTypes}
+	file := formattest.Zip(zip.Deflate, append(all, manyParts(maxParts-1, strings.Repeat("long", 120))...)...)
+	var before runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	h := &held{Reader: bytes.NewReader(file)}
+	if got, err := Identify(h, true); got != XLSX || err != nil {
+		t.Fatalf("%s, %v", got, err)
+	}
+	if more := int64(h.bytes) - int64(before.HeapAlloc); more > 4<<20 {
+		t.Errorf("%d bytes are held at the end of a file of %d", more, len(file))
+	}
+	if got, err := Identify(bytes.NewReader(formattest.Zip(zip.Deflate, append(all, manyParts(maxParts, "")...)...)), true); err == nil {
+		t.Errorf("one part too many: %s", got)
+	}
+}
+
+// manyParts are so many parts with nothing in them, whose names begin so.
+func manyParts(n int, name string) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprint("xl/", name, i), "")
+	}
+	return all
 }
 
 func FuzzIdentify(f *testing.F) {

@@ -3,6 +3,7 @@ package format
 import (
 	"bytes"
 	"compress/flate"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -50,11 +51,21 @@ type part struct {
 	sum                  uint32
 }
 
+// parts are those that were met and are not listed yet, by their names: by a hash of each, since names are long, and very many
+// may be in a file.
+type parts map[[16]byte]part
+
+func nameKey(name string) (key [16]byte) {
+	sum := sha256.Sum256([]byte(name))
+	copy(key[:], sum[:])
+	return key
+}
+
 // xlsx reads a ZIP file from its first entry to its last, as it comes: each part is unpacked and counted, not kept; then
 // the directory at the end, which must list just these parts. So a file that shows different things to readers of
 // entries and to readers of the directory is refused, as is one that unpacks to too much.
 func (s *source) xlsx() error {
-	parts := make(map[string]part)
+	met := make(parts)
 	var types bytes.Buffer
 	total := int64(0)
 	for {
@@ -69,30 +80,32 @@ func (s *source) xlsx() error {
 		if err != nil {
 			return err
 		}
-		if _, twice := parts[name]; twice || len(parts) == maxParts {
+		key := nameKey(name)
+		if _, twice := met[key]; twice || len(met) == maxParts {
 			return errors.New("it has a part twice, or too many")
 		}
-		parts[name] = p
+		if strings.HasSuffix(strings.ToLower(name), "vbaproject.bin") {
+			return errHoldsProgram
+		}
+		met[key] = p
 		total += p.unpacked
 	}
-	if err := s.zipDirectory(parts); err != nil {
+	if err := s.zipDirectory(met); err != nil {
 		return err
 	}
-	return workbook(parts, types.String())
+	return workbook(types.String())
 }
 
-// workbook says whether the parts are those of a workbook without programs. A program is one by its type, whatever its name.
-func workbook(parts map[string]part, types string) error {
-	if _, found := parts[contentTypes]; !found || !strings.Contains(types, workbookType) {
+var errHoldsProgram = errors.New("it holds a program")
+
+// workbook says whether the list of the types of a package is that of a workbook without programs. A program is one by its type,
+// whatever its name.
+func workbook(types string) error {
+	if !strings.Contains(types, workbookType) {
 		return errors.New("it is no workbook")
 	}
 	if lower := strings.ToLower(types); strings.Contains(lower, "vbaproject") || strings.Contains(lower, "macroenabled") {
-		return errors.New("it holds a program")
-	}
-	for name := range parts {
-		if strings.HasSuffix(strings.ToLower(name), "vbaproject.bin") {
-			return errors.New("it holds a program")
-		}
+		return errHoldsProgram
 	}
 	return nil
 }

@@ -23,9 +23,8 @@ var (
 )
 
 // zipDirectory reads the directory and the end of the file, and holds them against the parts that were met.
-func (s *source) zipDirectory(parts map[string]part) error {
-	d := directory{begin: s.at, parts: int64(len(parts))}
-	listed := make(map[string]bool, len(parts))
+func (s *source) zipDirectory(met parts) error {
+	d := directory{begin: s.at, parts: int64(len(met))}
 	for {
 		signature, err := s.next(4)
 		if err != nil {
@@ -33,21 +32,16 @@ func (s *source) zipDirectory(parts map[string]part) error {
 		}
 		switch kind := string(signature); {
 		case kind == zipCentral && !d.wide:
-			name, err := s.zipListed(parts)
-			if err != nil {
+			if err := s.zipListed(met); err != nil {
 				return err
 			}
-			if listed[name] {
-				return errors.New("its directory lists a part twice")
-			}
-			listed[name] = true
 		case kind == zipEnd64 && !d.wide:
 			d.size, d.wide = s.at-4-d.begin, true
 			if err := s.zip64End(d); err != nil {
 				return err
 			}
 		case kind == zipEnd:
-			if len(listed) != len(parts) {
+			if len(met) > 0 {
 				return errors.New("its directory does not list all parts")
 			}
 			if !d.wide {
@@ -60,34 +54,36 @@ func (s *source) zipDirectory(parts map[string]part) error {
 	}
 }
 
-// zipListed reads one entry of the directory, behind its signature.
-func (s *source) zipListed(parts map[string]part) (string, error) {
+// zipListed reads one entry of the directory, behind its signature, and strikes its part off.
+func (s *source) zipListed(met parts) error {
 	fixed, err := s.next(42)
 	if err != nil {
-		return "", err
+		return err
 	}
 	flags, method := le16(fixed[4:]), le16(fixed[6:])
 	sum, packed, unpacked := binary.LittleEndian.Uint32(fixed[12:]), le32(fixed[16:]), le32(fixed[20:])
 	nameLen, extraLen, noteLen, at := int(le16(fixed[24:])), int(le16(fixed[26:])), int(le16(fixed[28:])), le32(fixed[38:])
 	name, extra, err := s.zipName(nameLen, extraLen)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if err := zip64(extra, &unpacked, &packed, &at); err != nil {
-		return "", err
+		return err
 	}
 	note, err := s.next(noteLen)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if bytes.Contains(append(extra, note...), []byte(zipLocator64)) { // what ends like one is taken for one, by its distance to the end
-		return "", errElsewhere
+		return errElsewhere
 	}
-	p, met := parts[name]
-	if want := (part{at, packed, unpacked, method, sum}); !met || p != want || flags&zipEncrypted != 0 {
-		return "", errors.New("its directory lists what is not there")
+	key := nameKey(name)
+	p, there := met[key]
+	if want := (part{at, packed, unpacked, method, sum}); !there || p != want || flags&zipEncrypted != 0 {
+		return errors.New("its directory lists what is not there, or twice")
 	}
-	return name, nil
+	delete(met, key)
+	return nil
 }
 
 // zip64End reads what a writer of large files puts before the end, behind its signature: a wider end record and its locator.
