@@ -248,6 +248,12 @@ func (s *Server) log(a Ask, level slog.Level, of series, code string, d done) {
 	if p := a.principal; p != nil {
 		attrs = append(attrs, slog.String("user", p.Username), slog.String("broker", p.Broker))
 	}
+	// Why something was not available, nobody else is told. A failure of our own has a line for itself.
+	if of.status == http.StatusServiceUnavailable && d.err != nil {
+		if cause := ProblemOf(d.err).Unwrap(); cause != nil {
+			attrs = append(attrs, slog.Any("cause", cause))
+		}
+	}
 	s.options.Logger.LogAttrs(a.Context(), level, "request", attrs...)
 }
 

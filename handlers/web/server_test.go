@@ -269,6 +269,18 @@ func TestLoggedPathIsBounded(t *testing.T) {
 	}
 }
 
+// TestTheLogSaysWhySomethingIsAway: whoever runs the node has to know; a client does not.
+func TestTheLogSaysWhySomethingIsAway(t *testing.T) {
+	var logged bytes.Buffer
+	e := serve(t, Options{Logger: slog.New(slog.NewJSONHandler(&logged, nil))}, func(echo.Context) error {
+		return Unavailable("KEYS_UNAVAILABLE", "The keys can't be read.", time.Second).Because(errors.New("the file is readable for others"))
+	})
+	w := ask(e, "GET", "/v1/things/x", "")
+	if w.Code != 503 || strings.Contains(w.Body.String(), "others") || !strings.Contains(logged.String(), `"cause":"the file is readable for others"`) {
+		t.Errorf("%d %s, and the log has %s", w.Code, w.Body, logged.String())
+	}
+}
+
 // TestNoNamesInLoggedPaths: what clients take for an id may be a name.
 func TestNoNamesInLoggedPaths(t *testing.T) {
 	const id = "0b6ab0c5-2a6b-8a55-9f2a-7d1e9f1c5a11"
