@@ -85,7 +85,7 @@ func Identify(r io.Reader, tables bool) (Format, error) {
 func reader(head []byte, tables bool) (Format, func(*source) error) {
 	at := func(i int, text string) bool { return len(head) >= i+len(text) && string(head[i:i+len(text)]) == text }
 	switch {
-	case at(0, "%PDF-1.") || at(0, "%PDF-2."):
+	case pdfBegin.Match(head):
 		return PDF, (*source).pdf
 	case at(0, "\xff\xd8\xff"):
 		return JPEG, (*source).jpeg

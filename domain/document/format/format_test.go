@@ -140,6 +140,9 @@ func TestRefused(t *testing.T) {
 		"two names":                    renamed("xl/evil.bin"),
 		"a picture without a frame":    []byte("\xff\xd8\xff\xda\x00\x02\xff\xd9"),
 		"a program behind a picture":   append(formattest.JPEG(), "MZ\x90\x00"...),
+		"a page behind a screenshot":   append(formattest.PNG(), "<SCRIPT>alert(1)</SCRIPT>"...),
+		"a page of a server behind":    append(formattest.PNG(), "<?php system($_GET[0]); ?>"...),
+		"an archive behind a picture":  append(formattest.PNG(), append([]byte("camera"), formattest.XLSX()...)...),
 		"a page behind a photograph":   append(formattest.JPEG(), "\r\n<html>"...),
 		"an archive behind one":        append(formattest.JPEG(), formattest.XLSX()...),
 		"an archive that begins later": append(formattest.JPEG(), append([]byte("camera"), formattest.XLSX()...)...),
@@ -257,11 +260,26 @@ func TestTaken(t *testing.T) {
 		"a wide workbook":                 wide(-1),
 		"a workbook with a comment":       commented(formattest.XLSX(), "made by hand"),
 		"a second name that is the same":  renamed("xl/a.bin"),
+		"a box that is < long":            append(formattest.JPEG(), formattest.Box("ftyp", "mp42"+strings.Repeat("\x00", 0x3c-12))...),
+		"what an editor writes behind":    append(formattest.JPEG(), "<?xpacket begin='' id='W5M0MpCehiHzreSzNTczkc9d'?><x:xmpmeta/>"...),
+		"a cut screenshot":                append(formattest.PNG(), formattest.PNG()[len(formattest.PNG())/2:]...),
+		"a note behind a screenshot":      append(formattest.PNG(), "\x00\x00\x11\x0c\x07\x00\x00\x00Capture{}SEFH\x65\x00\x00\x00SEFT"...),
 		"a photograph behind another":     append(formattest.JPEG(), formattest.JPEG()...),
 		"one that unpacks to megabytes":   formattest.Bomb(3, "xl/a.xml", contentTypes, formattest.WorkbookTypes, "xl/workbook.xml", "<workbook/>"),
 	} {
 		if got, err := Identify(iotest.HalfReader(bytes.NewReader(file)), true); err != nil {
 			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+}
+
+// TestDocumentsBehindBlanks: a document that a server passed on with a mark or blank lines before it is one, and no table.
+func TestDocumentsBehindBlanks(t *testing.T) {
+	for _, before := range []string{byteOrderMark, "\r\n \n", byteOrderMark + "\n"} {
+		for _, tables := range []bool{false, true} {
+			if got, err := Identify(bytes.NewReader(append([]byte(before), formattest.PDF()...)), tables); got != PDF || err != nil {
+				t.Errorf("behind %q, tables taken: %t: %q, %v", before, tables, got, err)
+			}
 		}
 	}
 }

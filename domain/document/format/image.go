@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 )
 
 const pngSignature = "\x89PNG\r\n\x1a\n"
 
-// png reads chunks, each with its checksum, from IHDR to IEND (W3C Portable Network Graphics, section 5).
+// png reads chunks, each with its checksum, from IHDR to IEND (W3C Portable Network Graphics, section 5), and what is behind them.
 func (s *source) png() error {
 	if _, err := s.next(len(pngSignature)); err != nil {
 		return err
@@ -49,7 +50,7 @@ func (s *source) png() error {
 			if !image {
 				return errors.New("it has no picture")
 			}
-			return s.end("its last chunk")
+			return s.behindPicture()
 		}
 	}
 }
@@ -111,7 +112,7 @@ func (s *source) jpeg() error {
 			if !scanned {
 				return errors.New("it has no picture")
 			}
-			return s.jpegBehind()
+			return s.behindPicture()
 		case marker == jpegSOS && !framed:
 			return errors.New("it does not say how large its picture is")
 		case marker == jpegTEM || marker >= jpegRST0 && marker <= jpegSOI:
@@ -193,17 +194,21 @@ func (s *source) jpegScan() error {
 	}
 }
 
-// disguised are beginnings of what no camera writes behind a photograph: pages, programs, archives and documents.
-var disguised = []string{"<", "PK\x03\x04", "MZ", "\x7fELF", "#!", "%PDF-", "Rar!\x1a", "7z\xbc\xaf", "\xd0\xcf\x11\xe0"}
+// disguised are beginnings of what nobody's camera writes behind a picture: programs, archives and documents.
+var disguised = []string{"PK\x03\x04", "MZ", "\x7fELF", "#!", "%PDF-", "Rar!\x1a", "7z\xbc\xaf", "\xd0\xcf\x11\xe0"}
 
-// jpegBehind reads what stands behind a photograph, up to the end of the file.
-func (s *source) jpegBehind() error {
+// pageBegins is how pages begin. A bare < is none: it is also the length of what a camera writes, and editors put XMP there.
+var pageBegins = regexp.MustCompile(`(?i)^<(!|\?(php|xml|=)|/?(html|head|body|script|svg|iframe|object|embed|style|title|meta|link|base|form|table|div|font|img|h1|br|a|b|p)[\s/>])`)
+
+// behindPicture reads what stands behind a picture, up to the end of the file. Phones write further pictures, films and notes of
+// their own there, and tools that cut a screenshot smaller leave the rest of the old one: those are taken as they are.
+func (s *source) behindPicture() error {
 	head, err := s.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return s.note(0, err)
 	}
 	behind := string(bytes.TrimLeft(head, "\x00 \t\r\n\ufeff"))
-	if slices.ContainsFunc(disguised, func(begin string) bool { return strings.HasPrefix(behind, begin) }) {
+	if pageBegins.MatchString(behind) || slices.ContainsFunc(disguised, func(begin string) bool { return strings.HasPrefix(behind, begin) }) {
 		return errors.New("there is something else behind the picture")
 	}
 	// An archive may begin anywhere, and is known by its end.

@@ -11,6 +11,8 @@ import (
 const pdfTail = 2048
 
 var (
+	// Servers put a mark of the encoding or blank lines before a document that they pass on. Readers do not mind.
+	pdfBegin      = regexp.MustCompile(`^(\x{feff}|[ \t\r\n\f\x00])*%PDF-[12]\.`)
 	pdfEnd        = regexp.MustCompile(`startxref[ \t\r\n\f\x00]+([0-9]{1,10})[ \t\r\n\f\x00]+%%EOF[ \t\r\n\f\x00]*$`)
 	pdfLinearized = regexp.MustCompile(`/Linearized[ \t\r\n\f\x00]`)
 	pdfLength     = regexp.MustCompile(`/L[ \t\r\n\f\x00]+([0-9]{1,10})`)
