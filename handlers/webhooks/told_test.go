@@ -3,6 +3,7 @@ package webhooks
 import (
 	"errors"
 	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
@@ -11,6 +12,7 @@ import (
 // TestABodyIsMadeOnce: the body of a notice is made once for the receivers that get it one after the other, a failure is not kept,
 // and memory holds it in clear no longer than until the collector comes by.
 func TestABodyIsMadeOnce(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it comes by only where the test has it
 	n := &told{Notice: &onboarding.Notice{Code: "A"}}
 	made := 0
 	body := func() ([]byte, error) {
