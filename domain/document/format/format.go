@@ -93,7 +93,7 @@ func reader(head []byte, tables bool) (Format, func(*source) error) {
 		return PNG, (*source).png
 	case at(0, "RIFF") && at(8, "WEBP"):
 		return WebP, (*source).webp
-	case at(4, "ftyp"):
+	case at(4, "ftyp") && head[0] == 0: // the length of the box, which a table with a column of that name does not begin with
 		return HEIC, (*source).heic
 	case at(0, "PK\x03\x04"):
 		if tables {
