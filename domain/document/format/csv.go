@@ -43,11 +43,23 @@ func (s *source) csv() error {
 	}
 }
 
+// separator returns what separates the fields of the first record, in which what stands in quotes does not count.
 func separator(head []byte) rune {
-	line, _, _ := strings.Cut(string(head), "\n")
+	counts, quoted := make(map[rune]int), false
+	for _, c := range string(head) {
+		if c == '"' {
+			quoted = !quoted
+		}
+		if c == '\n' && !quoted {
+			break
+		}
+		if !quoted {
+			counts[c]++
+		}
+	}
 	best := ','
 	for _, c := range []rune{';', '\t'} {
-		if strings.Count(line, string(c)) > strings.Count(line, string(best)) {
+		if counts[c] > counts[best] {
 			best = c
 		}
 	}

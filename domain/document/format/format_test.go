@@ -253,6 +253,7 @@ func TestTaken(t *testing.T) {
 		"a document with blanks behind":   append(formattest.PDF(), "\r\n\x00 \n"...),
 		"a table with semicolons":         []byte("a;b\n\"1;2\";3,5\n"),
 		"a table with tabs":               []byte("a\tb\n1\t2\n"),
+		"a table with quoted semicolons":  []byte("\"amount; EUR; gross\",day\n5,2026-01-01\n"),
 		"a table with a column ftype":     []byte("day,ftype\n2026-01-01,maker\n"),
 		"a table with a mark":             []byte(byteOrderMark + "\"a\",b\r\n1,\"two\nlines\"\r\n"),
 		"a table without a last break":    []byte("a,b\nä,ö"),
