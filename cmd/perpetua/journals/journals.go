@@ -82,7 +82,7 @@ func All() Table {
 			Payloads: onboarding.Payloads(),
 			FromNodes: []string{onboarding.CommandCreateQuestionnaire, onboarding.CommandAddVersion, onboarding.CommandPublishQuestionnaire,
 				onboarding.CommandCreateEntitlement, onboarding.CommandRecordAttempt, onboarding.CommandRecordAttempts, onboarding.CommandConfirmKey,
-				onboarding.CommandAddDocument},
+				onboarding.CommandAddDocument, decide.CommandActivateRules},
 		},
 	}
 }

@@ -21,8 +21,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// seeder makes the first brokers, users, signing key and instruments, and with the demo something to onboard with. Its commands have fixed keys and ask for things
-// that can exist once only, so whichever node sends them, and however often, they apply once.
+// seeder has new journals go by the newest rules, and makes the first brokers, users, signing key and instruments, and with the demo
+// something to onboard with. Its commands have fixed keys and ask for things that can exist once only, so whichever node sends
+// them, and however often, they apply once.
 type seeder struct {
 	node *node.Node
 	demo bool
@@ -33,6 +34,11 @@ func seedActor() decide.Actor { return decide.Actor{System: "seed"} }
 
 // seed makes what is missing and returns the users with their passwords, kept at usersPath.
 func (s *seeder) seed(ctx context.Context, usersPath string) ([]local.User, error) {
+	for name, newest := range journals.All().Newest() {
+		if err := s.newestRules(ctx, name, newest); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.signingKey(ctx); err != nil {
 		return nil, err
 	}
@@ -55,6 +61,28 @@ func (s *seeder) seed(ctx context.Context, usersPath string) ([]local.User, erro
 		return nil, err
 	}
 	return users, s.onboarding(ctx)
+}
+
+// newestRules has a journal that begins here go by the newest rules. Those of a journal that has been written before wait for an
+// operator: another node may not know them, and would stop at their record.
+func (s *seeder) newestRules(ctx context.Context, name string, newest int) error {
+	const firstTerm = 1 // the record that follows genesis
+	fold, err := s.node.Fold(name)
+	if err != nil {
+		return err
+	}
+	active := newest
+	fold.View(func(state decide.State, at journal.Position) {
+		if at.Sequence <= firstTerm {
+			active = state.(interface{ ActiveRules() int }).ActiveRules()
+		}
+	})
+	for n := active + 1; n <= newest; n++ {
+		if err := s.once(ctx, false, name, decide.CommandActivateRules, fmt.Sprint("rules-", n), &decide.ActivateRules{Rules: n}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *seeder) signingKey(ctx context.Context) error {
