@@ -45,6 +45,7 @@ func TestOnboardingFaults(t *testing.T) {
 		{"POST", "/entitlement_triggers/x/approve", `{}`, "code REQUIRED, reason REQUIRED"},
 		{"POST", "/entitlement_triggers/x/approve", `{"code":"a b","reason":"` + long + `","internal_reason":"a\nb","outcome":"passed"}`,
 			"code INVALID_VALUE, internal_reason CONTROL_CHARACTER, outcome UNKNOWN_FIELD, reason TOO_LONG"},
+		{"POST", "/entitlement_triggers/x/terminate", `{"code":"OWNER_ERASED","reason":"r"}`, "code INVALID_VALUE"},
 		{"POST", "/entitlement_triggers/x/request_information", `{"code":"C","reason":"r"}`, "questionnaire_ids REQUIRED"},
 		{"POST", "/entitlement_triggers/x/request_information", `{"code":"C","reason":"r","questionnaire_ids":["x","y"]}`,
 			"questionnaire_ids[0] INVALID_VALUE, questionnaire_ids[1] INVALID_VALUE"},
