@@ -6,7 +6,8 @@ const (
 	// rulesThatForget is the number of the first rules that forget deliveries which are over: without that a state would grow with
 	// every one that was ever made.
 	rulesThatForget = 2
-	// keptClosed is how many of those a state keeps all the same, so that rows which are a little behind will mostly do.
+	// keptClosed is how many of those a state keeps all the same, so that rows which are a little behind will mostly do. It is part
+	// of the rules: another number takes another number of rules.
 	keptClosed = 4096
 )
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -26,8 +27,20 @@ var severalRoutes = []string{
 func (a Ask) scoped(cmd *decide.Command) {
 	if cmd.Kept.Key != "" && slices.Contains(severalRoutes, cmd.Type) {
 		method, path, _ := a.way.route()
-		cmd.Kept.Fingerprint = decide.OfRoute(method+" "+path, cmd.Kept.Fingerprint)
+		cmd.Kept.Fingerprint = decide.OfRoute(method+" "+shape(path), cmd.Kept.Fingerprint)
 	}
+}
+
+// shape is a route's path without the names of its parameters. They are ours alone: a build that renames one must still find the
+// keys that were used before it.
+func shape(path string) string {
+	elements := strings.Split(path, "/")
+	for i, e := range elements {
+		if strings.HasPrefix(e, ":") {
+			elements[i] = ":"
+		}
+	}
+	return strings.Join(elements, "/")
 }
 
 // Remembers reports whether the journal of a follower remembers the request's key, used for a type of command: whether what the
