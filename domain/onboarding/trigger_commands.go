@@ -162,8 +162,6 @@ func (p *ActOnTrigger) check(d *draft, t *Trigger) error {
 		return invalid("action", "there is no such action")
 	case !isWord(p.Code):
 		return invalid("code", "the code must be 1 to 64 characters out of A-Z, 0-9 and _")
-	case p.Code == OwnerErasedCode: // what it ends is told although the owner is erased
-		return invalid("code", "OWNER_ERASED is the code of an erasure")
 	case len(p.Reason) == 0 || len(p.Reason) > MaxReason:
 		return invalid("reason", "the sealed reason is missing or too long")
 	case len(p.InternalReason) > MaxReason:

@@ -331,7 +331,6 @@ func TestWhatAnActionSays(t *testing.T) {
 		{"dance", operator, act(trigger, "dance"), "INVALID_ACTION"},
 		{"without a code", operator, spoilt(func(p *onboarding.ActOnTrigger) { p.Code = "" }), "INVALID_CODE"},
 		{"with a sentence for a code", operator, spoilt(func(p *onboarding.ActOnTrigger) { p.Code = "a b" }), "INVALID_CODE"},
-		{"with the code of an erasure", operator, spoilt(func(p *onboarding.ActOnTrigger) { p.Code = onboarding.OwnerErasedCode }), "INVALID_CODE"},
 		{"without a reason", operator, spoilt(func(p *onboarding.ActOnTrigger) { p.Reason = nil }), "INVALID_REASON"},
 		{"with a novel", operator, spoilt(func(p *onboarding.ActOnTrigger) { p.InternalReason = make([]byte, onboarding.MaxReason+1) }), "INVALID_INTERNAL_REASON"},
 		{"with questionnaires", operator, act(trigger, entitlement.Block, q), "INVALID_QUESTIONNAIRE_IDS"},

@@ -101,7 +101,7 @@ func codeRule(s string) (code, message string) {
 	if len(s) > 64 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
 		return web.InvalidValue, "the value must be 1 to 64 characters out of A-Z, 0-9 and _"
 	}
-	if s == onboarding.OwnerErasedCode {
+	if s == onboarding.OwnerErasedCode { // what ends with it is told although the owner is erased meanwhile
 		return web.InvalidValue, "OWNER_ERASED is what an erasure says, and nobody else"
 	}
 	return "", ""
