@@ -21,7 +21,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// seeder has new journals go by the newest rules, and makes the first brokers, users, signing key and instruments, and with the demo
+// venueBroker is the first broker that there is: the venue's own.
+const venueBroker = "venue"
+
+// seeder has a new venue go by the newest rules, and makes the first brokers, users, signing key and instruments, and with the demo
 // something to onboard with. Its commands have fixed keys and ask for things that can exist once only, so whichever node sends
 // them, and however often, they apply once.
 type seeder struct {
@@ -34,16 +37,14 @@ func seedActor() decide.Actor { return decide.Actor{System: "seed"} }
 
 // seed makes what is missing and returns the users with their passwords, kept at usersPath.
 func (s *seeder) seed(ctx context.Context, usersPath string) ([]local.User, error) {
-	for name, newest := range journals.All().Newest() {
-		if err := s.newestRules(ctx, name, newest); err != nil {
-			return nil, err
-		}
+	if err := s.newestRules(ctx); err != nil {
+		return nil, err
 	}
 	if err := s.signingKey(ctx); err != nil {
 		return nil, err
 	}
 	for _, b := range []identity.RegisterBroker{
-		{Broker: "venue", Name: "The venue"}, {Broker: "alpha", Name: "Alpha"}, {Broker: "beta", Name: "Beta"},
+		{Broker: venueBroker, Name: "The venue"}, {Broker: "alpha", Name: "Alpha"}, {Broker: "beta", Name: "Beta"},
 	} {
 		var there bool
 		if err := s.viewIdentity(func(state *identity.State) { _, there = state.Broker(b.Broker) }); err != nil {
@@ -63,23 +64,28 @@ func (s *seeder) seed(ctx context.Context, usersPath string) ([]local.User, erro
 	return users, s.onboarding(ctx)
 }
 
-// newestRules has a journal that begins here go by the newest rules. Those of a journal that has been written before wait for an
-// operator: another node may not know them, and would stop at their record.
-func (s *seeder) newestRules(ctx context.Context, name string, newest int) error {
-	const firstTerm = 1 // the record that follows genesis
-	fold, err := s.node.Fold(name)
-	if err != nil {
+// newestRules has the journals of a new venue go by the newest rules. Those of a venue that was there before wait for an operator:
+// another node may not know them, and would stop at their record.
+func (s *seeder) newestRules(ctx context.Context) error {
+	// The brokers come after the rules. So a first start that was broken off in between does it again.
+	var there bool
+	err := s.viewIdentity(func(state *identity.State) { _, there = state.Broker(venueBroker) })
+	if err != nil || there {
 		return err
 	}
-	active := newest
-	fold.View(func(state decide.State, at journal.Position) {
-		if at.Sequence <= firstTerm {
-			active = state.(interface{ ActiveRules() int }).ActiveRules()
-		}
-	})
-	for n := active + 1; n <= newest; n++ {
-		if err := s.once(ctx, false, name, decide.CommandActivateRules, fmt.Sprint("rules-", n), &decide.ActivateRules{Rules: n}); err != nil {
+	for name, newest := range journals.All().Newest() {
+		fold, err := s.node.Fold(name)
+		if err != nil {
 			return err
+		}
+		var active int
+		fold.View(func(state decide.State, _ journal.Position) {
+			active = state.(interface{ ActiveRules() int }).ActiveRules()
+		})
+		for n := active + 1; n <= newest; n++ {
+			if err := s.once(ctx, false, name, decide.CommandActivateRules, fmt.Sprint("rules-", n), &decide.ActivateRules{Rules: n}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
