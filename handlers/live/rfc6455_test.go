@@ -203,18 +203,26 @@ func TestWhoDoesNotReadIsTold(t *testing.T) {
 	}
 }
 
-// toldWhy has a client not read, and be told so. On a busy machine it may have missed a pong before the test got to anything, which
-// is reported as false.
-func toldWhy(t *testing.T, limits live.Limits) bool {
+// cramped returns a venue with a client that asked for a book, where hardly anything fits between the two, and the venue's measures.
+func cramped(t *testing.T, limits live.Limits) (*venue, *rawSocket, *prometheus.Registry) {
 	t.Helper()
+	const room = 4096
 	v := newVenue(t, limits, func(c net.Conn) net.Conn {
-		_ = c.(*net.TCPConn).SetWriteBuffer(4096)
+		_ = c.(*net.TCPConn).SetWriteBuffer(room)
 		return c
 	})
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(v.hub.Collectors()...)
-	s := dialRaw(t, v.url, 4096)
+	s := dialRaw(t, v.url, room)
 	s.send(masked(0x81, `{"op":"subscribe","args":["orderbook-stream:`+btc+`"],"data":{"positions":true}}`))
+	return v, s, registry
+}
+
+// toldWhy has a client not read, and be told so. On a busy machine it may have missed a pong before the test got to anything, which
+// is reported as false.
+func toldWhy(t *testing.T, limits live.Limits) bool {
+	t.Helper()
+	v, s, registry := cramped(t, limits)
 	if !s.texts(2) { // the acknowledgement and the snapshot
 		return false
 	}
@@ -281,14 +289,7 @@ func TestStoppingCutsWhoIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			limits.SlowWait = 2 * patience
-			v := newVenue(t, limits, func(c net.Conn) net.Conn {
-				_ = c.(*net.TCPConn).SetWriteBuffer(4096)
-				return c
-			})
-			registry := prometheus.NewPedanticRegistry()
-			registry.MustRegister(v.hub.Collectors()...)
-			s := dialRaw(t, v.url, 4096)
-			s.send(masked(0x81, `{"op":"subscribe","args":["orderbook-stream:`+btc+`"],"data":{"positions":true}}`))
+			v, _, registry := cramped(t, limits)
 			for gather(t, registry)["perpetua_live_slow_consumers_total"] == 0 {
 				v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
 			}
