@@ -207,6 +207,9 @@ func (s *source) behindPicture() error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return s.note(0, err)
 	}
+	if len(head) == 0 { // as behind most
+		return s.end("its picture")
+	}
 	behind := string(bytes.TrimLeft(head, "\x00 \t\r\n\ufeff"))
 	if pageBegins.MatchString(behind) || slices.ContainsFunc(disguised, func(begin string) bool { return strings.HasPrefix(behind, begin) }) {
 		return errors.New("there is something else behind the picture")
