@@ -55,7 +55,9 @@ func decideAll(t *testing.T) []decided {
 	commands = append(commands, decide.Command{Type: identity.CommandUseAPIKey, Payload: &identity.UseAPIKey{ID: first}},
 		decide.Command{Type: identity.CommandRevokeAPIKey, Actor: decide.Actor{Sub: "broker-b", Broker: "alpha"}, Payload: &identity.RevokeAPIKey{ID: first}},
 		decide.Command{Type: identity.CommandLimitAPIKey, Payload: &identity.LimitAPIKey{Username: "broker-b", ID: second,
-			RateLimit: &identity.RateLimit{PerSecond: 20, Burst: 40}}})
+			RateLimit: &identity.RateLimit{PerSecond: 20, Burst: 40}}},
+		decide.Command{Type: identity.CommandReplaceKeys, Payload: &identity.ReplaceSigningKeys{AddSigningKey: identity.AddSigningKey{KID: "own",
+			Public: bytes.Repeat([]byte{0x3c}, 32), Private: sealed}}})
 	state := identity.NewState()
 	var out []decided
 	for i, c := range commands {

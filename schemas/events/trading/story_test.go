@@ -29,6 +29,7 @@ func tell(t *testing.T) []decide.Event {
 	s.sessions()
 	s.instants()
 	s.liquidation()
+	s.newestRules()
 	return s.events
 }
 
@@ -212,6 +213,33 @@ func (s *story) leverages() {
 }
 
 // stops fire, and an order is refused with the leverage that came with it.
+// newestRules tells of a stop that fires, rests and is canceled, once the newest rules are in force.
+func (s *story) newestRules() {
+	operator := decide.Actor{Sub: "operator", Broker: "venue"}
+	c := decide.Command{ID: scalar.ID{9}, Type: decide.CommandActivateRules, Payload: &decide.ActivateRules{Rules: trading.Rules().Newest()}, Actor: operator}
+	d, err := s.state.Decide(s.at, c)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.fold(c.Recorded(), d)
+	open := market.Open
+	s.do(trading.CommandChangeInstrument, &trading.ChangeInstrument{Symbol: "BTCUSDC_PERP", Status: &open})
+	s.do(trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: "BTCUSDC_PERP", Price: dec("65100")})
+	alice, told := s.state.CustomersOf("alpha")[0].Code, len(s.events)
+	s.place(alice, order.Buy, "60000", "0.001", "alice-7", func(p *trading.PlaceOrder) {
+		p.Type, p.TriggerPrice = order.TakeProfitLimit, dec("65000")
+	})
+	s.place("bob", order.Buy, "64999", "0.1", "bob-7", nil)
+	s.place(alice, order.Sell, "64999", "0.1", "alice-8", nil)
+	s.do(trading.CommandCancelOrder, &trading.CancelOrder{CustomerCode: alice, ReferenceID: "alice-7"})
+	for _, e := range s.events[told:] {
+		if e, ok := e.(*trading.OrderCanceled); ok && e.ReferenceID == "alice-7" && !e.Triggered.IsZero() {
+			return
+		}
+	}
+	s.t.Error("no event tells when a stop fired")
+}
+
 func (s *story) stops() {
 	alice := s.state.CustomersOf("alpha")[0].Code
 	s.place(alice, order.Sell, "63000", "0.1", "alice-4", func(p *trading.PlaceOrder) {
