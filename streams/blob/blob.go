@@ -33,6 +33,36 @@ func URLOf(folder string) string {
 	return (&url.URL{Scheme: folderScheme, Path: filepath.ToSlash(folder)}).String()
 }
 
+// CheckURL validates the URL of a bucket without opening it. The error names the missing part of the URL, or the missing driver.
+func CheckURL(at string) error {
+	u, err := url.Parse(at)
+	if err != nil {
+		return fmt.Errorf("%q is not a URL like file:///var/lib/blobs or s3://bucket", at)
+	}
+	cloud := u.Scheme == "s3" || u.Scheme == "gs" || u.Scheme == "azblob"
+	switch {
+	case u.Scheme == folderScheme:
+		return nil // openFolder checks the path
+	case u.Scheme == "":
+		return fmt.Errorf("%q is not a URL: a folder is written like file:///var/lib/blobs", at)
+	case cloud && u.Host == "":
+		return fmt.Errorf("%s has no bucket name: use a URL like %s://bucket%s, with the credentials in the environment", u.Redacted(), u.Scheme, exampleQuery(u.Scheme))
+	case cloud && !blob.DefaultURLMux().ValidBucketScheme(u.Scheme):
+		return fmt.Errorf("this binary has no driver for %s://: build it with go build -tags cloud ./cmd/perpetua", u.Scheme)
+	case !blob.DefaultURLMux().ValidBucketScheme(u.Scheme):
+		return fmt.Errorf("unknown scheme %q: use file, s3, gs or azblob", u.Scheme)
+	}
+	return nil
+}
+
+// exampleQuery returns the query that the URL of a cloud bucket usually needs.
+func exampleQuery(scheme string) string {
+	if scheme == "s3" {
+		return "?region=eu-central-1"
+	}
+	return ""
+}
+
 // Open returns the bucket at a URL. It makes a folder that is not there yet, for its owner only, unless the query says
 // create_dir=false: then a folder that is missing, perhaps because nothing is mounted there, is an error. The caller
 // closes the bucket.
@@ -43,6 +73,9 @@ func Open(ctx context.Context, at string) (*blob.Bucket, error) {
 	}
 	if u.Scheme == folderScheme {
 		return openInTime(ctx, u, openFolder)
+	}
+	if err := CheckURL(at); err != nil {
+		return nil, fmt.Errorf("blob store: %w", err)
 	}
 	bucket, err := blob.OpenBucket(ctx, at)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/streams/blob"
@@ -68,6 +69,25 @@ func TestTheBucketIsOfAnEmbeddedKind(t *testing.T) {
 		if b, err := blob.Open(context.Background(), url); err == nil {
 			b.Close()
 			t.Errorf("%q was opened", url)
+		}
+	}
+}
+
+// TestCheckURL checks that the error names the missing part of a URL. No bucket is opened.
+func TestCheckURL(t *testing.T) {
+	for at, want := range map[string]string{
+		"file:///var/lib/blobs": "",
+		"mem://":                "",
+		"":                      "is not a URL: a folder is written like file:///var/lib/blobs",
+		"/var/lib/blobs":        "is not a URL: a folder is written like file:///var/lib/blobs",
+		"://":                   "is not a URL like",
+		"s3://":                 "has no bucket name: use a URL like s3://bucket?region=eu-central-1",
+		"gs://":                 "has no bucket name: use a URL like gs://bucket,",
+		"ftp://bucket":          `unknown scheme "ftp"`,
+	} {
+		err := blob.CheckURL(at)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", at, err, want)
 		}
 	}
 }

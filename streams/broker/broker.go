@@ -165,10 +165,17 @@ func (b *Broker) open(ctx context.Context, config Config) (err error) {
 }
 
 func (b *Broker) serve(config Config) error {
+	id, err := clusterID(b.dir)
+	if err == nil {
+		err = nameCluster(b.dir, id)
+	}
+	if err != nil {
+		return fmt.Errorf("broker: name the cluster: %w", err)
+	}
 	cluster, err := kfake.NewCluster(
 		kfake.NumBrokers(1),
 		kfake.DataDir(b.dir),
-		kfake.ClusterID("perpetua-embedded"),
+		kfake.ClusterID(id),
 		kfake.DefaultNumPartitions(1),
 		kfake.WithLogger(kfakeLogger{b.logger, b.fail}),
 		kfake.ListenFn(b.listen),

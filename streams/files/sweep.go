@@ -44,6 +44,8 @@ type Sweeper struct {
 	Store   *Store
 	Journal Journal
 	Logger  *slog.Logger
+	// May returns nil if the venue may remove files now; nil for always.
+	May func(ctx context.Context) error
 	// Age is how old a file has to be, zero for Orphaned; Again how soon it tries again what failed, zero for a minute. For tests.
 	Age, Again time.Duration
 }
@@ -91,6 +93,11 @@ func (s *Sweeper) Sweep(ctx context.Context) (removed int, err error) {
 			return removed, err
 		}
 		for _, key := range slices.DeleteFunc(unknown, s.needed) {
+			if s.May != nil {
+				if err := s.May(ctx); err != nil {
+					return removed, err
+				}
+			}
 			if err := s.Store.blobs.Delete(ctx, key); err != nil {
 				return removed, err
 			}

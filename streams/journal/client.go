@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -33,14 +32,18 @@ type Config struct {
 
 // Client reaches the journals of one cluster. It is safe for concurrent use.
 type Client struct {
-	cfg   Config
-	kafka *kgo.Client
-	admin *kadm.Client // with it
+	cfg     Config
+	kafka   *kgo.Client
+	admin   *kadm.Client // with it
+	offsets *kadm.Client // with it, for questions about offsets, which have a time of their own
 
 	sharing  sync.Mutex
 	feeds    map[place]*feed  // those that tails share at the tip
 	catching map[place]*feed  // and on the way there
 	own      map[place]*built // the records of its owners
+
+	identifying sync.Mutex
+	identities  map[string]string // of the logs that were asked for, by journal
 }
 
 // NewClient returns a client. It does not connect before it is used.
@@ -57,12 +60,14 @@ func NewClient(cfg Config) (*Client, error) {
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics()
 	}
-	c := &Client{cfg: cfg, feeds: make(map[place]*feed), catching: make(map[place]*feed), own: make(map[place]*built)}
+	c := &Client{cfg: cfg, feeds: make(map[place]*feed), catching: make(map[place]*feed), own: make(map[place]*built),
+		identities: make(map[string]string)}
 	kc, err := c.KafkaFor(ForAdmin)
 	if err != nil {
 		return nil, err
 	}
-	c.kafka, c.admin = kc, kadm.NewClient(kc)
+	c.kafka, c.admin, c.offsets = kc, kadm.NewClient(kc), kadm.NewClient(kc)
+	c.offsets.SetTimeoutMillis(int32(offsetsWait.Milliseconds()))
 	return c, nil
 }
 
@@ -98,11 +103,10 @@ func (c *Client) KafkaFor(purpose Purpose, options ...kgo.Opt) (*kgo.Client, err
 		kgo.SeedBrokers(c.cfg.Brokers...),
 		kgo.SoftwareNameAndVersion("perpetua", "1"),
 		kgo.DisableClientMetrics(),
-		// How soon a client asks again who leads a partition: the default of 5 s would be added to every failover.
-		kgo.MetadataMinAge(200 * time.Millisecond),
 		kgo.ProducerBatchCompression(c.cfg.Compression.codec()),
 		kgo.WithHooks(c.cfg.Metrics.kafka.hooks[purpose]),
-	}, c.cfg.Options...)
+	}, timeouts(purpose)...)
+	all = append(all, c.cfg.Options...)
 	kc, err := kgo.NewClient(append(all, options...)...)
 	if err != nil {
 		return nil, fmt.Errorf("journal: making a Kafka client: %w", err)

@@ -9,7 +9,7 @@ import (
 )
 
 // silence is how long the brokers may not answer the readers of a journal before that counts as no contact: they
-// answer a fetch within five seconds, be it with nothing.
+// answer a fetch within half a second, be it with nothing.
 const silence = 8 * time.Second
 
 // Contact is what the brokers answer the readers of a journal in this process: where the log ends, and whether they answer

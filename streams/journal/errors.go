@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -102,6 +103,7 @@ func (e *RefusedError) Unwrap() error { return e.Refusal }
 type NotAcceptedError struct {
 	RetryAfter time.Duration
 	Reason     string
+	Unowned    bool // this node has no term of the journal and names nobody who has: another node may know the owner
 }
 
 // Error returns the code and the reason.
@@ -116,8 +118,16 @@ func (e *OutcomeUnknownError) Error() string {
 	return CodeOutcomeUnknown + ": command " + e.CommandID.String() + " may still take effect"
 }
 
-// ElsewhereError says which node owns the partition: the request should be proxied to it, once.
-type ElsewhereError struct{ URL string }
+// ElsewhereError says which node owns the partition: the request should be proxied to it.
+type ElsewhereError struct {
+	URL string
+	// Next looks for the owner again after the node at URL has said that it does not own the partition, or could not be
+	// reached. It waits for a short time, may return the same node again, and returns nil if it finds no owner. Next is nil if
+	// no other owner can be found.
+	Next func(context.Context) *ElsewhereError
+	// Superseded is closed when the log names a later owner. The node at URL appends no more records then. It may be nil.
+	Superseded <-chan struct{}
+}
 
 // Error names the node.
 func (e *ElsewhereError) Error() string { return "the partition is owned by " + e.URL }

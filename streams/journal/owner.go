@@ -87,6 +87,7 @@ type Owner struct {
 	scratch      []byte // where records are written
 	repeated     map[decide.Alarm]*repeated
 	reading      chan struct{} // a token for each read of an old record
+	probes       chan chan<- Standing
 }
 
 // meters are the client's metrics with the journal's label filled in.
@@ -133,6 +134,7 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 		behind:       Before,
 		built:        cfg.Client.built(place{name, cfg.Partition}),
 		reading:      make(chan struct{}, 8),
+		probes:       make(chan chan<- Standing, maxAskers),
 	}, nil
 }
 

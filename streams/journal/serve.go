@@ -107,6 +107,8 @@ func (t *term) wait(ctx context.Context, timer *time.Timer, urgency decide.Urgen
 		t.told(end)
 	case err := <-t.lost:
 		return err
+	case reply := <-t.o.probes:
+		reply <- t.standing()
 	case r := <-commands:
 		r.share.leave()
 		t.again.push(r)
@@ -118,7 +120,7 @@ func (t *term) wait(ctx context.Context, timer *time.Timer, urgency decide.Urgen
 
 // poll takes one acknowledgement or batch of the reader, if one is there, and watches how long they take.
 func (t *term) poll() (more bool, err error) {
-	if len(t.acks.some) > 0 || len(t.tail) > 0 || len(t.barrier.answers) > 0 || len(t.lost) > 0 { // which costs less to find out than to select
+	if len(t.acks.some) > 0 || len(t.tail) > 0 || len(t.barrier.answers) > 0 || len(t.lost) > 0 || len(t.o.probes) > 0 { // which costs less to find out than to select
 		select {
 		case <-t.acks.some:
 			return true, t.acknowledgeAll()
@@ -129,6 +131,9 @@ func (t *term) poll() (more bool, err error) {
 			return true, nil
 		case err := <-t.lost:
 			return false, err
+		case reply := <-t.o.probes:
+			reply <- t.standing()
+			return true, nil
 		default:
 		}
 	}
@@ -400,6 +405,8 @@ func (t *term) drain() error {
 			err = t.fetched(b)
 		case end := <-t.barrier.answers:
 			t.told(end)
+		case reply := <-t.o.probes:
+			reply <- t.standing()
 		case <-limit.C:
 			return errors.New("journal: stopped before everything was acknowledged")
 		}

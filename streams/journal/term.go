@@ -21,6 +21,7 @@ type term struct {
 	o      *Owner
 	reads  *sync.WaitGroup // of the Run: what it waits for at its end
 	number int64
+	taken  Hash // of the record that opened it
 
 	state decide.State
 	id    scalar.ID
@@ -445,7 +446,7 @@ func (t *term) begin(e Entry, after []Entry) error {
 	if err := t.apply(e); err != nil {
 		return err
 	}
-	t.number = t.inTerm
+	t.number, t.taken = t.inTerm, e.Position.Hash
 	t.flight.last = e.Position
 	t.early = after
 	t.o.acknowledged = e.Position

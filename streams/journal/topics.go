@@ -189,7 +189,7 @@ func (c *Client) checkTopic(ctx context.Context, journal string, brokers int) (d
 // bounds returns the first offset of a partition and the one after its last committed record.
 func (c *Client) bounds(ctx context.Context, journal string, partition int32) (start, end int64, err error) {
 	topic := c.Topic(journal)
-	start, err = ask(ctx, c.admin.ListStartOffsets, topic, partition)
+	start, err = ask(ctx, c.offsets.ListStartOffsets, topic, partition)
 	if err != nil {
 		return 0, 0, fmt.Errorf("journal: asking where %s/%d begins: %w", topic, partition, err)
 	}
@@ -201,7 +201,7 @@ func (c *Client) bounds(ctx context.Context, journal string, partition int32) (s
 // leader of the partition it waits for one, for electing at most.
 func (c *Client) Tip(ctx context.Context, journal string, partition int32) (int64, error) {
 	topic := c.Topic(journal)
-	end, err := ask(ctx, c.admin.ListEndOffsets, topic, partition)
+	end, err := ask(ctx, c.offsets.ListEndOffsets, topic, partition)
 	if err != nil {
 		return 0, fmt.Errorf("journal: asking where %s/%d ends: %w", topic, partition, err)
 	}

@@ -7,37 +7,49 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Finder finds the owners of partitions by the word of the group, without being a member of it. It is all that a
-// node needs which owns nothing: as a Submitter it sends every command elsewhere.
+// Finder finds the owners of partitions. It uses the names in the log, which this node passes to Read, and asks the group of
+// engines only if a name does not count (see named). A node that owns no partitions uses the Finder as its Submitter: it sends
+// every command to another node.
 type Finder struct {
-	client *journal.Client
-	names  map[string]string // of the journals, by topic
-	kafka  *kgo.Client
-	admin  *kadm.Client
+	client    *journal.Client
+	neighbors Neighbors         // nil: nobody confirms what the log says
+	self      string            // the URL of this node, if it may own partitions; "" if not
+	names     map[string]string // of the journals, by topic
+	group     *group
 
-	ask   singleflight.Group
-	mu    sync.Mutex
-	urls  map[place]string // the URL of each owner as the group had it …
-	asked time.Time        // … at this time
-	away  bool             // the brokers did not say it when it was last asked for
+	ask     singleflight.Group
+	mu      sync.Mutex
+	named   map[place]*named
+	changed chan struct{}    // closed at the next change of named
+	urls    map[place]string // the URL of each owner as the group had it …
+	asked   time.Time        // … at this time
+	away    bool             // the brokers did not say it when it was last asked for
 }
 
-// NewFinder returns a finder of the owners of the named journals. It is closed by its user.
-func NewFinder(client *journal.Client, journals ...string) (*Finder, error) {
+// The finder's times.
+const (
+	again    = 250 * time.Millisecond // how long an answer of the group is used
+	askAgain = 50 * time.Millisecond  // how soon a node that could not help is asked again
+	asked    = time.Second            // timeout of a question to a node or to the group
+	fresh    = time.Second            // maximum age of a confirmation that Owner returns
+	lookOn   = 2 * time.Second        // how long a command waits for another owner after it was sent to a wrong one
+)
+
+// NewFinder returns a finder of the owners of the named journals. Nodes are asked through neighbors; without them only the
+// group is asked. It is closed by its user.
+func NewFinder(client *journal.Client, neighbors Neighbors, journals ...string) (*Finder, error) {
 	kc, err := client.KafkaFor(journal.ForAdmin)
 	if err != nil {
 		return nil, err
 	}
-	f := &Finder{client: client, names: make(map[string]string), kafka: kc, admin: kadm.NewClient(kc)}
+	f := &Finder{client: client, neighbors: neighbors, names: make(map[string]string), group: newGroup(kc, client.Prefix()+Group),
+		named: make(map[place]*named), changed: make(chan struct{})}
 	for _, name := range journals {
 		f.names[client.Topic(name)] = name
 	}
@@ -45,36 +57,86 @@ func NewFinder(client *journal.Client, journals ...string) (*Finder, error) {
 }
 
 // Close ends the finder's connections.
-func (f *Finder) Close() { f.admin.Close() }
+func (f *Finder) Close() { f.group.kafka.Close() }
 
-func (f *Finder) group() string { return f.client.Prefix() + Group }
-
-// Owner returns the URL of the node that the group has assigned a partition to, or "". Whether that node lives, and
-// has its term, is another matter.
+// Owner returns the URL of the node that owns a partition at present, or "". The node has confirmed it within the last
+// second, or the group has assigned the partition to it: whether it lives, and has its term, is then another matter.
 func (f *Finder) Owner(ctx context.Context, name string, partition int32) (url string, err error) {
-	p := place{name, partition}
-	f.mu.Lock()
-	url, fresh := f.urls[p], time.Since(f.asked) < again
-	f.mu.Unlock()
-	if fresh {
-		return url, nil
+	return f.owner(ctx, place{name, partition}, fresh)
+}
+
+// owner is Owner with the confirmation at most so old; zero for any age.
+func (f *Finder) owner(ctx context.Context, p place, age time.Duration) (url string, err error) {
+	n, known := f.lastNamed(p)
+	if known && n.good(age) {
+		return n.url, nil
 	}
-	answer := f.ask.DoChan("", func() (any, error) {
+	if known && n.worthAsking() && n.url != f.self {
+		key := fmt.Sprintf("%s/%d at %s", p.journal, p.partition, n.url)
+		err := f.shared(ctx, key, func(ctx context.Context) error { return f.confirm(ctx, p, n) })
+		if err == nil {
+			return n.url, nil
+		}
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		f.client.Logger().Debug("the owner that the log names does not confirm it", "journal", p.journal, "url", n.url, "error", err)
+	}
+	return f.assignee(ctx, p)
+}
+
+// lastNamed returns what is known of the owner that the log names.
+func (f *Finder) lastNamed(p place) (named, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.named[p]
+	if n == nil {
+		return named{}, false
+	}
+	return *n, true
+}
+
+// good reports whether the name counts.
+func (n *named) good(age time.Duration) bool {
+	return !n.confirmed.IsZero() && (age == 0 || time.Since(n.confirmed) < age)
+}
+
+func (n *named) worthAsking() bool { return !n.foreign && time.Since(n.doubted) > askAgain }
+
+// shared runs a function once for all concurrent callers with the same key. It waits no longer than asked, because a client
+// that dials a hanging broker ignores its context.
+func (f *Finder) shared(ctx context.Context, key string, run func(context.Context) error) error {
+	answer := f.ask.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), leaving)
 		defer cancel()
-		return f.members(ctx)
+		return nil, run(ctx)
 	})
-	late := time.NewTimer(asked) // a client that dials a broker which hangs does not look at its context
+	late := time.NewTimer(asked)
 	defer late.Stop()
 	select {
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return ctx.Err()
 	case <-late.C:
-		return "", errors.New("ownership: the brokers do not say who is in the group")
+		return errors.New("ownership: there is no answer in time")
 	case a := <-answer:
-		if a.Err != nil {
-			return "", a.Err
-		}
+		return a.Err
+	}
+}
+
+// assignee returns the URL of the node that the group has assigned a partition to, or "".
+func (f *Finder) assignee(ctx context.Context, p place) (url string, err error) {
+	f.mu.Lock()
+	url, recent := f.urls[p], time.Since(f.asked) < again
+	f.mu.Unlock()
+	if recent {
+		return url, nil
+	}
+	err = f.shared(ctx, "group", func(ctx context.Context) error {
+		_, err := f.members(ctx)
+		return err
+	})
+	if err != nil {
+		return "", err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,9 +159,9 @@ func (f *Finder) Engines(ctx context.Context) ([]Engine, error) {
 	}
 	var out []Engine
 	for _, m := range members {
-		e := Engine{URL: m.ClientID}
-		if m.InstanceID != nil {
-			e.ID = *m.InstanceID
+		e := Engine{URL: m.url}
+		if m.instance != nil {
+			e.ID = *m.instance
 		}
 		out = append(out, e)
 	}
@@ -107,45 +169,45 @@ func (f *Finder) Engines(ctx context.Context) ([]Engine, error) {
 }
 
 // members asks for the group's members and takes note of what they own.
-func (f *Finder) members(ctx context.Context) ([]kadm.DescribedGroupMember, error) {
-	groups, err := f.admin.DescribeGroups(ctx, f.group())
+func (f *Finder) members(ctx context.Context) ([]member, error) {
+	members, err := f.group.members(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ownership: describing the group: %w", err)
-	}
-	group := groups[f.group()]
-	if group.Err != nil && !errors.Is(group.Err, kerr.GroupIDNotFound) { // no engine ever joined: no members
-		return nil, fmt.Errorf("ownership: describing the group: %w", group.Err)
+		return nil, err
 	}
 	urls := make(map[place]string)
-	for _, m := range group.Members {
-		assigned, ok := m.Assigned.AsConsumer()
-		if !ok {
-			continue
-		}
-		for _, t := range assigned.Topics {
-			name, ok := f.names[t.Topic]
-			if !ok {
-				continue
-			}
-			for _, p := range t.Partitions {
-				urls[place{name, p}] = m.ClientID
-			}
+	for _, m := range members {
+		for _, p := range f.owned(m) {
+			urls[p] = m.url
 		}
 	}
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.urls, f.asked = urls, time.Now()
-	f.mu.Unlock()
-	return group.Members, nil
+	return members, nil
+}
+
+// owned returns the places that a member is assigned.
+func (f *Finder) owned(m member) (places []place) {
+	for topic, partitions := range m.topics {
+		name, ok := f.names[topic]
+		if !ok {
+			continue
+		}
+		for _, p := range partitions {
+			places = append(places, place{name, p})
+		}
+	}
+	return places
 }
 
 // Submit says where the journal's owner is. It implements journal.Submitter for a node that owns nothing.
 func (f *Finder) Submit(ctx context.Context, name string, _ decide.Command) (journal.Result, error) {
-	return journal.Result{}, f.elsewhere(ctx, name, "")
+	return journal.Result{}, f.elsewhere(ctx, name)
 }
 
 // SubmitAll says of each command where the journal's owner is. It implements journal.BatchSubmitter.
 func (f *Finder) SubmitAll(ctx context.Context, name string, cs []decide.Command) []journal.Outcome {
-	return allFail(cs, f.elsewhere(ctx, name, ""))
+	return allFail(cs, f.elsewhere(ctx, name))
 }
 
 // allFail is one outcome for all commands.
@@ -159,30 +221,67 @@ func allFail(cs []decide.Command, err error) []journal.Outcome {
 
 // elsewhere returns the error that sends a command to the owner of a journal, or says that there is none but perhaps
 // the asking node itself.
-func (f *Finder) elsewhere(ctx context.Context, name, self string) error {
+func (f *Finder) elsewhere(ctx context.Context, name string) error {
 	if _, ok := f.names[f.client.Topic(name)]; !ok {
 		return fmt.Errorf("ownership: no journal %q", name)
 	}
-	url, err := f.Owner(ctx, name, 0)
+	p := place{name, 0}
+	url, err := f.owner(ctx, p, 0)
 	if ctx.Err() == nil { // else it says nothing of the brokers
-		f.note(err)
+		f.tell(err)
 	}
-	if err == nil && url != "" && url != self {
-		return &journal.ElsewhereError{URL: url}
+	if err == nil && url != "" && url != f.self {
+		return f.at(p, url)
 	}
-	return &journal.NotAcceptedError{RetryAfter: time.Second, Reason: "the journal has no owner at the moment"}
+	return &journal.NotAcceptedError{RetryAfter: time.Second, Reason: "the journal has no owner at the moment", Unowned: true}
 }
 
-// note logs whether the brokers say who owns what, when that changes: while they do not, every request asks.
-func (f *Finder) note(err error) {
+// at returns the error that sends a command to the node at a URL.
+func (f *Finder) at(p place, url string) *journal.ElsewhereError {
+	e := &journal.ElsewhereError{URL: url, Next: func(ctx context.Context) *journal.ElsewhereError { return f.next(ctx, p, url) }}
+	if n, known := f.lastNamed(p); known {
+		e.Superseded = n.superseded
+	}
+	return e
+}
+
+// next looks for another owner after the node at a URL could not help. It returns nil if none is found within lookOn.
+func (f *Finder) next(ctx context.Context, p place, wrong string) *journal.ElsewhereError {
+	f.doubt(p, wrong)
+	ctx, cancel := context.WithTimeout(ctx, lookOn)
+	defer cancel()
+	for {
+		f.mu.Lock()
+		changed := f.changed // before the question, so that no change is missed
+		f.mu.Unlock()
+		url, err := f.owner(ctx, p, 0)
+		n, known := f.lastNamed(p)
+		// The group may still name the node that could not help. That node is tried again only if it confirms its term.
+		if err == nil && url != "" && url != f.self && (url != wrong || known && n.url == url && n.good(0)) {
+			return f.at(p, url)
+		}
+		pause := time.NewTimer(askAgain)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return nil
+		case <-changed:
+			pause.Stop()
+		case <-pause.C:
+		}
+	}
+}
+
+// tell logs whether the owners can be found, when that changes: while they can't, every request looks for them.
+func (f *Finder) tell(err error) {
 	f.mu.Lock()
 	changed := f.away != (err != nil)
 	f.away = err != nil
 	f.mu.Unlock()
 	switch {
 	case changed && err != nil:
-		f.client.Logger().Warn("the brokers do not say who owns the journals", "error", err)
+		f.client.Logger().Warn("the owners of the journals can't be found", "error", err)
 	case changed:
-		f.client.Logger().Info("the brokers say again who owns the journals")
+		f.client.Logger().Info("the owners of the journals can be found again")
 	}
 }

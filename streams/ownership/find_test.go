@@ -27,7 +27,7 @@ func TestAwayBrokersAreToldOfOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	f, err := NewFinder(c, "trading")
+	f, err := NewFinder(c, nil, "trading")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,9 +41,9 @@ func TestAwayBrokersAreToldOfOnce(t *testing.T) {
 	if n := strings.Count(log.String(), "level=WARN"); n != 1 {
 		t.Errorf("told %d times: %s", n, &log)
 	}
-	f.note(nil)
-	f.note(nil)
-	if n := strings.Count(log.String(), "say again"); n != 1 {
+	f.tell(nil)
+	f.tell(nil)
+	if n := strings.Count(log.String(), "found again"); n != 1 {
 		t.Errorf("told %d times that they are back: %s", n, &log)
 	}
 }

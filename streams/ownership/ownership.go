@@ -1,6 +1,10 @@
 // Package ownership spreads the partitions of the journals over the nodes and finds the owner of each. It is for
 // speed only: what is safe and what is not is settled by the log (package journal), whatever the group says.
 //
+// Start reading at Finder, by which every node finds the owners: the log names them, and named.go says when a name counts.
+// Node is an engine: a member of the group (this file) that folds the partitions which it does not own (standby.go), and
+// removes members that are dead (watch.go) or silent (pulse.go).
+//
 // The nodes are members of one classic consumer group, static ones, so that a restart keeps a node's partitions. The
 // group's members consume nothing: what they are assigned, they own. A member's client id is the URL at which other
 // nodes reach it.
@@ -16,7 +20,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -32,10 +35,8 @@ const (
 	session   = 6 * time.Second
 	heartbeat = 300 * time.Millisecond
 	rebalance = 10 * time.Second
-	leaving   = 5 * time.Second        // that a leave may take
-	away      = 2 * time.Second        // that a node stays out after it met a foreign term
-	again     = 250 * time.Millisecond // that an answer to who owns what is believed
-	asked     = time.Second            // by which there must be such an answer
+	leaving   = 5 * time.Second // that a leave may take
+	away      = 2 * time.Second // that a node stays out after it met a foreign term
 )
 
 // Config says who a node is and which journals it may own partitions of.
@@ -46,7 +47,10 @@ type Config struct {
 	Build  string
 	Rules  []decide.Rules // one for each journal
 	Known  []journal.Known
-	Seed   func(ctx context.Context, journal string, partition int32) (*journal.Seed, error) // nil: fold from genesis
+
+	Neighbors Neighbors // through which other nodes are asked for their terms; nil: only the group says who owns what
+
+	Seed func(ctx context.Context, journal string, partition int32) (*journal.Seed, error) // nil: fold from genesis
 
 	OtherClock  func(context.Context) (time.Time, error) // to hold this node's clock against, where it answers; nil for none
 	AcceptClock bool                                     // own partitions even if this node's clock is off
@@ -73,6 +77,9 @@ type Node struct {
 
 	joined     sync.Mutex
 	membership *kgo.Client // nil while there is none
+
+	removing  sync.Mutex
+	removable map[string]time.Time // nodes that were removed for their silence, and from when on they may be again
 }
 
 // run is an owner at work.
@@ -90,13 +97,14 @@ func New(cfg Config) (*Node, error) {
 	for _, r := range cfg.Rules {
 		names = append(names, r.Journal())
 	}
-	find, err := NewFinder(cfg.Client, names...)
+	find, err := NewFinder(cfg.Client, cfg.Neighbors, names...)
 	if err != nil {
 		return nil, err
 	}
+	find.self = cfg.URL
 	n := &Node{cfg: cfg, log: cfg.Client.Logger().With("node", cfg.NodeID), rules: make(map[string]decide.Rules),
 		find: find, owners: make(map[place]*journal.Owner),
-		ready: make(map[place]*standby), runs: make(map[place]*run)}
+		ready: make(map[place]*standby), runs: make(map[place]*run), removable: make(map[string]time.Time)}
 	for _, r := range cfg.Rules {
 		n.rules[r.Journal()] = r
 		if _, err := n.owner(place{r.Journal(), 0}); err != nil {
@@ -233,7 +241,7 @@ func (n *Node) join(ctx, working context.Context, failed chan<- error) (*kgo.Cli
 	lose := each(func(p place) { n.end(p); n.standBy(ctx) })
 	kc, err := n.cfg.Client.KafkaFor(journal.ForGroup,
 		kgo.ClientID(n.cfg.URL),
-		kgo.ConsumerGroup(n.find.group()),
+		kgo.ConsumerGroup(n.find.group.name),
 		kgo.InstanceID(n.cfg.NodeID),
 		kgo.ConsumeTopics(topics...),
 		kgo.Balancers(kgo.CooperativeStickyBalancer()),
@@ -358,11 +366,7 @@ func (n *Node) leave(kc *kgo.Client) {
 		n.log.Debug("ending the group session", "error", err)
 	}
 	kc.Close()
-	left, err := n.find.admin.LeaveGroup(ctx, kadm.LeaveGroup(n.find.group()).InstanceIDs(n.cfg.NodeID).Reason("stopping"))
-	if err == nil {
-		err = left.Error()
-	}
-	if err != nil {
+	if err := n.find.group.leave(ctx, n.cfg.NodeID); err != nil {
 		n.log.Info("leaving the group of engines", "error", err)
 	}
 }
@@ -372,10 +376,10 @@ func (n *Node) leave(kc *kgo.Client) {
 func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
 	o := n.assigned(name)
 	if o == nil {
-		return journal.Result{}, n.find.elsewhere(ctx, name, n.cfg.URL)
+		return journal.Result{}, n.find.elsewhere(ctx, name)
 	}
 	result, err := o.Submit(ctx, c)
-	return result, n.judged(err)
+	return result, n.judged(unowned(o, err))
 }
 
 // SubmitAll is Submit for several commands, which are sent to the owner together: this node's, or another one's that the
@@ -383,13 +387,28 @@ func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journ
 func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) []journal.Outcome {
 	o := n.assigned(name)
 	if o == nil {
-		return allFail(cs, n.find.elsewhere(ctx, name, n.cfg.URL))
+		return allFail(cs, n.find.elsewhere(ctx, name))
 	}
 	out := o.SubmitAll(ctx, cs)
 	for i := range out {
-		out[i].Err = n.judged(out[i].Err)
+		out[i].Err = n.judged(unowned(o, out[i].Err))
 	}
 	return out
+}
+
+// unowned marks the error of a command that was not accepted because the owner has no valid term (yet, or any more): another
+// node may have one.
+func unowned(o *journal.Owner, err error) error {
+	var busy *journal.NotAcceptedError
+	if err == nil || !errors.As(err, &busy) {
+		return err
+	}
+	if _, serving := o.Serving(); serving {
+		return err
+	}
+	marked := *busy
+	marked.Unowned = true
+	return &marked
 }
 
 // assigned returns the owner of a journal's partition, nil where it is not assigned to this node.
@@ -413,6 +432,31 @@ func (n *Node) judged(err error) error {
 			Reason: "this node may own the journal no more, and what it refuses may be good"}
 	}
 	return err
+}
+
+// Read passes the node a record of a journal's log: see Finder.Read.
+func (n *Node) Read(name string, partition int32, e journal.Entry) { n.find.Read(name, partition, e) }
+
+// Begin passes the node the seed that a reading starts from: see Finder.Begin.
+func (n *Node) Begin(name string, partition int32, s *journal.Seed) { n.find.Begin(name, partition, s) }
+
+// Term asks this node's term goroutine for its term of a partition. It returns an error if the goroutine does not answer.
+func (n *Node) Term(ctx context.Context, name string, partition int32) (Term, error) {
+	n.mu.Lock()
+	o := n.owners[place{name, partition}]
+	n.mu.Unlock()
+	if o == nil {
+		return Term{}, nil
+	}
+	standing, serving, err := o.Standing(ctx)
+	if err != nil || !serving {
+		return Term{}, err
+	}
+	log, err := n.cfg.Client.LogID(ctx, name)
+	if err != nil { // the goroutine works all the same, and that is what a standby asks for
+		n.log.Debug("asking for the identity of the log", "journal", name, "error", err)
+	}
+	return Term{Log: log, Serving: true, Standing: standing}, nil
 }
 
 // Serving returns this node's term of a partition and whether it is valid.

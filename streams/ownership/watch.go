@@ -5,12 +5,9 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"sync"
 	"syscall"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 const (
@@ -27,20 +24,26 @@ type peer struct {
 
 // watch names the members that have died to the group, which otherwise would miss them only after their sessions. It
 // begins before the node joins: whoever dies right after that was reached already. Dead means that the member's host answers
-// and nobody listens at the member's address any more: a stopping node closes its port last. A member that is merely slow,
-// stopped or cut off is left to the session.
+// but refuses connections at the member's address: a stopping node closes its port last. A member that accepts connections
+// but does not work is found by asking for its terms (see pulses).
 //
 // Where the watch errs, the member lives, serves, and believes itself the owner for a while, by a lease that counts: its port
 // alone may be gone. Then nothing but time is lost. Neither its records nor its refusals stand unless the log says so.
 func (n *Node) watch(ctx context.Context) {
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	peers := make(map[string]*peer) // by member id
+	pulses := pulses{node: n, running: make(map[pulseKey]context.CancelFunc), done: &listening}
 	ticker := time.NewTicker(probeEvery)
 	defer ticker.Stop()
 	for {
 		members, err := n.find.members(ctx)
-		if err != nil {
+		if err != nil { // of those who were there last, the terms are still listened to
 			n.log.Debug("looking at the other engines", "error", err)
 		} else {
+			pulses.follow(ctx, members)
 			peers = n.probeAll(ctx, members, peers)
 		}
 		select {
@@ -51,22 +54,25 @@ func (n *Node) watch(ctx context.Context) {
 	}
 }
 
+// other reports whether a member is an engine, and not this one.
+func (n *Node) other(m member) bool { return m.instance != nil && *m.instance != n.cfg.NodeID }
+
 // probeAll tries to reach each of the other members once, and returns what is known of them now.
-func (n *Node) probeAll(ctx context.Context, members []kadm.DescribedGroupMember, before map[string]*peer) map[string]*peer {
+func (n *Node) probeAll(ctx context.Context, members []member, before map[string]*peer) map[string]*peer {
 	now := make(map[string]*peer)
 	for _, m := range members {
-		if m.InstanceID == nil || *m.InstanceID == n.cfg.NodeID {
+		if !n.other(m) {
 			continue
 		}
-		p := before[m.MemberID]
+		p := before[m.id]
 		if p == nil {
 			p = new(peer)
 		}
-		p.probe(ctx, m.ClientID)
-		if p.dead() && n.remove(ctx, m) == nil {
+		p.probe(ctx, m.url)
+		if p.dead() && n.remove(ctx, m, "its port is closed") == nil {
 			continue
 		}
-		now[m.MemberID] = p
+		now[m.id] = p
 	}
 	return now
 }
@@ -91,28 +97,16 @@ func (p *peer) probe(ctx context.Context, at string) {
 	}
 }
 
-// remove ends the membership of a dead node and joins anew, so that its partitions are assigned at once. It names the
-// membership and not only the node, which may have been started again meanwhile.
-func (n *Node) remove(ctx context.Context, m kadm.DescribedGroupMember) error {
-	reason := "its port is closed"
-	request := kmsg.NewPtrLeaveGroupRequest()
-	request.Group = n.find.group()
-	member := kmsg.NewLeaveGroupRequestMember()
-	member.MemberID, member.InstanceID, member.Reason = m.MemberID, m.InstanceID, &reason
-	request.Members = append(request.Members, member)
-	response, err := request.RequestWith(ctx, n.find.kafka)
-	if err == nil {
-		err = kerr.ErrorForCode(response.ErrorCode)
-	}
-	for i := 0; err == nil && i < len(response.Members); i++ {
-		err = kerr.ErrorForCode(response.Members[i].ErrorCode)
-	}
-	n.log.Warn("another engine has died", "member", *m.InstanceID, "url", m.ClientID, "error", err)
+// remove ends the membership of a dead node and rejoins the group, so that the node's partitions are assigned immediately.
+func (n *Node) remove(ctx context.Context, m member, reason string) error {
+	ctx, cancel := context.WithTimeout(ctx, leaving)
+	defer cancel()
+	err := n.find.group.remove(ctx, m, reason)
+	n.log.Warn("removed another engine from the group", "member", *m.instance, "url", m.url, "reason", reason, "error", err)
 	if err != nil {
 		return err
 	}
-	// The members learn with their next heartbeat that the group rebalances. This one joins at once. Under the lock, so that
-	// the client is not closed meanwhile.
+	// The other members see the rebalance with their next heartbeat. This one rejoins now. The lock keeps the client open.
 	n.joined.Lock()
 	defer n.joined.Unlock()
 	if n.membership != nil {

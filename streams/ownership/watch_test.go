@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -76,7 +75,7 @@ func TestTheWatchBeginsBeforeTheNodeJoins(t *testing.T) {
 			}
 		}
 	}()
-	doomed, err := c.KafkaFor(journal.ForGroup, kgo.ClientID("http://"+port.Addr().String()), kgo.ConsumerGroup(n.find.group()),
+	doomed, err := c.KafkaFor(journal.ForGroup, kgo.ClientID("http://"+port.Addr().String()), kgo.ConsumerGroup(n.find.group.name),
 		kgo.InstanceID("n2"), kgo.ConsumeTopics(c.Topic("trading")), kgo.Balancers(kgo.CooperativeStickyBalancer()), kgo.DisableAutoCommit())
 	if err != nil {
 		t.Fatal(err)
@@ -96,14 +95,14 @@ func TestTheWatchBeginsBeforeTheNodeJoins(t *testing.T) {
 	if err != nil || len(members) != 1 {
 		t.Fatal(members, err)
 	}
-	was := members[0].MemberID
+	was := members[0].id
 	port.Close()
 	for {
 		members, err := n.find.members(ctx)
 		if ctx.Err() != nil {
 			t.Fatal("the member whose port is closed stays a member")
 		}
-		if err == nil && !slices.ContainsFunc(members, func(m kadm.DescribedGroupMember) bool { return m.MemberID == was }) {
+		if err == nil && !slices.ContainsFunc(members, func(m member) bool { return m.id == was }) {
 			break
 		}
 	}

@@ -2,8 +2,11 @@ package seal
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"strings"
 
 	gocloud "gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
@@ -44,6 +47,24 @@ func (s *bucketStore) remove(ctx context.Context, name string) error {
 		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 	}
 	return err
+}
+
+func (s *bucketStore) list(ctx context.Context, folder string) (names []string, err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	objects := s.bucket.List(&gocloud.ListOptions{Prefix: folder + "/", Delimiter: "/"})
+	for {
+		o, err := objects.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return names, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !o.IsDir {
+			names = append(names, strings.TrimPrefix(o.Key, folder+"/"))
+		}
+	}
 }
 
 func (s *bucketStore) write(ctx context.Context, name string, content []byte, new bool) error {

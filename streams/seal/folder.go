@@ -172,6 +172,22 @@ func (s *folderStore) removeFile(path string) error {
 	return s.sync(file)
 }
 
+func (s *folderStore) list(ctx context.Context, folder string) ([]string, error) {
+	return inTime(ctx, s.slots, patience, func() ([]string, error) {
+		entries, err := os.ReadDir(s.path(folder))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, s.mounted()
+		}
+		var names []string
+		for _, e := range entries {
+			if !e.IsDir() {
+				names = append(names, e.Name())
+			}
+		}
+		return names, err
+	})
+}
+
 // syncUpTo syncs a folder and those above it, up to the one that the store's own is in.
 func (s *folderStore) syncUpTo(path string) error {
 	for {

@@ -73,6 +73,12 @@ func Open(ctx context.Context, o Options) (*Box, error) {
 	return New(kept)
 }
 
+// Check validates the options without opening the key store.
+func (o *Options) Check() error {
+	_, err := o.given()
+	return err
+}
+
 // given returns the key of the environment, or nil.
 func (o *Options) given() ([]byte, error) {
 	if o.Value == "" {

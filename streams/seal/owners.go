@@ -28,12 +28,16 @@ var ErrMissing = errors.New("the key store holds no key of the owner, nor that i
 // file again. So KeyLifetime after a destruction no node opens or seals anything of that owner any more, whoever destroyed
 // the key, and streams that are under way end with ErrDestroyed.
 //
+// holds.go says who may change the store, and when a key in a shared store is destroyed.
+//
 // Owners are named as owner.Ref.String does. Errors are ErrDestroyed, ErrMissing, ErrDamaged, *WrongKeyError where the key
 // file was sealed under another master key, and ErrAway where the store can't be asked. It is safe for concurrent use.
 type Owners struct {
-	store  store
-	master *Box
-	cache  *keyCache
+	store    store
+	master   *Box
+	cache    *keyCache
+	guard    Guard
+	attempts *attempts
 }
 
 // OpenOwners opens the key store at a URL: the scheme file for a folder, mem for tests, and those of buckets. The caller
@@ -47,10 +51,17 @@ func OpenOwners(ctx context.Context, url string, master *Box) (*Owners, error) {
 }
 
 func newOwners(s store, master *Box) *Owners {
-	o := &Owners{store: s, master: master}
+	o := &Owners{store: s, master: master, guard: unguarded{}, attempts: newAttempts()}
 	o.cache = newKeyCache(o.load)
 	return o
 }
+
+// SetGuard sets the guard that permits creating, discarding, holding, releasing and destroying keys. Without a guard everything
+// is permitted. SetGuard MUST be called before the first use.
+func (o *Owners) SetGuard(g Guard) { o.guard = g }
+
+// Store returns the key store that the keys are in. It is closed with the Owners.
+func (o *Owners) Store() *KeyStore { return &KeyStore{o.store} }
 
 // Close lets go of the store.
 func (o *Owners) Close() error { return o.store.close() }
@@ -60,6 +71,9 @@ func (o *Owners) Close() error { return o.store.close() }
 func (o *Owners) Create(ctx context.Context, owner string) error {
 	name, err := keyFileName(owner)
 	if err != nil {
+		return err
+	}
+	if err := o.guard.Check(ctx); err != nil {
 		return err
 	}
 	key := make([]byte, KeySize)
@@ -138,36 +152,14 @@ func (o *Owners) KeyID(ctx context.Context, owner string) (string, error) {
 	return f.KeyID, nil
 }
 
-// Destroy puts a tombstone in the place of an owner's key, and returns once that is durable. It can be repeated. Other nodes
-// may still hold the key for KeyLifetime; who certifies its destruction waits that long first.
-func (o *Owners) Destroy(ctx context.Context, owner string) error {
-	f, err := o.file(ctx, owner)
-	if err != nil {
-		return err
-	}
-	if f.Destroyed.IsZero() {
-		f.Key, f.Destroyed = nil, now()
-		content, err := f.encode()
-		if err != nil {
-			return err
-		}
-		name, err := keyFileName(owner)
-		if err != nil {
-			return err
-		}
-		if err := o.store.overwrite(ctx, name, content); err != nil {
-			return away("destroy the key of "+owner, err)
-		}
-	}
-	o.cache.forget(owner)
-	return nil
-}
-
 // Discard removes the key of an owner who never came to be, without a trace. It is for who has made the key, and knows that
 // nothing that was sealed with it is kept and that nobody else will ever use the owner's name. That there is none is no error.
 func (o *Owners) Discard(ctx context.Context, owner string) error {
 	name, err := keyFileName(owner)
 	if err != nil {
+		return err
+	}
+	if err := o.guard.Check(ctx); err != nil {
 		return err
 	}
 	o.cache.forget(owner)

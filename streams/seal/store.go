@@ -27,6 +27,8 @@ type store interface {
 	// overwrite puts content in the place of what is there and is as long, so that nothing of that is left.
 	overwrite(ctx context.Context, name string, content []byte) error
 	remove(ctx context.Context, name string) error
+	// list returns the names directly under a folder, without the folder's name; none where there is no such folder.
+	list(ctx context.Context, folder string) ([]string, error)
 	close() error
 }
 

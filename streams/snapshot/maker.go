@@ -49,6 +49,8 @@ type MakerConfig struct {
 	Node      string        // that makes them
 	Records   int64         // after so many a snapshot is due
 	Interval  time.Duration // or after so long, if it spares a hundredth of them
+	// May reports whether the venue may write to the bucket; nil for always.
+	May func() bool
 }
 
 // Maker makes snapshots of what a node's fold of a journal stands at.
@@ -118,13 +120,15 @@ func (m *Maker) Run(ctx context.Context) error {
 			caughtUp = m.cfg.Fold.WaitTip(ctx) == nil
 			continue
 		}
-		if m.itsTurn(m.cfg.Fold.Position().Sequence, time.Now()) {
+		if m.may() && m.itsTurn(m.cfg.Fold.Position().Sequence, time.Now()) {
 			if err := m.Make(ctx); err != nil && ctx.Err() == nil {
 				m.failed(err)
 			}
 		}
 	}
 }
+
+func (m *Maker) may() bool { return m.cfg.May == nil || m.cfg.May() }
 
 // itsTurn reports whether a snapshot is due at a sequence and this node has waited for the others before it makes it.
 func (m *Maker) itsTurn(sequence int64, now time.Time) bool {
@@ -162,7 +166,7 @@ func (m *Maker) failed(err error) {
 // Stop makes a snapshot if enough has been added since the last for that to be worth it. It is called when the node has
 // stopped, after Run: then nobody minds that the fold is held still.
 func (m *Maker) Stop(ctx context.Context) {
-	if m.cfg.Fold.Position().Sequence-m.last.Sequence < max(1, m.cfg.Records/atStop) {
+	if !m.may() || m.cfg.Fold.Position().Sequence-m.last.Sequence < max(1, m.cfg.Records/atStop) {
 		return
 	}
 	err := m.catchUpWithOthers(ctx)

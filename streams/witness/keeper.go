@@ -31,6 +31,8 @@ type KeeperConfig struct {
 	Fold      *follow.Fold
 	Partition int32
 	Node      string
+	// May reports whether the venue may write to the bucket; nil for always.
+	May func() bool
 }
 
 // Keeper keeps a node's witness of one journal partition.
@@ -92,6 +94,9 @@ func (k *Keeper) Stop(ctx context.Context) {
 }
 
 func (k *Keeper) write(ctx context.Context) {
+	if k.cfg.May != nil && !k.cfg.May() {
+		return
+	}
 	// The fold's position is that of the last record applied, so it is valid. Where the fold has ended for a fault of the log
 	// it is the last one before the fault.
 	at, first := k.cfg.Fold.Position(), k.last.IsBefore()

@@ -29,9 +29,18 @@ const pom = `<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 `
 
-const logging = `<Configuration status="error"><Appenders><Console name="out"><PatternLayout pattern="%d %p %m (%c)%n"/></Console></Appenders>
-<Loggers><Root level="warn"><AppenderRef ref="out"/></Root></Loggers></Configuration>
+const loggingForm = `<Configuration status="error"><Appenders><Console name="out"><PatternLayout pattern="%d %p %m (%c)%n"/></Console></Appenders>
+<Loggers>@<Root level="warn"><AppenderRef ref="out"/></Root></Loggers></Configuration>
 `
+
+// logging returns a log4j configuration that prints warnings. The named loggers print information too.
+func logging(informative ...string) []byte {
+	var loggers strings.Builder
+	for _, name := range informative {
+		fmt.Fprintf(&loggers, `<Logger name="%s" level="info"/>`, name)
+	}
+	return []byte(strings.Replace(loggingForm, "@", loggers.String(), 1))
+}
 
 // startJava runs Kafka from its Maven artifacts with the local Java.
 func startJava(ctx context.Context, log io.Writer) (*Kafka, error) {
@@ -118,7 +127,7 @@ func runJava(ctx context.Context, java, libraries string) (_ *Kafka, err error) 
 	configuration, log4j := filepath.Join(dir, "server.properties"), filepath.Join(dir, "log4j2.xml")
 	err = errors.Join(
 		os.WriteFile(configuration, []byte(properties(ports[0], ports[0], ports[1], filepath.Join(dir, "log"))), 0o644),
-		os.WriteFile(log4j, []byte(logging), 0o644))
+		os.WriteFile(log4j, logging(), 0o644))
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -113,33 +115,51 @@ var errEnded = errors.New("Kafka ended while starting")
 // properties is the configuration of one node that is broker and controller.
 // The listener binds to bind; clients are told advertised.
 func properties(bind, advertised, controller, dir string) string {
-	return strings.Join([]string{
+	return nodeProperties(nodeSettings{id: 1, bind: bind, advertised: advertised, controller: controller,
+		voters: "1@" + controller, replicas: 1, minISR: 1, dir: dir, more: []string{
+			// The cluster has one broker, which must not be fenced when a busy machine delays its heartbeats.
+			"broker.session.timeout.ms=120000",
+			"broker.heartbeat.interval.ms=5000",
+		}})
+}
+
+// nodeSettings holds the settings in which nodes differ.
+type nodeSettings struct {
+	id                           int
+	bind, advertised, controller string // addresses, host:port
+	voters                       string // the controllers of the cluster, as controller.quorum.voters has them
+	replicas, minISR             int
+	dir                          string
+	more                         []string // properties, name=value
+}
+
+// nodeProperties is the configuration of a node that is broker and controller. log.dirs is its last line.
+func nodeProperties(s nodeSettings) string {
+	replicas, minISR := strconv.Itoa(s.replicas), strconv.Itoa(s.minISR)
+	lines := []string{
 		"process.roles=broker,controller",
-		"node.id=1",
-		"controller.quorum.voters=1@" + controller,
-		"listeners=PLAINTEXT://" + bind + ",CONTROLLER://" + controller,
-		"advertised.listeners=PLAINTEXT://" + advertised,
+		"node.id=" + strconv.Itoa(s.id),
+		"controller.quorum.voters=" + s.voters,
+		"listeners=PLAINTEXT://" + s.bind + ",CONTROLLER://" + s.controller,
+		"advertised.listeners=PLAINTEXT://" + s.advertised,
 		"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
 		"controller.listener.names=CONTROLLER",
 		"inter.broker.listener.name=PLAINTEXT",
-		"default.replication.factor=1",
-		"offsets.topic.replication.factor=1",
-		"transaction.state.log.replication.factor=1",
-		"transaction.state.log.min.isr=1",
-		"share.coordinator.state.topic.replication.factor=1",
-		"share.coordinator.state.topic.min.isr=1",
+		"default.replication.factor=" + replicas,
+		"min.insync.replicas=" + minISR,
+		"offsets.topic.replication.factor=" + replicas,
+		"transaction.state.log.replication.factor=" + replicas,
+		"transaction.state.log.min.isr=" + minISR,
+		"share.coordinator.state.topic.replication.factor=" + replicas,
+		"share.coordinator.state.topic.min.isr=" + minISR,
 		"offsets.topic.num.partitions=1",
 		"transaction.state.log.num.partitions=1",
 		"group.initial.rebalance.delay.ms=0",
 		"auto.create.topics.enable=false",
 		// Its default needs a heap above 160 MB.
 		"log.cleaner.dedupe.buffer.size=8388608",
-		// There is no other broker to take over, so a machine that is too busy for a heartbeat must not fence this one.
-		"broker.session.timeout.ms=120000",
-		"broker.heartbeat.interval.ms=5000",
-		"log.dirs=" + dir,
-		"",
-	}, "\n")
+	}
+	return strings.Join(slices.Concat(lines, s.more, []string{"log.dirs=" + s.dir, ""}), "\n")
 }
 
 // clusterID is any id; format wants one.

@@ -1,0 +1,85 @@
+package broker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// ClusterPrefix is the prefix of the cluster ids of embedded brokers. The device and the inode of the data directory follow in
+// hexadecimal, so a copy of the directory has another cluster id.
+const ClusterPrefix = "perpetua-embedded-"
+
+// Embedded reports whether a cluster id is that of an embedded broker.
+func Embedded(cluster string) bool { return strings.HasPrefix(cluster, ClusterPrefix) }
+
+// clusterID returns the cluster id of the broker in a folder.
+func clusterID(dir string) (string, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", fmt.Errorf("%s has no inode", dir)
+	}
+	return fmt.Sprintf("%s%x-%x", ClusterPrefix, stat.Dev, stat.Ino), nil
+}
+
+// metaFile is the file in which kfake stores the cluster id. Its content takes precedence over the option.
+const metaFile = "meta.json"
+
+// nameCluster makes kfake serve a folder under a cluster id, also where the folder is a copy of another broker's. It
+// replaces the file as a whole, so that a crash leaves the old one or the new one.
+func nameCluster(dir, id string) error {
+	path := filepath.Join(dir, metaFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a new folder: the option counts
+	}
+	if err != nil {
+		return err
+	}
+	meta := make(map[string]any)
+	if err := json.Unmarshal(text, &meta); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if meta["cluster_id"] == id {
+		return nil
+	}
+	meta["cluster_id"] = id
+	if text, err = json.Marshal(meta); err != nil {
+		return err
+	}
+	return replaceFile(path, text)
+}
+
+// replaceFile puts a file with a content in the place of another and syncs both it and its folder.
+func replaceFile(path string, content []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*.tmp")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(content)
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Sync()
+}

@@ -1,0 +1,233 @@
+// Package fence decides which copy of a venue may act on the world.
+//
+// A log can be copied, and a copy of a venue has the keys, users and webhooks of the original. Only one of the two may destroy
+// keys, send webhooks and so on. The fence names that one: it is an object in the key store, fence/<journal id>, that contains
+// the location of the acting venue's log. The first venue that starts creates it. Only TakeOver and Move change it.
+//
+// Every venue compares the fence with the location of its log. If they differ, the venue is fenced. If the key store does not
+// answer, the venue waits: it is neither fenced nor free.
+//
+// Timing. A venue starts an action only if it has read the fence within ReadEvery, and it reads the fence again before it
+// destroys a key. After another venue has written the fence, the previous holder therefore starts nothing after ReadEvery, and
+// its last delivery ends LongestDelivery later. A take-over waits for both. The protocol never compares two clocks.
+package fence
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// ReadEvery is the maximum age of the last read of the fence when a venue starts an action.
+const ReadEvery = 3 * time.Second
+
+// LongestDelivery is the maximum duration of an action: an attempt to deliver a webhook.
+const LongestDelivery = 15 * time.Second
+
+// Settle is the time between a take-over and the first action. Within it, the previous holder has read the fence and finished
+// its last delivery.
+const Settle = ReadEvery + LongestDelivery
+
+// Journal is the name of the journal that the fence is named after. Its records cause the actions outside the log: changes of
+// keys, webhooks, files.
+const Journal = "onboarding"
+
+// Place returns the id that names a venue's fence, and the location of the venue's log. founded is false if the log is empty.
+func Place(ctx context.Context, client *journal.Client) (id scalar.ID, place string, founded bool, err error) {
+	id, founded, err = client.JournalID(ctx, Journal)
+	if err != nil || !founded {
+		return id, "", false, err
+	}
+	at, err := client.LogPlace(ctx, Journal)
+	return id, at.String(), err == nil, err
+}
+
+// size is the length of every fence in bytes, so that one overwrites another completely.
+const size = 1024
+
+// Fence is the content of fence/<journal id>.
+type Fence struct {
+	Version   int    `json:"version"`
+	JournalID string `json:"journal_id"` // of the journal that the fence is named after
+	// Epoch begins with 1. Every take-over raises it by one.
+	Epoch int64 `json:"epoch"`
+	// Venue names the venue in holds and tokens. It stays the same for good.
+	Venue string `json:"venue_id"`
+	// Place is the location of the acting venue's log: a journal.LogPlace as a string.
+	Place string `json:"place"`
+	// Settling is true during a take-over, until the previous holder must have stopped.
+	Settling bool      `json:"settling,omitempty"`
+	Created  time.Time `json:"created_at"`
+	Changed  time.Time `json:"changed_at"`
+}
+
+// Audience returns the audience of the tokens of the venue that holds the fence.
+func (f Fence) Audience() string { return fmt.Sprintf("%s/%d", f.Venue, f.Epoch) }
+
+// ErrDamaged says that a fence cannot be read. A fence is damaged for a moment while it is overwritten.
+var ErrDamaged = errors.New("the fence in the key store is damaged")
+
+// ErrNone reports a key store without a fence for the venue.
+var ErrNone = errors.New("the key store has no fence of this venue")
+
+func name(of scalar.ID) string { return "fence/" + of.String() }
+
+func (f Fence) encode() ([]byte, error) {
+	line, err := json.Marshal(f)
+	if err != nil {
+		return nil, err
+	}
+	if len(line) >= size {
+		return nil, fmt.Errorf("the fence would have %d bytes, which is above %d", len(line), size)
+	}
+	return append(append(line, bytes.Repeat([]byte{' '}, size-1-len(line))...), '\n'), nil
+}
+
+func decode(content []byte, of scalar.ID) (Fence, error) {
+	var f Fence
+	if err := json.Unmarshal(content, &f); err != nil || f.Version != 1 || f.JournalID != of.String() || f.Epoch < 1 || f.Venue == "" || f.Place == "" {
+		return Fence{}, fmt.Errorf("%s: %w", name(of), ErrDamaged)
+	}
+	return f, nil
+}
+
+// Read returns the fence of a journal; ErrNone if there is none.
+func Read(ctx context.Context, keys *seal.KeyStore, of scalar.ID) (Fence, error) {
+	content, err := keys.Read(ctx, name(of))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Fence{}, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	if err != nil {
+		return Fence{}, err
+	}
+	return decode(content, of)
+}
+
+// Create creates the fence for the venue at a place, if it does not exist, and returns the fence in the key store.
+func Create(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place string) (Fence, error) {
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	f := Fence{Version: 1, JournalID: of.String(), Epoch: 1, Venue: VenueAt(of, place).String(), Place: place, Created: now, Changed: now}
+	content, err := f.encode()
+	if err != nil {
+		return Fence{}, err
+	}
+	if err := keys.Create(ctx, name(of), content); err != nil && !errors.Is(err, fs.ErrExist) {
+		return Fence{}, err
+	}
+	// Read it back even after a success: some stores ignore the condition of the write.
+	return Read(ctx, keys, of)
+}
+
+// write replaces a fence.
+func write(ctx context.Context, keys *seal.KeyStore, of scalar.ID, f Fence) error {
+	f.Changed = time.Now().UTC().Truncate(time.Microsecond)
+	content, err := f.encode()
+	if err != nil {
+		return err
+	}
+	return keys.Overwrite(ctx, name(of), content)
+}
+
+// ErrOther reports that the fence changed during a take-over.
+var ErrOther = errors.New("another process has changed the fence during the take-over")
+
+// TakeOver gives the fence to the venue at a place and returns when that venue may act, after wait. It calls begun, if it is
+// not nil, when it has written the fence. An interrupted take-over can be repeated. Of two concurrent take-overs, one fails
+// with ErrOther. If the key store has no fence, it is not the store of the venue, and the error is ErrNone.
+func TakeOver(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place string, wait time.Duration, begun func(Fence)) (Fence, error) {
+	f, err := Read(ctx, keys, of)
+	if err != nil {
+		return Fence{}, err
+	}
+	if f.Place == place && !f.Settling {
+		return f, nil
+	}
+	if f.Place != place {
+		f.Epoch, f.Place, f.Settling = f.Epoch+1, place, true
+		if err := write(ctx, keys, of, f); err != nil {
+			return Fence{}, err
+		}
+	}
+	if begun != nil {
+		begun(f)
+	}
+	select {
+	case <-ctx.Done():
+		return Fence{}, ctx.Err()
+	case <-time.After(wait):
+	}
+	now, err := Read(ctx, keys, of)
+	if err != nil {
+		return Fence{}, err
+	}
+	if now.Place != place || now.Epoch != f.Epoch {
+		return Fence{}, fmt.Errorf("%w: epoch %d, its log at %s", ErrOther, now.Epoch, now.Place)
+	}
+	now.Settling = false
+	return now, write(ctx, keys, of, now)
+}
+
+// NotHolderError reports that a venue cannot be moved because it does not hold the fence.
+type NotHolderError struct {
+	Fence Fence
+	From  string
+}
+
+// Error names both places.
+func (e *NotHolderError) Error() string {
+	return fmt.Sprintf("the venue at %s does not hold its fence: that is held for the log at %s (epoch %d). Move that one, or take over at the new place", e.From, e.Fence.Place, e.Fence.Epoch)
+}
+
+// CheckMove returns nil if Move could move the fence of a journal from a place: *NotHolderError if another holds it.
+func CheckMove(ctx context.Context, keys *seal.KeyStore, of scalar.ID, from, to string) error {
+	f, err := Read(ctx, keys, of)
+	switch {
+	case errors.Is(err, ErrNone):
+		return nil // the venue last ran with a build that had no fences
+	case err != nil:
+		return err
+	case f.Place != from && f.Place != to:
+		return &NotHolderError{f, from}
+	}
+	return nil
+}
+
+// Move changes the place in the fence, in one write, after the venue's log was moved. No node of the venue may run at the old
+// place. It can be repeated.
+func Move(ctx context.Context, keys *seal.KeyStore, of scalar.ID, from, to string) (Fence, error) {
+	f, err := Read(ctx, keys, of)
+	switch {
+	case errors.Is(err, ErrNone):
+		if f, err = Create(ctx, keys, of, to); err == nil && f.Place != to {
+			err = &NotHolderError{f, from}
+		}
+		return f, err
+	case err != nil:
+		return Fence{}, err
+	case f.Place == to:
+		return f, nil
+	case f.Place != from:
+		return Fence{}, &NotHolderError{f, from}
+	}
+	f.Place = to
+	return f, write(ctx, keys, of, f)
+}
+
+// VenueAt derives a venue id from a place, so that nodes that start together compute the same id. It identifies the venue that
+// creates the fence, and every fenced venue. The holder of the fence uses the id in the fence.
+func VenueAt(of scalar.ID, place string) (id scalar.ID) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "perpetua venue %s %s", of, place))
+	copy(id[:], sum[:])
+	id[6] = id[6]&0x0f | 0x80 // version 8
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}

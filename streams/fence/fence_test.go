@@ -1,0 +1,261 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+var onboarding = scalar.ID{1, 2, 3, 15: 4}
+
+const settle = ReadEvery + 15*time.Second
+
+func keyStore(t *testing.T, folder string) *seal.KeyStore {
+	t.Helper()
+	k, err := seal.OpenKeyStore(t.Context(), "file://"+filepath.ToSlash(folder)+"?create_dir=false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	return k
+}
+
+// watch returns the watch of a node whose log is at a place.
+func watch(keys *seal.KeyStore, place string) *Watch {
+	return NewWatch(Config{Keys: keys, Settle: settle, Command: "perpetua admin take-over", Logger: slog.New(slog.DiscardHandler),
+		Identify: func(context.Context) (scalar.ID, string, bool, error) { return onboarding, place, true, nil }})
+}
+
+func (w *Watch) must(t *testing.T, want error) {
+	t.Helper()
+	if err := w.Confirm(t.Context()); !errors.Is(err, want) || want == nil && err != nil {
+		t.Errorf("the venue at %s may: %v, want %v", w.place, err, want)
+	}
+}
+
+// TestOneVenueCreatesTheFence: of the nodes of many venues that start at once, those of one are let act.
+func TestOneVenueCreatesTheFence(t *testing.T) {
+	for range 20 {
+		folder := t.TempDir()
+		var all []*Watch
+		for i := range 12 {
+			all = append(all, watch(keyStore(t, folder), fmt.Sprint("place ", i%4)))
+		}
+		var start sync.WaitGroup
+		for _, w := range all {
+			start.Go(func() { w.Read(t.Context()) })
+		}
+		start.Wait()
+		venues := make(map[string]int)
+		for _, w := range all {
+			if v := w.View(); v.Acts() {
+				venues[v.Venue]++
+			} else if !v.IsFenced() || v.Audience() == v.Fence.Audience() {
+				t.Errorf("a node is %s, its audience %s", v.Status, v.Audience())
+			}
+		}
+		if len(venues) != 1 {
+			t.Fatalf("%d venues act", len(venues))
+		}
+		for _, nodes := range venues {
+			if nodes != 3 {
+				t.Errorf("%d nodes of the venue act, not all three", nodes)
+			}
+		}
+	}
+}
+
+// TestTakeOver: the copy acts once the venue before it has stopped, and that one learns of it.
+func TestTakeOver(t *testing.T) {
+	folder := t.TempDir()
+	live, copied := watch(keyStore(t, folder), "old"), watch(keyStore(t, folder), "new")
+	live.must(t, nil)
+	copied.must(t, seal.ErrFenced)
+	before := live.View()
+	begun := false
+	f, err := TakeOver(t.Context(), copied.cfg.Keys, onboarding, "new", time.Millisecond, func(f Fence) {
+		begun = true
+		if !f.Settling || f.Epoch != 2 {
+			t.Errorf("it begins with %+v", f)
+		}
+		copied.must(t, seal.ErrAway) // it waits
+		live.must(t, seal.ErrFenced)
+	})
+	if err != nil || !begun || f.Epoch != 2 || f.Settling || f.Venue != before.Venue {
+		t.Fatalf("taken over: %+v, %v", f, err)
+	}
+	copied.must(t, nil)
+	if v := copied.View(); v.Audience() == before.Audience() || v.Audience() == live.View().Audience() || v.Venue != before.Venue {
+		t.Errorf("its audience is %s, before %s, the other's %s", v.Audience(), before.Audience(), live.View().Audience())
+	}
+	if again, err := TakeOver(t.Context(), copied.cfg.Keys, onboarding, "new", time.Hour, nil); err != nil || again.Epoch != 2 {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+}
+
+// TestATakeOverThatWasBrokenOff is finished by the next one, and by the nodes themselves.
+func TestATakeOverThatWasBrokenOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys, err := seal.OpenKeyStore(t.Context(), "mem://")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer keys.Close()
+		live, copied := watch(keys, "old"), watch(keys, "new")
+		live.must(t, nil)
+		killed, kill := context.WithCancel(t.Context())
+		if _, err := TakeOver(killed, keys, onboarding, "new", settle, func(Fence) { kill() }); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		copied.must(t, seal.ErrAway)
+		live.must(t, seal.ErrFenced)
+		time.Sleep(settle - time.Second)
+		copied.must(t, seal.ErrAway)
+		time.Sleep(time.Second)
+		copied.must(t, nil)
+		restarted := watch(keys, "new")
+		restarted.must(t, seal.ErrAway) // it cannot know for how long
+		if f, err := TakeOver(t.Context(), keys, onboarding, "new", settle, nil); err != nil || f.Epoch != 2 {
+			t.Fatalf("%+v, %v", f, err)
+		}
+		restarted.must(t, nil)
+	})
+}
+
+// TestTwoTakeOversAtOnce: one of them fails.
+func TestTwoTakeOversAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys, err := seal.OpenKeyStore(t.Context(), "mem://")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer keys.Close()
+		watch(keys, "old").must(t, nil)
+		errs := make([]error, 2)
+		var both sync.WaitGroup
+		for i, place := range []string{"one", "two"} {
+			both.Go(func() { _, errs[i] = TakeOver(t.Context(), keys, onboarding, place, settle, nil) })
+		}
+		both.Wait()
+		if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs...), ErrOther) {
+			t.Errorf("the outcomes are %v and %v", errs[0], errs[1])
+		}
+	})
+}
+
+func TestMove(t *testing.T) {
+	folder := t.TempDir()
+	keys := keyStore(t, folder)
+	live := watch(keys, "old")
+	live.must(t, nil)
+	before := live.View()
+	var other *NotHolderError
+	if _, err := Move(t.Context(), keys, onboarding, "elsewhere", "new"); !errors.As(err, &other) || other.Fence.Place != "old" {
+		t.Errorf("moving a copy: %v", err)
+	}
+	if err := CheckMove(t.Context(), keys, onboarding, "elsewhere", "new"); !errors.As(err, &other) {
+		t.Errorf("checking the move of a copy: %v", err)
+	}
+	for range 2 { // it can be repeated
+		if err := CheckMove(t.Context(), keys, onboarding, "old", "new"); err != nil {
+			t.Fatal(err)
+		}
+		if f, err := Move(t.Context(), keys, onboarding, "old", "new"); err != nil || f.Place != "new" || f.Epoch != 1 {
+			t.Fatalf("%+v, %v", f, err)
+		}
+	}
+	moved := watch(keys, "new")
+	moved.must(t, nil)
+	if v := moved.View(); v.Audience() != before.Audience() {
+		t.Errorf("the audience is %s, before the move %s", v.Audience(), before.Audience())
+	}
+	live.must(t, seal.ErrFenced)
+}
+
+// TestAKeyStoreThatIsAwayMeansWait: neither fenced nor free.
+func TestAKeyStoreThatIsAwayMeansWait(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "keys")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	live, copied, late := watch(keyStore(t, folder), "old"), watch(keyStore(t, folder), "new"), watch(keyStore(t, folder), "old")
+	live.must(t, nil)
+	copied.must(t, seal.ErrFenced)
+	if err := os.Rename(folder, folder+" away"); err != nil {
+		t.Fatal(err)
+	}
+	live.must(t, seal.ErrAway)
+	late.must(t, seal.ErrAway)
+	copied.must(t, seal.ErrFenced) // it knows
+	if v := late.View(); v.Known() || v.Audience() != "" {
+		t.Errorf("a venue that never read its fence is %s", v.Status)
+	}
+	if err := os.Rename(folder+" away", folder); err != nil {
+		t.Fatal(err)
+	}
+	live.must(t, nil)
+	late.must(t, nil)
+}
+
+// TestWhatActsStopsAndGoesOn: it runs while the fence is the venue's own and was read a short while ago.
+func TestWhatActsStopsAndGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys, err := seal.OpenKeyStore(t.Context(), "mem://")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer keys.Close()
+		w := watch(keys, "old")
+		ctx, end := context.WithCancel(t.Context())
+		runs := 0
+		var running atomic.Bool
+		var all sync.WaitGroup
+		all.Go(func() { w.Run(ctx) })
+		all.Go(func() {
+			err := w.While(ctx, func(ctx context.Context) error {
+				runs++
+				running.Store(true)
+				defer running.Store(false)
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+		at := func(want bool, what string) {
+			t.Helper()
+			synctest.Wait()
+			if is := running.Load(); is != want {
+				t.Errorf("%s: running is %v", what, is)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		at(true, "its own")
+		if _, err := TakeOver(t.Context(), keys, onboarding, "new", settle, nil); err != nil {
+			t.Fatal(err)
+		}
+		at(false, "taken over")
+		if _, err := TakeOver(t.Context(), keys, onboarding, "old", settle, func(Fence) { time.Sleep(5 * time.Second); at(false, "settling") }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		at(true, "taken back")
+		end()
+		all.Wait()
+		if runs != 2 {
+			t.Errorf("it ran %d times", runs)
+		}
+	})
+}

@@ -1,0 +1,299 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// Status is the status of a venue.
+type Status string
+
+// The statuses.
+const (
+	Unknown  Status = "unknown"  // the fence was never read
+	Own      Status = "own"      // the venue may act
+	Fenced   Status = "fenced"   // another venue may act
+	Settling Status = "settling" // after a take-over, until the previous holder must have stopped
+	Away     Status = "away"     // the venue held the fence and can no longer read it
+)
+
+// View is a snapshot of the status.
+type View struct {
+	Status Status
+	Fence  Fence     // as it was last read
+	Place  string    // of the venue's own log
+	Read   time.Time // when Fence was
+	// Venue and Epoch identify the venue. For a fenced venue the id is VenueAt its place, and the epoch is 0.
+	Venue string
+	Epoch int64
+
+	audience string
+}
+
+// Acts reports whether the venue may act on the world.
+func (v View) Acts() bool { return v.Status == Own }
+
+// IsFenced reports whether another venue holds the fence.
+func (v View) IsFenced() bool { return v.Status == Fenced }
+
+// Known reports whether the fence was ever read.
+func (v View) Known() bool { return v.Status != Unknown }
+
+// Audience returns the audience of the venue's tokens; "" while the fence is unknown.
+func (v View) Audience() string { return v.audience }
+
+// Config configures a Watch.
+type Config struct {
+	Keys *seal.KeyStore
+	// Identify returns the id that names the fence, and the place of the log. founded is false if the log is empty.
+	Identify func(ctx context.Context) (journal scalar.ID, place string, founded bool, err error)
+	// Settle is the time for which a venue waits if it finds a take-over unfinished.
+	Settle time.Duration
+	// Command is the command line of a take-over, for messages.
+	Command string
+	Logger  *slog.Logger
+}
+
+const (
+	pollEvery  = time.Second
+	foundEvery = 50 * time.Millisecond // while the journal is not founded
+)
+
+// Watch polls the fence of a venue. It implements seal.Guard and is safe for concurrent use.
+type Watch struct {
+	cfg Config
+
+	reading sync.Mutex // one question at a time
+
+	mu       sync.Mutex
+	journal  scalar.ID
+	place    string // "" until it is known
+	fence    Fence
+	holder   string    // the audience of the venue that holds it
+	alone    string    // the id of this venue while it is fenced
+	read     time.Time // when the question was asked that fence answers; zero: never
+	settling time.Time // since when this process has seen the take-over that fence tells of
+	away     error     // why the last question was not answered
+	last     Status
+	changed  chan struct{} // closed and replaced when the status changes
+}
+
+// NewWatch returns a watch. Run polls the fence.
+func NewWatch(c Config) *Watch { return &Watch{cfg: c, last: Unknown, changed: make(chan struct{})} }
+
+// Run reads the fence until the context ends.
+func (w *Watch) Run(ctx context.Context) error {
+	for {
+		pause := pollEvery
+		if err := w.Read(ctx); errors.Is(err, errNotFounded) {
+			pause = foundEvery
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+var errNotFounded = errors.New("the journal is not founded yet")
+
+// Read reads the fence, and creates it if it does not exist.
+func (w *Watch) Read(ctx context.Context) error {
+	w.reading.Lock()
+	defer w.reading.Unlock()
+	// Take the time before the read: the fence may change while the answer is in flight.
+	asked := time.Now()
+	f, err := w.ask(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ctx.Err() == nil {
+		if err != nil && w.away == nil && w.read.IsZero() && !errors.Is(err, errNotFounded) {
+			w.cfg.Logger.Warn("the fence cannot be read yet: what acts outside waits", "error", err)
+		}
+		w.away = err
+	}
+	if err == nil {
+		if f.Settling && (!w.fence.Settling || w.fence.Epoch != f.Epoch || w.fence.Place != f.Place) {
+			w.settling = asked
+		}
+		w.fence, w.holder, w.read = f, f.Audience(), asked
+	}
+	w.tell()
+	return err
+}
+
+// ask reads the fence, and before that the journal id and the place until both are known.
+func (w *Watch) ask(ctx context.Context) (Fence, error) {
+	w.mu.Lock()
+	journal, place := w.journal, w.place
+	w.mu.Unlock()
+	if place == "" {
+		var founded bool
+		var err error
+		if journal, place, founded, err = w.cfg.Identify(ctx); err != nil {
+			return Fence{}, err
+		}
+		if !founded {
+			return Fence{}, errNotFounded
+		}
+		w.mu.Lock()
+		w.journal, w.place, w.alone = journal, place, VenueAt(journal, place).String()
+		w.mu.Unlock()
+	}
+	f, err := Read(ctx, w.cfg.Keys, journal)
+	if errors.Is(err, ErrNone) {
+		f, err = Create(ctx, w.cfg.Keys, journal, place)
+	}
+	return f, err
+}
+
+// tell logs a change of the status and wakes the waiters. The caller holds the lock.
+func (w *Watch) tell() {
+	v := w.view(time.Now())
+	if v.Status == w.last {
+		return
+	}
+	before := w.last
+	w.last = v.Status
+	close(w.changed)
+	w.changed = make(chan struct{})
+	about := []any{"epoch", v.Fence.Epoch, "venue", v.Fence.Venue, "place", v.Place}
+	switch v.Status {
+	case Fenced:
+		w.cfg.Logger.Warn("this venue is FENCED: it is a copy, and destroys no keys, sends no webhooks and does nothing else outside of its log. "+
+			"For analysis it can stay so. To have it act in place of the other: "+w.cfg.Command, append(about, "held_for", v.Fence.Place)...)
+	case Settling:
+		w.cfg.Logger.Info("this venue has taken over; it acts once the one before must have stopped", append(about, "within", w.cfg.Settle)...)
+	case Away:
+		w.cfg.Logger.Warn("the key store does not answer: what acts outside waits", append(about, "error", w.away)...)
+	case Own:
+		level := slog.LevelInfo
+		if before == Unknown {
+			level = slog.LevelDebug
+		}
+		w.cfg.Logger.Log(context.Background(), level, "this venue holds its fence", about...)
+	}
+}
+
+// view computes the status as of now. The caller holds the lock.
+func (w *Watch) view(now time.Time) View {
+	v := View{Status: Unknown, Fence: w.fence, Place: w.place, Read: w.read}
+	if w.read.IsZero() {
+		return v
+	}
+	v.Venue, v.Epoch, v.audience = w.fence.Venue, w.fence.Epoch, w.holder
+	switch {
+	case w.fence.Place != w.place: // once fenced, it stays so until the key store says otherwise
+		v.Status, v.Venue, v.Epoch, v.audience = Fenced, w.alone, 0, w.alone+"/0"
+	case now.Sub(w.read) >= ReadEvery:
+		v.Status = Away
+	case w.fence.Settling && now.Sub(w.settling) < w.cfg.Settle:
+		v.Status = Settling
+	default:
+		v.Status = Own
+	}
+	return v
+}
+
+// View returns the current status.
+func (w *Watch) View() View {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.view(time.Now())
+}
+
+// Command returns the command line of a take-over.
+func (w *Watch) Command() string { return w.cfg.Command }
+
+// Venue implements seal.Guard.
+func (w *Watch) Venue() string { return w.View().Venue }
+
+// Check implements seal.Guard.
+func (w *Watch) Check(ctx context.Context) error {
+	if v := w.View(); v.Status != Away && v.Status != Unknown {
+		return w.verdict(v)
+	}
+	return w.Confirm(ctx)
+}
+
+// Confirm implements seal.Guard.
+func (w *Watch) Confirm(ctx context.Context) error {
+	if err := w.Read(ctx); err != nil && !w.View().IsFenced() {
+		return fmt.Errorf("read the fence: %w: %w", seal.ErrAway, err)
+	}
+	return w.verdict(w.View())
+}
+
+func (w *Watch) verdict(v View) error {
+	switch v.Status {
+	case Own:
+		return nil
+	case Fenced:
+		return fmt.Errorf("%w: %s", seal.ErrFenced, w.cfg.Command)
+	case Settling:
+		return fmt.Errorf("%w: this venue has just taken over", seal.ErrAway)
+	}
+	return fmt.Errorf("%w: the fence cannot be read", seal.ErrAway)
+}
+
+// Await waits until a view satisfies a condition. It checks after every change of the status and once a second.
+func (w *Watch) Await(ctx context.Context, holds func(View) bool) error {
+	for {
+		w.mu.Lock()
+		v, changed := w.view(time.Now()), w.changed
+		w.mu.Unlock()
+		if holds(v) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		case <-time.After(pollEvery): // what time alone changes: a fence that settles
+		}
+	}
+}
+
+// While calls run whenever the venue may act, and cancels its context when the venue may not. It returns when ctx ends, or when
+// run returns while its context is active.
+func (w *Watch) While(ctx context.Context, run func(context.Context) error) error {
+	for {
+		if err := w.Await(ctx, View.Acts); err != nil {
+			return nil
+		}
+		err := w.during(ctx, run)
+		if ctx.Err() != nil || !errors.Is(err, errStopped) {
+			return err
+		}
+	}
+}
+
+var errStopped = errors.New("the venue may not act any more")
+
+// during calls run once. It returns errStopped if the venue lost the permission to act.
+func (w *Watch) during(ctx context.Context, run func(context.Context) error) error {
+	acting, stop := context.WithCancelCause(ctx)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		if w.Await(acting, func(v View) bool { return !v.Acts() }) == nil {
+			stop(errStopped)
+		}
+	}()
+	err := run(acting)
+	stopped := errors.Is(context.Cause(acting), errStopped)
+	stop(nil)
+	<-watching
+	if stopped && (err == nil || errors.Is(err, context.Canceled)) {
+		return errStopped
+	}
+	return err
+}

@@ -1,0 +1,23 @@
+package journal
+
+import "context"
+
+// LogID returns the place of a journal's log as one word, as LogPlace has it. It asks the brokers once: the place never
+// changes while a client lives, because a reader stops when its log is replaced.
+func (c *Client) LogID(ctx context.Context, journal string) (string, error) {
+	c.identifying.Lock()
+	id, known := c.identities[journal]
+	c.identifying.Unlock()
+	if known {
+		return id, nil
+	}
+	place, err := c.LogPlace(ctx, journal)
+	if err != nil {
+		return "", err
+	}
+	id = place.String()
+	c.identifying.Lock()
+	defer c.identifying.Unlock()
+	c.identities[journal] = id
+	return id, nil
+}

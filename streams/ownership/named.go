@@ -1,0 +1,165 @@
+package ownership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// Neighbors asks other nodes of the venue for their terms. An implementation MUST make sure that the answer comes from a
+// node of this venue and belongs to this question.
+type Neighbors interface {
+	// Term asks the node at a URL for its term of a partition. The node's term goroutine MUST answer it. An error means that
+	// the node can't be reached, is silent, or runs a build without this request (ErrNoSuchQuestion).
+	Term(ctx context.Context, url, journal string, partition int32) (Term, error)
+}
+
+// ErrNoSuchQuestion reports that a node answered but runs a build that can't be asked for its terms.
+var ErrNoSuchQuestion = errors.New("ownership: the node can't be asked for its terms")
+
+// Term is a node's answer about its term of a partition.
+type Term struct {
+	Log     string // the identity of its log, as journal.Client.LogID returns it; "" if unknown
+	Serving bool   // whether it has a valid term; if not, Standing is empty
+	journal.Standing
+}
+
+// named is the last owner of a partition that this node has read of in the log.
+//
+// A name in the log is not enough. A log may be a copy of another one, and names the owner of that one: commands sent there
+// would change a venue that this node does not belong to. So a name counts only while one of these holds:
+//
+//   - The named node has confirmed that it serves this very log: its term goroutine answered, and the identity of the log
+//     (see journal.Client.LogID), the identity of the journal and, for the same term, the hash of the taken record are those
+//     that this node has.
+//   - The group of engines has assigned the partition to the same node. The brokers of this log keep the group, so its
+//     assignment is used whenever a name in the log does not count.
+//
+// Once confirmed, a name stays good until a later taken record, or until the named node says that it is not the owner or
+// can't be reached. No other event ends it: whether the brokers answer does not matter.
+type named struct {
+	term       int64
+	url        string
+	hash       journal.Hash  // of the taken record; zero if it was not read but came with a snapshot
+	journal    scalar.ID     // zero likewise
+	superseded chan struct{} // closed when the log names another node
+
+	confirmed time.Time // when the node last confirmed the name; zero if it has not since doubted
+	foreign   bool      // the node serves another log
+	doubted   time.Time // when a request to the node last failed
+}
+
+// Read passes the finder a record of a journal's log. It MUST be called with every record that this node reads, in order. It
+// never blocks.
+func (f *Finder) Read(name string, partition int32, e journal.Entry) {
+	taken, ok := e.Record.Events[0].(*journal.Taken)
+	if !ok {
+		return
+	}
+	f.learn(place{name, partition}, named{term: taken.Term, url: taken.URL, hash: e.Position.Hash, journal: e.Journal})
+}
+
+// Begin passes the finder the seed that a reading starts from, which may name an owner. It MUST be called before Read.
+func (f *Finder) Begin(name string, partition int32, s *journal.Seed) {
+	if s != nil && s.URL != "" {
+		f.learn(place{name, partition}, named{term: s.Term, url: s.URL, journal: s.Journal})
+	}
+}
+
+func (f *Finder) learn(p place, n named) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.named[p]
+	switch {
+	case old == nil:
+		n.superseded = make(chan struct{})
+	case n.term <= old.term: // two readers of one log
+		return
+	case n.url == old.url: // the node took a new term, in which it answers what it has kept of the last one
+		n.superseded = old.superseded
+	default:
+		n.superseded = make(chan struct{})
+		close(old.superseded)
+	}
+	f.named[p] = &n
+	f.wake()
+}
+
+// confirm asks the node that the log names whether it is the owner, and returns its URL if so.
+func (f *Finder) confirm(ctx context.Context, p place, n named) error {
+	if f.neighbors == nil {
+		return errors.New("ownership: no node can be asked")
+	}
+	ctx, cancel := context.WithTimeout(ctx, asked)
+	defer cancel()
+	here, err := f.client.LogID(ctx, p.journal)
+	if err != nil {
+		return err
+	}
+	answer, err := f.neighbors.Term(ctx, n.url, p.journal, p.partition)
+	if err != nil {
+		f.note(p, n.term, func(n *named) { n.doubted = time.Now() })
+		return err
+	}
+	switch {
+	case answer.Serving && answer.Log == "":
+		err = fmt.Errorf("ownership: %s does not know which log of %s/%d it serves", n.url, p.journal, p.partition)
+		f.note(p, n.term, func(n *named) { n.doubted = time.Now() })
+	case !answer.Serving || answer.Log == here && answer.Term < n.term:
+		f.note(p, n.term, func(n *named) { n.confirmed, n.doubted = time.Time{}, time.Now() })
+		err = fmt.Errorf("ownership: %s does not own %s/%d", n.url, p.journal, p.partition)
+	case n.differs(here, answer):
+		err = fmt.Errorf("ownership: %s serves another log of %s/%d", n.url, p.journal, p.partition)
+		f.note(p, n.term, func(n *named) { n.confirmed, n.foreign = time.Time{}, true })
+	default:
+		f.note(p, n.term, func(n *named) { n.confirmed, n.doubted = time.Now(), time.Time{} })
+		f.mu.Lock()
+		f.wake()
+		f.mu.Unlock()
+	}
+	return err
+}
+
+// differs reports whether a node's answer is about another log than the one that n was read in, which is here.
+func (n *named) differs(here string, t Term) bool {
+	switch {
+	case t.Log != here:
+		return true
+	case !n.journal.IsZero() && n.journal != t.Journal:
+		return true
+	case t.Term > n.term || n.hash == (journal.Hash{}): // it took the partition again, which this node has not read yet
+		return false
+	}
+	return n.hash != t.Taken
+}
+
+// note applies a change to the named owner of a partition if its term is still the given one.
+func (f *Finder) note(p place, term int64, change func(*named)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := f.named[p]; n != nil && n.term == term {
+		change(n)
+	}
+}
+
+// doubt records that the node at a URL said that it does not own the partition, or could not be reached.
+func (f *Finder) doubt(p place, url string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := f.named[p]; n != nil && n.url == url {
+		n.confirmed, n.doubted = time.Time{}, time.Now()
+	}
+	if f.urls[p] == url {
+		f.asked = time.Time{} // ask the group again
+	}
+}
+
+// wake wakes those who wait for a change. The lock must be held.
+func (f *Finder) wake() {
+	close(f.changed)
+	f.changed = make(chan struct{})
+}

@@ -1,0 +1,253 @@
+package ownership
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+)
+
+func pause(t *testing.T) {
+	t.Helper()
+	select {
+	case <-t.Context().Done():
+	case <-time.After(5 * time.Millisecond):
+	}
+}
+
+// town is the nodes that can be asked for their terms, by URL.
+type town struct {
+	mu    sync.Mutex
+	nodes map[string]func(context.Context) (Term, error)
+	asked map[string]int
+}
+
+func newTown() *town {
+	return &town{nodes: make(map[string]func(context.Context) (Term, error)), asked: make(map[string]int)}
+}
+
+// move has a node answer in a way.
+func (o *town) move(url string, answer func(context.Context) (Term, error)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.nodes[url] = answer
+}
+
+func (o *town) says(url string, t Term) {
+	o.move(url, func(context.Context) (Term, error) { return t, nil })
+}
+
+func (o *town) times(url string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.asked[url]
+}
+
+// Term implements Neighbors.
+func (o *town) Term(ctx context.Context, url, _ string, _ int32) (Term, error) {
+	o.mu.Lock()
+	answer := o.nodes[url]
+	o.asked[url]++
+	o.mu.Unlock()
+	if answer == nil {
+		return Term{}, errors.New("connection refused")
+	}
+	return answer(ctx)
+}
+
+// taken is a taken record as a reader returns it.
+func taken(term int64, url string) journal.Entry {
+	return journal.Entry{Journal: scalar.ID{7}, Position: journal.Position{Sequence: term, Hash: journal.Hash{byte(term)}},
+		Record: &journal.Record{Events: []decide.Event{&journal.Taken{Term: term, URL: url, Node: url}}}}
+}
+
+// serving is what the node says that has appended that record to a log.
+func serving(log string, e journal.Entry) Term {
+	return Term{Log: log, Serving: true, Standing: journal.Standing{Term: e.Record.Events[0].(*journal.Taken).Term,
+		Taken: e.Position.Hash, Journal: e.Journal}}
+}
+
+func newFinder(t *testing.T, client *journal.Client, neighbors Neighbors) *Finder {
+	t.Helper()
+	f, err := NewFinder(client, neighbors, "trading")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+// join makes a member of the group that does nothing, and waits until it owns the journal.
+func join(t *testing.T, client *journal.Client, f *Finder, id, url string) {
+	t.Helper()
+	kc, err := client.KafkaFor(journal.ForGroup, kgo.ClientID(url), kgo.ConsumerGroup(f.group.name), kgo.InstanceID(id),
+		kgo.ConsumeTopics(client.Topic("trading")), kgo.Balancers(kgo.CooperativeStickyBalancer()), kgo.DisableAutoCommit(),
+		kgo.SessionTimeout(session), kgo.HeartbeatInterval(heartbeat))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(kc.Close)
+	until(t, "the member owns the journal", func() bool {
+		at, err := f.assignee(t.Context(), place{"trading", 0})
+		return err == nil && at == url
+	})
+}
+
+// TestTheLogNamesTheOwnerWhileNoCoordinatorAnswers: a request finds the owner that lives although nobody can ask the group,
+// also on a node that has read the name in a snapshot only, as right after its start.
+func TestTheLogNamesTheOwnerWhileNoCoordinatorAnswers(t *testing.T) {
+	c := newCluster(t)
+	w := newWires(t)
+	client := c.client(t, kgo.Dialer(w.dial))
+	log, err := client.LogID(t.Context(), "trading")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.kill(c.coordinator())
+	record := taken(3, "http://a")
+	for name, learn := range map[string]func(*Finder){
+		"record":   func(f *Finder) { f.Read("trading", 0, record) },
+		"snapshot": func(f *Finder) { f.Begin("trading", 0, &journal.Seed{Term: 3, URL: "http://a"}) },
+	} {
+		nodes := newTown()
+		nodes.says("http://a", serving(log, record))
+		f := newFinder(t, client, nodes)
+		learn(f)
+		for range 3 {
+			_, err := f.Submit(t.Context(), "trading", journaltest.Say("hello"))
+			var elsewhere *journal.ElsewhereError
+			if !errors.As(err, &elsewhere) || elsewhere.URL != "http://a" {
+				t.Fatalf("%s: the command gets %v", name, err)
+			}
+		}
+		if n := nodes.times("http://a"); n != 1 {
+			t.Errorf("%s: the owner was asked %d times whether it is", name, n)
+		}
+	}
+}
+
+// TestADeadCoordinatorIsLookedUpAgain: the group is found at another broker, where there is one.
+func TestADeadCoordinatorIsLookedUpAgain(t *testing.T) {
+	c := newCluster(t)
+	w := newWires(t)
+	f := newFinder(t, c.client(t, kgo.Dialer(w.dial)), nil)
+	join(t, c.client(t), f, "n1", "http://n1")
+	w.kill(c.coordinator())
+	c.moveCoordinator()
+	until(t, "the group is found again", func() bool {
+		engines, err := f.Engines(t.Context())
+		return err == nil && len(engines) == 1 && engines[0] == (Engine{ID: "n1", URL: "http://n1"})
+	})
+}
+
+// TestANameInTheLogIsNotEnough: a log that was copied names the owner of the other log. Nobody is sent there.
+func TestANameInTheLogIsNotEnough(t *testing.T) {
+	c := newCluster(t)
+	client := c.client(t)
+	log, err := client.LogID(t.Context(), "trading")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := taken(3, "http://a")
+	other, elder, unknown := record, taken(2, "http://a"), serving("", record)
+	other.Position.Hash = journal.Hash{9}
+	founded := serving(log, record)
+	founded.Standing.Journal = scalar.ID{8}
+	for name, says := range map[string]func(context.Context) (Term, error){
+		"another log":                 func(context.Context) (Term, error) { return serving("elsewhere", record), nil },
+		"another record for the term": func(context.Context) (Term, error) { return serving(log, other), nil },
+		"another journal":             func(context.Context) (Term, error) { return founded, nil },
+		"an earlier term":             func(context.Context) (Term, error) { return serving(log, elder), nil },
+		"a log that it can't name":    func(context.Context) (Term, error) { return unknown, nil },
+		"no term":                     func(context.Context) (Term, error) { return Term{}, nil },
+		"nothing":                     func(context.Context) (Term, error) { return Term{}, errors.New("connection refused") },
+		"an older build":              func(context.Context) (Term, error) { return Term{}, ErrNoSuchQuestion },
+	} {
+		nodes := newTown()
+		nodes.move("http://a", says)
+		f := newFinder(t, client, nodes)
+		f.Read("trading", 0, record)
+		_, err := f.Submit(t.Context(), "trading", journaltest.Say("hello"))
+		var refused *journal.NotAcceptedError
+		if !errors.As(err, &refused) || !refused.Unowned {
+			t.Errorf("the named node answers with %s: the command gets %v", name, err)
+		}
+		if nodes.times("http://a") == 0 {
+			t.Errorf("%s: the node was not asked", name)
+		}
+	}
+	// The same node in the group of this log's brokers is the owner, whatever it can be asked.
+	nodes := newTown()
+	nodes.move("http://a", func(context.Context) (Term, error) { return Term{}, ErrNoSuchQuestion })
+	f := newFinder(t, client, nodes)
+	f.Read("trading", 0, record)
+	join(t, client, f, "a", "http://a")
+	if url, err := f.Owner(t.Context(), "trading", 0); url != "http://a" {
+		t.Errorf("the group names %q, %v", url, err)
+	}
+}
+
+// TestAWrongOwnerIsFollowedByTheNextOneInTheLog: a command that was sent to a node that is the owner no more waits until the
+// log names another one.
+func TestAWrongOwnerIsFollowedByTheNextOneInTheLog(t *testing.T) {
+	c := newCluster(t)
+	client := c.client(t)
+	log, err := client.LogID(t.Context(), "trading")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := taken(3, "http://a"), taken(5, "http://b")
+	nodes := newTown()
+	nodes.says("http://a", serving(log, first))
+	nodes.says("http://b", serving(log, second))
+	f := newFinder(t, client, nodes)
+	f.Read("trading", 0, first)
+	_, err = f.Submit(t.Context(), "trading", journaltest.Say("hello"))
+	var elsewhere *journal.ElsewhereError
+	if !errors.As(err, &elsewhere) || elsewhere.URL != "http://a" {
+		t.Fatal(err)
+	}
+	select {
+	case <-elsewhere.Superseded:
+		t.Error("there is no later owner yet")
+	default:
+	}
+	again := taken(4, "http://a") // in which it answers what it has kept of its last term
+	f.Read("trading", 0, again)
+	select {
+	case <-elsewhere.Superseded:
+		t.Error("the same node took another term")
+	default:
+	}
+	nodes.says("http://a", Term{})
+	next := make(chan *journal.ElsewhereError)
+	go func() { next <- elsewhere.Next(t.Context()) }()
+	until(t, "the first node is asked again", func() bool { return nodes.times("http://a") > 1 })
+	f.Read("trading", 0, second)
+	if e := <-next; e == nil || e.URL != "http://b" {
+		t.Errorf("the next owner is %+v", e)
+	}
+	<-elsewhere.Superseded
+	f.Read("trading", 0, first) // a second reader of the log, which is behind
+	if url, err := f.Owner(t.Context(), "trading", 0); url != "http://b" {
+		t.Errorf("the owner is %q, %v", url, err)
+	}
+	nodes.says("http://b", Term{})
+	_, err = f.Submit(t.Context(), "trading", journaltest.Say("hello"))
+	if !errors.As(err, &elsewhere) {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if e := elsewhere.Next(ctx); e != nil {
+		t.Errorf("there is no owner, and the next one is %+v", e)
+	}
+}
