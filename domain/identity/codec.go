@@ -11,7 +11,7 @@ import (
 
 // codecVersion is the number of the form that this file writes and reads. It is raised with every change of it, and of
 // what a State holds: TestTheFormIsThatOfItsVersion says when.
-const codecVersion = 4
+const codecVersion = 5
 
 // Codec writes and reads states of the identity journal. What is sealed in a state is written as it is: sealed.
 func Codec() decide.StateCodec { return stateCodec{} }
@@ -55,6 +55,7 @@ func (stateCodec) Append(b []byte, state decide.State) []byte {
 		w.String(string(u.PasswordHash))
 		w.Int(int64(u.Created))
 		w.Int(int64(u.Updated))
+		w.Int(int64(u.PasswordChanged))
 	}
 	w.Len(len(s.keys))
 	for _, k := range s.keys {
@@ -135,7 +136,7 @@ func (stateCodec) Read(b []byte) (decide.State, error) {
 		s.brokerOrder = append(s.brokerOrder, k.Broker)
 		s.brokers[k.Broker] = k
 	}
-	for range r.Len(11) {
+	for range r.Len(12) {
 		u := readUser(r)
 		s.userOrder = append(s.userOrder, u.Username)
 		s.users[u.Username] = u
@@ -175,5 +176,6 @@ func readUser(r *pack.Reader) *User {
 	u.IsActive, u.IsVerified = r.Bool(), r.Bool()
 	u.RateLimit = readLimit(r)
 	u.PasswordHash, u.Created, u.Updated = Sealed(r.String()), scalar.Time(r.Int()), scalar.Time(r.Int())
+	u.PasswordChanged = scalar.Time(r.Int())
 	return u
 }

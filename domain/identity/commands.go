@@ -11,6 +11,7 @@ const (
 	CommandChangeUser       = "user.change"
 	CommandAddSigningKey    = "signing_key.add"
 	CommandRetireSigningKey = "signing_key.retire"
+	CommandReplaceKeys      = "signing_key.replace"
 	CommandCreateAPIKey     = "api_key.create"
 	CommandRevokeAPIKey     = "api_key.revoke"
 	CommandUseAPIKey        = "api_key.use"
@@ -22,7 +23,15 @@ type payload interface {
 	decide.Payload
 	// permit refuses an actor who may not give the command.
 	permit(s *State, a decide.Actor) error
-	decide(s *State, at decide.Stamp, a decide.Actor) (decide.Event, error)
+	decide(s *State, at decide.Stamp, a decide.Actor) ([]decide.Event, error)
+}
+
+// one makes an event, or a refusal, the whole of a decision.
+func one(e decide.Event, err error) ([]decide.Event, error) {
+	if err != nil {
+		return nil, err
+	}
+	return []decide.Event{e}, nil
 }
 
 // Payloads knows the payload of every command of the journal.
@@ -33,6 +42,7 @@ func Payloads() *decide.Payloads {
 		func() decide.Payload { return new(ChangeUser) },
 		func() decide.Payload { return new(AddSigningKey) },
 		func() decide.Payload { return new(RetireSigningKey) },
+		func() decide.Payload { return new(ReplaceSigningKeys) },
 		func() decide.Payload { return new(CreateAPIKey) },
 		func() decide.Payload { return new(RevokeAPIKey) },
 		func() decide.Payload { return new(UseAPIKey) },
@@ -51,8 +61,8 @@ func (*RegisterBroker) CommandType() string { return CommandRegisterBroker }
 
 func (*RegisterBroker) permit(s *State, a decide.Actor) error { return s.onlyOperators(a) }
 
-func (p *RegisterBroker) decide(s *State, at decide.Stamp, _ decide.Actor) (decide.Event, error) {
-	return s.registerBroker(at, p)
+func (p *RegisterBroker) decide(s *State, at decide.Stamp, _ decide.Actor) ([]decide.Event, error) {
+	return one(s.registerBroker(at, p))
 }
 
 // RegisterUser asks for a new user of a broker.
@@ -72,8 +82,8 @@ func (*RegisterUser) CommandType() string { return CommandRegisterUser }
 
 func (*RegisterUser) permit(s *State, a decide.Actor) error { return s.onlyOperators(a) }
 
-func (p *RegisterUser) decide(s *State, at decide.Stamp, _ decide.Actor) (decide.Event, error) {
-	return s.registerUser(at, p)
+func (p *RegisterUser) decide(s *State, at decide.Stamp, _ decide.Actor) ([]decide.Event, error) {
+	return one(s.registerUser(at, p))
 }
 
 // ChangeUser asks for another form of a user. What is nil stays as it is.
@@ -93,8 +103,8 @@ func (*ChangeUser) CommandType() string { return CommandChangeUser }
 
 func (*ChangeUser) permit(s *State, a decide.Actor) error { return s.onlyOperators(a) }
 
-func (p *ChangeUser) decide(s *State, at decide.Stamp, _ decide.Actor) (decide.Event, error) {
-	return s.changeUser(at, p)
+func (p *ChangeUser) decide(s *State, at decide.Stamp, _ decide.Actor) ([]decide.Event, error) {
+	return one(s.changeUser(at, p))
 }
 
 // AddSigningKey asks for a further key.
@@ -109,8 +119,8 @@ func (*AddSigningKey) CommandType() string { return CommandAddSigningKey }
 
 func (*AddSigningKey) permit(s *State, a decide.Actor) error { return s.onlyOperators(a) }
 
-func (p *AddSigningKey) decide(s *State, at decide.Stamp, _ decide.Actor) (decide.Event, error) {
-	return s.addSigningKey(at, p)
+func (p *AddSigningKey) decide(s *State, at decide.Stamp, _ decide.Actor) ([]decide.Event, error) {
+	return one(s.addSigningKey(at, p))
 }
 
 // CreateAPIKey asks for a key of the user who gives the command.
@@ -129,8 +139,8 @@ func (*CreateAPIKey) CommandType() string { return CommandCreateAPIKey }
 
 func (*CreateAPIKey) permit(s *State, a decide.Actor) error { return s.onlyUsers(a) }
 
-func (p *CreateAPIKey) decide(s *State, at decide.Stamp, a decide.Actor) (decide.Event, error) {
-	return s.createAPIKey(at, a, p)
+func (p *CreateAPIKey) decide(s *State, at decide.Stamp, a decide.Actor) ([]decide.Event, error) {
+	return one(s.createAPIKey(at, a, p))
 }
 
 // RevokeAPIKey asks that a key of the user who gives the command be refused from now on.
@@ -141,8 +151,8 @@ func (*RevokeAPIKey) CommandType() string { return CommandRevokeAPIKey }
 
 func (*RevokeAPIKey) permit(s *State, a decide.Actor) error { return s.onlyUsers(a) }
 
-func (p *RevokeAPIKey) decide(s *State, at decide.Stamp, a decide.Actor) (decide.Event, error) {
-	return s.revokeAPIKey(at, a, p)
+func (p *RevokeAPIKey) decide(s *State, at decide.Stamp, a decide.Actor) ([]decide.Event, error) {
+	return one(s.revokeAPIKey(at, a, p))
 }
 
 // UseAPIKey tells that a key was used on the day of the command's record.
@@ -153,8 +163,8 @@ func (*UseAPIKey) CommandType() string { return CommandUseAPIKey }
 
 func (*UseAPIKey) permit(s *State, a decide.Actor) error { return s.onlySystem(a) }
 
-func (p *UseAPIKey) decide(s *State, at decide.Stamp, _ decide.Actor) (decide.Event, error) {
-	return s.useAPIKey(at, p)
+func (p *UseAPIKey) decide(s *State, at decide.Stamp, _ decide.Actor) ([]decide.Event, error) {
+	return one(s.useAPIKey(at, p))
 }
 
 // LimitAPIKey asks that a user's key have a rate limit of its own in place of the user's.
@@ -169,8 +179,8 @@ func (*LimitAPIKey) CommandType() string { return CommandLimitAPIKey }
 
 func (*LimitAPIKey) permit(s *State, a decide.Actor) error { return s.onlyOperators(a) }
 
-func (p *LimitAPIKey) decide(s *State, _ decide.Stamp, _ decide.Actor) (decide.Event, error) {
-	return s.limitAPIKey(p)
+func (p *LimitAPIKey) decide(s *State, _ decide.Stamp, _ decide.Actor) ([]decide.Event, error) {
+	return one(s.limitAPIKey(p))
 }
 
 // RetireSigningKey asks that a key, and every token signed with it, be refused.
@@ -181,6 +191,29 @@ func (*RetireSigningKey) CommandType() string { return CommandRetireSigningKey }
 
 func (*RetireSigningKey) permit(s *State, a decide.Actor) error { return s.onlyOperators(a) }
 
-func (p *RetireSigningKey) decide(s *State, at decide.Stamp, _ decide.Actor) (decide.Event, error) {
-	return s.retireSigningKey(at, p)
+func (p *RetireSigningKey) decide(s *State, at decide.Stamp, _ decide.Actor) ([]decide.Event, error) {
+	return one(s.retireSigningKey(at, p))
+}
+
+// ReplaceSigningKeys adds a signing key and retires every other one in the same record. A copy of a venue replaces the keys
+// that it shares with the original.
+//
+// Events: signing_key.added, then signing_key.retired for each key that was in use. Refusals: Invalid; Conflict
+// SIGNING_KEY_TAKEN.
+type ReplaceSigningKeys struct{ AddSigningKey }
+
+// CommandType returns the type of the command.
+func (*ReplaceSigningKeys) CommandType() string { return CommandReplaceKeys }
+
+func (*ReplaceSigningKeys) permit(s *State, a decide.Actor) error { return s.onlySystem(a) }
+
+func (p *ReplaceSigningKeys) decide(s *State, at decide.Stamp, _ decide.Actor) ([]decide.Event, error) {
+	events, err := one(s.addSigningKey(at, &p.AddSigningKey))
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range s.Keys() {
+		events = append(events, &SigningKeyRetired{KID: k.KID, Retired: at.Time})
+	}
+	return events, nil
 }

@@ -39,11 +39,11 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	if !own {
 		return decide.Decision{}, decide.UnknownCommand(c)
 	}
-	event, err := p.decide(s, at, c.Actor)
+	events, err := p.decide(s, at, c.Actor)
 	if err != nil {
 		return decide.Decision{}, err
 	}
-	return decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{event}}, nil
+	return decide.Decision{Outcome: decide.Accepted, Events: events}, nil
 }
 
 // onlyOperators lets the system and active operators through, who may change users, brokers and signing keys.
@@ -65,7 +65,7 @@ func (s *State) onlyUsers(a decide.Actor) error {
 // onlySystem lets the system through, for what it saw.
 func (*State) onlySystem(a decide.Actor) error {
 	if a.System == "" {
-		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only the system says when a key was used")
+		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only the system says this")
 	}
 	return nil
 }

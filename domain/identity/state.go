@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -88,9 +89,13 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 	}
 }
 
+// setUser takes a user as an event has it. Each ciphertext of a password is another one, so an equal one is the same password.
 func (s *State) setUser(u *User) {
-	if _, known := s.users[u.Username]; !known {
+	u.PasswordChanged = u.Updated
+	if old, known := s.users[u.Username]; !known {
 		s.userOrder = append(s.userOrder, u.Username)
+	} else if bytes.Equal(old.PasswordHash, u.PasswordHash) {
+		u.PasswordChanged = old.PasswordChanged
 	}
 	s.users[u.Username] = u
 }

@@ -44,6 +44,8 @@ type User struct {
 	PasswordHash Sealed      `json:"password_hash"`
 	Created      scalar.Time `json:"created"`
 	Updated      scalar.Time `json:"updated"`
+	// PasswordChanged is the time of the record that PasswordHash came with. Tokens that are older end with it.
+	PasswordChanged scalar.Time `json:"-"`
 }
 
 func (u *User) clone() *User {

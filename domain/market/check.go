@@ -133,8 +133,8 @@ func FeeInRange(fee fixed.Decimal, rebate bool) bool {
 	return n >= 0 || rebate && n >= -maxFee*10_000
 }
 
-// Normal returns the instrument with its percentages printed with at least 2 decimals, an empty status made open, and
-// missing tiers made one of the two requirements.
+// Normal returns the instrument with its percentages printed with at least 2 decimals, an empty status made open,
+// missing tiers made one of the two requirements, and a missing MaxLeverage made what the first tier allows.
 func (i Instrument) Normal() Instrument {
 	if i.Status == "" {
 		i.Status = Open
@@ -147,6 +147,9 @@ func (i Instrument) Normal() Instrument {
 	i.MaxAmount = i.MaxAmount.Trim()
 	if len(i.Tiers) == 0 {
 		i.Tiers = []Tier{{InitMarginReq: i.InitMarginReq, MaintMarginReq: i.MaintMarginReq}}
+	}
+	if i.MaxLeverage == 0 {
+		i.MaxLeverage = max(1, min(i.Tiers[0].allows(), maxLeverage))
 	}
 	tiers := make([]Tier, len(i.Tiers))
 	for n, t := range i.Tiers {

@@ -47,7 +47,7 @@ func TestCheck(t *testing.T) {
 		"min off step":          {"min_amount", func(i *Instrument) { i.MinAmount = number("0.0015") }},
 		"max off step":          {"max_amount", func(i *Instrument) { i.MaxAmount = number("1.0005") }},
 		"min above max":         {"min_amount", func(i *Instrument) { i.MinAmount = number("2000") }},
-		"no leverage":           {"max_leverage", func(i *Instrument) { i.MaxLeverage = 0 }},
+		"no leverage":           {"max_leverage", func(i *Instrument) { i.MaxLeverage = -1 }},
 		"too much leverage":     {"max_leverage", func(i *Instrument) { i.MaxLeverage = 101 }},
 		"funding too often":     {"funding_interval_seconds", func(i *Instrument) { i.FundingIntervalSeconds = 1 }},
 		"funding never":         {"funding_interval_seconds", func(i *Instrument) { i.FundingIntervalSeconds = 0 }},

@@ -175,7 +175,7 @@ func golden(t testing.TB) *onboarding.State {
 	return l.state
 }
 
-// firstRules is a log under rules 1 with something of everything in it. TestRules1 has its golden journal, so it never changes: what
+// firstRules is a log under rules 1 with something of everything in it. TestRetiredRules has its golden journal, so it never changes: what
 // is new goes into golden.
 func firstRules(t testing.TB) *log {
 	l := owners(t)
@@ -208,6 +208,21 @@ func firstRules(t testing.TB) *log {
 		t.Fatal(got)
 	}
 	l.replay()
+	return l
+}
+
+// secondRules is a log that goes on under rules 2. It never changes, as that of firstRules does not.
+func secondRules(t testing.TB) *log {
+	l := firstRules(t)
+	l.must(operator, &decide.ActivateRules{Rules: 2})
+	for _, status := range []int{200, 500, 410} {
+		l.must(alpha, &onboarding.TestWebhook{ID: id(50)})
+		d := l.delivery().ID
+		l.must(sender, l.attempt(d, status))
+		if got := l.do(alpha, &onboarding.ReplayDelivery{ID: d}); status != 200 && got != "DELIVERY_OPEN" || status == 200 && got != "delivery.replayed" {
+			t.Fatalf("rules 2 replay a delivery answered with %d: %s", status, got)
+		}
+	}
 	return l
 }
 

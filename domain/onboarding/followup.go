@@ -65,6 +65,17 @@ func (s *State) KeysToDestroy() []owner.Ref {
 	return out
 }
 
+// HeldOwners returns the owners that are held.
+func (s *State) HeldOwners() []owner.Ref {
+	var out []owner.Ref
+	for _, id := range s.ownerOrder {
+		if f := s.owners[id]; f.held {
+			out = append(out, f.owner.Ref)
+		}
+	}
+	return out
+}
+
 // Files returns where the sealed files of an owner lie.
 func (s *State) Files(ref owner.Ref) []string {
 	f, known := s.owners[ref.ID]

@@ -21,7 +21,12 @@ const (
 // than what the state has forgotten.
 const CodeDeliveryForgotten = "DELIVERY_FORGOTTEN"
 
-// ReplayDelivery asks that a delivery that is over be tried again, from the beginning of the schedule.
+// rulesThatBringForward is the number of the first rules under which a delivery that waits for its retry can be replayed. The
+// rules before it refuse that with DELIVERY_OPEN.
+const rulesThatBringForward = 3
+
+// ReplayDelivery asks that a delivery be tried now, from the beginning of the schedule: one that is delivered or dead, or one that
+// waits for its retry. A pending delivery needs no replay, so it is refused.
 //
 // Event: delivery.replayed. Refusals: NotFound DELIVERY_NOT_FOUND; Conflict DELIVERY_OPEN, DELIVERY_CANCELED,
 // OWNER_ERASED, OWNER_RESTRICTED; NotFound of the owner for the tenant of one who is restricted; Conflict DELIVERY_FORGOTTEN,
@@ -57,7 +62,7 @@ func (p *ReplayDelivery) decide(d *draft) error {
 		return ownerRestricted()
 	case d.stateOf(v.Ref) == owner.Restricted: // who is not there for its tenant
 		return ownerNotFound(v.Type)
-	case v.Status.IsOpen():
+	case v.Status == webhook.Pending, v.Status == webhook.Retrying && !d.state.bringsForward():
 		return decide.Refuse(decide.Conflict, "DELIVERY_OPEN", "the delivery is still being tried")
 	case d.stateOf(v.Ref) == owner.Erased:
 		return decide.Refuse(decide.Conflict, "OWNER_ERASED", "the owner is erased: what was told cannot be told again")
@@ -71,6 +76,9 @@ func (p *ReplayDelivery) decide(d *draft) error {
 	d.add(e)
 	return nil
 }
+
+// bringsForward reports whether the rules in force let a delivery be replayed that waits for its retry.
+func (s *State) bringsForward() bool { return s.core.ActiveRules() >= rulesThatBringForward }
 
 // lookUp returns the delivery that a command names: as the state has it or, where it is forgotten, as its row has it.
 func (s *State) lookUp(p *ReplayDelivery) (*Delivery, error) {
@@ -144,7 +152,7 @@ func readReplayed1(raw jsontext.Value) (decide.Event, error) {
 	return &DeliveryReplayed{ID: old.ID, WebhookID: old.WebhookID, Tenant: old.Tenant, Attempts: old.Attempts, By: old.By, Time: old.Time}, nil
 }
 
-// replay has a delivery be pending again, also one that was forgotten.
+// replay makes a delivery pending again: one that is closed, forgotten or waits for its retry.
 func (s *State) replay(e *DeliveryReplayed) {
 	v := &Delivery{ID: e.ID, WebhookID: e.WebhookID, Tenant: e.Tenant}
 	if of := e.Reopened; of != nil {

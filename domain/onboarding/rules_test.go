@@ -67,11 +67,17 @@ func foldLines(t *testing.T, text []byte) *onboarding.State {
 	return s
 }
 
-// TestRules1 holds what rules 1 decide of commands of every kind against a golden journal, byte for byte, and the state that this
-// is folded to: a venue that never goes on to the next rules decides what it always has.
-func TestRules1(t *testing.T) {
-	l := firstRules(t)
-	golden := "testdata/rules1/journal"
+// TestRetiredRules compares what each retired number of rules decides of commands of every kind with a golden journal, byte for byte,
+// and the state that this is folded to: a venue that stays with its rules decides what it always has.
+func TestRetiredRules(t *testing.T) {
+	for rules, history := range map[int]func(testing.TB) *log{1: firstRules, 2: secondRules} {
+		t.Run(fmt.Sprint(rules), func(t *testing.T) { testRetired(t, rules, history(t)) })
+	}
+}
+
+func testRetired(t *testing.T, rules int, l *log) {
+	folder := fmt.Sprintf("testdata/rules%d/", rules)
+	golden := folder + "journal"
 	if os.Getenv(packtest.Update) != "" {
 		if err := os.WriteFile(golden, l.lines(), 0o644); err != nil {
 			t.Fatal(err)
@@ -84,20 +90,20 @@ func TestRules1(t *testing.T) {
 	now, then := bytes.Split(l.lines(), []byte("\n")), bytes.Split(text, []byte("\n"))
 	for n := range min(len(now), len(then)) {
 		if !bytes.Equal(now[n], then[n]) {
-			t.Fatalf("rules 1 decide\n%s, where they decided\n%s", now[n], then[n])
+			t.Fatalf("rules %d decide\n%s, where they decided\n%s", rules, now[n], then[n])
 		}
 	}
 	s := foldLines(t, text)
-	if got, want := onboarding.Codec().Append(nil, s), onboarding.Codec().Append(nil, l.state); s.ActiveRules() != 1 || !bytes.Equal(got, want) {
+	if got, want := onboarding.Codec().Append(nil, s), onboarding.Codec().Append(nil, l.state); s.ActiveRules() != rules || !bytes.Equal(got, want) {
 		t.Errorf("under rules %d the journal is folded to\n%x, and what decided it is\n%x", s.ActiveRules(), got, want)
 	}
 	got := fmt.Sprintf("%+v forgotten %d\n", s.Totals(), s.Forgotten())
 	for _, v := range s.OpenDeliveries() {
 		got += fmt.Sprintf("%s %s attempts %d of them before %d\n", v.ID, v.Status, v.Attempts, v.Before)
 	}
-	want, err := os.ReadFile("testdata/rules1/state")
+	want, err := os.ReadFile(folder + "state")
 	if os.Getenv(packtest.Update) != "" {
-		want, err = []byte(got), os.WriteFile("testdata/rules1/state", []byte(got), 0o644)
+		want, err = []byte(got), os.WriteFile(folder+"state", []byte(got), 0o644)
 	}
 	if err != nil || got != string(want) {
 		t.Errorf("it is folded to\n%s, and was to\n%s (%v)", got, want, err)

@@ -211,6 +211,57 @@ func TestAttempts(t *testing.T) {
 	l.replayed()
 }
 
+// TestReplayBringsForward replays a delivery that waits for its retry. Rules 3 allow it, and the schedule begins again. The rules
+// before them refuse it, and all rules refuse to replay a pending delivery.
+func TestReplayBringsForward(t *testing.T) {
+	l := owners(t)
+	l.must(alpha, hook(50))
+	l.must(alpha, &onboarding.TestWebhook{ID: id(50)})
+	d := l.delivery().ID
+	replay := &onboarding.ReplayDelivery{ID: d}
+	l.must(sender, l.attempt(d, 500))
+	for rules := 2; rules <= 3; rules++ {
+		l.run([]expect{{"by rules before 3", alpha, replay, "DELIVERY_OPEN"}})
+		l.must(operator, &decide.ActivateRules{Rules: rules})
+	}
+	before, _ := l.state.Delivery(d)
+	if before.Status != webhook.Retrying || before.NextAttempt == 0 {
+		t.Fatalf("%+v", before)
+	}
+	l.run([]expect{
+		{"by another tenant", beta, replay, "DELIVERY_NOT_FOUND"},
+		{"by its tenant", alpha, replay, "delivery.replayed"},
+		{"while it is pending", alpha, replay, "DELIVERY_OPEN"},
+	})
+	if e := l.records[len(l.records)-1].events[0]; e.version != 2 {
+		t.Errorf("recorded as version %d", e.version)
+	}
+	want := *before
+	want.Status, want.NextAttempt, want.Before = webhook.Pending, 0, 1
+	if v, _ := l.state.Delivery(d); *v != want {
+		t.Errorf("%+v, want %+v", v, want)
+	}
+	if open := l.state.OpenDeliveries(); len(open) != 1 {
+		t.Errorf("%d are open", len(open))
+	}
+	for n, status := range []webhook.Status{webhook.Retrying, webhook.Retrying, webhook.Dead} { // the whole schedule, again
+		l.must(sender, l.attempt(d, 500))
+		if v, _ := l.state.Delivery(d); v.Status != status || v.Attempts != n+2 {
+			t.Errorf("after attempt %d: %+v", n+2, v)
+		}
+	}
+	l.must(alpha, &onboarding.TestWebhook{ID: id(50)})
+	underWay := l.delivery().ID
+	l.must(sender, l.attempt(underWay, 500))
+	second := l.attempt(underWay, 200) // begins before the replay and is recorded after it
+	l.must(operator, &onboarding.ReplayDelivery{ID: underWay, Operator: true})
+	l.must(sender, second)
+	if v, _ := l.state.Delivery(underWay); v.Status != webhook.Delivered || v.Attempts != 2 {
+		t.Errorf("%+v", v)
+	}
+	l.replayed()
+}
+
 // TestRetryAfter: what a receiver asks for is followed between the wait and twice the wait.
 func TestRetryAfter(t *testing.T) {
 	l := owners(t)

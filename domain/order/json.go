@@ -72,7 +72,7 @@ func (o *Order) Canonical() bool {
 			return false
 		}
 	}
-	return o.Amount.Readable() && o.FilledAmount.Readable() && o.ExpireTime.Canonical() && o.Created.Canonical() && o.Updated.Canonical()
+	return o.Amount.Readable() && o.FilledAmount.Readable() && o.ExpireTime.Canonical() && o.Triggered.Canonical() && o.Created.Canonical() && o.Updated.Canonical()
 }
 
 func (o *Order) appendTrigger(w *fastjson.Writer) {
@@ -91,6 +91,10 @@ func (o *Order) appendTrigger(w *fastjson.Writer) {
 	if o.TriggerPriceType != "" {
 		w.Raw(`,"trigger_price_type":`)
 		w.String(string(o.TriggerPriceType))
+	}
+	if !o.Triggered.IsZero() {
+		w.Raw(`,"triggered":`)
+		fastjson.Text(w, o.Triggered)
 	}
 }
 
@@ -172,6 +176,9 @@ func (o *Order) parseTrigger(r *fastjson.Reader) {
 	}
 	if r.Try(`,"trigger_price_type":`) {
 		o.TriggerPriceType = triggerPriceTypeOf(r.Quoted())
+	}
+	if r.Try(`,"triggered":`) {
+		o.Triggered.ReadJSON(r)
 	}
 }
 

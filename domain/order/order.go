@@ -33,6 +33,8 @@ type Order struct {
 	StopLossPrice    fixed.Decimal    `json:"stop_loss_price,omitzero"`
 	TakeProfitPrice  fixed.Decimal    `json:"take_profit_price,omitzero"`
 	TriggerPriceType TriggerPriceType `json:"trigger_price_type,omitzero"`
+	// Triggered is when a stop fired. It is absent from the events of logs that follow rules 1.
+	Triggered scalar.Time `json:"triggered,omitzero"`
 	// AverageFillPrice is rounded half to even at 8 decimals and trimmed to no less than tick precision.
 	AverageFillPrice fixed.Decimal `json:"average_fill_price,omitzero"`
 	TimeInForce      TimeInForce   `json:"time_in_force"`
@@ -216,6 +218,7 @@ const (
 	ReduceOnlyInvalid           Reason = "reduce_only_invalid"
 	Liquidation                 Reason = "liquidation"
 	CancelAllAfter              Reason = "cancel_all_after"
+	Disconnect                  Reason = "disconnect"
 	InstrumentHalted            Reason = "instrument_halted"
 	IOCRemainder                Reason = "ioc_remainder"
 	FOKNotFillable              Reason = "fok_not_fillable"

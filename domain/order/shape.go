@@ -23,16 +23,17 @@ type shape struct {
 	cash    bool             // may be sized by cash_amount, and is IOC then
 	rests   bool             // may stay in the book, and be post_only
 	atOnce  bool             // is IOC or FOK, and nothing else
+	market  bool             // is executed at the market when it fires: nothing of it can rest, so it is not GTC
 }
 
 var shapes = [...]shape{
 	{of: Limit, prices: FieldLimitPrice, cash: true, rests: true},
 	{of: Market, cash: true, atOnce: true},
-	{of: StopLoss, prices: FieldTriggerPrice, trigger: TradePrice},
+	{of: StopLoss, prices: FieldTriggerPrice, trigger: TradePrice, market: true},
 	{of: StopLossLimit, prices: FieldTriggerPrice | FieldLimitPrice, trigger: TradePrice, rests: true},
-	{of: TakeProfit, prices: FieldTriggerPrice, trigger: TradePrice},
+	{of: TakeProfit, prices: FieldTriggerPrice, trigger: TradePrice, market: true},
 	{of: TakeProfitLimit, prices: FieldTriggerPrice | FieldLimitPrice, trigger: TradePrice, rests: true},
-	{of: TakeProfitStopLoss, prices: FieldStopLossPrice | FieldTakeProfitPrice, trigger: MarkPrice},
+	{of: TakeProfitStopLoss, prices: FieldStopLossPrice | FieldTakeProfitPrice, trigger: MarkPrice, market: true},
 }
 
 // shapeOf returns the type's shape, or nil for what is no type of order entry.
@@ -162,6 +163,9 @@ func (e *Entry) checkTime(to *faults, s *shape) {
 		to.add("time_in_force", NotAllowed, "orders sized by cash_amount must be IOC")
 	case s.atOnce && tif.Rests():
 		to.add("time_in_force", NotAllowed, string(e.Type)+" orders must be IOC or FOK")
+	}
+	if s.market && tif == GTC { // GTD ends the wait for its price
+		to.add("time_in_force", NotAllowed, string(e.Type)+" orders must be IOC, FOK or GTD: they never rest in the book")
 	}
 	switch expires := e.has(FieldExpireTime); {
 	case tif == GTD && !expires:

@@ -14,7 +14,7 @@ import (
 // amendOrder decides new terms of a live order. What it reserved and what it will reserve are one decision; if that
 // fails, the order stays as it was.
 func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrder) (decide.Decision, error) {
-	o, err := s.liveOrder(at, c.Actor, payload.CustomerCode, payload.OrderCode)
+	o, err := s.namedOrder(at, c.Actor, payload.CustomerCode, payload.OrderCode, payload.ReferenceID)
 	if err != nil {
 		return decide.Decision{}, err
 	}

@@ -9,14 +9,7 @@ import (
 
 // cancelOrder decides the end of one live order.
 func (s *State) cancelOrder(at decide.Stamp, c decide.Command, payload *CancelOrder) (decide.Decision, error) {
-	code := payload.OrderCode
-	if payload.ReferenceID != "" {
-		var err error
-		if code, err = s.named(at, c.Actor, payload.CustomerCode, payload.ReferenceID); err != nil {
-			return decide.Decision{}, err
-		}
-	}
-	o, err := s.liveOrder(at, c.Actor, payload.CustomerCode, code)
+	o, err := s.namedOrder(at, c.Actor, payload.CustomerCode, payload.OrderCode, payload.ReferenceID)
 	if err != nil {
 		return decide.Decision{}, err
 	}

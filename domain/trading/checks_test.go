@@ -261,7 +261,7 @@ func checkStops(t fataler, s *State, i *instrument) {
 		}
 		for l := range w.each() {
 			listed[l.Value]++
-			if o := l.Value.order; s.orders.Get(o.Code) != o || o.Value.stop != l.Value || o.Resting() || l.Value.fired || l.Value.watch() != w {
+			if o := l.Value.order; s.orders.Get(o.Code) != o || o.Value.stop != l.Value || o.Resting() || !l.Value.fired.IsZero() || l.Value.watch() != w {
 				t.Fatalf("%s waits wrongly: %+v", o.Code, *l.Value)
 			}
 		}

@@ -339,7 +339,7 @@ func (p *PlaceOrder) decide(s *State, at decide.Stamp, c decide.Command) (decide
 	return s.placeOrder(at, c, p)
 }
 
-// AmendOrder changes a live order. A nil field stays as it is.
+// AmendOrder changes a live order, which is identified by its code or by the client's name for it. A nil field changes nothing.
 //
 // Events: one order event for the order (order.amended, or what its trading made of it), trade.executed and the
 // makers' order events, work.started. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE,
@@ -349,6 +349,7 @@ func (p *PlaceOrder) decide(s *State, at decide.Stamp, c decide.Command) (decide
 type AmendOrder struct {
 	CustomerCode    string
 	OrderCode       scalar.ID
+	ReferenceID     string         // in place of the code
 	Amount          *fixed.Decimal // the new total
 	LimitPrice      *fixed.Decimal
 	TriggerPrice    *fixed.Decimal

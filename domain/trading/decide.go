@@ -23,7 +23,8 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	if !own {
 		return decide.Decision{}, decide.UnknownCommand(c)
 	}
-	return p.decide(s, at, c)
+	d, err := p.decide(s, at, c)
+	return s.asOfRules(d), err
 }
 
 // accepted is a decision for one record of these events.

@@ -170,7 +170,7 @@ func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
 	if len(entries) == 0 {
 		return decide.Decision{}
 	}
-	return dueTable[entries[0].kind].step(s, at, entries, single)
+	return s.asOfRules(dueTable[entries[0].kind].step(s, at, entries, single))
 }
 
 // nextDue returns the entries that the next step is about, at most n; none if nothing is due. What is done at a price

@@ -55,7 +55,7 @@ func (d *draft) fire(s *stop, by order.Leg) decide.Decision {
 	d.events = append(d.events, &Step{Work: WorkTrigger}, e)
 	d.size += firedBytes + len(e.CustomerCode) + len(e.Broker) + len(e.Symbol)
 	t := &taker{order: o, party: d.party(o.Value.position.account), price: o.Price, terms: termsOf(o)}
-	t.updated = d.at.Time
+	t.updated, t.triggered = d.at.Time, d.at.Time
 	slot := d.reserveSlot()
 	var decision decide.Decision
 	if reason := d.takeable(t); reason != "" {

@@ -40,6 +40,8 @@ type testJournal struct {
 	alarms []string
 	// amid, if it is set, is called before each step of a pending command.
 	amid func()
+	// triggered is when each stop fired.
+	triggered map[scalar.ID]scalar.Time
 }
 
 // testRecord is a record as the log would hold it.
@@ -62,8 +64,20 @@ type testEvent struct {
 // start is the time at which the journals of the tests begin.
 const start = scalar.Time(1_800_000_000_000_000)
 
+// newTestJournal begins a journal that follows the newest rules, as a new venue's does.
 func newTestJournal(t fataler) *testJournal {
-	j := &testJournal{t: t, id: scalar.ID{1, 2, 3}, now: start, state: NewState(), sums: make(map[string]fixed.Money)}
+	j := oldTestJournal(t)
+	for rules := 2; rules <= rulesSupported; rules++ {
+		if _, err := j.do(decide.Command{Actor: operator, Payload: &decide.ActivateRules{Rules: rules}}); err != nil {
+			t.Fatalf("rules %d: %v", rules, err)
+		}
+	}
+	return j
+}
+
+// oldTestJournal begins a journal that follows rules 1.
+func oldTestJournal(t fataler) *testJournal {
+	j := &testJournal{t: t, id: scalar.ID{1, 2, 3}, now: start, state: NewState(), sums: make(map[string]fixed.Money), triggered: make(map[scalar.ID]scalar.Time)}
 	j.state.TrackBook()
 	return j
 }
@@ -207,9 +221,40 @@ func (j *testJournal) append(c decide.Recorded, d decide.Decision) {
 		j.follow(c, r.decode(j.t))
 	}
 	j.checkPostings(r.built)
+	j.checkTriggered(r.stamp, r.built)
 	checkState(j.t, j.state)
 	if len(j.records) < 50 || len(j.records)%16 == 0 { // in fractions, this takes its time
 		checkMargins(j.t, j.state)
+	}
+}
+
+// checkTriggered holds what is told of the time at which stops fired against the events that say they did. Under rules 1
+// an order's own events do not tell it; readers and the state do, under all rules.
+func (j *testJournal) checkTriggered(at decide.Stamp, events []decide.Event) {
+	j.t.Helper()
+	var readers Triggered
+	for _, e := range events {
+		shown := readers.Order(e, at.Time)
+		if e, ok := e.(*TriggerFired); ok {
+			j.triggered[e.OrderCode] = at.Time
+		}
+		o, ok := e.(OrderEvent)
+		if !ok {
+			continue
+		}
+		after, want := *o.After(), j.triggered[o.After().Code]
+		if want == at.Time && shown.Triggered != want {
+			j.t.Fatalf("a reader shows the stop as triggered at %s, it fired at %s", shown.Triggered, want)
+		}
+		if live := j.state.orders.Get(after.Code); live != nil && orderView(live).Triggered != want {
+			j.t.Fatalf("the state has a stop triggered at %s, it fired at %s", orderView(live).Triggered, want)
+		}
+		if j.state.ActiveRules() < rulesOfClients {
+			want = 0
+		}
+		if after.Triggered != want {
+			j.t.Fatalf("%s says it was triggered at %s, it fired at %s", e.EventType(), after.Triggered, want)
+		}
 	}
 }
 

@@ -354,12 +354,12 @@ func (v *loader) loadSaved(o *resting, flags uint64) {
 
 // loadStop reads what an order waits for, or waited for.
 func (v *loader) loadStop(o *resting) {
-	fired, held, arrival := v.Bool(), order.Leg(v.Word()), v.Int()
+	fired, held, arrival := v.when(), order.Leg(v.Word()), v.Int()
 	s := newStop(o, [len(legs)]int64{v.Int(), v.Int()})
 	s.fired, s.held, s.arrival = fired, held, arrival
 	if o.Value.stop = s; s.untold() {
 		v.Fail(errContradiction)
-	} else if !fired && held == "" {
+	} else if fired.IsZero() && held == "" {
 		v.stops = append(v.stops, s)
 	}
 }
@@ -371,7 +371,7 @@ func (s *stop) untold() bool {
 			return true
 		}
 	}
-	return s.arrival < 1 || s.held != "" && (s.fired || !s.held.Of(s.order.Value.kind))
+	return s.arrival < 1 || s.held != "" && (!s.fired.IsZero() || !s.held.Of(s.order.Value.kind))
 }
 
 // number reads which order it is, by its distance from another. It returns nil if there is none.

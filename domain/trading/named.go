@@ -23,3 +23,14 @@ func (s *State) named(at decide.Stamp, actor decide.Actor, customer, name string
 	}
 	return scalar.ID{}, decide.Refuse(decide.NotFound, "UNKNOWN_ORDER", "the customer has no live order with this name")
 }
+
+// namedOrder returns the customer's live order with the client's own name, or without a name the one with the code.
+func (s *State) namedOrder(at decide.Stamp, actor decide.Actor, customer string, code scalar.ID, name string) (*resting, error) {
+	if name != "" {
+		var err error
+		if code, err = s.named(at, actor, customer, name); err != nil {
+			return nil, err
+		}
+	}
+	return s.liveOrder(at, actor, customer, code)
+}

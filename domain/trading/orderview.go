@@ -16,6 +16,7 @@ type terms struct {
 	status    order.Status
 	reason    order.Reason
 	expires   scalar.Time
+	triggered scalar.Time // zero for what is no stop, or waits
 	updated   scalar.Time
 }
 
@@ -35,6 +36,9 @@ func termsOf(o *resting) terms {
 	}
 	if o.Value.due != nil {
 		t.expires = o.Value.due.time
+	}
+	if o.Value.stop != nil {
+		t.triggered = o.Value.stop.fired
 	}
 	return t
 }
@@ -64,6 +68,7 @@ func show(out *order.Order, o *resting, price int64, t terms) {
 	}
 	if v.stop != nil {
 		v.stop.show(out)
+		out.Triggered = t.triggered
 	}
 	out.AverageFillPrice = c.AveragePrice(t.quote, done)
 	out.TimeInForce = v.tif

@@ -124,7 +124,7 @@ func (d *draft) admissible(t *taker) order.Reason {
 	}
 	i, v := d.instrument, &t.order.Value
 	limited := v.kind.Limited()
-	if !limited && i.mark == 0 && i.contract.Status == market.Open {
+	if !limited && i.mark == 0 && i.contract.Status == market.Open && !d.state.forClients() {
 		return order.NoLiquidity
 	}
 	t.bound, t.protected = t.price, false
@@ -282,7 +282,7 @@ func (d *draft) finish(t *taker, slot int) {
 // reject drops all that the draft did but what precedes the order, and rejects it.
 func (d *draft) reject(t *taker, slot int, reason order.Reason) decide.Decision {
 	t.terms = terms{amount: t.order.Value.amount, remaining: t.order.Value.amount, status: order.Rejected, reason: reason,
-		expires: t.expires, updated: d.at.Time}
+		expires: t.expires, triggered: t.triggered, updated: d.at.Time}
 	d.events = d.events[:slot+1]
 	d.finish(t, slot)
 	return decide.Decision{Outcome: decide.Rejected, Events: d.events}

@@ -19,6 +19,9 @@ import (
 func TestRandomCommands(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &randomVenue{T: t, testJournal: newTestJournal(t)}
+		if rapid.Bool().Draw(t, "old rules") {
+			r.testJournal = oldTestJournal(t)
+		}
 		if rapid.Bool().Draw(t, "small records") { // so that much goes on in steps
 			r.state.limit.fills = rapid.IntRange(1, 4).Draw(t, "fills")
 			r.state.limit.others = rapid.IntRange(1, 4).Draw(t, "other changes")

@@ -16,7 +16,7 @@ import (
 // codecVersion is the number of the form that this file writes and load.go reads. It is raised with every change of
 // either, and of what a State holds or means: TestTheFormIsThatOfItsVersion says when. A snapshot of another version is
 // not read, but made anew from the log, so there is nothing to migrate.
-const codecVersion = 13
+const codecVersion = 14
 
 // Codec writes and reads states of the trading journal.
 func Codec() decide.StateCodec { return stateCodec{} }
@@ -312,7 +312,7 @@ func (v *saver) saveOrder(o *resting) {
 
 // saveStop writes what an order waits for, or waited for.
 func (v *saver) saveStop(s *stop) {
-	v.Bool(s.fired)
+	v.Int(int64(s.fired))
 	v.Word(string(s.held))
 	v.Int(s.arrival)
 	for _, price := range s.prices() {

@@ -83,7 +83,7 @@ func (s *State) endOrders(at decide.Stamp, events []decide.Event, w *session, n 
 			events = append(events, ended(o, at, order.Expired, ""))
 			continue
 		}
-		events = append(events, ended(o, at, order.Canceled, order.CancelAllAfter))
+		events = append(events, ended(o, at, order.Canceled, s.disconnected()))
 	}
 	return events, w.live - len(orders)
 }

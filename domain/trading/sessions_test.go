@@ -65,7 +65,7 @@ func TestSessionEnds(t *testing.T) {
 	if e := ended.Events[0].(*SessionEnded); e.Left != 0 || e.Username != "u" || e.Broker != "alpha" || len(ended.Events) != 2 {
 		t.Errorf("%+v and %d orders", e, len(ended.Events)-1)
 	}
-	if after := ended.Events[1].(OrderEvent).After(); after.CustomerCode != "bob" || after.Reason != order.CancelAllAfter {
+	if after := ended.Events[1].(OrderEvent).After(); after.CustomerCode != "bob" || after.Reason != order.Disconnect {
 		t.Errorf("canceled: %+v", after)
 	}
 	for _, o := range []order.Order{another, *alone} {

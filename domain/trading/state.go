@@ -59,7 +59,7 @@ const (
 	// maxDebts is about how many postings of one account a record that touches it begins with: with those of a taker, a
 	// maker and the insurance fund there is still room for a trade.
 	maxDebts       = 32
-	rulesSupported = 1 // the newest that this build knows
+	rulesSupported = 2 // the newest that this build knows
 
 	// MaxReduceOnly is how many reduce-only orders a customer may have on an instrument, resting or untriggered.
 	MaxReduceOnly = 20

@@ -8,13 +8,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 // stop is what an order that waits for a price has beside what every live order has.
 type stop struct {
 	order   *resting
 	arrival int64          // among those of its instrument; 0 for one that is not part of the state
-	fired   bool           // it is an order like others now
+	fired   scalar.Time    // when it became an order like any other; zero while it waits
 	held    order.Leg      // that was to fire when the order was set aside, or put back since
 	legs    [len(legs)]leg // in the order of legs; those that it does not have are zero
 }
@@ -56,7 +57,7 @@ func (s *stop) prices() (out [len(legs)]int64) {
 func (s *stop) waiting() bool { return s != nil && (s.legs[0].Resting() || s.legs[1].Resting()) }
 
 // untriggered reports whether the order has a price to wait for still.
-func (l *live) untriggered() bool { return l.stop != nil && !l.stop.fired }
+func (l *live) untriggered() bool { return l.stop != nil && l.stop.fired.IsZero() }
 
 // rests reports whether what the order can't trade at once stays in the book. What has no limit price can't, whatever its
 // time in force.
@@ -144,7 +145,7 @@ func (f *fold) fire(e *TriggerFired) {
 	}
 	f.discharge(o.Value.stop)
 	o.Value.position.unlimit(o) // until it rests
-	o.Value.stop.fired, o.Value.stop.held = true, ""
+	o.Value.stop.fired, o.Value.stop.held = f.at.Time, ""
 }
 
 // waitable checks a new stop, or one with new terms, against the instrument's state and the account's position. What its

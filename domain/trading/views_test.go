@@ -126,7 +126,7 @@ func TestViews(t *testing.T) {
 	check("fees", fmt.Sprintln(fees[0].Symbol, fees[0].MakerFee, fees[0].TakerFee), "BTCUSDC_PERP 2 5\n")
 	due, _ := s.NextDue()
 	check("due", due, buy.ExpireTime)
-	check("rules", s.ActiveRules(), 1)
+	check("rules", s.ActiveRules(), rulesSupported)
 	// What is not there.
 	for name, found := range map[string]bool{"order": is(s.Order(scalar.ID{})), "customer": is(s.Customer("x")), "instrument": is(s.Instrument("x")),
 		"balance": is(s.Balance("x")), "summary": is(s.Summary("x")), "position": is(s.Position("x", "x")), "margin profile": is(s.MarginProfile("x")),

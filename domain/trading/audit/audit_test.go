@@ -49,6 +49,8 @@ func TestTheAuditorFindsWhatIsWrong(t *testing.T) {
 		"a position's cost":           {replace(`("cost":"-?\d+)`, `${1}1`), "holds"},
 		"an order's filled amount":    {replace(`("status":"filled","amount":"[0-9.]+","filled_amount":")`, `${1}9`), "are filled"},
 		"a stop that does not fire":   {leave(`"work":"trigger"`), "trigger is due|fires, and not"},
+		"when a stop fired":           {replace(`("triggered":"20)\d`, `${1}9`), "says that it fired at"},
+		"a stop that says nothing":    {replace(`,"triggered":"[^"]*"`, ``), "says that it fired at"},
 		"a funding that is not fixed": {leave(`"work":"funding"`), "funding is due"},
 		"a funding rate":              {replace(`("type":"funding.fixed".{20,80}"funding_rate":"-?\d\.\d{7})\d`, `${1}9`), "the funding rate of"},
 		"a posting that is left out":  {leave(`"work":"posting"`), "the balance of|owes"},

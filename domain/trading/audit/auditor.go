@@ -33,6 +33,7 @@ type Auditor struct {
 	gateways    map[string]moment
 	sessions    map[string]*session
 	stepped     bool // the last record was a step
+	rules       int  // that the journal activated; 0 for the first
 
 	Seen Seen
 	// Single says that the next record is that of a step which its owner tried with one entry, after a larger one failed: no
@@ -209,6 +210,10 @@ func (a *Auditor) event(n int, name string, data []byte) {
 		a.posted(name == "funding.posted", parse[debtShape](data))
 	case "trade.executed":
 		a.trade(parse[tradeShape](data))
+	case "rules.activated":
+		e := parse[rulesShape](data)
+		must(e.Rules == max(a.rules, 1)+1, "rules %d are activated after rules %d", e.Rules, max(a.rules, 1))
+		a.rules = e.Rules
 	case "trigger.fired":
 		a.fired(parse[firedShape](data))
 	case "work.started", "work.finished":

@@ -82,6 +82,9 @@ func listed() []*product {
 
 func openCrowd(v *venue, seed uint64, accounts int) *crowd {
 	c := &crowd{venue: v, random: rand.New(rand.NewPCG(seed, 2)), products: listed()}
+	if seed%2 == 1 {
+		v.give(operator, decide.Kept{}, &decide.ActivateRules{Rules: trading.Rules().Newest()})
+	}
 	for n, p := range c.products {
 		p.old = n == len(c.products)-1
 		v.give(operator, decide.Kept{}, &trading.ListInstrument{Instrument: p.Instrument})

@@ -20,8 +20,8 @@ type order struct {
 	quote      int64
 	priority   int64 // the lower one comes first
 	resting    bool
-	waiting    bool // for its price
-	hasFired   bool
+	waiting    bool   // for its price
+	fired      moment // 0 for what did not
 	legs       [2]leg // the stop-loss and the take-profit leg
 }
 
@@ -118,6 +118,7 @@ func (a *Auditor) finishOrder(v *orderView) {
 	must(v.CustomerCode == o.CustomerCode && v.Symbol == o.Symbol && v.Action == o.Action && v.Type == o.Type && v.TimeInForce == o.TimeInForce &&
 		v.PostOnly == o.PostOnly && v.ReduceOnly == o.ReduceOnly && v.ReferenceID == o.ReferenceID && v.Created == o.Created && v.CashAmount == o.CashAmount,
 		"the order %s is another now", v.Code)
+	a.told(o, v)
 	must(v.Updated == a.now, "the order %s was changed at %d", v.Code, v.Updated)
 	if f != nil {
 		o.filled += f.steps
@@ -134,6 +135,18 @@ func (a *Auditor) finishOrder(v *orderView) {
 	o.amount, o.remaining = amount, amount-o.filled
 	a.status(v, o, &before, fresh, f)
 	a.shelve(&before, o, v, fresh)
+}
+
+// told checks what an order's event says since rules 2: when it fired, and that the end of a session canceled it.
+func (a *Auditor) told(o *order, v *orderView) {
+	fired, reason := o.fired, "disconnect"
+	if a.rules < 2 {
+		fired, reason = 0, "cancel_all_after"
+	}
+	must(v.Triggered == fired, "the order %s says that it fired at %d, it did at %d", v.Code, v.Triggered, fired)
+	ended := a.r.session != nil
+	must(!ended || v.Status == "expired" || v.Reason == reason, "the order %s is canceled with its session as %s", v.Code, v.Reason)
+	must(ended || v.Reason != "disconnect", "the order %s is canceled as disconnect, and no session ended", v.Code)
 }
 
 // averaged checks the average price: half to even at 8 decimals.
@@ -271,7 +284,7 @@ func (a *Auditor) shelve(before, o *order, v *orderView, fresh bool) {
 	if limited(v.Type) {
 		o.price = i.ticks(v.LimitPrice)
 	}
-	if conditional(v.Type) && !o.hasFired {
+	if conditional(v.Type) && o.fired == 0 {
 		a.wait(before, o, v, fresh)
 		return
 	}

@@ -60,6 +60,7 @@ type orderShape struct {
 	TriggerPrice     dec    `json:"trigger_price"`
 	StopLossPrice    dec    `json:"stop_loss_price"`
 	TakeProfitPrice  dec    `json:"take_profit_price"`
+	Triggered        moment `json:"triggered"`
 	AverageFillPrice dec    `json:"average_fill_price"`
 	TimeInForce      string `json:"time_in_force"`
 	ExpireTime       moment `json:"expire_time"`
@@ -177,6 +178,10 @@ type workShape struct {
 }
 
 // accountShape is what the events of one customer's settings have, each its own.
+type rulesShape struct {
+	Rules int `json:"rules"`
+}
+
 type accountShape struct {
 	CustomerCode      string         `json:"customer_code"`
 	Symbol            string         `json:"symbol"`

@@ -99,7 +99,7 @@ func (a *Auditor) fired(e *firedShape) {
 	must(e.Leg == leg && i.ticks(e.TriggerPrice) == o.legs[by].price, "the stop %s fires by its leg %s at %s, not by %s", o.Code, e.Leg, text(e.TriggerPrice.v), leg)
 	must(!o.past(a.now), "the stop %s fires after its time", o.Code)
 	a.remove(o)
-	o.hasFired, a.r.fires = true, o
+	o.fired, a.r.fires = a.now, o
 	a.judge(o.account, "the stop "+o.Code)
 	a.Seen.Fired++
 }

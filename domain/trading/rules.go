@@ -1,0 +1,64 @@
+package trading
+
+import (
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/order"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+)
+
+// Decide depends on the rules in force. A journal that was created under rules 1 follows them until an operator activates
+// newer ones, which every node must support. A new journal starts with the newest rules.
+//
+// Rules 2:
+//   - The events of an order contain the time when it was triggered. A build without rules 2 cannot read these events.
+//   - The reason of an order that is canceled when its session ends is disconnect. Under rules 1 it is cancel_all_after.
+//   - Before the first index price, market orders are rejected as instrument_halted. Under rules 1 it is no_liquidity.
+const rulesOfClients = 2
+
+// forClients reports whether rules 2 or later are in force.
+func (s *State) forClients() bool { return s.core.ActiveRules() >= rulesOfClients }
+
+// asOfRules returns a decision as the rules in force have it.
+func (s *State) asOfRules(d decide.Decision) decide.Decision {
+	if s.forClients() {
+		return d
+	}
+	for _, e := range d.Events {
+		if o, ok := e.(OrderEvent); ok {
+			o.After().Triggered = 0
+		}
+	}
+	return d
+}
+
+// disconnected returns the reason of orders that are canceled when their session ends.
+func (s *State) disconnected() order.Reason {
+	if s.forClients() {
+		return order.Disconnect
+	}
+	return order.CancelAllAfter
+}
+
+// Triggered collects the orders that a record triggers. Under rules 1 only trigger.fired, which precedes the order's event,
+// says that an order was triggered; Triggered adds the time to the order. The zero value is ready for use, for one record.
+type Triggered struct{ fired []scalar.ID }
+
+// Order takes the next event of a record that was made at the given time. For an order event it returns the order after the
+// event, with the time when it was triggered. It returns nil for other events. The caller MUST NOT change the order.
+func (t *Triggered) Order(e decide.Event, at scalar.Time) *order.Order {
+	switch e := e.(type) {
+	case *TriggerFired:
+		t.fired = append(t.fired, e.OrderCode)
+	case OrderEvent:
+		after := e.After()
+		for _, code := range t.fired {
+			if code == after.Code && after.Triggered.IsZero() {
+				triggered := *after
+				triggered.Triggered = at
+				return &triggered
+			}
+		}
+		return after
+	}
+	return nil
+}
