@@ -9,15 +9,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// OpenBeside returns a pool on empty tables in a schema of their own, so that rows can be made there while the live ones are
-// read: with a corrected projection, say. Switch then puts them in the place of the live ones. remove closes the pool and
-// drops what is left of the schema. What an earlier process left there when it was killed is dropped; while another process
-// has the schema, it is an error: the two would fill each other's tables, and one would switch to what the other has begun.
+// OpenBeside creates empty tables in a separate schema and returns a pool that uses it, so that rows can be built while the live
+// ones are read. remove closes the pool and drops the schema. OpenBeside first drops the tables that a killed process left in
+// the schema. It fails while another process has the schema open, because both would write to the same tables.
 func OpenBeside(ctx context.Context, url, schema string) (pool *pgxpool.Pool, remove func(), err error) {
 	return openEmpty(ctx, url, schema, migrated)
 }
 
-// OpenScratch is OpenBeside for rows that are compared and thrown away.
+// OpenScratch is OpenBeside for rows that need not survive a crash of Postgres: those that are compared or merged, and then
+// dropped.
 func OpenScratch(ctx context.Context, url, schema string) (pool *pgxpool.Pool, remove func(), err error) {
 	return openEmpty(ctx, url, schema, unlogged)
 }
@@ -35,7 +35,9 @@ func openEmpty(ctx context.Context, url, schema string, fill func(context.Contex
 			pool.Close()
 			_, _ = conn.Exec(ending, drop) // otherwise the next one does it
 		}
-		_ = conn.Close(ending) // and with it the lock
+		// The server would release the lock a little after the connection is closed, and the next process may be quicker.
+		_, _ = conn.Exec(ending, "SELECT pg_advisory_unlock_all()")
+		_ = conn.Close(ending)
 	}
 	var locked bool
 	if err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended('perpetua schema ' || $1::text, 0))", schema).Scan(&locked); err == nil && !locked {
@@ -90,80 +92,4 @@ func unlogged(ctx context.Context, pool *pgxpool.Pool) error {
 		}
 	}
 	return err
-}
-
-// Switch drops the live tables and puts those of the schema in their place, in one transaction: readers see the old
-// rows or the new ones. The runner of the schema must have stopped; the live one finds its checkpoint moved and goes
-// on from the new one.
-func Switch(ctx context.Context, live *pgxpool.Pool, schema string) error {
-	err := pgx.BeginFunc(ctx, live, func(tx pgx.Tx) error {
-		if err := durable(ctx, tx); err != nil {
-			return err
-		}
-		var current string
-		if err := tx.QueryRow(ctx, "SELECT current_schema()").Scan(&current); err != nil {
-			return err
-		}
-		views, err := relations(ctx, tx, schema, "VIEW")
-		if err != nil {
-			return err
-		}
-		tables, err := relations(ctx, tx, schema, "BASE TABLE")
-		if err != nil {
-			return err
-		}
-		functions, err := functions(ctx, tx, schema)
-		if err != nil {
-			return err
-		}
-		if len(tables) == 0 {
-			return fmt.Errorf("the schema %s has no tables", schema)
-		}
-		// Runners and readers come to the checkpoint first, so they wait here and never for each other.
-		statements := []string{"LOCK TABLE " + pgx.Identifier{current, "checkpoints"}.Sanitize()}
-		for _, view := range views { // they depend on the tables, and come back with them
-			statements = append(statements, "DROP VIEW IF EXISTS "+pgx.Identifier{current, view}.Sanitize())
-		}
-		for _, table := range tables {
-			statements = append(statements, "DROP TABLE IF EXISTS "+pgx.Identifier{current, table}.Sanitize(),
-				"ALTER TABLE "+pgx.Identifier{schema, table}.Sanitize()+" SET SCHEMA "+pgx.Identifier{current}.Sanitize())
-		}
-		for _, function := range functions { // the tables that were dropped called the live ones
-			statements = append(statements, "DROP FUNCTION IF EXISTS "+pgx.Identifier{current, function}.Sanitize(),
-				"ALTER FUNCTION "+pgx.Identifier{schema, function}.Sanitize()+" SET SCHEMA "+pgx.Identifier{current}.Sanitize())
-		}
-		for _, view := range views {
-			statements = append(statements, "ALTER VIEW "+pgx.Identifier{schema, view}.Sanitize()+" SET SCHEMA "+pgx.Identifier{current}.Sanitize())
-		}
-		for _, statement := range statements {
-			if _, err := tx.Exec(ctx, statement); err != nil {
-				return err
-			}
-		}
-		_, err = tx.Exec(ctx, "DROP SCHEMA "+pgx.Identifier{schema}.Sanitize())
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("projections: switching to the schema %s: %w", schema, err)
-	}
-	return nil
-}
-
-// relations returns the names of a schema's tables or views.
-func relations(ctx context.Context, tx pgx.Tx, schema, kind string) ([]string, error) {
-	rows, err := tx.Query(ctx, `SELECT table_name::text FROM information_schema.tables
-		WHERE table_schema = $1 AND table_type = $2 ORDER BY 1`, schema, kind)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
-// functions returns the names of a schema's functions.
-func functions(ctx context.Context, tx pgx.Tx, schema string) ([]string, error) {
-	rows, err := tx.Query(ctx, "SELECT routine_name::text FROM information_schema.routines WHERE routine_schema = $1 ORDER BY 1", schema)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

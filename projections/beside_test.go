@@ -1,6 +1,7 @@
 package projections_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -9,7 +10,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 )
 
-func TestRebuildBesideAndSwitch(t *testing.T) {
+// TestMergeBeside makes rows beside live ones that somebody has damaged, at a later position than theirs, and merges them
+// while the live runner runs.
+func TestMergeBeside(t *testing.T) {
 	ctx := t.Context()
 	entries := projectiontest.NewVenue(23).Entries(900)
 	want := digests(t, project(t, entries, 0))
@@ -29,36 +32,59 @@ func TestRebuildBesideAndSwitch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read() // its statement stays prepared over the switch
+	read() // its statement stays prepared over the merge
 
-	beside, remove, err := projections.OpenBeside(ctx, url, "rebuilt")
+	beside, remove, err := projections.OpenScratch(ctx, url, "rebuilt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer remove()
-	if _, _, err := projections.OpenBeside(ctx, url, "rebuilt"); err == nil || !strings.Contains(err.Error(), "another process is at work in it") {
+	if _, _, err := projections.OpenScratch(ctx, url, "rebuilt"); err == nil || !strings.Contains(err.Error(), "another process is at work in it") {
 		t.Errorf("a second rebuild: %v", err)
 	}
-	second, stopSecond := start(t, beside, log)
-	wait(t, second, 499)
+	second, stopSecond := start(t, beside, projectiontest.NewLog(entries[:700]...))
+	wait(t, second, 699)
 	stopSecond()
 	same(t, digests(t, live), before) // the live rows are untouched by it
-	if err := projections.Switch(ctx, live, "rebuilt"); err != nil {
+	merge, err := projections.OpenMerge(ctx, live, "rebuilt", func(_ context.Context, live map[string]projections.Checkpoint) error {
+		if at := live["trading"].Position.Sequence; at != 499 {
+			t.Errorf("the live rows are at %d", at)
+		}
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	read()
-	var takers, market int
-	if err := live.QueryRow(ctx, "SELECT (SELECT count(*) FROM trades WHERE role = 'taker'), (SELECT count(*) FROM market_trades)").Scan(&takers, &market); err != nil || takers == 0 || market != takers {
-		t.Errorf("after the switch there are %d trades and %d in the view of the market's, %v", takers, market, err)
+	defer merge.Close()
+	if _, err := merge.Apply(ctx); err == nil {
+		t.Error("rows are merged that were not compared")
 	}
+	if differences, err := merge.Compare(ctx); err != nil || len(differences) < 10 {
+		t.Errorf("differences: %v, %v", differences, err)
+	}
+	same(t, digests(t, live), before)
+	if _, err := merge.Apply(ctx); err != nil {
+		t.Fatal(err)
+	}
+	same(t, digests(t, live), digests(t, beside))
+	read()
 	log.Append(entries[500:]...)
-	wait(t, r, 899) // the live runner goes on
+	wait(t, r, 899) // the live runner continues where the new rows were
 	stop()
 	same(t, digests(t, live), want)
 	if n, err := projections.Migrate(ctx, live); n != 0 || err != nil {
-		t.Errorf("after the switch %d migrations were missing, %v", n, err)
+		t.Errorf("after the merge %d migrations were missing, %v", n, err)
 	}
-	if err := projections.Switch(ctx, live, "rebuilt"); err == nil {
-		t.Error("switching to nothing succeeds")
+	if _, err := projections.OpenMerge(ctx, live, "nothing", nil); err == nil {
+		t.Error("a schema that is not there is merged")
+	}
+	if _, err := live.Exec(ctx, "ALTER TABLE candles DROP COLUMN turnover; ALTER TABLE candles ALTER COLUMN trades TYPE text; DROP TABLE leverages"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = projections.OpenMerge(ctx, live, "rebuilt", nil)
+	for _, wrong := range []string{"candles has no column turnover", "candles.trades is of type text and not bigint", "there is no table leverages"} {
+		if err == nil || !strings.Contains(err.Error(), wrong) {
+			t.Errorf("live tables that somebody changed: %v", err)
+		}
 	}
 }

@@ -34,7 +34,7 @@ type Checkpoint struct {
 func ReadCheckpoint(ctx context.Context, db Querier, name string, partition int32) (Checkpoint, error) {
 	c := Checkpoint{Journal: name, Partition: partition, Position: journal.Before}
 	var hash []byte
-	err := db.QueryRow(ctx, `SELECT "offset", sequence, hash, time FROM checkpoints WHERE journal = $1 AND partition = $2`,
+	err := db.QueryRow(ctx, `SELECT log_offset, sequence, hash, time FROM checkpoints WHERE journal = $1 AND partition = $2`,
 		name, partition).Scan(&c.Position.Offset, &c.Position.Sequence, &hash, column.IntoTime(&c.Time))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, nil
@@ -59,10 +59,10 @@ func moveCheckpoint(ctx context.Context, conn *pgx.Conn, name string, partition 
 	batch.Queue("BEGIN")
 	if old.IsBefore() {
 		// Of two that insert it at once the second waits for the first at the key, and then does nothing.
-		batch.Queue(`INSERT INTO checkpoints (journal, partition, "offset", sequence, hash, time)
+		batch.Queue(`INSERT INTO checkpoints (journal, partition, log_offset, sequence, hash, time)
 			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`, name, partition, to.Offset, to.Sequence, to.Hash[:], at)
 	} else {
-		batch.Queue(`UPDATE checkpoints SET "offset" = $3, sequence = $4, hash = $5, time = $6
+		batch.Queue(`UPDATE checkpoints SET log_offset = $3, sequence = $4, hash = $5, time = $6
 			WHERE journal = $1 AND partition = $2 AND sequence = $7 AND hash = $8`,
 			name, partition, to.Offset, to.Sequence, to.Hash[:], at, old.Sequence, old.Hash[:])
 	}
@@ -96,7 +96,7 @@ func queueAnchors(batch *pgx.Batch, name string, partition int32, entries []jour
 		}
 	}
 	if len(sequences) > 0 {
-		batch.Queue(`INSERT INTO anchors (journal, partition, sequence, "offset", hash)
+		batch.Queue(`INSERT INTO anchors (journal, partition, sequence, log_offset, hash)
 			SELECT $1, $2, * FROM unnest($3::bigint[], $4::bigint[], $5::bytea[])`, name, partition, sequences, offsets, hashes)
 	}
 }
@@ -108,8 +108,11 @@ func queueAnchors(batch *pgx.Batch, name string, partition int32, entries []jour
 // and rows together, and then knows less than it did: an older position, which the log holds as well. A position that
 // it returns is of records that readers were given, so a log without them is at fault whatever became of the rows.
 func Known(ctx context.Context, db Querier, name string, partition int32) ([]journal.Position, error) {
-	rows, err := db.Query(ctx, `SELECT "offset", sequence, hash FROM checkpoints WHERE journal = $1 AND partition = $2
-		UNION SELECT "offset", sequence, hash FROM anchors WHERE journal = $1 AND partition = $2 ORDER BY 2, 1`, name, partition)
+	// Tools also read databases of earlier versions that are not migrated yet. There log_offset is called "offset".
+	rows, err := db.Query(ctx, `SELECT COALESCE(to_jsonb(c)->>'log_offset', to_jsonb(c)->>'offset')::bigint, sequence, hash
+		FROM checkpoints c WHERE journal = $1 AND partition = $2
+		UNION SELECT COALESCE(to_jsonb(a)->>'log_offset', to_jsonb(a)->>'offset')::bigint, sequence, hash
+		FROM anchors a WHERE journal = $1 AND partition = $2 ORDER BY 2, 1`, name, partition)
 	if err == nil {
 		var known []journal.Position
 		if known, err = pgx.CollectRows(rows, scanPosition); err == nil {
@@ -133,7 +136,7 @@ func (k KnownTo) Positions(ctx context.Context, name string, partition int32) ([
 // Anchor returns the nearest known position at or below a sequence, for a reader that seeks; journal.Before if there
 // is none.
 func Anchor(ctx context.Context, db Querier, name string, partition int32, sequence int64) (journal.Position, error) {
-	rows, err := db.Query(ctx, `SELECT "offset", sequence, hash FROM anchors
+	rows, err := db.Query(ctx, `SELECT log_offset, sequence, hash FROM anchors
 		WHERE journal = $1 AND partition = $2 AND sequence <= $3 ORDER BY sequence DESC LIMIT 1`, name, partition, sequence)
 	if err == nil {
 		var p journal.Position

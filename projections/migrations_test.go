@@ -4,6 +4,8 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 )
@@ -14,8 +16,16 @@ import (
 func TestMigrationsKeepTheRows(t *testing.T) {
 	ctx := t.Context()
 	entries := projectiontest.NewVenue(22).Entries(1500)
-	want := digests(t, project(t, entries, 0))
-	pool := project(t, entries[:1200], 0)
+	// When a stop fired is in no other row, so a schema that has lost the column gets it back by a rebuild alone.
+	forgets := func(pool *pgxpool.Pool) *pgxpool.Pool {
+		t.Helper()
+		if _, err := pool.Exec(ctx, "UPDATE orders SET triggered = NULL"); err != nil {
+			t.Fatal(err)
+		}
+		return pool
+	}
+	want := digests(t, forgets(project(t, entries, 0)))
+	pool := forgets(project(t, entries[:1200], 0))
 	before := digests(t, pool)
 	var earlier map[string]projections.Digest
 	kept := func(all map[string]projections.Digest) map[string]projections.Digest {
@@ -37,5 +47,5 @@ func TestMigrationsKeepTheRows(t *testing.T) {
 	r, stop := start(t, pool, projectiontest.NewLog(entries...))
 	wait(t, r, 1499)
 	stop()
-	same(t, kept(digests(t, pool)), kept(want))
+	same(t, kept(digests(t, forgets(pool))), kept(want))
 }

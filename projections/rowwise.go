@@ -200,10 +200,13 @@ type offsetRun struct {
 	told        string // of the first
 }
 
+// offsetColumn holds the offset of a record in the log, in every table that has one.
+const offsetColumn = "log_offset"
+
 // offset reports whether a difference is one of a record's offset, and keeps it for judgeOffsets if so.
 func (t *tableComparison) offset(column string, r row, told string) bool {
 	journal, sequence := t.place("journal"), t.place("sequence")
-	if column != "offset" || journal < 0 || sequence < 0 || r[journal] == nil || r[sequence] == nil {
+	if column != offsetColumn || journal < 0 || sequence < 0 || r[journal] == nil || r[sequence] == nil {
 		return false
 	}
 	n, err := strconv.ParseInt(*r[sequence], 10, 64)

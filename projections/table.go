@@ -64,7 +64,7 @@ func (t *Table[T]) Update(b *Batch, rows []Row[T], names ...string) {
 		case len(names) > 0 && !slices.Contains(names, c.Name):
 			continue
 		default:
-			set = append(set, c.Quoted()+" = "+c.Value())
+			set = append(set, c.Quoted()+" = "+c.Assigned())
 		}
 		sent = append(sent, c)
 	}

@@ -24,6 +24,7 @@ type Column[T any] struct {
 	Name string
 
 	role     role
+	once     bool                   // a value that is there stays
 	merge    string                 // what a row that is there becomes, if not the new value
 	element  string                 // the type of the parameter's elements
 	from, as string                 // around an element to make the value, and around the value to read it
@@ -47,6 +48,9 @@ func (c Column[T]) Key() Column[T] { c.role = identifies; return c }
 // Fixed returns the column as one that keeps the value that the row was made with.
 func (c Column[T]) Fixed() Column[T] { c.role = fixedOnce; return c }
 
+// Once returns the column as one that keeps its first value which is not NULL.
+func (c Column[T]) Once() Column[T] { c.once = true; return c }
+
 // Merged returns the column as one whose value, where the row is there already, is an expression over the row t and the
 // new one, excluded.
 func (c Column[T]) Merged(expression string) Column[T] { c.merge = expression; return c }
@@ -65,6 +69,14 @@ func (c *Column[T]) Element() string { return c.element + "[]" }
 
 // Value returns the expression that makes the column's value of an element of its parameter, n being the unnested row.
 func (c *Column[T]) Value() string { return strings.ReplaceAll(c.from, "?", "n."+c.Quoted()) }
+
+// Assigned returns the expression that updates the column of an existing row t, n being the unnested row.
+func (c *Column[T]) Assigned() string {
+	if c.once {
+		return "COALESCE(t." + c.Quoted() + ", " + c.Value() + ")"
+	}
+	return c.Value()
+}
 
 // Merge returns what the column of a row that is there becomes.
 func (c *Column[T]) Merge() string {

@@ -52,6 +52,8 @@ var table = &projections.Table[Order]{
 		c.NullDecimal("stop_loss_price", func(r *row) *fixed.Decimal { return &r.Value.StopLossPrice }),
 		c.NullDecimal("take_profit_price", func(r *row) *fixed.Decimal { return &r.Value.TakeProfitPrice }),
 		c.NullText("trigger_price_type", func(r *row) *order.TriggerPriceType { return &r.Value.TriggerPriceType }).Fixed(),
+		// Only the record that triggers an order says so, in logs that follow rules 1: later changes keep the time.
+		c.Time("triggered", func(r *row) *scalar.Time { return &r.Value.Triggered }).Once(),
 		c.NullDecimal("average_fill_price", func(r *row) *fixed.Decimal { return &r.Value.AverageFillPrice }),
 		c.Text("time_in_force", func(r *row) *order.TimeInForce { return &r.Value.TimeInForce }).Fixed(),
 		c.Time("expire_time", func(r *row) *scalar.Time { return &r.Value.ExpireTime }),
@@ -69,10 +71,11 @@ var table = &projections.Table[Order]{
 
 // changed is an order as the entries leave it.
 type changed struct {
-	last     *order.Order
-	made     bool // by one of the entries
-	created  projections.Key
-	sequence int64
+	last      *order.Order
+	made      bool // by one of the entries
+	created   projections.Key
+	triggered scalar.Time // zero if none of the entries says so
+	sequence  int64
 }
 
 // Project adds the last state of every order that the entries change: new rows of those that they make, changes of
@@ -80,13 +83,14 @@ type changed struct {
 func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 	var orders projections.Latest[scalar.ID, changed]
 	for _, e := range entries {
+		var triggered trading.Triggered
 		for i, event := range e.Record.Events {
-			o, ok := event.(trading.OrderEvent)
-			if !ok {
+			after := triggered.Order(event, e.Record.Time)
+			if after == nil {
 				continue
 			}
-			r, again := orders.Slot(o.After().Code)
-			r.last, r.sequence = o.After(), e.Record.Sequence
+			r, again := orders.Slot(after.Code)
+			r.last, r.sequence, r.triggered = after, e.Record.Sequence, max(r.triggered, after.Triggered)
 			if !again && r.last.Code == e.Stamp().Derive(i) {
 				r.made, r.created = true, projections.Key{Sequence: r.sequence, Ordinal: int64(i)}
 			}
@@ -96,6 +100,7 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 	var known []row
 	for _, o := range orders.Rows() {
 		r := row{Key: o.created, Value: Order{*o.last, o.sequence}}
+		r.Value.Triggered = o.triggered
 		if o.made {
 			made.Add(&r)
 		} else {

@@ -29,6 +29,9 @@ type cluster struct {
 // disappear together. Mode 0600.
 const passwordFile = "perpetua.password"
 
+// ownerPasswordFile contains the password of the role Owner. It is in the same folder as passwordFile.
+const ownerPasswordFile = Owner + ".password"
+
 // openCluster finds the place, the account and the binaries.
 func openCluster(ctx context.Context, dir string, logger *slog.Logger) (*cluster, error) {
 	account, err := chooseAccount(filepath.Join(dir, "cluster", "data"))
@@ -88,6 +91,20 @@ func (c *cluster) prepare(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%w (made by another user?)", err)
 	}
 	return c.initialize(ctx)
+}
+
+// ownerPassword returns the password of the role Owner, which the data directory of an earlier version does not have yet.
+func (c *cluster) ownerPassword() (string, error) {
+	file := filepath.Join(c.data, ownerPasswordFile)
+	text, err := os.ReadFile(file)
+	if err == nil && len(text) > 0 {
+		return strings.TrimSpace(string(text)), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	password := rand.Text()
+	return password, c.account.writeFile(file, password+"\n")
 }
 
 // initialize runs initdb beside the final place and renames the result, so a

@@ -6,6 +6,10 @@
 // by root, it runs as the user postgres or nobody, in a folder that this user can
 // reach.
 //
+// The role in the URL owns the database but is not a superuser. Start creates it. In a
+// data directory of an earlier version, in which a superuser owns everything, Start
+// transfers the ownership to that role.
+//
 // What is in it are projections: all of it can be rebuilt from the log. That is
 // why the settings trade a little durability for speed, never consistency
 // (synchronous_commit is off: a power cut may lose the last transactions, rows
@@ -24,6 +28,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -32,9 +37,12 @@ import (
 )
 
 const (
-	// superuser is the database role, and database the database, of the URL.
+	// superuser is the role that initdb makes. It owns the server, and nothing connects as it but Start and administrators.
 	superuser = "perpetua"
-	database  = "perpetua"
+	// Owner is the role of the URL. It owns the database and may do nothing else.
+	Owner = "perpetua_venue"
+	// database is the database of the URL.
+	database = "perpetua"
 
 	// startLimit bounds a start with crash recovery.
 	startLimit = 2 * time.Minute
@@ -55,7 +63,8 @@ type Config struct {
 
 // Server is a running Postgres server.
 type Server struct {
-	url     string
+	url     string // as the owner of the database
+	admin   string // as the superuser
 	process *process
 	lock    *broker.Lock
 	logger  *slog.Logger
@@ -104,6 +113,10 @@ func (s *Server) open(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	ownerPassword, err := c.ownerPassword()
+	if err != nil {
+		return err
+	}
 	// Another process may take the port between our choice and Postgres's
 	// listen, so a few are tried.
 	for attempt := 1; ; attempt++ {
@@ -121,6 +134,11 @@ func (s *Server) open(ctx context.Context, dir string) error {
 		}
 		err = s.process.awaitAnswer(ctx, address)
 		if err == nil {
+			err = separate(ctx, address.String(), ownerPassword)
+		}
+		if err == nil {
+			s.admin = address.String()
+			address.User = url.UserPassword(Owner, ownerPassword)
 			s.url = address.String()
 			s.logger.Info("embedded Postgres started", "port", port, "dir", c.data, "pid", s.process.pid())
 			return c.rememberPort(port)
@@ -132,8 +150,30 @@ func (s *Server) open(ctx context.Context, dir string) error {
 	}
 }
 
-// URL returns the address of the database, with the password.
+// URL returns the address of the database with the name and password of its owner, which is not a superuser.
 func (s *Server) URL() string { return s.url }
+
+// AdminURL returns the address of the database with the password of the superuser, for administration such as creating roles.
+func (s *Server) AdminURL() string { return s.admin }
+
+// AdminURL returns the URL of a database on the server of a folder, which some process has started, with the password of
+// the superuser in place of the user and the password in the URL. The caller must be allowed to read the server's files.
+func AdminURL(dir, address string) (string, error) {
+	base := filepath.Join(dir, "cluster")
+	if text, err := os.ReadFile(filepath.Join(dir, locationFile)); err == nil {
+		base = strings.TrimSpace(string(text))
+	}
+	password, err := os.ReadFile(filepath.Join(base, "data", passwordFile))
+	if err != nil {
+		return "", fmt.Errorf("postgres: the administrator's password: %w", err)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", fmt.Errorf("postgres: the address of the database: %w", err)
+	}
+	u.User = url.UserPassword(superuser, strings.TrimSpace(string(password)))
+	return u.String(), nil
+}
 
 // Done is closed when the server's process has ended, by Close or by itself.
 func (s *Server) Done() <-chan struct{} { return s.process.done }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,8 +21,12 @@ import (
 // user must be allowed to create databases.
 const URLVariable = "PERPETUA_TEST_DATABASE_URL"
 
-// server is the URL of the server that Main started; TestMain offers no way to hand a value to the tests.
-var server = os.Getenv(URLVariable)
+// server is the URL of the server that Main started, as its administrator, and databaseOwner the user, with the password, who
+// owns the databases; nil for the administrator. TestMain offers no way to hand a value to the tests.
+var (
+	server        = os.Getenv(URLVariable)
+	databaseOwner *url.Userinfo
+)
 
 // Main runs a package's tests with a Postgres server and returns the exit code. Call it from TestMain.
 func Main(m *testing.M) int {
@@ -45,7 +51,12 @@ func Main(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = s.Close() }()
-	server = s.URL()
+	at, err := url.Parse(s.URL())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	server, databaseOwner = s.AdminURL(), at.User
 	return m.Run()
 }
 
@@ -95,6 +106,49 @@ func create(t testing.TB, from string) string {
 		t.Fatal(err)
 	}
 	return at
+}
+
+// Admin returns the URL of a database that URL, MigratedURL or VenueURL has returned, or of another one on the same
+// server, as the administrator of the server.
+func Admin(t testing.TB, of string) string {
+	t.Helper()
+	at, err := url.Parse(of)
+	if err == nil {
+		var admin *url.URL
+		if admin, err = url.Parse(server); err == nil {
+			at.User = admin.User
+			return at.String()
+		}
+	}
+	t.Fatal(err)
+	return ""
+}
+
+// As returns the URL of a database as another user.
+func As(t testing.TB, of, user, password string) string {
+	t.Helper()
+	at, err := url.Parse(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.User = url.UserPassword(user, password)
+	return at.String()
+}
+
+// Recreate drops the database at a URL and makes an empty one of the same name and owner.
+func Recreate(t testing.TB, of string) {
+	t.Helper()
+	at, err := url.Parse(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(at.Path, "/")
+	if err := dropDatabase(name); err != nil {
+		t.Fatal(err)
+	}
+	if err := copyDatabase(name, "template1"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Open opens the database at the URL. The pool is closed at the end of the test.

@@ -159,6 +159,24 @@ func (v *Venue) trade(taker, maker *order.Order, price, amount fixed.Decimal) *t
 	return e
 }
 
+// waiting returns the place of the first live stop that has not fired, -1 if there is none.
+func (v *Venue) waiting() int {
+	return slices.IndexFunc(v.live, func(code scalar.ID) bool {
+		o := v.Orders[code]
+		return o.Type == order.StopLossLimit && o.Triggered.IsZero()
+	})
+}
+
+// fire has a stop fire and rest.
+func (v *Venue) fire(of *order.Order) journal.Entry {
+	o := *of
+	o.Triggered, o.Updated = v.time, v.time
+	v.put(&o)
+	return v.Entry("engine.step", decide.Engine, decide.Accepted, &trading.Step{Work: trading.WorkTrigger},
+		&trading.TriggerFired{OrderCode: o.Code, CustomerCode: o.CustomerCode, Broker: o.Broker, Symbol: o.Symbol, Leg: order.StopLossLeg,
+			TriggerPrice: o.TriggerPrice, TriggerPriceType: o.TriggerPriceType}, &trading.OrderOpened{Order: o})
+}
+
 // change cancels, expires or amends a few live orders in one record.
 func (v *Venue) change() journal.Entry {
 	var events []decide.Event

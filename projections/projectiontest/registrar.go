@@ -136,7 +136,7 @@ func (r *Registrar) append(kind string, actor decide.Actor, d decide.Decision) {
 func (r *Registrar) Play(n int) {
 	r.t.Helper()
 	for i := range n {
-		if next := r.State.ActiveRules() + 1; i == n/2 && next <= r.rules.Newest() {
+		for next := r.State.ActiveRules() + 1; i == n/2 && next <= r.rules.Newest(); next++ {
 			r.Do(operator, &decide.ActivateRules{Rules: next})
 		}
 		if len(r.Owners) < 4 {
@@ -297,7 +297,7 @@ func (r *Registrar) items(of owner.Type) []entitlement.Item {
 
 func (r *Registrar) define() {
 	of := pick(r, ownerTypes())
-	p := &onboarding.CreateEntitlement{Name: fmt.Sprint("Entitlement ", len(r.Entitlements)), OwnerType: of, Questionnaires: r.items(of),
+	p := &onboarding.CreateEntitlement{Name: fmt.Sprint("Entitlement ", len(r.Entitlements)), Description: "What it is for", OwnerType: of, Questionnaires: r.items(of),
 		Approval: pick(r, []entitlement.Approval{entitlement.Automatic, entitlement.Manual}), VideoIdentification: r.random.IntN(3) == 0,
 		OpensTradingAccount: r.random.IntN(2) == 0}
 	if r.random.IntN(3) == 0 {
@@ -347,6 +347,9 @@ func (r *Registrar) answer() {
 		g := onboarding.Given{QuestionID: q.ID, Field: q.Type.AnswerField()}
 		if q.Type == questionnaire.Document {
 			d, known := r.State.Document(some(r, r.Documents))
+			for i := 0; i < len(r.Documents) && (!known || d.Ref != ref); i++ {
+				d, known = r.State.Document(r.Documents[i])
+			}
 			if !known || d.Ref != ref {
 				continue
 			}

@@ -82,7 +82,11 @@ const objectInUse = "55006"
 // connection that was closed may take longer on a busy machine.
 func copyDatabase(name, from string) error {
 	for deadline := time.Now().Add(time.Minute); ; {
-		err := execute("CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE " + pgx.Identifier{from}.Sanitize())
+		sql := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE " + pgx.Identifier{from}.Sanitize()
+		if databaseOwner != nil {
+			sql += " OWNER " + pgx.Identifier{databaseOwner.Username()}.Sanitize()
+		}
+		err := execute(sql)
 		var refused *pgconn.PgError
 		if !errors.As(err, &refused) || refused.Code != objectInUse || time.Now().After(deadline) {
 			return err
@@ -101,6 +105,9 @@ func urlOf(name string) (string, error) {
 		return "", err
 	}
 	u.Path = "/" + name
+	if databaseOwner != nil {
+		u.User = databaseOwner
+	}
 	return u.String(), nil
 }
 

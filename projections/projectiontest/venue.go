@@ -33,6 +33,8 @@ type Venue struct {
 	Accounts    map[ledger.Account]fixed.Money
 	Positions   map[[2]string]fixed.Decimal // by customer and symbol, in steps of 0.001
 	Costs       map[[2]string]fixed.Money
+	// old selects entries of rules 1, in which only trigger.fired says when a stop fired.
+	old bool
 }
 
 // NewVenue returns a venue whose entries are a function of the seed.
@@ -40,6 +42,7 @@ func NewVenue(seed uint64) *Venue {
 	v := &Venue{random: rand.New(rand.NewPCG(seed, 1)), at: journal.Before, Orders: map[scalar.ID]*order.Order{},
 		Withdrawals: map[scalar.ID]ledger.Transaction{}, Balances: map[string]fixed.Money{},
 		Accounts: map[ledger.Account]fixed.Money{}, Positions: map[[2]string]fixed.Decimal{}, Costs: map[[2]string]fixed.Money{}}
+	v.old = seed%2 == 0
 	v.time = scalar.TimeOf(time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC))
 	binary.BigEndian.PutUint64(v.journal[:], seed+1)
 	return v
@@ -59,6 +62,11 @@ func (v *Venue) Entries(n int) []journal.Entry {
 
 // Entry returns the next entry, with the given events.
 func (v *Venue) Entry(command string, actor decide.Actor, outcome decide.Outcome, events ...decide.Event) journal.Entry {
+	for _, e := range events {
+		if o, ok := e.(trading.OrderEvent); ok && v.old {
+			o.After().Triggered = 0
+		}
+	}
 	p := journal.Position{Sequence: v.at.Sequence + 1, Offset: v.at.Offset + 1 + int64(v.random.IntN(8)/7)}
 	value := fmt.Appendf(nil, "%d %v %v %s", p.Sequence, v.at.Hash, v.time, command)
 	p.Hash = sha256.Sum256(value)
@@ -120,6 +128,8 @@ func (v *Venue) next() journal.Entry {
 		return v.setting(customer)
 	case n < 30:
 		return v.price()
+	case n < 34 && v.waiting() >= 0:
+		return v.fire(v.Orders[v.live[v.waiting()]])
 	case n < 55 && len(v.live) > 2:
 		return v.change()
 	case n < 60:

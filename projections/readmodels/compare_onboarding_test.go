@@ -175,9 +175,10 @@ func TestOnboardingIsComparedInEveryColumn(t *testing.T) {
 	type column struct{ Table, Name, Kind string }
 	columns, err := pgx.CollectRows(rows, pgx.RowToStructByPos[column])
 	must(t, err)
+	admin := asAdmin(t, pool)
 	within := func(statements ...string) {
 		t.Helper()
-		must(t, pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		must(t, pgx.BeginFunc(ctx, admin, func(tx pgx.Tx) error {
 			for _, s := range append([]string{"SET LOCAL session_replication_role = replica"}, statements...) { // nothing counts
 				if _, err := tx.Exec(ctx, s); err != nil {
 					return fmt.Errorf("%s: %w", s, err)

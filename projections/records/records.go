@@ -42,7 +42,7 @@ func table(name string) *projections.Table[Record] {
 		Columns: []c.Column[row]{
 			c.Text("journal", func(r *row) *string { return &r.Value.Journal }),
 			c.Int("sequence", func(r *row) *int64 { return &r.Value.Position.Sequence }),
-			c.Int("offset", func(r *row) *int64 { return &r.Value.Position.Offset }),
+			c.Int("log_offset", func(r *row) *int64 { return &r.Value.Position.Offset }),
 			c.Hash("hash", func(r *row) *journal.Hash { return &r.Value.Position.Hash }),
 			c.Time("time", func(r *row) *scalar.Time { return &r.Value.Time }),
 			c.Text("outcome", func(r *row) *decide.Outcome { return &r.Value.Outcome }),

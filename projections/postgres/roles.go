@@ -1,0 +1,44 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// roles makes the roles Owner and perpetua_reader; %s is the owner's password.
+//
+//go:embed roles.sql
+var roles string
+
+// ownership makes Owner the owner of everything in the database that the superuser owns.
+//
+//go:embed ownership.sql
+var ownership string
+
+// separate ensures that the venue's role exists and owns the database and every object in it. It connects as the superuser. It
+// upgrades a data directory of an earlier version, in which the venue was the superuser. On a current one it changes nothing.
+// It runs in one transaction, so an interrupted start changes nothing.
+func separate(ctx context.Context, admin, password string) error {
+	conn, err := pgx.Connect(ctx, admin)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		// The password is made of letters and digits.
+		for _, sql := range []string{"SET LOCAL synchronous_commit = on", strings.ReplaceAll(roles, "%s", password), ownership} {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("making the role %s the owner of the database: %w", Owner, err)
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/perpetua-exchange/perpetua/schemas"
+)
+
+// SchemaVersion returns the number of the last migration that a database has, 0 if it was never migrated, and that of the
+// last one that this build knows. It changes nothing.
+func SchemaVersion(ctx context.Context, db Querier) (have, newest int64, err error) {
+	files, err := fs.Glob(schemas.SQL, "sql/*.sql")
+	if err != nil {
+		return 0, 0, fmt.Errorf("projections: migrations: %w", err)
+	}
+	for _, f := range files {
+		number, _, _ := strings.Cut(path.Base(f), "_")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("projections: the migration %s has no number: %w", f, err)
+		}
+		newest = max(newest, n)
+	}
+	err = db.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versions+" WHERE is_applied").Scan(&have)
+	if undefinedTable(err) {
+		return 0, newest, nil
+	}
+	if err != nil {
+		return 0, newest, fmt.Errorf("projections: the database's version: %w", err)
+	}
+	return have, newest, nil
+}
