@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 )
@@ -77,7 +78,7 @@ func TestInstruments(t *testing.T) {
 	v := tradingtest.New(t)
 	least := `{"symbol":"XRPUSDC_PERP","underlying":"XRP","price_tick":"0.0001","amount_step":"1","max_amount":"1000000","init_margin_req":"10","maint_margin_req":"5"}`
 	made := v.Send("operator", "POST", base+"/instruments", least).Want(201)
-	want(t, made, "status", "open", "quote_currency", "USDC", "min_amount", "1", "contract_size", "1", "init_margin_req", "10.00", "max_leverage", "13",
+	want(t, made, "status", "open", "quote_currency", "USDC", "min_amount", "1", "contract_size", "1", "init_margin_req", "10.00", "max_leverage", "10",
 		"funding_interval_seconds", "3600", "price_band", "5.00", "limit_band", "20.00", "maker_fee", "2", "taker_fee", "5", "index_stale_seconds", "0",
 		"margin_tiers", `[{"init_margin_req":"10.00","maint_margin_req":"5.00","max_leverage":10,"notional_from":"0"}]`)
 	v.Send("operator", "POST", base+"/instruments", least).Code(409, "SYMBOL_TAKEN")
@@ -85,6 +86,30 @@ func TestInstruments(t *testing.T) {
 		"status", "trade_halt", "price_band", "7.50",
 		"margin_tiers", `[{"init_margin_req":"10.00","maint_margin_req":"5.00","max_leverage":10,"notional_from":"0"},{"init_margin_req":"20.00","maint_margin_req":"10.00","max_leverage":4,"notional_from":"100000"}]`)
 	v.Send("operator", "PATCH", base+"/instruments/NOPE", `{"status":"open"}`).Code(404, "UNKNOWN_SYMBOL")
+	v.Send("operator", "GET", base+"/instruments/NOPE", "").Code(404, "UNKNOWN_SYMBOL")
+	v.Send("broker-a", "GET", base+"/instruments/XRPUSDC_PERP", "").Code(403, "FORBIDDEN")
+	// What is read may be sent back, changed or not: a tier that is shown rounded stays what it is.
+	v.Send("operator", "PATCH", base+"/instruments/XRPUSDC_PERP", `{"margin_tiers":[{"init_margin_req":"10","maint_margin_req":"5"},{"notional_from":"100000","init_margin_req":"20.1234","maint_margin_req":"10"}]}`).Want(200)
+	read := v.Send("auditor", "GET", base+"/instruments/XRPUSDC_PERP", "").Want(200)
+	if back := v.Send("operator", "PATCH", base+"/instruments/XRPUSDC_PERP", read.Body).Want(200); back.Body != read.Body {
+		t.Errorf("sent back it is %s, read as %s", back.Body, read.Body)
+	}
+	entries := v.Trading.Entries()
+	if tier := entries[len(entries)-1].Record.Events[0].(*venue.InstrumentChanged).Tiers[1]; tier.InitMarginReq.String() != "20.1234" {
+		t.Errorf("the second tier has become %+v", tier)
+	}
+	for _, field := range []string{"symbol", "underlying", "base_currency", "quote_currency", "settlement_currency", "price_tick", "amount_step", "contract_size", "created"} {
+		other := map[string]string{"price_tick": "0.0002", "amount_step": "2", "contract_size": "2", "created": "2025-01-01T00:00:00.000000Z"}[field]
+		if other == "" {
+			other = "OTHER"
+		}
+		reply := v.Send("operator", "PATCH", base+"/instruments/XRPUSDC_PERP", `{"max_amount":"5","`+field+`":"`+other+`"}`).Code(400, "VALIDATION_FAILED")
+		if got := reply.Faults(); len(got) != 1 || got[0] != field+" NOT_ALLOWED" {
+			t.Errorf("%s: %q", field, got)
+		}
+	}
+	v.Send("operator", "POST", base+"/instruments", strings.ReplaceAll(read.Body, "XRP", "ABC")).Want(201)
+	v.Send("operator", "POST", base+"/instruments", strings.Replace(strings.ReplaceAll(read.Body, "XRPUSDC", "XR3USDC"), `"base_currency":"XRP"`, `"base_currency":"X"`, 1)).Code(400, "VALIDATION_FAILED")
 	if list := v.Send("auditor", "GET", base+"/instruments", "").Want(200); strings.Index(list.Body, "XRP") > strings.Index(list.Body, "BTC") {
 		t.Errorf("newest first: %s", list.Body)
 	}
@@ -197,7 +222,7 @@ func TestFaults(t *testing.T) {
 			"expiry UNKNOWN_FIELD, maint_margin_req INVALID_VALUE, max_amount INVALID_VALUE, quote_currency INVALID_VALUE, symbol INVALID_VALUE, taker_fee INVALID_VALUE"},
 		{"PATCH", "/instruments/BTCUSDC_PERP", `{}`, "REQUIRED"},
 		{"PATCH", "/instruments/BTCUSDC_PERP", `{"status":"settled","price_tick":"1","margin_tiers":[{}]}`,
-			"margin_tiers[0].init_margin_req REQUIRED, margin_tiers[0].maint_margin_req REQUIRED, price_tick UNKNOWN_FIELD, status INVALID_VALUE"},
+			"margin_tiers[0].init_margin_req REQUIRED, margin_tiers[0].maint_margin_req REQUIRED, price_tick NOT_ALLOWED, status INVALID_VALUE"},
 		{"POST", "/index-prices/BTCUSDC_PERP", `{"price":65000}`, "price WRONG_TYPE"},
 		{"POST", "/index-prices/BTCUSDC_PERP", `{"price":"0"}`, "price OUT_OF_RANGE"},
 		{"POST", "/customers/A-1/deposits", `{}`, "amount REQUIRED, currency REQUIRED, reference_id REQUIRED"},

@@ -7,6 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
@@ -63,6 +64,35 @@ func TestDeliveries(t *testing.T) {
 	}
 	if got := d.Send("operator", "GET", base+"/webhook_deliveries?status=lost&webhook_id=x&size=0", "").Want(400).Faults(); len(got) != 3 {
 		t.Errorf("faults %v", got)
+	}
+}
+
+// TestReplayBringsForward replays deliveries that wait for their retry, as the operator and as the tenant. Rules 2 refuse it.
+func TestReplayBringsForward(t *testing.T) {
+	d := newDesk(t)
+	hook := d.Send("broker-a", "POST", "/api/v1/webhooks", `{"url":"https://example.org/"}`).Want(201).Text("id")
+	d.Nodes = []admin.Node{{Name: "http://a", Rules: map[string]int{"onboarding": 3}}}
+	d.Send("operator", "POST", base+"/rules/onboarding", `{"rules":2}`).Want(200)
+	var paths []string
+	for range 2 {
+		d.Send("broker-a", "POST", "/api/v1/webhooks/"+hook+"/test", "").Want(201)
+		id := d.delivery()
+		d.submit(decide.Actor{System: "sender"}, &onboarding.RecordAttempt{ID: id, Number: 1, Started: scalar.TimeOf(tradingtest.Start), StatusCode: 500,
+			Schedule: webhook.Schedule{scalar.Hour}})
+		paths = append(paths, base+"/webhook_deliveries/"+id.String())
+	}
+	tenants := "/api/v1/webhooks/" + hook + "/deliveries/" + d.delivery().String()
+	if before := d.Send("operator", "GET", paths[0], "").Want(200); before.Text("status") != "retrying" || before.Text("next_attempt_at") == "" {
+		t.Fatalf("%s", before.Body)
+	}
+	d.Send("operator", "POST", paths[0]+"/replay", "").Code(409, "DELIVERY_OPEN")
+	d.Send("broker-a", "POST", tenants+"/replay", "").Detail(409, "DELIVERY_OPEN")
+	d.Send("operator", "POST", base+"/rules/onboarding", `{"rules":3}`).Want(200)
+	want(t, d.Send("operator", "POST", paths[0]+"/replay", "").Want(200), "status", "pending", "next_attempt_at", "")
+	want(t, d.Send("broker-a", "POST", tenants+"/replay", "").Want(200), "status", "pending", "next_attempt_at", "")
+	for _, path := range paths {
+		want(t, d.Send("auditor", "GET", path, "").Want(200), "status", "pending", "next_attempt_at", "")
+		d.Send("operator", "POST", path+"/replay", "").Code(409, "DELIVERY_OPEN")
 	}
 }
 

@@ -1,10 +1,14 @@
 package admin
 
 import (
+	"context"
+	"errors"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -16,6 +20,8 @@ import (
 const (
 	maxRetention = 100 * 366 * 24 * 3600 // seconds
 	maxSeconds   = 100 * 365 * 24 * 3600 // of a deadline
+	// foldWithin is how long this node may take to fold the record of a hold.
+	foldWithin = 5 * time.Second
 )
 
 // certificate says how far the end of an owner's data is.
@@ -107,32 +113,127 @@ func instant(t scalar.Time) *scalar.Time {
 	return &t
 }
 
+// holdOwner writes a hold to the key store and then to the log. The hold in the key store stops every copy of this venue from
+// destroying the key, so it must exist before the client gets an answer.
 func (h *Handler) holdOwner(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ref, reason, sealed, body, err := h.aboutOwner(c, t)
 		if err != nil {
 			return err
 		}
-		e, err := web.Execute[*onboarding.OwnerHeld](c, h.onboarding, &onboarding.HoldOwner{Ref: ref, Reason: sealed}, body)
+		// Continue after the client has disconnected: a refused command must remove its hold.
+		ctx := context.WithoutCancel(c.Request().Context())
+		fresh, err := h.cfg.Owners.Hold(ctx, ref.String())
+		if err != nil {
+			return h.keyError(c, ref, err)
+		}
+		x, err := h.onboarding.Execute(web.AskOf(c), &onboarding.HoldOwner{Ref: ref, Reason: sealed}, body)
+		if err != nil {
+			var unknown *journal.OutcomeUnknownError
+			if fresh && !errors.As(err, &unknown) { // of an unknown outcome the hold stays: the record may come
+				_, gone := h.cfg.Owners.Release(ctx, ref.String())
+				err = errors.Join(err, gone)
+			}
+			return err
+		}
+		e, err := web.Answer[*onboarding.OwnerHeld](x)
 		if err != nil {
 			return err
+		}
+		// A concurrent release may have removed the hold after this record was appended. And if this is a repeated request,
+		// its hold may have been released since.
+		switch held, err := h.isHeld(ctx, ref, x.Position.Sequence); {
+		case err != nil:
+			return err
+		case held:
+			if _, err := h.cfg.Owners.Hold(ctx, ref.String()); err != nil {
+				return h.keyError(c, ref, err)
+			}
+		case fresh:
+			if _, err := h.cfg.Owners.Release(ctx, ref.String()); err != nil {
+				return h.keyError(c, ref, err)
+			}
 		}
 		return c.JSON(http.StatusOK, held{ref, true, reason, e.Time})
 	}
 }
 
+// releaseOwner removes a hold from the log and then from the key store. If the log has no hold, it still removes one from the
+// key store: the record may have been lost, or this venue may have been restored from an older backup.
 func (h *Handler) releaseOwner(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ref, reason, sealed, body, err := h.aboutOwner(c, t)
 		if err != nil {
 			return err
 		}
-		e, err := web.Execute[*onboarding.OwnerReleased](c, h.onboarding, &onboarding.ReleaseOwner{Ref: ref, Reason: sealed}, body)
+		ctx := context.WithoutCancel(c.Request().Context())
+		if err := h.cfg.Owners.MayChange(ctx); err != nil {
+			return h.keyError(c, ref, err)
+		}
+		x, err := h.onboarding.Execute(web.AskOf(c), &onboarding.ReleaseOwner{Ref: ref, Reason: sealed}, body)
+		var refused *journal.RefusedError
+		if errors.As(err, &refused) {
+			was, failed := h.cfg.Owners.Release(ctx, ref.String())
+			switch {
+			case failed != nil:
+				return h.keyError(c, ref, failed)
+			case !was:
+				return err
+			}
+			return c.JSON(http.StatusOK, held{ref, false, reason, scalar.TimeOf(time.Now())})
+		}
 		if err != nil {
 			return err
 		}
+		e, err := web.Answer[*onboarding.OwnerReleased](x)
+		if err != nil {
+			return err
+		}
+		again, err := h.isHeld(ctx, ref, x.Position.Sequence)
+		if err == nil && !again {
+			_, err = h.cfg.Owners.Release(ctx, ref.String())
+		}
+		if err != nil {
+			return h.keyError(c, ref, err)
+		}
 		return c.JSON(http.StatusOK, held{ref, false, reason, e.Time})
 	}
+}
+
+// isHeld reports whether the log holds an owner, as of a record or later.
+func (h *Handler) isHeld(ctx context.Context, ref owner.Ref, sequence int64) (held bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, foldWithin)
+	defer cancel()
+	if err := h.cfg.Onboarding.Wait(ctx, sequence); err != nil {
+		return false, web.Unavailable("KEYS_UNAVAILABLE", "This node does not know yet whether the owner is held.", time.Second).Because(err)
+	}
+	h.cfg.Onboarding.View(func(s decide.State, _ journal.Position) { held = s.(*onboarding.State).Held(ref) })
+	return held, nil
+}
+
+// keyError is the answer to an error of the key store about an owner; nil for none.
+func (h *Handler) keyError(c echo.Context, ref owner.Ref, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, seal.ErrFenced):
+		return web.Fenced(err)
+	case errors.Is(err, seal.ErrDestroyed):
+		return ownerUnknown(ref.Type)
+	case errors.Is(err, seal.ErrMissing): // of an owner that there is, the key store is at fault
+		known := false
+		if failed := h.viewOnboarding(c, func(s *onboarding.State) error { _, known = s.Owner(ref); return nil }); failed != nil {
+			return failed
+		}
+		if !known {
+			return ownerUnknown(ref.Type)
+		}
+	case errors.Is(err, seal.ErrDestroying):
+		return web.Unavailable("KEYS_UNAVAILABLE", "The destruction of the owner's key is under way.", time.Second).Because(err)
+	case errors.Is(err, seal.ErrAway):
+		return web.Unavailable("KEYS_UNAVAILABLE", "The key store can't be asked now.", time.Second).Because(err)
+	}
+	return err
 }
 
 // getErasure answers with the certificate of an owner's erasure, as far as it is.

@@ -108,6 +108,7 @@ func (h *Handler) venueRoutes(read []string, write string) []web.Route {
 
 		web.Get(base+"/instruments", h.listInstruments, read...),
 		web.Post(base+"/instruments", h.listInstrument, write),
+		web.Get(base+"/instruments/:symbol", h.getInstrument, read...),
 		web.Patch(base+"/instruments/:symbol", h.changeInstrument, write),
 		web.Delete(base+"/instruments/:symbol", h.delistInstrument, write),
 		web.Post(base+"/index-prices/:symbol", h.setIndexPrice, write),

@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 	"github.com/perpetua-exchange/perpetua/domain/market"
+	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
@@ -38,7 +39,7 @@ func (h *Handler) listInstrument(c echo.Context) error {
 		ContractSize:           body.OptionalDecimal("contract_size", web.Positive).Or(decimal(1, 0)),
 		InitMarginReq:          body.Decimal("init_margin_req", web.Positive),
 		MaintMarginReq:         body.Decimal("maint_margin_req", web.Positive),
-		MaxLeverage:            int(body.OptionalInteger("max_leverage", 1, 100).Or(13)),
+		MaxLeverage:            int(body.OptionalInteger("max_leverage", 1, 100).Value),
 		FundingIntervalSeconds: int(body.OptionalInteger("funding_interval_seconds", 60, 86400).Or(3600)),
 		PriceBand:              body.OptionalDecimal("price_band", web.Positive).Or(decimal(500, 2)),
 		LimitBand:              body.OptionalDecimal("limit_band", web.Positive).Or(decimal(2000, 2)),
@@ -48,6 +49,10 @@ func (h *Handler) listInstrument(c echo.Context) error {
 		Tiers:                  marginTiers(body),
 	}
 	i.MinAmount = body.OptionalDecimal("min_amount", web.Positive).Or(i.AmountStep)
+	if base := body.OptionalString("base_currency"); base.Set && base.Value != i.Underlying {
+		body.Fault("base_currency", web.InvalidValue, "base_currency must be the underlying")
+	}
+	body.OptionalTime("created") // of the instrument that the body was read from
 	i = i.Normal()
 	addFaults(body, i.Check())
 	x, err := h.trading.Execute(web.AskOf(c), &venue.ListInstrument{Instrument: i}, body)
@@ -114,6 +119,9 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 	if !slices.ContainsFunc(fields, body.Has) {
 		body.Fault("", web.Required, "at least one field is required")
 	}
+	if err := h.postedBack(c, body, payload); err != nil {
+		return err
+	}
 	x, err := h.trading.Execute(web.AskOf(c), payload, body)
 	if err != nil {
 		return err
@@ -127,6 +135,76 @@ func (h *Handler) changeInstrument(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, wire.NewOperatedInstrument(&e.Instrument, listed))
+}
+
+// postedBack accepts a body that a GET of the instrument returned. A read-only member is allowed if it equals the current value.
+// A tier that equals the current one after rounding to 2 decimals, as GET shows it, is not changed.
+func (h *Handler) postedBack(c echo.Context, body *web.Form, payload *venue.ChangeInstrument) error {
+	now, known, err := h.instrument(c, payload.Symbol)
+	if err != nil {
+		return err
+	}
+	same := func(field string, given, same bool) {
+		if given && known && !same { // the engine says what is wrong with an unknown symbol
+			body.Fault(field, order.NotAllowed, field+" cannot be changed: it may be left out, or be as it is")
+		}
+	}
+	shown := wire.NewOperatedInstrument(&now.Instrument, now.listed)
+	for _, text := range []struct{ field, now string }{{"symbol", shown.Symbol}, {"underlying", shown.Underlying}, {"base_currency", shown.BaseCurrency},
+		{"quote_currency", shown.QuoteCurrency}, {"settlement_currency", shown.SettlementCurrency}} {
+		given := body.OptionalString(text.field)
+		same(text.field, given.Set, given.Value == text.now)
+	}
+	for _, number := range []struct {
+		field string
+		now   fixed.Decimal
+	}{{"price_tick", shown.PriceTick}, {"amount_step", shown.AmountStep}, {"contract_size", shown.ContractSize}} {
+		given := body.OptionalDecimal(number.field, web.Positive)
+		same(number.field, given.Set, given.Value.Cmp(number.now) == 0)
+	}
+	created := body.OptionalTime("created")
+	same("created", created.Set, created.Value == shown.Created)
+	for n, t := range payload.Tiers {
+		if known && n < len(now.Tiers) && sameTier(t, shown.MarginTiers[n]) {
+			payload.Tiers[n] = now.Tiers[n]
+		}
+	}
+	return nil
+}
+
+func sameTier(t market.Tier, shown wire.Tier) bool {
+	return t.NotionalFrom == shown.NotionalFrom && t.InitMarginReq.Cmp(shown.InitMarginReq) == 0 &&
+		t.MaintMarginReq.Cmp(shown.MaintMarginReq) == 0 && t.MaxLeverage == shown.MaxLeverage
+}
+
+// listedInstrument is an instrument with the time at which it was listed.
+type listedInstrument struct {
+	market.Instrument
+	listed scalar.Time
+}
+
+// instrument returns the current state of an instrument, and whether it exists.
+func (h *Handler) instrument(c echo.Context, symbol string) (i listedInstrument, known bool, err error) {
+	err = h.viewVenue(c, func(s *venue.State) {
+		i.Instrument, known = s.Instrument(symbol)
+		i.listed = s.Listed(symbol)
+	})
+	return i, known, err
+}
+
+// getInstrument returns an instrument with the status that the operator has set. A client may send the answer back with PATCH.
+func (h *Handler) getInstrument(c echo.Context) error {
+	if err := web.NoQuery(c); err != nil {
+		return err
+	}
+	i, known, err := h.instrument(c, web.Param(c, "symbol"))
+	switch {
+	case err != nil:
+		return err
+	case !known:
+		return web.NotFound("UNKNOWN_SYMBOL", "There is no such instrument.")
+	}
+	return c.JSON(http.StatusOK, wire.NewOperatedInstrument(&i.Instrument, i.listed))
 }
 
 // listed returns when an instrument was listed that a record changed. That never changes, so any state says it that is

@@ -22,6 +22,7 @@ type positionMessage struct {
 	Channel string `json:"channel"`
 	Kind    string `json:"type"`
 	wire.Position
+	Sequence int64 `json:"sequence"` // of the record that it is as of
 }
 
 // marginMessage is an account on the channel margin.
@@ -32,7 +33,7 @@ type marginMessage struct {
 }
 
 // accountDrafts makes the messages of an account for a channel: what it has of positions, or its margin.
-func accountDrafts(c *channel, kind string, s *trading.State, customer, broker string) (out []draft) {
+func accountDrafts(c *channel, kind string, s *trading.State, customer, broker string, sequence int64) (out []draft) {
 	if c == marginNow {
 		if summary, known := s.Summary(customer); known {
 			out = append(out, draft{c, "", broker, customer, &marginMessage{c.name, kind, wire.NewAccountSummary(&summary)}})
@@ -40,18 +41,18 @@ func accountDrafts(c *channel, kind string, s *trading.State, customer, broker s
 		return out
 	}
 	for _, p := range s.Positions(customer) {
-		out = append(out, positionDraft(kind, &p, broker))
+		out = append(out, positionDraft(kind, &p, broker, sequence))
 	}
 	return out
 }
 
 // positionDraft shows a position; one that is closed has the amount "0".
-func positionDraft(kind string, p *trading.Position, broker string) draft {
+func positionDraft(kind string, p *trading.Position, broker string, sequence int64) draft {
 	shown := wire.NewPosition(p)
 	if shown.Amount.IsZero() {
 		shown.Amount, shown.LiquidationPrice = fixed.Decimal{}, wire.Price{}
 	}
-	return draft{positionsNow, "", broker, p.CustomerCode, &positionMessage{positionsNow.name, kind, shown}}
+	return draft{positionsNow, "", broker, p.CustomerCode, &positionMessage{positionsNow.name, kind, shown, sequence}}
 }
 
 // chunk is how many accounts are looked at while no record is applied.
@@ -89,7 +90,7 @@ func (h *Hub) showAccounts(sub *subscription, s *trading.State) {
 }
 
 func (h *Hub) sendAccount(sub *subscription, s *trading.State, customer, broker string) {
-	for _, d := range accountDrafts(sub.channel, snapshot, s, customer, broker) {
+	for _, d := range accountDrafts(sub.channel, snapshot, s, customer, broker, h.last.Sequence) {
 		h.sendTo(sub, &message{plain: encode(d.value), position: h.logPosition(h.last.Sequence).String()})
 	}
 }
@@ -126,15 +127,17 @@ func (h *Hub) publishAccounts(e journal.Entry, s *trading.State) {
 	t := touchedBy(e.Record.Events)
 	at := h.logPosition(e.Record.Sequence).String()
 	for _, p := range t.positions {
-		if position, known := s.Position(p.customer, p.symbol); known {
+		position, known := s.Position(p.customer, p.symbol)
+		// A rejected order may have set the leverage. That alone does not create a position to report.
+		if known && (e.Record.Outcome == decide.Accepted || !position.Amount.IsZero()) {
 			broker, _ := s.CustomerBroker(p.customer)
-			d := positionDraft(update, &position, broker)
+			d := positionDraft(update, &position, broker, e.Record.Sequence)
 			h.publishAccount(&d, at)
 		}
 	}
 	for _, customer := range t.accounts {
 		broker, _ := s.CustomerBroker(customer)
-		for _, d := range accountDrafts(marginNow, update, s, customer, broker) {
+		for _, d := range accountDrafts(marginNow, update, s, customer, broker, e.Record.Sequence) {
 			h.publishAccount(&d, at)
 		}
 	}

@@ -35,6 +35,23 @@ func caughtUp(c *livetest.Client) {
 	c.Next("pong", func(m livetest.Message) bool { return m.Op == "pong" })
 }
 
+// TestRejectedOrdersPushNoPosition: the leverage that came with one stays, and says nothing of a position that is not there.
+func TestRejectedOrdersPushNoPosition(t *testing.T) {
+	v := newVenue(t, live.Limits{BeatEvery: never}, nil)
+	c := v.dial(v.token("beta", "B1", time.Hour, "read"))
+	c.Subscribe("positions", "orders")
+	rejected := limit("B1", btc, order.Buy, "1", "1000")
+	rejected.ReduceOnly, rejected.Leverage = true, 3
+	v.place(rejected)
+	caughtUp(c)
+	if m := c.On("orders"); len(m) != 1 || m[0].Fields()["status"] != "rejected" {
+		t.Fatalf("orders: %v", m)
+	}
+	if m := c.On("positions"); len(m) != 0 {
+		t.Errorf("a rejected order pushes %s", m[0].Raw)
+	}
+}
+
 // TestPositionsAndMargin: first a snapshot of each, then what each record changes, once for an account and record; a
 // position that is closed has the amount "0"; and the figures are those of the state, which REST shows.
 func TestPositionsAndMargin(t *testing.T) {
@@ -62,6 +79,11 @@ func TestPositionsAndMargin(t *testing.T) {
 	same("positions of alpha", are(c, "positions", "amount"), "snapshot A1 -0.500", "update A2 0.500")
 	same("positions of the customer", are(one, "positions", "amount"), "snapshot B1 0.500", "update B1 0")
 	same("margin of the customer", are(one, "margin", "customer_code"), "snapshot B1 B1", "update B1 B1", "update B1 B1")
+	for _, m := range one.On("positions") {
+		if want := "trading/0@" + m.Fields()["sequence"]; m.Fields()["position"] != "" && m.Fields()["position"] != want || m.Fields()["sequence"] == "" {
+			t.Errorf("as of which record: %s", m.Raw)
+		}
+	}
 	same("margin of alpha", are(c, "margin", "customer_code"), "snapshot A1 A1", "snapshot A2 A2", "update A2 A2")
 
 	var last wire.AccountSummary

@@ -133,6 +133,9 @@ func (h *Hub) observe(change web.Change) {
 		if left := change.Leaves(who); left != who {
 			h.narrow(s, left)
 		}
+		if change.Username == who.Username && !change.Account.Active && who.APIKey.IsZero() { // else narrow has closed it
+			h.closeRevoked(s, "the user is not active any more; the connection is closed")
+		}
 	}
 }
 
@@ -160,10 +163,14 @@ func (h *Hub) narrow(s *session, left *web.Principal) {
 func (h *Hub) revoke(s *session, who *web.Principal) {
 	h.expelPrivate(s, AuthenticationRequired, "the token has expired or was revoked; authenticate and subscribe again")
 	if !who.APIKey.IsZero() {
-		h.metrics.errors.WithLabelValues(string(AuthenticationRequired)).Inc()
-		s.close(errorMessage(AuthenticationRequired, "the API key has expired or was revoked; the connection is closed"),
-			melody.ClosePolicyViolation, string(AuthenticationRequired))
+		h.closeRevoked(s, "the API key has expired or was revoked; the connection is closed")
 	}
+}
+
+// closeRevoked closes the connection of a session after its user was deactivated, or its API key was revoked or has expired.
+func (h *Hub) closeRevoked(s *session, message string) {
+	h.metrics.errors.WithLabelValues(string(AuthenticationRequired)).Inc()
+	s.close(errorMessage(AuthenticationRequired, message), melody.ClosePolicyViolation, string(AuthenticationRequired))
 }
 
 // expelPrivate ends the session's private subscriptions, in a fixed order of the channels. It is called under the

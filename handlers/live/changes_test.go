@@ -32,8 +32,9 @@ func TestChangesEndWhatTheyEnd(t *testing.T) {
 		code   live.Code // of the end, none if nothing ends
 		key    bool      // of sockets with an API key alone
 		token  bool      // of sockets with a token alone
+		closes bool      // any socket, not only one with an API key
 	}{
-		"the user is made inactive":   {change: change(func(a *web.Account) { a.Active = false }), code: live.AuthenticationRequired},
+		"the user is made inactive":   {change: change(func(a *web.Account) { a.Active = false }), code: live.AuthenticationRequired, closes: true},
 		"the user moves to a broker":  {change: change(func(a *web.Account) { a.Broker = "beta" }), code: live.AuthenticationRequired},
 		"the user gets an account":    {change: change(func(a *web.Account) { a.Customer = "A1" }), code: live.AuthenticationRequired},
 		"the user loses read":         {change: change(func(a *web.Account) { a.Scopes = []string{web.ScopeTrade} }), code: live.Forbidden},
@@ -64,7 +65,7 @@ func TestChangesEndWhatTheyEnd(t *testing.T) {
 				case !ends:
 					c.Next("the next order", func(m livetest.Message) bool { return m.Channel == "orders" })
 					return
-				case byKey && test.code == live.AuthenticationRequired:
+				case (byKey || test.closes) && test.code == live.AuthenticationRequired:
 					if code, reason := c.Closed(); code != websocket.ClosePolicyViolation || reason != string(test.code) {
 						t.Errorf("closed with %d %s", code, reason)
 					}

@@ -48,7 +48,7 @@ const (
 
 // Operations lists what a client may put into op.
 func Operations() []string {
-	return []string{opSubscribe, opUnsubscribe, opAuthenticate, opPing, opPlace, opAmend, opCancel, opPlaceBatch, opCancelBatch, opCancelAll}
+	return []string{opSubscribe, opUnsubscribe, opAuthenticate, opPing, opPlace, opAmend, opCancel, opPlaceBatch, opAmendBatch, opCancelBatch, opCancelAll}
 }
 
 // suffix says what follows a channel's name in a topic, behind a colon.

@@ -31,7 +31,7 @@ func (h *Hub) handle(s *session, raw []byte) {
 		}
 		return
 	}
-	if !h.mayAsk(s) {
+	if !h.mayAsk(s, func() jsontext.Value { return idOf(raw) }) {
 		return
 	}
 	r, err := parseRequest(raw)
@@ -67,13 +67,14 @@ func (h *Hub) notText(s *session) {
 
 // handleBinary refuses a binary message, which costs as much of the rate as any other.
 func (h *Hub) handleBinary(s *session) {
-	if h.mayAsk(s) {
+	if h.mayAsk(s, func() jsontext.Value { return nil }) {
 		h.reject(s, nil, InvalidMessage, "messages are JSON text, not binary")
 	}
 }
 
-// mayAsk reports whether the next request is looked at: the session has not been ended, and keeps to the rate.
-func (h *Hub) mayAsk(s *session) bool {
+// mayAsk reports whether the next request is looked at: the session has not been ended, and keeps to the rate. id returns
+// the id of the request, or nil; it is called for the error only.
+func (h *Hub) mayAsk(s *session, id func() jsontext.Value) bool {
 	if s.isEnded() {
 		return false
 	}
@@ -81,7 +82,7 @@ func (h *Hub) mayAsk(s *session) bool {
 		s.excess = 0
 		return true
 	}
-	h.reject(s, nil, RateLimited, "requests come too fast; this one was not looked at")
+	h.reject(s, id(), RateLimited, "requests come too fast; this one was not looked at")
 	if s.excess++; s.excess > h.limits.RequestExcess {
 		s.close(nil, melody.ClosePolicyViolation, string(RateLimited))
 	}

@@ -3,6 +3,7 @@ package live_test
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -203,6 +204,7 @@ func TestRefusedSubscriptions(t *testing.T) {
 		"positions as a string":       {alpha, subscribe(map[string]any{"positions": "true"}, "trades"), live.InvalidMessage},
 		"resuming from no position":   {alpha, livetest.Request{Op: "subscribe", Args: []string{"trades"}, ResumeFrom: "5", ID: 7}, live.InvalidMessage},
 		"resuming before the genesis": {alpha, livetest.Request{Op: "subscribe", Args: []string{"trades"}, ResumeFrom: "trading/0@-2", ID: 7}, live.InvalidMessage},
+		"resuming before a record":    {alpha, livetest.Request{Op: "subscribe", Args: []string{"trades"}, ResumeFrom: "trading/0@-1", ID: 7}, live.InvalidMessage},
 	} {
 		m := c.client.Ask(c.request)
 		if m.Op != "error" || m.Code != string(c.code) || m.Fields()["id"] != "7" {
@@ -439,18 +441,23 @@ func TestOversizedMessage(t *testing.T) {
 func TestFloodOfRequests(t *testing.T) {
 	v := newVenue(t, live.Limits{RequestsPerSecond: 0.001, RequestBurst: 3, RequestExcess: 5}, nil)
 	c := v.dial("")
-	for range 9 {
-		c.Send(livetest.Request{Op: "ping"})
+	for n := range 8 {
+		c.Send(livetest.Request{Op: "ping", ID: n})
 	}
+	c.SendText([]byte(`{"op":"order.cancel_all","id":"e"}`)) // malformed order entry counts as any other request
 	if code, reason := c.Closed(); code != websocket.ClosePolicyViolation || reason != string(live.RateLimited) {
 		t.Errorf("closed with %d %s", code, reason)
 	}
 	var got []string
 	for _, m := range c.Messages() {
-		got = append(got, m.Op+m.Code)
+		got = append(got, fmt.Sprint(m.Op, m.Code, m.Fields()["id"]))
 	}
-	if want := "pong pong pong" + strings.Repeat(" errorRATE_LIMITED", 6); strings.Join(got, " ") != want {
-		t.Errorf("%v", got)
+	want := "pong0 pong1 pong2"
+	for _, id := range []string{"3", "4", "5", "6", "7", "e"} {
+		want += " errorRATE_LIMITED" + id
+	}
+	if strings.Join(got, " ") != want {
+		t.Errorf("%v, want %s", got, want)
 	}
 }
 

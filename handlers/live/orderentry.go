@@ -47,6 +47,7 @@ const (
 const (
 	opPlace       = "order.place"
 	opAmend       = "order.amend"
+	opAmendBatch  = "order.amend_batch"
 	opCancel      = "order.cancel"
 	opPlaceBatch  = "order.place_batch"
 	opCancelBatch = "order.cancel_batch"
@@ -58,6 +59,7 @@ var entryShapes = map[string]entryShape{
 	opAmend:       {method: http.MethodPatch, route: routeOrder, order: true, body: true},
 	opCancel:      {method: http.MethodDelete, route: routeOrder, order: true},
 	opPlaceBatch:  {method: http.MethodPost, route: routeBatch, body: true},
+	opAmendBatch:  {method: http.MethodPatch, route: routeBatch, body: true},
 	opCancelBatch: {method: http.MethodDelete, route: routeBatch, body: true},
 	opCancelAll:   {method: http.MethodDelete, route: routeOrders, query: "symbol"},
 }
@@ -127,7 +129,7 @@ func (e *entry) read(shape entryShape, data jsontext.Value) error {
 			to = customer
 		case name == "idempotency_key":
 			to, e.call.Keyed = &e.call.Key, true
-		case shape.order && (name == "order_code" || name == "reference_id" && e.op == opCancel):
+		case shape.order && (name == "order_code" || name == "reference_id"):
 			if named && !cut.again {
 				return errors.New("one of data.order_code and data.reference_id names the order, not both")
 			}
@@ -155,10 +157,8 @@ func (e *entry) read(shape entryShape, data jsontext.Value) error {
 	switch {
 	case *customer == "":
 		return errors.New("data.customer_code is required")
-	case shape.order && !named && e.op == opCancel:
-		return errors.New("one of data.order_code and data.reference_id is required")
 	case shape.order && !named:
-		return errors.New("data.order_code is required")
+		return errors.New("one of data.order_code and data.reference_id is required")
 	case !shape.body && len(body) > 1:
 		return fmt.Errorf("%s takes nothing else in data: %.64q", e.op, body)
 	}
@@ -266,7 +266,7 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 	token := s.bearer()
 	switch {
 	case err != nil:
-		if h.mayAsk(s) { // as any other request that is not as described
+		if h.mayAsk(s, func() jsontext.Value { return e.id }) { // as any other request that is not as described
 			h.reject(s, e.id, InvalidMessage, err.Error())
 		}
 		return
@@ -274,7 +274,7 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 		h.reject(s, e.id, InvalidMessage, "orders are not entered here")
 		return
 	case token == "":
-		if h.mayAsk(s) {
+		if h.mayAsk(s, func() jsontext.Value { return e.id }) {
 			h.reject(s, e.id, AuthenticationRequired, "order entry needs an authenticated connection")
 		}
 		return

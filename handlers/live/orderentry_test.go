@@ -18,6 +18,8 @@ func TestEntryIsTheRESTRequest(t *testing.T) {
 		{opPlace, `{"customer_code":"C","idempotency_key":7}`, `POST v1/customers/C/orders  {}`},
 		{opAmend, `{"customer_code":"C","order_code":"O","amount":"1"}`, `PATCH v1/customers/C/orders/O {"amount":"1"}`},
 		{opCancel, `{"order_code":"O","customer_code":"C"}`, `DELETE v1/customers/C/orders/O`},
+		{opAmend, `{"reference_id":"r","customer_code":"C","amount":"2"}`, `PATCH v1/customers/C/orders/by-reference/r {"amount":"2"}`},
+		{opAmendBatch, `{"customer_code":"C","orders":[{"reference_id":"r","amount":"2"}]}`, `PATCH v1/customers/C/orders/batch {"orders":[{"reference_id":"r","amount":"2"}]}`},
 		{opCancel, `{"reference_id":"r","customer_code":"C","idempotency_key":"k"}`, `DELETE v1/customers/C/orders/by-reference/r k`},
 		{opPlaceBatch, `{"customer_code":"C","orders":[{}]}`, `POST v1/customers/C/orders/batch {"orders":[{}]}`},
 		{opCancelBatch, `{"customer_code":"C","orders":[{}],"x":1}`, `DELETE v1/customers/C/orders/batch {"orders":[{}],"x":1}`},
@@ -63,7 +65,7 @@ func TestEntryIsStrict(t *testing.T) {
 		`{"op":"order.cancel_all","id":1,"id":2,"data":{"customer_code":"C"}}`:                          "given twice",
 		`{"op":"order.cancel","id":1,"data":{"customer_code":"C"}}`:                                     "one of data.order_code",
 		`{"op":"order.cancel","id":1,"data":{"customer_code":"C","order_code":"O","reference_id":"r"}}`: "not both",
-		`{"op":"order.amend","id":1,"data":{"customer_code":"C","amount":"1"}}`:                         "order_code is required",
+		`{"op":"order.amend","id":1,"data":{"customer_code":"C","amount":"1"}}`:                         "one of data.order_code",
 	} {
 		if e, err := parseEntry([]byte(text)); e == nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

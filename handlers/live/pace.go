@@ -285,12 +285,12 @@ func (h *Hub) sendMarked(s *trading.State, customer trading.Customer, symbols ma
 		}
 		holds = true
 		if p, known := s.Position(customer.Code, symbol); known && h.anyReads(positionsNow, customer) {
-			d := positionDraft(update, &p, customer.Broker)
+			d := positionDraft(update, &p, customer.Broker, h.last.Sequence)
 			h.publishAccount(&d, at)
 		}
 	}
 	if holds && h.anyReads(marginNow, customer) {
-		for _, d := range accountDrafts(marginNow, update, s, customer.Code, customer.Broker) {
+		for _, d := range accountDrafts(marginNow, update, s, customer.Code, customer.Broker, h.last.Sequence) {
 			h.publishAccount(&d, at)
 		}
 	}

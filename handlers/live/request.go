@@ -57,6 +57,25 @@ func parseRequest(raw []byte) (*request, error) {
 	return r, r.read()
 }
 
+// idOf returns the id of a request without reading the rest. It returns nil if the id is missing or invalid.
+func idOf(raw []byte) (id jsontext.Value) {
+	cut := cutter{raw: raw}
+	defer cut.done()
+	for cut.next() {
+		if string(cut.name) != "id" {
+			continue
+		}
+		if k := cut.value.Kind(); cut.again || k != '"' && k != '0' || len(cut.value) > maxID {
+			return nil
+		}
+		id = cut.value
+	}
+	if cut.err != nil {
+		return nil
+	}
+	return id
+}
+
 func (r *request) read() error {
 	if err := r.object.value("op", &r.op); err != nil {
 		return err

@@ -99,9 +99,9 @@ func TestAPartIsOfItsTopic(t *testing.T) {
 func TestParsePosition(t *testing.T) {
 	h := &Hub{journal: "trading", partition: 0}
 	for text, want := range map[string]*catchUp{
-		"trading/0@123": {after: 123}, "trading/0@-1": {after: -1}, "trading/0@123.2": {after: 122, part: 2},
+		"trading/0@123": {after: 123}, "trading/0@123.2": {after: 122, part: 2},
 		"trading/0@0.1":   {after: -1, part: 1},
-		"trading/0@123.0": nil, "trading/0@123.": nil, "trading/0@123.02": nil, "trading/0@-1.1": nil, "trading/1@5": nil,
+		"trading/0@123.0": nil, "trading/0@123.": nil, "trading/0@123.02": nil, "trading/0@-1": nil, "trading/0@-1.1": nil, "trading/1@5": nil,
 		"identity/0@5": nil, "": nil, "123": nil, "trading/0@9223372036854775808": nil, "trading/0@1.99999999999999999999": nil,
 	} {
 		got, refused := h.parsePosition(text)

@@ -92,6 +92,9 @@ func (h *Hub) parsePosition(text string) (*catchUp, *refusal) {
 	whole, part, parted := strings.Cut(text, ".")
 	at, err := journal.ParseLogPosition(whole)
 	c := &catchUp{after: at.Sequence}
+	if err == nil && at.Sequence < 0 {
+		return nil, refuse(InvalidMessage, "resume_from is not a position like trading/0@123")
+	}
 	if err == nil && parted {
 		c.part, err = strconv.Atoi(part)
 		c.after--

@@ -132,7 +132,7 @@ func TestResumeIsForTheReader(t *testing.T) {
 	v.place(limit("B1", btc, order.Buy, "0.5", "1000"))
 	v.place(limit("A2", btc, order.Buy, "0.5", "1000"))
 	c := v.dial(v.reader("beta"))
-	c.SubscribeWith(livetest.Request{Args: []string{"orders", "trades", "balance-changes"}, ResumeFrom: "trading/0@-1"})
+	c.SubscribeWith(livetest.Request{Args: []string{"orders", "trades", "balance-changes"}, ResumeFrom: "trading/0@0"})
 	some := func(channel, status string) func([]livetest.Message) bool { // the topics catch up side by side
 		return func(all []livetest.Message) bool {
 			return slices.ContainsFunc(all, func(m livetest.Message) bool {

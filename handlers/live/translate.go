@@ -26,9 +26,9 @@ func translate(e journal.Entry, want func(*channel) bool) []draft {
 	add := func(c *channel, symbol, broker, customer string, value any) {
 		out = append(out, draft{c, symbol, broker, customer, value})
 	}
+	var triggered trading.Triggered
 	for _, event := range e.Record.Events {
-		if o, ok := event.(trading.OrderEvent); ok && want(orders) {
-			after := o.After()
+		if after := triggered.Order(event, at.Time); after != nil && want(orders) {
 			add(orders, "", after.Broker, after.CustomerCode, orderUpdate(after, at.Sequence))
 		}
 		if trade, ok := event.(*trading.TradeExecuted); ok {

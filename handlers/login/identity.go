@@ -107,7 +107,8 @@ func newLookup() *lookup {
 }
 
 func accountOf(u *identity.User) web.Account {
-	return web.Account{Active: u.IsActive, Broker: u.Broker, Customer: u.CustomerCode, Scopes: u.Scopes, RateLimit: limitOf(u.RateLimit)}
+	return web.Account{Active: u.IsActive, Broker: u.Broker, Customer: u.CustomerCode, Scopes: u.Scopes, RateLimit: limitOf(u.RateLimit),
+		PasswordChanged: u.PasswordChanged}
 }
 
 func limitOf(l *identity.RateLimit) web.RateLimit {

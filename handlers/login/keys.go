@@ -25,15 +25,25 @@ import (
 // Lifetime is how long a token is good for.
 const Lifetime = 3600 * time.Second
 
-var errNoKey = errors.New("the identity journal holds no signing key")
+var errNoKey = errors.New("the identity journal holds no signing key of this venue")
 
 // NewSigningKey makes a key pair, its private part sealed, as the command signing_key.add wants it. Its id is the
 // key's RFC 7638 thumbprint.
 func NewSigningKey(box *seal.Box) (*identity.AddSigningKey, error) {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
+	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make a signing key: %w", err)
 	}
+	return sealKey(box, private)
+}
+
+// DerivedSigningKey returns the key pair for a purpose, derived from the master key. Every node derives the same pair.
+func DerivedSigningKey(box *seal.Box, purpose string) (*identity.AddSigningKey, error) {
+	return sealKey(box, ed25519.NewKeyFromSeed(box.Derive("signing key "+purpose)))
+}
+
+func sealKey(box *seal.Box, private ed25519.PrivateKey) (*identity.AddSigningKey, error) {
+	public := private.Public().(ed25519.PublicKey)
 	key, err := jwk.FromRaw(public)
 	if err != nil {
 		return nil, fmt.Errorf("make a signing key: %w", err)
@@ -55,6 +65,7 @@ type signer struct {
 	identity Identity
 	box      *seal.Box
 	issuer   string
+	audience func() web.Audience // nil: tokens name none
 	now      func() time.Time
 
 	mu       sync.Mutex
@@ -63,6 +74,13 @@ type signer struct {
 
 func (s *signer) issue(u *identity.User) (string, error) {
 	now := s.now()
+	audience := ""
+	if s.audience != nil {
+		// Check the audience before the key: a copy has no audience while its only keys are the copied ones.
+		if audience = s.audience().Name; audience == "" {
+			return "", errNoKey
+		}
+	}
 	var key *identity.SigningKey
 	s.identity.View(func(state *identity.State) { key, _ = state.SigningKey(scalar.TimeOf(now)) })
 	if key == nil {
@@ -74,7 +92,11 @@ func (s *signer) issue(u *identity.User) (string, error) {
 		return "", err
 	}
 	b := jwt.NewBuilder().Subject(u.Username).Issuer(s.issuer).IssuedAt(now).Expiration(now.Add(Lifetime)).
-		JwtID(web.NewID().String()).Claim("broker", u.Broker).Claim("scope", strings.Join(u.Scopes, " "))
+		JwtID(web.NewID().String()).Claim("broker", u.Broker).Claim("scope", strings.Join(u.Scopes, " ")).
+		Claim(web.PasswordClaim, int64(u.PasswordChanged))
+	if audience != "" {
+		b = b.Audience([]string{audience})
+	}
 	if u.CustomerCode != "" {
 		b = b.Claim("customer", u.CustomerCode)
 	}

@@ -37,6 +37,8 @@ type Options struct {
 	Identity Followed
 	Box      *seal.Box
 	Issuer   string
+	// Audience returns the audience of new tokens. If it is nil, tokens carry none. If its name is empty, login fails.
+	Audience func() web.Audience
 	Now      func() time.Time
 	// Hashes is how many password hashes are computed at once, each in 64 MiB; 0 for one a processor, at most 8.
 	Hashes int
@@ -65,7 +67,7 @@ func newHandler(o Options, c cost) *Handler {
 	return &Handler{
 		identity: o.Identity,
 		box:      o.Box,
-		signer: &signer{identity: o.Identity, box: o.Box, issuer: o.Issuer, now: o.Now,
+		signer: &signer{identity: o.Identity, box: o.Box, issuer: o.Issuer, audience: o.Audience, now: o.Now,
 			unsealed: make(map[string]ed25519.PrivateKey)},
 		attempts: newAttempts(o.Now),
 		slots:    make(chan struct{}, o.Hashes),

@@ -191,7 +191,8 @@ func TestLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := float64(d.at.Unix())
-	want := map[string]any{"sub": "user", "broker": "alpha", "scope": "trade read", "iss": "perpetua", "iat": at, "exp": at + 3600, "jti": claims["jti"]}
+	want := map[string]any{"sub": "user", "broker": "alpha", "scope": "trade read", "iss": "perpetua", "iat": at, "exp": at + 3600, "jti": claims["jti"],
+		"password_changed": at * 1e6}
 	if fmt.Sprint(claims) != fmt.Sprint(want) || claims["jti"] == "" {
 		t.Errorf("the claims are %v, want %v", claims, want)
 	}

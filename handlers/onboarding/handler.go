@@ -65,7 +65,6 @@ type Config struct {
 type Handler struct {
 	cfg     Config
 	journal web.Journal
-	own     *web.Own
 	rows    rows.Source
 	uploads *upload.Receiver
 	linkKey []byte
@@ -79,12 +78,10 @@ const placeWithin = 2 * time.Second
 
 // New makes the handler of the onboarding interface.
 func New(c Config) *Handler {
-	own := web.NewOwn(journalName)
-	h := &Handler{cfg: c, own: own, journal: web.Journal{To: c.Journals, Name: journalName, Own: own}, rows: c.Rows,
+	h := &Handler{cfg: c, journal: web.Journal{To: c.Journals, Name: journalName}, rows: c.Rows,
 		uploads: upload.New(c.Files, c.Scanner), linkKey: c.Box.Derive("download link"),
 		downloads: places.New(128, 64, placeWithin, places.Busy{Code: "DOWNLOADS_BUSY", Message: "Too many files are being downloaded."}),
 		exports:   places.New(16, 4, placeWithin, places.Busy{Code: "EXPORTS_BUSY", Message: "Too many exports are being made."})}
-	h.rows.Own = own
 	return h
 }
 

@@ -20,6 +20,8 @@ func (f *furnished) writes() map[string]string {
 	all := map[string]string{
 		"POST /v1/customers": `{}`, "POST " + customer + "/orders": order, "DELETE " + customer + "/orders": "",
 		"POST " + customer + "/orders/batch": `{"orders":[` + order + `]}`, "DELETE " + customer + "/orders/batch": `{"orders":[{"reference_id":"r"}]}`,
+		"PATCH " + customer + "/orders/batch":                       `{"orders":[{"reference_id":"r","amount":"2"}]}`,
+		"PATCH " + customer + "/orders/by-reference/:reference_id":  `{"amount":"2"}`,
 		"DELETE " + customer + "/orders/by-reference/:reference_id": "", "PATCH " + customer + "/orders/:order_code": `{"amount":"2"}`,
 		"DELETE " + customer + "/orders/:order_code": "", "POST " + customer + "/cancel-all-after": `{"timeout_seconds":5}`,
 		"PUT " + customer + "/margin-profile/:symbol": `{"leverage":5}`, "DELETE " + customer + "/margin-profile/:symbol": "",

@@ -103,7 +103,7 @@ func (h *Handler) replayDelivery(c echo.Context) error {
 
 // toReplay reads which delivery is to be tried again, and whether it may be.
 func (h *Handler) toReplay(c echo.Context) (id scalar.ID, err error) {
-	if err := h.own.Await(c, h.cfg.Onboarding); err != nil { // the fold may not have come to where the key was used
+	if err := web.Await(c, journalName, h.cfg.Onboarding); err != nil { // the fold may not have come to where the key was used
 		return id, err
 	}
 	named := h.named

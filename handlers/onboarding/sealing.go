@@ -46,6 +46,8 @@ func sealing(of owner.Ref, err error) error {
 	switch {
 	case errors.Is(err, seal.ErrDestroyed):
 		return notFound(of.Type)
+	case errors.Is(err, seal.ErrFenced):
+		return web.Fenced(err)
 	case errors.Is(err, seal.ErrAway):
 		return web.Unavailable("KEYS_UNAVAILABLE", "The keys that data is sealed with can't be read now.", time.Second).Because(err)
 	}

@@ -96,17 +96,13 @@ func viewer(c echo.Context) view.Viewer {
 	return view.Operator
 }
 
-// view shows the state of the journal as far as the node's fold has come: at least to what the caller was answered before,
-// within the time that a read waits.
+// view shows the state of the journal as the node's own follower has it.
 func (h *Handler) view(c echo.Context, look func(*domain.State) error) error {
 	return h.viewAt(c, func(s *domain.State, _ int64) error { return look(s) })
 }
 
 // viewAt is view for who needs to know how far the fold is.
 func (h *Handler) viewAt(c echo.Context, look func(s *domain.State, sequence int64) error) error {
-	if err := h.own.Await(c, h.cfg.Onboarding); err != nil {
-		return err
-	}
 	return web.View(c, journalName, h.cfg.Onboarding, look)
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +29,10 @@ type erasure struct {
 
 	mu   sync.Mutex
 	open map[owner.Ref]*attempt
+	// unheld contains the owners with a hold in the log that may be missing from the key store. While it is not empty, no key
+	// is destroyed.
+	unheld map[owner.Ref]bool
+	looked time.Time // of the last check of all holds
 }
 
 // attempt is how far an owner's erasure has come on this node.
@@ -36,7 +42,8 @@ type attempt struct {
 }
 
 func newErasure(c Config, opened prometheus.Gauge, failures prometheus.Counter) *erasure {
-	m := &erasure{Config: c, opened: opened, failures: failures, wake: make(chan struct{}, 1), open: make(map[owner.Ref]*attempt)}
+	m := &erasure{Config: c, opened: opened, failures: failures, wake: make(chan struct{}, 1), open: make(map[owner.Ref]*attempt),
+		unheld: make(map[owner.Ref]bool)}
 	c.Onboarding.ListenFrom(func(s decide.State, _ journal.Position) {
 		for _, ref := range s.(*onboarding.State).KeysToDestroy() {
 			m.add(ref)
@@ -51,6 +58,8 @@ func (m *erasure) observe(e journal.Entry, _ decide.State) {
 		switch event := event.(type) {
 		case *onboarding.OwnerErased:
 			m.add(event.Ref)
+		case *onboarding.OwnerHeld: // an older node may have recorded it, without a hold in the key store
+			m.toHold(event.Ref)
 		case *onboarding.KeyDestroyed: // by this node or another
 			m.done(event.Ref)
 		}
@@ -97,6 +106,10 @@ func (m *erasure) due() (refs []owner.Ref, next time.Duration) {
 
 func (m *erasure) run(ctx context.Context) {
 	for ctx.Err() == nil {
+		if !m.holdAll(ctx) {
+			pause(ctx, firstPause)
+			continue
+		}
 		refs, next := m.due()
 		if len(refs) > 0 {
 			m.erase(ctx, refs)
@@ -173,6 +186,10 @@ func (m *erasure) fail(ctx context.Context, ref owner.Ref, err error) {
 	if ctx.Err() != nil {
 		return
 	}
+	if errors.Is(err, seal.ErrHeld) || errors.Is(err, seal.ErrDestroying) || errors.Is(err, seal.ErrFenced) {
+		m.withheld(ctx, ref, err)
+		return
+	}
 	m.failures.Inc()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -184,4 +201,94 @@ func (m *erasure) fail(ctx context.Context, ref owner.Ref, err error) {
 	a.failed++
 	a.next = time.Now().Add(wait)
 	m.Logger.LogAttrs(ctx, slog.LevelError, "an erased owner's key is not destroyed yet; it is tried again", about(ref), slog.Any("error", err), slog.Duration("after", wait))
+}
+
+// withheld schedules a retry because an owner's key is held, by another copy of this venue or by this venue before it was
+// restored from a backup. It warns once and does not count as a failure.
+func (m *erasure) withheld(ctx context.Context, ref owner.Ref, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.open[ref]
+	if a == nil {
+		return
+	}
+	level := slog.LevelDebug
+	if a.failed == 0 && errors.Is(err, seal.ErrHeld) {
+		level = slog.LevelWarn
+	}
+	a.next = time.Now().Add(min(firstPause<<min(a.failed, 10), lastPause))
+	a.failed++
+	m.Logger.LogAttrs(ctx, level, "an erased owner's key is not destroyed while it is held; release the hold if it is void", about(ref), slog.Any("error", err))
+}
+
+// toHold queues an owner for writing the hold to the key store.
+func (m *erasure) toHold(ref owner.Ref) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unheld[ref] = true
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// holdAll writes the queued holds to the key store and reports whether it wrote every one. On its first call, and once a
+// minute, it queues every hold in the log: older builds wrote none of them to the key store.
+func (m *erasure) holdAll(ctx context.Context) bool {
+	if m.looked.IsZero() || time.Since(m.looked) >= lastPause {
+		m.Onboarding.View(func(s decide.State, _ journal.Position) {
+			for _, ref := range s.(*onboarding.State).HeldOwners() {
+				m.toHold(ref)
+			}
+		})
+		m.looked = time.Now()
+	}
+	m.mu.Lock()
+	unheld := slices.Collect(maps.Keys(m.unheld))
+	m.mu.Unlock()
+	all := true
+	for _, ref := range unheld {
+		if err := m.hold(ctx, ref); err != nil {
+			all = false
+			if ctx.Err() == nil && !errors.Is(err, seal.ErrFenced) {
+				m.failures.Inc()
+				m.Logger.LogAttrs(ctx, slog.LevelError, "a hold is not in the key store yet, and no key is destroyed before it is; it is tried again", about(ref), slog.Any("error", err))
+			}
+			continue
+		}
+		m.mu.Lock()
+		delete(m.unheld, ref)
+		m.mu.Unlock()
+	}
+	return all
+}
+
+// hold writes the hold of an owner to the key store if it is still in the log.
+func (m *erasure) hold(ctx context.Context, ref owner.Ref) error {
+	if !m.held(ref) {
+		return nil
+	}
+	fresh, err := m.Keys.Hold(ctx, ref.String())
+	if errors.Is(err, seal.ErrDestroyed) {
+		m.Logger.LogAttrs(ctx, slog.LevelError, "an owner is held whose key is destroyed", about(ref))
+		return nil
+	}
+	if err != nil || !fresh {
+		return err
+	}
+	// The fold may have lagged behind a release. A hold without a record would keep the key forever.
+	if err := m.Onboarding.WaitTip(ctx); err != nil {
+		return err
+	}
+	if m.held(ref) {
+		return nil
+	}
+	_, err = m.Keys.Release(ctx, ref.String())
+	return err
+}
+
+// held reports whether an owner is held according to the fold.
+func (m *erasure) held(ref owner.Ref) (held bool) {
+	m.Onboarding.View(func(s decide.State, _ journal.Position) { held = s.(*onboarding.State).Held(ref) })
+	return held
 }

@@ -196,7 +196,18 @@ func (v *venue) Destroy(ctx context.Context, of string) error {
 	return v.at("after destroy")
 }
 
-// KeyID implements Keys.
+// Hold holds an owner's key.
+func (v *venue) Hold(ctx context.Context, of string) (bool, error) {
+	if err := v.at("before hold"); err != nil {
+		return false, err
+	}
+	return v.keys.Hold(ctx, of)
+}
+
+// Release releases it.
+func (v *venue) Release(ctx context.Context, of string) (bool, error) { return v.keys.Release(ctx, of) }
+
+// KeyID names an owner's key.
 func (v *venue) KeyID(ctx context.Context, of string) (string, error) { return v.keys.KeyID(ctx, of) }
 
 // Delete implements Files.

@@ -38,9 +38,12 @@ type Follower interface {
 	WaitTip(ctx context.Context) error
 }
 
-// Keys destroys the keys of owners, and names them; *seal.Owners does.
+// Keys destroys, holds and names the keys of owners; *seal.Owners does.
 type Keys interface {
 	Destroy(ctx context.Context, owner string) error
+	// Hold prevents every user of the key store from destroying a key, until Release.
+	Hold(ctx context.Context, owner string) (fresh bool, err error)
+	Release(ctx context.Context, owner string) (held bool, err error)
 	KeyID(ctx context.Context, owner string) (string, error)
 }
 

@@ -357,3 +357,68 @@ func TestAFoldThatIsBehindDoublesNothing(t *testing.T) {
 		v.opened(bob, cal)
 	})
 }
+
+// TestHoldsOfTheLogAreWrittenFirst: a build before there were holds in the key store wrote none there. While one of them can't
+// be written, no key is destroyed.
+func TestHoldsOfTheLogAreWrittenFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVenue(t)
+		v.must(operator, &onboarding.SetRetention{})
+		ann, bob, cal := v.register(1), v.register(2), v.register(3)
+		hold := func(ref owner.Ref) {
+			v.must(operator, &onboarding.HoldOwner{Ref: ref, Reason: onboarding.Sealed("reason")})
+		}
+		hold(ann)
+		v.erase(bob)
+		var away atomic.Bool
+		away.Store(true)
+		v.fault = func(where string) error {
+			if where == "before hold" && away.Load() {
+				return seal.ErrAway
+			}
+			return nil
+		}
+		stop := v.manage()
+		defer stop()
+		settle()
+		if n := len(events[*onboarding.KeyDestroyed](v.onboarding)); n != 0 {
+			t.Errorf("%d keys are destroyed before the holds are written", n)
+		}
+		away.Store(false)
+		settle()
+		v.erased(bob)
+		hold(cal) // by a node of an older build
+		settle()
+		for _, ref := range []owner.Ref{ann, cal} {
+			if held, err := v.keys.Held(t.Context(), ref.String()); len(held) != 1 || err != nil {
+				t.Errorf("%v is held by %q (%v)", ref, held, err)
+			}
+		}
+	})
+}
+
+// TestAKeyThatACopyHoldsIsKept: the log knows nothing of that hold. Others do not wait for it, and it is destroyed once it is
+// released.
+func TestAKeyThatACopyHoldsIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVenue(t)
+		v.must(operator, &onboarding.SetRetention{})
+		ann, bob := v.register(1), v.register(2)
+		if _, err := v.keys.Hold(t.Context(), ann.String()); err != nil {
+			t.Fatal(err)
+		}
+		stop := v.manage()
+		defer stop()
+		v.erase(ann, bob)
+		settle()
+		v.erased(bob)
+		if _, err := v.keys.Seal(t.Context(), nil, seal.OwnerFields(ann)); err != nil {
+			t.Errorf("a key that is held: %v", err)
+		}
+		if _, err := v.keys.Release(t.Context(), ann.String()); err != nil {
+			t.Fatal(err)
+		}
+		settle()
+		v.erased(ann, bob)
+	})
+}

@@ -40,15 +40,15 @@ func asOf(t *testing.T, r *tradingtest.Reply) int64 {
 func atOnce() []string { return []string{web.HeaderMinLogPosition, ""} }
 
 // TestRowsNameTheirOwnPosition reads rows that are newer than the fold which judges who may see them: the answer names
-// the position of the rows, not a lower one.
+// the position of the rows, not a lower one. The readers were answered nothing before, so they do not wait for the fold.
 func TestRowsNameTheirOwnPosition(t *testing.T) {
 	v := funded(t)
 	release := v.Trading.HoldFold()
 	v.Send("broker-a", "POST", a1+"/orders", entry("buy", "0.1", "64000")).Want(201)
 	tip := v.Trading.Tip().Sequence
 	v.Send("", "GET", "/v1/market-trades", "").Want(200) // waits for the rows alone
-	for _, path := range []string{a1 + "/orders", a1 + "/orders/history", "/v1/orders?customer_code=A-1"} {
-		r := v.Send("broker-a", "GET", path, "", atOnce()...).Want(200)
+	for user, path := range map[string]string{"reader-a": a1 + "/orders", "client-a": a1 + "/orders/history", "auditor": "/v1/orders?customer_code=A-1"} {
+		r := v.Send(user, "GET", path, "", atOnce()...).Want(200)
 		if !strings.Contains(r.Body, "64000.0") || asOf(t, r) != tip {
 			t.Errorf("%s as of %d, the rows stand at %d: %s", path, asOf(t, r), tip, r.Body)
 		}
@@ -161,11 +161,16 @@ func TestACrashOfPostgresTakesRowsAlong(t *testing.T) {
 	v.Send("broker-a", "GET", a1+"/orders", "").Want(200)
 
 	// What was written so far reaches the disk, and nothing from here on.
-	if _, err := read.Exec(t.Context(), "CHECKPOINT"); err != nil {
+	admin, err := pgx.Connect(t.Context(), server.AdminURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(context.WithoutCancel(t.Context()))
+	if _, err := admin.Exec(t.Context(), "CHECKPOINT"); err != nil {
 		t.Fatal(err)
 	}
 	var postmaster, walwriter int
-	if err := read.QueryRow(t.Context(), `SELECT (SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'),
+	if err := admin.QueryRow(t.Context(), `SELECT (SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'),
 		split_part(pg_read_file('postmaster.pid'), E'\n', 1)::integer`).Scan(&walwriter, &postmaster); err != nil {
 		t.Fatal(err)
 	}

@@ -67,6 +67,29 @@ func (h *Handler) cancelSeveral(a web.Ask) (status int, _ web.Appender, _ error)
 	})
 }
 
+// amendSeveral changes several orders of one customer, each named by its code or by the client's own name.
+func (h *Handler) amendSeveral(a web.Ask) (status int, _ web.Appender, _ error) {
+	customer, keyed := a.Param(customerCode), a.Keyed()
+	return h.batch(a, func(raw []byte) batchItem {
+		f := web.BodyForm(raw, nil)
+		code, reference := nameIn(f)
+		payload := readAmendment(f)
+		if err := f.Done(); err != nil {
+			return batchItem{fault: err}
+		}
+		payload.CustomerCode, payload.OrderCode, payload.ReferenceID = customer, code, reference
+		part := web.Part{Payload: payload}
+		if keyed {
+			part.Fingerprint = web.FingerprintText(append([]byte(customer+" "), f.Canonical()...))
+		}
+		return batchItem{Part: part,
+			answer: func(x web.Executed, err error) (int, wire.Order, error) {
+				o, err := h.changed(a, x, err, oneOrder{code, reference})
+				return http.StatusOK, o, err
+			}}
+	})
+}
+
 // batch answers a request for several orders, which read makes of what was sent of each. They are submitted together,
 // and each has a result of its own; but what is wrong with all of them for one reason is wrong with the request.
 func (h *Handler) batch(a web.Ask, read func(raw []byte) batchItem) (status int, _ web.Appender, _ error) {

@@ -41,7 +41,10 @@ func (h *Handler) listCandles(c echo.Context) error {
 	}
 	err := h.viewAt(c, func(s *domain.State, sequence int64) error {
 		f.Known = sequence
-		return listedSymbol(s, f.Symbol)
+		if _, known := s.Instrument(f.Symbol); !known { // those of a withdrawn one stay readable
+			return unknownSymbol()
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -70,9 +73,13 @@ func intervals() []string {
 // listedSymbol says that there is no such instrument where there is none, or no longer.
 func listedSymbol(s *domain.State, symbol string) error {
 	if i, known := s.Instrument(symbol); !known || i.Status == market.Withdrawn {
-		return web.NotFound("UNKNOWN_SYMBOL", "There is no such instrument.")
+		return unknownSymbol()
 	}
 	return nil
+}
+
+func unknownSymbol() *web.Problem {
+	return web.NotFound("UNKNOWN_SYMBOL", "There is no such instrument.")
 }
 
 func showCandles(page []candles.Candle) wire.Candles {

@@ -82,6 +82,11 @@ func TestCandles(t *testing.T) {
 		t.Errorf("of the mark price: %v", got)
 	}
 
+	read := v.Send("", "GET", "/v1/candles/ETHUSDC_PERP?interval=1m&price=index", "").Want(200)
+	v.Send("operator", "DELETE", "/admin/v1/instruments/ETHUSDC_PERP", "").Want(200)
+	if after := v.Send("", "GET", "/v1/candles/ETHUSDC_PERP?interval=1m&price=index", "").Want(200); after.Body != read.Body {
+		t.Errorf("candles of a withdrawn instrument: %s, before %s", after.Body, read.Body)
+	}
 	v.Send("", "GET", "/v1/candles/NOPE?interval=1m", "").Code(404, "UNKNOWN_SYMBOL")
 	v.Send("", "GET", "/v1/candles/"+strings.ToLower(btc)+"?interval=1m", "").Code(404, "UNKNOWN_SYMBOL")
 	for query, faults := range map[string]string{

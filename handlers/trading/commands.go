@@ -83,16 +83,11 @@ func (h *Handler) awaitedJournal(c echo.Context) (string, error) {
 	return "", web.Await(c, journalName, h.venue)
 }
 
-// readCommands looks into a journal's log, once it holds the position that the client wants if that is the journal's,
-// and makes the answer say where the log is.
+// readCommands looks into a journal's log and makes the answer say where the log is. It waits for the position that the
+// client wants, if that is one of this journal.
 func (h *Handler) readCommands(c echo.Context, log rows.Source, wait bool, look func(context.Context) (int64, error)) error {
 	if wait {
-		return web.ReadRows(c, log.Journal, log.Waiter, log.Own, look)
+		return web.ReadRows(c, log.Journal, log.Waiter, look)
 	}
-	asOf, err := look(c.Request().Context())
-	if err != nil {
-		return web.SourceFailed(err)
-	}
-	web.SetReadPosition(c, log.Journal, asOf)
-	return nil
+	return web.ReadRowsOf(c, log.Journal, log.Waiter, look)
 }

@@ -25,7 +25,7 @@ func plainOrders() []string {
 		`{"symbol":"BTCUSDC_PERP","action":"buy","type":"take_profit_limit","amount":"1","trigger_price":"1","limit_price":"1","post_only":true}`,
 		`{"symbol":"BTCUSDC_PERP","action":"buy","type":"take_profit_stop_loss","amount":"1","stop_loss_price":"1","take_profit_price":"2","leverage":1}`,
 		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"stop_loss_limit","amount":"1","trigger_price":"64000.0","limit_price":"63900","reduce_only":true,"time_in_force":"IOC"}`,
-		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"take_profit","amount":"1","trigger_price":"66000","time_in_force":"GTC","stop_loss_price":null}`,
+		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"take_profit","amount":"1","trigger_price":"66000","time_in_force":"IOC","stop_loss_price":null}`,
 		`{"symbol":"BTCUSDC_PERP","action":"sell","type":"take_profit_stop_loss","amount":"1","stop_loss_price":"1","take_profit_price":"2","trigger_price_type":"mark_price","time_in_force":"GTD","expire_time":"2030-01-01T00:00:00.000000Z"}`,
 		`{"symbol": "BTCUSDC_PERP", "action": "buy", "type": "limit", "amount": "0.500", "limit_price": "65000.0", "reduce_only": false,
 			"trigger_price": null, "time_in_force": "GTD", "expire_time": "2030-01-01T00:00:00.000000Z"}

@@ -39,6 +39,8 @@ type Config struct {
 	Folds []Fold
 	// Sockets are the limits of WebSocket connections, which GET /v1/limits tells of.
 	Sockets SocketLimits
+	// Version is the version of this build, for GET /v1/status.
+	Version string
 	// Now is the wall clock, for /v1/time and the span of 24 hours of the tickers.
 	Now func() time.Time
 }
@@ -53,6 +55,7 @@ type Handler struct {
 	commands []rows.Source
 	folds    []Fold
 	sockets  SocketLimits
+	version  string
 	now      func() time.Time
 
 	description *description
@@ -64,7 +67,7 @@ type Handler struct {
 // follower runs.
 func New(c Config) *Handler {
 	h := &Handler{auth: c.Auth, journal: web.Journal{To: c.Journals, Name: journalName}, batches: c.Journals, venue: c.Venue, rows: c.Rows,
-		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, now: c.Now, description: newDescription()}
+		commands: c.Commands, folds: c.Folds, sockets: c.Sockets, version: c.Version, now: c.Now, description: newDescription()}
 	h.venue.Listen(h.recentTrades.Observe)
 	return h
 }
@@ -80,9 +83,11 @@ func (h *Handler) Routes() []web.Route {
 		web.Asked(http.MethodPost, customer+"/orders", h.placeOrder, web.ScopeTrade),
 		web.Asked(http.MethodDelete, customer+"/orders", h.cancelOrders, web.ScopeTrade),
 		web.Asked(http.MethodPost, customer+"/orders/batch", h.placeOrders, web.ScopeTrade),
+		web.Asked(http.MethodPatch, customer+"/orders/batch", h.amendSeveral, web.ScopeTrade),
 		web.Asked(http.MethodDelete, customer+"/orders/batch", h.cancelSeveral, web.ScopeTrade),
 		web.Get(customer+"/orders/history", h.listOrderHistory, web.ScopeRead),
 		web.Get(customer+"/orders/by-reference/:reference_id", h.getOrderByReference, web.ScopeRead),
+		web.Asked(http.MethodPatch, customer+"/orders/by-reference/:reference_id", h.amendOrderByReference, web.ScopeTrade),
 		web.Asked(http.MethodDelete, customer+"/orders/by-reference/:reference_id", h.cancelOrderByReference, web.ScopeTrade),
 		web.Get(customer+"/orders/:order_code", h.getOrder, web.ScopeRead),
 		web.Asked(http.MethodPatch, customer+"/orders/:order_code", h.amendOrder, web.ScopeTrade),

@@ -184,12 +184,13 @@ func (h *Handler) listMarketTrades(c echo.Context) error {
 	f := trades.MarketFilter{Symbol: symbolFilter(query)}
 	name := "page_size"
 	if query.Has("limit") {
-		if query.Has(name) {
-			query.Fault("limit", web.InvalidValue, "limit is another name of page_size: only one of them may be given")
-		}
 		name = "limit"
 	}
 	size := rows.PageSize(query, name)
+	if query.Has("limit") && query.Has("page_size") {
+		rows.PageSize(query, "page_size") // known, or it would be called unknown
+		query.Fault("limit", web.InvalidValue, "limit is another name of page_size: only one of the two may be given")
+	}
 	if err := query.Done(); err != nil {
 		return err
 	}

@@ -112,6 +112,17 @@ func (h *Handler) amendOrder(a web.Ask) (status int, _ web.Appender, _ error) {
 	return h.changeOrder(a, payload, oneOrder{code: payload.OrderCode}, body)
 }
 
+// amendOrderByReference changes the live order with the client's own name.
+func (h *Handler) amendOrderByReference(a web.Ask) (status int, _ web.Appender, _ error) {
+	body := a.OnlyForm(a.Content())
+	payload := readAmendment(body)
+	if err := body.Done(); err != nil {
+		return 0, nil, err
+	}
+	payload.CustomerCode, payload.ReferenceID = a.Param(customerCode), a.Param("reference_id")
+	return h.changeOrder(a, payload, oneOrder{reference: payload.ReferenceID}, body)
+}
+
 func (h *Handler) cancelOrder(a web.Ask) (status int, _ web.Appender, _ error) {
 	if err := a.NoBody(); err != nil {
 		return 0, nil, err

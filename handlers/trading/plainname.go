@@ -11,12 +11,18 @@ func readName(raw []byte) (code scalar.ID, reference string, err error) {
 		return code, reference, nil
 	}
 	f := web.BodyForm(raw, nil)
+	code, reference = nameIn(f)
+	return code, reference, f.Done()
+}
+
+// nameIn reads the name of an order from an item of a batch that may hold more.
+func nameIn(f *web.Form) (code scalar.ID, reference string) {
 	code = f.OptionalID("order_code").Value
 	reference = f.OptionalString("reference_id", web.Reference).Value
 	if f.Has("order_code") == f.Has("reference_id") {
 		f.Fault("", web.Required, "one of order_code and reference_id is required, and only one")
 	}
-	return code, reference, f.Done()
+	return code, reference
 }
 
 // plainName is readName for what nearly every client writes, as plainOrder is for orders.

@@ -22,14 +22,11 @@ func placedOrder(e *journal.Entry, customer, reference string) *order.Order {
 			swept = f.OrderCode
 		}
 	}
+	var triggered domain.Triggered
 	for i, event := range e.Record.Events {
-		changed, ok := event.(domain.OrderEvent)
-		if !ok {
-			continue
-		}
-		o := changed.After()
+		o := triggered.Order(event, e.Record.Time)
 		switch {
-		case o.CustomerCode != customer:
+		case o == nil || o.CustomerCode != customer:
 		case reference != "" && o.ReferenceID == reference, reference == "" && (o.Code == swept || o.Code == e.Stamp().Derive(i)):
 			return o
 		}
@@ -39,9 +36,10 @@ func placedOrder(e *journal.Entry, customer, reference string) *order.Order {
 
 // changedOrder returns the order that is named as the record left it.
 func changedOrder(r *journal.Record, named oneOrder) *order.Order {
+	var triggered domain.Triggered
 	for _, event := range r.Events {
-		if changed, ok := event.(domain.OrderEvent); ok && named.is(changed.After()) {
-			return changed.After()
+		if o := triggered.Order(event, r.Time); o != nil && named.is(o) {
+			return o
 		}
 	}
 	return nil
@@ -79,7 +77,7 @@ func reasonText(r order.Reason) string {
 	case order.CashAmountTooSmall:
 		return "The cash_amount does not buy the smallest amount."
 	case order.NoLiquidity:
-		return "There is nothing to trade with, or no mark price yet."
+		return "There is nothing to trade with."
 	}
 	return "The engine rejected the order: " + strings.ReplaceAll(string(r), "_", " ") + "."
 }

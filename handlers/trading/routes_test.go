@@ -80,10 +80,12 @@ func TestAnotherBrokersCustomer(t *testing.T) {
 		"PATCH /v1/customers/:customer_code/orders/:order_code": `{"amount":"2"}`,
 		"POST /v1/customers/:customer_code/orders/batch": `{"orders":[{"symbol":"` + btc + `","action":"buy","type":"limit","amount":"1","limit_price":"64000"},` +
 			`{"symbol":"` + btc + `","action":"buy","type":"limit","amount":"2","limit_price":"64000"}]}`,
-		"DELETE /v1/customers/:customer_code/orders/batch":        `{"orders":[{"reference_id":"r-1"}]}`,
-		"POST /v1/customers/:customer_code/cancel-all-after":      `{"timeout_seconds":5}`,
-		"PUT /v1/customers/:customer_code/fee-profile/:symbol":    `{"maker_fee":"1","taker_fee":"1"}`,
-		"PUT /v1/customers/:customer_code/margin-profile/:symbol": `{"leverage":5}`,
+		"PATCH /v1/customers/:customer_code/orders/batch":                      `{"orders":[{"reference_id":"r-1","amount":"2"}]}`,
+		"PATCH /v1/customers/:customer_code/orders/by-reference/:reference_id": `{"amount":"2"}`,
+		"DELETE /v1/customers/:customer_code/orders/batch":                     `{"orders":[{"reference_id":"r-1"}]}`,
+		"POST /v1/customers/:customer_code/cancel-all-after":                   `{"timeout_seconds":5}`,
+		"PUT /v1/customers/:customer_code/fee-profile/:symbol":                 `{"maker_fee":"1","taker_fee":"1"}`,
+		"PUT /v1/customers/:customer_code/margin-profile/:symbol":              `{"leverage":5}`,
 	}
 	for _, r := range v.Routes() {
 		if !strings.HasPrefix(r.Path, "/v1/customers/:customer_code/") {

@@ -67,11 +67,12 @@ func TestStatus(t *testing.T) {
 			Journal  string `json:"journal"`
 			Sequence int64  `json:"sequence"`
 		} `json:"journals"`
-		Time string `json:"time"`
+		Time    string `json:"time"`
+		Version string `json:"version"`
 	}
 	v.Send("", "GET", "/v1/status", "").JSON(&told)
 	if len(told.Journals) != 2 || told.Journals[0].Journal != "trading" || told.Journals[0].Sequence != v.Trading.Tip().Sequence ||
-		told.Journals[1].Journal != "identity" || told.Journals[1].Sequence != v.Identity.Tip().Sequence || told.Time != "2026-03-31T08:00:00.000000Z" {
+		told.Journals[1].Journal != "identity" || told.Journals[1].Sequence != v.Identity.Tip().Sequence || told.Time != "2026-03-31T08:00:00.000000Z" || told.Version != tradingtest.Version {
 		t.Errorf("%+v", told)
 	}
 }

@@ -24,6 +24,7 @@ type venueStatus struct {
 	Status   string          `json:"status"`
 	Journals []journalStatus `json:"journals"`
 	Time     scalar.Time     `json:"time"`
+	Version  string          `json:"version"` // of the node that answers
 }
 
 type journalStatus struct {
@@ -38,7 +39,7 @@ func (h *Handler) getStatus(c echo.Context) error {
 	if err := web.NoQuery(c); err != nil {
 		return err
 	}
-	out := venueStatus{Time: scalar.TimeOf(h.now())}
+	out := venueStatus{Time: scalar.TimeOf(h.now()), Version: h.version}
 	for _, f := range h.folds {
 		f.View(func(_ decide.State, at journal.Position) {
 			out.Journals = append(out.Journals, journalStatus{f.Journal, at.Sequence})

@@ -38,12 +38,12 @@ func TestOrderTypes(t *testing.T) {
 		text string
 	}{
 		{order.Market, func(o *order.Order) { o.TimeInForce = order.IOC },
-			`"limit_price":null,"trigger_price":null,"stop_loss_price":null,"take_profit_price":null,"average_fill_price":null,"time_in_force":"IOC","expire_time":null`},
+			`"limit_price":null,"trigger_price":null,"stop_loss_price":null,"take_profit_price":null,"triggered":null,"average_fill_price":null,"time_in_force":"IOC","expire_time":null`},
 		{order.Market, func(o *order.Order) { o.CashAmount, o.TimeInForce = 1000_00000000, order.IOC },
 			`"cash_amount":"1000","filled_quote":"0","limit_price":null`},
 		{order.Limit, func(o *order.Order) {
 			o.LimitPrice, o.TimeInForce, o.ExpireTime = number(t, "65000.0"), order.GTD, created+scalar.Hour
-		}, `"limit_price":"65000.0","trigger_price":null,"stop_loss_price":null,"take_profit_price":null,"average_fill_price":null,"time_in_force":"GTD","expire_time":"2026-03-31T09:00:00.000000Z"`},
+		}, `"limit_price":"65000.0","trigger_price":null,"stop_loss_price":null,"take_profit_price":null,"triggered":null,"average_fill_price":null,"time_in_force":"GTD","expire_time":"2026-03-31T09:00:00.000000Z"`},
 		{order.StopLoss, func(o *order.Order) { o.TriggerPrice, o.TriggerPriceType = number(t, "64000.0"), order.TradePrice },
 			`"limit_price":null,"trigger_price":"64000.0","stop_loss_price":null,"take_profit_price":null,"trigger_price_type":"trade_price"`},
 		{order.StopLossLimit, func(o *order.Order) {

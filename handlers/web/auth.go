@@ -3,6 +3,7 @@ package web
 import (
 	"crypto/ed25519"
 	"crypto/sha256"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +35,11 @@ type Principal struct {
 	Expires  time.Time // zero: never
 	KID      string    // of the signing key that the token is from
 	APIKey   scalar.ID // zero if it came with a token
+	// Audience is the venue that the token is for; "" if it names none.
+	Audience string
+	// PasswordChanged is the time at which the password behind the token was set. Tokens of older builds lack it; for them it
+	// is the second in which the token was issued.
+	PasswordChanged scalar.Time
 }
 
 // Expired reports whether the principal's token or key has ended at a time.
@@ -93,6 +99,8 @@ type Account struct {
 	Customer  string    // the one account that the user is confined to, if any
 	Scopes    []string  // what the user has now
 	RateLimit RateLimit // zero: none
+	// PasswordChanged is when the password was set. Older tokens are not good any more.
+	PasswordChanged scalar.Time
 }
 
 // Narrowed returns the principal of a token or key with the scopes that the user still has, since an operator may have
@@ -100,7 +108,9 @@ type Account struct {
 // account where its user is not.
 func (a Account) Narrowed(p *Principal) (*Principal, bool) {
 	confined := a.Customer == p.Customer || a.Customer == "" && !p.APIKey.IsZero()
-	if !a.Active || a.Broker != p.Broker || !confined {
+	// The token may be newer than this node's fold, so only an older password is outdated.
+	outdated := p.APIKey.IsZero() && p.PasswordChanged < a.PasswordChanged
+	if !a.Active || a.Broker != p.Broker || !confined || outdated {
 		return nil, false
 	}
 	lost := func(scope string) bool { return !slices.Contains(a.Scopes, scope) }
@@ -144,12 +154,15 @@ type Identities interface {
 
 // Auth authenticates requests.
 type Auth struct {
-	tokens *Tokens
-	limits *limits
+	tokens   *Tokens
+	limits   *limits
+	answered *readYourWrites
 }
 
 // NewAuth makes the middleware's source. Tokens are judged by the verifier; users and their limits by its identities.
-func NewAuth(tokens *Tokens) *Auth { return &Auth{tokens: tokens, limits: newLimits(tokens.now)} }
+func NewAuth(tokens *Tokens) *Auth {
+	return &Auth{tokens: tokens, limits: newLimits(tokens.now), answered: newReadYourWrites()}
+}
 
 // Tokens returns the verifier, for connections that authenticate by a message.
 func (a *Auth) Tokens() *Tokens { return a.tokens }
@@ -207,10 +220,13 @@ func (a *Auth) admit(r Ask, token string) (*Principal, error) {
 		address = r.client()
 	}
 	p, account, err := a.tokens.verify(token, address)
+	if errors.Is(err, errNoAudience) {
+		return nil, Unavailable("FENCE_UNKNOWN", "The node does not know yet which venue it is.", time.Second).Because(err)
+	}
 	if err != nil {
 		return nil, Unauthorized("The bearer token is not valid.").Because(err)
 	}
-	r.principal, r.limit = p, account.RateLimit
+	r.principal, r.limit, r.answered = p, account.RateLimit, a.answered
 	if r.counted { // by the node that passed it on
 		return p, nil
 	}

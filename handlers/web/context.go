@@ -32,13 +32,14 @@ type notes struct {
 	address   string    // the client's, if the request did not come from there over HTTP
 	session   scalar.ID // at whose end its orders are canceled; zero for none
 	counted   bool      // another node passed it on, and has counted it towards its user's rate
-	own       *Own      // what is to remember what it is answered; nil for none
-	body      []byte    // as it was read, for a request that is passed on
-	room      []byte    // for the body
-	answer    []byte    // room for the answer
-	traced    trace.Request
-	problems  []string // codes of the problems of its parts
-	failures  []error  // of the server, in parts of it
+	// answered records the position that the request is answered with; nil on a route that needs no token.
+	answered *readYourWrites
+	body     []byte // as it was read, for a request that is passed on
+	room     []byte // for the body
+	answer   []byte // room for the answer
+	traced   trace.Request
+	problems []string // codes of the problems of its parts
+	failures []error  // of the server, in parts of it
 }
 
 // maxRoom bounds what is kept of a buffer for later requests.
@@ -108,7 +109,9 @@ func (r *request) peer() string { return r.RealIP() }
 func (r *request) header() http.Header { return r.Response().Header() }
 
 // answerAt implements way.
-func (r *request) answerAt(p journal.LogPosition) { SetPosition(r, p) }
+func (r *request) answerAt(p journal.LogPosition) {
+	r.Response().Header()[HeaderLogPosition] = []string{p.String()}
+}
 
 // Error answers with the error.
 func (r *request) Error(err error) { r.Echo().HTTPErrorHandler(err, r) }

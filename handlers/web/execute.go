@@ -19,8 +19,6 @@ type Journal struct {
 	// that a command was decided waits for it, up to two seconds: without that, a key or a password which was just made is
 	// refused by the very node that said so.
 	Judges Waiter
-	// Own, if there is one, is told of what is answered.
-	Own *Own
 }
 
 // Executed is a command and what came of it.
@@ -56,7 +54,6 @@ func (j Journal) Execute(a Ask, payload decide.Payload, forms ...*Form) (Execute
 
 // Submit has a command decided and sets the position of the answer, also where it is a refusal. Its key is the route's.
 func (j Journal) Submit(a Ask, cmd decide.Command) (Executed, error) {
-	a.own = j.Own // for the answer of another node, if that one owns the journal
 	a.scoped(&cmd)
 	result, err := Submit(a, j.To, j.Name, cmd)
 	if err == nil && j.Judges != nil {
@@ -93,7 +90,7 @@ func (j Journal) SubmitAll(a Ask, to journal.BatchSubmitter, cmds []decide.Comma
 		}
 	}
 	if at.Sequence >= 0 {
-		a.way.answerAt(at)
+		a.answerAt(at)
 	}
 	return out, nil
 }

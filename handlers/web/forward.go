@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -30,6 +31,17 @@ import (
 // knows is known to the owner too, and an API key that is for some addresses only is judged by the client's. Without a good
 // proof the mark still counts, what it says does not.
 const headerForwarded = "X-Perpetua-Forwarded"
+
+// headerNotOwner is set by a node in its answer to a request that was passed on to it: it does not own the journal, so the
+// request has changed nothing and the node that passed it on looks for the owner again.
+const headerNotOwner = "X-Perpetua-Not-Owner"
+
+// maxOwners is how many nodes a request is passed on to, each after the one before it has turned out not to be the owner.
+const maxOwners = 3
+
+// supersededGrace is how long the answer of an owner is waited for after the log has named another one: a node that hands its
+// journal over answers what it has decided. One that was stopped never does.
+const supersededGrace = 500 * time.Millisecond
 
 // commandDeadline is within what an owner answers a command. A node that passes one on waits no longer either: by then
 // the owner has answered, or it hangs.
@@ -59,20 +71,40 @@ func (s *Server) hereOrThere(r *request, next echo.HandlerFunc) error {
 	if err == nil || r.Response().Committed {
 		return err
 	}
-	target := ownerNamed(err)
-	if said != "" || target == nil {
+	if said != "" {
+		if r.counted && notOwner(err) {
+			r.Response().Header().Set(headerNotOwner, "true")
+		}
 		return err // an ElsewhereError is answered NOT_ACCEPTED
 	}
-	return s.forward(AskOf(r), r.Request(), r.Response(), target)
+	owner := ownerNamed(err)
+	if owner == nil {
+		return err
+	}
+	return s.forward(AskOf(r), r.Request(), r.Response(), owner)
 }
 
-// ownerNamed returns the node that an error names as the one to answer the request, nil where it names none.
-func ownerNamed(err error) *url.URL {
+// notOwner reports whether a request failed because this node does not own its journal.
+func notOwner(err error) bool {
+	var (
+		elsewhere *journal.ElsewhereError
+		busy      *journal.NotAcceptedError
+	)
+	return errors.As(err, &elsewhere) || errors.As(err, &busy) && busy.Unowned
+}
+
+// ownerNamed returns an error's word on which node is to answer the request, nil where it names none.
+func ownerNamed(err error) *journal.ElsewhereError {
 	var elsewhere *journal.ElsewhereError
-	if !errors.As(err, &elsewhere) {
+	if !errors.As(err, &elsewhere) || nodeURL(elsewhere.URL) == nil {
 		return nil
 	}
-	target, err := url.Parse(elsewhere.URL)
+	return elsewhere
+}
+
+// nodeURL parses the URL of a node. It returns nil if the URL is invalid or has no host.
+func nodeURL(text string) *url.URL {
+	target, err := url.Parse(text)
 	if err != nil || target.Host == "" {
 		return nil
 	}
@@ -107,15 +139,44 @@ func (s *Server) letInAt(a Ask) int64 {
 	return s.options.Identity.Position().Sequence
 }
 
-// forward has a request answered by another node.
-func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, target *url.URL) error {
-	id, key := a.command, s.options.ForwardKey
+// errNotOwner says that a request was not taken by the node that it was passed on to, and has changed nothing there.
+var errNotOwner = errors.New("the node does not own the journal")
+
+// forward proxies a request to the owner of its journal. If the node is not the owner or can't be reached, it has not taken the
+// request, and forward sends it to the next owner that it finds within the request's timeout.
+func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, owner *journal.ElsewhereError) error {
+	id := a.command
 	if id.IsZero() {
 		id = NewID()
 	}
 	says := mark{id: id, session: a.session, identity: s.letInAt(a), address: a.client()}
 	ctx, cancel := context.WithTimeout(in.Context(), s.options.Patience)
 	defer cancel()
+	for tries := 1; ; tries++ {
+		err := s.forwardTo(ctx, a, in, out, owner, says)
+		if !errors.Is(err, errNotOwner) {
+			return err
+		}
+		repeatable := a.body != nil || in.ContentLength == 0 // else the first node may have read it
+		if tries == maxOwners || owner.Next == nil || !repeatable {
+			return notAcceptedProblem(time.Second).Because(err)
+		}
+		next := owner.Next(ctx)
+		if next == nil || nodeURL(next.URL) == nil {
+			return notAcceptedProblem(time.Second).Because(err)
+		}
+		owner = next
+	}
+}
+
+// forwardTo proxies a request to one node. It returns errNotOwner if the request has changed nothing there.
+func (s *Server) forwardTo(ctx context.Context, a Ask, in *http.Request, out http.ResponseWriter, owner *journal.ElsewhereError, says mark) error {
+	key, target := s.options.ForwardKey, nodeURL(owner.URL)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if owner.Superseded != nil {
+		go cancelAfter(ctx, cancel, owner.Superseded)
+	}
 	// A connection is got before the first byte goes out, so without one nothing was written.
 	connected := false
 	in = in.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}))
@@ -134,7 +195,10 @@ func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, targe
 			sendOnce(r.Out.Header)
 		},
 		ModifyResponse: func(r *http.Response) error {
-			a.own.noteHeader(a, r.Header)
+			if r.StatusCode == http.StatusServiceUnavailable && r.Header.Get(headerNotOwner) != "" {
+				return errNotOwner
+			}
+			a.answered.recordHeaders(a, r.Header)
 			for name := range out.Header() { // set here already, by this node
 				if name != echo.HeaderVary {
 					r.Header.Del(name)
@@ -145,14 +209,32 @@ func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, targe
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
 	}
 	proxy.ServeHTTP(out, in)
-	if failed == nil {
-		return nil
-	}
 	var op *net.OpError
-	if errors.As(failed, &op) && op.Op == "dial" && !connected {
-		return notAcceptedProblem(time.Second).Because(failed)
+	switch {
+	case failed == nil:
+		return nil
+	case errors.Is(failed, errNotOwner):
+		return fmt.Errorf("%s: %w", owner.URL, failed)
+	case errors.As(failed, &op) && op.Op == "dial" && !connected:
+		return fmt.Errorf("%w: %w", errNotOwner, failed)
 	}
-	return OutcomeUnknown(id).Because(failed)
+	return OutcomeUnknown(says.id).Because(failed)
+}
+
+// cancelAfter cancels a request to an owner some time after the log has named another one.
+func cancelAfter(ctx context.Context, cancel context.CancelFunc, superseded <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-superseded:
+	}
+	grace := time.NewTimer(supersededGrace)
+	defer grace.Stop()
+	select {
+	case <-ctx.Done():
+	case <-grace.C:
+		cancel()
+	}
 }
 
 // sendOnce keeps net/http from sending a request again by itself. It does so when a connection that has served others

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -107,7 +106,7 @@ func (s *Server) answerInside(in *inside, a Ask) (err error) {
 }
 
 // forwardInside has a call answered by another node, which it reaches as a request over HTTP.
-func (s *Server) forwardInside(in *inside, a Ask, owner *url.URL) (err error) {
+func (s *Server) forwardInside(in *inside, a Ask, owner *journal.ElsewhereError) (err error) {
 	w := newRecorded()
 	defer func() {
 		if p := recover(); p != nil {

@@ -11,10 +11,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// SetPosition makes the answer say which position it is as of.
-func SetPosition(c echo.Context, p journal.LogPosition) {
-	c.Response().Header()[HeaderLogPosition] = []string{p.String()}
-}
+// SetPosition sets the log position in the answer's headers. The user's next read on this node is at least as new.
+func SetPosition(c echo.Context, p journal.LogPosition) { AskOf(c).answerAt(p) }
 
 // SetReadPosition is SetPosition for a reader that stands at a sequence of a journal's only partition.
 func SetReadPosition(c echo.Context, name string, sequence int64) {
@@ -35,10 +33,10 @@ func Submit(a Ask, to journal.Submitter, name string, cmd decide.Command) (journ
 	return result, err
 }
 
-// answerAt makes the answer say which position it is as of.
+// answerAt makes the answer say which position it is as of, and records it for the user's next read.
 func (a Ask) answerAt(p journal.LogPosition) {
 	a.way.answerAt(p)
-	a.own.note(a, p)
+	a.answered.record(a, p)
 }
 
 // fromJournal returns the problem of one of the journal's errors, or nil for another error. A refusal unwraps to a

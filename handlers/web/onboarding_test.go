@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	stdjson "encoding/json"
 	"net/http"
 	"strconv"
@@ -240,95 +239,6 @@ func FuzzBodies(f *testing.F) {
 			t.Fatalf("no fault is told: %s", w.Body)
 		}
 	})
-}
-
-// rowsAt are rows at a sequence, which reach another only if they do in time.
-type rowsAt struct{ at, comes int64 }
-
-// Wait implements Waiter.
-func (r *rowsAt) Wait(ctx context.Context, sequence int64) error {
-	if r.comes >= sequence {
-		r.at = r.comes
-	}
-	if r.at >= sequence {
-		return nil
-	}
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// TestAReadWaitsForWhatWasAnswered: what a user was answered, by this node or through it, its next read holds, unless the rows
-// do not come to it in time. Other users wait for nothing.
-func TestAReadWaitsForWhatWasAnswered(t *testing.T) {
-	for _, test := range []struct {
-		name, user string
-		rows       rowsAt
-		min        string
-		status     int
-		asOf       string
-	}{
-		{"the rows come", "a", rowsAt{3, 8}, "", 200, "onboarding/0@8"},
-		{"another user", "b", rowsAt{3, 8}, "", 200, "onboarding/0@3"},
-		{"the rows do not come", "a", rowsAt{3, 3}, "", 200, "onboarding/0@3"},
-		{"a later position is named", "a", rowsAt{3, 9}, "onboarding/0@9", 200, "onboarding/0@9"},
-		{"a position is named that does not come", "a", rowsAt{3, 8}, "onboarding/0@9", 412, ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			own := NewOwn("onboarding")
-			to := Journal{Name: "onboarding", Own: own, To: submitFunc(func(decide.Command) (journal.Result, error) {
-				return journal.Result{}, &journal.RefusedError{Refusal: &decide.Refusal{Kind: decide.Conflict, Code: "X"}, AsOf: journal.LogPosition{Journal: "onboarding", Sequence: 8}}
-			})}
-			as := func(user string, h echo.HandlerFunc) echo.HandlerFunc {
-				return func(c echo.Context) error {
-					notesOf(c).principal = &Principal{Username: user}
-					return h(c)
-				}
-			}
-			e := serve(t, Options{}, as("a", func(c echo.Context) error {
-				_, err := to.Execute(AskOf(c), named("thing.make"))
-				return err
-			}))
-			e.GET("/api/v1/rows", as(test.user, func(c echo.Context) error {
-				rows := test.rows
-				err := ReadRows(c, "onboarding", &rows, own, func(context.Context) (int64, error) { return rows.at, nil })
-				if err != nil {
-					return err
-				}
-				return c.JSON(http.StatusOK, struct{}{})
-			}))
-			if w := ask(e, "POST", "/api/v1/things", "{}"); w.Code != http.StatusConflict {
-				t.Fatalf("%d %s", w.Code, w.Body)
-			}
-			w := ask(e, "GET", "/api/v1/rows", "", HeaderMinLogPosition, test.min)
-			if w.Code != test.status || w.Header().Get(HeaderLogPosition) != test.asOf {
-				t.Errorf("%d as of %q, want %d as of %q: %s", w.Code, w.Header().Get(HeaderLogPosition), test.status, test.asOf, w.Body)
-			}
-		})
-	}
-}
-
-// TestWhatAnotherNodeAnsweredCounts: a write that this node passed on is one of its answers.
-func TestWhatAnotherNodeAnsweredCounts(t *testing.T) {
-	own := NewOwn("onboarding")
-	a := Ask{&notes{principal: &Principal{Username: "a"}}, nil}
-	own.noteHeader(a, http.Header{HeaderLogPosition: {"onboarding/0@12"}})
-	own.noteHeader(a, http.Header{HeaderLogPosition: {"trading/0@99"}})
-	own.noteHeader(a, http.Header{})
-	if got := own.of(a); got != 12 {
-		t.Errorf("%d", got)
-	}
-	for i := range 2 * maxOwn {
-		own.note(Ask{&notes{principal: &Principal{Username: strconv.Itoa(i)}}, nil}, journal.LogPosition{Journal: "onboarding", Sequence: 1})
-	}
-	if len(own.latest) > maxOwn {
-		t.Errorf("%d users are remembered", len(own.latest))
-	}
-	var none *Own
-	none.note(a, journal.LogPosition{})
-	if none.of(a) != -1 {
-		t.Error("no memory remembers something")
-	}
 }
 
 // TestWhatACommandMakesHasOneName: the node that a request is passed on to gives what its command makes the same id, and the

@@ -179,3 +179,9 @@ func Refused(r *decide.Refusal) *Problem {
 	}
 	return p
 }
+
+// Fenced returns the 503 of a venue that another copy has fenced. It carries no Retry-After, because only a take-over ends it.
+func Fenced(err error) *Problem {
+	return NewProblem(http.StatusServiceUnavailable, "FENCED",
+		"This venue is a copy and changes no keys: another holds its fence. An operator can have it take over: perpetua admin take-over.").Because(err)
+}

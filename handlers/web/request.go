@@ -173,18 +173,6 @@ type Waiter interface {
 	Wait(ctx context.Context, sequence int64) error
 }
 
-// Await makes a read wait for the position in X-Min-Log-Position, if there is one: up to two seconds, else 412. A
-// position in another journal than the source's is never reached by it.
-func Await(c echo.Context, name string, source Waiter) error {
-	sequence, err := leastSequence(c, name)
-	if err != nil || sequence < 0 {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), waitLimit)
-	defer cancel()
-	return await(ctx, c, source, sequence)
-}
-
 // ReadRows is Await for rows, with the read itself: query reads, and says the sequence that what it read is as of. The
 // answer names that sequence.
 //
@@ -192,14 +180,25 @@ func Await(c echo.Context, name string, source Waiter) error {
 // along, and whoever follows them learns of it only when its own connection breaks. So the wait alone proves nothing.
 // The read's own sequence is compared, and rows that are too old are read again until the two seconds are over.
 //
-// What the user was answered before (own, which may be nil) is waited for just as long; but if it is not reached, the answer
-// is what there is.
-func ReadRows(c echo.Context, name string, rows Waiter, own *Own, query func(context.Context) (asOf int64, err error)) error {
+// As in Await, the position that this node last answered the user with is waited for just as long, but rows that do not
+// reach it are returned as they are.
+func ReadRows(c echo.Context, name string, rows Waiter, query func(context.Context) (asOf int64, err error)) error {
 	named, err := leastSequence(c, name)
 	if err != nil {
 		return err
 	}
-	sequence := max(named, own.of(AskOf(c)))
+	return readRows(c, name, rows, named, query)
+}
+
+// ReadRowsOf is ReadRows for one of several journals that a request reads. X-Min-Log-Position names another one, and is
+// ignored.
+func ReadRowsOf(c echo.Context, name string, rows Waiter, query func(context.Context) (asOf int64, err error)) error {
+	return readRows(c, name, rows, -1, query)
+}
+
+func readRows(c echo.Context, name string, rows Waiter, named int64, query func(context.Context) (asOf int64, err error)) error {
+	a := AskOf(c)
+	sequence := max(named, a.answered.last(a, name))
 	ctx, cancel := context.WithTimeout(c.Request().Context(), waitLimit)
 	defer cancel()
 	for {
@@ -214,7 +213,6 @@ func ReadRows(c echo.Context, name string, rows Waiter, own *Own, query func(con
 		}
 		if asOf >= sequence || asOf >= named && ctx.Err() != nil {
 			SetReadPosition(c, name, asOf)
-			own.note(AskOf(c), journal.LogPosition{Journal: name, Sequence: asOf})
 			return nil
 		}
 		select {

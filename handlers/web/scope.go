@@ -20,7 +20,8 @@ var severalRoutes = []string{
 	"delivery.replay",         // of the tenant and of the operator
 	"fee_profile.set",         // of the broker and of the operator
 	"leverage.set",            // to set it and to take it back
-	"order.cancel",            // by code and by reference_id
+	"order.amend",             // by code and by reference_id
+	"order.cancel",            // the same
 }
 
 // scoped makes the fingerprint of a command with a key tell the route, where the command's type does not.

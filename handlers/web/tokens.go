@@ -12,6 +12,8 @@ import (
 	"github.com/lestrrat-go/jwx/v2/jwa"
 	"github.com/lestrrat-go/jwx/v2/jws"
 	"github.com/lestrrat-go/jwx/v2/jwt"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
 const (
@@ -31,6 +33,7 @@ type Tokens struct {
 	issuer     string
 	now        func() time.Time
 	used       func(APIKey)
+	audience   func() Audience // nil: tokens for anybody are taken
 
 	mu       sync.Mutex
 	verified map[string]verified // by token
@@ -46,6 +49,31 @@ func NewTokens(identities Identities, issuer string, now func() time.Time) *Toke
 	return &Tokens{identities: identities, issuer: issuer, now: now, used: func(APIKey) {}, verified: make(map[string]verified)}
 }
 
+// Audience describes the tokens that a venue accepts. A copy of a venue has another audience.
+type Audience struct {
+	// Name is the required audience claim. It is empty until the venue has read its fence.
+	Name string
+	// Bare accepts tokens without an audience claim, which older builds issued.
+	Bare bool
+}
+
+// For restricts the verifier to an audience. It MUST be called before the first request, and the function MUST NOT block.
+func (t *Tokens) For(audience func() Audience) { t.audience = audience }
+
+// meant returns nil if the audience of a token matches this venue.
+func (t *Tokens) meant(p *Principal) error {
+	if t.audience == nil {
+		return nil
+	}
+	switch a := t.audience(); {
+	case a.Name == "":
+		return errNoAudience
+	case p.Audience == a.Name, p.Audience == "" && a.Bare:
+		return nil
+	}
+	return errAudience
+}
+
 // Verify returns whom a token, or an API key, is for that was sent from an address. Any fault is an error, for the log
 // only: clients learn that it is not valid.
 func (t *Tokens) Verify(token, address string) (*Principal, error) {
@@ -58,8 +86,11 @@ var (
 	errKey      = errors.New("signed with an unknown or retired key")
 	errExpired  = errors.New("expired")
 	errInactive = errors.New("the user is not active")
-	errMoved    = errors.New("the user is no longer of that broker or account")
+	errMoved    = errors.New("the user is no longer of that broker or account, or has another password")
 	errClaims   = errors.New("claims are missing or of the wrong kind")
+	errAudience = errors.New("the token is for another venue, or a copy of this one")
+
+	errNoAudience = errors.New("the venue does not know yet which tokens are its own")
 )
 
 func (t *Tokens) verify(token, address string) (*Principal, Account, error) {
@@ -81,6 +112,9 @@ func (t *Tokens) verify(token, address string) (*Principal, Account, error) {
 	// The signature stays good. Its key may have been retired since, and after a log was put back its id may be another's.
 	if key, known := t.identities.PublicKey(v.principal.KID); !known || string(key) != v.key {
 		return nil, Account{}, errKey
+	}
+	if err := t.meant(v.principal); err != nil {
+		return nil, Account{}, err
 	}
 	p, account, err := t.inForce(v.principal)
 	if err != nil {
@@ -149,6 +183,16 @@ func (t *Tokens) check(token string) (verified, error) {
 			}
 		}
 	}
+	switch meant := parsed.Audience(); len(meant) {
+	case 0:
+	case 1:
+		p.Audience = meant[0]
+	default: // for several venues: none of ours
+		return verified{}, errClaims
+	}
+	if p.PasswordChanged, ok = passwordOf(parsed); !ok {
+		return verified{}, errClaims
+	}
 	scope, _ := parsed.Get("scope")
 	text, ok := scope.(string)
 	if !ok || p.Username == "" || p.Broker == "" {
@@ -156,6 +200,20 @@ func (t *Tokens) check(token string) (verified, error) {
 	}
 	p.Scopes = strings.Fields(text)
 	return verified{principal: p, key: string(key)}, nil
+}
+
+// PasswordClaim is the claim with the time at which the user's password was set, in microseconds since 1970.
+// It orders tokens and password changes to the microsecond without comparing clocks.
+const PasswordClaim = "password_changed"
+
+// passwordOf reads PasswordClaim. For a token without the claim it returns the time of issue.
+func passwordOf(t jwt.Token) (scalar.Time, bool) {
+	claim, there := t.Get(PasswordClaim)
+	if !there {
+		return scalar.TimeOf(t.IssuedAt()), true
+	}
+	at, ok := claim.(float64)
+	return scalar.Time(at), ok
 }
 
 // remember keeps what was verified. A full memory first loses what has expired, then whatever comes.

@@ -35,6 +35,11 @@ func (v *visit) attempt(ctx context.Context, d *delivery) (_ *attempt, tenant st
 	if err != nil {
 		return nil, "", fmt.Errorf("webhooks: the keys of %s: %w", to.ID, err)
 	}
+	if v.cfg.May != nil {
+		if err := v.cfg.May(ctx); err != nil {
+			return nil, "", fmt.Errorf("webhooks: %w", err)
+		}
+	}
 	header := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"Perpetua-Webhooks/1"}}
 	sign(header, keys, d.noticeID, time.Now(), body)
 	a := post(v.attempts, v.cfg.Client, to.URL, header, body)

@@ -15,11 +15,12 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
+	"github.com/perpetua-exchange/perpetua/streams/fence"
 )
 
 const (
 	// Within is how long an attempt may take in all.
-	Within = 15 * time.Second
+	Within = fence.LongestDelivery
 	// maxReply is how much of a receiver's reply is kept, in bytes; a connection whose reply is longer than maxRead is closed.
 	maxReply = 256
 	maxRead  = 8 << 10

@@ -61,9 +61,11 @@ type Config struct {
 	}
 	To journal.Submitter // wherever the journal's owner is
 	// Owners seals what is about one owner, Box what is about none, and the keys that sign.
-	Owners   *seal.Owners
-	Box      *seal.Box
-	Client   *http.Client
+	Owners *seal.Owners
+	Box    *seal.Box
+	Client *http.Client
+	// May returns nil if the venue may send now; nil for always. It is asked before each attempt.
+	May      func(ctx context.Context) error
 	Schedule webhook.Schedule
 	Logger   *slog.Logger
 }

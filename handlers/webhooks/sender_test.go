@@ -132,6 +132,31 @@ func TestMisbehavingReceivers(t *testing.T) {
 	}
 }
 
+// TestReplayBringsForward replays a delivery that would be retried in an hour: it goes out at once, with the same id and bytes.
+func TestReplayBringsForward(t *testing.T) {
+	v := newVenue(t)
+	for n := 2; n <= onboarding.Rules().Newest(); n++ {
+		do[*decide.RulesActivated](v, operator, &decide.ActivateRules{Rules: n})
+	}
+	r := newSink(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n == 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	hook := v.register(r, webhook.Test)
+	v.run(v.sender("a", Within, webhook.Schedule{scalar.Hour}, r).Run)
+	made := do[*onboarding.DeliveryCreated](v, tenant, &onboarding.TestWebhook{ID: hook})
+	v.until("it waits for its retry", v.settled(hook, 1, webhook.Retrying))
+	do[*onboarding.DeliveryReplayed](v, tenant, &onboarding.ReplayDelivery{ID: made.ID})
+	v.until("it is delivered", v.settled(hook, 1, webhook.Delivered))
+	if got := r.got(); len(got) != 2 || got[0] != got[1] {
+		t.Errorf("%v", got)
+	}
+	if _, attempts := v.receipts(hook); len(attempts[made.ID]) != 2 || attempts[made.ID][1].Number != 2 {
+		t.Errorf("%+v", attempts)
+	}
+}
+
 // TestSilentReceivers: one that takes requests and answers none holds up nobody else.
 func TestSilentReceivers(t *testing.T) {
 	v := newVenue(t)

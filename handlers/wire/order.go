@@ -50,6 +50,7 @@ type OrderRest struct {
 	StopLossPrice    Price                  `json:"stop_loss_price"`
 	TakeProfitPrice  Price                  `json:"take_profit_price"`
 	TriggerPriceType order.TriggerPriceType `json:"trigger_price_type,omitzero"`
+	Triggered        Nullable[scalar.Time]  `json:"triggered"` // when a stop fired
 	AverageFillPrice Price                  `json:"average_fill_price"`
 	TimeInForce      order.TimeInForce      `json:"time_in_force"`
 	ExpireTime       Nullable[scalar.Time]  `json:"expire_time"`
@@ -76,7 +77,7 @@ func restOf(o *order.Order) OrderRest {
 	return OrderRest{
 		Status: o.Status, Amount: o.Amount, FilledAmount: o.FilledAmount, CashAmount: o.CashAmount, FilledQuote: o.FilledQuote,
 		LimitPrice: Price(o.LimitPrice), TriggerPrice: Price(o.TriggerPrice), StopLossPrice: Price(o.StopLossPrice),
-		TakeProfitPrice: Price(o.TakeProfitPrice), TriggerPriceType: o.TriggerPriceType,
+		TakeProfitPrice: Price(o.TakeProfitPrice), TriggerPriceType: o.TriggerPriceType, Triggered: NullIfZero(o.Triggered),
 		AverageFillPrice: Price(o.AverageFillPrice), TimeInForce: o.TimeInForce, ExpireTime: NullIfZero(o.ExpireTime),
 		PostOnly: o.PostOnly, ReduceOnly: o.ReduceOnly, ReferenceID: o.ReferenceID, Reason: NullIfZero(o.Reason),
 		Created: o.Created,
@@ -173,15 +174,11 @@ func (r *OrderRest) write(w *fastjson.Writer) {
 		w.Raw(`,"trigger_price_type":`)
 		w.String(string(r.TriggerPriceType))
 	}
+	writeTime(w, `,"triggered":`, r.Triggered)
 	r.AverageFillPrice.write(w, `,"average_fill_price":`)
 	w.Raw(`,"time_in_force":`)
 	w.String(string(r.TimeInForce))
-	w.Raw(`,"expire_time":`)
-	if r.ExpireTime.Value == 0 {
-		w.Raw("null")
-	} else {
-		fastjson.Text(w, r.ExpireTime.Value)
-	}
+	writeTime(w, `,"expire_time":`, r.ExpireTime)
 	w.Raw(`,"post_only":`)
 	w.Bool(r.PostOnly)
 	w.Raw(`,"reduce_only":`)
@@ -204,6 +201,15 @@ func (p Price) write(w *fastjson.Writer, name string) {
 		w.Raw("null")
 	} else {
 		fastjson.Text(w, d)
+	}
+}
+
+func writeTime(w *fastjson.Writer, name string, t Nullable[scalar.Time]) {
+	w.Raw(name)
+	if t.Value == 0 {
+		w.Raw("null")
+	} else {
+		fastjson.Text(w, t.Value)
 	}
 }
 

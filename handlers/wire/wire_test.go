@@ -35,7 +35,7 @@ func drawOrder(t *rapid.T) *order.Order {
 		Amount: decimal.Draw(t, "amount"), FilledAmount: decimal.Draw(t, "filled"), CashAmount: money.Draw(t, "cash"),
 		FilledQuote: money.Draw(t, "quote"), LimitPrice: absent.Draw(t, "limit"), TriggerPrice: absent.Draw(t, "trigger"),
 		StopLossPrice: absent.Draw(t, "stop"), TakeProfitPrice: absent.Draw(t, "take"),
-		TriggerPriceType: order.TriggerPriceType(text("by")), AverageFillPrice: absent.Draw(t, "average"),
+		TriggerPriceType: order.TriggerPriceType(text("by")), Triggered: scalar.Time(rapid.SampledFrom([]int64{0, 1_774_944_000_000_000}).Draw(t, "triggered")), AverageFillPrice: absent.Draw(t, "average"),
 		TimeInForce: order.TimeInForce(text("tif")), ExpireTime: rapid.OneOf(rapid.Just(scalar.Time(0)), moment).Draw(t, "expires"),
 		PostOnly: rapid.Bool().Draw(t, "post"), ReduceOnly: rapid.Bool().Draw(t, "reduce"), ReferenceID: text("reference"),
 		Reason: order.Reason(text("reason")), Created: moment.Draw(t, "created"), Updated: moment.Draw(t, "updated")}
@@ -121,7 +121,7 @@ func TestShapes(t *testing.T) {
 	head := `"code":"019b3c1e-8d6a-7b7e-8c5e-2f4a1b9d0c3e","customer_code":"A-1",`
 	const orderRest = `"status":"canceled","amount":"1.000","filled_amount":"1.000","cash_amount":"5","filled_quote":"0",` +
 		`"limit_price":"65000.1","trigger_price":"65000.1","stop_loss_price":null,"take_profit_price":null,` +
-		`"trigger_price_type":"trade_price","average_fill_price":"65000.1","time_in_force":"GTD",` +
+		`"trigger_price_type":"trade_price","triggered":null,"average_fill_price":"65000.1","time_in_force":"GTD",` +
 		`"expire_time":"2026-03-31T08:00:00.000000Z","post_only":false,"reduce_only":false,"reference_id":"r",` +
 		`"reason":"no_liquidity","created":"2026-03-31T08:00:00.000000Z",`
 	trade := Trade{TradeHead{id, NullIfZero(id), "A-1", "B", order.Sell, tenth, one, 5e8, 1, "USDC", "taker"}, trading.Liquidation, TradeRest{NullIfZero("r"), at, 7, 2}}

@@ -182,7 +182,7 @@ export class Account {
     table(byId("positions-view"), "No positions", [["Symbol"], ["Size", 1], ["Entry", 1], ["Mark", 1], ["Liquidation", 1], ["Notional", 1], ["Unrealised P&L", 1], ["Margin", 1], ["Leverage", 1], ["Actions", 1]],
       list.map((p) => el("tr", { "data-symbol": p.symbol }, cell(p.symbol), number(p.amount, sign(p.amount)), number(short(p.entry_price)), number(p.mark_price), number(p.liquidation_price, "risk"), amount(p.notional),
         profit(p), amount(p.initial_margin), number(p.leverage, "", "×"),
-        el("td", { class: "num actions" }, this.#mayTrade && el("button", { type: "button", class: "quiet protect", "aria-label": `Take profit and stop loss for ${p.symbol}`, click: () => this.#protect(p) }, "TP/SL"),
+        el("td", { class: "num actions" }, this.#mayTrade && el("button", { type: "button", class: "quiet protect", "aria-label": `TP/SL: take profit and stop loss for ${p.symbol}`, click: () => this.#protect(p) }, "TP/SL"),
           this.#mayTrade && el("button", { type: "button", class: "quiet close", "aria-label": `Close ${p.symbol} at the market`, click: (e) => this.#close(p, e.target) }, "Close")))));
     if (focused && which) byId("positions-view").querySelector(`tr[data-symbol="${focused}"] .${which.split(" ").at(-1)}`)?.focus();
     this.#changed({ positions: list });
@@ -201,7 +201,7 @@ export class Account {
   }
 
   #ledger(list) {
-    table(byId("ledger-view"), "Nothing was posted yet", [["Time"], ["Type"], ["Symbol"], ["Amount", 1], ["Balance", 1], ["Currency"], ["Status"], ["Record", 1]],
+    table(byId("ledger-view"), "No ledger entries yet", [["Time"], ["Type"], ["Symbol"], ["Amount", 1], ["Balance", 1], ["Currency"], ["Status"], ["Record", 1]],
       list.map((t) => el("tr", { title: t.code }, when(t.timestamp), cell(words(t.type)), cell(t.symbol ?? "–"), number(t.amount, sign(t.amount)), number(t.balance),
         cell(t.currency), cell(words(t.status)), number(String(t.sequence)))));
   }
@@ -266,7 +266,7 @@ export class Account {
     form.elements.amount.value = order.amount;
     form.elements.expire_time.value = order.expire_time ? local(order.expire_time) : "";
     byId("amend-expire").hidden = order.time_in_force !== "GTD";
-    setText(byId("amend-order"), `${describe(order)} A new price or a larger amount goes to the end of the queue.`);
+    setText(byId("amend-order"), `${describe(order)} A new price or a larger amount moves the order to the end of the queue.`);
     byId("amend-result").replaceChildren();
     byId("amend-dialog").showModal();
     form.elements[prices.find((name) => order[name] !== null) ?? "amount"].select();

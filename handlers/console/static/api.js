@@ -106,7 +106,7 @@ export async function exchange(method, path, body, headers = {}) {
     if (writes) logWorks();
     return { content: await response.json(), position: response.headers.get("X-Log-Position") };
   } catch (error) {
-    if (error.status === 401 && bearer && bearer === token) logOut("The session is not valid any more.");
+    if (error.status === 401 && bearer && bearer === token) logOut("The session is no longer valid.");
     if (writes && error.status === 503) logStopped(error);
     else if (writes && error.status > 0) logWorks();
     throw error;
@@ -140,10 +140,10 @@ function logWorks() {
 function logStopped(error) {
   stoppedAt = positions;
   const why = {
-    NOT_ACCEPTED: "It does not accept writes: the last one changed nothing and may be sent again.",
-    OUTCOME_UNKNOWN: "It has not acknowledged the last write, which may still take effect.",
-    LOG_DIVERGED: "It does not hold what was read from it before. An operator has to look at it.",
-    LOG_BROKEN: "It holds a record that cannot be applied. An operator has to look at it.",
+    NOT_ACCEPTED: "The log does not accept writes. The last write changed nothing and can be sent again.",
+    OUTCOME_UNKNOWN: "The log has not acknowledged the last write, which may still take effect.",
+    LOG_DIVERGED: "The log does not hold records that were read from it before. An operator must look into it.",
+    LOG_BROKEN: "The log holds a record that cannot be applied. An operator must look into it.",
   };
   report("log", "bad", "Log stopped", `${why[error.code] ?? error.message} (${error.code}, ${clock(Date.now())})`);
 }
@@ -152,6 +152,16 @@ function logStopped(error) {
 function reasons(state) {
   const all = Object.values(state.roles ?? {}).flatMap((role) => role.because ?? []);
   return [...new Set(all)].map((reason) => `${reason}.`).join(" ");
+}
+
+// sayFence says that this venue is a copy of another one, and how it can take that one's place.
+function sayFence(fence) {
+  if (fence.status === "fenced") {
+    report("fence", "wait", "Fenced", "This venue is a copy of another one: it sends no webhooks, destroys no keys and registers nobody. " +
+      `It can stay so for analysis. To have it act in place of the other, enter ${fence.command} on its data folder.`);
+  } else if (fence.status === "settling") {
+    report("fence", "wait", "Taking over", "This venue has taken over, and waits until the one before it must have stopped.");
+  } else clear("fence");
 }
 
 // watchLog looks at /readyz: whether the server is there, whether it is ready, and whether the log moves on again after
@@ -169,8 +179,9 @@ export async function watchLog() {
     return null;
   }
   const away = Object.entries(state.log_away ?? {}).sort();
-  if (away.length) report("log-away", "bad", "Log away", away.map(([name, since]) => `This server has not heard from the log of ${name} since ${clock(since)}.`).join(" ") + " What is shown is as of then.");
+  if (away.length) report("log-away", "bad", "Log away", away.map(([name, since]) => `This server has had no contact with the log of ${name} since ${clock(since)}.`).join(" ") + " The page shows the state at that time.");
   else clear("log-away");
+  sayFence(state.fence ?? {});
   positions = JSON.stringify(state.journals ?? {});
   if (stoppedAt !== null && stoppedAt !== "" && stoppedAt !== positions) logWorks();
   return state.journals ?? {};

@@ -49,6 +49,21 @@ function mark(positions) {
   entry.holds(own);
 }
 
+// The panels stand in the page in the order in which they are shown, so that the Tab key goes the way that the eye goes.
+
+const narrow = matchMedia("(max-width: 760px)"); // as in style.css
+
+function arrange() {
+  const focused = document.activeElement;
+  const market = ["chart", "book", "trades"];
+  const panels = narrow.matches ? ["account", "entry", ...market, "log"] : [...market, "entry", "account", "log"];
+  document.querySelector("main").append(...panels.map((name) => byId(`${name}-panel`)));
+  focused?.focus(); // moving an element takes the focus from it
+}
+
+narrow.addEventListener("change", arrange);
+if (narrow.matches) arrange();
+
 // Instruments.
 
 async function loadInstruments() {

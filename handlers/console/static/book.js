@@ -26,7 +26,7 @@ export class Book {
 
   #build(side, body, picked) {
     for (let i = 0; i < depth; i++) {
-      const price = el("button", { type: "button", class: "price", tabindex: "-1", click: () => price.value && picked(price.value) });
+      const price = el("button", { type: "button", class: "price", tabindex: "-1", hidden: true, click: () => picked(price.value) });
       const row = { price, amount: el("td", { class: "num" }), total: el("td", { class: "num" }) };
       row.tr = el("tr", {}, el("td", { class: side === "bid" ? "up" : "down" }, price), row.amount, row.total);
       this.#rows[side].push(row);
@@ -136,7 +136,8 @@ export class Book {
         row.own = own;
         row.price.value = price;
         setText(row.price, price ? grouped(price) : "");
-        row.price.setAttribute("aria-label", price ? `${side} ${price}${own ? ", holds an order of yours" : ""}, use as limit price` : "empty");
+        row.price.hidden = !price;
+        row.price.setAttribute("aria-label", `${side === "bid" ? "Bid" : "Ask"} ${grouped(price)}${own ? ", holds an order of yours" : ""}, use as limit price`);
         row.tr.classList.toggle("own", Boolean(own));
       }
       setText(row.amount, price ? grouped(amount) : "");

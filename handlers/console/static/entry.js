@@ -8,7 +8,7 @@ import { clearFaults, say, submitting } from "./form.js";
 // kinds says of each order type which prices it takes, which times in force (the default first), whether it has a limit
 // once it trades, and whether it waits for a price first.
 const resting = ["GTC", "IOC", "FOK", "GTD"];
-const waiting = ["IOC", "FOK", "GTC", "GTD"];
+const waiting = ["IOC", "FOK", "GTD"];
 const kinds = {
   limit: { prices: ["limit_price"], times: resting, limit: true },
   market: { prices: [], times: ["IOC", "FOK"] },
@@ -79,7 +79,7 @@ export class Entry {
   trader(customer, mayTrade) {
     this.#customer = mayTrade ? customer : null;
     this.#forget();
-    setText(byId("entry-customer"), customer ? (mayTrade ? `for ${customer}` : "this user may only look") : "");
+    setText(byId("entry-customer"), customer ? (mayTrade ? `for ${customer}` : "read-only user") : "");
     this.#terms = null;
     this.#adapt();
     this.#learn();
@@ -178,8 +178,8 @@ export class Entry {
     const type = this.#field("type").value;
     const [worse, better] = buys ? ["or above", "or below"] : ["or below", "or above"];
     if (type === "take_profit_stop_loss") {
-      setText(box, `Fires once the mark price is at the stop loss ${worse}, or at the take profit ${better}; the other leg is void then.`);
-    } else setText(box, `Fires once a trade is at the trigger price ${type.startsWith("stop") ? worse : better}.`);
+      setText(box, `Triggers when the mark price is at the stop loss ${worse}, or at the take profit ${better}. The other leg is then canceled.`);
+    } else setText(box, `Triggers when a trade is at the trigger price ${type.startsWith("stop") ? worse : better}.`);
   }
 
   #value(kind, cash) {
@@ -205,7 +205,7 @@ export class Entry {
     setText(byId("order-fee"), value && fee ? `${fee.most ? "≤ " : about}${part(basis)} USDC` : "–");
     byId("order-fee").title = fee ? `${fee.rate} basis points, as ${fee.role}` : "";
     const reduces = this.#field("reduce_only").checked;
-    setText(byId("order-margin"), !value || !margin ? "–" : reduces ? "none" : this.#kind().waits ? "when it fires" : `≤ ${part(parse(margin))} USDC`);
+    setText(byId("order-margin"), !value || !margin ? "–" : reduces ? "none" : this.#kind().waits ? "when it triggers" : `≤ ${part(parse(margin))} USDC`);
     byId("order-margin").title = margin ? `${margin}% of the value` : "";
   }
 
@@ -269,7 +269,7 @@ export class Entry {
     } catch (failure) {
       if (failure.order) this.#placed(failure.order);
       if (failure.code === "OUTCOME_UNKNOWN" || failure.status === 0) {
-        say(output, "bad", `It is not known whether the order was taken (${failure.code}). Repeating it is safe: it is known by its reference. `,
+        say(output, "bad", `It is not known whether the order was accepted (${failure.code}). Repeating it is safe: the server recognizes it by its reference. `,
           el("button", { type: "button", class: "quiet", click: () => this.#again() }, "Repeat"));
         return;
       }

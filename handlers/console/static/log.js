@@ -109,12 +109,12 @@ const short = (hash) => `${hash.slice(0, 8)}…${hash.slice(-8)}`;
 
 // check returns what is wrong with a record, or "".
 async function check(record, before) {
-  if (before && record.sequence !== before.sequence + 1) return "does not follow on the one before";
-  if (before && JSON.parse(record.value).prev !== before.hash) return "its prev is not the hash of the record before";
+  if (before && record.sequence !== before.sequence + 1) return "does not follow the record before it";
+  if (before && JSON.parse(record.value).prev !== before.hash) return "its prev is not the hash of the record before it";
   if (!crypto.subtle) return ""; // browsers offer it in secure contexts only
   const sum = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(record.value)));
   const hash = [...sum].map((b) => b.toString(16).padStart(2, "0")).join("");
-  return hash === record.hash ? "" : "its hash is not that of its bytes";
+  return hash === record.hash ? "" : "its hash is not the hash of its bytes";
 }
 
 // item shows a record in a line, which opens to the whole of it.

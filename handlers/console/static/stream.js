@@ -83,7 +83,7 @@ export class Stream {
     this.#socket = null;
     for (const subscription of this.#topics.values()) subscription.on = false;
     clear("stale");
-    if (!wanted) report("socket", "bad", "Connection lost", "Book, trades and orders stand still. Connecting again.");
+    if (!wanted) report("socket", "bad", "Connection lost", "Book, trades and orders are not updated. Reconnecting.");
     live("wait", "Connecting");
     const pause = wanted ? 0 : Math.min(longestPause, firstPause * 2 ** this.#attempts++) * (0.75 + Math.random() / 2);
     clearTimeout(this.#timer);
@@ -98,7 +98,7 @@ export class Stream {
       socket.close(); // which may take long when nobody answers
       this.#lost(socket);
     } else {
-      if (quiet > silence) report("stale", "bad", "Stream is stale", `Nothing has been heard from the server for more than ${silence / 1000} seconds. What is shown may be out of date.`);
+      if (quiet > silence) report("stale", "bad", "Stream is stale", `No message has come from the server for more than ${silence / 1000} seconds. What is shown may be out of date.`);
       this.#send({ op: "ping" });
     }
   }
@@ -148,7 +148,7 @@ export class Stream {
 
   // refused handles an error of the server: of a topic, which only ends that subscription, or of the connection.
   #refused({ code, message, args }) {
-    if (code === "AUTHENTICATION_FAILED") return this.#denied("The server does not accept the session any more.");
+    if (code === "AUTHENTICATION_FAILED") return this.#denied("The server no longer accepts the session.");
     const subscription = this.#topics.get(args?.[0]);
     if (!subscription || code === "ALREADY_SUBSCRIBED" || code === "NOT_SUBSCRIBED") return;
     subscription.on = false;

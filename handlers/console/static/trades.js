@@ -116,7 +116,7 @@ async function from() {
   try {
     const { journals } = await get("/v1/status");
     const trading = journals.find((j) => j.journal === "trading");
-    return `trading/0@${Math.max(-1, trading.sequence - back)}`;
+    return `trading/0@${Math.max(0, trading.sequence - back)}`;
   } catch {
     return null;
   }

@@ -1,5 +1,6 @@
 // The REST reference: Swagger UI over the OpenAPI file, with the token of whoever logged in.
 
+import { accessible, mend } from "./accessible.js";
 import { keep, onToken } from "./session.js";
 
 const login = "/auth/jwt/login";
@@ -16,6 +17,7 @@ const ui = window.SwaggerUIBundle({
   requestSnippetsEnabled: true,
   queryConfigEnabled: false,
   validatorUrl: null,
+  plugins: [accessible],
   syntaxHighlight: { activated: true, theme: "arta" },
   // A login that is tried out logs in.
   responseInterceptor: (response) => {
@@ -31,3 +33,5 @@ const ui = window.SwaggerUIBundle({
     });
   },
 });
+
+mend(document.getElementById("reference"));

@@ -1,5 +1,6 @@
 // The WebSocket reference: the AsyncAPI viewer over the AsyncAPI file, and beside it a socket to try it out with.
 
+import { mendMenu } from "./accessible.js";
 import { describe } from "./description.js";
 import { Trial } from "./trial.js";
 
@@ -18,6 +19,7 @@ async function read() {
   const config = { show: { sidebar: true, errors: true }, expand: { messageExamples: true }, sidebar: { showOperations: "bySpec" },
     sendLabel: "sent by the server", receiveLabel: "sent by you", requestLabel: "request", replyLabel: "sent by you, and answered" };
   window.AsyncApiStandalone.render({ schema: parsed, config }, box);
+  mendMenu(box);
   new Trial(requests);
 }
 

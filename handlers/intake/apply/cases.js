@@ -39,6 +39,6 @@ export class Cases {
 // said is what a screen reader says when the newest case moves on.
 function said(trigger) {
   if (trigger.result === "success") return "It is granted.";
-  if (trigger.result === "fail") return "It is over, and not granted.";
+  if (trigger.result === "fail") return "It was not granted.";
   return trigger.status === "blocked" ? "It is on hold." : "It is being worked on.";
 }

@@ -48,9 +48,9 @@ export function documentChoice(question, documents, type) {
   };
   for (const document of [...documents.all].reverse()) show(document);
 
-  const category = el("select", {}, ...options(categories, "something else"));
+  const category = el("select", {}, ...options(categories, "other"));
   if (categories.includes(question.value)) category.value = question.value;
-  const side = el("select", {}, ...options(orientations, "whole"));
+  const side = el("select", {}, ...options(orientations, "not specified"));
   const file = el("input", { type: "file" });
   const result = el("div", { class: "result", role: "status" });
   let own = false; // the document that comes is from this field, and chosen by that
@@ -68,7 +68,7 @@ export function documentChoice(question, documents, type) {
     own = true;
     try {
       await documents.add(one, category.value, side.value);
-      say(result, "good", `${one.name} is uploaded, and chosen.`);
+      say(result, "good", `${one.name} is uploaded and chosen.`);
     } catch (failure) {
       if (!failure.code) throw failure;
       say(result, "bad", `${one.name} was not taken: ${refusals[failure.code] ?? failure.message} (${failure.code})`);
@@ -80,12 +80,12 @@ export function documentChoice(question, documents, type) {
     }
   });
   return [list, el("div", { class: "upload" },
-    el("label", {}, el("span", {}, "It is a"), category), el("label", {}, el("span", {}, "Side"), side),
+    el("label", {}, el("span", {}, "Kind of document"), category), el("label", {}, el("span", {}, "Side"), side),
     el("label", {}, el("span", {}, "Upload a file"), file), result)];
 }
 
 const refusals = {
-  UNSUPPORTED_MEDIA_TYPE: "It has to be a PDF, JPEG, PNG, WebP or HEIC that is whole.",
-  DOCUMENT_TOO_LARGE: "It is larger than 20 MiB.",
-  DOCUMENT_INFECTED: "A virus was found in it.",
+  UNSUPPORTED_MEDIA_TYPE: "The file must be a complete PDF, JPEG, PNG, WebP or HEIC.",
+  DOCUMENT_TOO_LARGE: "The file is larger than 20 MiB.",
+  DOCUMENT_INFECTED: "The file contains a virus.",
 };

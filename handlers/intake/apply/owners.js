@@ -36,7 +36,7 @@ export class Owners {
       this.#choose();
     } catch (failure) {
       if (!failure.code) throw failure;
-      say(byId("find-result"), "bad", `Who is registered cannot be read: ${failure.message} (${failure.code})`);
+      say(byId("find-result"), "bad", `The applicants cannot be read: ${failure.message} (${failure.code})`);
     }
   }
 

@@ -84,7 +84,7 @@ export class Requirements {
         await post(`${this.owner}/questionnaires/${questionnaire.id}/response`, { answers });
       } catch (failure) {
         if (failure.code === "QUESTIONNAIRE_VERSION_OUTDATED") {
-          await this.#again(questionnaire.id, `${questionnaire.name} has changed meanwhile. Please answer it as it is now.`);
+          await this.#again(questionnaire.id, `${questionnaire.name} has changed meanwhile. Please answer the new version.`);
           return;
         }
         if (failure.status !== 422) throw failure;
@@ -102,7 +102,7 @@ const reasons = (pending, id) => pending.filter((p) => p.pending_questionnaire_i
 function sentence(pending) {
   if (!pending.length) return "Nothing is to be answered now.";
   const video = pending.some((p) => !p.pending_questionnaire_ids.length);
-  return video ? "A video identification is required. You will be told how it goes on." : "";
+  return video ? "A video identification is required. You will be told how to proceed." : "";
 }
 
 // showFaults puts what the service says next to the question that it is about. A fault of an answer names it by its place,

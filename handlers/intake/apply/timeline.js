@@ -4,7 +4,7 @@ import { words } from "/console/dom.js";
 
 const actions = {
   start: "Started", request_information: "More was asked for", request_video_identification: "A video identification was asked for",
-  complete_video_identification: "The video identification is over", block: "Put on hold", release: "Goes on", approve: "Approved", reject: "Rejected",
+  complete_video_identification: "The video identification is over", block: "Put on hold", release: "Released", approve: "Approved", reject: "Rejected",
   cancel: "Withdrawn", terminate: "Terminated", fail: "Failed",
 };
 
@@ -12,8 +12,8 @@ const actions = {
 export function happened(event) {
   const told = {
     "entitlement_trigger.created": () => "Applied for",
-    "entitlement_trigger.moved": () => `${actions[event.action] ?? words(event.action)}, ${event.actor_kind === "system" ? "by itself" : `by the ${event.actor_kind}`}`,
-    "entitlement_trigger.requirements_changed": () => (event.questionnaire_ids.length ? "Questionnaires are to be answered" : "All questionnaires are answered"),
+    "entitlement_trigger.moved": () => `${actions[event.action] ?? words(event.action)}, ${event.actor_kind === "system" ? "automatically" : `by the ${event.actor_kind}`}`,
+    "entitlement_trigger.requirements_changed": () => (event.questionnaire_ids.length ? "Questionnaires have to be answered" : "All questionnaires are answered"),
     "notice.given": () => `Receivers are told: ${event.event_type}`,
   }[event.type];
   const why = event.reason ? `: ${event.reason}` : "";

@@ -55,7 +55,7 @@ async function session(reason) {
   byId("who").textContent = who ? `${who.sub} · ${who.broker}` : "";
   byId("queue-panel").hidden = byId("case-panel").hidden = !allowed();
   byId("logged-out").hidden = allowed();
-  byId("logged-out").textContent = who ? "This user is no operator: cases are for the scopes operator and auditor." : "Log in as an operator to see cases.";
+  byId("logged-out").textContent = who ? "This user cannot see cases: the scope operator or auditor is needed." : "Log in as an operator to see cases.";
   if (reason) report("session", "wait", "Logged out", `${reason} Log in again.`);
   else clear("session");
   for (const key of ["queue", "case", "offer"]) clear(key);

@@ -73,7 +73,7 @@ export class Case {
     byId("case").hidden = true;
     documents.closeViewer();
     this.#drawn.clear();
-    setText(byId("case-title"), certificate ? "The owner of this case is to be erased" : "There is no such case");
+    setText(byId("case-title"), certificate ? "The data of this owner is restricted or erased" : "There is no such case");
     byId("case-status").textContent = "";
     facts("facts", certificate ? { ...erasure(certificate), [words(certificate.owner_type)]: certificate.owner_id, Case: id } : { Case: id });
   }

@@ -1,4 +1,4 @@
-// The deliveries about an owner since a case began: what receivers were told, each attempt, and another try for what is over.
+// The deliveries about an owner since a case began: what receivers were told, each attempt, and another try for what is over or waits for its retry.
 
 import { byId, el, moment, words } from "/console/dom.js";
 import { say } from "/console/form.js";
@@ -13,6 +13,9 @@ export async function load(c) {
   return { found, to: await receivers(found.map((d) => d.webhook_id)), more: found.length >= bound };
 }
 
+// again says what a replay does to a delivery of each status that takes one.
+const again = { delivered: "again", dead: "again", retrying: "now" };
+
 const levels = { delivered: "good", dead: "bad", retrying: "wait", pending: "wait", canceled: "" };
 
 export function draw({ found, to, more }, may, done) {
@@ -20,8 +23,8 @@ export function draw({ found, to, more }, may, done) {
   byId("deliveries").replaceChildren(...found.map((d) => el("li", { "data-delivery": d.id },
     el("strong", { class: "grow" }, d.event_type), el("span", { class: `chip ${levels[d.status] ?? ""}` }, words(d.status)),
     el("span", { class: "note" }, moment(d.created_at), d.next_attempt_at ? `, next try ${moment(d.next_attempt_at)}` : ""),
-    may && ["delivered", "dead"].includes(d.status) ? el("button", { type: "button", "aria-label": `Deliver ${d.event_type} of ${moment(d.created_at)} again`, click: () => replay(d, done) }, "Deliver again") : null,
-    el("span", { class: "note to" }, to[d.webhook_id] ? `to ${to[d.webhook_id]}` : "to a receiver that is deleted"),
+    may && d.status in again ? el("button", { type: "button", "aria-label": `Deliver ${again[d.status]}: ${d.event_type} of ${moment(d.created_at)}`, click: () => replay(d, done) }, `Deliver ${again[d.status]}`) : null,
+    el("span", { class: "note to" }, to[d.webhook_id] ? `to ${to[d.webhook_id]}` : "to a receiver that was deleted"),
     el("ol", { class: "attempts" }, ...d.attempts.map((a) => el("li", {}, attempt(a)))))));
   if (!found.length) byId("deliveries").replaceChildren(el("li", { class: "dim" }, "There are none."));
 }
@@ -33,7 +36,7 @@ async function replay(delivery, done) {
   say(result, "wait", "Sending …");
   try {
     await post(`webhook_deliveries/${delivery.id}/replay`, undefined);
-    say(result, "good", `${delivery.event_type} is delivered again.`);
+    say(result, "good", `${delivery.event_type} is delivered ${again[delivery.status]}.`);
     await done();
   } catch (failure) {
     if (!failure.code) throw failure;

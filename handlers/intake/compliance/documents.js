@@ -64,7 +64,7 @@ export async function show(owner, doc) {
 function view(type, doc) {
   if (shown[type] === "img") return el("img", { src: held, alt: `${words(doc.category)}: ${doc.name}` });
   if (shown[type] === "iframe") return el("iframe", { src: held, title: doc.name });
-  return el("p", { class: "empty" }, "A browser does not show this kind of file, but saves it.");
+  return el("p", { class: "empty" }, "The browser does not show this kind of file. Use Save.");
 }
 
 // list shows all documents of an owner.

@@ -18,6 +18,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/document"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
@@ -95,7 +96,8 @@ func (f *form) part(p *multipart.Part) error {
 	if err != nil || disposition != "form-data" || params["name"] == "" {
 		return malformed("a part does not say which field it is")
 	}
-	name, filename := params["name"], params["filename"]
+	name := params["name"]
+	filename, named := params["filename"]
 	if slices.Contains(f.seen, name) {
 		f.fault(name, "value_error", "Value error, the field is given more than once", nil)
 		return f.skip(p)
@@ -107,6 +109,9 @@ func (f *form) part(p *multipart.Part) error {
 	}
 	switch name {
 	case fieldFile:
+		if !named && isText(p) {
+			return f.refuseText(p)
+		}
 		return f.readFile(p, filename)
 	case fieldCategory, fieldOrientation, fieldValidUntil:
 		return f.readText(p, name)
@@ -187,6 +192,31 @@ func shown(name string) string {
 		name = name[:128] + "…"
 	}
 	return strings.ToValidUTF8(name, "\uFFFD")
+}
+
+// isText reports whether a part has the type of a text field, which is also that of a part without a Content-Type (RFC 7578, 4.4).
+func isText(p *multipart.Part) bool {
+	media, _, err := mime.ParseMediaType(p.Header.Get(echo.HeaderContentType))
+	return err != nil || media == echo.MIMETextPlain
+}
+
+// refuseText reads a text field that was sent in place of the file, and reports it as invalid. Its limit is that of a file, so that a
+// large file without a filename gets the same error. The error does not echo the text, which may be a document.
+func (f *form) refuseText(p *multipart.Part) error {
+	f.fault(fieldFile, "value_error", "Value error, the field must be a file, and this part is text: it has neither a filename nor the type of a file", nil)
+	buffer := make([]byte, 4<<10)
+	for size := 0; ; {
+		n, err := p.Read(buffer)
+		f.body.grant(n)
+		if size += n; size > onboarding.MaxFile {
+			return tooLarge()
+		}
+		if err == io.EOF { //nolint:errorlint // bare at the end of the part; wrapped, the body ends amid it
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
 }
 
 // readFile reads the file.

@@ -214,7 +214,8 @@ func TestTaken(t *testing.T) {
 		"a name in its extended form":   {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"; filename*=UTF-8''%C3%9Cbersicht%2F..%2Fa.pdf`}}, content: string(formattest.PDF())}}, `"name":"a.pdf"`},
 		"a long name":                   {[]part{file(strings.Repeat("é", 300), formattest.PDF())}, `"name":"` + strings.Repeat("é", 255) + `"`},
 		"a name that shows another one": {[]part{file("invoice\u202efdp.exe", formattest.PDF())}, `"name":"invoicefdp.exe"`},
-		"a file without a name":         {[]part{field("file", string(formattest.PDF()))}, `"name":"file"`},
+		"a file with an empty name":     {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"; filename=""`}}, content: string(formattest.PDF())}}, `"name":"file"`},
+		"a file without a name":         {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"`}, "Content-Type": {"application/pdf"}}, content: string(formattest.PDF())}}, `"name":"file"`},
 	} {
 		if status, answer := s.sendParts(t, test.parts...); status != http.StatusCreated || !strings.Contains(answer, test.want) {
 			t.Errorf("%s: %d %.300s", name, status, answer)
@@ -229,6 +230,8 @@ func TestRefused(t *testing.T) {
 	const (
 		notTaken = `415 {"detail":"UNSUPPORTED_MEDIA_TYPE"}`
 		tooLarge = `413 {"detail":"DOCUMENT_TOO_LARGE"}`
+
+		isText = "Value error, the field must be a file, and this part is text: it has neither a filename nor the type of a file"
 	)
 	fault := func(kind, of, message, input string) string {
 		return fmt.Sprintf(`422 {"detail":[{"type":%q,"loc":["body",%q],"msg":%q,"input":%s}]}`, kind, of, message, input)
@@ -279,6 +282,9 @@ func TestRefused(t *testing.T) {
 		"a field that is too long":        {[]part{field("orientation", strings.Repeat("x", 2000)), file("a.pdf", pdf)}, fault("string_too_long", "orientation", "String should have at most 1024 bytes", "null")},
 		"a day for a time":                {[]part{field("valid_until", "2030-01-01"), file("a.pdf", pdf)}, fault("value_error", "valid_until", "Value error, the timestamp must be one of RFC 3339, like 2006-01-02T15:04:05.000000Z (a + in a query is written %2B)", `"2030-01-01"`)},
 		"a field that is not":             {[]part{field("owner_id", "x"), file("a.pdf", pdf)}, fault("extra_forbidden", "owner_id", "Extra inputs are not permitted", "null")},
+		"a text field for the file":       {[]part{field("category", "poa"), field("file", pdf)}, fault("value_error", "file", isText, "null")},
+		"a large text for the file":       {[]part{field("file", strings.Repeat("x", mib)), field("x", "")}, `422 {"detail":[{"type":"value_error","loc":["body","file"],"msg":"` + isText + `","input":null},{"type":"extra_forbidden","loc":["body","x"],"msg":"Extra inputs are not permitted","input":null}]}`},
+		"a text larger than any file":     {[]part{field("file", strings.Repeat("x", 20*mib+1))}, tooLarge},
 		"two files":                       {[]part{file("a.pdf", pdf), file("b.pdf", pdf)}, fault("value_error", "file", "Value error, the field is given more than once", "null")},
 		"a file by another encoding":      {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"; filename="a.pdf"`}, "Content-Transfer-Encoding": {"base64"}}, content: "JVBERi0="}}, fault("value_error", "file", "Value error, the field must be sent as it is, without a transfer encoding", "null")},
 		"a control character in the name": {[]part{{header: textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"; filename*=UTF-8''a%0Ab.pdf`}}, content: pdf}}, fault("value_error", "file", "Value error, the name of the file must be text without control characters", "null")},

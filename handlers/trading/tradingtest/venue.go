@@ -48,6 +48,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
+// Version is the version that the venue's status tells.
+const Version = "v1.2.3-test"
+
 // Start is the time of the first record.
 var Start = time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC)
 
@@ -138,7 +141,7 @@ func (v *Venue) openStores() {
 
 // trading makes the trading interface.
 func (v *Venue) trading(auth *web.Auth, trades, people rows.Source) *trading.Handler {
-	return trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Now: v.wall,
+	return trading.New(trading.Config{Auth: auth, Journals: v, Venue: v.Trading, Rows: trades, Now: v.wall, Version: Version,
 		Commands: []rows.Source{trades, people},
 		Folds:    []trading.Fold{{Journal: "trading", Follower: v.Trading}, {Journal: "identity", Follower: v.Identity}},
 		Sockets:  trading.SocketLimits{MessageBytes: 32 << 10, Subscriptions: 256, ResumeRecords: 1_000_000}})
@@ -296,6 +299,9 @@ func (v *Venue) Deposit(customer, reference string) {
 }
 
 func (v *Venue) seed() {
+	for n := 2; n <= domain.Rules().Newest(); n++ {
+		v.do("trading", decide.CommandActivateRules, &decide.ActivateRules{Rules: n})
+	}
 	v.do("identity", identity.CommandAddSigningKey, &identity.AddSigningKey{KID: "test", Public: v.key.Public().(ed25519.PublicKey), Private: identity.Sealed("x")})
 	for _, b := range []string{"venue", "alpha", "beta"} {
 		v.do("identity", identity.CommandRegisterBroker, &identity.RegisterBroker{Broker: b, Name: b})

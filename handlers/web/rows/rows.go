@@ -20,14 +20,12 @@ type Source struct {
 	DB      projections.DB
 	// Waiter waits for the rows: it is the runner of the journal's projections.
 	web.Waiter
-	// Own, if there is one, is what users were answered of the journal: a read waits for that, too.
-	Own *web.Own
 }
 
 // Read reads rows that hold the position that the client wants, and makes the answer name the position that they are as
 // of.
 func (s Source) Read(c echo.Context, query func(context.Context, projections.DB) (asOf int64, err error)) error {
-	return web.ReadRows(c, s.Journal, s.Waiter, s.Own, func(ctx context.Context) (int64, error) { return query(ctx, s.DB) })
+	return web.ReadRows(c, s.Journal, s.Waiter, func(ctx context.Context) (int64, error) { return query(ctx, s.DB) })
 }
 
 // A PageOf reads a page of a list.
