@@ -113,7 +113,7 @@ func TestCompliancePage(t *testing.T) {
 	// What receivers were told, with each attempt, is delivered again.
 	b.sees("#deliveries", "requirementsQuestionnaire", "entitlementCompleted", "delivered", "to "+c.hooks.URL+"/hook", "1. ", ": 200")
 	final := c.hooks.came("/hook", http.StatusOK)
-	b.click(`[aria-label^="Deliver entitlementCompleted"]`)
+	b.click(`[aria-label^="Deliver again: entitlementCompleted"]`)
 	b.sees("#replay-result", "entitlementCompleted is delivered again.")
 	waitFor(t, "the webhook to come again", func() bool { return len(c.hooks.came("/hook", http.StatusOK)) > len(final) })
 	b.sees("#deliveries", "2. ")

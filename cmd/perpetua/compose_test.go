@@ -235,3 +235,62 @@ func (d *deployment) checkDependencies(name string) {
 		}
 	}
 }
+
+// TestControllersOfTheirOwn checks the layout with dedicated controllers: every broker asks them, none is one, and each node
+// has an id of its own.
+func TestControllersOfTheirOwn(t *testing.T) {
+	var layout struct {
+		Services map[string]composeService
+		Volumes  map[string]any
+	}
+	readYAML(t, dockerDir+"compose.controllers.yaml", &layout)
+	base := readDeployment(t)
+	var voters []string
+	roles, ids := make(map[string]int), make(map[string]string)
+	for name, s := range layout.Services {
+		command := s.Command
+		if command == nil { // it adds to the service of compose.yaml
+			command = base.services[name].Command
+		}
+		if len(command) != 3 || ids[command[2]] != "" {
+			t.Fatalf("%s is started with %v, as %s is", name, command, ids[command[2]])
+		}
+		ids[command[2]] = name
+		role := s.Environment["KAFKA_ROLES"]
+		roles[role]++
+		if role != "controller" {
+			continue
+		}
+		voters = append(voters, command[2]+"@"+s.Hostname+":9093")
+		if _, there := layout.Volumes[name]; s.Hostname != name || s.Environment["KAFKA_HOST"] != name || !there {
+			t.Errorf("%s is called %q and listens as %q, and has a volume: %v", name, s.Hostname, s.Environment["KAFKA_HOST"], there)
+		}
+		for _, m := range regexp.MustCompile(`\$([A-Z][A-Z_]+)`).FindAllStringSubmatch(readText(t, "kafka/start.sh"), -1) {
+			if s.Environment[m[1]] == "" {
+				t.Errorf("%s: start.sh needs $%s", name, m[1])
+			}
+		}
+	}
+	slices.Sort(voters)
+	for name, s := range layout.Services {
+		if s.Environment["KAFKA_VOTERS"] != strings.Join(voters, ",") {
+			t.Errorf("%s takes %s for the controllers, which are %v", name, s.Environment["KAFKA_VOTERS"], voters)
+		}
+	}
+	if roles["controller"] != 3 || roles["broker"] != 3 || len(roles) != 2 {
+		t.Errorf("the nodes are %v", roles)
+	}
+}
+
+// TestBrokersAreMissedSoon checks the settings by which Kafka replaces a node that has died: the times of our own clients go
+// with them, and a session shorter than six heartbeats loses brokers that live.
+func TestBrokersAreMissedSoon(t *testing.T) {
+	has := assignments(t, "kafka/start.sh", `(?m)^([a-z.]+)=(\d+)$`)
+	for name, want := range map[string]string{"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300",
+		"controller.quorum.fetch.timeout.ms": "1000", "controller.quorum.election.timeout.ms": "300",
+		"controller.quorum.election.backoff.max.ms": "300", "replica.lag.time.max.ms": "5000"} {
+		if has[name] != want {
+			t.Errorf("%s is %q instead of %s", name, has[name], want)
+		}
+	}
+}

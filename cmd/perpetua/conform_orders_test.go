@@ -29,7 +29,7 @@ var (
 	conditional  = func(o object) bool { return singles(o) || combo(o) }
 	isMarket     = isType("market", "stop_loss", "take_profit", "stop_market", "take_profit_stop_loss")
 	orderMembers = "code customer_code symbol action type status amount filled_amount filled_quote limit_price trigger_price stop_loss_price " +
-		"take_profit_price average_fill_price time_in_force expire_time post_only reduce_only reference_id reason created updated sequence"
+		"take_profit_price triggered average_fill_price time_in_force expire_time post_only reduce_only reference_id reason created updated sequence"
 )
 
 // moment is the form of a timestamp: ISO 8601, UTC.

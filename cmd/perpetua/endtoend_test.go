@@ -175,7 +175,7 @@ func testRows(t *testing.T, d *desk, orders, trades, marketTrades, transactions 
 	same(t, "the rows of orders", d.rows(`SELECT (jsonb_build_object('code', code, 'customer_code', customer_code, 'symbol', symbol, 'action', action,
 		'type', type, 'status', status, 'amount', amount::text, 'filled_amount', filled_amount::text, 'filled_quote', filled_quote::text,
 		'limit_price', limit_price::text, 'trigger_price', trigger_price::text, 'stop_loss_price', stop_loss_price::text,
-		'take_profit_price', take_profit_price::text, 'average_fill_price', average_fill_price::text, 'time_in_force', time_in_force,
+		'take_profit_price', take_profit_price::text, 'triggered', `+moment("triggered")+`, 'average_fill_price', average_fill_price::text, 'time_in_force', time_in_force,
 		'expire_time', `+moment("expire_time")+`, 'post_only', post_only, 'reduce_only', reduce_only, 'reference_id', reference_id,
 		'reason', reason, 'created', `+moment("created")+`, 'updated', `+moment("updated")+`, 'sequence', sequence)
 		|| jsonb_strip_nulls(jsonb_build_object('cash_amount', cash_amount::text, 'trigger_price_type', trigger_price_type)))::text

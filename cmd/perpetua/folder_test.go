@@ -423,7 +423,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"serve"}, exitUsage, "kafka-brokers"}, {[]string{"serve", "--kafka-brokers", "127.0.0.1:1"}, exitUsage, "database-url"},
 		{[]string{"serve", "--kafka-brokers", "127.0.0.1:1", "--database-url", "postgres://127.0.0.1:1/x", "--role", "king", "--key-url", "file:///nowhere"}, exitUsage, "king"},
 		{[]string{"serve", "--kafka-brokers", "127.0.0.1:1", "--database-url", "postgres://127.0.0.1:1/x"}, exitUsage, "key-url"},
-		{[]string{"log", "--journal", "weather"}, exitUsage, "weather"}, {[]string{"log"}, exitFailed, "no log"}, {[]string{"run", "--listen", "nowhere"}, exitFailed, "nowhere"}, {[]string{"run", "--compression", "brotli"}, exitUsage, "brotli"}, {[]string{"admin"}, exitUsage, "bootstrap"}, {[]string{"admin", "x"}, exitUsage, "x"}, {[]string{"admin", "bootstrap"}, exitUsage, "kafka-brokers"},
+		{[]string{"log", "--journal", "weather"}, exitUsage, "weather"}, {[]string{"log"}, exitFailed, "no log"}, {[]string{"run", "--listen", "nowhere"}, exitUsage, "nowhere"}, {[]string{"run", "--compression", "brotli"}, exitUsage, "brotli"}, {[]string{"admin"}, exitUsage, "bootstrap"}, {[]string{"admin", "x"}, exitUsage, "x"}, {[]string{"admin", "bootstrap"}, exitUsage, "kafka-brokers"},
 	} {
 		code, said := v.outcome(none, c.args...)
 		if code != c.code || !strings.Contains(said, c.says) {

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/version"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 )
 
@@ -167,6 +168,7 @@ func TestMetricsAnswerQuestions(t *testing.T) {
 			{"perpetua_kafka_request_duration_e2e_seconds", "client,writer", 1, records * 4}, // of all journals
 			{"perpetua_kafka_connects_total", "client,admin", 1, 100},
 			{"perpetua_ready", "", 1, 1},
+			{"perpetua_build_info", "version," + version.Current().Version + ",log_format,1", 1, 1},
 			{"perpetua_node_info", "roles,engine,api,projector,live,process,sender", 1, 1},
 		}
 	}
@@ -226,8 +228,8 @@ var (
 	inCode     = regexp.MustCompile("`(perpetua_[a-z0-9_]+)")
 )
 
-// TestDashboardAndAlertsNameWhatThereIs finds every metric and label that the dashboard, the alerts and the README name
-// in what a venue says, so that none of them drifts away from the code.
+// TestDashboardAndAlertsNameWhatThereIs finds every metric and label that the dashboard, the alerts, and docker/README.md name
+// in the metrics of a venue.
 func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
 	queries := dashboardQueries(t)
 	if len(queries) < 50 {
@@ -236,10 +238,6 @@ func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
 	alerts := alertQueries(t)
 	if len(alerts) < 8 {
 		t.Errorf("only %d alerts", len(alerts))
-	}
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
 	}
 	for _, q := range slices.Concat(queries, alerts) {
 		if open, closed := strings.Count(q, "("), strings.Count(q, ")"); open != closed {
@@ -256,7 +254,7 @@ func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
 	v.trades()
 	waitForWord(t, "everything that is named", func() string { // some of it is there once it was measured
 		there := v.scrape().samples()
-		return strings.Join(append(missingFrom(there, slices.Concat(queries, alerts)), missingOf(there, string(readme))...), "\n")
+		return strings.Join(append(missingFrom(there, slices.Concat(queries, alerts)), missingOf(there, readDocument(t, "docker/README.md"))...), "\n")
 	})
 }
 
@@ -284,7 +282,7 @@ func missingOf(there map[string]map[string]bool, text string) (missing []string)
 	for _, m := range inCode.FindAllStringSubmatch(text, -1) {
 		family := func(name string) bool { return strings.HasSuffix(m[1], "_") && strings.HasPrefix(name, m[1]) }
 		if there[m[1]] == nil && there[m[1]+"_count"] == nil && !slices.ContainsFunc(slices.Collect(maps.Keys(there)), family) {
-			missing = append(missing, fmt.Sprintf("there is no %s, named in the README", m[1]))
+			missing = append(missing, fmt.Sprintf("there is no %s, named in docker/README.md", m[1]))
 		}
 	}
 	return missing

@@ -250,7 +250,7 @@ func TestCancelOnDisconnect(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(ended.Events) != 5 || ended.Events[0].Data.Session == "" || ended.Events[1].Data.Reason != "cancel_all_after" || ended.Command.Type != "session.end" {
+	if len(ended.Events) != 5 || ended.Events[0].Data.Session == "" || ended.Events[1].Data.Reason != "disconnect" || ended.Command.Type != "session.end" {
 		t.Errorf("%+v", ended)
 	}
 	v.stop()

@@ -9,6 +9,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/perpetua-exchange/perpetua/projections/postgres"
 )
 
 // TestPostgresDies kills the embedded Postgres under a running venue. Writes go on, reads that need the rows are
@@ -18,9 +22,16 @@ func TestPostgresDies(t *testing.T) {
 	v.start()
 	t.Cleanup(v.stop)
 	v.fund("10000", "ANNA")
-	db := v.database()
+	admin, err := postgres.AdminURL(filepath.Join(v.dir, "postgres"), v.DatabaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := pgx.Connect(context.Background(), admin)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var postmaster string
-	err := db.QueryRow(context.Background(), `SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)`).Scan(&postmaster)
+	err = db.QueryRow(context.Background(), `SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)`).Scan(&postmaster)
 	db.Close(context.Background())
 	if err != nil {
 		t.Fatal(err)

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/onboarding"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 )
 
 // dropDatabase drops the stopped venue's database, with all the rows and everything that was known of the log.
@@ -26,22 +25,7 @@ func (v *venue) dropDatabase() {
 		}
 		return
 	}
-	config, err := pgx.ParseConfig(url)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	name := pgx.Identifier{config.Database}.Sanitize()
-	config.Database = "postgres"
-	db, err := pgx.ConnectConfig(context.Background(), config)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	defer db.Close(context.Background())
-	for _, statement := range []string{"DROP DATABASE " + name + " WITH (FORCE)", "CREATE DATABASE " + name} {
-		if _, err := db.Exec(context.Background(), statement); err != nil {
-			v.t.Fatal(err)
-		}
-	}
+	projectiontest.Recreate(v.t, url)
 }
 
 // tables returns the digests of the tables, of a running venue.
@@ -106,7 +90,7 @@ func testRebuild(t *testing.T, d *desk) {
 		return r["command_type"] == "journal.taken" && !slices.ContainsFunc(records, func(old fields) bool { return old["hash"] == r["hash"] })
 	})
 	same(t, "the rows of records", kept, records)
-	if wrong := d.rows(`SELECT to_jsonb(c)::text FROM checkpoints c LEFT JOIN records r USING (journal, sequence, "offset", hash, time)
+	if wrong := d.rows(`SELECT to_jsonb(c)::text FROM checkpoints c LEFT JOIN records r USING (journal, sequence, log_offset, hash, time)
 		WHERE r.journal IS NULL OR EXISTS (SELECT FROM records l WHERE l.journal = c.journal AND l.sequence > c.sequence)`); len(wrong) > 0 {
 		t.Errorf("checkpoints that are not at the last record: %v", wrong)
 	}

@@ -150,7 +150,7 @@ func toldOrder(r logged, data fields) fields {
 	}
 	delete(o, "broker")
 	delete(o, "leverage") // for who verifies a refusal
-	for _, name := range []string{"limit_price", "trigger_price", "stop_loss_price", "take_profit_price", "average_fill_price", "expire_time", "reason"} {
+	for _, name := range []string{"limit_price", "trigger_price", "stop_loss_price", "take_profit_price", "triggered", "average_fill_price", "expire_time", "reason"} {
 		if o[name] == "" {
 			o[name] = "null"
 		}

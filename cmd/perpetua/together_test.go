@@ -32,12 +32,12 @@ func uploadToAnotherOwner(t *testing.T, v *venue) {
 
 // TestClusterCommand starts a cluster as `make cluster` does, from the files of a deployment, and uses each node.
 func TestClusterCommand(t *testing.T) {
-	v := newWholeVenue(t, "--env", "../../docker/env", "--each", "1")
+	v := newWholeVenue(t, "--each", "1")
 	v.verb = "cluster"
 	v.start()
 	t.Cleanup(v.stop)
 	var file struct {
-		REST  []string
+		REST  string
 		Users []local.User
 		Nodes []struct {
 			Name, REST string
@@ -51,7 +51,7 @@ func TestClusterCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(file.Nodes) != 5 || len(file.REST) != 1 || file.REST[0] != v.REST || len(file.Users) != 4 {
+	if len(file.Nodes) != 5 || file.REST != v.REST || len(file.Users) != 4 {
 		t.Fatalf("run.json: %s", content)
 	}
 	v.fund("10000", "ANNA")

@@ -63,6 +63,7 @@ type bench struct {
 	sockets int
 	log     io.Writer
 	rows    []Row
+	failed  []failure
 }
 
 // Command runs `perpetua bench`.
@@ -82,15 +83,47 @@ func Command(ctx context.Context, args []string, in io.Reader, out, log io.Write
 	if err := os.Chmod(b.dir, 0o755); err != nil { // Postgres may run as another user
 		return err
 	}
+	b.measure(ctx, chosen)
+	if err := b.print(out, file); err != nil {
+		return err
+	}
+	return b.verdict(len(chosen))
+}
+
+// failure is a measure that failed.
+type failure struct {
+	Measure string `json:"measure"`
+	Error   string `json:"error"`
+}
+
+// measure runs the chosen measures one after the other. It records a failure and continues with the next measure, unless the context
+// has ended.
+func (b *bench) measure(ctx context.Context, chosen []measure) {
 	for _, m := range chosen {
 		start := time.Now()
-		fmt.Fprintf(log, "%s: %s\n", m.name, m.what)
-		if err := m.run(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
+		fmt.Fprintf(b.log, "%s: %s\n", m.name, m.what)
+		err := ctx.Err()
+		if err == nil {
+			err = m.run(ctx, b)
 		}
-		fmt.Fprintf(log, "  took %.0f s\n", time.Since(start).Seconds())
+		if err != nil {
+			b.failed = append(b.failed, failure{m.name, err.Error()})
+			fmt.Fprintf(b.log, "  FAILED: %v\n", err)
+		}
+		fmt.Fprintf(b.log, "  took %.0f s\n", time.Since(start).Seconds())
 	}
-	return b.print(out, file)
+}
+
+// verdict returns an error that lists the failed measures, or nil.
+func (b *bench) verdict(chosen int) error {
+	if len(b.failed) == 0 {
+		return nil
+	}
+	var each []string
+	for _, f := range b.failed {
+		each = append(each, f.Measure+": "+f.Error)
+	}
+	return fmt.Errorf("%d of %d measures failed: %s", len(b.failed), chosen, strings.Join(each, "; "))
 }
 
 // parse reads the command line: what to measure, how, and the file for the results, if one is wanted.
@@ -155,15 +188,19 @@ func choose(list string) (chosen []measure, err error) {
 // print writes the table, and the JSON file if one is wanted.
 func (b *bench) print(out io.Writer, file string) error {
 	printTable(out, b.rows)
+	for _, f := range b.failed {
+		fmt.Fprintf(out, "%s FAILED: %s\n", f.Measure, f.Error)
+	}
 	if file == "" {
 		return nil
 	}
 	content, err := json.MarshalIndent(struct {
-		Machine machine `json:"machine"`
-		Rounds  int     `json:"rounds"`
-		Seconds float64 `json:"seconds"`
-		Rows    []Row   `json:"rows"`
-	}{thisMachine(), b.rounds, b.round.Seconds(), b.rows}, "", "  ")
+		Machine machine   `json:"machine"`
+		Rounds  int       `json:"rounds"`
+		Seconds float64   `json:"seconds"`
+		Rows    []Row     `json:"rows"`
+		Failed  []failure `json:"failed,omitempty"`
+	}{thisMachine(), b.rounds, b.round.Seconds(), b.rows, b.failed}, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,67 @@ func TestUsage(t *testing.T) {
 		if err := Command(t.Context(), args, strings.NewReader(""), io.Discard, io.Discard); !errors.As(err, &wrong) {
 			t.Errorf("%q: %v", args, err)
 		}
+	}
+}
+
+// TestStepsAreCountedFromBeforeTheInstant covers an engine that posts everything before it accepts the first order after the instant.
+func TestStepsAreCountedFromBeforeTheInstant(t *testing.T) {
+	a := newAccepted(100)
+	if n := a.steps(); n != 0 {
+		t.Errorf("%d steps before anything", n)
+	}
+	a.note(151) // after fifty steps
+	if n := a.steps(); n != 50 {
+		t.Errorf("%d steps, want 50", n)
+	}
+	a.note(153)
+	a.note(152) // whose answer came later
+	if n := a.steps(); n != 50 {
+		t.Errorf("%d steps after more orders, want 50", n)
+	}
+	a.note(155)
+	if n := a.steps(); n != 51 {
+		t.Errorf("%d steps, want 51", n)
+	}
+}
+
+// TestOneMeasureThatFails checks that a failed measure is reported and that the others run.
+func TestOneMeasureThatFails(t *testing.T) {
+	var log, out strings.Builder
+	b := &bench{log: &log, rounds: 1}
+	row := func(name string) measure {
+		return measure{name, "it works", func(_ context.Context, b *bench) error {
+			b.add(Row{Measure: name, Unit: "u", Ours: Sample{Rounds: []float64{1}}})
+			return nil
+		}}
+	}
+	chosen := []measure{row("first"), {"second", "it fails", func(context.Context, *bench) error { return errors.New("it is broken") }}, row("third")}
+	b.measure(t.Context(), chosen)
+	file := t.TempDir() + "/bench.json"
+	if err := b.print(&out, file); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"first", "third", "second FAILED: it is broken"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the table lacks %q: %s", want, &out)
+		}
+	}
+	if !strings.Contains(string(content), `"error": "it is broken"`) || !strings.Contains(log.String(), "third: it works") {
+		t.Errorf("%s\n%s", content, &log)
+	}
+	if err := b.verdict(len(chosen)); err == nil || err.Error() != "1 of 3 measures failed: second: it is broken" {
+		t.Errorf("%v", err)
+	}
+	b = &bench{log: &log}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	b.measure(ctx, chosen)
+	if len(b.rows) > 0 || len(b.failed) != 3 {
+		t.Errorf("interrupted: %v, %v", b.rows, b.failed)
 	}
 }
 

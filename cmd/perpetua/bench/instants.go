@@ -43,42 +43,60 @@ const patience = 5 * time.Minute
 // leadIn is how long orders run before the instant.
 const leadIn = 100 * time.Millisecond
 
-// accepted follows orders as their clients see them accepted, and the records that come between them.
+// accepted counts accepted orders and the records between them. Counting starts at an order that was accepted before the instant.
 type accepted struct {
+	first int64 // the sequence of that order
+
 	mu      sync.Mutex
 	last    time.Time
 	longest time.Duration
-	first   int64 // the sequence of the first one, 0 before
 	highest int64
-	orders  int64
+	orders  int64 // after the first
+}
+
+func newAccepted(first int64) *accepted {
+	return &accepted{first: first, highest: first, last: time.Now()}
 }
 
 func (a *accepted) note(sequence int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	if a.orders++; a.first == 0 {
-		a.first, a.last = sequence, now
-	}
+	a.orders++
 	a.longest, a.last = max(a.longest, now.Sub(a.last)), now
 	a.highest = max(a.highest, sequence)
 }
 
-// steps returns how many records of the engine's own came between them so far.
+// steps returns the number of records since the first order that hold no accepted order: the engine's own steps.
 func (a *accepted) steps() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.highest - a.first + 1 - a.orders
+	return a.highest - a.first - a.orders
 }
 
-// runOrders has orders entered, one after the other by each of some clients, until enough says so. It returns the longest time
-// between two that were accepted, and how long all took.
-func runOrders(ctx context.Context, owner *journal.Owner, enough func(a *accepted) bool) (longest, took time.Duration, err error) {
-	var seen accepted
+// firstOrder enters one order and returns its sequence. It retries while the engine accepts none.
+func firstOrder(ctx context.Context, owner *journal.Owner) (int64, error) {
+	for end := time.Now().Add(patience); ; {
+		r, err := owner.Submit(ctx, command(trader(), trading.CommandPlaceOrder, levelOrder(0, 0)))
+		var busy *journal.NotAcceptedError
+		if err == nil || !errors.As(err, &busy) || time.Now().After(end) {
+			return r.Position.Sequence, err
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// runOrders enters orders from several clients, each one order after the other, until enough returns true. It returns the longest time
+// between two accepted orders, and the duration of the run.
+func runOrders(ctx context.Context, owner *journal.Owner, seen *accepted, enough func(a *accepted) bool) (longest, took time.Duration, err error) {
 	start := time.Now()
 	err = during(clients, func(n int) error {
 		var busy *journal.NotAcceptedError
-		for i := 0; i%16 > 0 || !enough(&seen); i++ {
+		for i := 0; i%16 > 0 || !enough(seen); i++ {
 			r, err := owner.Submit(ctx, command(trader(), trading.CommandPlaceOrder, levelOrder(i, n)))
 			if err != nil && !errors.As(err, &busy) {
 				return err
@@ -95,9 +113,15 @@ func runOrders(ctx context.Context, owner *journal.Owner, enough func(a *accepte
 // passInstant lets an instant come at which funding and settlement are fixed, and orders run on until all accounts have
 // posted both.
 func passInstant(ctx context.Context, owner *journal.Owner, clock *shifted, holders int64) (longest, took time.Duration, err error) {
+	// Before the clock is set: the engine may post everything before it accepts the first of the clients' orders.
+	first, err := firstOrder(ctx, owner)
+	if err != nil {
+		return 0, 0, err
+	}
+	seen := newAccepted(first)
 	clock.toSettlement(leadIn)
 	end := time.Now().Add(patience)
-	longest, took, err = runOrders(ctx, owner, func(a *accepted) bool { return a.steps() >= holders/postedAtOnce || time.Now().After(end) })
+	longest, took, err = runOrders(ctx, owner, seen, func(a *accepted) bool { return a.steps() >= holders/postedAtOnce || time.Now().After(end) })
 	if err == nil && time.Now().After(end) {
 		err = fmt.Errorf("the postings of %d accounts have not come within %v", holders, patience)
 	}

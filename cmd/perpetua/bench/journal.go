@@ -178,8 +178,12 @@ func (w *ownerWork) do(ctx context.Context, r journalRequest) (figure float64, e
 		longest, w.took, err = passInstant(ctx, w.owner, w.clock, r.Instant)
 		return milliseconds(longest), err
 	case r.Quiet:
+		first, err := firstOrder(ctx, w.owner)
+		if err != nil {
+			return 0, err
+		}
 		end := time.Now().Add(w.took)
-		longest, _, err := runOrders(ctx, w.owner, func(*accepted) bool { return time.Now().After(end) })
+		longest, _, err := runOrders(ctx, w.owner, newAccepted(first), func(*accepted) bool { return time.Now().After(end) })
 		return milliseconds(longest), err
 	}
 	figure, w.values, err = submit(ctx, w.owner, r)

@@ -44,12 +44,12 @@ func measureListings(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer server.Close()
-	long, removeLong, err := lists(ctx, server.URL(), "long", longList)
+	long, removeLong, err := lists(ctx, server.AdminURL(), "long", longList)
 	if err != nil {
 		return err
 	}
 	defer removeLong()
-	short, removeShort, err := lists(ctx, server.URL(), "short", shortList)
+	short, removeShort, err := lists(ctx, server.AdminURL(), "short", shortList)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func measureProjection(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	p := &projected{server: server.URL(), entries: entries}
+	p := &projected{server: server.AdminURL(), entries: entries}
 	var ours, theirs spent
 	if err := b.pair(Row{Measure: "projection of records, orders, trades and ledger", Unit: "rows/s", Against: "COPY of the same rows", Aim: atLeast(0.6)},
 		func() (float64, error) { return p.project(ctx, &ours) }, func() (float64, error) { return p.copy(ctx, &theirs) }); err != nil {

@@ -57,7 +57,7 @@ func All() Table {
 			Projections: readmodels.Identity(),
 			Payloads:    identity.Payloads(),
 			FromNodes: []string{identity.CommandAddSigningKey, identity.CommandRegisterBroker, identity.CommandRegisterUser,
-				identity.CommandChangeUser, identity.CommandUseAPIKey},
+				identity.CommandChangeUser, identity.CommandUseAPIKey, identity.CommandReplaceKeys},
 			Compare: func(ctx context.Context, pool *pgxpool.Pool, state decide.State, sequence int64) ([]string, error) {
 				return readmodels.CompareIdentity(ctx, pool, state.(*identity.State), sequence)
 			},
@@ -69,8 +69,9 @@ func All() Table {
 			Compare: func(ctx context.Context, pool *pgxpool.Pool, state decide.State, sequence int64) ([]string, error) {
 				return readmodels.Compare(ctx, pool, state.(*trading.State), sequence)
 			},
-			Payloads:  trading.Payloads(),
-			FromNodes: []string{trading.CommandListInstrument, trading.CommandRegisterCustomer, trading.CommandOpenSession, trading.CommandKeepGateway, trading.CommandEndSession},
+			Payloads: trading.Payloads(),
+			FromNodes: []string{trading.CommandListInstrument, trading.CommandRegisterCustomer, trading.CommandOpenSession, trading.CommandKeepGateway,
+				trading.CommandEndSession, decide.CommandActivateRules},
 		},
 		{
 			Rules:       onboarding.Rules(),

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"time"
 
@@ -19,7 +20,8 @@ const bootstrapPatience = 30 * time.Second
 // own, and keeps the passwords in users.json in the data folder. Where engines serve already, it sends them the
 // commands; else it is the engine for as long as that takes.
 func Bootstrap(ctx context.Context, args []string, std settings.IO) error {
-	m, err := joinCluster("admin bootstrap", args, std)
+	var asJSON bool
+	m, err := joinCluster("admin bootstrap", args, std, func(fs *flag.FlagSet) { settings.JSONFlag(fs, &asJSON) })
 	if err != nil {
 		return err
 	}
@@ -33,8 +35,17 @@ func Bootstrap(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
+	if asJSON {
+		return std.PrintJSON(bootstrapped{path, at[journals.Identity]})
+	}
 	fmt.Fprintf(std.Out, "users and their passwords are in %s, and known to a node once it has reached %v\n", path, at[journals.Identity])
 	return nil
+}
+
+// bootstrapped is the JSON output of bootstrap: the file of passwords, and the position of the identity journal after the last user.
+type bootstrapped struct {
+	Users    string              `json:"users"`
+	Position journal.LogPosition `json:"position"`
 }
 
 // bootstrap makes what a venue begins with, as the engine or through the engines that there are, and returns the positions
@@ -72,7 +83,7 @@ func (m *member) served(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer client.Close()
-	finder, err := ownership.NewFinder(client, m.journals.Names()...)
+	finder, err := ownership.NewFinder(client, nil, m.journals.Names()...)
 	if err != nil {
 		return false, err
 	}

@@ -8,9 +8,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,6 +19,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/docker"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // roleNames are the kinds of nodes, after the files that say their roles, in the order in which they stop: those that others
@@ -30,9 +32,10 @@ func roleNames() []string { return []string{"live", "api", "worker", "projector"
 // machine: kill a node by its process id and see.
 func Cluster(ctx context.Context, args []string, std settings.IO) error {
 	t := &together{journals: journals.All(), out: std.Out, err: local.NewLines(std.Err)}
-	s, err := settings.Parse("cluster", args, std, func(fs *flag.FlagSet) {
-		fs.StringVar(&t.envDir, "env", "docker/env", "folder of the files node.env and ROLE.env")
-		fs.IntVar(&t.each, "each", 2, "nodes of each role")
+	var envDir string
+	s, err := settings.Parse("cluster", args, std, func(flags *flag.FlagSet) {
+		flags.StringVar(&envDir, "env", "", "folder of the files node.env and ROLE.env (default: docker/env, which is embedded)")
+		flags.IntVar(&t.each, "each", 2, "nodes of each role")
 	})
 	if err != nil {
 		return err
@@ -43,7 +46,13 @@ func Cluster(ctx context.Context, args []string, std settings.IO) error {
 	if t.log, err = s.Logger(std.Err); err != nil {
 		return err
 	}
+	if err := begin("cluster", s, t.log); err != nil {
+		return err
+	}
 	t.settings = s
+	if t.env, err = envFiles(envDir); err != nil {
+		return err
+	}
 	return t.run(ctx)
 }
 
@@ -51,8 +60,9 @@ func Cluster(ctx context.Context, args []string, std settings.IO) error {
 type together struct {
 	settings *settings.Settings
 	journals journals.Table
-	envDir   string
+	env      fs.FS // holds node.env and ROLE.env
 	each     int
+	embedded bool // this process runs the broker
 	log      *slog.Logger
 	out      io.Writer
 	err      *local.Lines
@@ -69,10 +79,10 @@ type nodeFile struct {
 	WebSocket string `json:"websocket,omitempty"`
 }
 
-// clusterFile is the run.json of a cluster: that of one node with a list of addresses for REST, and the nodes.
+// clusterFile is the run.json of a cluster. It has the members of a single node's run.json, with the addresses of the first api node and
+// the first live node, and a list of all nodes.
 type clusterFile struct {
 	local.RunFile
-	REST  []string   `json:"rest"`
 	Nodes []nodeFile `json:"nodes"`
 }
 
@@ -85,6 +95,9 @@ func (t *together) run(ctx context.Context) (err error) {
 	if err := local.RemoveRunFile(folder.Path("run.json")); err != nil {
 		return err
 	}
+	if err := prepare(ctx, t.settings, folder); err != nil {
+		return err
+	}
 	// Deferred before the nodes' stop, so that it comes after: they drain into the broker. Why the broker ended comes first in
 	// the message: what else failed, failed for that.
 	services, err := local.StartServices(ctx, t.settings, folder, t.log)
@@ -94,6 +107,7 @@ func (t *together) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(services.Err(), err, services.Close()) }()
 	ctx, release := services.While(ctx)
 	defer release()
+	t.embedded = len(t.settings.Brokers()) == 0
 	t.settings.KafkaBrokers, t.settings.DatabaseURL = strings.Join(services.Brokers, ","), services.DatabaseURL()
 	if t.settings.BlobURL, err = t.settings.BucketURL(); err != nil { // one for all nodes, whose data folders are their own
 		return err
@@ -105,20 +119,24 @@ func (t *together) run(ctx context.Context) (err error) {
 	if t.settings.KeyURL, err = t.settings.KeyStoreURL(); err != nil { // the same
 		return err
 	}
-	if _, err := t.settings.OpenMaster(ctx, fresh); err != nil { // which the nodes find in the store, or are told as this command was
+	box, err := t.settings.OpenMaster(ctx, fresh)
+	if err != nil { // which the nodes find in the store, or are told as this command was
 		return err
 	}
-	return t.serve(ctx, folder, services)
+	return t.serve(ctx, folder, services, box)
 }
 
 // serve starts the nodes and serves until the context ends. Then it stops them.
-func (t *together) serve(ctx context.Context, folder *local.Folder, services *local.Services) (err error) {
+func (t *together) serve(ctx context.Context, folder *local.Folder, services *local.Services, box *seal.Box) (err error) {
 	defer func() { err = errors.Join(err, t.stop()) }() // also those that were started before one did not start
 	if err := t.start(ctx, folder); err != nil {
 		return err
 	}
 	users, err := t.bootstrap(ctx, folder)
 	if err != nil {
+		return err
+	}
+	if err := noteKey(folder, t.embedded, box); err != nil {
 		return err
 	}
 	r, runJSON := t.describe(services, users), folder.Path("run.json")
@@ -154,7 +172,7 @@ func (t *together) start(ctx context.Context, folder *local.Folder) error {
 	roles := roleNames()
 	slices.Reverse(roles) // engines first
 	for _, role := range roles {
-		files, err := readEnvFiles(filepath.Join(t.envDir, "node.env"), filepath.Join(t.envDir, role+".env"))
+		files, err := readEnvFiles(t.env, "node.env", role+".env")
 		if err != nil {
 			return err
 		}
@@ -214,10 +232,18 @@ func (t *together) environment(files []string, own ...string) []string {
 	return append(env, own...)
 }
 
+// envFiles returns the files in dir, or the embedded ones if dir is empty.
+func envFiles(dir string) (fs.FS, error) {
+	if dir == "" {
+		return fs.Sub(docker.Env, "env")
+	}
+	return os.DirFS(dir), nil
+}
+
 // readEnvFiles reads lines of NAME=value. Empty ones and those that begin with # say nothing.
-func readEnvFiles(paths ...string) (pairs []string, err error) {
+func readEnvFiles(files fs.FS, paths ...string) (pairs []string, err error) {
 	for _, path := range paths {
-		content, err := os.ReadFile(path)
+		content, err := fs.ReadFile(files, path)
 		if err != nil {
 			return nil, fmt.Errorf("settings of a node: %w", err)
 		}
@@ -258,8 +284,8 @@ func (t *together) bootstrap(ctx context.Context, folder *local.Folder) ([]local
 func (t *together) describe(services *local.Services, users []local.User) clusterFile {
 	r := clusterFile{RunFile: local.RunFile{PID: os.Getpid(), Kafka: services.Brokers, DatabaseURL: services.DatabaseURL(), Users: users}, Nodes: t.files}
 	for _, n := range t.files {
-		if strings.HasPrefix(n.Name, "api") {
-			r.REST = append(r.REST, n.REST)
+		if strings.HasPrefix(n.Name, "api") && r.REST == "" {
+			r.REST = n.REST
 		}
 		if n.WebSocket != "" && r.WebSocket == "" {
 			r.WebSocket = n.WebSocket

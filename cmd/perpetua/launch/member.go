@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"flag"
 	"log/slog"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
@@ -20,8 +21,8 @@ type member struct {
 }
 
 // joinCluster reads the settings of such a command and takes its data folder. The caller closes the folder.
-func joinCluster(command string, args []string, std settings.IO) (*member, error) {
-	s, err := settings.Parse(command, args, std, nil)
+func joinCluster(command string, args []string, std settings.IO, extra func(*flag.FlagSet)) (*member, error) {
+	s, err := settings.Parse(command, args, std, extra)
 	if err != nil {
 		return nil, err
 	}

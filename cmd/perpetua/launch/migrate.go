@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -30,7 +31,7 @@ func Migrate(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer client.Close()
-	return migrate(ctx, client, journals.All(), s.DatabaseURL)
+	return migrate(ctx, client, journals.All(), s.DatabaseURL, log)
 }
 
 // found makes topics and tables where they are not there yet, and reports whether the identity journal is yet to be founded:
@@ -42,14 +43,14 @@ func found(ctx context.Context, s *settings.Settings, brokers []string, table jo
 		return false, err
 	}
 	defer client.Close()
-	if err := migrate(ctx, client, table, databaseURL); err != nil {
+	if err := migrate(ctx, client, table, databaseURL, log); err != nil {
 		return false, err
 	}
 	return emptyIdentity(ctx, client)
 }
 
 // migrate makes what the journals and the read models are kept in, and checks the topics' settings.
-func migrate(ctx context.Context, client *journal.Client, table journals.Table, databaseURL string) error {
+func migrate(ctx context.Context, client *journal.Client, table journals.Table, databaseURL string, log *slog.Logger) error {
 	names := table.Names()
 	if err := client.EnsureTopics(ctx, names...); err != nil {
 		return err
@@ -63,6 +64,12 @@ func migrate(ctx context.Context, client *journal.Client, table journals.Table, 
 	}
 	defer pool.Close()
 	if _, err := projections.Migrate(ctx, pool); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	switch err := projections.GrantReaders(ctx, pool); {
+	case errors.Is(err, projections.ErrNoReaderRole):
+		log.Warn("nobody can read the read models as a member of perpetua_reader until that role is made", "error", err)
+	case err != nil:
 		return fmt.Errorf("migrate: %w", err)
 	}
 	if err := jobs.Migrate(ctx, pool); err != nil {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -32,9 +31,12 @@ func Run(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	seed, err := strconv.ParseUint(s.DemoSeed, 10, 64)
+	if err := begin("run", s, log); err != nil {
+		return err
+	}
+	seed, err := s.Seed()
 	if err != nil {
-		return settings.Usagef("--demo-seed takes a number from 0 to 2^64-1, not %q", s.DemoSeed)
+		return err
 	}
 	return (&program{settings: s, journals: journals.All(), seed: seed, agent: "perpetua-demo/" + web.NewID().String(), log: log, out: std.Out}).run(ctx)
 }
@@ -65,6 +67,9 @@ func (p *program) run(ctx context.Context) (err error) {
 	}
 	id, err := folder.NodeID(p.settings.NodeID)
 	if err != nil {
+		return err
+	}
+	if err := prepare(ctx, p.settings, folder); err != nil {
 		return err
 	}
 	// Deferred first, so that they close last: the node drains into the broker and the rows until its end.
@@ -124,6 +129,9 @@ func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, 
 		return nil, err
 	}
 	if err := n.AwaitTip(ctx); err != nil {
+		return nil, err
+	}
+	if err := noteKey(folder, len(p.settings.Brokers()) == 0, n.Box); err != nil {
 		return nil, err
 	}
 	n.Announce()

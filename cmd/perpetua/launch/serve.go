@@ -15,12 +15,18 @@ import (
 // migrate` and `perpetua admin bootstrap` do. Once ready it says where it is in run.json, as `perpetua run` does, without
 // users and database.
 func Serve(ctx context.Context, args []string, std settings.IO) error {
-	m, err := joinCluster("serve", args, std)
+	m, err := joinCluster("serve", args, std, nil)
 	if err != nil {
 		return err
 	}
 	defer m.folder.Close()
 	if err := m.settings.NeedKeyStore(); err != nil {
+		return err
+	}
+	if err := begin("serve", m.settings, m.log); err != nil {
+		return err
+	}
+	if err := node.CheckPorts(ctx, m.settings); err != nil {
 		return err
 	}
 	runJSON := m.folder.Path("run.json")

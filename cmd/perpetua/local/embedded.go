@@ -49,6 +49,9 @@ func StartServices(ctx context.Context, s *settings.Settings, folder *Folder, lo
 	e.url.Store(&s.DatabaseURL)
 	g, starting := errgroup.WithContext(ctx)
 	if len(e.Brokers) == 0 {
+		if err := folder.CheckRetired(); err != nil {
+			return nil, err
+		}
 		g.Go(func() (err error) {
 			e.broker, err = broker.Start(starting, broker.Config{Dir: folder.Path("kafka"), Sync: s.Sync, Logger: log.With("part", "broker")})
 			if err == nil {

@@ -74,6 +74,14 @@ func (d *Folder) NodeID(configured string) (string, error) {
 	return id, writeWhole(d.Path("node-id"), []byte(id+"\n"), 0o644)
 }
 
+// Keep writes a small file of the folder, unless it has that content already.
+func (d *Folder) Keep(name, content string) error {
+	if kept, err := os.ReadFile(d.Path(name)); err == nil && string(kept) == content {
+		return nil
+	}
+	return writeWhole(d.Path(name), []byte(content), 0o644)
+}
+
 // writeWhole writes a file so that after a crash it is there whole or not at all.
 func writeWhole(path string, content []byte, mode os.FileMode) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")

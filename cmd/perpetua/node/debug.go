@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"time"
-
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 )
 
 // debugServer is the operator's own listener: Go's profiles, for whoever has a shell on this host. It is apart from the
@@ -21,12 +19,8 @@ type debugServer struct {
 
 // listenDebug opens the listener. The address has to be on the loopback interface: nothing here asks who is there.
 func listenDebug(ctx context.Context, address string) (*debugServer, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, settings.Usagef("--debug-listen takes an address like 127.0.0.1:6060, not %q", address)
-	}
-	if !isLoopback(host) {
-		return nil, settings.Usagef("--debug-listen takes an address of the loopback interface, like 127.0.0.1:6060, not %q", address)
+	if err := checkDebugAddress(address); err != nil {
+		return nil, err
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -45,10 +45,10 @@ type readModels interface {
 type followers []*follower
 
 // openFollowers makes them. They stand still until their tasks run.
-func openFollowers(ctx context.Context, c Config, s *stores) (followers, error) {
+func openFollowers(ctx context.Context, c Config, s *stores, mayWrite func() bool) (followers, error) {
 	var all followers
 	for _, j := range c.Journals {
-		f, err := openFollower(ctx, c, s, j)
+		f, err := openFollower(ctx, c, s, j, mayWrite)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func openFollowers(ctx context.Context, c Config, s *stores) (followers, error) 
 	return all, nil
 }
 
-func openFollower(ctx context.Context, c Config, s *stores, j journals.Journal) (*follower, error) {
+func openFollower(ctx context.Context, c Config, s *stores, j journals.Journal, mayWrite func() bool) (*follower, error) {
 	seed, err := s.snapshots.Seed(ctx, j.Name(), 0)
 	if err != nil {
 		return nil, fmt.Errorf("loading a snapshot of %s: %w", j.Name(), err)
@@ -74,8 +74,8 @@ func openFollower(ctx context.Context, c Config, s *stores, j journals.Journal) 
 	f.fold.Listen(f.tail.Observe)
 	f.fold.Listen(f.owner.observe)
 	f.fold.Listen(func(e journal.Entry, _ decide.State) { f.time.Store(int64(e.Record.Time)) })
-	f.maker = s.snapshots.maker(s.client, j, f.fold, seed, c.ID)
-	f.keeper = witness.NewKeeper(witness.KeeperConfig{Store: s.snapshots.witnesses, Client: s.client, Rules: j.Rules, Fold: f.fold, Node: c.ID})
+	f.maker = s.snapshots.maker(s.client, j, f.fold, seed, c.ID, mayWrite)
+	f.keeper = witness.NewKeeper(witness.KeeperConfig{Store: s.snapshots.witnesses, Client: s.client, Rules: j.Rules, Fold: f.fold, Node: c.ID, May: mayWrite})
 	f.runner = projections.NewRunner(s.pool, s.client, j.Rules, j.Projections...)
 	f.rows = f.runner
 	if !c.Roles.Projector {

@@ -2,10 +2,13 @@ package node
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/version"
 )
 
 // gauges tell how a node stands when somebody asks: how far each of its readers is, what its connections to Postgres
@@ -39,6 +42,13 @@ func newGauges(n *Node) *gauges {
 		aborted:     desc("postgres_acquires_canceled_total", "Times that a query gave up waiting for a connection."),
 	}
 	return g
+}
+
+// buildInfo returns a metric that is always 1 and has the build in its labels.
+func buildInfo(v version.Info) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "perpetua_build_info", Help: "1, with the version of this build in its labels.",
+		ConstLabels: prometheus.Labels{"version": v.Version, "commit": v.Commit, "log_format": strconv.Itoa(v.LogFormat), "rules": v.RulesText(), "go_version": v.Go}},
+		func() float64 { return 1 })
 }
 
 // Describe implements prometheus.Collector.

@@ -157,6 +157,7 @@ type state struct {
 	Journals map[string]string    `json:"journals,omitempty"`
 	// LogAway says since when a journal's log can't be read, or not be written by this node, which owns it.
 	LogAway map[string]scalar.Time `json:"log_away,omitempty"`
+	Fence   *fenceState            `json:"fence,omitempty"`
 }
 
 // roleState says whether a node does what it is there for, and in a sentence each why not. Anybody may read it: what an
@@ -172,7 +173,7 @@ func (s state) ready() bool { return s.Status == "ready" }
 // the group, at most every so often.
 func (n *Node) readiness(ctx context.Context) state {
 	now := time.Now()
-	s := state{Status: "ready", Roles: map[string]roleState{}, Journals: map[string]string{}, LogAway: n.logAway(now)}
+	s := state{Status: "ready", Roles: map[string]roleState{}, Journals: map[string]string{}, LogAway: n.logAway(now), Fence: n.fenceState()}
 	for _, f := range n.followers {
 		s.Journals[f.Name()] = journal.LogPosition{Journal: f.Name(), Sequence: f.fold.Position().Sequence}.String()
 	}

@@ -23,7 +23,7 @@ func TestTheLagOfRowsIsNoMatterOfHints(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	if tag, err := pool.Exec(t.Context(), `UPDATE checkpoints SET "offset" = "offset" + CASE journal WHEN 'trading' THEN 1000 ELSE -1 END`); err != nil || tag.RowsAffected() != int64(len(journals.All())) {
+	if tag, err := pool.Exec(t.Context(), `UPDATE checkpoints SET log_offset = log_offset + CASE journal WHEN 'trading' THEN 1000 ELSE -1 END`); err != nil || tag.RowsAffected() != int64(len(journals.All())) {
 		t.Fatal(tag, err)
 	}
 	n, _ := b.run(t, projector)

@@ -52,6 +52,7 @@ type Node struct {
 	serving   serving
 	telemetry telemetry
 	health    health
+	fence     fencing
 	managers  *process.Managers // nil without the role
 	sender    *webhooks.Sender  // nil without the role
 	// keyOverlap is how long a webhook's old and new key sign both.
@@ -72,15 +73,19 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	if n.stores, err = openStores(ctx, c, &n.telemetry); err != nil {
 		return nil, err
 	}
+	if n.fence, err = openFencing(c, &n.stores); err != nil {
+		return nil, err
+	}
 	if n.serving.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Settings.Listen); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	if n.owning, err = openOwning(c, &n.stores, n.URL()); err != nil {
 		return nil, err
 	}
-	if n.followers, err = openFollowers(ctx, c, &n.stores); err != nil {
+	if n.followers, err = openFollowers(ctx, c, &n.stores, n.fence.mayWrite); err != nil {
 		return nil, err
 	}
+	n.owning.learnFrom(n.followers)
 	if n.health.prober, err = newProber(ctx, n.stores.pool); err != nil {
 		return nil, err
 	}
@@ -138,7 +143,7 @@ func (n *Node) Run(ctx context.Context) error {
 		if n.sender == nil {
 			return nil
 		}
-		return n.sender.Run(sending)
+		return n.fence.watch.While(sending, n.sender.Run)
 	})
 	g.Go(n.serving.serve)
 	g.Go(func() error {
@@ -174,7 +179,10 @@ type task struct {
 // tasks are what runs until the interfaces have closed.
 func (n *Node) tasks() []task {
 	tasks := []task{{"pace the collector", paceCollector}, {"debug", n.telemetry.debug.serve}, {"watch itself", n.watch},
-		{"uses of API keys", n.serving.uses.Run}}
+		{"uses of API keys", n.serving.uses.Run}, {"watch the fence", n.fence.watch.Run}}
+	if n.Roles.Engine {
+		tasks = append(tasks, task{"replace signing keys that were copied", n.replaceKeys})
+	}
 	for _, f := range n.followers {
 		tasks = append(tasks, f.tasks(n.Roles, n.Logger)...)
 	}
@@ -182,10 +190,10 @@ func (n *Node) tasks() []task {
 		tasks = append(tasks, task{"live", n.serving.hub.Run})
 	}
 	if n.managers != nil {
-		tasks = append(tasks, task{"process", n.managers.Run})
+		tasks = append(tasks, task{"process", n.whileItActs(n.managers.Run)})
 	}
 	if n.Roles.API {
-		tasks = append(tasks, task{"files that nobody needs", n.sweepFiles})
+		tasks = append(tasks, task{"files that nobody needs", n.whileItActs(n.sweepFiles)})
 	}
 	return tasks
 }
@@ -196,7 +204,8 @@ func (n *Node) sweepFiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := files.Sweeper{Store: n.stores.files, Journal: onboarding.FilesOf(owners.fold, n.owning.peers), Logger: n.Logger.With("part", "files")}
+	s := files.Sweeper{Store: n.stores.files, Journal: onboarding.FilesOf(owners.fold, n.owning.peers), Logger: n.Logger.With("part", "files"),
+		May: n.fence.watch.Check}
 	return s.Run(ctx)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 )
@@ -18,25 +19,30 @@ type owning struct {
 // owners take commands and say who would.
 type owners interface {
 	journal.BatchSubmitter
-	// Owner returns the URL of the node that the group of engines has assigned a partition to, or "".
+	// Owner returns the URL of the node that owns a partition, as far as that node or the group of engines says so, or "".
 	Owner(ctx context.Context, name string, partition int32) (string, error)
 	// Engines returns the nodes of that group.
 	Engines(ctx context.Context) ([]ownership.Engine, error)
+	// Begin and Read pass on the seed that the reading of a journal starts from, and then each record, because the log names
+	// the owner.
+	Read(name string, partition int32, e journal.Entry)
+	Begin(name string, partition int32, s *journal.Seed)
 	Close()
 }
 
 // openOwning makes the node one of the owners, or one that only finds them.
 func openOwning(c Config, s *stores, url string) (o owning, err error) {
+	asking := newNeighbors(c.Box)
 	if c.Roles.Engine {
 		o.engine, err = ownership.New(ownership.Config{Client: s.client, NodeID: c.ID, URL: url, Build: build,
-			Rules: c.Journals.Rules(), Known: s.known(), Seed: s.snapshots.Seed,
+			Rules: c.Journals.Rules(), Known: s.known(), Seed: s.snapshots.Seed, Neighbors: asking,
 			OtherClock: s.postgresTime, AcceptClock: c.Settings.AcceptClock})
 		if err != nil {
 			return owning{}, err
 		}
 		o.owners = o.engine
 	} else {
-		finder, err := ownership.NewFinder(s.client, c.Journals.Names()...)
+		finder, err := ownership.NewFinder(s.client, asking, c.Journals.Names()...)
 		if err != nil {
 			return owning{}, err
 		}
@@ -60,5 +66,13 @@ func (o *owning) run(ctx context.Context) error {
 func (o *owning) close() {
 	if o.owners != nil {
 		o.owners.Close()
+	}
+}
+
+// learnFrom passes the records of the followers' journals to the finder of owners. It MUST be called before they run.
+func (o *owning) learnFrom(all followers) {
+	for _, f := range all {
+		o.owners.Begin(f.Name(), 0, f.seed)
+		f.fold.Listen(func(e journal.Entry, _ decide.State) { o.owners.Read(f.Name(), 0, e) })
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -55,7 +56,8 @@ type peerAnswer struct {
 	Repeated bool            `json:"repeated,omitempty"`
 	Record   []byte          `json:"record,omitempty"` // that answers the command, as it stands in the log
 	Refusal  *decide.Refusal `json:"refusal,omitempty"`
-	Code     string          `json:"code,omitempty"` // NOT_ACCEPTED, OUTCOME_UNKNOWN or empty
+	Code     string          `json:"code,omitempty"`      // NOT_ACCEPTED, OUTCOME_UNKNOWN or empty
+	NotOwner bool            `json:"not_owner,omitempty"` // with NOT_ACCEPTED: the node does not own the journal
 	Error    string          `json:"error,omitempty"`
 }
 
@@ -91,6 +93,12 @@ func (p *peers) proof(body []byte) string {
 	return hex.EncodeToString(seal.MAC(p.key, body))
 }
 
+// maxOwners is how many nodes a command is sent to, each after the one before it has turned out not to be the owner.
+const maxOwners = 3
+
+// errNotOwner says that a node has not taken a command: it does not own the journal, or can't be reached.
+var errNotOwner = errors.New("the node does not own the journal")
+
 // Submit has a command decided here or, where the journal's owner is elsewhere, there.
 func (p *peers) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
 	result, err := p.owners.Submit(ctx, name, c)
@@ -98,6 +106,24 @@ func (p *peers) Submit(ctx context.Context, name string, c decide.Command) (jour
 	if !errors.As(err, &elsewhere) {
 		return result, err
 	}
+	for tries := 1; ; tries++ {
+		result, err := p.send(ctx, elsewhere.URL, name, c)
+		if !errors.Is(err, errNotOwner) {
+			return result, err
+		}
+		if tries < maxOwners && elsewhere.Next != nil {
+			elsewhere = elsewhere.Next(ctx)
+		} else {
+			elsewhere = nil
+		}
+		if elsewhere == nil {
+			return journal.Result{}, &journal.NotAcceptedError{RetryAfter: time.Second, Reason: err.Error()}
+		}
+	}
+}
+
+// send has a command decided by another node. An errNotOwner says that it was not taken there.
+func (p *peers) send(ctx context.Context, url, name string, c decide.Command) (journal.Result, error) {
 	payload, err := json.Marshal(c.Payload)
 	if err != nil {
 		return journal.Result{}, err
@@ -106,13 +132,17 @@ func (p *peers) Submit(ctx context.Context, name string, c decide.Command) (jour
 	if err != nil {
 		return journal.Result{}, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, elsewhere.URL+peerPath, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+peerPath, bytes.NewReader(body))
 	if err != nil {
 		return journal.Result{}, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set(peerProof, p.proof(body))
 	response, err := p.client.Do(r)
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return journal.Result{}, fmt.Errorf("%w: %w", errNotOwner, err)
+	}
 	if err != nil {
 		return journal.Result{}, &journal.OutcomeUnknownError{CommandID: c.ID}
 	}
@@ -123,7 +153,7 @@ func (p *peers) Submit(ctx context.Context, name string, c decide.Command) (jour
 	}
 	var a peerAnswer
 	if err := json.Unmarshal(text, &a); err != nil || response.StatusCode != http.StatusOK {
-		return journal.Result{}, fmt.Errorf("%s answered %s to %s: %.200s", elsewhere.URL, response.Status, c.Type, text)
+		return journal.Result{}, fmt.Errorf("%s answered %s to %s: %.200s", url, response.Status, c.Type, text)
 	}
 	j, err := p.journals.Of(name)
 	if err != nil {
@@ -135,6 +165,8 @@ func (p *peers) Submit(ctx context.Context, name string, c decide.Command) (jour
 // result turns the answer back into what the owner's Submit returned.
 func (a peerAnswer) result(c decide.Command, rules decide.Rules) (journal.Result, error) {
 	switch {
+	case a.NotOwner:
+		return journal.Result{}, fmt.Errorf("%w: %s", errNotOwner, a.Error)
 	case a.Code == journal.CodeNotAccepted:
 		return journal.Result{}, &journal.NotAcceptedError{RetryAfter: time.Second, Reason: a.Error}
 	case a.Code == journal.CodeOutcomeUnknown:
@@ -198,8 +230,10 @@ func answerTo(result journal.Result, err error) peerAnswer {
 		return a
 	case errors.As(err, &refused):
 		return peerAnswer{Position: refused.AsOf.String(), Refusal: refused.Refusal}
-	case errors.As(err, &busy), errors.As(err, &elsewhere):
-		return peerAnswer{Code: journal.CodeNotAccepted, Error: err.Error()}
+	case errors.As(err, &elsewhere):
+		return peerAnswer{Code: journal.CodeNotAccepted, NotOwner: true, Error: err.Error()}
+	case errors.As(err, &busy):
+		return peerAnswer{Code: journal.CodeNotAccepted, NotOwner: busy.Unowned, Error: err.Error()}
 	case errors.As(err, &unknown):
 		return peerAnswer{Code: journal.CodeOutcomeUnknown, Error: err.Error()}
 	}

@@ -38,6 +38,10 @@ func (n *Node) CatchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Login fails until the fence has been read.
+	if err := n.awaitFence(ctx); err != nil {
+		return fmt.Errorf("waiting for the fence in the key store: %w", err)
+	}
 	if err := login.CheckSeal(login.FromFold(identities), n.Box); err != nil {
 		return fmt.Errorf("secrets of the identity journal: %w", err)
 	}

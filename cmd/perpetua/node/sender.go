@@ -16,8 +16,8 @@ const maxOverlap = 30 * 24 * time.Hour
 
 // wireSender makes the node's sender of webhooks, if it has the role, and has its projector insert the jobs for senders.
 func (n *Node) wireSender(owners *follower) (err error) {
-	if n.keyOverlap, err = time.ParseDuration(n.Settings.Webhooks.KeyOverlap); err != nil || n.keyOverlap < 0 || n.keyOverlap > maxOverlap {
-		return settings.Usagef("--webhook-key-overlap: %q is not a time from 0s to 720h", n.Settings.Webhooks.KeyOverlap)
+	if n.keyOverlap, err = keyOverlap(n.Settings); err != nil {
+		return err
 	}
 	if n.Roles.Projector {
 		insert, err := jobs.NewInserter()
@@ -33,12 +33,12 @@ func (n *Node) wireSender(owners *follower) (err error) {
 	if err != nil {
 		return err
 	}
-	schedule, err := webhooks.ParseSchedule(n.Settings.Webhooks.Retries)
+	schedule, err := retries(n.Settings)
 	if err != nil {
-		return settings.Usagef("--webhook-retries: %v", err)
+		return err
 	}
 	n.sender = webhooks.New(webhooks.Config{Node: n.ID, DB: n.stores.pool, Fold: owners.fold, Rows: owners.rows, To: n.owning.peers,
-		Owners: n.stores.owners, Box: n.Box, Client: dialing.Client(webhooks.PerReceiver, webhooks.Within), Schedule: schedule,
+		Owners: n.stores.owners, Box: n.Box, Client: dialing.Client(webhooks.PerReceiver, webhooks.Within), Schedule: schedule, May: n.fence.watch.Check,
 		Logger: n.Logger.With("part", "webhooks")})
 	n.telemetry.metrics.MustRegister(n.sender.Collectors()...)
 	return nil

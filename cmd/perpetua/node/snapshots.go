@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"log/slog"
-	"strconv"
 	"time"
 
 	gocloud "gocloud.dev/blob"
@@ -30,13 +29,9 @@ type Snapshots struct {
 
 // OpenSnapshots opens the bucket. What lies there is signed with keys that all nodes derive from their master key.
 func OpenSnapshots(ctx context.Context, s *settings.Settings, table journals.Table, box *seal.Box, log *slog.Logger) (*Snapshots, error) {
-	records, err := strconv.ParseInt(s.SnapshotRecords, 10, 64)
-	if err != nil || records < 0 {
-		return nil, settings.Usagef("--snapshot-records takes a number of records, or 0, not %q", s.SnapshotRecords)
-	}
-	interval, err := time.ParseDuration(s.SnapshotInterval)
-	if err != nil || interval <= 0 {
-		return nil, settings.Usagef("--snapshot-interval takes a time like 10m, not %q", s.SnapshotInterval)
+	records, interval, err := snapshotPace(s)
+	if err != nil {
+		return nil, err
 	}
 	bucket, err := s.OpenBucket(ctx)
 	if err != nil {
@@ -70,10 +65,10 @@ func (s *Snapshots) Seed(ctx context.Context, name string, partition int32) (*jo
 }
 
 // maker returns what saves the states of a fold that started from a seed; nil where nobody is to.
-func (s *Snapshots) maker(client *journal.Client, j journals.Journal, fold *follow.Fold, seed *journal.Seed, node string) *snapshot.Maker {
+func (s *Snapshots) maker(client *journal.Client, j journals.Journal, fold *follow.Fold, seed *journal.Seed, node string, may func() bool) *snapshot.Maker {
 	if s.records == 0 || j.Codec == nil {
 		return nil
 	}
 	return snapshot.NewMaker(snapshot.MakerConfig{Store: s.store, Client: client, Rules: j.Rules, Codec: j.Codec, Fold: fold, Seed: seed,
-		Node: node, Records: s.records, Interval: s.interval})
+		Node: node, Records: s.records, Interval: s.interval, May: may})
 }

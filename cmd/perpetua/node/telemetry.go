@@ -3,14 +3,12 @@ package node
 import (
 	"context"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -40,9 +38,9 @@ func openTracer(ctx context.Context, c Config, metrics prometheus.Registerer) (*
 	if s.Trace.Endpoint == "" {
 		return nil, nil
 	}
-	ratio, err := strconv.ParseFloat(s.Trace.Ratio, 64)
-	if err != nil || !(ratio >= 0 && ratio <= 1) {
-		return nil, settings.Usagef("--trace-ratio takes a number from 0 to 1, not %q", s.Trace.Ratio)
+	ratio, err := traceRatio(s)
+	if err != nil {
+		return nil, err
 	}
 	endpoint := s.Trace.Endpoint
 	if strings.HasPrefix(s.Source("trace-endpoint"), "OTEL_") {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/version"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/apikeys"
@@ -48,6 +49,7 @@ func (n *Node) wire() error {
 	// before, since it knows no user.
 	users := login.FromFold(identities.fold)
 	tokens := web.NewTokens(login.NewDirectory(users), login.DefaultIssuer, time.Now)
+	tokens.For(n.audience)
 	auth := web.NewAuth(tokens)
 	n.serving.uses = apikeys.NewUses(n.owning.peers, n.Logger.With("part", "api keys"))
 	tokens.Used(n.serving.uses.Note)
@@ -68,7 +70,7 @@ func (n *Node) wire() error {
 
 	trade.New(n.tradingInterface(auth, venue)).Register(rest)
 	if n.Roles.API || n.Roles.Engine { // an owner answers what the others pass on to it
-		login.New(login.Options{Identity: users, Box: n.Box, Issuer: login.DefaultIssuer, Now: time.Now,
+		login.New(login.Options{Identity: users, Box: n.Box, Issuer: login.DefaultIssuer, Audience: n.audience, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
 		apikeys.New(apikeys.Config{Auth: auth, Journals: n.owning.owners, Identity: identities.fold, Venue: venue.fold}).Register(e)
 		from, err := n.onboardingInterface(auth, owners)
@@ -118,6 +120,7 @@ func (n *Node) registerOwn(e *echo.Echo) {
 	if n.Roles.Engine {
 		e.POST(peerPath, n.owning.peers.serve)
 		e.GET(rulesPath, n.owning.peers.serveRules)
+		e.POST(termPath, termServer{n.owning.engine, newTermKey(n.Box)}.serve)
 	}
 	e.GET("/healthz", n.healthz)
 	e.GET("/readyz", n.readyz)
@@ -130,12 +133,12 @@ func (n *Node) measure() {
 	for _, f := range n.followers {
 		n.telemetry.metrics.MustRegister(f.runner)
 	}
-	n.telemetry.metrics.MustRegister(newGauges(n))
+	n.telemetry.metrics.MustRegister(newGauges(n), buildInfo(version.Current()))
 }
 
 // tradingInterface says what the trading interface serves from.
 func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
-	c := trade.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Rows: n.rowsOf(venue), Now: time.Now}
+	c := trade.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Rows: n.rowsOf(venue), Now: time.Now, Version: version.Current().Version}
 	sockets := live.DefaultLimits()
 	c.Sockets = trade.SocketLimits{MessageBytes: trade.Limit(sockets.MessageBytes), Subscriptions: trade.Limit(sockets.Subscriptions),
 		RequestsPerSecond: trade.Limit(sockets.RequestsPerSecond), RequestBurst: trade.Limit(sockets.RequestBurst),

@@ -99,7 +99,7 @@ func (c *client) do(ctx context.Context, method, target string, body []byte, key
 		answer, err := c.send(r)
 		var p *problem
 		refused := errors.As(err, &p)
-		undecided := refused && (p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests)
+		undecided := refused && (p.Status == http.StatusServiceUnavailable && p.Code != "FENCED" || p.Status == http.StatusTooManyRequests)
 		if err == nil || refused && !undecided || try == tries {
 			return answer, err
 		}

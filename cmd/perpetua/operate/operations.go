@@ -73,6 +73,7 @@ func venueOperations() []Operation {
 		change("api-keys", "/users/:username/api-keys/:id", `a key's rate limit: {"rate_limit":{"per_second","burst"}}, null for its user's`),
 		list("instruments", "/instruments", "instruments, newest first"),
 		create("instruments", "/instruments", "an instrument"),
+		show("instruments", "/instruments/:symbol", "an instrument"),
 		change("instruments", "/instruments/:symbol", "an instrument's status and parameters"),
 		{"instruments", "withdraw", http.MethodDelete, base + "/instruments/:symbol", nil, NoBody, "an instrument without an open position; its orders are canceled"},
 		post("index-prices", "set", "/index-prices/:symbol", NeedsBody, `the index price of an instrument: {"price"}`),

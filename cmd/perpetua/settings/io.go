@@ -12,6 +12,7 @@ type IO struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Env      func(string) (string, bool) // looks up an environment variable
+	Environ  func() []string             // lists the environment as NAME=value; nil to skip the search for misspelled names
 	// PasswordMemory is what a new hash of a password takes, in KiB; 0 for what is safe. Tests that are not about passwords
 	// take less: most of a venue's first start goes into hashes.
 	PasswordMemory uint32
@@ -22,7 +23,7 @@ type IO struct {
 
 // StandardIO returns that of the process.
 func StandardIO() IO {
-	return IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv}
+	return IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Environ: os.Environ}
 }
 
 // UsageError is an error in the words of the command line: exit code 2.

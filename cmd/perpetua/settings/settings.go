@@ -5,9 +5,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,6 +57,7 @@ type Settings struct {
 	DebugListen      string
 
 	sources map[string]string // setting → flag, the variable's name, or default
+	unknown []Unknown         // misspelled variables of the environment
 
 	Trace struct{ Endpoint, Ratio string }
 	// Webhooks is how receivers are reached: retries and what is allowed as text, KeyOverlap too.
@@ -68,6 +71,7 @@ type Settings struct {
 type Setting struct {
 	Name    string
 	Aliases []string // environment names accepted beside PERPETUA_…
+	Of      Group    // decides which commands list it in their help
 
 	usage  string
 	secret bool
@@ -79,32 +83,32 @@ type Setting struct {
 // Table lists every setting.
 func Table() []Setting {
 	return []Setting{
-		{Name: "data", usage: "folder of everything this node keeps", preset: "./data", text: func(s *Settings) *string { return &s.Data }},
+		{Name: "data", Of: OfFolder, usage: "folder of everything this node keeps", preset: "./data", text: func(s *Settings) *string { return &s.Data }},
 		{Name: "listen", usage: "address of REST and WebSocket", preset: "127.0.0.1:8080", text: func(s *Settings) *string { return &s.Listen }},
-		{Name: "advertise", usage: "URL under which other nodes reach this one (default: http:// and the listen address)", text: func(s *Settings) *string { return &s.Advertise }},
-		{Name: "demo", usage: "run: makers and takers of its own trade the first instruments, whose index prices go stale after ten seconds", preset: "true", toggle: func(s *Settings) *bool { return &s.Demo }},
-		{Name: "demo-seed", usage: "number that the demo's random choices follow from", preset: "1", text: func(s *Settings) *string { return &s.DemoSeed }},
-		{Name: "sync", usage: "sync each acknowledged batch of the embedded broker to disk", preset: "true", toggle: func(s *Settings) *bool { return &s.Sync }},
+		{Name: "advertise", Of: OfSelf, usage: "URL under which other nodes reach this one (default: http:// and the listen address)", text: func(s *Settings) *string { return &s.Advertise }},
+		{Name: "demo", Of: OfDemo, usage: "run: makers and takers of its own trade the first instruments, whose index prices go stale after ten seconds", preset: "true", toggle: func(s *Settings) *bool { return &s.Demo }},
+		{Name: "demo-seed", Of: OfDemo, usage: "number that the demo's random choices follow from", preset: "1", text: func(s *Settings) *string { return &s.DemoSeed }},
+		{Name: "sync", Of: OfBroker, usage: "sync each acknowledged batch of the embedded broker to disk", preset: "true", toggle: func(s *Settings) *bool { return &s.Sync }},
 		{Name: "accept-clock", usage: "take terms although this node's clock is more than a minute behind the log or off from Postgres's", preset: "false", toggle: func(s *Settings) *bool { return &s.AcceptClock }},
-		{Name: "node-id", usage: "name of this node among its peers (default: a UUID kept in the data folder)", text: func(s *Settings) *string { return &s.NodeID }},
-		{Name: "role", usage: "roles of this node: engine, api, projector, live, process, sender", preset: "engine,api,projector,live,process,sender", text: func(s *Settings) *string { return &s.Roles }},
-		{Name: "kafka-brokers", usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.KafkaBrokers }},
-		{Name: "database-url", usage: "Postgres URL, instead of the embedded one", Aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *Settings) *string { return &s.DatabaseURL }},
-		{Name: "blob-url", usage: "URL of the bucket for snapshots and uploaded files: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.BlobURL }},
-		{Name: "key-url", usage: "URL of the store of owners' keys and the master key, as --blob-url has them, and never backed up with anything else (default: the folder keys in the data folder)", text: func(s *Settings) *string { return &s.KeyURL }},
+		{Name: "node-id", Of: OfSelf, usage: "name of this node among its peers (default: a UUID kept in the data folder)", text: func(s *Settings) *string { return &s.NodeID }},
+		{Name: "role", Of: OfSelf, usage: "roles of this node: engine, api, projector, live, process, sender", preset: "engine,api,projector,live,process,sender", text: func(s *Settings) *string { return &s.Roles }},
+		{Name: "kafka-brokers", Of: OfKafka, usage: "Kafka bootstrap addresses, instead of the embedded broker", Aliases: []string{"KAFKA_BROKERS"}, text: func(s *Settings) *string { return &s.KafkaBrokers }},
+		{Name: "database-url", Of: OfPostgres, usage: "Postgres URL, instead of the embedded one", Aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *Settings) *string { return &s.DatabaseURL }},
+		{Name: "blob-url", Of: OfStores, usage: "URL of the bucket for snapshots and uploaded files: file, or in binaries for clouds s3, gs, azblob (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.BlobURL }},
+		{Name: "key-url", Of: OfStores, usage: "URL of the store of owners' keys and the master key, as --blob-url has them, and never backed up with anything else (default: the folder keys in the data folder)", text: func(s *Settings) *string { return &s.KeyURL }},
 		{Name: "snapshot-records", usage: "records of a journal after which this node saves what it has folded; 0 for never", preset: "100000", text: func(s *Settings) *string { return &s.SnapshotRecords }},
 		{Name: "snapshot-interval", usage: "time after which it does so although there were fewer, but a hundredth of them", preset: "10m", text: func(s *Settings) *string { return &s.SnapshotInterval }},
 		{Name: "scanner-url", usage: "clamd that every uploaded file is scanned by, tcp://host:port or unix:///path (default: none); one that gives no verdict refuses uploads", text: func(s *Settings) *string { return &s.ScannerURL }},
 		{Name: "link-lifetime", usage: "how long a link to a file is good: seconds, or a time like 15m", preset: "900", text: func(s *Settings) *string { return &s.LinkLifetime }},
-		{Name: "topic-prefix", usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.TopicPrefix }},
-		{Name: "compression", usage: "of the batches that this node appends to the log: none, gzip, snappy, lz4, zstd", preset: string(journal.DefaultCompression), text: func(s *Settings) *string { return &s.Compression }},
-		{Name: "kafka-tls", usage: "speak TLS to Kafka", preset: "false", toggle: func(s *Settings) *bool { return &s.KafkaTLS }},
-		{Name: "kafka-ca-file", usage: "PEM file of the authorities that vouch for the brokers", text: func(s *Settings) *string { return &s.KafkaCA }},
-		{Name: "kafka-sasl", usage: "SASL mechanism: plain, scram-sha-256, scram-sha-512", text: func(s *Settings) *string { return &s.SASL }},
-		{Name: "kafka-user", usage: "SASL user", text: func(s *Settings) *string { return &s.SASLUser }},
-		{Name: "kafka-password", usage: "SASL password", secret: true, text: func(s *Settings) *string { return &s.SASLPassword }},
-		{Name: "master-key", usage: "base64 key that seals secrets (default: a file in the key store)", secret: true, text: func(s *Settings) *string { return &s.MasterKey }},
-		{Name: "kms-url", usage: "URL of the key that encrypts the master key in the key store: base64key, or in binaries for clouds awskms, gcpkms, azurekeyvault (default: none)", secret: true, text: func(s *Settings) *string { return &s.KMS }},
+		{Name: "topic-prefix", Of: OfKafka, usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.TopicPrefix }},
+		{Name: "compression", Of: OfWriter, usage: "of the batches that this node appends to the log: none, gzip, snappy, lz4, zstd", preset: string(journal.DefaultCompression), text: func(s *Settings) *string { return &s.Compression }},
+		{Name: "kafka-tls", Of: OfKafka, usage: "speak TLS to Kafka", preset: "false", toggle: func(s *Settings) *bool { return &s.KafkaTLS }},
+		{Name: "kafka-ca-file", Of: OfKafka, usage: "PEM file of the authorities that vouch for the brokers", text: func(s *Settings) *string { return &s.KafkaCA }},
+		{Name: "kafka-sasl", Of: OfKafka, usage: "SASL mechanism: plain, scram-sha-256, scram-sha-512", text: func(s *Settings) *string { return &s.SASL }},
+		{Name: "kafka-user", Of: OfKafka, usage: "SASL user", text: func(s *Settings) *string { return &s.SASLUser }},
+		{Name: "kafka-password", Of: OfKafka, usage: "SASL password", secret: true, text: func(s *Settings) *string { return &s.SASLPassword }},
+		{Name: "master-key", Of: OfStores, usage: "base64 key that seals secrets (default: a file in the key store)", secret: true, text: func(s *Settings) *string { return &s.MasterKey }},
+		{Name: "kms-url", Of: OfStores, usage: "URL of the key that encrypts the master key in the key store: base64key, or in binaries for clouds awskms, gcpkms, azurekeyvault (default: none)", secret: true, text: func(s *Settings) *string { return &s.KMS }},
 		{Name: "trusted-proxies", usage: "networks, like 10.0.0.0/8, of the proxies whose X-Forwarded-For is believed", text: func(s *Settings) *string { return &s.Proxies }},
 		{Name: "cors-origins", usage: "origins, like https://app.example, whose pages may call the interfaces (default: any)", text: func(s *Settings) *string { return &s.Origins }},
 		{Name: "webhook-retries", usage: "waits before the retries of a webhook, like 5s,5m,2h (default: nine over three days)", text: func(s *Settings) *string { return &s.Webhooks.Retries }},
@@ -112,8 +116,8 @@ func Table() []Setting {
 		{Name: "webhook-allow", usage: "networks, like 10.0.0.0/8, that are not public and may be sent webhooks all the same: for tests and private networks", text: func(s *Settings) *string { return &s.Webhooks.Allow }},
 		{Name: "webhook-ca", usage: "PEM file of authorities that vouch for receivers, beside the system's", text: func(s *Settings) *string { return &s.Webhooks.CA }},
 		{Name: "egress-proxy", usage: "URL, like http://proxy:3128, of the HTTP proxy that webhooks go out by (default: none)", secret: true, text: func(s *Settings) *string { return &s.Webhooks.Proxy }},
-		{Name: "log-level", usage: "debug, info, warn or error", preset: "info", text: func(s *Settings) *string { return &s.LogLevel }},
-		{Name: "log-format", usage: "text or json", preset: "text", text: func(s *Settings) *string { return &s.LogFormat }},
+		{Name: "log-level", Of: OfLogging, usage: "debug, info, warn or error", preset: "info", text: func(s *Settings) *string { return &s.LogLevel }},
+		{Name: "log-format", Of: OfLogging, usage: "text or json", preset: "text", text: func(s *Settings) *string { return &s.LogFormat }},
 		{Name: "trace-endpoint", usage: "URL of an OpenTelemetry collector (OTLP over HTTP) that gets traces, like http://localhost:4318 (default: none)", Aliases: []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"}, text: func(s *Settings) *string { return &s.Trace.Endpoint }},
 		{Name: "trace-ratio", usage: "which part of all commands is traced, from 0 to 1, the same on every node", preset: "1", Aliases: []string{"OTEL_TRACES_SAMPLER_ARG"}, text: func(s *Settings) *string { return &s.Trace.Ratio }},
 		{Name: "debug-listen", usage: "loopback address of Go's profiles, like 127.0.0.1:6060 (default: none)", text: func(s *Settings) *string { return &s.DebugListen }},
@@ -175,7 +179,11 @@ func (v flagValue) Set(text string) error {
 func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*Settings, error) {
 	s := &Settings{sources: make(map[string]string), PasswordMemory: std.PasswordMemory, ClockAhead: std.ClockAhead}
 	fs := flag.NewFlagSet("perpetua "+command, flag.ContinueOnError)
-	fs.SetOutput(std.Err)
+	fs.SetOutput(io.Discard) // Parse returns the error, and printHelp writes the help
+	if extra != nil {
+		extra(fs)
+	}
+	own := flagsOf(fs)
 	for _, d := range Table() {
 		s.sources[d.Name] = "default"
 		if d.preset != "" {
@@ -192,20 +200,19 @@ func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*S
 				break
 			}
 		}
-		fs.Var(flagValue{d, s}, d.Name, d.usage+" ($"+d.Variable()+")")
-	}
-	if extra != nil {
-		extra(fs)
+		fs.Var(flagValue{d, s}, d.Name, d.usage)
 	}
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
+			printHelp(std.Err, command, own)
 			return nil, err
 		}
-		return nil, Usagef("%v", err)
+		return nil, Usagef("%v (perpetua %s -h lists the flags)", err, command)
 	}
 	if fs.NArg() > 0 {
 		return nil, Usagef("unexpected argument %q", fs.Arg(0))
 	}
+	s.unknown = unknownVariables(std)
 	if _, err := journal.ParseCompression(s.Compression); err != nil {
 		return nil, Usagef("--compression: %v", err)
 	}
@@ -303,6 +310,33 @@ func (s *Settings) master() (seal.Options, error) {
 	return seal.Options{URL: at, Value: s.MasterKey, KMS: s.KMS, Former: filepath.Join(s.Data, filepath.FromSlash(seal.FormerFile))}, err
 }
 
+// CheckStores validates the URLs of the bucket and the key store and the text of the master key. It opens none of them.
+func (s *Settings) CheckStores() (wrong []error) {
+	for _, store := range []struct{ flag, url string }{{"--blob-url", s.BlobURL}, {"--key-url", s.KeyURL}} {
+		if store.url == "" {
+			continue
+		}
+		if err := blob.CheckURL(store.url); err != nil {
+			wrong = append(wrong, Usagef("%s: %v", store.flag, err))
+		}
+	}
+	if o, err := s.master(); err != nil {
+		wrong = append(wrong, err)
+	} else if err := o.Check(); err != nil {
+		wrong = append(wrong, Usagef("--master-key: %v", err))
+	}
+	return wrong
+}
+
+// Seed returns the seed of the demo's random choices.
+func (s *Settings) Seed() (uint64, error) {
+	seed, err := strconv.ParseUint(s.DemoSeed, 10, 64)
+	if err != nil {
+		return 0, Usagef("--demo-seed takes a number from 0 to 2^64-1, not %q", s.DemoSeed)
+	}
+	return seed, nil
+}
+
 // Scanner returns what uploads are scanned by, nil for nothing.
 func (s *Settings) Scanner() (*clamd.Scanner, error) {
 	if s.ScannerURL == "" {
@@ -364,20 +398,4 @@ func (s *Settings) TrustedProxies() ([]*net.IPNet, error) {
 		out = append(out, network)
 	}
 	return out, nil
-}
-
-// Config prints every setting, its value and where that came from. Secrets show only whether they are set.
-func Config(_ context.Context, args []string, std IO) error {
-	s, err := Parse("config", args, std, nil)
-	if err != nil {
-		return err
-	}
-	for _, d := range Table() {
-		v := d.Value(s)
-		if d.secret && v != "" {
-			v = "(set)"
-		}
-		fmt.Fprintf(std.Out, "%-18s %-40s # %s\n", d.Name, v, s.sources[d.Name])
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -25,7 +26,8 @@ const auditSchema = "audited"
 // of every table in Postgres against what the log makes of it. It prints what differs and fails if anything does. The
 // venue may run meanwhile.
 func Audit(ctx context.Context, args []string, std settings.IO) error {
-	s, err := settings.Parse("audit", args, std, nil)
+	var asJSON bool
+	s, err := settings.Parse("audit", args, std, func(fs *flag.FlagSet) { settings.JSONFlag(fs, &asJSON) })
 	if err != nil {
 		return err
 	}
@@ -44,14 +46,29 @@ func Audit(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range differences {
-		fmt.Fprintln(std.Out, d)
+	if asJSON {
+		err = std.PrintJSON(audited{len(differences) == 0, at, append([]string{}, differences...)})
+	} else {
+		for _, d := range differences {
+			fmt.Fprintln(std.Out, d)
+		}
 	}
-	if len(differences) > 0 {
+	switch {
+	case err != nil:
+		return err
+	case len(differences) > 0:
 		return fmt.Errorf("%d differences between the read models and the log at %s", len(differences), positions(at))
+	case !asJSON:
+		fmt.Fprintf(std.Out, "the read models equal the log at %s\n", positions(at))
 	}
-	fmt.Fprintf(std.Out, "the read models equal the log at %s\n", positions(at))
 	return nil
+}
+
+// audited is the JSON output of an audit.
+type audited struct {
+	Equal       bool                  `json:"equal"`
+	Positions   []journal.LogPosition `json:"positions"`
+	Differences []string              `json:"differences"`
 }
 
 // positions writes where journals stand.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -25,6 +26,21 @@ type copyRequest struct {
 	*settings.Settings
 	from, to, prefix string // prefix of the topic names at the target
 	journals         journals.Table
+	json             bool
+	move             bool // the venue continues at the target
+}
+
+// copied is the JSON output of a copy for one journal.
+type copied struct {
+	Journal  string `json:"journal"`
+	Records  int64  `json:"records"`
+	Found    int64  `json:"found"`   // records that the target already had
+	Skipped  int64  `json:"skipped"` // records that readers skip as invalid
+	After    int64  `json:"after"`   // invalid records after the last valid one
+	Sequence int64  `json:"sequence"`
+	Hash     string `json:"hash"`
+	// Moved is the end offset of the source if it has grown during the copy.
+	Moved int64 `json:"moved_on_to,omitzero"`
 }
 
 func parseCopy(args []string, std settings.IO) (c copyRequest, err error) {
@@ -34,6 +50,8 @@ func parseCopy(args []string, std settings.IO) (c copyRequest, err error) {
 		fs.StringVar(&c.to, "to", "", "data folder, brokers or file to copy to; a file has an extension, and .zst compresses it")
 		fs.StringVar(&c.prefix, "to-prefix", "", "prefix of topic names at the target (default: --topic-prefix, which is that of the source)")
 		fs.StringVar(&name, "journal", "", "journal to copy (default: all)")
+		settings.JSONFlag(fs, &c.json)
+		fs.BoolVar(&c.move, "move", false, "then let the venue go on at the target and not at the source; needs the key store")
 	})
 	if err != nil {
 		return c, err
@@ -43,6 +61,15 @@ func parseCopy(args []string, std settings.IO) (c copyRequest, err error) {
 		return c, settings.Usagef("--from and --to are needed")
 	case same(c.from, c.to):
 		return c, settings.Usagef("--from and --to are the same")
+	case c.move && name != "":
+		return c, settings.Usagef("--move takes the whole venue, and not --journal")
+	case c.move && (kindOf(c.from) == inFile || kindOf(c.to) == inFile):
+		return c, settings.Usagef("--move takes data folders and brokers: a venue does not run on a file")
+	case c.move && kindOf(c.from) == onBrokers && c.KeyURL == "" && c.Source("data") == "default":
+		return c, settings.Usagef("--move changes the fence in the key store: name that with --key-url")
+	}
+	if c.move && kindOf(c.from) == inFolder && c.Source("data") == "default" {
+		c.Data = c.from // where the keys are unless --key-url names another place
 	}
 	c.prefix, c.journals = cmp.Or(c.prefix, c.TopicPrefix), journals.All()
 	if name != "" {
@@ -60,6 +87,13 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 	c, err := parseCopy(args, std)
 	if err != nil {
 		return err
+	}
+	if c.move && kindOf(c.from) == inFolder {
+		folder, err := local.OpenFolder(c.from) // so that no venue runs on it
+		if err != nil {
+			return err
+		}
+		defer folder.Close()
 	}
 	source, err := openSource(ctx, c.Settings, c.from)
 	if err != nil {
@@ -82,20 +116,45 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 		defer release()
 		defer func() { err = cmp.Or(target.broker.Err(), err) }()
 	}
+	facts := std
+	if c.json {
+		std.Out = io.Discard // messages for people
+	}
+	var m *move
+	if c.move {
+		if m, err = openMove(ctx, c, source, target); err != nil {
+			return err
+		}
+		defer m.close()
+	}
 	fmt.Fprintf(std.Out, "copying from the %s to the %s\n", source, target)
+	all := []copied{}
 	for _, j := range c.journals {
-		if err := copyJournal(ctx, j, source, target, std); err != nil {
+		one, err := copyJournal(ctx, j, source, target, std)
+		if err != nil {
+			return err
+		}
+		all = append(all, one)
+	}
+	if err := target.finish(); err != nil {
+		return err
+	}
+	if m != nil {
+		if err := m.finish(ctx, std); err != nil {
 			return err
 		}
 	}
-	return target.finish()
+	if !c.json {
+		return nil
+	}
+	return facts.PrintJSON(all)
 }
 
 // copyJournal copies one journal and says what came of it.
-func copyJournal(ctx context.Context, j journals.Journal, source, target *place, std settings.IO) error {
+func copyJournal(ctx context.Context, j journals.Journal, source, target *place, std settings.IO) (copied, error) {
 	to, err := target.target(ctx, j.Name())
 	if err != nil {
-		return err
+		return copied{}, err
 	}
 	var tell func(int64)
 	if line := progress(std); line != nil {
@@ -103,18 +162,21 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *place,
 	}
 	done, err := transfer.Copy(ctx, j.Rules, source.source(j.Name()), to, tell)
 	if err != nil {
-		return err
+		return copied{}, err
 	}
+	one := copied{Journal: j.Name(), Records: done.Records, Found: done.Found, Skipped: done.Skipped, After: done.After,
+		Sequence: done.Tip.Sequence, Hash: done.Tip.Hash.String()}
 	if done.Records == 0 {
 		fmt.Fprintf(std.Out, "%s: the source holds nothing of it\n", j.Name())
-		return nil
+		return one, nil
 	}
 	fmt.Fprintf(std.Out, "%s: %d records, %d of them were there, %d of them readers skip; both end with sequence %d, hash %s\n",
 		j.Name(), done.Records, done.Found, done.Skipped, done.Tip.Sequence, done.Tip.Hash)
 	if done.After > 0 {
 		fmt.Fprintf(std.Out, "%s: readers skip the last %d records, as they skip what lost a race\n", j.Name(), done.After)
 	}
-	return source.moved(ctx, j.Name(), done.Records, std)
+	one.Moved, err = source.moved(ctx, j.Name(), done.Records, std)
+	return one, err
 }
 
 // place is a data folder, brokers or a file.
@@ -177,6 +239,10 @@ func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) 
 	}
 	folder, err := local.OpenFolder(said)
 	if err != nil {
+		return nil, err
+	}
+	if err := folder.CheckRetired(); err != nil {
+		folder.Close()
 		return nil, err
 	}
 	b, err := broker.Start(ctx, broker.Config{Dir: folder.Path("kafka"), Sync: true, Logger: slog.New(slog.DiscardHandler)})
@@ -284,16 +350,18 @@ func (p *place) finish() error {
 	return transfer.Finish(p.path)
 }
 
-// moved says so if the source has grown since: what was copied is whole, but it is not the end of that venue.
-func (p *place) moved(ctx context.Context, name string, copied int64, std settings.IO) error {
+// moved prints a message if the source has grown during the copy, and returns its end offset then. The copy is complete up to the
+// position that was printed.
+func (p *place) moved(ctx context.Context, name string, copied int64, std settings.IO) (int64, error) {
 	if p.kind == inFile {
-		return nil
+		return 0, nil
 	}
 	end, err := p.client.Tip(ctx, name, 0)
-	if err == nil && end > copied {
-		fmt.Fprintf(std.Out, "%s: the source has moved on to offset %d meanwhile: copy again once nobody writes to it\n", name, end)
+	if err != nil || end <= copied {
+		return 0, err
 	}
-	return err
+	fmt.Fprintf(std.Out, "%s: the source has moved on to offset %d meanwhile: copy again once nobody writes to it\n", name, end)
+	return end, nil
 }
 
 // folderBrokers returns the brokers of the log in a data folder: those of the node that runs on it, or else one that

@@ -17,8 +17,10 @@ import (
 // answer to LOG_DIVERGED where a log was lost for good: the next start takes the log as it is, or begins a new one.
 func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 	var name string
+	var asJSON bool
 	s, err := settings.Parse("admin forget-log", args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&name, "journal", "", "journal to forget")
+		settings.JSONFlag(fs, &asJSON)
 	})
 	if err != nil {
 		return err
@@ -51,8 +53,19 @@ func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 	if err := projections.Forget(ctx, pool, name, j.Projections...); err != nil {
 		return err
 	}
+	if asJSON {
+		return std.PrintJSON(forgotten{name, len(known), snapshots, witnesses})
+	}
 	fmt.Fprintf(std.Out, "forgot the read models of the journal %s, %d positions, %d snapshots and %d witnesses of it\n", name, len(known), snapshots, witnesses)
 	return nil
+}
+
+// forgotten is the JSON output of forget-log.
+type forgotten struct {
+	Journal   string `json:"journal"`
+	Positions int    `json:"positions"`
+	Snapshots int    `json:"snapshots"`
+	Witnesses int    `json:"witnesses"`
 }
 
 // forgetSaved deletes the snapshots and the witnesses of a journal and returns how many there were.

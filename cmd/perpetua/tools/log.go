@@ -33,7 +33,7 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 		return CopyLog(ctx, args[1:], std)
 	}
 	var name string
-	var follow, all bool
+	var follow, all, asJSON bool
 	filter := logFilter{}
 	s, err := settings.Parse("log", args, std, func(fs *flag.FlagSet) {
 		fs.StringVar(&name, "journal", journals.Trading, "journal to read")
@@ -42,6 +42,7 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 		fs.BoolVar(&all, "check-all", false, "check the chain from genesis on, whatever is printed")
 		fs.StringVar(&filter.kind, "type", "", "only records whose command or an event has this type")
 		fs.StringVar(&filter.customer, "customer", "", "only records that concern this customer")
+		fs.BoolVar(&asJSON, "json", false, "print JSON, which is the default: each line is a record")
 		fs.BoolVar(&follow, "follow", false, "go on with what is appended, until interrupted")
 	})
 	if err != nil {

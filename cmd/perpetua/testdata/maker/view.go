@@ -182,7 +182,7 @@ func (v *view) orderAt(code string, sequence int64) (o order, known bool) {
 func (v *view) ended(code string) error {
 	changes := v.orders[code]
 	last := changes[len(changes)-1]
-	if last.Status == "filled" || last.Status == "canceled" && last.Reason != nil && (*last.Reason == "cancel_all_after" || *last.Reason == "user_request") {
+	if last.Status == "filled" || last.Status == "canceled" && last.Reason != nil && (*last.Reason == "disconnect" || *last.Reason == "user_request") {
 		return nil
 	}
 	return fmt.Errorf("after the end of its connection, an order is %+v", last)

@@ -1,0 +1,428 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	requestTime = 12 * time.Second // a little more than a node waits for a command's outcome
+	orderTime   = 2 * time.Minute  // after which a client gives an order up
+	maxOpen     = 3000             // orders without an answer; beyond that no new ones are placed
+	firstWait   = 100 * time.Millisecond
+	longestWait = 2 * time.Second
+	cancelEvery = 400 // orders, after which a client cancels what rests of its own
+)
+
+// acceptance is the arrival of an answer that accepts an order.
+type acceptance struct {
+	at  time.Time
+	api int // the API node that answered
+}
+
+// answer is the final outcome of an order as the client received it.
+type answer struct {
+	reference string
+	code      string // of the order
+	sequence  int64  // of its record
+	rejected  bool
+}
+
+// load places orders at a steady rate, whether or not earlier ones were answered: while the venue is away, orders wait
+// as those of real clients do, and the first that gets through shows that it is back. An order that gets no answer, or
+// one that says to try again, is sent again with the same reference until its outcome is known.
+type load struct {
+	venue  *venue
+	apis   []*node
+	seed   uint64
+	rate   int
+	codes  []string // of the customers
+	broker *token
+
+	mu       sync.Mutex
+	accepted []acceptance
+	answers  []answer
+	open     map[string]bool // orders that were sent and have no outcome yet, by reference
+	unknown  []string        // references of orders that were given up
+	lastWord []string        // the result of the last attempt of each
+	retries  int
+	skipped  int              // orders not placed since too many had no answer
+	strange  map[string]int   // answers that no client should get, with their number
+	codesOf  map[string]int64 // how often each 503 came, by code
+}
+
+// token is a login that is renewed now and then.
+type token struct {
+	v        *venue
+	user     string
+	mu       sync.Mutex
+	value    string
+	obtained time.Time
+}
+
+// tokenAge is when a token is renewed, well before it expires.
+const tokenAge = 20 * time.Minute
+
+// get returns a token of the user. Any API node may issue it.
+func (t *token) get(ctx context.Context) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.value != "" && time.Since(t.obtained) < tokenAge {
+		return t.value, nil
+	}
+	var last error
+	for _, api := range t.v.of("api") {
+		asking, cancel := context.WithTimeout(ctx, requestTime)
+		value, err := t.login(asking, api)
+		cancel()
+		if err == nil {
+			t.value, t.obtained = value, time.Now()
+			return value, nil
+		}
+		last = err
+	}
+	if t.value != "" && last != nil {
+		return t.value, nil // it is good for a while yet
+	}
+	return "", last
+}
+
+func (t *token) login(ctx context.Context, api *node) (string, error) {
+	form := url.Values{"username": {t.user}, "password": {t.v.passwords[t.user]}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, api.url()+"/auth/jwt/login", strings.NewReader(form.Encode()))
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := t.v.http.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	var body struct {
+		Token string `json:"access_token"`
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, 1<<16)).Decode(&body); err != nil {
+		return "", fmt.Errorf("login of %s: %d: %w", t.user, response.StatusCode, err)
+	}
+	if body.Token == "" {
+		return "", fmt.Errorf("login of %s: %d", t.user, response.StatusCode)
+	}
+	return body.Token, nil
+}
+
+// newLoad makes the customers, with money, and an index price.
+func newLoad(ctx context.Context, v *venue, o options) (*load, error) {
+	l := &load{venue: v, apis: v.of("api"), seed: o.seed, rate: o.rate, broker: &token{v: v, user: "broker-a"}, open: make(map[string]bool),
+		strange: make(map[string]int), codesOf: make(map[string]int64)}
+	operator := &token{v: v, user: "operator"}
+	if err := l.must(ctx, operator, "/admin/v1/index-prices/BTCUSDC_PERP", map[string]any{"price": "65000"}); err != nil {
+		return nil, err
+	}
+	for i := range o.clients {
+		code := fmt.Sprintf("C%d", i+1)
+		l.codes = append(l.codes, code)
+		if err := l.must(ctx, l.broker, "/v1/customers", map[string]any{"customer_code": code}); err != nil {
+			return nil, err
+		}
+		deposit := map[string]any{"currency": "USDC", "amount": "50000000", "reference_id": "fund-" + code}
+		if err := l.must(ctx, operator, "/admin/v1/customers/"+code+"/deposits", deposit); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// must sends a request until it succeeds, for the setup. A node may not know a user yet that another has made.
+func (l *load) must(ctx context.Context, as *token, path string, body any) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	content, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	for {
+		r, err := l.send(ctx, as, l.apis[0], http.MethodPost, path, content, fmt.Sprintf("setup-%x", sha256.Sum256(content)))
+		if err == nil && r.status < 300 {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("%d %.300s", r.status, r.body)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", path, err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// reply is an answer over HTTP.
+type reply struct {
+	status   int
+	body     []byte
+	position string
+	after    time.Duration
+}
+
+func (l *load) send(ctx context.Context, as *token, api *node, method, path string, body []byte, key string) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	bearer, err := as.get(ctx)
+	if err != nil {
+		return reply{}, err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, api.url()+path, bytes.NewReader(body))
+	if err != nil {
+		return reply{}, err
+	}
+	request.Header.Set("Authorization", "Bearer "+bearer)
+	if len(body) > 0 {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		request.Header.Set("Idempotency-Key", key[:min(len(key), 64)])
+	}
+	response, err := l.venue.http.Do(request)
+	if err != nil {
+		return reply{}, err
+	}
+	defer response.Body.Close()
+	r := reply{status: response.StatusCode, position: response.Header.Get("X-Log-Position")}
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
+		r.after = min(time.Duration(seconds)*time.Second, longestWait)
+	}
+	r.body, err = io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	return r, err
+}
+
+// run places orders until the context ends, then waits for the outcome of those that are under way.
+func (l *load) run(ctx context.Context) {
+	var orders sync.WaitGroup
+	defer orders.Wait()
+	random := rand.New(rand.NewPCG(l.seed, 1))
+	tick := time.NewTicker(time.Second / time.Duration(l.rate))
+	defer tick.Stop()
+	// Orders that are under way when the load ends are asked for until their outcome is known.
+	finishing := context.WithoutCancel(ctx)
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		customer := l.codes[i%len(l.codes)]
+		if (i/len(l.codes)+1)%cancelEvery == 0 {
+			orders.Go(func() { l.cancelAll(finishing, customer, i) })
+			continue
+		}
+		reference := fmt.Sprintf("f-%d-%d", l.seed, i)
+		body := orderBody(random, reference)
+		if !l.begin(reference) {
+			continue
+		}
+		orders.Go(func() { l.place(finishing, customer, reference, body, i) })
+	}
+}
+
+// begin notes an order that is about to be sent. It reports false if too many have no answer.
+func (l *load) begin(reference string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) >= maxOpen {
+		l.skipped++
+		return false
+	}
+	l.open[reference] = true
+	return true
+}
+
+// orderBody draws an order near the index price, so that about half of them trade immediately.
+func orderBody(random *rand.Rand, reference string) []byte {
+	side, sign := "buy", -1
+	if random.IntN(2) == 0 {
+		side, sign = "sell", 1
+	}
+	price := 650000 + sign*(random.IntN(60)-30)
+	body, _ := json.Marshal(map[string]any{"symbol": "BTCUSDC_PERP", "action": side, "type": "limit", "reference_id": reference,
+		"amount": fmt.Sprintf("0.%03d", 1+random.IntN(9)), "limit_price": fmt.Sprintf("%d.%d", price/10, price%10)}) // strings alone do not fail
+	return body
+}
+
+// place sends an order until its outcome is known, or until it is given up.
+func (l *load) place(ctx context.Context, customer, reference string, body []byte, i int) {
+	ctx, cancel := context.WithTimeout(ctx, orderTime)
+	defer cancel()
+	wait := firstWait
+	for attempt := 0; ; attempt++ {
+		which := (i + attempt) % len(l.apis)
+		r, err := l.send(ctx, l.broker, l.apis[which], http.MethodPost, "/v1/customers/"+customer+"/orders", body, "")
+		if err == nil && l.settle(reference, r, which) {
+			return
+		}
+		if err == nil {
+			err = fmt.Errorf("%d %.200s", r.status, r.body)
+		}
+		l.mu.Lock()
+		l.retries++
+		l.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			l.giveUp(reference, fmt.Sprintf("after %d attempts: %v", attempt+1, err))
+			return
+		case <-time.After(max(wait, r.after)):
+		}
+		wait = min(2*wait, longestWait)
+	}
+}
+
+// settle records an answer. It reports whether the answer is the order's outcome.
+func (l *load) settle(reference string, r reply, api int) bool {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var order struct {
+		Code      string `json:"code"`
+		Reference string `json:"reference_id"`
+		Status    string `json:"status"`
+	}
+	switch r.status {
+	case http.StatusOK, http.StatusCreated, http.StatusUnprocessableEntity:
+		body := r.body
+		if r.status == http.StatusUnprocessableEntity {
+			var problem struct{ Order json.RawMessage }
+			if json.Unmarshal(body, &problem) != nil || len(problem.Order) == 0 {
+				l.note(r)
+				return true // no order came of it: nothing was acknowledged
+			}
+			body = problem.Order
+		}
+		if err := json.Unmarshal(body, &order); err != nil || order.Reference != reference {
+			l.note(r)
+			return false
+		}
+		_, text, _ := strings.Cut(r.position, "@")
+		sequence, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			l.note(r)
+			return false
+		}
+		l.answers = append(l.answers, answer{reference, order.Code, sequence, order.Status == "rejected"})
+		if r.status != http.StatusUnprocessableEntity {
+			l.accepted = append(l.accepted, acceptance{now, api})
+		}
+		delete(l.open, reference)
+		return true
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		l.codesOf[problemCode(r.body)]++
+		return false
+	}
+	l.note(r)
+	return false
+}
+
+// note records an answer that no client should get.
+func (l *load) note(r reply) { l.strange[fmt.Sprintf("%d %s", r.status, problemCode(r.body))]++ }
+
+func problemCode(body []byte) string {
+	var problem struct{ Code string }
+	_ = json.Unmarshal(body, &problem) // else it has none
+	return problem.Code
+}
+
+func (l *load) giveUp(reference, last string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, reference)
+	l.unknown = append(l.unknown, reference)
+	l.lastWord = append(l.lastWord, last)
+}
+
+// cancelAll cancels a customer's resting orders, so that the book stays small.
+func (l *load) cancelAll(ctx context.Context, customer string, i int) {
+	ctx, cancel := context.WithTimeout(ctx, orderTime)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		r, err := l.send(ctx, l.broker, l.apis[(i+attempt)%len(l.apis)], http.MethodDelete, "/v1/customers/"+customer+"/orders", nil, fmt.Sprintf("cancel-%d", i))
+		if err == nil && r.status == http.StatusOK {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(longestWait):
+		}
+	}
+}
+
+// longestGap returns the longest time between two accepted orders that ended after from and began before to, and of the
+// gaps that single API nodes had, the longest. A gap that has not ended at to ends there.
+func (l *load) longestGap(from, to time.Time) (all, one time.Duration) {
+	l.mu.Lock()
+	accepted := slices.Clone(l.accepted)
+	l.mu.Unlock()
+	slices.SortFunc(accepted, func(a, b acceptance) int { return a.at.Compare(b.at) })
+	all = longest(accepted, from, to)
+	for api := range l.apis {
+		own := slices.DeleteFunc(slices.Clone(accepted), func(a acceptance) bool { return a.api != api })
+		one = max(one, longest(own, from, to))
+	}
+	return all, one
+}
+
+// longest returns the longest time between two acceptances that overlaps from to to.
+func longest(accepted []acceptance, from, to time.Time) time.Duration {
+	last, gap := from, time.Duration(0)
+	for _, a := range accepted {
+		switch {
+		case !a.at.After(from):
+			last = a.at
+			continue
+		case a.at.After(to):
+			return max(gap, a.at.Sub(last))
+		}
+		gap, last = max(gap, a.at.Sub(last)), a.at
+	}
+	return max(gap, to.Sub(last))
+}
+
+// acceptedSince returns how many orders were accepted after a time.
+func (l *load) acceptedSince(t time.Time) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, a := range slices.Backward(l.accepted) {
+		if !a.at.After(t) {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// awaitAccepted waits until the venue has accepted orders after a time.
+func (l *load) awaitAccepted(ctx context.Context, since time.Time, orders int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for l.acceptedSince(since) < orders {
+		select {
+		case <-ctx.Done():
+			return errors.New("the venue does not accept orders")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil
+}

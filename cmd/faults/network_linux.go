@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/perpetua-exchange/perpetua/streams/broker/kafkatest"
+)
+
+// insideVariable is set for a process that runs in its own network namespace and may change it.
+const insideVariable = "PERPETUA_FAULTS_INSIDE"
+
+// inNetwork runs the program in a network where packets to and from a broker can be dropped. To get one, the program
+// starts itself again in a new network namespace, so it never changes the machine's network. Without namespaces it runs on
+// loopback and prints which faults are left out.
+func inNetwork(ctx context.Context, o options, args []string, out, errs io.Writer) (int, error) {
+	if os.Getenv(insideVariable) != "" {
+		if err := os.Unsetenv(insideVariable); err != nil {
+			return exitSetup, err
+		}
+		n, err := newBridge(ctx)
+		if err != nil {
+			return exitSetup, fmt.Errorf("the brokers' network: %w", err)
+		}
+		defer n.close()
+		return run(ctx, o, n, out, errs)
+	}
+	if missing := noNamespace(o); missing != "" {
+		fmt.Fprintf(out, "faults that drop packets are left out: %s\n", missing)
+		return run(ctx, o, nil, out, errs)
+	}
+	if code, err := prepare(ctx, out, errs); err != nil || code != exitGood {
+		return code, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return exitSetup, err
+	}
+	inside := exec.CommandContext(ctx, self, args...)
+	inside.Env = append(os.Environ(), insideVariable+"=1")
+	inside.Stdout, inside.Stderr = out, errs
+	inside.Cancel = func() error { return inside.Process.Signal(syscall.SIGTERM) }
+	inside.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET}
+	p, err := start(inside)
+	if err != nil {
+		return exitSetup, err
+	}
+	<-p.ended
+	if code := inside.ProcessState.ExitCode(); code >= 0 {
+		return code, nil
+	}
+	return exitSetup, fmt.Errorf("ended by %v", inside.ProcessState)
+}
+
+// noNamespace says why no namespace can be made, or "".
+func noNamespace(o options) string {
+	if o.plain {
+		return "-plain"
+	}
+	if os.Geteuid() != 0 {
+		return "network namespaces need root"
+	}
+	for _, tool := range []string{"ip", "bridge", "nsenter"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return "there is no command " + tool
+		}
+	}
+	// A kernel or container may refuse even root, so try the two kinds of devices that the network needs.
+	try := exec.Command("sh", "-c", "ip link add faults0 type bridge && ip link add broker1 type veth peer name eth9")
+	try.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if said, err := try.CombinedOutput(); err != nil {
+		return fmt.Sprintf("this machine makes no network namespace with a bridge: %v %s", err, strings.TrimSpace(string(said)))
+	}
+	return ""
+}
+
+// bridge is a network of the three brokers and this process: a bridge with a port for each broker. Every broker has its
+// own namespace. A disabled port drops every packet without an error to either side.
+type bridge struct {
+	holders [3]*process // keep the namespaces
+}
+
+func (b *bridge) host(node int) string { return fmt.Sprintf("10.77.0.%d", node) }
+func hardware(node int) string         { return fmt.Sprintf("02:00:00:00:00:%02x", node) }
+func port(node int) string             { return "broker" + strconv.Itoa(node) }
+
+// gateway is the number of this process's own end.
+const gateway = 254
+
+// newBridge makes the network in this process's namespace.
+func newBridge(ctx context.Context) (_ *bridge, err error) {
+	b := &bridge{}
+	defer func() {
+		if err != nil {
+			b.close()
+		}
+	}()
+	do := func(line string) {
+		if err == nil {
+			err = shell(ctx, line)
+		}
+	}
+	do("ip link set lo up")
+	do("ip link add faults0 type bridge")
+	do("ip link set faults0 address " + hardware(gateway) + " up")
+	do("ip addr add " + b.host(gateway) + "/24 dev faults0")
+	for i := range b.holders {
+		if err != nil {
+			return nil, err
+		}
+		holder := exec.Command("sleep", "infinity")
+		holder.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET}
+		if b.holders[i], err = start(holder); err != nil {
+			return nil, err
+		}
+		node, pid := i+1, holder.Process.Pid
+		in := fmt.Sprintf("nsenter -t %d -n ", pid)
+		do(fmt.Sprintf("ip link add %s type veth peer name eth0 netns %d", port(node), pid))
+		do("ip link set " + port(node) + " master faults0 up")
+		do(in + "ip link set lo up")
+		do(in + "ip link set eth0 address " + hardware(node) + " up")
+		do(in + "ip addr add " + b.host(node) + "/24 dev eth0")
+		// Fixed neighbor entries keep ARP out of the way: without an answer to ARP, a connection would fail with "no route
+		// to host" after three seconds. Behind a router only a timeout shows that a broker is cut off.
+		do(fmt.Sprintf("ip neigh add %s lladdr %s dev faults0 nud permanent", b.host(node), hardware(node)))
+		for _, other := range []int{1, 2, 3, gateway} {
+			if other != node {
+				do(in + fmt.Sprintf("ip neigh add %s lladdr %s dev eth0 nud permanent", b.host(other), hardware(other)))
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *bridge) hosts() []string { return []string{b.host(1), b.host(2), b.host(3)} }
+
+// wrap runs a broker's command in its namespace. nsenter executes it, so the process id stays.
+func (b *bridge) wrap(node int, command []string) []string {
+	return append([]string{"nsenter", "-t", strconv.Itoa(b.holders[node-1].command.Process.Pid), "-n", "--"}, command...)
+}
+
+// cut drops every packet to and from a broker until join.
+func (b *bridge) cut(node int) error {
+	return shell(context.Background(), "bridge link set dev "+port(node)+" state 0")
+}
+
+func (b *bridge) join(node int) error {
+	return shell(context.Background(), "bridge link set dev "+port(node)+" state 3")
+}
+
+func (b *bridge) close() {
+	for _, h := range b.holders {
+		if h != nil {
+			h.kill()
+		}
+	}
+}
+
+// shell runs a command line without quoting.
+func shell(ctx context.Context, line string) error {
+	words := strings.Fields(line)
+	said, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w %s", line, err, strings.TrimSpace(string(said)))
+	}
+	return nil
+}
+
+// prepare downloads Kafka's libraries and Postgres, which a process inside the namespace cannot reach.
+func prepare(ctx context.Context, out, errs io.Writer) (int, error) {
+	if code, err := needJava(out); code != exitGood {
+		return code, err
+	}
+	if err := kafkatest.Fetch(ctx, errs); err != nil {
+		return exitSetup, err
+	}
+	dir, err := os.MkdirTemp("", "perpetua-faults-")
+	if err != nil {
+		return exitSetup, err
+	}
+	db, err := startPostgres(ctx, dir)
+	if err == nil {
+		err = db.Close()
+	}
+	if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
+		return exitSetup, err
+	}
+	return exitGood, nil
+}

@@ -1,0 +1,112 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/version"
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// begin writes the first lines of a node's log: the version, and warnings about misspelled variables. It returns a usage error that
+// lists every invalid setting.
+func begin(command string, s *settings.Settings, log *slog.Logger) error {
+	version.Current().Log(log, command)
+	s.WarnUnknown(log)
+	if wrong := node.CheckSettings(s); len(wrong) > 0 {
+		return settings.Usagef("%s", strings.ReplaceAll(errors.Join(wrong...).Error(), "\n", "; "))
+	}
+	return nil
+}
+
+const (
+	// keyIDFile is the file of the data folder with the id of the master key that sealed the embedded log.
+	keyIDFile = "master-key-id"
+	// lookWithin limits the checks of the bucket, the key store and Postgres.
+	lookWithin = 10 * time.Second
+)
+
+// prepare checks the ports, the bucket, the master key, and Postgres if the settings name one. It runs before the embedded broker and
+// Postgres are started.
+func prepare(ctx context.Context, s *settings.Settings, folder *local.Folder) error {
+	if err := node.CheckPorts(ctx, s); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	if err := lookAtBucket(ctx, s); err != nil {
+		return err
+	}
+	if err := lookAtKey(ctx, s, folder); err != nil {
+		return err
+	}
+	if s.DatabaseURL == "" {
+		return nil
+	}
+	return projections.Ping(ctx, s.DatabaseURL)
+}
+
+// lookAtBucket fails if the bucket does not exist. A bucket that does not answer in time is accepted, as nodes run without one.
+func lookAtBucket(ctx context.Context, s *settings.Settings) error {
+	bucket, err := s.OpenBucket(ctx)
+	if err != nil {
+		return err
+	}
+	defer bucket.Close()
+	if there, err := bucket.IsAccessible(ctx); err == nil && !there {
+		return errors.New("the bucket of --blob-url does not exist, or access is denied")
+	}
+	return nil
+}
+
+// lookAtKey fails if the master key cannot be read, or if another key sealed the log of the folder. A missing key is accepted if the
+// folder has no log.
+func lookAtKey(ctx context.Context, s *settings.Settings, folder *local.Folder) error {
+	sealed, err := sealedWith(s, folder)
+	if err != nil {
+		return err
+	}
+	box, err := s.FindMaster(ctx)
+	switch {
+	case errors.Is(err, seal.ErrNoKey) && sealed == "":
+		return nil
+	case err != nil:
+		return err
+	case sealed != "" && sealed != box.KeyID():
+		return fmt.Errorf("the log in %s was sealed with master key %s, and this is master key %s: restore the right key in the key store or in %s",
+			folder.Dir, sealed, box.KeyID(), seal.Environment)
+	}
+	return nil
+}
+
+// sealedWith returns the id of the master key that sealed the log of the folder, or "" if it is unknown or the log is on a cluster.
+func sealedWith(s *settings.Settings, folder *local.Folder) (string, error) {
+	if len(s.Brokers()) > 0 {
+		return "", nil
+	}
+	if _, err := os.Stat(folder.Path("kafka")); err != nil {
+		return "", nil // the log will be new
+	}
+	id, err := os.ReadFile(folder.Path(keyIDFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(id)), err
+}
+
+// noteKey writes the id of the master key to the folder if the log is embedded.
+func noteKey(folder *local.Folder, embedded bool, box *seal.Box) error {
+	if !embedded {
+		return nil
+	}
+	return folder.Keep(keyIDFile, box.KeyID()+"\n")
+}

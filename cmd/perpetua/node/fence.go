@@ -1,0 +1,184 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/login"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/fence"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// takeOver is the command that makes a fenced venue act. It takes the settings of the venue.
+const takeOver = "perpetua admin take-over"
+
+// fencing watches the fence of the venue.
+type fencing struct {
+	watch *fence.Watch
+	// replaced is the audience for which the copied signing keys are known to be replaced.
+	replaced *atomic.Pointer[string]
+}
+
+// openFencing makes the fence the guard of the key store. Nothing is read yet.
+func openFencing(c Config, s *stores) (fencing, error) {
+	f := fencing{replaced: new(atomic.Pointer[string])}
+	f.watch = fence.NewWatch(fence.Config{Keys: s.owners.Store(), Settle: fence.Settle, Command: takeOverCommand(c.Settings),
+		Logger:   c.Logger.With("part", "fence"),
+		Identify: func(ctx context.Context) (scalar.ID, string, bool, error) { return fence.Place(ctx, s.client) }})
+	s.owners.SetGuard(f.watch)
+	return f, nil
+}
+
+// takeOverCommand returns the command with the settings that it needs.
+func takeOverCommand(s *settings.Settings) string {
+	command := []string{takeOver}
+	for _, d := range settings.Table() {
+		switch d.Name {
+		case "data", "kafka-brokers", "topic-prefix", "key-url":
+			if v := d.Value(s); v != "" && (d.Name == "data" || s.Source(d.Name) != "default") {
+				command = append(command, "--"+d.Name, v)
+			}
+		}
+	}
+	return strings.Join(command, " ")
+}
+
+// mayWrite reports whether snapshots and witnesses may be written: a copy may share the bucket with the original. It uses the
+// last status read, also if the key store is away, because these writes destroy nothing.
+func (f *fencing) mayWrite() bool {
+	v := f.watch.View()
+	return v.Known() && !v.IsFenced()
+}
+
+// whileItActs makes a task run only while the venue may act on the world.
+func (n *Node) whileItActs(run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error { return n.fence.watch.While(ctx, run) }
+}
+
+// audience returns the audience of this venue's tokens. It is empty while a fenced venue still has the copied signing keys.
+func (n *Node) audience() web.Audience {
+	v := n.fence.watch.View()
+	a := web.Audience{Name: v.Audience()}
+	if v.IsFenced() {
+		if !n.hasOwnKey(v) {
+			a.Name = ""
+		}
+		return a
+	}
+	// Builds without audiences issued tokens that live this long.
+	a.Bare = v.Known() && time.Since(v.Fence.Created) < login.Lifetime
+	return a
+}
+
+// hasOwnKey reports whether the copied signing keys have been replaced, as far as the identity journal is folded.
+func (n *Node) hasOwnKey(v fence.View) bool {
+	if at := n.fence.replaced.Load(); at != nil && *at == keyPurpose(v) {
+		return true
+	}
+	key, err := n.ownKey(v)
+	if err != nil {
+		return false
+	}
+	identities, err := n.Fold(journals.Identity)
+	if err != nil {
+		return false
+	}
+	known := false
+	identities.View(func(s decide.State, _ journal.Position) { _, known = s.(*identity.State).Key(key.KID) })
+	if known {
+		purpose := keyPurpose(v)
+		n.fence.replaced.Store(&purpose)
+	}
+	return known
+}
+
+// keyPurpose returns the purpose from which the signing key of a fenced venue is derived. It differs each time the venue is fenced.
+func keyPurpose(v fence.View) string {
+	return fmt.Sprintf("%s, fenced by epoch %d", v.Venue, v.Fence.Epoch)
+}
+
+func (n *Node) ownKey(v fence.View) (*identity.AddSigningKey, error) {
+	return login.DerivedSigningKey(n.Box, keyPurpose(v))
+}
+
+// replaceEvery is how soon the replacement of signing keys is tried again.
+const replaceEvery = 200 * time.Millisecond
+
+// replaceKeys submits a command to replace the signing keys whenever the venue becomes fenced, until the context ends. Every
+// engine submits it. All of them derive the same key, so the journal records it once.
+func (n *Node) replaceKeys(ctx context.Context) error {
+	missing := func(v fence.View) bool { return v.IsFenced() && !n.hasOwnKey(v) }
+	for {
+		if err := n.fence.watch.Await(ctx, missing); err != nil {
+			return nil
+		}
+		if err := n.replaceKey(ctx, n.fence.watch.View()); err != nil && ctx.Err() == nil {
+			n.Logger.Debug("the signing keys that were copied are not replaced yet", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(replaceEvery):
+		}
+	}
+}
+
+func (n *Node) replaceKey(ctx context.Context, v fence.View) error {
+	identities, err := n.Fold(journals.Identity)
+	if err != nil {
+		return err
+	}
+	if err := identities.WaitTip(ctx); err != nil {
+		return err
+	}
+	if !v.IsFenced() || n.hasOwnKey(v) {
+		return nil
+	}
+	key, err := n.ownKey(v)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	payload := &identity.ReplaceSigningKeys{AddSigningKey: *key}
+	_, err = n.owning.peers.Submit(ctx, journals.Identity, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
+		Actor: decide.Actor{System: "fence"}, Payload: payload})
+	var refused *journal.RefusedError
+	if errors.As(err, &refused) && refused.Refusal.Kind == decide.Conflict {
+		return nil // another node was first
+	}
+	return err
+}
+
+// awaitFence waits until the fence has been read and the node can issue tokens.
+func (n *Node) awaitFence(ctx context.Context) error {
+	return n.fence.watch.Await(ctx, func(fence.View) bool { return n.audience().Name != "" })
+}
+
+// fenceState is the status of the fence in /readyz. It omits addresses and paths, which only the node's log may show.
+type fenceState struct {
+	Status fence.Status `json:"status"`
+	Epoch  int64        `json:"epoch,omitempty"`
+	Venue  string       `json:"venue_id,omitempty"`
+	// Command makes a fenced venue act in place of the other one.
+	Command string `json:"command,omitempty"`
+}
+
+func (n *Node) fenceState() *fenceState {
+	v := n.fence.watch.View()
+	s := &fenceState{Status: v.Status, Epoch: v.Epoch, Venue: v.Venue}
+	if v.IsFenced() {
+		s.Command = takeOver
+	}
+	return s
+}

@@ -1,0 +1,163 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/handlers/web"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/ownership"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// Nodes ask each other for their terms: an API node checks that the owner which the log names serves the same log, and a
+// standby checks that the owner still works. Question and answer both carry a proof by a key that all nodes derive from their
+// master key, and the proof of the answer covers the question's nonce. A question carries no time, because replaying it
+// changes nothing.
+const (
+	termPath     = "/internal/v1/term"
+	termBody     = 4 << 10
+	termPatience = 2 * time.Second // that a term's goroutine is waited for
+	nonceSize    = 16
+)
+
+// newTermKey derives the key of the proofs.
+func newTermKey(box *seal.Box) []byte { return box.Derive("terms") }
+
+// termQuestion asks a node for its term of a partition.
+type termQuestion struct {
+	Nonce     string `json:"nonce"`
+	Journal   string `json:"journal"`
+	Partition int32  `json:"partition"`
+}
+
+// termAnswer is the answer. Without a valid term it holds the nonce alone.
+type termAnswer struct {
+	Nonce   string    `json:"nonce"`
+	Serving bool      `json:"serving"`
+	Log     string    `json:"log,omitempty"`
+	Term    int64     `json:"term,omitempty"`
+	Taken   string    `json:"taken,omitempty"` // the hash of the term's record, in hex
+	ID      scalar.ID `json:"journal_id,omitzero"`
+}
+
+// neighbors asks other nodes for their terms. It implements ownership.Neighbors.
+type neighbors struct {
+	key    []byte
+	client *http.Client
+}
+
+func newNeighbors(box *seal.Box) *neighbors {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 8 // some for each journal
+	transport.DialContext = (&net.Dialer{Timeout: time.Second}).DialContext
+	return &neighbors{newTermKey(box), &http.Client{Transport: transport}}
+}
+
+// Term implements ownership.Neighbors.
+func (n *neighbors) Term(ctx context.Context, url, name string, partition int32) (ownership.Term, error) {
+	nonce := make([]byte, nonceSize)
+	_, _ = rand.Read(nonce) // never fails
+	question := termQuestion{hex.EncodeToString(nonce), name, partition}
+	body, err := json.Marshal(question)
+	if err != nil {
+		return ownership.Term{}, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+termPath, bytes.NewReader(body))
+	if err != nil {
+		return ownership.Term{}, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(peerProof, proofOf(n.key, body))
+	response, err := n.client.Do(r)
+	if err != nil {
+		return ownership.Term{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, termBody))
+	switch {
+	case err != nil:
+		return ownership.Term{}, err
+	case response.StatusCode == http.StatusServiceUnavailable:
+		return ownership.Term{}, fmt.Errorf("%s: the goroutine of its term of %s is silent", url, name)
+	case response.StatusCode != http.StatusOK:
+		return ownership.Term{}, fmt.Errorf("%w: %s answered %s", ownership.ErrNoSuchQuestion, url, response.Status)
+	case !hmac.Equal([]byte(response.Header.Get(peerProof)), []byte(proofOf(n.key, text))):
+		return ownership.Term{}, fmt.Errorf("%s did not prove that it is a node of this venue", url)
+	}
+	return question.term(text)
+}
+
+// term reads the answer to a question.
+func (q termQuestion) term(text []byte) (ownership.Term, error) {
+	var a termAnswer
+	if err := json.Unmarshal(text, &a); err != nil {
+		return ownership.Term{}, err
+	}
+	if a.Nonce != q.Nonce {
+		return ownership.Term{}, fmt.Errorf("the answer is to another question")
+	}
+	if !a.Serving {
+		return ownership.Term{}, nil
+	}
+	t := ownership.Term{Log: a.Log, Serving: true, Standing: journal.Standing{Term: a.Term, Journal: a.ID}}
+	hash, err := hex.DecodeString(a.Taken)
+	if err != nil || len(hash) != len(t.Taken) {
+		return ownership.Term{}, fmt.Errorf("%q is no hash of a record", a.Taken)
+	}
+	copy(t.Taken[:], hash)
+	return t, nil
+}
+
+func proofOf(key, body []byte) string { return hex.EncodeToString(seal.MAC(key, body)) }
+
+// terms are this node's.
+type terms interface {
+	Term(ctx context.Context, name string, partition int32) (ownership.Term, error)
+}
+
+// termServer answers other nodes that ask for this node's terms.
+type termServer struct {
+	terms terms
+	key   []byte
+}
+
+func (s termServer) serve(c echo.Context) error {
+	body, err := io.ReadAll(io.LimitReader(c.Request().Body, termBody))
+	if err != nil {
+		return err
+	}
+	var q termQuestion
+	proven := hmac.Equal([]byte(c.Request().Header.Get(peerProof)), []byte(proofOf(s.key, body)))
+	if !proven || json.Unmarshal(body, &q) != nil {
+		return web.Forbidden("This route is for the nodes of this venue.")
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), termPatience)
+	defer cancel()
+	t, err := s.terms.Term(ctx, q.Journal, q.Partition)
+	if err != nil { // the goroutine is silent
+		return c.NoContent(http.StatusServiceUnavailable)
+	}
+	a := termAnswer{Nonce: q.Nonce, Serving: t.Serving}
+	if t.Serving {
+		a.Log, a.Term, a.Taken, a.ID = t.Log, t.Standing.Term, t.Taken.String(), t.Standing.Journal
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set(peerProof, proofOf(s.key, text))
+	return c.JSONBlob(http.StatusOK, text)
+}

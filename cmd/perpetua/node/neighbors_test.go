@@ -1,0 +1,114 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/ownership"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+type termFunc func(context.Context, string, int32) (ownership.Term, error)
+
+func (f termFunc) Term(ctx context.Context, name string, partition int32) (ownership.Term, error) {
+	return f(ctx, name, partition)
+}
+
+// boxOf returns the secrets of a venue.
+func boxOf(t *testing.T, venue byte) *seal.Box {
+	t.Helper()
+	key := make([]byte, seal.KeySize)
+	key[0] = venue
+	box, err := seal.New(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return box
+}
+
+// startTerms serves the terms of a node of a venue.
+func startTerms(t *testing.T, venue byte, own termFunc) string {
+	t.Helper()
+	e := echo.New()
+	e.POST(termPath, termServer{own, newTermKey(boxOf(t, venue))}.serve)
+	s := httptest.NewServer(e)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestNodesTellEachOtherTheirTerms(t *testing.T) {
+	here := newNeighbors(boxOf(t, 1))
+	want := ownership.Term{Log: "cluster/topic", Serving: true,
+		Standing: journal.Standing{Term: 7, Taken: journal.Hash{1, 2, 31: 3}, Journal: scalar.ID{5}}}
+	silent := errors.New("silent")
+	own := func(_ context.Context, name string, partition int32) (ownership.Term, error) {
+		switch {
+		case name == "trading" && partition == 3:
+			return want, nil
+		case name == "identity":
+			return ownership.Term{}, silent
+		}
+		return ownership.Term{}, nil
+	}
+	there := startTerms(t, 1, own)
+	if got, err := here.Term(t.Context(), there, "trading", 3); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := here.Term(t.Context(), there, "trading", 0); err != nil || got != (ownership.Term{}) {
+		t.Errorf("without a term: %+v, %v", got, err)
+	}
+	if _, err := here.Term(t.Context(), there, "identity", 0); err == nil || errors.Is(err, ownership.ErrNoSuchQuestion) {
+		t.Errorf("of a goroutine that is silent: %v", err)
+	}
+	older := httptest.NewServer(http.NotFoundHandler())
+	defer older.Close()
+	for name, url := range map[string]string{"an older build": older.URL, "another venue": startTerms(t, 2, own)} {
+		if _, err := here.Term(t.Context(), url, "trading", 3); !errors.Is(err, ownership.ErrNoSuchQuestion) {
+			t.Errorf("%s answers: %v", name, err)
+		}
+	}
+}
+
+// TestATermIsProven: an answer that is made up, altered or of another question is no answer.
+func TestATermIsProven(t *testing.T) {
+	key := newTermKey(boxOf(t, 1))
+	own := startTerms(t, 1, func(context.Context, string, int32) (ownership.Term, error) {
+		return ownership.Term{Log: "l", Serving: true, Standing: journal.Standing{Term: 7}}, nil
+	})
+	var recorded, proof string
+	for name, answer := range map[string]func(http.ResponseWriter){
+		"no proof": func(w http.ResponseWriter) { w.Write([]byte(`{"serving":true,"term":7}`)) },
+		"bad proof": func(w http.ResponseWriter) {
+			w.Header().Set(peerProof, "00")
+			w.Write([]byte(`{"serving":true,"term":7}`))
+		},
+		"an answer of before": func(w http.ResponseWriter) {
+			w.Header().Set(peerProof, proof)
+			w.Write([]byte(recorded))
+		},
+	} {
+		recorded = `{"nonce":"00","serving":true,"log":"l","term":7,"taken":"` + strings.Repeat("0", 64) + `"}`
+		proof = proofOf(key, []byte(recorded))
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
+		if got, err := newNeighbors(boxOf(t, 1)).Term(t.Context(), s.URL, "trading", 0); err == nil || got.Serving {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		s.Close()
+	}
+	response, err := http.Post(own+termPath, "application/json", strings.NewReader(`{"nonce":"00","journal":"trading"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusOK || response.Header.Get(peerProof) != "" {
+		t.Errorf("a stranger is answered %s", response.Status)
+	}
+}

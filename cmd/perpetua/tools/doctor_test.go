@@ -1,0 +1,235 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// holds reports whether the findings hold one with a verdict whose line contains a text.
+func (d *diagnosis) holds(v verdict, text string) bool {
+	for _, f := range d.findings {
+		if f.Verdict == v && strings.Contains(f.Check+" "+f.Message, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// recommended returns settings of a broker that nothing is said about.
+func recommended() map[string]string {
+	return map[string]string{
+		"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300", "controller.quorum.fetch.timeout.ms": "1000",
+		"controller.quorum.election.timeout.ms": "300", "replica.lag.time.max.ms": "5000", "replica.socket.timeout.ms": "3000",
+		"unclean.leader.election.enable": "false", "auto.create.topics.enable": "false",
+	}
+}
+
+// with returns the settings with one changed.
+func with(name, value string) map[string]string {
+	s := recommended()
+	s[name] = value
+	return s
+}
+
+func TestJudgments(t *testing.T) {
+	three := func(last map[string]string) []journal.BrokerSettings {
+		return []journal.BrokerSettings{{ID: 1, Settings: recommended()}, {ID: 2, Settings: recommended()}, {ID: 3, Settings: last}}
+	}
+	at := func(sequences ...int64) (out []journal.Position) {
+		for _, s := range sequences {
+			out = append(out, journal.Position{Sequence: s})
+		}
+		return out
+	}
+	cases := []struct {
+		name  string
+		judge func(d *diagnosis)
+		want  verdict
+		text  string
+	}{
+		{"brokers as recommended", func(d *diagnosis) { d.judgeBrokers(three(recommended()), []int32{1, 2, 3}, nil) }, isGood, "brokers 3, with the recommended settings"},
+		{"a long session", func(d *diagnosis) { d.judgeBrokers(three(with("broker.session.timeout.ms", "9000")), nil, nil) }, isWarning, "broker 3 broker.session.timeout.ms is 9000, recommended is at most 2000"},
+		{"a session below six heartbeats", func(d *diagnosis) { d.judgeBrokers(three(with("broker.session.timeout.ms", "1800")), nil, nil) }, isWarning, "not above 6 heartbeats"},
+		{"slow heartbeats", func(d *diagnosis) { d.judgeBrokers(three(with("broker.heartbeat.interval.ms", "2000")), nil, nil) }, isWarning, "broker.heartbeat.interval.ms is 2000"},
+		{"slow controllers", func(d *diagnosis) {
+			d.judgeBrokers(three(with("controller.quorum.fetch.timeout.ms", "2000")), nil, nil)
+		}, isWarning, "controller.quorum.fetch.timeout.ms is 2000"},
+		{"slow elections", func(d *diagnosis) {
+			d.judgeBrokers(three(with("controller.quorum.election.timeout.ms", "1000")), nil, nil)
+		}, isWarning, "controller.quorum.election.timeout.ms is 1000"},
+		{"a patient leader", func(d *diagnosis) { d.judgeBrokers(three(with("replica.lag.time.max.ms", "30000")), nil, nil) }, isWarning, "replica.lag.time.max.ms is 30000"},
+		{"a patient follower", func(d *diagnosis) { d.judgeBrokers(three(with("replica.socket.timeout.ms", "30000")), nil, nil) }, isWarning, "replica.socket.timeout.ms is 30000"},
+		{"unclean elections", func(d *diagnosis) { d.judgeBrokers(three(with("unclean.leader.election.enable", "true")), nil, nil) }, isWarning, "unclean.leader.election.enable is true"},
+		{"topics out of nothing", func(d *diagnosis) { d.judgeBrokers(three(with("auto.create.topics.enable", "true")), nil, nil) }, isWarning, "auto.create.topics.enable is true"},
+		{"a broker that does not answer", func(d *diagnosis) {
+			d.judgeBrokers([]journal.BrokerSettings{{ID: 7, Address: "there:9092", Err: errors.New("refused")}}, nil, nil)
+		}, isFailed, "broker 7 there:9092 does not tell its settings: refused"},
+		{"a user who may not ask", func(d *diagnosis) {
+			d.judgeBrokers([]journal.BrokerSettings{{ID: 7, Err: fmt.Errorf("asking: %w", kerr.ClusterAuthorizationFailed)}}, nil, nil)
+		}, isWarning, "broker 7 its settings were not checked"},
+		{"one broker", func(d *diagnosis) { d.judgeBrokers(three(recommended())[:1], nil, nil) }, isWarning, "1 instead of three"},
+		{"one controller", func(d *diagnosis) { d.judgeBrokers(three(recommended()), []int32{1}, nil) }, isWarning, "controllers 1 instead of three"},
+		{"dedicated controllers", func(d *diagnosis) { d.judgeBrokers(three(recommended()), []int32{1, 2, 100}, nil) }, isNote, "node 100 is a dedicated controller"},
+
+		{"a broker that is down", func(d *diagnosis) {
+			d.judgeBrokers(three(recommended())[:2], []int32{1, 2, 3}, []journal.Replication{{Topic: "trading", Leader: 1, Replicas: []int32{1, 2, 3}, InSync: 2}, {Topic: "identity", Leader: 1, Replicas: []int32{1, 2, 3}, InSync: 2}})
+		}, isFailed, "broker 3 it has replicas and is not registered"},
+
+		{"all in sync", func(d *diagnosis) {
+			d.judgeReplication([]journal.Replication{{Topic: "trading", Leader: 1, Replicas: []int32{1, 2, 3}, InSync: 3}}, 3)
+		}, isGood, "replication 1 partitions, all replicas in sync"},
+		{"one replica out of sync", func(d *diagnosis) {
+			d.judgeReplication([]journal.Replication{{Topic: "trading", Leader: 1, Replicas: []int32{1, 2, 3}, InSync: 2}}, 3)
+		}, isFailed, "trading/0 has 2 of 3 replicas in sync"},
+		{"no leader", func(d *diagnosis) {
+			d.judgeReplication([]journal.Replication{{Topic: "trading", Leader: -1, Replicas: []int32{1, 2, 3}, InSync: 3}}, 3)
+		}, isFailed, "trading/0 has no leader"},
+		{"one replica", func(d *diagnosis) {
+			d.judgeReplication([]journal.Replication{{Topic: "__consumer_offsets", Leader: 1, Replicas: []int32{1}, InSync: 1}}, 3)
+		}, isFailed, "__consumer_offsets/0 has 1 replicas instead of 3"},
+		{"one replica on one broker", func(d *diagnosis) {
+			d.judgeReplication([]journal.Replication{{Topic: "trading", Leader: 1, Replicas: []int32{1}, InSync: 1}}, 1)
+		}, isGood, "all replicas in sync"},
+
+		{"a topic with a wrong setting", func(d *diagnosis) {
+			d.judgeTopics(&journal.SettingsError{Deviations: []string{"trading: retention.ms is \"1\" instead of \"-1\""}})
+		}, isFailed, "topics trading: retention.ms"},
+		{"topics that nobody tells of", func(d *diagnosis) { d.judgeTopics(errors.New("away")) }, isFailed, "topics away"},
+
+		{"tables as they must be", func(d *diagnosis) { d.judgeSchema(19, 19) }, isGood, "tables at migration 19"},
+		{"no tables", func(d *diagnosis) { d.judgeSchema(0, 19) }, isFailed, "run perpetua migrate"},
+		{"old tables", func(d *diagnosis) { d.judgeSchema(18, 19) }, isFailed, "at migration 18 of 19"},
+		{"newer tables", func(d *diagnosis) { d.judgeSchema(20, 19) }, isWarning, "a newer version"},
+
+		{"clocks that agree", func(d *diagnosis) { d.judgeClock(-time.Second) }, isGood, "agree"},
+		{"a clock that is a little off", func(d *diagnosis) { d.judgeClock(-2 * time.Second) }, isWarning, "2s apart"},
+		{"a clock that is off", func(d *diagnosis) { d.judgeClock(2 * time.Minute) }, isFailed, "2m0s apart"},
+		{"a log that is a little ahead", func(d *diagnosis) { d.judgeClockOfLog("trading", 2*time.Second) }, isWarning, "2s ahead"},
+		{"a log that is ahead", func(d *diagnosis) { d.judgeClockOfLog("trading", 2*time.Minute) }, isFailed, "no node here owns the journal"},
+
+		{"rows at the tip", func(d *diagnosis) { d.judgeRows("trading", 9, at(3, 9), nil) }, isGood, "at trading/0@9, 0 records behind"},
+		{"rows far behind", func(d *diagnosis) { d.judgeRows("trading", 9999, at(3, 9), nil) }, isWarning, "9990 records behind"},
+		{"no rows", func(d *diagnosis) { d.judgeRows("trading", 9, nil, nil) }, isWarning, "empty, 10 records behind"},
+		{"rows that cannot be read", func(d *diagnosis) { d.judgeRows("trading", 9, nil, errors.New("away")) }, isFailed, "away"},
+		{"a witness", func(d *diagnosis) { d.judgeWitnesses("trading", 9, at(7), nil) }, isGood, "1, the newest at trading/0@7, 2 records behind"},
+		{"no witness", func(d *diagnosis) { d.judgeWitnesses("trading", 9, nil, nil) }, isWarning, "there are none"},
+		{"witnesses that cannot be read", func(d *diagnosis) { d.judgeWitnesses("trading", 9, nil, errors.New("away")) }, isFailed, "away"},
+
+		{"room on the disk", func(d *diagnosis) { d.judgeDisk("/data", 50<<30, 100<<30) }, isGood, "50.0 of 100.0 GiB free for /data"},
+		{"little room", func(d *diagnosis) { d.judgeDisk("/data", 5<<30, 100<<30) }, isWarning, "5.0 of 100.0 GiB"},
+		{"no room", func(d *diagnosis) { d.judgeDisk("/data", 1<<20, 100<<30) }, isFailed, "a node that cannot write ends"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			d := &diagnosis{}
+			c.judge(d)
+			if !d.holds(c.want, c.text) {
+				t.Errorf("no finding %s %q among %v", c.want, c.text, d.findings)
+			}
+			if c.want == isGood && len(d.findings) != 1 {
+				t.Errorf("more than that it is well: %v", d.findings)
+			}
+		})
+	}
+}
+
+// TestRecommendationsAreThoseOfDocker holds what doctor recommends against the brokers that docker/ starts.
+func TestRecommendationsAreThoseOfDocker(t *testing.T) {
+	script, err := os.ReadFile(filepath.Join("..", "..", "..", "docker", "kafka", "start.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := make(map[string]string)
+	for line := range strings.Lines(string(script)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			have[name] = value
+		}
+	}
+	for _, r := range recommendations() {
+		if _, set := have[r.name]; !set {
+			t.Errorf("docker/kafka/start.sh does not set %s", r.name)
+		}
+	}
+	if wrong := deviations(have); len(wrong) > 0 {
+		t.Errorf("docker/kafka/start.sh: %s", strings.Join(wrong, "; "))
+	}
+}
+
+func TestOffset(t *testing.T) {
+	start := time.Unix(1_800_000_000, 0)
+	end := start.Add(time.Second)
+	for _, c := range []struct {
+		theirs time.Time
+		want   time.Duration
+	}{
+		{start, 0}, {start.Add(time.Millisecond), 0}, {end, 0},
+		{start.Add(-time.Second), -time.Second}, {end.Add(3 * time.Second), 3 * time.Second},
+	} {
+		if got := offset(start, c.theirs, end); got != c.want {
+			t.Errorf("offset of %v is %v, not %v", c.theirs, got, c.want)
+		}
+	}
+}
+
+func TestLastButOne(t *testing.T) {
+	at := func(s int64) journal.Position { return journal.Position{Sequence: s} }
+	for _, c := range []struct {
+		known []journal.Position
+		want  int64
+	}{{nil, -1}, {[]journal.Position{at(5)}, -1}, {[]journal.Position{at(5), at(5)}, -1}, {[]journal.Position{at(3), at(5), at(4)}, 4}, {[]journal.Position{at(5), at(3)}, 3}} {
+		if got := lastButOne(c.known).Sequence; got != c.want {
+			t.Errorf("of %v: %d, not %d", c.known, got, c.want)
+		}
+	}
+}
+
+func TestNearestFolder(t *testing.T) {
+	dir := t.TempDir()
+	if got, err := nearestFolder(filepath.Join(dir, "not", "there")); err != nil || got != dir {
+		t.Errorf("%q, %v, not %q", got, err, dir)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := nearestFolder(file); err == nil {
+		t.Errorf("a file is the folder %q", got)
+	}
+	if free, total, err := diskSpace(dir); err != nil || free == 0 || total < free {
+		t.Errorf("%d of %d bytes free, %v", free, total, err)
+	}
+}
+
+// TestDiagnosisIsPrinted prints findings as lines and as JSON.
+func TestDiagnosisIsPrinted(t *testing.T) {
+	d := &diagnosis{}
+	d.add("disk", isGood, "%s", "room")
+	d.add("kafka", isFailed, "%s", "two\nlines")
+	d.add("clock", isWarning, "off")
+	var text, object bytes.Buffer
+	if err := errors.Join(d.print(&text), d.printJSON(&object)); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(strings.TrimSpace(text.String()), "\n"); len(lines) != 3 || lines[1] != "FAIL  kafka                two lines" {
+		t.Errorf("printed as\n%s", &text)
+	}
+	var read struct {
+		Healthy  bool
+		Warnings int
+		Findings []finding
+	}
+	if err := json.Unmarshal(object.Bytes(), &read); err != nil || read.Healthy || read.Warnings != 1 || len(read.Findings) != 3 || read.Findings[1].Verdict != isFailed {
+		t.Errorf("as JSON %s, read as %+v, %v", &object, read, err)
+	}
+}

@@ -1,0 +1,122 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/fence"
+	"github.com/perpetua-exchange/perpetua/streams/ownership"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// move makes a venue go on where its log was copied to.
+type move struct {
+	source, target *place
+	table          journals.Table
+	keys           *seal.KeyStore
+	id             scalar.ID // that names the fence
+	from, to       string    // where the log is
+}
+
+// openMove checks that the venue can be moved, before anything is copied: that it is stopped, and holds its fence.
+func openMove(ctx context.Context, c copyRequest, source, target *place) (_ *move, err error) {
+	m := &move{source: source, target: target, table: c.journals}
+	var founded bool
+	if m.id, m.from, founded, err = fence.Place(ctx, source.client); err != nil {
+		return nil, err
+	}
+	if !founded {
+		return nil, fmt.Errorf("the %s holds no venue", source)
+	}
+	if err := m.stopped(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := target.target(ctx, fence.Journal); err != nil { // its topic is made, so that it has an id
+		return nil, err
+	}
+	to, err := target.client.LogPlace(ctx, fence.Journal)
+	if err != nil {
+		return nil, err
+	}
+	m.to = to.String()
+	url, err := c.KeyStoreURL()
+	if err != nil {
+		return nil, err
+	}
+	if m.keys, err = seal.OpenKeyStore(ctx, url); err != nil {
+		return nil, err
+	}
+	if err := fence.CheckMove(ctx, m.keys, m.id, m.from, m.to); err != nil {
+		m.close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *move) close() { m.keys.Close() }
+
+// stopped returns an error if engines serve the source.
+func (m *move) stopped(ctx context.Context) error {
+	if m.source.kind != onBrokers {
+		return nil // its folder is locked
+	}
+	finder, err := ownership.NewFinder(m.source.client, nil, m.table.Names()...)
+	if err != nil {
+		return err
+	}
+	defer finder.Close()
+	engines, err := finder.Engines(ctx)
+	if err != nil {
+		return err
+	}
+	if len(engines) > 0 {
+		return fmt.Errorf("the %s: %d engines are at work there, %s for one: stop all nodes of the venue first", m.source, len(engines), engines[0].URL)
+	}
+	return nil
+}
+
+// finish moves the fence after the copy was verified. It fails if the source has grown since.
+func (m *move) finish(ctx context.Context, std settings.IO) error {
+	if err := m.stopped(ctx); err != nil {
+		return err
+	}
+	for _, j := range m.table {
+		from, err := m.source.client.Tip(ctx, j.Name(), 0)
+		if err != nil {
+			return err
+		}
+		to, err := m.target.client.Tip(ctx, j.Name(), 0)
+		if err != nil {
+			return err
+		}
+		if from > to {
+			return fmt.Errorf("%s: somebody writes to the %s: stop the venue and copy again; it was not moved", j.Name(), m.source)
+		}
+	}
+	// The file comes before the fence. If the command crashes between the two, the venue starts at neither place until the
+	// command is repeated. In the other order the old place would start fenced and not say where the venue went.
+	if m.source.kind == inFolder {
+		if err := (&local.Folder{Dir: m.source.said}).Retire(m.target.String()); err != nil {
+			return err
+		}
+	}
+	f, err := fence.Move(ctx, m.keys, m.id, m.from, m.to)
+	if err != nil {
+		return err
+	}
+	if m.source.kind == onBrokers { // senders are not in the group of engines and may still run
+		fmt.Fprintf(std.Out, "waiting %v, within which every node of the old place stops to act\n", fence.Settle)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(fence.Settle):
+		}
+	}
+	fmt.Fprintf(std.Out, "the venue %s is moved: it goes on at the %s (epoch %d)\n", f.Venue, m.target, f.Epoch)
+	return nil
+}

@@ -1,0 +1,77 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/fence"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
+)
+
+// tookOver is the JSON output of a take-over.
+type tookOver struct {
+	Venue string `json:"venue_id"`
+	Epoch int64  `json:"epoch"`
+	Place string `json:"place"` // of the log
+}
+
+// TakeOver moves the fence to the venue in a data folder or on the named brokers, and returns when that venue may act. The
+// previous holder reads the new fence and stops. Neither venue needs to run.
+func TakeOver(ctx context.Context, args []string, std settings.IO) error {
+	var asJSON bool
+	s, err := settings.Parse("admin take-over", args, std, func(fs *flag.FlagSet) { settings.JSONFlag(fs, &asJSON) })
+	if err != nil {
+		return err
+	}
+	facts := std
+	if asJSON {
+		std.Out = io.Discard // messages for people
+	}
+	brokers, stop := s.Brokers(), func() {}
+	if len(brokers) == 0 {
+		if brokers, stop, err = folderBrokers(ctx, s.Data); err != nil {
+			return err
+		}
+	}
+	defer stop()
+	client, err := s.NewClient(brokers, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	id, place, founded, err := fence.Place(ctx, client)
+	if err != nil {
+		return err
+	}
+	if !founded {
+		return errors.New("there is no venue yet: the log is empty")
+	}
+	url, err := s.KeyStoreURL()
+	if err != nil {
+		return err
+	}
+	keys, err := seal.OpenKeyStore(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer keys.Close()
+	f, err := fence.TakeOver(ctx, keys, id, place, fence.Settle, func(f fence.Fence) {
+		fmt.Fprintf(std.Out, "the fence is this venue's, at epoch %d; it acts in %v, once the one before must have stopped\n", f.Epoch, fence.Settle)
+	})
+	if errors.Is(err, fence.ErrNone) {
+		return fmt.Errorf("%w: name the key store of the venue with --key-url; one that was never started has no fence and needs no take-over", err)
+	}
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return facts.PrintJSON(tookOver{f.Venue, f.Epoch, f.Place})
+	}
+	fmt.Fprintf(std.Out, "the venue %s acts here, at epoch %d\n", f.Venue, f.Epoch)
+	return nil
+}
