@@ -8,6 +8,10 @@ TOOLS    := $(CURDIR)/.tools
 LINT     := $(TOOLS)/golangci-lint
 LINT_VERSION := v2.15.0
 PACKAGES ?= ./...
+# For `perpetua version`. Go does not record the commit of a worktree, and only Go records that there are changes.
+COMMIT := $(shell git rev-parse HEAD 2>/dev/null)$(shell git diff --quiet HEAD 2>/dev/null || echo +dirty)
+VERSION ?= $(shell git describe --tags --exact-match 2>/dev/null)
+INFO := github.com/perpetua-exchange/perpetua/cmd/perpetua/version
 # Arguments for `make run`, for example: make run ARGS="--data /tmp/venue --listen 127.0.0.1:9090"
 ARGS     ?=
 
@@ -28,7 +32,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## compile the binary to bin/perpetua
-	$(GO) build -o $(BIN) ./cmd/perpetua
+	$(GO) build -ldflags "-X $(INFO).release=$(VERSION) -X $(INFO).commit=$(if $(filter +dirty,$(COMMIT)),,$(COMMIT))" -o $(BIN) ./cmd/perpetua
 
 .PHONY: run
 run: build ## bring up everything on embedded defaults and serve (ARGS="…" are passed on)
@@ -64,15 +68,28 @@ test-rules:
 
 .PHONY: test-kafka
 test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFKA_BROKERS, Docker or Java)
-	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -count=1 -timeout 25m ./streams/journal/... ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./cmd/perpetua/...
+	$(GO) run ./streams/broker/kafkatest/run -- $(GO) test -count=1 -timeout 25m ./streams/broker/kafkatest ./streams/journal/... ./streams/ownership/... ./streams/follow/... ./streams/transfer/... ./cmd/perpetua/...
 
 .PHONY: conformance
 conformance: ## hold a running venue against every fact of the two interfaces' documents, and print what was read
 	@mkdir -p bin && rm -f bin/conformance-*.md; PERPETUA_CONFORMANCE_REPORT=$(CURDIR)/bin $(GO) test -count=1 -run '^Test(Onboarding)?Conformance$$' ./cmd/perpetua; code=$$?; cat bin/conformance-*.md; exit $$code
 
+.PHONY: ajv
+ajv: ## compile the JSON Schemas of records with ajv in strict mode (needs node and npm)
+	@[ -d $(TOOLS)/ajv/node_modules/ajv ] || npm install --silent --prefix $(TOOLS)/ajv ajv@8 ajv-formats@3
+	PERPETUA_TEST_AJV=$(TOOLS)/ajv $(GO) test -count=1 -v -run '^TestAjv$$' ./schemas
+
 .PHONY: kills
 kills: ## kill -9 under load, and amid funding, settlement, liquidations and batches, many times instead of a few
 	PERPETUA_TEST_KILLS=20 $(GO) test -count=1 -timeout 20m -run '^(TestKill|TestKilled.*|TestCluster)$$' ./cmd/perpetua
+
+FAULTS   ?= 20
+SEED     ?= 1
+
+.PHONY: faults
+faults: build ## lose brokers and owners of a venue under load, FAULTS times as SEED has it, and print what each cost; needs Java
+	$(GO) build -o bin/faults ./cmd/faults
+	@bin/faults -perpetua $(BIN) -faults $(FAULTS) -seed $(SEED) $(ARGS) || { code=$$?; [ $$code = 3 ] || exit $$code; } # 3: there is no Java
 
 .PHONY: sockets
 sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates, a client that starts a thousand times
