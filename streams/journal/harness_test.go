@@ -300,12 +300,18 @@ func (r *rig) newClient(clock journal.Clock, g *gate) *journal.Client {
 // newLoggingClient is newClient with a logger.
 func (r *rig) newLoggingClient(clock journal.Clock, g *gate, logger *slog.Logger) *journal.Client {
 	r.t.Helper()
-	r.metrics = journal.NewMetrics()
 	var options []kgo.Opt
 	if g != nil {
 		options = append(options, g.option(), kgo.RetryBackoffFn(func(int) time.Duration { return 10 * time.Millisecond }))
 		r.t.Cleanup(g.release)
 	}
+	return r.clientWith(clock, logger, options...)
+}
+
+// clientWith makes a client with options of its own.
+func (r *rig) clientWith(clock journal.Clock, logger *slog.Logger, options ...kgo.Opt) *journal.Client {
+	r.t.Helper()
+	r.metrics = journal.NewMetrics()
 	c, err := journal.NewClient(journal.Config{Brokers: r.brokers, Prefix: r.prefix, Clock: clock, Metrics: r.metrics, Options: options, Logger: logger})
 	if err != nil {
 		r.t.Fatal(err)

@@ -2,9 +2,14 @@ package journal_test
 
 import (
 	"errors"
+	"log/slog"
+	"net/netip"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -51,6 +56,65 @@ func TestASilentBrokerIsGivenUpInTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestASilentLeaderIsReplaced: the leader of a partition never answers, neither a produce nor a question about the cluster.
+// The timeouts of the writer are longer than the test, so only a refresh that asks the other brokers finds the new leader.
+func TestASilentLeaderIsReplaced(t *testing.T) {
+	r := newFake(t, kfake.NumBrokers(3))
+	const long = 10 * time.Minute
+	cfg := r.ownerConfig("a")
+	cfg.Client = r.clientWith(nil, slog.New(slog.DiscardHandler),
+		kgo.ProduceRequestTimeout(long), kgo.RequestTimeoutOverhead(long), kgo.MetadataMaxAge(long))
+	o := r.run(cfg).ready()
+	silent := r.fake.LeaderFor(r.topic(), 0)
+	if err := r.fake.MoveTopicPartition(r.topic(), 0, (silent+1)%3); err != nil {
+		t.Fatal(err)
+	}
+	without := r.metadataWithout(silent)
+	release := make(chan struct{})
+	defer close(release)
+	r.fake.Control(func(request kmsg.Request) (kmsg.Response, error, bool) {
+		r.fake.KeepControl()
+		_, metadata := request.(*kmsg.MetadataRequest)
+		_, produce := request.(*kmsg.ProduceRequest)
+		if (metadata || produce) && r.fake.CurrentNode() == silent {
+			r.fake.SleepControl(func() { <-release })
+			return nil, nil, false
+		}
+		if metadata {
+			answer := without
+			answer.SetVersion(request.GetVersion())
+			return &answer, nil, true
+		}
+		return nil, nil, false
+	})
+	if _, err := o.Submit(t.Context(), command(&add{Name: "a", N: 1})); err != nil {
+		t.Error(err)
+	}
+}
+
+// metadataWithout returns what the brokers say of the cluster once one of them is lost.
+func (r *rig) metadataWithout(lost int32) kmsg.MetadataResponse {
+	r.t.Helper()
+	answer := kmsg.NewMetadataResponse()
+	for id, address := range r.fake.ListenAddrs() {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if int32(id) != lost {
+			answer.Brokers = append(answer.Brokers, kmsg.MetadataResponseBroker{NodeID: int32(id), Host: at.Addr().String(), Port: int32(at.Port())})
+		}
+	}
+	name := r.topic()
+	topic, partition := kmsg.NewMetadataResponseTopic(), kmsg.NewMetadataResponseTopicPartition()
+	info := r.fake.PartitionInfo(name, 0)
+	partition.Leader, partition.LeaderEpoch = info.Leader, info.Epoch
+	topic.Topic, topic.TopicID = &name, r.fake.TopicInfo(name).TopicID
+	topic.Partitions = []kmsg.MetadataResponseTopicPartition{partition}
+	answer.Topics = []kmsg.MetadataResponseTopic{topic}
+	return answer
 }
 
 // refusedOnly returns nil for a refusal.
