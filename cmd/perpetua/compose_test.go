@@ -287,7 +287,7 @@ func TestControllersOfTheirOwn(t *testing.T) {
 func TestBrokersAreMissedSoon(t *testing.T) {
 	has := assignments(t, "kafka/start.sh", `(?m)^([a-z.]+)=(\d+)$`)
 	for name, want := range map[string]string{"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300",
-		"controller.quorum.fetch.timeout.ms": "500", "controller.quorum.election.timeout.ms": "300",
+		"controller.quorum.fetch.timeout.ms": "1000", "controller.quorum.election.timeout.ms": "300",
 		"controller.quorum.election.backoff.max.ms": "300", "replica.lag.time.max.ms": "5000"} {
 		if has[name] != want {
 			t.Errorf("%s is %q instead of %s", name, has[name], want)

@@ -77,7 +77,7 @@ log.dirs=$data
 # are chosen to go with these.
 broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=300
-controller.quorum.fetch.timeout.ms=500
+controller.quorum.fetch.timeout.ms=1000
 controller.quorum.election.timeout.ms=300
 controller.quorum.election.backoff.max.ms=300
 replica.lag.time.max.ms=5000

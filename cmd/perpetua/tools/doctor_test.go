@@ -29,7 +29,7 @@ func (d *diagnosis) holds(v verdict, text string) bool {
 // recommended returns settings of a broker that nothing is said about.
 func recommended() map[string]string {
 	return map[string]string{
-		"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300", "controller.quorum.fetch.timeout.ms": "500",
+		"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300", "controller.quorum.fetch.timeout.ms": "1000",
 		"controller.quorum.election.timeout.ms": "300", "replica.lag.time.max.ms": "5000", "replica.socket.timeout.ms": "3000",
 		"unclean.leader.election.enable": "false", "auto.create.topics.enable": "false",
 	}

@@ -25,7 +25,7 @@ func RecommendedTimings() map[string]string {
 	return map[string]string{
 		"broker.session.timeout.ms":                 "2000",
 		"broker.heartbeat.interval.ms":              "300",
-		"controller.quorum.fetch.timeout.ms":        "500",
+		"controller.quorum.fetch.timeout.ms":        "1000",
 		"controller.quorum.election.timeout.ms":     "300",
 		"controller.quorum.election.backoff.max.ms": "300",
 		"replica.lag.time.max.ms":                   "5000",
