@@ -2,9 +2,11 @@ package journal
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -16,8 +18,12 @@ import (
 // Config says how a process reaches its journals.
 type Config struct {
 	Brokers []string
-	Prefix  string    // of every topic and group name
-	Options []kgo.Opt // TLS, SASL and the like, for every connection
+	Prefix  string      // of every topic and group name
+	TLS     *tls.Config // of every connection; nil for none
+	Options []kgo.Opt   // SASL and the like, for every connection
+
+	// Dial makes connections in place of the network and of TLS. It may be nil.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Compression Compression // of what is appended; the default for ""
 
@@ -33,6 +39,7 @@ type Config struct {
 // Client reaches the journals of one cluster. It is safe for concurrent use.
 type Client struct {
 	cfg     Config
+	brokers *brokers
 	kafka   *kgo.Client
 	admin   *kadm.Client // with it
 	offsets *kadm.Client // with it, for questions about offsets, which have a time of their own
@@ -62,6 +69,7 @@ func NewClient(cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, feeds: make(map[place]*feed), catching: make(map[place]*feed), own: make(map[place]*built),
 		identities: make(map[string]string)}
+	c.brokers = newBrokers(cfg, func() *kgo.Client { return c.kafka })
 	kc, err := c.KafkaFor(ForAdmin)
 	if err != nil {
 		return nil, err
@@ -72,7 +80,10 @@ func NewClient(cfg Config) (*Client, error) {
 }
 
 // Close ends the client's connections. Readers and owners have their own and end with their contexts.
-func (c *Client) Close() { c.admin.Close() }
+func (c *Client) Close() {
+	c.brokers.close()
+	c.admin.Close()
+}
 
 // Topic returns the name of a journal's topic.
 func (c *Client) Topic(journal string) string { return c.cfg.Prefix + journal }
@@ -101,6 +112,7 @@ func (c *Client) Kafka(options ...kgo.Opt) (*kgo.Client, error) {
 func (c *Client) KafkaFor(purpose Purpose, options ...kgo.Opt) (*kgo.Client, error) {
 	all := append([]kgo.Opt{
 		kgo.SeedBrokers(c.cfg.Brokers...),
+		kgo.Dialer(c.brokers.connect),
 		kgo.SoftwareNameAndVersion("perpetua", "1"),
 		kgo.DisableClientMetrics(),
 		kgo.ProducerBatchCompression(c.cfg.Compression.codec()),

@@ -28,7 +28,7 @@ type term struct {
 	tip   Position    // of the last record decided; its offset is known only once it is complete
 	last  scalar.Time // of that record
 
-	writer *writer
+	writer *kgo.Client
 	acks   *acks
 	unread []ack // of the acks, and not taken in yet
 	reader *Reader
@@ -473,6 +473,20 @@ func (t *term) closeWriter() {
 		t.writer.Close()
 		t.writer = nil
 	}
+}
+
+// writer returns a producer for one term. Its records carry no request's context, since cancelling one record of a
+// batch fails its neighbours, and it retries for ever: a record's fate is known only from the log.
+func (c *Client) writer() (*kgo.Client, error) {
+	return c.KafkaFor(ForWriting,
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.ProducerLinger(0),
+		kgo.StopProducerOnDataLossDetected(),
+		kgo.ProducerBatchMaxBytes(maxMessage),
+		kgo.MaxBufferedRecords(2*windowRecords),
+		kgo.MaxBufferedBytes(2*windowBytes),
+	)
 }
 
 // address returns what the Kafka records of the partition have in common.

@@ -59,7 +59,6 @@ func timeouts(p Purpose) []kgo.Opt {
 		more = []kgo.Opt{kgo.RetryTimeout(groupPatience), kgo.RequestRetries(groupRetries)}
 	}
 	return append(more,
-		kgo.DialTimeout(dialTimeout),
 		kgo.RequestTimeoutOverhead(overhead),
 		kgo.ProduceRequestTimeout(produceTimeout),
 		kgo.FetchMaxWait(fetchWait),

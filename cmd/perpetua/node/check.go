@@ -32,6 +32,8 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	if s.DebugListen != "" {
 		check(checkDebugAddress(s.DebugListen))
 	}
+	_, err = s.KafkaTLSConfig()
+	check(err)
 	_, err = s.KafkaOptions()
 	check(err)
 	_, _, err = snapshotPace(s)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/files"
@@ -30,7 +29,7 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 		return s, err
 	}
 	if c.Dial != nil && !c.Settings.KafkaTLS {
-		config.Options = append(config.Options, kgo.Dialer(c.Dial))
+		config.Dial = c.Dial
 	}
 	config.Clock = c.Clock
 	config.Gone = func() bool { return c.Services != nil && c.Services() != nil }

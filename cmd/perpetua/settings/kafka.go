@@ -18,23 +18,28 @@ func (s *Settings) Embedded() *Settings {
 	return &e
 }
 
-// KafkaOptions returns what the settings ask of every connection to Kafka: TLS and SASL.
+// KafkaTLSConfig returns how connections to Kafka are encrypted, nil for not at all.
+func (s *Settings) KafkaTLSConfig() (*tls.Config, error) {
+	if !s.KafkaTLS {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.KafkaCA != "" {
+		pem, err := os.ReadFile(s.KafkaCA)
+		if err != nil {
+			return nil, fmt.Errorf("kafka authorities: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("kafka authorities: no certificate in %s", s.KafkaCA)
+		}
+	}
+	return c, nil
+}
+
+// KafkaOptions returns how a client authenticates to Kafka.
 func (s *Settings) KafkaOptions() ([]kgo.Opt, error) {
 	var opts []kgo.Opt
-	if s.KafkaTLS {
-		c := &tls.Config{MinVersion: tls.VersionTLS12}
-		if s.KafkaCA != "" {
-			pem, err := os.ReadFile(s.KafkaCA)
-			if err != nil {
-				return nil, fmt.Errorf("kafka authorities: %w", err)
-			}
-			c.RootCAs = x509.NewCertPool()
-			if !c.RootCAs.AppendCertsFromPEM(pem) {
-				return nil, fmt.Errorf("kafka authorities: no certificate in %s", s.KafkaCA)
-			}
-		}
-		opts = append(opts, kgo.DialTLSConfig(c))
-	}
 	switch s.SASL {
 	case "":
 	case "plain":

@@ -377,11 +377,15 @@ func (s *Settings) JournalConfig(brokers []string) (journal.Config, error) {
 	if err != nil {
 		return journal.Config{}, err
 	}
+	encryption, err := s.KafkaTLSConfig()
+	if err != nil {
+		return journal.Config{}, err
+	}
 	compression, err := journal.ParseCompression(s.Compression)
 	if err != nil {
 		return journal.Config{}, Usagef("--compression: %v", err) // Parse has looked already
 	}
-	return journal.Config{Brokers: brokers, Prefix: s.TopicPrefix, Options: options, Compression: compression}, nil
+	return journal.Config{Brokers: brokers, Prefix: s.TopicPrefix, TLS: encryption, Options: options, Compression: compression}, nil
 }
 
 // TrustedProxies returns the networks whose word on a client's address is taken.

@@ -1,0 +1,231 @@
+package journal
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+const (
+	listEvery   = 300 * time.Millisecond // how often the brokers are asked whom they list
+	listAlone   = 5 * time.Second        // the same, while there is at most one broker
+	listTimeout = 500 * time.Millisecond
+)
+
+// errLost is the cause of a refused connection to a lost broker.
+var errLost = errors.New("the other brokers no longer list this broker")
+
+// brokers closes the connections of all clients of a [Client] to brokers that the cluster has lost.
+//
+// A broker that hangs, or whose packets are lost, closes no connection. A request to it then costs a client its timeout, and a
+// new connection costs the timeout several times. The controller fences such a broker when its session ends, and from then on the
+// other brokers do not list it. brokers asks all of them at once, closes what is open to a broker that none of them lists, and
+// refuses connections to it until one lists it again. A silent broker so costs a client no more than a killed one.
+type brokers struct {
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	log  *slog.Logger
+
+	start  sync.Once // at the first connection
+	stop   context.CancelFunc
+	ctx    context.Context
+	listen sync.WaitGroup
+	client func() *kgo.Client // asks the brokers
+
+	mu    sync.Mutex
+	known map[int32]string                    // the address of each broker that was ever listed
+	lost  map[string]bool                     // addresses that no broker lists now
+	links map[string]map[*brokerLink]struct{} // open connections and attempts, by address
+}
+
+// A brokerLink is a connection to a broker, or an attempt to make one.
+type brokerLink struct {
+	net.Conn        // nil during the attempt
+	cancel   func() // ends the attempt
+	forget   func()
+}
+
+// Close closes the connection.
+func (l *brokerLink) Close() error {
+	l.forget()
+	return l.Conn.Close()
+}
+
+// newBrokers returns a dialer for Kafka clients. client is called when the first of them has dialed.
+func newBrokers(cfg Config, client func() *kgo.Client) *brokers {
+	b := &brokers{dial: cfg.Dial, log: cfg.Logger, client: client,
+		known: make(map[int32]string), lost: make(map[string]bool), links: make(map[string]map[*brokerLink]struct{})}
+	if b.dial == nil {
+		plain := &net.Dialer{Timeout: dialTimeout}
+		b.dial = plain.DialContext
+		if cfg.TLS != nil {
+			b.dial = (&tls.Dialer{NetDialer: plain, Config: cfg.TLS}).DialContext
+		}
+	}
+	b.ctx, b.stop = context.WithCancel(context.Background())
+	return b
+}
+
+// close stops asking.
+func (b *brokers) close() {
+	b.start.Do(func() {})
+	b.stop()
+	b.listen.Wait()
+}
+
+// connect dials an address. It is the dialer of each client.
+func (b *brokers) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	b.start.Do(func() { b.listen.Go(b.follow) })
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := &brokerLink{cancel: cancel}
+	l.forget = func() { b.forget(address, l) }
+	if !b.add(address, l) {
+		return nil, lostError(network)
+	}
+	conn, err := b.dial(ctx, network, address)
+	b.mu.Lock()
+	l.Conn = conn
+	lost := b.lost[address] // since the attempt began
+	b.mu.Unlock()
+	switch {
+	case err == nil && !lost:
+		return l, nil
+	case err == nil:
+		abort(conn)
+	}
+	b.forget(address, l)
+	if lost {
+		err = lostError(network)
+	}
+	return nil, err
+}
+
+// abort closes a connection without a word to its other end, for which TLS would wait.
+func abort(c net.Conn) {
+	if encrypted, ok := c.(*tls.Conn); ok {
+		c = encrypted.NetConn()
+	}
+	c.Close()
+}
+
+// lostError returns an error of the kind that a closed port gives: franz-go then forgets which broker coordinates a group.
+func lostError(network string) error { return &net.OpError{Op: "dial", Net: network, Err: errLost} }
+
+// add notes an attempt. It returns false if the broker is lost.
+func (b *brokers) add(address string, l *brokerLink) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lost[address] {
+		return false
+	}
+	if b.links[address] == nil {
+		b.links[address] = make(map[*brokerLink]struct{})
+	}
+	b.links[address][l] = struct{}{}
+	return true
+}
+
+func (b *brokers) forget(address string, l *brokerLink) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.links[address], l)
+	if len(b.links[address]) == 0 {
+		delete(b.links, address)
+	}
+}
+
+// follow asks the brokers whom they list until close.
+func (b *brokers) follow() {
+	for {
+		wait := listEvery
+		if b.update(b.list()) < 2 {
+			wait = listAlone
+		}
+		select {
+		case <-time.After(wait):
+		case <-b.ctx.Done():
+			return
+		}
+	}
+}
+
+// list asks all known brokers at once and returns what those that answer list, by number. It is nil if none answers.
+func (b *brokers) list() map[int32]string {
+	ctx, cancel := context.WithTimeout(b.ctx, listTimeout)
+	defer cancel()
+	client := b.client()
+	var ask []func(context.Context, kmsg.Request) (kmsg.Response, error)
+	for _, broker := range client.DiscoveredBrokers() {
+		ask = append(ask, broker.Request)
+	}
+	if len(ask) == 0 {
+		ask = append(ask, client.Request)
+	}
+	var (
+		mu     sync.Mutex
+		listed map[int32]string
+		asking sync.WaitGroup
+	)
+	for _, request := range ask {
+		asking.Go(func() {
+			r := kmsg.NewPtrMetadataRequest()
+			r.Topics = []kmsg.MetadataRequestTopic{} // none; nil would mean all
+			answer, err := request(ctx, r)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if listed == nil {
+				listed = make(map[int32]string)
+			}
+			for _, broker := range answer.(*kmsg.MetadataResponse).Brokers {
+				listed[broker.NodeID] = net.JoinHostPort(broker.Host, strconv.Itoa(int(broker.Port)))
+			}
+		})
+	}
+	asking.Wait()
+	return listed
+}
+
+// update notes which brokers are listed, closes what is open to those that no longer are, and returns how many brokers are
+// known. Without an answer no broker counts as lost: each must be tried again.
+func (b *brokers) update(listed map[int32]string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.lost
+	b.lost = make(map[string]bool)
+	for number, address := range listed {
+		b.known[number] = address
+	}
+	if listed != nil {
+		for number, address := range b.known {
+			if _, there := listed[number]; !there {
+				b.lost[address] = true
+			}
+		}
+		for _, address := range listed { // a broker may have a new number
+			delete(b.lost, address)
+		}
+	}
+	for address := range b.lost {
+		if !before[address] {
+			b.log.Warn("the brokers have lost one of them: connections to it are closed", "broker", address)
+		}
+		for l := range b.links[address] {
+			l.cancel()
+			if l.Conn != nil {
+				abort(l.Conn)
+			}
+		}
+	}
+	return len(b.known)
+}

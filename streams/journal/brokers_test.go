@@ -1,0 +1,92 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestLostBrokers follows connections to two brokers, a and b, through what the brokers list of each other.
+func TestLostBrokers(t *testing.T) {
+	both, onlyB := map[int32]string{1: "a:1", 2: "b:1"}, map[int32]string{2: "b:1"}
+	for name, c := range map[string]struct {
+		lists []map[int32]string
+		open  bool // the connection to a is
+		again bool // and another can be made
+	}{
+		"both are listed":          {[]map[int32]string{both}, true, true},
+		"one is lost":              {[]map[int32]string{both, onlyB}, false, false},
+		"it is back":               {[]map[int32]string{both, onlyB, both}, false, true},
+		"nobody answers":           {[]map[int32]string{both, nil}, true, true},
+		"nobody answers any more":  {[]map[int32]string{both, onlyB, nil}, false, true},
+		"it was never listed":      {[]map[int32]string{onlyB}, true, true},
+		"it is back under another": {[]map[int32]string{both, onlyB, {1: "c:1", 2: "b:1"}}, false, true},
+		"its address has moved":    {[]map[int32]string{both, {3: "a:1", 2: "b:1"}}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := brokersOver(func(context.Context, string, string) (net.Conn, error) {
+				near, far := net.Pipe()
+				t.Cleanup(func() { far.Close() })
+				return near, nil
+			})
+			first, err := b.connect(t.Context(), "tcp", "a:1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer first.Close()
+			for _, list := range c.lists {
+				b.update(list)
+			}
+			if err := first.SetDeadline(time.Time{}); (err == nil) != c.open {
+				t.Errorf("the connection: %v", err)
+			}
+			second, err := b.connect(t.Context(), "tcp", "a:1")
+			if (err == nil) != c.again {
+				t.Fatalf("another connection: %v", err)
+			}
+			if err == nil {
+				second.Close()
+				return
+			}
+			if dial, ok := errors.AsType[*net.OpError](err); !ok || dial.Op != "dial" || !errors.Is(err, errLost) {
+				t.Errorf("a refused connection has the error %v", err)
+			}
+		})
+	}
+}
+
+// TestAnAttemptEndsWithItsBroker: a connection attempt hangs, and ends when the broker is lost.
+func TestAnAttemptEndsWithItsBroker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := brokersOver(func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		ended := make(chan error, 1)
+		go func() {
+			_, err := b.connect(t.Context(), "tcp", "a:1")
+			ended <- err
+		}()
+		synctest.Wait()
+		b.update(map[int32]string{1: "a:1", 2: "b:1"})
+		b.update(map[int32]string{2: "b:1"})
+		if err := <-ended; !errors.Is(err, errLost) {
+			t.Error(err)
+		}
+		if len(b.links) != 0 {
+			t.Errorf("%d addresses have links", len(b.links))
+		}
+	})
+}
+
+// brokersOver returns a dialer that asks nobody.
+func brokersOver(dial func(context.Context, string, string) (net.Conn, error)) *brokers {
+	b := newBrokers(Config{Dial: dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, nil)
+	b.close()
+	return b
+}
