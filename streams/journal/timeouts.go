@@ -29,9 +29,8 @@ const (
 	// up after requestTimeout more. Questions about topics have kadm's 15 s: a broker creates one while it waits.
 	offsetsWait = 200 * time.Millisecond
 
-	// metadataAge is how often a client reads the list of brokers and leaders. The client closes its connections to a broker
-	// that is not listed, and sends the requests in flight there to the new leader. That usually ends the wait for a silent
-	// broker before any of the timeouts above.
+	// metadataAge is how often a client reads the list of brokers and leaders. A silent broker is given up sooner: see
+	// [brokers].
 	metadataAge = time.Second
 	// metadataMinAge is how soon a client reads it again after an error. franz-go's default of 5 s would prolong every failover.
 	metadataMinAge = 200 * time.Millisecond
