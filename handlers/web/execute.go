@@ -71,15 +71,15 @@ type Tried struct {
 }
 
 // SubmitAll has commands decided in their order, each in a record of its own, and sets the latest position of their
-// answers. An error says that another node owns the journal, and none was decided here.
+// answers. It returns an error if this node decided none of them and the owner of the journal is to be asked instead.
 func (j Journal) SubmitAll(a Ask, to journal.BatchSubmitter, cmds []decide.Command) ([]Tried, error) {
+	outcomes := to.SubmitAll(a.Context(), j.Name, cmds)
+	if err := wrongOwner(a, outcomes); err != nil {
+		return nil, err
+	}
 	out := make([]Tried, len(cmds))
 	at := journal.LogPosition{Sequence: -1}
-	for i, o := range to.SubmitAll(a.Context(), j.Name, cmds) {
-		var elsewhere *journal.ElsewhereError
-		if errors.As(o.Err, &elsewhere) {
-			return nil, o.Err
-		}
+	for i, o := range outcomes {
 		out[i] = Tried{Executed{o.Result, cmds[i]}, o.Err}
 		var refused *journal.RefusedError
 		switch {
@@ -93,6 +93,27 @@ func (j Journal) SubmitAll(a Ask, to journal.BatchSubmitter, cmds []decide.Comma
 		a.answerAt(at)
 	}
 	return out, nil
+}
+
+// wrongOwner returns the error that sends a batch to another node: none of its commands was decided, and an outcome names the
+// owner of the journal. An outcome that says only that this node is not the owner is enough if a node passed the request on,
+// since that node looks for the owner. A client that sent the batch to this node gets an outcome for each command instead.
+func wrongOwner(a Ask, outcomes []journal.Outcome) (wrong error) {
+	for _, o := range outcomes {
+		var (
+			elsewhere *journal.ElsewhereError
+			busy      *journal.NotAcceptedError
+		)
+		switch {
+		case errors.As(o.Err, &elsewhere):
+			wrong = o.Err
+		case !errors.As(o.Err, &busy):
+			return nil // sent again, this command could take effect twice
+		case busy.Unowned && a.counted && wrong == nil:
+			wrong = o.Err
+		}
+	}
+	return wrong
 }
 
 // First reports whether the answer is the first one that the client's request had: it is the same status again for a

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -132,6 +133,104 @@ func TestTheAnswerOfAnOwnerOfThePast(t *testing.T) {
 		close(superseded)
 	}()
 	if status, _, answer := send(t, first.URL+"/v1/things"); status != 503 || answer["code"] != "OUTCOME_UNKNOWN" {
+		t.Errorf("%d %v", status, answer)
+	}
+}
+
+// outcomesFunc answers the commands of a batch.
+type outcomesFunc func(cs []decide.Command) []journal.Outcome
+
+func (f outcomesFunc) SubmitAll(_ context.Context, _ string, cs []decide.Command) []journal.Outcome { return f(cs) }
+
+func (f outcomesFunc) Submit(context.Context, string, decide.Command) (journal.Result, error) {
+	panic("a batch is submitted as one")
+}
+
+// startBatches serves a batch of as many commands as there are errors. A command with the error nil is decided. The answer
+// lists the codes of the commands.
+func startBatches(t *testing.T, o Options, errs func() []error) *httptest.Server {
+	t.Helper()
+	e := serve(t, o, func(c echo.Context) error {
+		a := AskOf(c)
+		if _, err := a.Content(); err != nil {
+			return err
+		}
+		outcomes := errs()
+		tried, err := (Journal{Name: "trading"}).SubmitAll(a, outcomesFunc(func(cs []decide.Command) []journal.Outcome {
+			out := make([]journal.Outcome, len(cs))
+			for i := range out {
+				out[i].Result.Position, out[i].Err = journal.LogPosition{Journal: "trading", Sequence: 8}, outcomes[i]
+			}
+			return out
+		}), make([]decide.Command, len(outcomes)))
+		if err != nil {
+			return err
+		}
+		codes := make([]string, len(tried))
+		for i, x := range tried {
+			if x.Err != nil {
+				codes[i] = a.PartProblem(x.Err).Code
+			}
+		}
+		return c.JSON(http.StatusOK, map[string]any{"codes": codes})
+	})
+	s := httptest.NewServer(e)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestABatchAtAWrongOwner: a batch goes on to the next owner if the node that it was passed on to is not the owner and decided
+// no command. If that node decided one, its answer stands: sent again, the command could take effect twice.
+func TestABatchAtAWrongOwner(t *testing.T) {
+	var (
+		unowned = &journal.NotAcceptedError{Unowned: true}
+		full    = &journal.NotAcceptedError{}
+		unknown = &journal.OutcomeUnknownError{}
+		refused = &journal.RefusedError{Refusal: decide.Refuse(decide.NotFound, "UNKNOWN_ORDER", "")}
+	)
+	const none = "NOT_ACCEPTED"
+	o := Options{ForwardKey: []byte("shared")}
+	for name, c := range map[string]struct {
+		wrong []error  // outcomes at the node that the batch is passed on to
+		codes []string // that the client gets; nil if the next owner answers
+	}{
+		"names the owner":               {[]error{&journal.ElsewhereError{URL: "http://nobody"}, &journal.ElsewhereError{URL: "http://nobody"}}, nil},
+		"names nobody":                  {[]error{unowned, unowned}, nil},
+		"lost its term before it ended": {[]error{full, unowned}, nil},
+		"is full":                       {[]error{full, full}, []string{none, none}},
+		"decided the first":             {[]error{nil, unowned}, []string{"", none}},
+		"refused the last":              {[]error{unowned, refused}, []string{none, "UNKNOWN_ORDER"}},
+		"may have decided the first":    {[]error{unknown, unowned}, []string{"OUTCOME_UNKNOWN", none}},
+	} {
+		decided := 0
+		owner := startBatches(t, o, func() []error { decided++; return []error{nil, nil} })
+		wrong := startBatches(t, o, func() []error { return c.wrong })
+		first := startBatches(t, o, func() []error {
+			err := &journal.ElsewhereError{URL: wrong.URL, Next: func(context.Context) *journal.ElsewhereError {
+				return &journal.ElsewhereError{URL: owner.URL}
+			}}
+			return []error{err, err}
+		})
+		want, decidedThere := c.codes, 0
+		if want == nil {
+			want, decidedThere = []string{"", ""}, 1
+		}
+		status, header, answer := send(t, first.URL+"/v1/things")
+		if status != 200 || fmt.Sprint(answer["codes"]) != fmt.Sprint(want) || decided != decidedThere {
+			t.Errorf("the node %s: %d %v, decided %d times by the owner", name, status, answer, decided)
+		}
+		if header.Get(headerNotOwner) != "" {
+			t.Errorf("the node %s: the client gets the header between nodes", name)
+		}
+	}
+}
+
+// TestABatchOfAClientAtAWrongOwner: a client whose node finds no owner gets an outcome for each command of its batch.
+func TestABatchOfAClientAtAWrongOwner(t *testing.T) {
+	unowned := &journal.NotAcceptedError{Unowned: true}
+	n := startBatches(t, Options{ForwardKey: []byte("shared")}, func() []error { return []error{unowned, unowned} })
+	status, _, answer := send(t, n.URL+"/v1/things")
+	if status != 200 || fmt.Sprint(answer["codes"]) != "[NOT_ACCEPTED NOT_ACCEPTED]" {
 		t.Errorf("%d %v", status, answer)
 	}
 }
