@@ -27,18 +27,18 @@ type Finder struct {
 	mu      sync.Mutex
 	named   map[place]*named
 	changed chan struct{}    // closed at the next change of named
-	urls    map[place]string // the URL of each owner as the group had it …
-	asked   time.Time        // … at this time
-	away    bool             // the brokers did not say it when it was last asked for
+	urls    map[place]string // of the owners, as the group has assigned the partitions
+	urlsAt  time.Time        // when urls was read; zero to read it again
+	away    bool             // the last search for an owner failed
 }
 
 // The finder's times.
 const (
-	again    = 250 * time.Millisecond // how long an answer of the group is used
-	askAgain = 50 * time.Millisecond  // how soon a node that could not help is asked again
-	asked    = time.Second            // timeout of a question to a node or to the group
-	fresh    = time.Second            // maximum age of a confirmation that Owner returns
-	lookOn   = 2 * time.Second        // how long a command waits for another owner after it was sent to a wrong one
+	assignmentAge   = 250 * time.Millisecond // maximum age of an answer of the group
+	retryPause      = 50 * time.Millisecond  // before a node that could not help, or the group, is asked again
+	queryTimeout    = time.Second            // of a question to a node or to the group
+	confirmationAge = time.Second            // maximum age of a confirmation that Owner returns
+	searchTimeout   = 2 * time.Second        // of the search for another owner, for a command that was sent to a wrong one
 )
 
 // NewFinder returns a finder of the owners of the named journals. Nodes are asked through neighbors; without them only the
@@ -62,7 +62,7 @@ func (f *Finder) Close() { f.group.kafka.Close() }
 // Owner returns the URL of the node that owns a partition at present, or "". The node has confirmed it within the last
 // second, or the group has assigned the partition to it: whether it lives, and has its term, is then another matter.
 func (f *Finder) Owner(ctx context.Context, name string, partition int32) (url string, err error) {
-	return f.owner(ctx, place{name, partition}, fresh)
+	return f.owner(ctx, place{name, partition}, confirmationAge)
 }
 
 // owner is Owner with the confirmation at most so old; zero for any age.
@@ -101,9 +101,9 @@ func (n *named) good(age time.Duration) bool {
 	return !n.confirmed.IsZero() && (age == 0 || time.Since(n.confirmed) < age)
 }
 
-func (n *named) worthAsking() bool { return !n.foreign && time.Since(n.doubted) > askAgain }
+func (n *named) worthAsking() bool { return !n.foreign && time.Since(n.doubted) > retryPause }
 
-// shared runs a function once for all concurrent callers with the same key. It waits no longer than asked, because a client
+// shared runs a function once for all concurrent callers with the same key. It waits no longer than queryTimeout, because a client
 // that dials a hanging broker ignores its context.
 func (f *Finder) shared(ctx context.Context, key string, run func(context.Context) error) error {
 	answer := f.ask.DoChan(key, func() (any, error) {
@@ -111,7 +111,7 @@ func (f *Finder) shared(ctx context.Context, key string, run func(context.Contex
 		defer cancel()
 		return nil, run(ctx)
 	})
-	late := time.NewTimer(asked)
+	late := time.NewTimer(queryTimeout)
 	defer late.Stop()
 	select {
 	case <-ctx.Done():
@@ -126,7 +126,7 @@ func (f *Finder) shared(ctx context.Context, key string, run func(context.Contex
 // assignee returns the URL of the node that the group has assigned a partition to, or "".
 func (f *Finder) assignee(ctx context.Context, p place) (url string, err error) {
 	f.mu.Lock()
-	url, recent := f.urls[p], time.Since(f.asked) < again
+	url, recent := f.urls[p], time.Since(f.urlsAt) < assignmentAge
 	f.mu.Unlock()
 	if recent {
 		return url, nil
@@ -182,7 +182,7 @@ func (f *Finder) members(ctx context.Context) ([]member, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.urls, f.asked = urls, time.Now()
+	f.urls, f.urlsAt = urls, time.Now()
 	return members, nil
 }
 
@@ -245,10 +245,10 @@ func (f *Finder) at(p place, url string) *journal.ElsewhereError {
 	return e
 }
 
-// next looks for another owner after the node at a URL could not help. It returns nil if none is found within lookOn.
+// next looks for another owner after the node at a URL could not help. It returns nil if none is found within searchTimeout.
 func (f *Finder) next(ctx context.Context, p place, wrong string) *journal.ElsewhereError {
 	f.doubt(p, wrong)
-	ctx, cancel := context.WithTimeout(ctx, lookOn)
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	for {
 		f.mu.Lock()
@@ -260,7 +260,7 @@ func (f *Finder) next(ctx context.Context, p place, wrong string) *journal.Elsew
 		if err == nil && url != "" && url != f.self && (url != wrong || known && n.url == url && n.good(0)) {
 			return f.at(p, url)
 		}
-		pause := time.NewTimer(askAgain)
+		pause := time.NewTimer(retryPause)
 		select {
 		case <-ctx.Done():
 			pause.Stop()

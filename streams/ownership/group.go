@@ -106,7 +106,7 @@ func (g *group) leave(ctx context.Context, instance string) error {
 		if err == nil || errors.As(err, &answered) && !answered.Retriable {
 			return err
 		}
-		pause := time.NewTimer(askAgain)
+		pause := time.NewTimer(retryPause)
 		select {
 		case <-ctx.Done():
 			pause.Stop()

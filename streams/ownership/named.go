@@ -94,7 +94,7 @@ func (f *Finder) confirm(ctx context.Context, p place, n named) error {
 	if f.neighbors == nil {
 		return errors.New("ownership: no node can be asked")
 	}
-	ctx, cancel := context.WithTimeout(ctx, asked)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	here, err := f.client.LogID(ctx, p.journal)
 	if err != nil {
@@ -154,7 +154,7 @@ func (f *Finder) doubt(p place, url string) {
 		n.confirmed, n.doubted = time.Time{}, time.Now()
 	}
 	if f.urls[p] == url {
-		f.asked = time.Time{} // ask the group again
+		f.urlsAt = time.Time{} // ask the group again
 	}
 }
 
