@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -123,69 +121,6 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestCompletion checks that the script of every shell contains every command and flag, and runs completions in bash.
-func TestCompletion(t *testing.T) {
-	var l line
-	scripts := make(map[string]string)
-	for _, shell := range shells() {
-		if code := l.run(t.Context(), nil, "completion", shell); code != exitDone {
-			t.Fatalf("%s: %d: %s", shell, code, &l.err)
-		}
-		scripts[shell] = l.out.String()
-	}
-	for _, s := range spots(t.Context()) {
-		if len(s.words) == 0 {
-			t.Errorf("no completions after %q", s.path)
-		}
-		for shell, script := range scripts {
-			for _, w := range s.words {
-				if !strings.Contains(script, strings.TrimPrefix(w.text, "--")) {
-					t.Errorf("%s does not know %s %s", shell, s.path, w.text)
-				}
-			}
-		}
-	}
-	for _, args := range [][]string{{"completion"}, {"completion", "csh"}, {"completion", "bash", "zsh"}} {
-		if code := l.run(t.Context(), nil, args...); code != exitUsage {
-			t.Errorf("%s: %d", args, code)
-		}
-	}
-	for shell, check := range map[string][]string{"bash": {"-n"}, "zsh": {"-n"}, "fish": {"--no-execute"}} {
-		if _, err := exec.LookPath(shell); err != nil {
-			t.Logf("there is no %s: its script is not run", shell)
-			continue
-		}
-		file := filepath.Join(t.TempDir(), "completion")
-		if err := os.WriteFile(file, []byte(scripts[shell]), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if said, err := exec.Command(shell, append(check, file)...).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v: %s", shell, err, said)
-		}
-	}
-	if _, err := exec.LookPath("bash"); err != nil {
-		return
-	}
-	for words, want := range map[string]string{
-		"perpetua ve":                           "version",
-		"perpetua log --che":                    "--check-all",
-		"perpetua log co":                       "copy",
-		"perpetua log copy --to":                "--to --to-prefix --topic-prefix",
-		"perpetua admin forget-log --jou":       "--journal",
-		"perpetua admin deliveries re":          "replay",
-		"perpetua admin --data x deliveries re": "replay",
-		"perpetua config check --js":            "--json",
-		"perpetua bench --on":                   "--only",
-		"perpetua completion z":                 "zsh",
-	} {
-		script := scripts["bash"] + fmt.Sprintf("COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _perpetua; echo \"${COMPREPLY[*]}\"", words)
-		said, err := exec.Command("bash", "-c", script).CombinedOutput()
-		if err != nil || strings.TrimSpace(string(said)) != want {
-			t.Errorf("%s: bash offers %q, %v; want %q", words, said, err, want)
-		}
-	}
-}
-
 // TestEveryToolHasJSON checks that each command that prints results accepts --json.
 func TestEveryToolHasJSON(t *testing.T) {
 	for _, s := range spots(t.Context()) {
@@ -265,6 +200,9 @@ func TestFoundBeforeAnythingStarts(t *testing.T) {
 	}
 	closed.Close()
 	missing := filepath.Join(t.TempDir(), "missing")
+	kafka := func(broker string, more ...string) []string {
+		return append([]string{"--kafka-brokers", broker}, more...)
+	}
 	key := func(of string) string { return of + strings.Repeat("A", 42) + "=" }
 	for name, test := range map[string]struct {
 		before map[string]string // files of the data folder
@@ -286,7 +224,7 @@ func TestFoundBeforeAnythingStarts(t *testing.T) {
 		"a bucket without a name":   {nil, []string{"--key-url", "s3://"}, exitUsage, "--key-url: s3: has no bucket name: use a URL like s3://bucket?region=eu-central-1"},
 		"a bucket without a driver": {nil, []string{"--key-url", "s3://keys"}, exitUsage, "go build -tags cloud ./cmd/perpetua"},
 		"no such kind of store":     {nil, []string{"--blob-url", "ftp://keys"}, exitUsage, `unknown scheme "ftp"`},
-		"Postgres is down":          {nil, []string{"--database-url", "postgres://u:secret@" + closed.Addr().String() + "/x"}, exitFailed, "Postgres at " + closed.Addr().String() + " cannot be used: "},
+		"Postgres is down": {nil, []string{"--database-url", "postgres://u:secret@" + closed.Addr().String() + "/x"}, exitFailed, "Postgres at " + closed.Addr().String() + " cannot be used: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -15,7 +15,10 @@ import (
 )
 
 // word is a completion: a command or flag, and its description.
-type word struct{ text, help string }
+type word struct {
+	text, help string
+	valued     bool // a flag that takes a value
+}
 
 // spot is a path of commands and the completions that may follow it.
 type spot struct {
@@ -28,10 +31,10 @@ func spots(ctx context.Context) []spot {
 	first := spot{}
 	var rest []spot
 	for _, c := range subcommands() {
-		first.words = append(first.words, word{c.name, c.summary})
+		first.words = append(first.words, word{text: c.name, help: c.summary})
 		here := spot{path: []string{c.name}}
 		for _, verb := range nested(c.name) {
-			here.words = append(here.words, word{verb.name, verb.summary})
+			here.words = append(here.words, word{text: verb.name, help: verb.summary})
 			run, args := verb.run, []string(nil)
 			if c.name == "config" { // its run function takes the subcommand as an argument
 				args = []string{verb.name}
@@ -45,14 +48,14 @@ func spots(ctx context.Context) []spot {
 			rest = append(rest, below...)
 		case "completion":
 			for _, shell := range shells() {
-				here.words = append(here.words, word{shell, ""})
+				here.words = append(here.words, word{text: shell})
 			}
 		default:
 			here.words = append(here.words, flagsOf(ctx, c.run, nil)...)
 		}
 		rest = append(rest, here)
 	}
-	first.words = append(first.words, word{"help", "list the commands and the exit codes"})
+	first.words = append(first.words, word{text: "help", help: "list the commands and the exit codes"})
 	return append([]spot{first}, rest...)
 }
 
@@ -61,18 +64,19 @@ func operations(ctx context.Context) (groups []word, below []spot) {
 	for _, o := range operate.Operations() {
 		at := slices.IndexFunc(below, func(s spot) bool { return len(s.path) == 2 && s.path[1] == o.Group })
 		if at < 0 {
-			groups = append(groups, word{o.Group, ""})
+			groups = append(groups, word{text: o.Group})
 			at = len(below)
 			below = append(below, spot{path: []string{"admin", o.Group}})
 		}
-		below[at].words = append(below[at].words, word{o.Verb, o.Help})
+		below[at].words = append(below[at].words, word{text: o.Verb, help: o.Help})
 		below = append(below, spot{path: []string{"admin", o.Group, o.Verb}, words: flagsOf(ctx, operate.Command, []string{o.Group, o.Verb})})
 	}
 	return groups, below
 }
 
-// flagLine matches a line of help that declares a flag, as printed by this program or by the flag package.
-var flagLine = regexp.MustCompile(`^  --?([a-z][a-z0-9-]*)(?:[ \t]|$)`)
+// flagLine matches a line of help that declares a flag, as printed by this program or by the flag package. The second group is
+// the type of its value, which a switch does not have.
+var flagLine = regexp.MustCompile(`^  --?([a-z][a-z0-9-]*)(?: ([a-z]+))?(?:\t|$)`)
 
 // flagsOf returns the flags in the help of a command.
 func flagsOf(ctx context.Context, run func(context.Context, []string, settings.IO) error, args []string) (out []word) {
@@ -90,7 +94,7 @@ func flagsOf(ctx context.Context, run func(context.Context, []string, settings.I
 		if i+1 < len(lines) && strings.HasPrefix(lines[i+1], "   ") && flagLine.FindString(lines[i+1]) == "" {
 			usage = strings.TrimSpace(lines[i+1])
 		}
-		out = append(out, word{"--" + m[1], usage})
+		out = append(out, word{text: "--" + m[1], help: usage, valued: m[2] != ""})
 	}
 	return out
 }
@@ -115,8 +119,8 @@ func completionCommand(ctx context.Context, args []string, std settings.IO) erro
 	return nil
 }
 
-// The functions for bash and zsh find the longest path of commands at the beginning of the line, ignoring flags, and offer the
-// completions of that path. Without a match they offer file names.
+// Each script finds the longest path of commands on the line, ignoring flags and other words, and offers the completions of that
+// path. The scripts for bash and zsh offer file names if nothing matches, the one for fish after a flag that takes a value.
 
 func bash(w io.Writer, all []spot) {
 	fmt.Fprint(w, `# Completion of perpetua for bash: source <(perpetua completion bash)
@@ -176,7 +180,11 @@ _perpetua() {
   _perpetua_words "$path_"
   _describe perpetua reply || _files
 }
-compdef _perpetua perpetua
+if [[ "$funcstack[1]" == _perpetua ]]; then # loaded from a file _perpetua in fpath, for the first completion
+  _perpetua "$@"
+else
+  compdef _perpetua perpetua
+fi
 `)
 }
 
@@ -188,29 +196,43 @@ func cases(w io.Writer, all []spot, body func([]word) string) {
 }
 
 func fish(w io.Writer, all []spot) {
-	fmt.Fprint(w, `# Completion of perpetua for fish: perpetua completion fish | source
+	fmt.Fprint(w, "# Completion of perpetua for fish: perpetua completion fish | source\nset -g __perpetua_paths")
+	for _, s := range all {
+		if len(s.path) > 0 {
+			fmt.Fprint(w, " ", shellWord(strings.Join(s.path, " ")))
+		}
+	}
+	fmt.Fprint(w, `
 function __perpetua_at
-    set -l words
+    set -l path
     for word in (commandline -opc)[2..-1]
-        string match -q -- '-*' $word; or set -a words $word
+        set -l longer (string join -- ' ' $path $word)
+        contains -- $longer $__perpetua_paths; and set path $longer
     end
-    test "$words" = "$argv"
+    test "$path" = "$argv"
 end
 `)
 	for _, s := range all {
 		for _, one := range s.words {
-			fmt.Fprintf(w, "complete -c perpetua -n %s ", shellWord("__perpetua_at "+strings.Join(s.path, " ")))
-			if name, is := strings.CutPrefix(one.text, "--"); is {
-				fmt.Fprintf(w, "-l %s", name)
-			} else {
-				fmt.Fprintf(w, "-f -a %s", one.text)
-			}
+			fmt.Fprintf(w, "complete -c perpetua -n %s %s", shellWord("__perpetua_at "+strings.Join(s.path, " ")), fishWord(one))
 			if one.help != "" {
 				fmt.Fprintf(w, " -d %s", shellWord(one.help))
 			}
 			fmt.Fprintln(w)
 		}
 	}
+}
+
+// fishWord returns the options of fish's complete that offer a word.
+func fishWord(w word) string {
+	name, flag := strings.CutPrefix(w.text, "--")
+	switch {
+	case flag && w.valued:
+		return "-r -l " + name
+	case flag:
+		return "-l " + name
+	}
+	return "-f -a " + w.text
 }
 
 // shellWord quotes text as one word of a shell.
