@@ -31,12 +31,12 @@ func begin(command string, s *settings.Settings, log *slog.Logger) error {
 const (
 	// keyIDFile is the file of the data folder with the id of the master key that sealed the embedded log.
 	keyIDFile = "master-key-id"
-	// lookWithin limits the checks of the bucket, the key store and Postgres.
+	// lookWithin limits the checks of the bucket, the key store, Kafka and Postgres.
 	lookWithin = 10 * time.Second
 )
 
-// prepare checks the ports, the bucket, the master key, and Postgres if the settings name one. It runs before the embedded broker and
-// Postgres are started.
+// prepare checks the ports, the bucket and the master key, and Kafka and Postgres if the settings name them. It runs before the
+// embedded broker and Postgres are started.
 func prepare(ctx context.Context, s *settings.Settings, folder *local.Folder) error {
 	if err := node.CheckPorts(ctx, s); err != nil {
 		return err
@@ -47,6 +47,9 @@ func prepare(ctx context.Context, s *settings.Settings, folder *local.Folder) er
 		return err
 	}
 	if err := lookAtKey(ctx, s, folder); err != nil {
+		return err
+	}
+	if err := lookAtKafka(ctx, s); err != nil {
 		return err
 	}
 	if s.DatabaseURL == "" {
@@ -84,6 +87,27 @@ func lookAtKey(ctx context.Context, s *settings.Settings, folder *local.Folder) 
 	case sealed != "" && sealed != box.KeyID():
 		return fmt.Errorf("the log in %s was sealed with master key %s, and this is master key %s: restore the right key in the key store or in %s",
 			folder.Dir, sealed, box.KeyID(), seal.Environment)
+	}
+	return nil
+}
+
+// lookAtKafka fails if none of the named brokers answers in time. Then they are down, or the addresses or the settings of TLS and
+// SASL are wrong. A node does not wait for brokers at its start, so this refuses no cluster that a node could start on.
+func lookAtKafka(ctx context.Context, s *settings.Settings) error {
+	if len(s.Brokers()) == 0 {
+		return nil
+	}
+	client, err := s.NewClient(s.Brokers(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	err = client.Ping(ctx)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+		return fmt.Errorf("Kafka at %s cannot be used: it does not answer within %s", s.KafkaBrokers, lookWithin)
+	}
+	if err != nil {
+		return fmt.Errorf("Kafka at %s cannot be used: %w", s.KafkaBrokers, err)
 	}
 	return nil
 }
