@@ -291,7 +291,8 @@ func (v *venue) fillMarket() {
 	v.must(200, "broker-a", http.MethodDelete, "/v1/customers/ANNA/orders/"+gone.get("code"), nil)
 	order(map[string]any{"action": "buy", "type": "limit", "limit_price": "64900", "amount": "0.1"})
 	order(map[string]any{"action": "sell", "type": "stop_loss", "trigger_price": "60000", "amount": "0.1", "reduce_only": true})
-	order(map[string]any{"action": "buy", "type": "market", "amount": "0.05"})
+	order(map[string]any{"action": "buy", "type": "stop_loss_limit", "trigger_price": "65050", "limit_price": "64850", "amount": "0.1"})
+	order(map[string]any{"action": "buy", "type": "market", "amount": "0.05"}) // fires the stop above, which then rests
 }
 
 // TestConsoleIsAccessible checks the console with each of its tabs, as a trader and as an operator see it.
@@ -312,7 +313,7 @@ func TestConsoleIsAccessible(t *testing.T) {
 	b.logOutAndIn(v, "broker-a")
 	b.sees("#customer", "ANNA")
 	b.click(`#customer option[value="ANNA"]`)
-	b.sees("#orders-view", "64,900.0", "stop loss")
+	b.sees("#orders-view", "64,900.0", "stop loss", "triggered")
 	b.sees("#bids .own", "64,900.0")
 	inOrder(t, b.tabThrough(80), "skip", "symbol", "logout", "chart", "price", "tab-trades", "type", "place", "customer", "tab-orders", "cancel-all", "amend", "cancel")
 	b.setScreen(400, "light")
@@ -357,10 +358,7 @@ func (b *browser) logOutAndIn(v *venue, user string) {
 		b.click("#logout")
 		b.sees("#open-login", "Log in")
 	}
-	b.click("#open-login")
-	b.fill("#login [name=username]", user)
-	b.fill("#login [name=password]", v.password(user)+enter)
-	b.sees("#who", user)
+	b.logIn(v, user)
 }
 
 // TestReferencesAreAccessible checks both references, as they are first shown and with a request and a subscription tried out.
@@ -411,22 +409,11 @@ func TestReferencesAreAccessible(t *testing.T) {
 func TestCompliancePageIsAccessible(t *testing.T) {
 	b := startAuditBrowser(t)
 	c := startIntake(t)
-	asked := c.questionnaire("About you", "person", "", everyType())
-	more := c.questionnaire("One thing more", "person", "", everyType()[:1])
-	entitlement := c.entitlement("retail_trading", "person", "manual", "", asked)
-	c.subscribe("/hook", "")
-	of, _ := c.register("persons", `{"external_id":"ann","first_name":"Ann","last_name":"Lee","nationality":"DEU"}`)
-	trigger := c.trigger(of, entitlement).text("id")
-	picture, err := base64.StdEncoding.DecodeString(pixel)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.upload(of, "passport.png", picture, "category", "id_document", "orientation", "front")
-	document := c.upload(of, "statement.pdf", pdf(), "category", "bank_statement")
-	c.respondInFull(of, asked, document.text("id"))
-	c.act(trigger, "request_information", "MORE", `,"questionnaire_ids":["`+more+`"]`)
+	p := c.openCase()
+	c.respondInFull(p.of, p.asked, p.document)
+	c.act(p.trigger, "request_information", "MORE", `,"questionnaire_ids":["`+p.more+`"]`)
 	blocked, _ := c.register("persons", `{"external_id":"ben","first_name":"Ben","last_name":"Roe"}`)
-	held := c.trigger(blocked, entitlement).text("id")
+	held := c.trigger(blocked, p.entitlement).text("id")
 	c.act(held, "block", "COMPLIANCE_HOLD", "")
 
 	b.open(c.REST + "/compliance")
@@ -438,7 +425,7 @@ func TestCompliancePageIsAccessible(t *testing.T) {
 	b.sees("#filter [data-field=owner_id] .fault", "UUID")
 	b.accessible("/compliance queue")
 	b.fill("#filter [name=owner_id]", enter)
-	b.click(`[data-case="` + trigger + `"]`)
+	b.click(`[data-case="` + p.trigger + `"]`)
 	b.sees("#answers", "About you, version 1", "statement.pdf (bank statement)")
 	b.sees("#deliveries", "requirementsQuestionnaire", "delivered")
 	b.click(`[aria-label="Show passport.png"]`)
@@ -455,7 +442,7 @@ func TestCompliancePageIsAccessible(t *testing.T) {
 	b.sees("#case-status", "blocked")
 	b.accessible("/compliance blocked case")
 	b.logOutAndIn(c.venue, "auditor")
-	b.click(`[data-case="` + trigger + `"]`)
+	b.click(`[data-case="` + p.trigger + `"]`)
 	b.sees("#answers", "About you, version 1")
 	b.sees("#no-actions", "looks only")
 	b.accessible("/compliance auditor")
@@ -465,12 +452,7 @@ func TestCompliancePageIsAccessible(t *testing.T) {
 func TestApplyPageIsAccessible(t *testing.T) {
 	b := startAuditBrowser(t)
 	c := startIntake(t)
-	questions := everyType()
-	for i := range questions {
-		questions[i].optional = questions[i].kind == "multiple_documents"
-	}
-	asked := c.questionnaire("About you", "person", "", questions)
-	c.entitlement("retail_trading", "person", "manual", "", asked)
+	asked := c.offer()
 	b.open(c.REST + "/apply")
 	b.sees("#logged-out", "Log in")
 	b.accessible("/apply logged out")

@@ -31,18 +31,25 @@ func passport(t *testing.T) string {
 	return path
 }
 
+// offer makes an entitlement to apply for, and returns the id of its questionnaire.
+func (c *intake) offer() (asked string) {
+	c.t.Helper()
+	questions := everyType()
+	for i := range questions {
+		questions[i].optional = questions[i].kind == "multiple_documents"
+	}
+	asked = c.questionnaire("About you", "person", "", questions)
+	c.entitlement("retail_trading", "person", "manual", "", asked)
+	return asked
+}
+
 // TestApplyPage does what an applicant does: register, apply, answer a question of every type, answer once more what is asked for
 // again, and see it granted.
 func TestApplyPage(t *testing.T) {
 	b := startBrowser(t)
 	b.before(lateAnswers)
 	c := startIntake(t)
-	questions := everyType()
-	for i := range questions {
-		questions[i].optional = questions[i].kind == "multiple_documents"
-	}
-	asked := c.questionnaire("About you", "person", "", questions)
-	c.entitlement("retail_trading", "person", "manual", "", asked)
+	asked := c.offer()
 	b.open(c.REST + "/apply")
 	b.sees("#logged-out", "Log in")
 	b.logIn(c.venue, "broker-a")

@@ -18,26 +18,42 @@ func (b *browser) decided(action, reason, label string) {
 	b.sees("#decide-result", label+": done.")
 }
 
+// pageCase is the case that the compliance page is tried out on.
+type pageCase struct {
+	asked, more, entitlement string // ids: two questionnaires, and the entitlement that asks the first
+	of                       string // path of the person
+	owner                    object
+	trigger                  string // id
+	document                 string // id of the person's bank statement
+}
+
+// openCase makes a case of a person who has uploaded a passport and a bank statement, and has answered nothing yet.
+func (c *intake) openCase() (p pageCase) {
+	c.t.Helper()
+	p.asked = c.questionnaire("About you", "person", "", everyType())
+	p.more = c.questionnaire("One thing more", "person", "", everyType()[:1])
+	p.entitlement = c.entitlement("retail_trading", "person", "manual", "", p.asked)
+	c.subscribe("/hook", "")
+	p.of, p.owner = c.register("persons", `{"external_id":"ann","first_name":"Ann","last_name":"Lee","nationality":"DEU"}`)
+	p.trigger = c.trigger(p.of, p.entitlement).text("id")
+	picture, err := base64.StdEncoding.DecodeString(pixel)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.upload(p.of, "passport.png", picture, "category", "id_document", "orientation", "front")
+	p.document = c.upload(p.of, "statement.pdf", pdf(), "category", "bank_statement").text("id")
+	return p
+}
+
 // TestCompliancePage does what a compliance operator does with a case: find it, read the answers and documents, ask for more,
 // hold it, let it go, approve it, and deliver its webhook once more.
 func TestCompliancePage(t *testing.T) {
 	b := startBrowser(t)
 	b.before(lateAnswers)
 	c := startIntake(t)
-	asked := c.questionnaire("About you", "person", "", everyType())
-	more := c.questionnaire("One thing more", "person", "", everyType()[:1])
-	entitlement := c.entitlement("retail_trading", "person", "manual", "", asked)
-	c.subscribe("/hook", "")
-	of, owner := c.register("persons", `{"external_id":"ann","first_name":"Ann","last_name":"Lee","nationality":"DEU"}`)
-	trigger := c.trigger(of, entitlement).text("id")
-	picture, err := base64.StdEncoding.DecodeString(pixel)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.upload(of, "passport.png", picture, "category", "id_document", "orientation", "front")
-	document := c.upload(of, "statement.pdf", pdf(), "category", "bank_statement")
-	c.upload(of, "trades.csv", []byte("time,amount\n1,2\n"), "category", "trading_history")
-	c.respondInFull(of, asked, document.text("id"))
+	p := c.openCase()
+	c.upload(p.of, "trades.csv", []byte("time,amount\n1,2\n"), "category", "trading_history")
+	c.respondInFull(p.of, p.asked, p.document)
 
 	// The queue has it; a filter takes it out, and a fault of one is said.
 	b.open(c.REST + "/compliance")
@@ -50,7 +66,7 @@ func TestCompliancePage(t *testing.T) {
 	b.sees("#queue", "person of alpha")
 	b.keys("#filter [name=owner_id]", "Ann"+enter)
 	b.sees("#filter [data-field=owner_id] .fault", "UUID")
-	b.fill("#filter [name=owner_id]", owner.text("id")+enter)
+	b.fill("#filter [name=owner_id]", p.owner.text("id")+enter)
 	b.sees("#queue-count", "1–1 of 1")
 	b.seesNot("#filter", "UUID")
 
@@ -78,7 +94,7 @@ func TestCompliancePage(t *testing.T) {
 	b.click(`#action option[value="request_information"]`)
 	b.keys("#decide [name=reason]", "The statement is too old."+enter)
 	b.sees("#field-questionnaires .fault", "at least one")
-	b.click(`#field-questionnaires input[value="` + more + `"]`)
+	b.click(`#field-questionnaires input[value="` + p.more + `"]`)
 	b.keys("#decide [name=internal_reason]", "Seen by two of us."+enter)
 	b.sees("#decide-result", "Request information: done.")
 	b.sees("#timeline", "More was asked for", "The statement is too old.", "Internal: Seen by two of us.", "[operator]")
@@ -86,13 +102,13 @@ func TestCompliancePage(t *testing.T) {
 	b.click(`#action option[value="approve"]`)
 	b.keys("#decide [name=reason]", "Welcome."+enter)
 	b.sees("#decide-result", "REQUIREMENTS_OPEN")
-	c.respond(of, more, "text", `"It was"`)
+	c.respond(p.of, p.more, "text", `"It was"`)
 	b.sees("#answers", "One thing more", "It was") // by itself
 
 	// It is held, and let go; the video identification is asked for and reported; then it is approved.
 	b.text("scrollTo(0, 0)")
 	b.screenshot("compliance-top")
-	b.keepBack("/admin/v1/entitlement_triggers/"+trigger, func() { b.decided("block", "We look closer.", "Block") })
+	b.keepBack("/admin/v1/entitlement_triggers/"+p.trigger, func() { b.decided("block", "We look closer.", "Block") })
 	b.sees("#case-status", "blocked")
 	b.release() // what comes late is of a case that was open
 	if offered := b.text(`return [...document.querySelectorAll("#action option")].map((o) => o.value).join()`); offered != "release,cancel,terminate" {
@@ -132,7 +148,7 @@ func TestCompliancePage(t *testing.T) {
 	b.text("scrollTo(0, 0)")
 	leave := func(name string) (of, trigger string) {
 		of, _ = c.register("persons", `{"external_id":"`+name+`","first_name":"`+name+`","last_name":"Leaver"}`)
-		return strings.Replace(of, "/api/v1", "/admin/v1", 1), c.trigger(of, entitlement).text("id")
+		return strings.Replace(of, "/api/v1", "/admin/v1", 1), c.trigger(of, p.entitlement).text("id")
 	}
 	ben, benTrigger := leave("Ben")
 	c.operate(200, ben+"/erase", `{"reason":"He asked for it."}`)
@@ -159,7 +175,7 @@ func TestCompliancePage(t *testing.T) {
 	if b.shown("#queue-panel, #case-panel") != "" {
 		t.Error("after logging out there is still something to see")
 	}
-	b.open(c.REST + "/compliance#" + trigger)
+	b.open(c.REST + "/compliance#" + p.trigger)
 	b.logIn(c.venue, "auditor")
 	b.sees("#case-title", "retail trading, person of alpha")
 	b.sees("#no-actions", "looks only")

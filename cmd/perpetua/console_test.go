@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// logIn logs a user in at the console, by the keyboard alone.
+// logIn logs a user in at a page.
 func (b *browser) logIn(v *venue, user string) {
 	b.t.Helper()
 	b.click("#open-login")
-	b.keys("#login [name=username]", user)
-	b.keys("#login [name=password]", v.password(user)+enter)
+	b.fill("#login [name=username]", user)
+	b.fill("#login [name=password]", v.password(user)+enter)
 	b.sees("#who", user)
 }
 
@@ -337,16 +337,25 @@ func TestConsoleShowsRisk(t *testing.T) {
 	b.fill("#amend [name=trigger_price]", "63500"+enter)
 	b.sees("#orders-view", "63,500.0")
 
-	// It fires with a trade, and closes its part of the position.
+	// It fires with a trade, and closes its part of the position. A stop limit that fires then rests: this can be seen.
 	v.limit("BEN", "buy", "63400", "0.3")
+	v.must(201, "broker-a", http.MethodPost, "/v1/customers/ANNA/orders", map[string]any{"symbol": "BTCUSDC_PERP", "action": "sell",
+		"type": "stop_loss_limit", "trigger_price": "63450", "limit_price": "64500", "amount": "0.1", "reduce_only": true})
+	b.sees("#orders-view", "stop limit", "64,500.0")
+	if b.shown("#orders-view .chip, #asks .own") != "" {
+		t.Error("a stop that waits is shown as one that fired")
+	}
 	v.must(201, "broker-b", http.MethodPost, "/v1/customers", map[string]string{"customer_code": "CARL"})
 	v.must(201, "operator", http.MethodPost, "/admin/v1/customers/CARL/deposits",
 		map[string]string{"currency": "USDC", "amount": "100000", "reference_id": "carl"})
 	v.sell("CARL", "0.1")
+	b.sees("#orders-view .chip", "triggered")
+	b.sees("#asks .own", "64,500.0")
+	b.click("#orders-view .cancel")
 	b.sees("#orders-view", "No open orders")
 	b.sees("#order-position", "0.400 BTC")
 	b.click("#tab-history")
-	b.sees("#history-view", "stop loss", "filled", "63,500.0")
+	b.sees("#history-view", "stop loss", "filled", "63,500.0", "triggered")
 
 	// Loss and profit are limited with one order, for the whole position.
 	b.click("#tab-positions")

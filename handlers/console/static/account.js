@@ -3,7 +3,7 @@
 import { get, getWithPosition, request } from "./api.js";
 import { compare, format, grouped, money, parse, plain, rounded, sign } from "./decimal.js";
 import { byId, el, moment, onFrame, setText, settled, tabs, words } from "./dom.js";
-import { describe, local, reference, utc } from "./entry.js";
+import { describe, isWaiting, local, reference, utc } from "./entry.js";
 import { say, submitting } from "./form.js";
 
 const terminal = ["filled", "canceled", "expired", "rejected"];
@@ -167,7 +167,7 @@ export class Account {
     table(byId("orders-view"), "No open orders", [["Time"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Trigger", 1], ["Amount", 1], ["Filled", 1], ["In force"], ["Status"], ["Actions", 1]],
       orders.map((o) => el("tr", { "data-code": o.code, title: `${o.code} · reference ${o.reference_id}` },
         when(o.created), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price), trigger(o), number(o.amount), number(o.filled_amount),
-        cell(o.time_in_force === "GTD" ? `GTD ${moment(o.expire_time)}` : o.time_in_force), cell(words(o.status)),
+        cell(o.time_in_force === "GTD" ? `GTD ${moment(o.expire_time)}` : o.time_in_force), status(o),
         el("td", { class: "num actions" }, this.#mayTrade && el("button", { type: "button", class: "quiet amend", "aria-label": `Amend ${o.action} ${o.amount} at ${at(o)}`, click: () => this.#openAmend(o) }, "Amend"),
           this.#mayTrade && el("button", { type: "button", class: "quiet cancel", "aria-label": `Cancel ${o.action} ${o.amount} at ${at(o)}`, click: (e) => this.#cancel(o, e.target) }, "Cancel")))));
     if (focused && which) byId("orders-view").querySelector(`tr[data-code="${focused}"] .${which.split(" ").at(-1)}`)?.focus();
@@ -197,7 +197,7 @@ export class Account {
   #history(list) {
     table(byId("history-view"), "No orders yet", [["Time"], ["Symbol"], ["Side"], ["Type"], ["Price", 1], ["Trigger", 1], ["Amount", 1], ["Filled", 1], ["Average", 1], ["Status"], ["Reason"]],
       list.map((o) => el("tr", { title: `${o.code} · reference ${o.reference_id}` }, when(o.updated), cell(o.symbol), side(o.action), cell(flags(o)), number(o.limit_price), trigger(o),
-        number(o.amount), number(o.filled_amount), number(o.average_fill_price), cell(words(o.status)), cell(words(o.reason) || "–"))));
+        number(o.amount), number(o.filled_amount), number(o.average_fill_price), status(o), cell(words(o.reason) || "–"))));
   }
 
   #ledger(list) {
@@ -306,11 +306,14 @@ const amount = (text, kind = "") => el("td", { class: `num ${kind}`, title: text
 const side = (action) => el("td", { class: action === "buy" ? "up" : "down" }, action === "buy" ? "Buy" : "Sell");
 const at = (o) => prices.map((name) => o[name]).find(Boolean) ?? "the market";
 
-// trigger shows what a waiting order waits for.
+// status shows the status of an order, and when its stop fired.
+const status = (o) => el("td", {}, words(o.status), o.triggered && " ", o.triggered && el("span", { class: "chip", title: o.triggered }, `triggered ${moment(o.triggered)}`));
+
+// trigger shows the prices at which a stop fires.
 function trigger(o) {
   const watched = o.trigger_price_type === "mark_price" ? "the mark price" : "trades";
   const legs = o.trigger_price ? [grouped(o.trigger_price)] : o.stop_loss_price ? [`SL ${grouped(o.stop_loss_price)}`, `TP ${grouped(o.take_profit_price)}`] : ["–"];
-  return el("td", { class: "num", title: o.trigger_price_type ? `watches ${watched}` : null }, legs.join(" · "));
+  return el("td", { class: "num", title: isWaiting(o) ? `watches ${watched}` : null }, legs.join(" · "));
 }
 
 // profit shows what a position has won or lost, and how much of its initial margin that is.

@@ -3,6 +3,7 @@
 
 import { add, compare, format, grouped, parse, rounded, subtract } from "./decimal.js";
 import { byId, el, onFrame, setText } from "./dom.js";
+import { isWaiting } from "./entry.js";
 
 const depth = 12; // levels shown on each side
 
@@ -57,7 +58,7 @@ export class Book {
 
   // mark shows which levels hold orders of one's own.
   mark(orders) {
-    this.#marked = new Map(orders.filter((o) => o.limit_price && !o.trigger_price).map((o) => [`${o.action === "buy" ? "bid" : "ask"} ${o.limit_price}`, o]));
+    this.#marked = new Map(orders.filter((o) => o.limit_price && !isWaiting(o)).map((o) => [`${o.action === "buy" ? "bid" : "ask"} ${o.limit_price}`, o]));
     this.#draw();
   }
 

@@ -295,12 +295,15 @@ function waitsFor(o) {
   return `for ${grouped(o.stop_loss_price)} or ${grouped(o.take_profit_price)}`;
 }
 
+// isWaiting reports whether an order is a stop that has not fired, so that it is not in the book.
+export const isWaiting = (o) => Boolean(o.trigger_price_type) && !o.triggered;
+
 // describe says in a sentence what became of an order.
 export function describe(o) {
   const filled = `${grouped(o.filled_amount)} at ${grouped(o.average_fill_price)}`;
   const what = `${o.action === "buy" ? "Buy" : "Sell"} ${grouped(o.amount)} ${o.symbol}`;
   switch (o.status) {
-    case "open": return o.trigger_price_type ? `${what}: waits ${waitsFor(o)}.` : `${what}: open${o.limit_price ? ` at ${grouped(o.limit_price)}` : ""}.`;
+    case "open": return isWaiting(o) ? `${what}: waits ${waitsFor(o)}.` : `${what}: open${o.limit_price ? ` at ${grouped(o.limit_price)}` : ""}.`;
     case "partially_filled": return `${what}: ${filled} filled, the rest is open.`;
     case "filled": return `${what}: filled, ${filled}.`;
     default: return `${what}: ${o.status}${o.reason ? `, ${words(o.reason)}` : ""}${o.average_fill_price ? `; ${filled} filled` : ""}.`;
