@@ -73,6 +73,23 @@ func batches(content []byte) (at []int) {
 	return append(at, len(content))
 }
 
+// cutTradingLog removes the last batch of the trading journal from the folder of a stopped venue.
+func (v *venue) cutTradingLog() {
+	v.t.Helper()
+	segments, err := filepath.Glob(filepath.Join(v.dir, "kafka", "partitions", "*trading*", "*.dat"))
+	if err != nil || len(segments) != 1 {
+		v.t.Fatalf("segments %v, %v", segments, err)
+	}
+	content, err := os.ReadFile(segments[0])
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	all := batches(content)
+	if err := os.Truncate(segments[0], int64(all[len(all)-2])); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
 // TestDamagedLog flips bytes of the log of a stopped venue. Every time it must refuse to start, name the file and the
 // byte, and leave everything as it is. What a crash leaves behind, an incomplete last batch, is dropped instead.
 func TestDamagedLog(t *testing.T) {
@@ -255,18 +272,7 @@ func TestToolsAskTheRowsOfAStoppedVenue(t *testing.T) {
 	v.must(200, "broker-a", http.MethodGet, annasOrders, nil, "X-Min-Log-Position", v.lastRecord("trading"))
 	v.stop()
 	whole := v.records("trading")
-	segments, err := filepath.Glob(filepath.Join(v.dir, "kafka", "partitions", "*trading*", "*.dat"))
-	if err != nil || len(segments) != 1 {
-		t.Fatalf("segments %v, %v", segments, err)
-	}
-	content, err := os.ReadFile(segments[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := batches(content)
-	if err := os.Truncate(segments[0], int64(all[len(all)-2])); err != nil {
-		t.Fatal(err)
-	}
+	v.cutTradingLog()
 	for _, known := range []string{"snapshots", "witnesses"} {
 		if err := os.RemoveAll(filepath.Join(v.dir, "blob", known)); err != nil {
 			t.Fatal(err)
