@@ -87,9 +87,9 @@ FAULTS   ?= 20
 SEED     ?= 1
 
 .PHONY: faults
-faults: build ## lose brokers and owners of a venue under load, FAULTS times as SEED has it, and print what each cost; needs Java
+faults: build ## lose brokers and owners of a venue under load, FAULTS times as SEED has it, and print what each cost; needs Java or Docker
 	$(GO) build -o bin/faults ./cmd/faults
-	@bin/faults -perpetua $(BIN) -faults $(FAULTS) -seed $(SEED) $(ARGS) || { code=$$?; [ $$code = 3 ] || exit $$code; } # 3: there is no Java
+	@bin/faults -perpetua $(BIN) -faults $(FAULTS) -seed $(SEED) $(ARGS) || { code=$$?; [ $$code = 3 ] || exit $$code; } # 3: there is neither
 
 .PHONY: sockets
 sockets: ## ten thousand sockets on a node, a book rebuilt over 100,000 updates, a client that starts a thousand times

@@ -26,11 +26,11 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestSkippedWithoutJava finds no Java.
-func TestSkippedWithoutJava(t *testing.T) {
+// TestSkippedWithoutKafka finds neither Java nor Docker.
+func TestSkippedWithoutKafka(t *testing.T) {
 	t.Setenv("PATH", "")
 	var said bytes.Buffer
-	if code := command(t.Context(), []string{"-plain"}, &said, io.Discard); code != exitSkipped || !strings.Contains(said.String(), "no Java") {
+	if code := command(t.Context(), []string{"-plain"}, &said, io.Discard); code != exitSkipped || !strings.Contains(said.String(), "no Java") || !strings.Contains(said.String(), "no Docker") {
 		t.Errorf("exits with %d:\n%s", code, &said)
 	}
 }

@@ -294,44 +294,60 @@ func (l *load) settle(reference string, r reply, api int) bool {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	switch r.status {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		l.codesOf[problemCode(r.body)]++
+		return false
+	}
+	a, err := readAnswer(reference, r)
+	if err != nil {
+		l.note(r)
+		if !errors.Is(err, errNoOrder) {
+			return false
+		}
+		delete(l.open, reference)
+		return true
+	}
+	l.answers = append(l.answers, a)
+	if r.status != http.StatusUnprocessableEntity {
+		l.accepted = append(l.accepted, acceptance{now, api})
+	}
+	delete(l.open, reference)
+	return true
+}
+
+// errNoOrder says that the venue refused a request without making an order of it, so that it acknowledged nothing.
+var errNoOrder = errors.New("no order came of the request")
+
+// readAnswer reads the order in an answer: the body of a 200 or 201, or the rejected order in the problem of a 422. It returns an
+// error if the answer is not about the order with the reference, or has no position in the log.
+func readAnswer(reference string, r reply) (answer, error) {
+	body := r.body
+	switch r.status {
+	case http.StatusOK, http.StatusCreated:
+	case http.StatusUnprocessableEntity:
+		var problem struct{ Order json.RawMessage }
+		if json.Unmarshal(body, &problem) != nil || len(problem.Order) == 0 {
+			return answer{}, errNoOrder
+		}
+		body = problem.Order
+	default:
+		return answer{}, fmt.Errorf("the status is %d", r.status)
+	}
 	var order struct {
 		Code      string `json:"code"`
 		Reference string `json:"reference_id"`
 		Status    string `json:"status"`
 	}
-	switch r.status {
-	case http.StatusOK, http.StatusCreated, http.StatusUnprocessableEntity:
-		body := r.body
-		if r.status == http.StatusUnprocessableEntity {
-			var problem struct{ Order json.RawMessage }
-			if json.Unmarshal(body, &problem) != nil || len(problem.Order) == 0 {
-				l.note(r)
-				return true // no order came of it: nothing was acknowledged
-			}
-			body = problem.Order
-		}
-		if err := json.Unmarshal(body, &order); err != nil || order.Reference != reference {
-			l.note(r)
-			return false
-		}
-		_, text, _ := strings.Cut(r.position, "@")
-		sequence, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			l.note(r)
-			return false
-		}
-		l.answers = append(l.answers, answer{reference, order.Code, sequence, order.Status == "rejected"})
-		if r.status != http.StatusUnprocessableEntity {
-			l.accepted = append(l.accepted, acceptance{now, api})
-		}
-		delete(l.open, reference)
-		return true
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		l.codesOf[problemCode(r.body)]++
-		return false
+	if err := json.Unmarshal(body, &order); err != nil {
+		return answer{}, err
 	}
-	l.note(r)
-	return false
+	if order.Reference != reference {
+		return answer{}, fmt.Errorf("the order is %q", order.Reference)
+	}
+	_, text, _ := strings.Cut(r.position, "@")
+	sequence, err := strconv.ParseInt(text, 10, 64)
+	return answer{reference, order.Code, sequence, order.Status == "rejected"}, err
 }
 
 // note records an answer that no client should get.

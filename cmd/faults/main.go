@@ -5,13 +5,15 @@
 // until all replicas are in sync again. In the end it holds every answer that a
 // client got against the log.
 //
+// Without Java the brokers are containers. Then no fault drops packets.
+//
 // The seed decides which faults come, in which order, and how long each lasts.
 //
 // Exit code 0 means that nothing acknowledged was lost or doubled, that the read
 // models equal the log, and that the venue accepted orders again after every
 // fault. 1 means that one of these failed, or with -strict that a goal for the
 // gaps was missed. 2 is an error of usage or setup; 3 means that the
-// program was skipped because there is no Java.
+// program was skipped because there is neither Java nor Docker.
 //
 // Start reading at run.go.
 package main
@@ -24,8 +26,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -105,31 +105,29 @@ func parse(args []string, errs io.Writer) (options, error) {
 	if fs.NArg() > 0 {
 		return options{}, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
+	if err := o.check(); err != nil {
+		return options{}, err
+	}
+	var err error
+	o.kinds, err = parseKinds(kinds)
+	return o, err
+}
+
+// check returns an error if a number or time is out of bounds.
+func (o options) check() error {
 	for _, bound := range []struct {
 		name         string
 		value, limit int
 	}{{"faults", o.faults, 10_000}, {"rate", o.rate, 500}, {"clients", o.clients, 100}} {
 		if bound.value < 1 || bound.value > bound.limit {
-			return options{}, fmt.Errorf("-%s takes 1 to %d, not %d", bound.name, bound.limit, bound.value)
+			return fmt.Errorf("-%s takes 1 to %d, not %d", bound.name, bound.limit, bound.value)
 		}
 	}
 	if o.down < time.Second || o.down > maxDown {
-		return options{}, fmt.Errorf("-down takes 1s to %v, not %v", maxDown, o.down)
+		return fmt.Errorf("-down takes 1s to %v, not %v", maxDown, o.down)
 	}
 	if o.duration < 0 {
-		return options{}, fmt.Errorf("-duration is negative")
+		return errors.New("-duration is negative")
 	}
-	for _, name := range strings.Split(kinds, ",") {
-		if name = strings.TrimSpace(name); name == "" {
-			continue
-		}
-		k, err := parseKind(name)
-		if err != nil {
-			return options{}, err
-		}
-		if !slices.Contains(o.kinds, k) {
-			o.kinds = append(o.kinds, k)
-		}
-	}
-	return o, nil
+	return nil
 }

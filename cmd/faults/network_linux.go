@@ -36,9 +36,14 @@ func inNetwork(ctx context.Context, o options, args []string, out, errs io.Write
 		fmt.Fprintf(out, "faults that drop packets are left out: %s\n", missing)
 		return run(ctx, o, nil, out, errs)
 	}
-	if code, err := prepare(ctx, out, errs); err != nil || code != exitGood {
-		return code, err
+	if err := prepare(ctx, errs); err != nil {
+		return exitSetup, err
 	}
+	return runInside(ctx, args, out, errs)
+}
+
+// runInside starts the program again in a new network namespace and returns its exit code.
+func runInside(ctx context.Context, args []string, out, errs io.Writer) (int, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return exitSetup, err
@@ -66,6 +71,9 @@ func noNamespace(o options) string {
 	}
 	if os.Geteuid() != 0 {
 		return "network namespaces need root"
+	}
+	if _, err := exec.LookPath("java"); err != nil {
+		return "without Java, brokers are containers, which have no network namespace of this program"
 	}
 	for _, tool := range []string{"ip", "bridge", "nsenter"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -102,44 +110,49 @@ func newBridge(ctx context.Context) (_ *bridge, err error) {
 			b.close()
 		}
 	}()
-	do := func(line string) {
-		if err == nil {
-			err = shell(ctx, line)
-		}
-	}
-	do("ip link set lo up")
-	do("ip link add faults0 type bridge")
-	do("ip link set faults0 address " + hardware(gateway) + " up")
-	do("ip addr add " + b.host(gateway) + "/24 dev faults0")
-	for i := range b.holders {
-		if err != nil {
-			return nil, err
-		}
-		holder := exec.Command("sleep", "infinity")
-		holder.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET}
-		if b.holders[i], err = start(holder); err != nil {
-			return nil, err
-		}
-		node, pid := i+1, holder.Process.Pid
-		in := fmt.Sprintf("nsenter -t %d -n ", pid)
-		do(fmt.Sprintf("ip link add %s type veth peer name eth0 netns %d", port(node), pid))
-		do("ip link set " + port(node) + " master faults0 up")
-		do(in + "ip link set lo up")
-		do(in + "ip link set eth0 address " + hardware(node) + " up")
-		do(in + "ip addr add " + b.host(node) + "/24 dev eth0")
-		// Fixed neighbor entries keep ARP out of the way: without an answer to ARP, a connection would fail with "no route
-		// to host" after three seconds. Behind a router only a timeout shows that a broker is cut off.
-		do(fmt.Sprintf("ip neigh add %s lladdr %s dev faults0 nud permanent", b.host(node), hardware(node)))
-		for _, other := range []int{1, 2, 3, gateway} {
-			if other != node {
-				do(in + fmt.Sprintf("ip neigh add %s lladdr %s dev eth0 nud permanent", b.host(other), hardware(other)))
-			}
-		}
-	}
-	if err != nil {
+	if err := shell(ctx,
+		"ip link set lo up",
+		"ip link add faults0 type bridge",
+		"ip link set faults0 address "+hardware(gateway)+" up",
+		"ip addr add "+b.host(gateway)+"/24 dev faults0",
+	); err != nil {
 		return nil, err
 	}
+	for i := range b.holders {
+		if err := b.connect(ctx, i+1); err != nil {
+			return nil, err
+		}
+	}
 	return b, nil
+}
+
+// connect makes a broker's namespace and connects it with the bridge.
+func (b *bridge) connect(ctx context.Context, node int) error {
+	holder := exec.Command("sleep", "infinity")
+	holder.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET}
+	p, err := start(holder)
+	if err != nil {
+		return err
+	}
+	b.holders[node-1] = p
+	pid := holder.Process.Pid
+	in := fmt.Sprintf("nsenter -t %d -n ", pid)
+	lines := []string{
+		fmt.Sprintf("ip link add %s type veth peer name eth0 netns %d", port(node), pid),
+		"ip link set " + port(node) + " master faults0 up",
+		in + "ip link set lo up",
+		in + "ip link set eth0 address " + hardware(node) + " up",
+		in + "ip addr add " + b.host(node) + "/24 dev eth0",
+		// Fixed neighbor entries keep ARP out of the way: without an answer to ARP, a connection would fail with "no route
+		// to host" after three seconds. Behind a router only a timeout shows that a broker is cut off.
+		fmt.Sprintf("ip neigh add %s lladdr %s dev faults0 nud permanent", b.host(node), hardware(node)),
+	}
+	for _, other := range []int{1, 2, 3, gateway} {
+		if other != node {
+			lines = append(lines, in+fmt.Sprintf("ip neigh add %s lladdr %s dev eth0 nud permanent", b.host(other), hardware(other)))
+		}
+	}
+	return shell(ctx, lines...)
 }
 
 func (b *bridge) hosts() []string { return []string{b.host(1), b.host(2), b.host(3)} }
@@ -166,34 +179,30 @@ func (b *bridge) close() {
 	}
 }
 
-// shell runs a command line without quoting.
-func shell(ctx context.Context, line string) error {
-	words := strings.Fields(line)
-	said, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s: %w %s", line, err, strings.TrimSpace(string(said)))
+// shell runs command lines without quoting, up to the first that fails.
+func shell(ctx context.Context, lines ...string) error {
+	for _, line := range lines {
+		words := strings.Fields(line)
+		said, err := exec.CommandContext(ctx, words[0], words[1:]...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%s: %w %s", line, err, strings.TrimSpace(string(said)))
+		}
 	}
 	return nil
 }
 
 // prepare downloads Kafka's libraries and Postgres, which a process inside the namespace cannot reach.
-func prepare(ctx context.Context, out, errs io.Writer) (int, error) {
-	if code, err := needJava(out); code != exitGood {
-		return code, err
-	}
+func prepare(ctx context.Context, errs io.Writer) error {
 	if err := kafkatest.Fetch(ctx, errs); err != nil {
-		return exitSetup, err
+		return err
 	}
 	dir, err := os.MkdirTemp("", "perpetua-faults-")
 	if err != nil {
-		return exitSetup, err
+		return err
 	}
 	db, err := startPostgres(ctx, dir)
 	if err == nil {
 		err = db.Close()
 	}
-	if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
-		return exitSetup, err
-	}
-	return exitGood, nil
+	return errors.Join(err, os.RemoveAll(dir))
 }

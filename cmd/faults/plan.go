@@ -65,6 +65,23 @@ func parseKind(text string) (kind, error) {
 	return all[i], nil
 }
 
+// parseKinds reads kinds that are separated by commas, each once. It returns nil for none.
+func parseKinds(text string) (kinds []kind, err error) {
+	for name := range strings.SplitSeq(text, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		k, err := parseKind(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(kinds, k) {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds, nil
+}
+
 // planned is a fault before its victim is known.
 type planned struct {
 	kind kind

@@ -76,8 +76,15 @@ func (t *trial) conclude(ctx context.Context) (int, error) {
 // buckets are the upper bounds of the histogram's rows, in seconds. The last row has no upper bound.
 func buckets() []float64 { return []float64{0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 8, 12, 20} }
 
-// report prints the histogram and the medians, and returns how many goals were missed.
+// report prints the histogram, the medians and the goals. It returns how many goals were missed.
 func report(out io.Writer, results []result) (missed int) {
+	printHistogram(out, results)
+	missed = printMedians(out, results)
+	return missed + printLongest(out, results)
+}
+
+// printHistogram prints how many faults had a gap of each length.
+func printHistogram(out io.Writer, results []result) {
 	fmt.Fprint(out, "\ngap         faults\n")
 	low := 0.0
 	for _, high := range append(buckets(), 1e9) {
@@ -94,13 +101,10 @@ func report(out io.Writer, results []result) (missed int) {
 		}
 		low = high
 	}
-	verdict := func(good bool) string {
-		if good {
-			return "met"
-		}
-		missed++
-		return "MISSED"
-	}
+}
+
+// printMedians prints the median gap of each class and each kind, and returns how many classes missed their goal.
+func printMedians(out io.Writer, results []result) (missed int) {
 	fmt.Fprintf(out, "\n%-15s %6s %8s %8s   %s\n", "class", "faults", "median", "longest", "goal of the median")
 	for _, c := range classes() {
 		gaps := gapsOf(results, func(r result) bool { return c.has(r.kind) })
@@ -108,7 +112,7 @@ func report(out io.Writer, results []result) (missed int) {
 			continue
 		}
 		fmt.Fprintf(out, "%-15s %6d %7.2fs %7.2fs   ≤ %.1fs: %s\n", c.name, len(gaps), median(gaps).Seconds(), gaps[len(gaps)-1].Seconds(),
-			c.goal.Seconds(), verdict(median(gaps) <= c.goal))
+			c.goal.Seconds(), verdict(median(gaps) <= c.goal, &missed))
 	}
 	byKind := make(map[string]bool)
 	for _, r := range results {
@@ -119,6 +123,11 @@ func report(out io.Writer, results []result) (missed int) {
 		gaps := gapsOf(results, func(r result) bool { return r.Kind == k })
 		fmt.Fprintf(out, "%-20s %d, median %.2fs, longest %.2fs\n", k, len(gaps), median(gaps).Seconds(), gaps[len(gaps)-1].Seconds())
 	}
+	return missed
+}
+
+// printLongest prints the longest gaps, and returns how many of them missed their goal.
+func printLongest(out io.Writer, results []result) (missed int) {
 	fmt.Fprintln(out)
 	for _, g := range []struct {
 		name string
@@ -127,10 +136,19 @@ func report(out io.Writer, results []result) (missed int) {
 	}{{"longest gap", longestGoal, false}, {"longest gap where the active controller led the partition", longestBothGoal, true}} {
 		if gaps := gapsOf(results, func(r result) bool { return r.both == g.both }); len(gaps) > 0 {
 			last := gaps[len(gaps)-1]
-			fmt.Fprintf(out, "%s: %.2fs, goal ≤ %.0fs: %s\n", g.name, last.Seconds(), g.goal.Seconds(), verdict(last <= g.goal))
+			fmt.Fprintf(out, "%s: %.2fs, goal ≤ %.0fs: %s\n", g.name, last.Seconds(), g.goal.Seconds(), verdict(last <= g.goal, &missed))
 		}
 	}
 	return missed
+}
+
+// verdict words whether a goal was met, and counts it if not.
+func verdict(met bool, missed *int) string {
+	if met {
+		return "met"
+	}
+	*missed++
+	return "MISSED"
 }
 
 func bar(n int) string {

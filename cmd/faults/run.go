@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/perpetua-exchange/perpetua/streams/broker/kafkatest"
 )
 
 // patience bounds every wait for something that must happen.
@@ -41,19 +42,19 @@ type result struct {
 	both bool // the active controller, which led the trading partition too
 }
 
-// needJava looks for Java. Without it, it prints why the program is skipped and returns exitSkipped.
-func needJava(out io.Writer) (int, error) {
-	if _, err := exec.LookPath("java"); err != nil {
-		fmt.Fprintln(out, "faults: skipped, since there is no Java to run three Kafka brokers with")
-		return exitSkipped, nil
+// needKafka looks for Java or Docker. Without both, it prints why the program is skipped and returns exitSkipped.
+func needKafka(ctx context.Context, out io.Writer) int {
+	if err := kafkatest.Available(ctx); err != nil {
+		fmt.Fprintf(out, "faults: skipped, since three Kafka brokers cannot run here: %v\n", err)
+		return exitSkipped
 	}
-	return exitGood, nil
+	return exitGood
 }
 
 // run is the program: set up, inject, prove, report.
 func run(ctx context.Context, o options, net *bridge, out, errs io.Writer) (code int, err error) {
-	if code, err := needJava(out); code != exitGood {
-		return code, err
+	if code := needKafka(ctx, out); code != exitGood {
+		return code, nil
 	}
 	if _, err := os.Stat(o.binary); err != nil {
 		return exitSetup, fmt.Errorf("the binary under test: %w", err)

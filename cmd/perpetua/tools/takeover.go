@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -32,24 +33,9 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 	if asJSON {
 		std.Out = io.Discard // messages for people
 	}
-	brokers, stop := s.Brokers(), func() {}
-	if len(brokers) == 0 {
-		if brokers, stop, err = folderBrokers(ctx, s.Data); err != nil {
-			return err
-		}
-	}
-	defer stop()
-	client, err := s.NewClient(brokers, slog.New(slog.DiscardHandler))
+	id, place, err := placeOf(ctx, s)
 	if err != nil {
 		return err
-	}
-	defer client.Close()
-	id, place, founded, err := fence.Place(ctx, client)
-	if err != nil {
-		return err
-	}
-	if !founded {
-		return errors.New("there is no venue yet: the log is empty")
 	}
 	url, err := s.KeyStoreURL()
 	if err != nil {
@@ -74,4 +60,31 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 	}
 	fmt.Fprintf(std.Out, "the venue %s acts here, at epoch %d\n", f.Venue, f.Epoch)
 	return nil
+}
+
+// placeOf returns the journal id of the venue that the settings name, and the place of its log. The embedded broker of a data
+// folder runs only while placeOf does. An empty log is an error.
+func placeOf(ctx context.Context, s *settings.Settings) (id scalar.ID, place string, err error) {
+	brokers := s.Brokers()
+	if len(brokers) == 0 {
+		embedded, stop, err := folderBrokers(ctx, s.Data)
+		if err != nil {
+			return id, "", err
+		}
+		defer stop()
+		brokers = embedded
+	}
+	client, err := s.NewClient(brokers, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return id, "", err
+	}
+	defer client.Close()
+	id, place, founded, err := fence.Place(ctx, client)
+	if err != nil {
+		return id, "", err
+	}
+	if !founded {
+		return id, "", errors.New("there is no venue yet: the log is empty")
+	}
+	return id, place, nil
 }

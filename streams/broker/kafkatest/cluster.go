@@ -47,17 +47,19 @@ type ClusterConfig struct {
 	Log io.Writer
 }
 
-// Cluster is an Apache Kafka of three nodes, each broker and controller, on the
-// local Java, with replication 3 and min ISR 2. Its nodes can be killed, paused
-// and started again. Node ids are 1, 2 and 3.
+// Cluster is an Apache Kafka of three nodes, each broker and controller, with
+// replication 3 and min ISR 2. The nodes are processes of the local Java, or
+// containers where there is none. They can be killed, paused and started again.
+// Node ids are 1, 2 and 3.
 //
 // A Cluster is not safe for concurrent use.
 type Cluster struct {
-	dir   string
-	java  string
-	libs  string
-	wrap  func(node int, command []string) []string
-	nodes [clusterNodes]*clusterNode
+	dir    string
+	java   string  // the command; not used with docker
+	libs   string  // folder of Kafka's libraries, in the container with docker
+	docker *docker // nil: the nodes are processes
+	wrap   func(node int, command []string) []string
+	nodes  [clusterNodes]*clusterNode
 }
 
 // clusterNode is one node of a Cluster.
@@ -80,8 +82,23 @@ func Fetch(ctx context.Context, log io.Writer) error {
 	return err
 }
 
+// Available returns an error that says what is missing if no Cluster can run
+// here: there is neither Java nor Docker.
+func Available(ctx context.Context) error {
+	_, java := exec.LookPath("java")
+	if java == nil {
+		return nil
+	}
+	_, docker := findDocker(ctx, "")
+	if docker == nil {
+		return nil
+	}
+	return fmt.Errorf("no Java: %w; %w", java, docker)
+}
+
 // StartCluster starts three nodes and returns when they answer. The caller
-// closes the cluster. If this process is killed, Linux ends the nodes.
+// closes the cluster. If this process is killed, Linux ends nodes that are
+// processes.
 func StartCluster(ctx context.Context, config ClusterConfig) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -95,12 +112,20 @@ func StartCluster(ctx context.Context, config ClusterConfig) (*Cluster, error) {
 		return nil, fmt.Errorf("kafkatest: %d hosts for %d nodes", len(config.Hosts), clusterNodes)
 	}
 	java, err := exec.LookPath("java")
-	if err != nil {
-		return nil, fmt.Errorf("no Java: %w", err)
-	}
-	libs, err := artifacts(ctx, config.Log)
-	if err != nil {
-		return nil, err
+	libs := imageLibraries
+	switch {
+	case err == nil:
+		if libs, err = artifacts(ctx, config.Log); err != nil {
+			return nil, err
+		}
+	case config.Wrap != nil:
+		return nil, fmt.Errorf("no Java, which nodes with a wrapped command need: %w", err)
+	default:
+		if err := Available(ctx); err != nil {
+			return nil, err
+		}
+		java = ""
+		fmt.Fprintf(config.Log, "kafkatest: no Java here, so the nodes are containers of %s\n", image())
 	}
 	// The ports are chosen before Kafka binds them, so another process may take one.
 	for attempt := 1; ; attempt++ {
@@ -125,6 +150,11 @@ func startCluster(ctx context.Context, config ClusterConfig, java, libs string) 
 			err = errors.Join(err, c.Close())
 		}
 	}()
+	if java == "" {
+		if c.docker, err = findDocker(ctx, c.dir); err != nil {
+			return nil, err
+		}
+	}
 	if err := os.WriteFile(filepath.Join(c.dir, "log4j2.xml"), logging("org.apache.kafka.controller", "state.change.logger"), 0o644); err != nil {
 		return nil, err
 	}
@@ -184,12 +214,20 @@ func (c *Cluster) configure(ctx context.Context, config ClusterConfig) error {
 
 // format prepares the folder of a node. It needs no network.
 func (c *Cluster) format(ctx context.Context, n *clusterNode) error {
-	arguments := append([]string{"-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}, c.common()...)
-	arguments = append(arguments, formatClass, "format", "-t", clusterID, "-c", n.configuration)
-	if out, err := exec.CommandContext(ctx, c.java, arguments...).CombinedOutput(); err != nil {
+	line := slices.Concat(c.javaFor(n), []string{"-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}, c.common(),
+		[]string{formatClass, "format", "-t", clusterID, "-c", n.configuration})
+	if out, err := exec.CommandContext(ctx, line[0], line[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("format the folder of node %d: %w\n%s", n.id, err, out)
 	}
 	return nil
+}
+
+// javaFor returns the beginning of a command line that runs Java for a node.
+func (c *Cluster) javaFor(n *clusterNode) []string {
+	if c.docker != nil {
+		return c.docker.java(c.docker.name(n.id))
+	}
+	return []string{c.java}
 }
 
 func (c *Cluster) common() []string {
@@ -208,7 +246,7 @@ func (c *Cluster) Start(node int) error {
 		return err
 	}
 	defer output.Close()
-	line := slices.Concat([]string{c.java}, serverOptions(), c.common(), []string{serverClass, n.configuration})
+	line := slices.Concat(c.javaFor(n), serverOptions(), c.common(), []string{serverClass, n.configuration})
 	line = c.wrap(node, line)
 	command := exec.Command(line[0], line[1:]...)
 	command.Stdout, command.Stderr = output, output
@@ -226,24 +264,31 @@ func (c *Cluster) Kill(node int) error {
 	if !n.running() {
 		return nil
 	}
-	if err := n.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if c.docker != nil { // its command ends with the container
+		if err := c.docker.do("kill", node); err != nil && n.running() {
+			return errors.Join(err, n.command.Process.Kill())
+		}
+	} else if err := n.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill node %d of Kafka: %w", node, err)
 	}
 	<-n.ended
 	return nil
 }
 
-// Pause stops a node with SIGSTOP: its connections stay open and nothing
-// answers.
-func (c *Cluster) Pause(node int) error { return c.signal(node, syscall.SIGSTOP) }
+// Pause stops a node: its connections stay open and nothing answers.
+func (c *Cluster) Pause(node int) error { return c.signal(node, syscall.SIGSTOP, "pause") }
 
 // Resume has a paused node go on.
-func (c *Cluster) Resume(node int) error { return c.signal(node, syscall.SIGCONT) }
+func (c *Cluster) Resume(node int) error { return c.signal(node, syscall.SIGCONT, "unpause") }
 
-func (c *Cluster) signal(node int, s syscall.Signal) error {
+// signal sends a signal to the process of a node, or runs a command of docker on its container.
+func (c *Cluster) signal(node int, s syscall.Signal, command string) error {
 	n := c.nodes[node-1]
 	if !n.running() {
 		return fmt.Errorf("kafkatest: node %d does not run", node)
+	}
+	if c.docker != nil {
+		return c.docker.do(command, node)
 	}
 	if err := n.command.Process.Signal(s); err != nil {
 		return fmt.Errorf("kafkatest: %v to node %d: %w", s, node, err)

@@ -17,6 +17,17 @@ import (
 // in /opt/kafka/libs, where images cannot be pulled.
 const imageVariable = "PERPETUA_TEST_KAFKA_IMAGE"
 
+// image returns the image that containers of Kafka are made from.
+func image() string {
+	if named := os.Getenv(imageVariable); named != "" {
+		return named
+	}
+	return "apache/kafka:" + kafkaVersion
+}
+
+// imageLibraries is the folder of Kafka's libraries in the image.
+const imageLibraries = "/opt/kafka/libs"
+
 // containerLimit bounds a start with the image's download, so that an image that
 // does not come leaves time for another way.
 const containerLimit = 2 * time.Minute
@@ -55,14 +66,11 @@ func startContainer(ctx context.Context, out io.Writer) (_ *Kafka, err error) {
 	if err := provider.Health(check); err != nil {
 		return nil, fmt.Errorf("no Docker: %w", err)
 	}
-	image := os.Getenv(imageVariable)
-	if image == "" {
-		image = "apache/kafka:" + kafkaVersion
-	}
+	image := image()
 	fmt.Fprintf(out, "kafkatest: starting a container of %s\n", image)
 	k := &Kafka{Origin: "a container of " + image}
 	const configuration = "/tmp/server.properties"
-	java := "java -cp '/opt/kafka/libs/*' "
+	java := "java -cp '" + imageLibraries + "/*' "
 	script := strings.Join([]string{
 		// log.dirs is its last line: the file is complete.
 		"while ! grep -qs ^log.dirs " + configuration + "; do sleep 0.1; done",

@@ -1,0 +1,63 @@
+package kafkatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// docker runs the nodes of a Cluster in containers on the machine's own network, so that their addresses and configuration
+// files are those of nodes that are processes. Signals to the docker command do not reach a container, so the faults are
+// commands of docker too. If this process is killed, the containers go on: docker rm -f removes them.
+type docker struct {
+	image  string
+	folder string // of the cluster, at the same path in the containers
+	names  [clusterNodes]string
+	starts int
+}
+
+// findDocker returns a docker for a cluster in a folder. It fails where no container can be on the machine's network.
+func findDocker(ctx context.Context, folder string) (*docker, error) {
+	if runtime.GOOS != "linux" {
+		return nil, errors.New("no Docker on this machine's own network: that takes Linux")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := runDocker(ctx, "version"); err != nil {
+		return nil, fmt.Errorf("no Docker: %w", err)
+	}
+	return &docker{image: image(), folder: folder}, nil
+}
+
+// java returns the beginning of a command line that runs Java in a new container. docker removes the container at its end.
+func (d *docker) java(name string) []string {
+	return []string{"docker", "run", "--rm", "--name", name, "--label", "perpetua-kafkatest", "--network", "host",
+		"--user", fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), "--volume", d.folder + ":" + d.folder, "--entrypoint", "java", d.image}
+}
+
+// name returns a new name for the container of a node: the one before it may not have been removed yet.
+func (d *docker) name(node int) string {
+	d.starts++
+	d.names[node-1] = fmt.Sprintf("perpetua-kafkatest-%d-%d-%d", os.Getpid(), node, d.starts)
+	return d.names[node-1]
+}
+
+// do runs a command of docker on the container of a node: kill, pause or unpause.
+func (d *docker) do(command string, node int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return runDocker(ctx, command, d.names[node-1])
+}
+
+func runDocker(ctx context.Context, args ...string) error {
+	said, err := exec.CommandContext(ctx, "docker", args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("docker %s: %w %s", strings.Join(args, " "), err, lastLines(string(said), 1))
+	}
+	return nil
+}
