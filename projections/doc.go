@@ -1,21 +1,21 @@
-// Package projections keeps what the journals say in Postgres, where it can be queried.
+// Package projections keeps the content of the journals in Postgres, where it can be queried.
 //
-// A Projection is a pure function from journal entries to new rows and SQL statements; a Runner reads valid entries in
-// batches and writes what they make of it in one transaction with its checkpoint, a compare-and-set on the position
-// before. So rows and position never differ, and no entry is applied twice, whoever else is running. The families of rows are packages of
-// their own below this one, each with its SQL and the queries that read its rows.
+// A Projection is a pure function from journal entries to new rows and SQL statements. A Runner reads valid entries in
+// batches and writes the results of a batch in one transaction with its checkpoint, which is a compare-and-set on the
+// previous position. So rows and position never differ, and no entry is applied twice, even if several runners run. Each
+// family of rows is a package below this one, with its SQL and the queries that read its rows.
 //
-// Conventions: rows are functions of the log and of nothing else, so that a rebuild gives the same ones: no serial
-// numbers, no clock. Every answer comes from one snapshot and says which sequence it is as of; -1 stands for the time
-// before genesis. Prices and amounts are unconstrained numerics, which keep the number of decimals that they came in
-// with; ids are uuids; times are timestamptz in whole microseconds; text that a row may lack is NULL, never "".
+// Conventions: rows are functions of the log alone, so that a rebuild makes the same rows: there are no serial numbers and
+// no clock. Every answer comes from one snapshot and contains the sequence that it is as of, or -1 before genesis. Prices
+// and amounts are unconstrained numerics, which keep their number of decimals; ids are uuids; times are timestamptz in
+// whole microseconds; an optional text that is missing is NULL, never "".
 //
-// A row costs what it must: new ones go in by COPY, whatever a batch does to a row changes it once and only where it
-// differs, no index holds what changes while a row lives, and lists are read by the keys that the rows have anyway.
-// Where records come fast, transactions gather them for some milliseconds; somebody who waits for one cuts that short.
+// Writes are kept cheap: new rows are inserted with COPY, a batch updates a row at most once and only if it changed, no
+// index covers a column that changes during the life of a row, and lists are read by keys that rows have for other reasons.
+// Under load, a transaction collects entries for some milliseconds; a reader that waits for one ends the collection early.
 //
-// Transactions commit with synchronous_commit off: should Postgres crash, the last of them are lost as a whole, the
-// checkpoint with them, and are applied again from the log. Until a runner has found its connection broken it may take
-// rows to be there that were lost. So whoever needs a position compares it with the sequence that the answer itself is
-// as of, which is read with its rows.
+// Transactions commit with synchronous_commit off. A crash of Postgres may lose the last transactions, each as a whole with
+// its checkpoint, and they are applied again from the log. Until a runner notices the broken connection, it may assume rows
+// that were lost. So a caller that needs a position MUST compare it with the sequence in the answer, which is read together
+// with the rows.
 package projections

@@ -1,8 +1,8 @@
-// Package fastjson writes and reads JSON by hand, for the few types that are encoded and decoded all the time.
+// Package fastjson writes and reads JSON by hand, for the few types that are encoded and decoded most often.
 //
-// The form is not its own: what a Writer writes is byte for byte what go-json-experiment/json would, and a Reader
-// accepts that form and no other. Whoever finds that a Reader failed decodes again with the generic decoder, which
-// then says what is wrong, or takes what is merely written in another way. Tests hold both against each other.
+// A Writer writes byte for byte what go-json-experiment/json would write, and a Reader accepts that form only. If a Reader
+// fails, the caller decodes with the generic decoder, which reports the error or accepts the other form. Tests compare the
+// two.
 package fastjson
 
 import (

@@ -1,13 +1,13 @@
 // Package identity holds the rules of the identity journal: brokers (the tenants), their users, API keys, and the keys that
 // sign access tokens.
 //
-// Secrets never enter here in the clear. A password arrives as a hash that the handler has sealed, the private part
-// of a signing key likewise; the rules keep the ciphertext and cannot open it (package streams/seal can).
+// Secrets never enter here in the clear. The handler seals the hash of a password, and the private part of a signing key,
+// before it makes the command. The rules store the ciphertext and cannot open it (package streams/seal can).
 //
-// API keys, which programs use in place of a password, are in the log as the hash of their secret. Each belongs to a
-// user, who makes and revokes them, and never allows more than the user's own scopes. An operator may give a key a rate limit
-// of its own; without one it counts towards its user's.
+// Programs use API keys in place of a password. The log has only the hash of a key's secret. A user creates and revokes
+// its keys. A key allows at most the scopes of its user. An operator may set a rate limit for a key; without one, the key
+// counts towards the limit of its user.
 //
-// Commands that change anything else are given by the system itself or by a user with the operator scope: the state is
-// asked, not the token, so that an operator who was deactivated a moment ago changes nothing any more.
+// All other changes are made by the system itself or by a user with the operator scope. The rules look the scope up in the
+// state and not in the token, so an operator who was deactivated a moment ago cannot change anything.
 package identity

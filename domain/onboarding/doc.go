@@ -1,22 +1,24 @@
-// Package onboarding holds the rules of the onboarding journal: owners (persons and corporates), their documents, what
-// they are asked and what they answer, the entitlements that they ask for, who is told of that, how long it is kept, and what
-// becomes due about all that.
+// Package onboarding holds the rules of the onboarding journal: owners (persons and corporates), their documents, the
+// questionnaires and their responses, the entitlements that owners apply for, webhooks and notices, retention, and the
+// times at which these become due.
 //
-// Personal data never enters here in the clear. The handler has sealed it with the owner's key before a command exists; the
-// rules keep the ciphertext and cannot open it. In clear are ids, kinds, times, states, sizes, tenants, categories and the
-// SHA-256 of ciphertexts. The id of an owner and of a document is made by the handler, since what is sealed is bound to it.
+// Personal data never enters here in the clear. The handler seals it with the owner's key before it makes a command. The
+// rules store the ciphertext and cannot open it. Ids, kinds, times, states, sizes, tenants, categories, and the SHA-256 of
+// ciphertexts are in the clear. The handler also makes the ids of owners and documents, since the ciphertext is bound to
+// them.
 //
-// The tenant of an owner is the broker of who registered it. Commands of clients find their tenant's active owners only; those
-// of operators find all. Which scope allows which command is for the handler to see: users are in another journal.
+// The tenant of an owner is the broker of the user who registered the owner. Commands of clients find only active owners of
+// their tenant; commands of operators find all owners. The handler checks scopes, because users are in another journal.
 //
-// A trigger is created by one record and started by the next, a step. Whatever a record changes that triggers wait for, it
-// also says what of them is open from then on, and what follows from that: notices, an identification, an approval.
+// A trigger is one application for an entitlement. One record creates it and the next record, a step, starts it. A record
+// that changes the requirements of triggers also contains the remaining requirements, and the consequences: notices, an
+// identification, an approval.
 //
-// A notice is an event that receivers are told of, by webhooks and by the feed. It is counted for each owner, so that a
-// receiver knows which of two is newer. What is told to whom is decided with it, a delivery for each webhook; each attempt and
-// what follows from it is recorded.
+// A notice is an event that webhooks and the feed publish. Notices are numbered for each owner, so that a receiver can put
+// them in order. The record with a notice also contains a delivery for each webhook. Each attempt of a delivery, and its
+// consequences, are recorded.
 //
-// Rules have a number. Those of number 2 forget deliveries that are over but for the last few thousand: a replay of one that is
-// forgotten is decided by its row, which the command carries with the sequence that it is as of. What rules 1 decide is held by a
-// golden journal (testdata/rules1).
+// Rules have a number. Rules 2 forget finished deliveries except for the last few thousand. A command that replays a
+// forgotten delivery carries its row and the sequence of the row. A golden journal (testdata/rules1) tests that rules 1
+// still decide as they did.
 package onboarding

@@ -1,8 +1,8 @@
-// Package pack writes and reads the compact binary form that states are saved in: numbers of as many bytes as they
-// need, strings with their lengths, and words, which are written once and then referred to by number.
+// Package pack writes and reads the compact binary form of saved states: numbers of variable length, strings with their
+// lengths, and words, which are written once and then referred to by number.
 //
-// It knows no types: what was written is read in the same order or not at all. A Reader never trusts what it reads:
-// after the first thing that can't be, it has failed, and all that it returns from then on is zero.
+// The form has no types: values MUST be read in the order in which they were written. A Reader validates everything. After
+// the first invalid value it has failed and returns only zero values.
 package pack
 
 import (

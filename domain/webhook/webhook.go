@@ -1,5 +1,5 @@
-// Package webhook says which events are told to whom, and when a delivery is tried again: registrations, event types, the
-// schedule of retries and the states of a delivery. What is sent and how it is signed, the sender knows.
+// Package webhook defines webhooks and deliveries: event types, the schedule of retries, and the states of a delivery. The
+// sender (package handlers/webhooks) defines the content and the signature of a request.
 package webhook
 
 import (

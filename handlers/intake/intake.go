@@ -1,9 +1,8 @@
-// Package intake serves the pages of the onboarding service for people, beside the console: at /apply a form for who applies,
-// which is also an example of how to build on the service, and at /compliance the queue of cases, with what an operator sees and
-// decides of one.
+// Package intake serves the pages of the onboarding service: at /apply a form for applicants, which is also an example of how
+// to build on the service, and at /compliance the queue of cases for operators, with the data and decisions of each case.
 //
-// Like the console the pages are clients as any other: static files without a build step, of which some are the console's own,
-// that talk to the public REST interface alone.
+// The pages are clients of the public REST interface: static files without a build step, some of them shared with the
+// console.
 package intake
 
 import (

@@ -1,7 +1,7 @@
-// Package login turns a username and a password into an access token, and publishes the keys that verify it.
+// Package login exchanges a username and a password for an access token, and publishes the keys that verify tokens.
 //
-// POST /auth/jwt/login and its errors have the shapes that clients of the onboarding interface know. Passwords are
-// argon2id hashes that stand sealed in the identity journal; tokens are JWTs signed with EdDSA by the newest of the
-// journal's keys. Failed attempts are counted for an account together with an address and in memory only, so that an
-// attacker neither fills the log nor locks anybody else out.
+// POST /auth/jwt/login and its errors have the shapes of the onboarding interface. The identity journal holds passwords as
+// sealed argon2id hashes. Tokens are JWTs signed with EdDSA by the newest key of the journal. Failed attempts are counted
+// in memory for each pair of account and address, so an attacker can neither fill the log nor lock out a user with another
+// address.
 package login

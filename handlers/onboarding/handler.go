@@ -1,19 +1,18 @@
-// Package onboarding serves the onboarding interface under /api/v1: persons and corporates, what they are asked and what
-// they answer, the entitlements that they ask for, and how far these are.
+// Package onboarding serves the onboarding interface under /api/v1: persons and corporates, their questionnaires and
+// responses, the entitlements that they apply for, and the state of these applications.
 //
-// What is told of a person or a corporate is checked here in clear, sealed with that owner's key, and only then put into a
-// command. Its answer is made from the record that answers it, by opening what is sealed there, so that a repeated request
-// has the first answer. An owner's key is made before the command that registers the owner, under a name that no other request
-// has. Where that command is refused, was never decided, or repeats another, the key is discarded. One stays without an owner
-// only where the node was killed between the two, or where it is not known what became of the command: nothing is sealed with
-// it, and its name is never used again.
+// The handlers check personal data in the clear and seal it with the owner's key before they make a command. They render an
+// answer from the record that answers the command, by opening the sealed fields, so a repeated request gets the first
+// answer. The key of an owner is made before the command that registers the owner, under a new random name. If the command
+// is refused, was never decided, or repeats another, the key is discarded. A key without an owner remains only if the node
+// was killed in between, or if the outcome of the command is unknown. Nothing is sealed with such a key, and its name is
+// never used again.
 //
-// Whether something exists, who may see it, and which questions a version has, is looked up in a fold of the journal, so that
-// writes go on without Postgres, save changes of owners, which begin with what was told before. All that is listed, and all
-// that is sealed, comes from rows.
+// Existence, access rights and the questions of a version are looked up in a fold of the journal, so writes do not need
+// Postgres, except for changes of owners, which start from the stored values. Lists and sealed fields are read from rows.
 //
-// A tenant, the broker of the token, sees its own owners and what hangs on them; operators and auditors see those of all
-// tenants. What somebody may not see does not exist for them (404).
+// A tenant, which is the broker of the token, has access to its own owners and their data; operators and auditors have
+// access to those of all tenants. Without access, the answer is 404.
 package onboarding
 
 import (

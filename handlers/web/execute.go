@@ -71,7 +71,7 @@ type Tried struct {
 }
 
 // SubmitAll has commands decided in their order, each in a record of its own, and sets the latest position of their
-// answers. It returns an error if this node decided none of them and the owner of the journal is to be asked instead.
+// answers. It returns an error if this node decided none of them and another node may own the journal.
 func (j Journal) SubmitAll(a Ask, to journal.BatchSubmitter, cmds []decide.Command) ([]Tried, error) {
 	outcomes := to.SubmitAll(a.Context(), j.Name, cmds)
 	if err := wrongOwner(a, outcomes); err != nil {

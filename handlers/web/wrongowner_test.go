@@ -140,7 +140,9 @@ func TestTheAnswerOfAnOwnerOfThePast(t *testing.T) {
 // outcomesFunc answers the commands of a batch.
 type outcomesFunc func(cs []decide.Command) []journal.Outcome
 
-func (f outcomesFunc) SubmitAll(_ context.Context, _ string, cs []decide.Command) []journal.Outcome { return f(cs) }
+func (f outcomesFunc) SubmitAll(_ context.Context, _ string, cs []decide.Command) []journal.Outcome {
+	return f(cs)
+}
 
 func (f outcomesFunc) Submit(context.Context, string, decide.Command) (journal.Result, error) {
 	panic("a batch is submitted as one")

@@ -1,13 +1,14 @@
-// Package webhooks sends what receivers are to be told.
+// Package webhooks sends notices to the webhooks of receivers.
 //
-// What is to be sent stands in the log: a delivery is open until the receipt of its last attempt. The sender has what is open from
-// the node's fold of the log, so that neither what is to be sent nor a receipt waits for rows. A job for each registration (package
-// projections/jobs), made with the rows, says who of all senders looks at it. Who has the job sends what is due to that
-// registration, each owner's notices one after the other, several owners' at once. Each attempt is told to the journal, many in a
-// command, which decides what follows from it. So jobs may get lost, come twice or too early: before each attempt the fold is
-// asked whether it is still wanted.
+// The log is the source of deliveries: a delivery is open until the log has the receipt of its last attempt. The sender
+// reads open deliveries from the node's fold of the log, so neither sending nor receipts wait for rows. A job for each
+// webhook (package projections/jobs), written with the rows, assigns the webhook to one of the senders. That sender sends
+// the due deliveries of the webhook: those of one owner in order, those of different owners concurrently. It submits the
+// attempts to the journal, many in a command, and the journal decides the next step of each delivery. Jobs may be lost,
+// repeated or early, because the sender checks in the fold that a delivery is due before each attempt.
 //
-// A sender that dies between an attempt and its record makes the attempt again: at least once, with the same id and bytes.
+// A sender that dies between an attempt and its record repeats the attempt. So a notice arrives at least once, always with
+// the same id and bytes.
 //
-// Receivers' addresses are checked when they are dialled, since only then is it known what a name stands for.
+// The sender checks the address of a receiver when it dials, because a name can resolve to another address at any time.
 package webhooks

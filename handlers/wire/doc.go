@@ -1,10 +1,10 @@
-// Package wire holds the JSON shapes that clients meet in more than one place: orders, trades, transactions and
-// instruments, as REST shows them and as the WebSocket channels do, and API keys, questionnaires, entitlements and
-// triggers, as their users and operators see them. A channel's message is the same thing behind the channel's name, with
-// its own type under another member, since "type" says there that it is an update.
+// Package wire holds the JSON shapes that several interfaces share: orders, trades, transactions and instruments, for REST
+// and the WebSocket channels, and API keys, questionnaires, entitlements and triggers, for users and operators. A channel's
+// message begins with the name of the channel and the type "update". The shape follows, with its own type under another
+// name.
 //
-// The shapes are plain structs for the generic encoder. Orders and trades, which make up nearly all of what is sent,
-// are also written by hand (AppendJSON): the same bytes, a good deal sooner. A property test holds the two together.
+// The shapes are plain structs for the generic encoder. Orders and trades, which are most of the traffic, also have an
+// encoder written by hand (AppendJSON), which writes the same bytes faster. A property test compares the two.
 //
 // Prices and amounts have the instrument's precision; money is in units of 10⁻⁸ of the currency; times are UTC with
 // microseconds.

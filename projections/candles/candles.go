@@ -1,9 +1,9 @@
 // Package candles is the read model of candles: for each instrument, kind of price and interval, a row for every interval
-// in which there was such a price. Intervals without one have no row; whoever reads fills them with the close before.
+// with such a price. An interval without a price has no row; readers fill the gap with the previous close.
 //
-// Trades make the candles of trade prices, save takeovers and deleveraging, which move no price. Every index input makes
-// those of index and mark prices. A row of a longer interval is what the rows of the shorter one sum up to, so the
-// projector writes all of them, and a page is a scan of as many rows as it holds.
+// Trades make the candles of trade prices, except takeovers and deleveraging, which do not move the price. Index inputs make
+// the candles of index and mark prices. A row of a longer interval sums up the rows of the shorter one. The projector writes
+// the rows of all intervals, so reading a page is an index scan of that many rows.
 package candles
 
 import (

@@ -1,16 +1,13 @@
-// Package jobs keeps which registrations of webhooks somebody has to look at, and when: a job for each in River's tables.
+// Package jobs keeps a queue of webhooks that a sender has to look at, and when: one job for each webhook, in River's tables.
 //
-// A job says nothing but that: what is to be sent stands in the rows, and whether it is still wanted in the log. So there is at
-// most one job for a registration, whoever inserts one again changes nothing, and a job that comes too early or for nothing
-// does no harm. River's tables are never a source: they may be emptied at any time, and Queue makes the jobs again that the
-// rows call for.
+// A job holds no deliveries. The rows say what to send, and the log says whether it is still due. So a webhook has at most
+// one job, inserting it again changes nothing, and a job that is early or needless has no effect. River's tables are never
+// a source of truth: they may be emptied at any time, and Queue then inserts the jobs that the rows call for.
 //
-// A job is inserted in the transaction that makes the rows, so there is no moment at which rows call for a job that is not
-// there. It ends in a transaction that has locked it and looked at the rows: an insertion at the same time waits for that
-// end, or makes the end see its rows.
+// A job is inserted in the transaction that writes the rows, so a row never exists without its job. A job ends in a
+// transaction that has locked it and read the rows: a concurrent insertion waits for that end, or the end sees its rows.
 //
-// The tables are in a schema of their own. A rebuild of the rows beside the live ones puts other tables in their place, and must
-// not touch these.
+// The tables have their own schema. A rebuild of the rows replaces the tables of another schema and MUST NOT touch these.
 package jobs
 
 import (

@@ -1,13 +1,13 @@
-// Package onboarding is the read model of the onboarding journal: owners and what hangs on them, what they are asked and
-// answer, their triggers with their timelines, and who is told of what.
+// Package onboarding is the read model of the onboarding journal: owners and their documents, questionnaires and responses,
+// triggers with their timelines, notices, and deliveries.
 //
-// What is sealed stays sealed. Once an owner is erased its rows hold no ciphertext: those columns are NULL and read as nil.
+// Sealed fields stay sealed. The rows of an erased owner hold no ciphertext: those columns are NULL and read as nil.
 //
-// A row's place in every list is that of the record that made it. Lists are read newest row first, by numbered pages with
-// the length of the whole list; the feed of notices is read by cursor. Lists that may be long are counted as they grow.
+// Rows are listed in the order of the records that made them. Lists are read newest first, by numbered pages with the length
+// of the whole list; the feed of notices is read by cursor. The lengths of long lists are counted when rows are written.
 //
-// A Viewer says whose rows a query sees. A tenant sees its own, and of owners that are restricted or erased nothing but what
-// the feed and the deliveries keep: ids, types and times. An operator sees all.
+// A Viewer says which rows a query returns. A tenant gets its own; of restricted and erased owners it gets only the feed and
+// the deliveries: ids, types and times. An operator gets all rows.
 package onboarding
 
 import (

@@ -1,13 +1,13 @@
-// Package ownership spreads the partitions of the journals over the nodes and finds the owner of each. It is for
-// speed only: what is safe and what is not is settled by the log (package journal), whatever the group says.
+// Package ownership distributes the partitions of the journals over the nodes and finds the owner of each. It makes
+// ownership fast, not safe: the log alone decides which records are valid (package journal).
 //
-// Start reading at Finder, by which every node finds the owners: the log names them, and named.go says when a name counts.
-// Node is an engine: a member of the group (this file) that folds the partitions which it does not own (standby.go), and
+// Start reading at Finder, with which every node finds the owners: the log names them, and named.go says when a name counts.
+// Node is an engine: a member of the group (this file) that folds the partitions that it does not own (standby.go), and
 // removes members that are dead (watch.go) or silent (pulse.go).
 //
-// The nodes are members of one classic consumer group, static ones, so that a restart keeps a node's partitions. The
-// group's members consume nothing: what they are assigned, they own. A member's client id is the URL at which other
-// nodes reach it.
+// The nodes are static members of one classic consumer group, so that a node keeps its partitions over a restart. The
+// members consume nothing: an assigned partition is an owned one. A member's client id is the URL at which other nodes
+// reach it.
 package ownership
 
 import (

@@ -1,13 +1,12 @@
-// Package seal encrypts what must not stand in the log in the clear: password hashes, the private parts of signing keys,
-// and personal data.
+// Package seal encrypts the secrets in the log: password hashes, the private parts of signing keys, and personal data.
 //
-// There is one master key of 32 bytes, in a file or in the environment. A Box derives the keys in use from it. Every
-// ciphertext is bound to its owner, field and type, so it cannot be moved to another place, and begins with a version
-// and the id of the master key, so that the wrong key is recognised as such instead of as damage.
+// There is one master key of 32 bytes, in a file or in the environment. A Box derives the keys in use from it. A ciphertext
+// is bound to its owner, field and type, so it cannot be moved to another place. It begins with a version and the id of the
+// master key, so that a wrong key is reported as a wrong key and not as damage.
 //
-// What is about one person or corporate is sealed by Owners, with a key of its own for each, which can be destroyed. Those keys
-// lie in the key store, sealed under the master key. The key store is a folder or a bucket that keeps no versions, is apart
-// from all that backups are made of, and is never restored to an earlier state: that would bring destroyed keys back.
+// Owners seals the data of persons and corporates, with a key for each of them that can be destroyed. The key store holds
+// these keys, sealed with the master key. The key store is a folder or a bucket without versions, separate from everything
+// in backups. It MUST NOT be restored to an earlier state, which would bring destroyed keys back.
 package seal
 
 import (

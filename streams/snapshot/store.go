@@ -1,12 +1,11 @@
-// Package snapshot keeps saved states of journals in the blob store, so that who starts to fold need not begin at
-// genesis. It is a cache: every snapshot may be deleted at any time and what it spares is folded instead.
+// Package snapshot saves states of journals in the blob store, so that a fold can start there instead of at genesis. It is a
+// cache: any snapshot may be deleted at any time, and the records are then folded again.
 //
-// A snapshot is made by a follower (Maker), never by an owner on its way, by as many nodes as like to: each is named by
-// the position that it stands at, so two nodes that make the same one write the same name. What is in a snapshot is
-// trusted because of an HMAC under a key derived from the venue's master key, and so is its name. A snapshot that was cut off,
-// tampered with or named by somebody else, or whose state was written by a codec of another version, is ignored, with a
-// warning. Whoever folds on from it checks that the log still holds its position. So do owners, for every position that they
-// know: a snapshot whose record is not in the log means that the log was lost, and is LOG_DIVERGED.
+// Followers make snapshots (Maker), owners never do. Any number of nodes may make them: a snapshot is named after its
+// position, so two nodes that make the same one write the same name. Content and name are authenticated by an HMAC with a
+// key derived from the venue's master key. A snapshot that is truncated, altered, renamed, or written by another version of
+// the codec is ignored with a warning. A reader that starts from a snapshot checks that the log still holds its position.
+// Owners check every known position: a snapshot without its record in the log means that the log was lost (LOG_DIVERGED).
 package snapshot
 
 import (

@@ -1,24 +1,22 @@
-// Package trace follows one command from the request that asked for it, through the decision and the record, to the
-// rows and the sockets, as OpenTelemetry spans.
+// Package trace follows one command from its request, through the decision and the record, to the rows and the sockets, as
+// OpenTelemetry spans.
 //
-// Nothing in the log is there for it. A record's key, headers and timestamp are functions of its value, and a trace
-// context is not part of that; so the ids are derived instead, from what every reader has: the command's id. It is a
-// UUID of version 7, which has the size of a trace id and ends in 62 random bits:
+// The log holds nothing for tracing. A record's key, headers and timestamp are functions of its value, and a trace context
+// is not part of the value. So the ids are derived from the command's id, which every reader has. It is a UUID of version 7,
+// which has the size of a trace id and ends in 62 random bits:
 //
 //	trace id        = the command's id, all 16 bytes
 //	the record's span = its last 8 bytes
 //
-// So whoever reads a record, now or in a year, in any process and any language, knows the trace that it belongs to and
-// the span that it follows from. A request without a trace context of its own takes the id of the command that it will
-// become for its trace. One that comes with a traceparent stays in the trace of whoever sent it, and that trace and the
-// command's are linked to each other.
+// So every reader of a record, at any time and in any language, can compute its trace and its parent span. A request without
+// a trace context takes the id of its future command as its trace id. A request with a traceparent stays in the trace of its
+// sender, and that trace and the command's are linked to each other.
 //
-// Whether a command is traced follows from its id as well: from its last 7 bytes, which W3C Trace Context 2 calls the
-// random ones, in the way of OpenTelemetry's consistent probability sampling. So all processes agree without asking,
-// if they are given the same ratio. The sender of a request can only ask to be left out: the interface is public, and a
-// sender's flag must not decide how much is recorded here.
+// Sampling also follows from the command's id: from its last 7 bytes, the random ones of W3C Trace Context 2, as in
+// OpenTelemetry's consistent probability sampling. So all processes with the same ratio agree without communication. The
+// sender of a request can only opt out: the interface is public, and a sender's flag must not decide how much is recorded.
 //
-// A nil *Tracer is tracing turned off. All that it then costs is the comparison with nil.
+// A nil *Tracer turns tracing off. It then costs only the comparison with nil.
 package trace
 
 import (

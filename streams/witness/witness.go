@@ -1,13 +1,13 @@
-// Package witness keeps, outside of the log, how far each node has seen it. The rows in Postgres are a moment behind and a
-// snapshot may be far behind, so without a witness the last batches of a log could be cut off and the next start would go
-// on without a word.
+// Package witness stores, outside of the log, how far each node has read it. The rows in Postgres are a moment behind and a
+// snapshot may be far behind. So without a witness, the last batches of a log could be cut off and the next start would not
+// notice.
 //
 // A witness is a small blob for each journal partition and node, replaced as a whole. It names a position that a fold of
-// that node has applied: the record is valid, and it is acknowledged, since readers are given no other. An owner that finds
-// the log without it says LOG_DIVERGED, which is right also where an older backup of a log was put back: what was
-// acknowledged since is gone. To do that on purpose, forget the log; that forgets the witnesses as well.
+// that node has applied, so the record is valid and acknowledged. An owner that does not find that position in the log
+// reports LOG_DIVERGED. It also does so if an older backup of the log was restored, because acknowledged records are then
+// missing. To restore one on purpose, forget the log; that removes the witnesses as well.
 //
-// A witness is trusted because of its HMAC under a key derived from the venue's master key. Any other is ignored with a
+// A witness is authenticated by an HMAC with a key derived from the venue's master key. Any other blob is ignored with a
 // warning.
 package witness
 

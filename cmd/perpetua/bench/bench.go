@@ -1,10 +1,10 @@
-// Package bench measures the system beside what bounds it. One command starts what it needs in temporary folders, runs
-// each measure beside its raw limit or its rival in the same run, in alternating rounds (ours, theirs, ours, theirs),
-// and prints the medians, their spread and the ratio of the two beside the ratio that is aimed at.
+// Package bench compares the system with its limits. One command starts the processes that it needs in temporary folders,
+// runs each measure and its raw limit or rival in alternating rounds (ours, theirs, ours, theirs), and prints the medians,
+// their spread, and the ratio of the two with its goal.
 //
-// Absolute figures are those of the machine and of whatever else runs on it. The ratio is taken round by round and its
-// median is what counts: both of a pair see the same machine. Whoever sends requests or reads sockets does so from a
-// process of its own (`bench child`, see child.go), the same for both of a pair.
+// Absolute figures depend on the machine and its other load. The ratio is computed for each round, and its median is the
+// result, because both sides of a round ran on the same machine at about the same time. Requests are sent and sockets are
+// read by a separate process (`bench child`, see child.go), the same for both sides.
 package bench
 
 import (

@@ -1,8 +1,7 @@
-// Package node is one process of the system, in whatever roles: it owns journals, follows them, projects them and
-// serves them. It is given its Kafka and its Postgres, and does not care whether they are embedded.
+// Package node is one process of the system, in one or more roles: it owns journals, follows them, projects them and
+// serves them. Its Kafka and Postgres may be embedded or external.
 //
-// A Node is made of parts with one job each: its connections to what others run (stores), what it makes of each journal
-// (followers), how commands get to the owners of journals (owning), the interfaces that it serves (serving), and what
-// it tells its operator (telemetry). Open makes them, from what depends on nothing to what depends on all; Run lets
-// them work and stops them in order.
+// A Node is made of parts with one job each: connections to external services (stores), the state built from each journal
+// (followers), the path of commands to the owners of journals (owning), the interfaces (serving), and logs, metrics and
+// traces (telemetry). Open creates the parts in the order of their dependencies. Run runs them and stops them in order.
 package node

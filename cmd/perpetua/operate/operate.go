@@ -1,10 +1,9 @@
-// Package operate is the operator's interface from the command line: perpetua admin GROUP VERB does over REST, as a user
-// with the scope operator, what one route under /admin/v1 does. It has no way of its own into anything: all that follows
-// from the table of operations.
+// Package operate is the operator's interface on the command line. perpetua admin GROUP VERB calls one route under /admin/v1
+// over REST, as a user with the scope operator. It has no other access. The commands follow from the table of operations.
 //
-// It works with the venue that runs on the data folder, whose run.json says where it is and what the operator's password
-// is; or with the one that PERPETUA_ADMIN_URL names, as PERPETUA_ADMIN_USER with PERPETUA_ADMIN_PASSWORD, or with a
-// PERPETUA_ADMIN_TOKEN, which may be an API key. JSON comes from a file or stdin and goes to stdout; problems go to stderr.
+// It calls the venue that runs on the data folder, with the address and the operator's password in run.json. Or it calls the
+// venue that PERPETUA_ADMIN_URL names, as PERPETUA_ADMIN_USER with PERPETUA_ADMIN_PASSWORD, or with PERPETUA_ADMIN_TOKEN,
+// which may be an API key. JSON is read from a file or stdin and written to stdout; problems are written to stderr.
 package operate
 
 import (

@@ -1,6 +1,6 @@
-// Package settings says what a process of perpetua can be told, on the command line and in the environment, and what
-// follows from it alone: the logger, the connection options for Kafka, where the bucket is.
+// Package settings defines the settings of a process, which come from flags and environment variables, and derives values
+// that depend on nothing else: the logger, the options of connections to Kafka, the location of the bucket.
 //
-// It also has what all commands share: where they read and write (IO), and the error that means a wrong command line
+// It also defines what all commands share: their input and output (IO), and the error that means a wrong command line
 // (UsageError).
 package settings

@@ -1,4 +1,4 @@
-// Package tools is what can be done with a log beside serving it: print it (`perpetua log`), hold the read models
-// against it (`audit`), make them anew (`rebuild`), give it up (`admin forget-log`). A tool works on the brokers and the
-// database that it is told, on those of the node that runs on the data folder, or on the folder alone.
+// Package tools implements the commands that work on a log and do not serve it: `perpetua log` prints it, `audit` compares
+// the read models with it, `rebuild` rebuilds them, and `admin forget-log` abandons it. A tool works on the brokers and the
+// database that the settings name, on those of the node that runs on the data folder, or on the folder alone.
 package tools

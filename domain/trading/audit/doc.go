@@ -1,11 +1,11 @@
-// Package audit checks a trading journal record by record, from the bytes that the log holds and by the rules as the
-// interface's document tells them. It shares no arithmetic and no state with the engine (package trading): what it counts
-// is in 10⁻⁸, what it divides is in fractions, and what it knows of the market it has from the events that it read.
+// Package audit checks a trading journal record by record, from the bytes in the log and by the rules in the document of
+// the interface. It shares no arithmetic and no state with the engine (package trading): it computes in units of 10⁻⁸ and
+// in fractions, and derives the state of the market from the events that it has read.
 //
-// After every record it holds that money is conserved and every balance is what its postings come to; that positions sum to
-// zero; that no book is crossed and nobody was passed over in it; that stops fired when their prices were reached, orders
-// expired, funding and settlement were posted and accounts were liquidated, each when it was due and not before; and that
-// marks, funding rates, fees, bankruptcy prices and the ranks of deleveraging are what their formulas say.
+// After every record it checks that money is conserved and each balance is the sum of its postings; that positions sum to
+// zero; that no book is crossed and price-time priority was kept; that stops fired, orders expired, funding and settlement
+// were posted, and accounts were liquidated when they were due and not earlier; and that marks, funding rates, fees,
+// bankruptcy prices and deleveraging ranks equal their formulas.
 //
-// It is for tests: it takes a log from its genesis and keeps all of it that matters in memory.
+// It is for tests: it reads a log from genesis and keeps the state of the whole market in memory.
 package audit

@@ -1,5 +1,5 @@
-// Package places bounds how many of something a node does at a time, in all and for one tenant. So a tenant whose clients
-// send or read slowly, or not at all, leaves room for the others.
+// Package places limits how many operations of a kind a node runs concurrently, in total and for each tenant. So a tenant
+// whose clients send or read slowly, or not at all, leaves capacity for the others.
 package places
 
 import (

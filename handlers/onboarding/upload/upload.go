@@ -1,12 +1,11 @@
-// Package upload receives files: one multipart/form-data body, read once as a stream, whose parts may come in any order.
+// Package upload receives files: one multipart/form-data body, read once as a stream, with its parts in any order.
 //
-// While the file comes in, it is told what it is by its content (domain/document/format), scanned, hashed, and sealed into
-// the bucket: all in one pass, in bounded memory, and never in the clear on a disk. Whether it is taken is decided at the end,
-// when all parts are there: the category may come behind the file, and says which kinds are taken. What is refused is
-// discarded, and so is what its client did not send to its end.
+// One pass over the file detects its type (domain/document/format), scans it, hashes it, and seals it into the bucket, with
+// bounded memory and without clear text on a disk. The upload is accepted or refused after the last part, since the category,
+// which limits the types, may come after the file. A refused or incomplete upload is discarded.
 //
-// Of what is wrong, the size and the kind come first (413, 415), then all faults of the parts at once (422), then what the
-// scanner found; a scanner that is configured and gives no verdict refuses what nobody else did (503).
+// The order of errors is: size and type (413, 415), then all invalid parts together (422), then the scanner's finding. If a
+// scanner is configured and gives no verdict, the upload is refused (503).
 package upload
 
 import (
