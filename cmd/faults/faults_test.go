@@ -30,7 +30,8 @@ func TestParse(t *testing.T) {
 func TestSkippedWithoutKafka(t *testing.T) {
 	t.Setenv("PATH", "")
 	var said bytes.Buffer
-	if code := command(t.Context(), []string{"-plain"}, &said, io.Discard); code != exitSkipped || !strings.Contains(said.String(), "no Java") || !strings.Contains(said.String(), "no Docker") {
+	code := command(t.Context(), []string{"-plain"}, &said, io.Discard)
+	if code != exitSkipped || !strings.Contains(said.String(), "no Java") || !strings.Contains(said.String(), "no Docker") {
 		t.Errorf("exits with %d:\n%s", code, &said)
 	}
 }

@@ -291,7 +291,8 @@ func (v *venue) fillMarket() {
 	v.must(200, "broker-a", http.MethodDelete, "/v1/customers/ANNA/orders/"+gone.get("code"), nil)
 	order(map[string]any{"action": "buy", "type": "limit", "limit_price": "64900", "amount": "0.1"})
 	order(map[string]any{"action": "sell", "type": "stop_loss", "trigger_price": "60000", "amount": "0.1", "reduce_only": true})
-	order(map[string]any{"action": "buy", "type": "stop_loss_limit", "trigger_price": "65050", "limit_price": "64850", "amount": "0.1"})
+	order(map[string]any{"action": "buy", "type": "stop_loss_limit", "trigger_price": "65050", "limit_price": "64850",
+		"amount": "0.1"})
 	order(map[string]any{"action": "buy", "type": "market", "amount": "0.05"}) // fires the stop above, which then rests
 }
 

@@ -204,6 +204,7 @@ func TestFoundBeforeAnythingStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed.Close()
+	down := closed.Addr().String()
 	guarded, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser("PLAIN", "admin", "right"))
 	if err != nil {
 		t.Fatal(err)
@@ -216,6 +217,7 @@ func TestFoundBeforeAnythingStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer encrypted.Close()
+	tlsOnly := encrypted.ListenAddrs()[0]
 	missing := filepath.Join(t.TempDir(), "missing")
 	kafka := func(broker string, more ...string) []string {
 		return append([]string{"--kafka-brokers", broker}, more...)
@@ -241,14 +243,14 @@ func TestFoundBeforeAnythingStarts(t *testing.T) {
 		"a bucket without a name":   {nil, []string{"--key-url", "s3://"}, exitUsage, "--key-url: s3: has no bucket name: use a URL like s3://bucket?region=eu-central-1"},
 		"a bucket without a driver": {nil, []string{"--key-url", "s3://keys"}, exitUsage, "go build -tags cloud ./cmd/perpetua"},
 		"no such kind of store":     {nil, []string{"--blob-url", "ftp://keys"}, exitUsage, `unknown scheme "ftp"`},
-		"Kafka is down":             {nil, kafka(closed.Addr().String()), exitFailed, "Kafka at " + closed.Addr().String() + " cannot be used: "},
+		"Kafka is down":             {nil, kafka(down), exitFailed, "Kafka at " + down + " cannot be used: "},
 		"Kafka's port is none":      {nil, kafka("127.0.0.1:99999"), exitFailed, "invalid port"},
 		"Kafka's host is unknown":   {nil, kafka("nowhere.invalid:9092"), exitFailed, "no such host"},
-		"Kafka of a stranger":       {nil, kafka(encrypted.ListenAddrs()[0], "--kafka-tls"), exitFailed, "failed to verify certificate"},
+		"Kafka of a stranger":       {nil, kafka(tlsOnly, "--kafka-tls"), exitFailed, "failed to verify certificate"},
 		"no file of authorities":    {nil, kafka(guarded.ListenAddrs()[0], "--kafka-tls", "--kafka-ca-file", missing), exitUsage, "no such file"},
 		"Kafka refuses the user": {nil, kafka(guarded.ListenAddrs()[0], "--kafka-sasl", "plain", "--kafka-user", "admin", "--kafka-password", "secret"),
 			exitFailed, "Kafka at " + guarded.ListenAddrs()[0] + " cannot be used: "},
-		"Postgres is down": {nil, []string{"--database-url", "postgres://u:secret@" + closed.Addr().String() + "/x"}, exitFailed, "Postgres at " + closed.Addr().String() + " cannot be used: "},
+		"Postgres is down": {nil, []string{"--database-url", "postgres://u:secret@" + down + "/x"}, exitFailed, "Postgres at " + down + " cannot be used: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

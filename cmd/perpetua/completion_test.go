@@ -36,7 +36,9 @@ func TestCompletion(t *testing.T) {
 
 // TestShellsComplete runs completions in the shells that are installed.
 func TestShellsComplete(t *testing.T) {
-	for shell, offers := range map[string]func(t *testing.T, script, line string) []string{"bash": offersOfBash, "zsh": offersOfZsh, "fish": offersOfFish} {
+	for shell, offers := range map[string]func(t *testing.T, script, line string) []string{
+		"bash": offersOfBash, "zsh": offersOfZsh, "fish": offersOfFish,
+	} {
 		t.Run(shell, func(t *testing.T) {
 			if _, err := exec.LookPath(shell); err != nil {
 				t.Skipf("%s is not installed: its completions are not run", shell)
@@ -86,13 +88,14 @@ func offersOfBash(t *testing.T, script, line string) []string {
 	if strings.HasSuffix(line, " ") {
 		words = "(" + line + "'')"
 	}
-	return sortedLines(shellOutput(t, "bash", "--norc", "-c",
-		fmt.Sprintf("source %s; COMP_WORDS=%s; COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _perpetua; printf '%%s\\n' \"${COMPREPLY[@]}\"", script, words)))
+	return sortedLines(shellOutput(t, "bash", "--norc", "-c", fmt.Sprintf(
+		`source %s; COMP_WORDS=%s; COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _perpetua; printf '%%s\n' "${COMPREPLY[@]}"`, script, words)))
 }
 
 // offersOfFish cuts the descriptions, which follow the offers after a tab.
 func offersOfFish(t *testing.T, script, line string) []string {
-	out := sortedLines(shellOutput(t, "fish", "--no-config", "-c", fmt.Sprintf("source %s; complete -C %s", script, shellWord(line))))
+	complete := fmt.Sprintf("source %s; complete -C %s", script, shellWord(line))
+	out := sortedLines(shellOutput(t, "fish", "--no-config", "-c", complete))
 	for i := range out {
 		out[i], _, _ = strings.Cut(out[i], "\t")
 	}

@@ -36,8 +36,9 @@ func findDocker(ctx context.Context, folder string) (*docker, error) {
 
 // java returns the beginning of a command line that runs Java in a new container. docker removes the container at its end.
 func (d *docker) java(name string) []string {
+	user := fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()) // who owns the folder
 	return []string{"docker", "run", "--rm", "--name", name, "--label", "perpetua-kafkatest", "--network", "host",
-		"--user", fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), "--volume", d.folder + ":" + d.folder, "--entrypoint", "java", d.image}
+		"--user", user, "--volume", d.folder + ":" + d.folder, "--entrypoint", "java", d.image}
 }
 
 // name returns a new name for the container of a node: the one before it may not have been removed yet.

@@ -69,7 +69,8 @@ func TestNodesInContainers(t *testing.T) {
 			continue
 		}
 		names[words[3]] = true
-		for _, want := range []string{"--rm", "--network host", "--volume " + dir + ":" + dir, "--entrypoint java " + image(), "-cp " + imageLibraries + "/*", n.configuration} {
+		for _, want := range []string{"--rm", "--network host", "--volume " + dir + ":" + dir, "--entrypoint java " + image(),
+			"-cp " + imageLibraries + "/*", n.configuration} {
 			if !strings.Contains(line, want) {
 				t.Errorf("docker %s has no %q", line, want)
 			}
