@@ -47,10 +47,11 @@ func digestOf(text string) string {
 		'/', sum(hashtextextended(` + text + `, 2))), 0))`
 }
 
-// tables returns the names of all tables in the current schema but goose's own.
+// tables returns the names of all tables in the current schema that hold rows of the journals.
 func tables(ctx context.Context, db Querier) ([]string, error) {
 	rows, err := db.Query(ctx, `SELECT table_name::text FROM information_schema.tables
-		WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> $1 ORDER BY 1`, versions)
+		WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> ALL ($1) ORDER BY 1`,
+		[]string{versions, changesTable})
 	if err != nil {
 		return nil, fmt.Errorf("the list of tables: %w", err)
 	}

@@ -5,29 +5,39 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A Merge makes the live rows equal to the rows of another schema of the same database, without replacing a table:
-// grants, views, comments, publications and everything else that refers to a table stay. Open it, Compare, Apply, Close.
+// A Merge makes the live rows equal to the rows of another schema of the same database, the new rows. It replaces no table,
+// so grants, views, comments, publications and everything else that refers to a table remain. Call OpenMerge, Compare,
+// Apply and Close in that order.
 //
-// Live rows are read and written all the time, so the work is split. Compare takes as long as reading every row and
-// blocks nobody: it records the keys of the rows that differ. Apply stops the runners, brings the new rows to the
-// position of the live ones, and writes the rows that differ: those that Compare recorded and those that have changed in
-// either schema since, as long as they still differ. Rows that are equal are not touched. Apply is one transaction and
-// takes no lock that a reader would wait for.
+// Runners write live rows all the time, so the work has three steps:
+//
+//   - Compare reads every row in one snapshot and remembers the keys of the rows that differ. From before the snapshot on,
+//     triggers record the keys of all rows that are written, in either schema: see the migration of changed_rows.
+//   - Apply takes a later snapshot, compares only the recorded rows in it, and repeats this until few rows are recorded
+//     during such a round.
+//   - Apply then stops the runners, brings the new rows to the position of the live ones, and writes the rows whose keys are
+//     remembered or recorded, as long as they still differ. This is one transaction.
+//
+// Runners wait while a snapshot is taken and during the last step, which takes as long as the number of rows that differ or
+// were recorded last, however large the tables are. No step takes a lock for which a reader waits.
 type Merge struct {
 	live   *pgxpool.Pool
-	schema string
+	schema string // of the new rows
 	follow Follow
-	conn   *pgx.Conn // its session holds the temporary tables with the keys
+	conn   *pgx.Conn // its session holds the lock of record and the temporary tables with the keys
 	target string    // the schema of the live tables
 	tables []*mergedTable
-	since  string // rows that a transaction older than this wrote are as Compare saw them
+
+	recording bool // the session holds the lock of record
+	compared  bool
+	blocked   time.Duration // the longest time for which a transaction of this merge stopped the runners
 }
 
 // Follow brings the new rows to the positions of the live ones. A journal whose new rows are ahead stays where it is. No
@@ -58,6 +68,7 @@ func OpenMerge(ctx context.Context, live *pgxpool.Pool, schema string, follow Fo
 	return m, nil
 }
 
+// open starts the session and reads the descriptions of the tables in both schemas.
 func (m *Merge) open(ctx context.Context) error {
 	acquired, err := m.live.Acquire(ctx)
 	if err != nil {
@@ -87,20 +98,27 @@ func (m *Merge) open(ctx context.Context) error {
 	return unlike(made, there)
 }
 
-// Close ends the session. It is safe to call more than once.
+// Close stops the recording and ends the session. It is safe to call more than once.
 func (m *Merge) Close() {
-	if m.conn != nil {
-		disconnect(context.Background(), m.conn)
-		m.conn = nil
+	if m.conn == nil {
+		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), answers)
+	defer cancel()
+	if m.recording {
+		// Before the lock is released: what is recorded afterwards may be for another merge. If the session is gone, then so is
+		// its lock, and the next merge deletes what was recorded. The same is true of transactions that are open now.
+		_, _ = m.conn.Exec(ctx, "ROLLBACK; DELETE FROM "+changesIn(m.target)+"; SELECT pg_advisory_unlock_all()")
+	}
+	disconnect(ctx, m.conn)
+	m.conn = nil
 }
 
-// Compare returns the tables that differ and records the keys of their rows. Unless the new rows of a journal are ahead
+// Compare returns the tables that differ and remembers the keys of their rows. Unless the new rows of a journal are ahead
 // of the live ones, both are as of the same record.
 func (m *Merge) Compare(ctx context.Context) ([]TableDifference, error) {
 	differences, err := m.compare(ctx)
 	if err != nil {
-		m.since = ""
 		_, _ = m.conn.Exec(ctx, "ROLLBACK") // the session may be gone, and then so is the transaction
 		return nil, fmt.Errorf("projections: comparing the schema %s with the live rows: %w", m.schema, err)
 	}
@@ -108,17 +126,25 @@ func (m *Merge) Compare(ctx context.Context) ([]TableDifference, error) {
 }
 
 func (m *Merge) compare(ctx context.Context) (differences []TableDifference, err error) {
-	for i, t := range m.tables {
+	m.compared = false
+	for _, t := range m.tables {
 		// Without statistics on the new rows the joins would be planned for tables of a few pages.
-		if _, err := m.conn.Exec(ctx, "ANALYZE "+t.in(m.schema)+"; DROP TABLE IF EXISTS pg_temp."+t.keys(i)); err != nil {
+		if _, err := m.conn.Exec(ctx, "ANALYZE "+t.in(m.schema)+"; DROP TABLE IF EXISTS pg_temp."+t.keys); err != nil {
 			return nil, err
 		}
+	}
+	if err := m.record(ctx); err != nil {
+		return nil, err
 	}
 	if err := m.align(ctx); err != nil {
 		return nil, err
 	}
-	for i, t := range m.tables {
-		d, err := t.compare(ctx, m, i)
+	// The snapshot shows what was recorded before it, and the comparison sees these changes itself.
+	if _, err := m.conn.Exec(ctx, "DELETE FROM "+changesIn(m.target)+"; DELETE FROM "+changesIn(m.schema)); err != nil {
+		return nil, err
+	}
+	for _, t := range m.tables {
+		d, err := t.compare(ctx, m)
 		if err != nil {
 			return nil, fmt.Errorf("the table %s: %w", t.name, err)
 		}
@@ -127,32 +153,70 @@ func (m *Merge) compare(ctx context.Context) (differences []TableDifference, err
 		}
 	}
 	_, err = m.conn.Exec(ctx, "COMMIT")
+	m.compared = err == nil
 	return differences, err
 }
+
+// unrecorded bounds how long record waits for transactions that began to write before it.
+const unrecorded = time.Minute
+
+// record makes the triggers record the keys of the rows that are written, until the session ends. It waits for the
+// transactions that have written without being recorded, and nobody waits for it: see track_changes in the migration.
+func (m *Merge) record(ctx context.Context) error {
+	_, err := m.conn.Exec(ctx, fmt.Sprintf(`CREATE TEMPORARY TABLE IF NOT EXISTS %s (LIKE %s); SET lock_timeout = %d;
+		SELECT pg_advisory_unlock_all(); SELECT pg_advisory_lock(hashtextextended('perpetua merge', 0)); SET lock_timeout = 0`,
+		recorded, changesIn(m.schema), unrecorded.Milliseconds()))
+	if sqlState(err) == lockNotAvailable {
+		err = fmt.Errorf("another rebuild is at work, or a transaction that has written rows is open, for more than %v: %w", unrecorded, err)
+	}
+	m.recording = err == nil
+	return err
+}
+
+// lockNotAvailable is the SQLSTATE of a statement that has waited longer than lock_timeout.
+const lockNotAvailable = "55P03"
 
 // align begins a transaction on the session whose snapshot shows both schemas as of the same record. The runners wait
 // until it is taken, not until it ends.
 func (m *Merge) align(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, m.live, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
-			return err
-		}
-		if err := m.catchUp(ctx, tx); err != nil {
-			return err
-		}
+	return m.stopped(ctx, m.live, func(tx pgx.Tx) error {
 		if _, err := m.conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ"); err != nil {
 			return err
 		}
-		return m.conn.QueryRow(ctx, "SELECT pg_snapshot_xmin(pg_current_snapshot())::xid::text").Scan(&m.since)
+		_, err := m.conn.Exec(ctx, "SELECT pg_current_snapshot()") // the first query takes the snapshot
+		return err
 	})
 }
 
-// catchUp stops the runners until the transaction ends, and brings the new rows to where the live ones are. The lock
-// conflicts with that of a runner, which moves the checkpoint before it writes anything else, and with no reader's.
-func (m *Merge) catchUp(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, "LOCK TABLE "+pgx.Identifier{m.target, "checkpoints"}.Sanitize()+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
-		return err
+// stopped runs a function in a transaction that stops the runners and has brought the new rows to where the live ones are. It
+// measures from the moment when the lock is held to the end of the commit, which releases it.
+//
+// The lock conflicts with that of a runner, which moves the checkpoint before it writes anything else, and with no reader's.
+func (m *Merge) stopped(ctx context.Context, db interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+}, do func(tx pgx.Tx) error) error {
+	var start time.Time
+	err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "LOCK TABLE "+pgx.Identifier{m.target, "checkpoints"}.Sanitize()+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+			return err
+		}
+		start = time.Now()
+		if err := m.catchUp(ctx, tx); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+	if !start.IsZero() {
+		m.blocked = max(m.blocked, time.Since(start))
 	}
+	return err
+}
+
+// catchUp brings the new rows to where the live ones are.
+func (m *Merge) catchUp(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, "SELECT DISTINCT journal FROM "+pgx.Identifier{m.target, "checkpoints"}.Sanitize())
 	if err != nil {
 		return err
@@ -173,193 +237,153 @@ func (m *Merge) catchUp(ctx context.Context, tx pgx.Tx) error {
 // Merged is what Apply did.
 type Merged struct {
 	Rows    int64         // that were written
-	Blocked time.Duration // for which runners waited
+	Blocked time.Duration // the longest time for which runners waited, in Compare or in Apply
 }
 
 // Apply makes the live rows equal to the new ones. The live runners find their checkpoint where the new rows are and
 // continue from there.
 func (m *Merge) Apply(ctx context.Context) (done Merged, err error) {
-	if m.since == "" {
+	if !m.compared {
 		return done, errors.New("projections: nothing was compared yet")
 	}
-	err = pgx.BeginFunc(ctx, m.conn, func(tx pgx.Tx) error {
-		if err := durable(ctx, tx); err != nil {
+	m.compared = false
+	if err = m.narrow(ctx); err == nil {
+		err = m.stopped(ctx, m.conn, func(tx pgx.Tx) error {
+			done.Rows, err = m.write(ctx, tx)
 			return err
-		}
-		if err := m.catchUp(ctx, tx); err != nil {
-			return err
-		}
-		start := time.Now()
-		// list_counts comes last: triggers of other tables change it.
-		order := slices.Clone(m.tables)
-		slices.SortStableFunc(order, func(a, b *mergedTable) int { return compareBool(a.name == countsTable, b.name == countsTable) })
-		for _, t := range order {
-			n, err := t.merge(ctx, tx, m, slices.Index(m.tables, t))
-			if err != nil {
-				return fmt.Errorf("the table %s: %w", t.name, err)
-			}
-			done.Rows += n
-		}
-		done.Blocked = time.Since(start)
-		return nil
-	})
+		})
+	}
+	done.Blocked = m.blocked
 	if err != nil {
 		return done, fmt.Errorf("projections: merging the schema %s: %w", m.schema, err)
 	}
-	m.since = ""
 	return done, nil
+}
+
+// The rounds of narrow.
+const (
+	rounds = 8
+	few    = 500 // rows, which are compared in milliseconds
+)
+
+// narrow compares the rows that were written since the last snapshot, until few are written during a round. What is left for
+// the transaction that stops the runners is then little, even if the comparison of all rows took hours.
+func (m *Merge) narrow(ctx context.Context) error {
+	for range rounds {
+		n, err := m.round(ctx)
+		if err != nil {
+			_, _ = m.conn.Exec(ctx, "ROLLBACK")
+			return err
+		}
+		if n <= few {
+			return nil
+		}
+	}
+	return nil
+}
+
+// round compares the rows that were written since the last snapshot, and returns how many were recorded.
+func (m *Merge) round(ctx context.Context) (n int64, err error) {
+	if err := m.align(ctx); err != nil {
+		return 0, err
+	}
+	if n, err = m.collect(ctx, m.conn); err != nil {
+		return n, err
+	}
+	if _, err := m.conn.Exec(ctx, "COMMIT"); err != nil {
+		return n, err
+	}
+	// The transaction with the lock reads what is left, so the deleted rows must not be in its way.
+	for _, schema := range []string{m.target, m.schema} {
+		if _, err := m.conn.Exec(ctx, "VACUUM "+changesIn(schema)); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// write writes the rows that differ and returns how many.
+func (m *Merge) write(ctx context.Context, tx pgx.Tx) (written int64, err error) {
+	if err := durable(ctx, tx); err != nil {
+		return 0, err
+	}
+	if _, err := m.collect(ctx, tx); err != nil {
+		return 0, err
+	}
+	// Triggers of other tables change list_counts, so it comes last, and these changes are recorded.
+	if _, err := tx.Exec(ctx, "SET LOCAL perpetua.recorded = '"+countsTable+"'"); err != nil {
+		return 0, err
+	}
+	var counts *mergedTable
+	for _, t := range m.tables {
+		if t.name == countsTable {
+			counts = t
+			continue
+		}
+		n, err := t.merge(ctx, tx, m)
+		if err != nil {
+			return written, err
+		}
+		written += n
+	}
+	if _, err := m.collect(ctx, tx); err != nil || counts == nil {
+		return written, err
+	}
+	n, err := counts.merge(ctx, tx, m)
+	return written + n, err
 }
 
 // countsTable holds what triggers count.
 const countsTable = "list_counts"
 
-// shrinking are the tables from which projections delete rows. What was deleted leaves no trace that a search for
-// changed rows could find, so these tables are merged whole. They are small.
-var shrinking = []string{"webhooks", countsTable}
+// changesTable holds the keys that triggers record. Its rows don't come from a journal.
+const changesTable = "changed_rows"
 
-// mergedTable is a table as the catalog describes it.
-type mergedTable struct {
-	name    string
-	columns []string // in the order of the migrations
-	types   []string // of the columns
-	key     []string // the primary key's columns
-	unique  bool     // there is another unique index
+// recorded is the temporary table to which collect moves the keys.
+const recorded = "merge_recorded"
+
+func changesIn(schema string) string { return pgx.Identifier{schema, changesTable}.Sanitize() }
+
+// executor is a connection in a transaction, or a transaction.
+type executor interface {
+	Querier
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// mergedTables returns the tables of a schema that hold rows of the log, in the order of their names.
-func mergedTables(ctx context.Context, db Querier, schema string) ([]*mergedTable, error) {
-	rows, err := db.Query(ctx, `SELECT c.relname::text,
-			array_agg(a.attname::text ORDER BY a.attnum), array_agg(format_type(a.atttypid, a.atttypmod) ORDER BY a.attnum),
-			COALESCE((SELECT array_agg(k.attname::text ORDER BY array_position(i.indkey::smallint[], k.attnum))
-				FROM pg_index i JOIN pg_attribute k ON k.attrelid = c.oid AND k.attnum = ANY (i.indkey)
-				WHERE i.indrelid = c.oid AND i.indisprimary), '{}'),
-			EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND NOT i.indisprimary)
-		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-		WHERE c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND c.relkind IN ('r', 'p') AND c.relname <> $2
-		GROUP BY c.oid, c.relname ORDER BY 1`, schema, versions)
-	if err != nil {
-		return nil, err
+// collect takes the keys that were recorded, as far as the transaction sees them, and remembers those of rows that differ. It
+// returns how many it took.
+func (m *Merge) collect(ctx context.Context, tx executor) (n int64, err error) {
+	// The rows are few against the tables. What is not found by a key must not be looked for in a whole table, whatever the
+	// planner expects of tables without statistics.
+	if _, err := tx.Exec(ctx, "TRUNCATE pg_temp."+recorded+`; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off;
+		SET LOCAL enable_mergejoin = off`); err != nil {
+		return 0, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*mergedTable, error) {
-		t := &mergedTable{}
-		return t, row.Scan(&t.name, &t.columns, &t.types, &t.key, &t.unique)
-	})
-}
-
-// unlike returns an error that names what the live tables lack or have otherwise.
-func unlike(made, there []*mergedTable) error {
-	var wrong []string
-	for _, t := range made {
-		at := slices.IndexFunc(there, func(l *mergedTable) bool { return l.name == t.name })
-		if at < 0 {
-			wrong = append(wrong, "there is no table "+t.name)
-			continue
+	for _, schema := range []string{m.target, m.schema} {
+		tag, err := tx.Exec(ctx, "WITH taken AS (DELETE FROM "+changesIn(schema)+" RETURNING table_name, key) INSERT INTO pg_temp."+recorded+
+			" SELECT DISTINCT table_name, key FROM taken")
+		if err != nil {
+			return n, err
 		}
-		live := there[at]
-		for i, column := range t.columns {
-			switch n := slices.Index(live.columns, column); {
-			case n < 0:
-				wrong = append(wrong, t.name+" has no column "+column)
-			case live.types[n] != t.types[i]:
-				wrong = append(wrong, fmt.Sprintf("%s.%s is of type %s and not %s", t.name, column, live.types[n], t.types[i]))
+		n += tag.RowsAffected()
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	rows, err := tx.Query(ctx, "SELECT DISTINCT table_name FROM pg_temp."+recorded)
+	if err != nil {
+		return n, err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return n, err
+	}
+	for _, t := range m.tables {
+		if slices.Contains(names, t.name) {
+			if err := t.remember(ctx, tx, m); err != nil {
+				return n, err
 			}
 		}
-		if len(t.key) == 0 || !slices.Equal(t.key, live.key) {
-			wrong = append(wrong, fmt.Sprintf("the primary key of %s is (%s) and not (%s)", t.name, strings.Join(live.key, ", "), strings.Join(t.key, ", ")))
-		}
 	}
-	if wrong != nil {
-		return fmt.Errorf("the live tables are not those that the migrations make: %s", strings.Join(wrong, "; "))
-	}
-	return nil
-}
-
-func (t *mergedTable) in(schema string) string { return pgx.Identifier{schema, t.name}.Sanitize() }
-
-// keys names the temporary table with the keys of the rows that may differ.
-func (t *mergedTable) keys(number int) string { return fmt.Sprintf("merge_keys_%d", number) }
-
-// each joins an expression for each column, in which ? stands for the column's name.
-func each(columns []string, expression, separator string) string {
-	parts := make([]string, len(columns))
-	for i, column := range columns {
-		parts[i] = strings.ReplaceAll(expression, "?", pgx.Identifier{column}.Sanitize())
-	}
-	return strings.Join(parts, separator)
-}
-
-// differ is true of a live row t and a new row n that do not hold the same bytes: 1.0 and 1.00 differ. It is the function
-// of the operator *<>, which the parser would apply to the columns one by one.
-func (t *mergedTable) differ() string {
-	return "record_image_ne(ROW(" + each(t.columns, "t.?", ", ") + "), ROW(" + each(t.columns, "n.?", ", ") + "))"
-}
-
-// compare records the keys of the rows that differ.
-func (t *mergedTable) compare(ctx context.Context, m *Merge, number int) (TableDifference, error) {
-	d := TableDifference{Table: t.name}
-	first := pgx.Identifier{t.key[0]}.Sanitize()
-	if _, err := m.conn.Exec(ctx, "CREATE TEMPORARY TABLE "+t.keys(number)+" AS SELECT "+each(t.key, "COALESCE(t.?, n.?) AS ?", ", ")+
-		", CASE WHEN t."+first+" IS NULL THEN 'missing' WHEN n."+first+" IS NULL THEN 'extra' ELSE 'changed' END AS merge_kind"+
-		" FROM "+t.in(m.target)+" t FULL JOIN "+t.in(m.schema)+" n ON "+each(t.key, "t.? = n.?", " AND ")+" WHERE "+t.differ()); err != nil {
-		return d, err
-	}
-	err := m.conn.QueryRow(ctx, `SELECT count(*) FILTER (WHERE merge_kind = 'missing'), count(*) FILTER (WHERE merge_kind = 'extra'),
-		count(*) FILTER (WHERE merge_kind = 'changed') FROM `+t.keys(number)).Scan(&d.Missing, &d.Extra, &d.Changed)
-	return d, err
-}
-
-// merge makes the live table equal to the new one, and returns how many rows it wrote.
-func (t *mergedTable) merge(ctx context.Context, tx pgx.Tx, m *Merge, number int) (written int64, err error) {
-	live, made := t.in(m.target), t.in(m.schema)
-	same := each(t.key, "t.? = n.?", " AND ")
-	keys, ofLive, ofMade := "", "", ""
-	if !slices.Contains(shrinking, t.name) {
-		none, err := t.changed(ctx, tx, m, number)
-		if err != nil || none {
-			return 0, err
-		}
-		keys = "(SELECT DISTINCT " + each(t.key, "?", ", ") + " FROM " + t.keys(number) + ") k"
-		ofLive, ofMade = " USING "+keys+" WHERE "+each(t.key, "t.? = k.?", " AND ")+" AND ", ", "+keys+" WHERE "+each(t.key, "n.? = k.?", " AND ")+" AND "
-	} else {
-		ofLive, ofMade = " WHERE ", " WHERE "
-	}
-	// A row that keeps its key is updated in place, unless the update of one row could conflict with another that is yet
-	// to be updated.
-	kept := same
-	if t.unique {
-		kept += " AND NOT (" + t.differ() + ")"
-	}
-	columns := each(t.columns, "?", ", ")
-	rest := slices.DeleteFunc(slices.Clone(t.columns), func(column string) bool { return slices.Contains(t.key, column) })
-	statements := []string{"DELETE FROM " + live + " t" + ofLive + "NOT EXISTS (SELECT FROM " + made + " n WHERE " + kept + ")"}
-	if !t.unique && len(rest) > 0 {
-		statements = append(statements, "UPDATE "+live+" t SET "+each(rest, "? = n.?", ", ")+" FROM "+made+" n"+ofMade+same+" AND "+t.differ())
-	}
-	statements = append(statements, "INSERT INTO "+live+" ("+columns+") SELECT "+each(t.columns, "n.?", ", ")+" FROM "+made+" n"+ofMade+
-		"NOT EXISTS (SELECT FROM "+live+" t WHERE "+same+")")
-	for _, statement := range statements {
-		tag, err := tx.Exec(ctx, statement)
-		if err != nil {
-			return written, err
-		}
-		written += tag.RowsAffected()
-	}
-	return written, nil
-}
-
-// changed adds the keys of the rows that were written since Compare to those that it recorded, and reports whether there
-// are none. A row that a transaction wrote which Compare did not see has that transaction's number, which is not below the
-// lowest one that was at work then. Transactions that had nothing to do with these tables make it find more rows than
-// necessary, never fewer.
-func (t *mergedTable) changed(ctx context.Context, tx pgx.Tx, m *Merge, number int) (none bool, err error) {
-	keys, since := each(t.key, "?", ", "), " WHERE age(xmin) <= age('"+m.since+"'::xid)"
-	if _, err := tx.Exec(ctx, "INSERT INTO "+t.keys(number)+" ("+keys+") SELECT "+keys+" FROM "+t.in(m.target)+since+
-		" UNION ALL SELECT "+keys+" FROM "+t.in(m.schema)+since); err != nil {
-		return false, err
-	}
-	if err := tx.QueryRow(ctx, "SELECT NOT EXISTS (SELECT FROM "+t.keys(number)+")").Scan(&none); err != nil || none {
-		return none, err
-	}
-	_, err = tx.Exec(ctx, "ANALYZE "+t.keys(number))
-	return false, err
+	return n, nil
 }

@@ -20,7 +20,7 @@ import (
 // lockID is the Postgres advisory lock that migrations hold, so that two nodes may migrate at once.
 const lockID = 7_305_809_141_962_330_001
 
-// versions is goose's own table, the only one whose rows don't come from a journal.
+// versions is goose's own table. Its rows don't come from a journal.
 const versions = "schema_versions"
 
 // Open returns a pool for the database at url with the settings that runners and queries want. What the url itself
