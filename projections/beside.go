@@ -59,7 +59,7 @@ func openEmpty(ctx context.Context, url, schema string, fill func(context.Contex
 	return pool, remove, nil
 }
 
-// openSchema makes a schema and returns a pool whose tables are in it.
+// openSchema makes a schema and returns a pool that finds its tables there.
 func openSchema(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	live, err := Open(ctx, url)
 	if err != nil {

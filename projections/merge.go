@@ -20,10 +20,9 @@ import (
 //
 //   - Compare reads every row in one snapshot and remembers the keys of the rows that differ. From before the snapshot on,
 //     triggers record the keys of all rows that are written, in either schema: see the migration of changed_rows.
-//   - Apply takes a later snapshot, compares only the recorded rows in it, and repeats this until few rows are recorded
-//     during such a round.
-//   - Apply then stops the runners, brings the new rows to the position of the live ones, and writes the rows whose keys are
-//     remembered or recorded, as long as they still differ. This is one transaction.
+//   - Apply takes a later snapshot, compares only the recorded rows in it, and repeats this until a round records few rows.
+//   - Apply then stops the runners, brings the new rows to the position of the live ones, and writes the rows that differ,
+//     among those with a remembered or recorded key. This is one transaction.
 //
 // Runners wait while a snapshot is taken and during the last step, which takes as long as the number of rows that differ or
 // were recorded last, however large the tables are. No step takes a lock for which a reader waits.
@@ -40,8 +39,8 @@ type Merge struct {
 	blocked   time.Duration // the longest time for which a transaction of this merge stopped the runners
 }
 
-// Follow brings the new rows to the positions of the live ones. A journal whose new rows are ahead stays where it is. No
-// runner can move the live rows meanwhile, so it should be quick: the caller has brought the new rows close before.
+// Follow brings the new rows to the positions of the live ones, or leaves them where they are if they are ahead. The runners
+// of the live rows wait for it. It should be quick, so the caller of Compare and Apply brings the new rows close first.
 type Follow func(ctx context.Context, live map[string]Checkpoint) error
 
 // TableDifference is what Compare found in a table that differs.
@@ -75,7 +74,7 @@ func (m *Merge) open(ctx context.Context) error {
 		return err
 	}
 	m.conn = acquired.Hijack()
-	// The statements below read whole tables once. Limits that somebody has set for the user are for other queries.
+	// The statements of Compare read whole tables, which may take longer than the limits set for this user allow.
 	if _, err := m.conn.Exec(ctx, `SET work_mem = '128MB'; SET statement_timeout = 0; SET lock_timeout = 0;
 		SET idle_in_transaction_session_timeout = 0`); err != nil {
 		return err
@@ -106,8 +105,8 @@ func (m *Merge) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), answers)
 	defer cancel()
 	if m.recording {
-		// Before the lock is released: what is recorded afterwards may be for another merge. If the session is gone, then so is
-		// its lock, and the next merge deletes what was recorded. The same is true of transactions that are open now.
+		// The keys are deleted before the lock is released, because another merge may take the lock and record its own. The next
+		// merge deletes the keys that remain: those of transactions that are open now, and all if this session is broken.
 		_, _ = m.conn.Exec(ctx, "ROLLBACK; DELETE FROM "+changesIn(m.target)+"; SELECT pg_advisory_unlock_all()")
 	}
 	disconnect(ctx, m.conn)
@@ -160,8 +159,9 @@ func (m *Merge) compare(ctx context.Context) (differences []TableDifference, err
 // unrecorded bounds how long record waits for transactions that began to write before it.
 const unrecorded = time.Minute
 
-// record makes the triggers record the keys of the rows that are written, until the session ends. It waits for the
-// transactions that have written without being recorded, and nobody waits for it: see track_changes in the migration.
+// record makes the triggers record the keys of the rows that are written, until the session ends. It waits for the end of
+// every transaction that has written rows without recording them. No session waits for record: a trigger that finds the lock
+// requested records its rows. See track_changes in the migration.
 func (m *Merge) record(ctx context.Context) error {
 	_, err := m.conn.Exec(ctx, fmt.Sprintf(`CREATE TEMPORARY TABLE IF NOT EXISTS %s (LIKE %s); SET lock_timeout = %d;
 		SELECT pg_advisory_unlock_all(); SELECT pg_advisory_lock(hashtextextended('perpetua merge', 0)); SET lock_timeout = 0`,
@@ -176,8 +176,8 @@ func (m *Merge) record(ctx context.Context) error {
 // lockNotAvailable is the SQLSTATE of a statement that has waited longer than lock_timeout.
 const lockNotAvailable = "55P03"
 
-// align begins a transaction on the session whose snapshot shows both schemas as of the same record. The runners wait
-// until it is taken, not until it ends.
+// align begins a transaction on the session. Its snapshot shows both schemas as of the same record. The runners wait until
+// the snapshot is taken, not until the transaction ends.
 func (m *Merge) align(ctx context.Context) error {
 	return m.stopped(ctx, m.live, func(tx pgx.Tx) error {
 		if _, err := m.conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ"); err != nil {
@@ -188,10 +188,11 @@ func (m *Merge) align(ctx context.Context) error {
 	})
 }
 
-// stopped runs a function in a transaction that stops the runners and has brought the new rows to where the live ones are. It
-// measures from the moment when the lock is held to the end of the commit, which releases it.
+// stopped runs a function in a transaction that stops the runners, after it has brought the new rows to the position of the
+// live ones. It measures the time from the grant of the lock to the end of the commit, which releases it.
 //
-// The lock conflicts with that of a runner, which moves the checkpoint before it writes anything else, and with no reader's.
+// A runner moves the checkpoint before it writes anything else, so it waits for this lock. Readers take no lock that
+// conflicts with it.
 func (m *Merge) stopped(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }, do func(tx pgx.Tx) error) error {
@@ -266,8 +267,8 @@ const (
 	few    = 500 // rows, which are compared in milliseconds
 )
 
-// narrow compares the rows that were written since the last snapshot, until few are written during a round. What is left for
-// the transaction that stops the runners is then little, even if the comparison of all rows took hours.
+// narrow compares the rows that were written since the last snapshot, until a round finds few. The transaction that stops
+// the runners then has few rows to compare, even if Compare took hours.
 func (m *Merge) narrow(ctx context.Context) error {
 	for range rounds {
 		n, err := m.round(ctx)
@@ -293,7 +294,7 @@ func (m *Merge) round(ctx context.Context) (n int64, err error) {
 	if _, err := m.conn.Exec(ctx, "COMMIT"); err != nil {
 		return n, err
 	}
-	// The transaction with the lock reads what is left, so the deleted rows must not be in its way.
+	// The transaction that stops the runners reads this table, and would read the deleted rows again.
 	for _, schema := range []string{m.target, m.schema} {
 		if _, err := m.conn.Exec(ctx, "VACUUM "+changesIn(schema)); err != nil {
 			return n, err
@@ -350,11 +351,11 @@ type executor interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// collect takes the keys that were recorded, as far as the transaction sees them, and remembers those of rows that differ. It
-// returns how many it took.
+// collect deletes the recorded keys that the transaction sees and remembers those of rows that differ. It returns how many
+// keys were recorded.
 func (m *Merge) collect(ctx context.Context, tx executor) (n int64, err error) {
-	// The rows are few against the tables. What is not found by a key must not be looked for in a whole table, whatever the
-	// planner expects of tables without statistics.
+	// There are no statistics about the temporary tables, and the planner may expect many keys and read whole tables. It must
+	// look the rows up by their keys.
 	if _, err := tx.Exec(ctx, "TRUNCATE pg_temp."+recorded+`; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off;
 		SET LOCAL enable_mergejoin = off`); err != nil {
 		return 0, err

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// mergedTable is a table as the catalog describes it, and the keys of its rows that may differ.
+// mergedTable is the catalog's description of a table, and the remembered keys: those of rows that may differ.
 type mergedTable struct {
 	name    string
 	columns []string // in the order of the migrations
@@ -128,7 +128,8 @@ func (t *mergedTable) remember(ctx context.Context, tx executor, m *Merge) error
 	return nil
 }
 
-// merge makes the remembered rows of the live table equal to the new ones, and returns how many rows it wrote.
+// merge makes the live rows with a remembered key equal to the new ones, and returns how many rows it wrote. A row that
+// exists in one schema only is inserted or deleted.
 func (t *mergedTable) merge(ctx context.Context, tx pgx.Tx, m *Merge) (written int64, err error) {
 	if t.found == 0 {
 		return 0, nil
@@ -137,8 +138,8 @@ func (t *mergedTable) merge(ctx context.Context, tx pgx.Tx, m *Merge) (written i
 	same := each(t.key, "t.? = n.?", " AND ")
 	keys := "(SELECT DISTINCT " + each(t.key, "?", ", ") + " FROM " + t.keys + ") k"
 	ofLive, ofMade := " USING "+keys+" WHERE "+each(t.key, "t.? = k.?", " AND ")+" AND ", ", "+keys+" WHERE "+each(t.key, "n.? = k.?", " AND ")+" AND "
-	// A row that keeps its key is updated in place, unless the update of one row could conflict with another that is yet
-	// to be updated.
+	// A table with another unique index has no updates: a row that differs is deleted and inserted. An update could give a row
+	// the value that another row has until its own update.
 	kept := same
 	if t.unique {
 		kept += " AND NOT (" + t.differ() + ")"

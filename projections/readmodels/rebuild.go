@@ -13,7 +13,7 @@ import (
 )
 
 // Rebuild replays the log into an empty schema, checks the new rows against a fold of the log, compares them with the live
-// rows, and makes the live rows equal to them. The venue may run meanwhile.
+// rows, and makes the live rows equal to them. The venue may run during a rebuild.
 type Rebuild struct {
 	Replay
 	Live *pgxpool.Pool
@@ -39,17 +39,19 @@ type Rebuilt struct {
 // settle bounds how long Rebuild waits for live rows that are behind the new ones and come closer.
 const settle = 5 * time.Second
 
-// Run replays every journal up to the given position, at least. An error means that the live rows are as they were; the
-// report then holds what was found until then.
+// Run replays every journal up to the given position, at least. An error means that the live rows were not changed. The
+// report then holds the findings so far.
 func (b Rebuild) Run(ctx context.Context, goals []journal.Position) (report Rebuilt, err error) {
 	report = Rebuilt{Positions: []journal.LogPosition{}, Differences: []string{}, Tables: []projections.TableDifference{}}
 	return report, b.run(ctx, goals, &report)
 }
 
+// run fills in the report. It brings the new rows close to the live positions before each step in which projectors wait for
+// the replay.
 func (b Rebuild) run(ctx context.Context, goals []journal.Position, report *Rebuilt) error {
 	r := b.begin()
 	defer r.end()
-	merge, err := projections.OpenMerge(ctx, b.Live, b.Schema, r.catchUp) // it fails now, and not after the work
+	merge, err := projections.OpenMerge(ctx, b.Live, b.Schema, r.catchUp) // fails if the live tables are altered: before the replay
 	if err != nil {
 		return err
 	}
@@ -60,7 +62,6 @@ func (b Rebuild) run(ctx context.Context, goals []journal.Position, report *Rebu
 	if err := b.check(ctx, r, report); err != nil {
 		return err
 	}
-	// What came during the check is replayed before the runners have to wait for the replay.
 	live, err := b.positions(ctx, r)
 	if err != nil {
 		return err
@@ -88,7 +89,7 @@ func (b Rebuild) run(ctx context.Context, goals []journal.Position, report *Rebu
 		return err
 	}
 	report.Switched, report.Written = true, done.Rows
-	b.say("switched: the new rows are live; %d rows were written, for which the projector waited %v", done.Rows, done.Blocked.Round(time.Millisecond))
+	b.say("switched: the new rows are live; %d rows were written, and the projector waited for at most %v", done.Rows, done.Blocked.Round(time.Millisecond))
 	return nil
 }
 
@@ -140,7 +141,7 @@ func (b Rebuild) compare(ctx context.Context, r *replay, merge *projections.Merg
 	return nil
 }
 
-// positions returns where the live rows are.
+// positions returns the checkpoints of the live rows, by journal.
 func (b Rebuild) positions(ctx context.Context, r *replay) (map[string]projections.Checkpoint, error) {
 	live := make(map[string]projections.Checkpoint)
 	for _, j := range r.journals {
@@ -154,8 +155,8 @@ func (b Rebuild) positions(ctx context.Context, r *replay) (map[string]projectio
 	return live, nil
 }
 
-// await waits until the live rows have reached the new ones, so that both can be compared as of one record. It gives up
-// when they have not moved for some seconds: nobody projects.
+// await waits until the live rows have reached the new ones, so that both can be compared as of one record. It stops waiting
+// if they have not moved for the time of settle, because no projector runs then.
 func (b Rebuild) await(ctx context.Context, r *replay) error {
 	deadline, last := time.Now().Add(settle), int64(-1)
 	for {
@@ -195,7 +196,7 @@ func (r *replay) catchUp(ctx context.Context, live map[string]projections.Checkp
 	return r.follow(ctx, goals)
 }
 
-// joined describes where the new rows are.
+// joined describes the positions of the new rows in one line.
 func joined(r *replay) string {
 	var texts []string
 	for _, at := range r.positions() {

@@ -17,7 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 )
 
-// readerName is what the name of a reader may be: a name that needs no quotes anywhere.
+// readerName matches the names that a reader may have. They need no quotes in SQL or in a URL.
 var readerName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
 // reader is the JSON output of Reader.

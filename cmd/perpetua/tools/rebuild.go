@@ -16,12 +16,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// besideSchema is where a rebuild makes its rows.
+// besideSchema is the schema in which a rebuild makes its rows.
 const besideSchema = "rebuilt"
 
-// Rebuild makes every row of the read models from the log, in a schema beside the live one, checks the new rows against a
-// fold of the log, reports which live tables differ, and makes the live rows equal to the new ones in one transaction. The
-// tables stay, and with them grants, views, comments and publications. The venue may run meanwhile.
+// Rebuild makes every row of the read models from the log in a separate schema, checks the new rows against a fold of the
+// log, reports which live tables differ, and makes the live rows equal to the new ones in one transaction. It replaces no
+// table, so grants, views, comments and publications remain. The venue may run during a rebuild.
 func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 	var compareOnly, asJSON bool
 	s, err := settings.Parse("rebuild", args, std, func(fs *flag.FlagSet) {
@@ -47,7 +47,8 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 	defer remove()
 	print := func(line string) { fmt.Fprintln(std.Out, line) }
 	rebuild := readmodels.Rebuild{Replay: replayOf(client, beside, print), Live: live, Schema: besideSchema, CompareOnly: compareOnly, Print: print,
-		// The new rows forget what the live ones know of the log, which may have lost its end while it was read.
+		// The new rows replace positions that only the live rows remember. The log must still hold them: it may have lost its
+		// end while it was read.
 		Confirm: func(ctx context.Context) error { return holdAll(ctx, s, client, live, io.Discard) }}
 	goals := make([]journal.Position, len(rebuild.Journals))
 	for i, j := range rebuild.Journals {
@@ -62,8 +63,8 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 	return err
 }
 
-// tip returns the position of a journal's last valid record. It reads on from where the live rows stand, which the log was
-// seen to hold.
+// tip returns the position of a journal's last valid record. It starts to read at the checkpoint of the live rows, a position
+// that openLogAndRows found in the log.
 func tip(ctx context.Context, client *journal.Client, rules decide.Rules, live *pgxpool.Pool) (journal.Position, error) {
 	known, err := projections.Known(ctx, live, rules.Journal(), 0)
 	if err != nil {
