@@ -167,7 +167,7 @@ func (m *Merge) record(ctx context.Context) error {
 		SELECT pg_advisory_unlock_all(); SELECT pg_advisory_lock(hashtextextended('perpetua merge', 0)); SET lock_timeout = 0`,
 		recorded, changesIn(m.schema), unrecorded.Milliseconds()))
 	if sqlState(err) == lockNotAvailable {
-		err = fmt.Errorf("another rebuild is at work, or a transaction that has written rows is open, for more than %v: %w", unrecorded, err)
+		err = fmt.Errorf("for %v another rebuild has been at work, or a transaction that has written rows open: %w", unrecorded, err)
 	}
 	m.recording = err == nil
 	return err
@@ -201,7 +201,8 @@ func (m *Merge) stopped(ctx context.Context, db interface {
 		if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "LOCK TABLE "+pgx.Identifier{m.target, "checkpoints"}.Sanitize()+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+		checkpoints := pgx.Identifier{m.target, "checkpoints"}.Sanitize()
+		if _, err := tx.Exec(ctx, "LOCK TABLE "+checkpoints+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 			return err
 		}
 		start = time.Now()
@@ -354,15 +355,15 @@ type executor interface {
 // collect deletes the recorded keys that the transaction sees and remembers those of rows that differ. It returns how many
 // keys were recorded.
 func (m *Merge) collect(ctx context.Context, tx executor) (n int64, err error) {
-	// There are no statistics about the temporary tables, and the planner may expect many keys and read whole tables. It must
-	// look the rows up by their keys.
+	// Without statistics on the temporary tables, the planner may expect many keys and read whole tables. It must look the rows
+	// up by their keys.
 	if _, err := tx.Exec(ctx, "TRUNCATE pg_temp."+recorded+`; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off;
 		SET LOCAL enable_mergejoin = off`); err != nil {
 		return 0, err
 	}
 	for _, schema := range []string{m.target, m.schema} {
-		tag, err := tx.Exec(ctx, "WITH taken AS (DELETE FROM "+changesIn(schema)+" RETURNING table_name, key) INSERT INTO pg_temp."+recorded+
-			" SELECT DISTINCT table_name, key FROM taken")
+		tag, err := tx.Exec(ctx, "WITH taken AS (DELETE FROM "+changesIn(schema)+" RETURNING table_name, key)"+
+			" INSERT INTO pg_temp."+recorded+" SELECT DISTINCT table_name, key FROM taken")
 		if err != nil {
 			return n, err
 		}

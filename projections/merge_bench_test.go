@@ -55,10 +55,11 @@ func newMergeBench(b *testing.B, size int) *mergeBench {
 		b.Fatal(err)
 	}
 	b.Cleanup(remove)
-	fill := fmt.Sprintf(`INSERT INTO orders SELECT md5(i::text)::uuid, 'C' || i %% 1000, 'alpha', 'BTCUSDC_PERP', 'buy', 'limit', 'filled', false, 1.5, 1.5, NULL, 97500.0,
-			65000.5, NULL, NULL, NULL, NULL, 65000.5, 'GTC', NULL, false, false, md5(i::text)::uuid::text, NULL, '2026-01-01', '2026-01-01', i, 0, i
-			FROM generate_series(10000001, %d) i;
-		INSERT INTO venue_postings SELECT i, 0, 'fees', 'trade_fee', 'USDC', 1.5, i, 'BTCUSDC_PERP', NULL, '2026-01-01' FROM generate_series(10000001, %[1]d) i`, 10_000_000+size)
+	fill := fmt.Sprintf(`INSERT INTO orders SELECT md5(i::text)::uuid, 'C' || i %% 1000, 'alpha', 'BTCUSDC_PERP', 'buy', 'limit',
+			'filled', false, 1.5, 1.5, NULL, 97500.0, 65000.5, NULL, NULL, NULL, NULL, 65000.5, 'GTC', NULL, false, false,
+			md5(i::text)::uuid::text, NULL, '2026-01-01', '2026-01-01', i, 0, i FROM generate_series(10000001, %d) i;
+		INSERT INTO venue_postings SELECT i, 0, 'fees', 'trade_fee', 'USDC', 1.5, i, 'BTCUSDC_PERP', NULL, '2026-01-01'
+			FROM generate_series(10000001, %[1]d) i`, 10_000_000+size)
 	for _, pool := range []*pgxpool.Pool{m.live, beside} {
 		if _, err := pool.Exec(b.Context(), fill); err != nil {
 			b.Fatal(err)

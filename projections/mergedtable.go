@@ -67,7 +67,8 @@ func unlike(made, there []*mergedTable) error {
 			}
 		}
 		if len(t.key) == 0 || !slices.Equal(t.key, live.key) {
-			wrong = append(wrong, fmt.Sprintf("the primary key of %s is (%s) and not (%s)", t.name, strings.Join(live.key, ", "), strings.Join(t.key, ", ")))
+			wrong = append(wrong, fmt.Sprintf("the primary key of %s is (%s) and not (%s)",
+				t.name, strings.Join(live.key, ", "), strings.Join(t.key, ", ")))
 		}
 		if !t.tracked || !live.tracked {
 			wrong = append(wrong, "a trigger that records the changes of "+t.name+" is missing or disabled")
@@ -102,7 +103,8 @@ func (t *mergedTable) compare(ctx context.Context, m *Merge) (TableDifference, e
 	first := pgx.Identifier{t.key[0]}.Sanitize()
 	if _, err := m.conn.Exec(ctx, "CREATE TEMPORARY TABLE "+t.keys+" AS SELECT "+each(t.key, "COALESCE(t.?, n.?) AS ?", ", ")+
 		", CASE WHEN t."+first+" IS NULL THEN 'missing' WHEN n."+first+" IS NULL THEN 'extra' ELSE 'changed' END AS merge_kind"+
-		" FROM "+t.in(m.target)+" t FULL JOIN "+t.in(m.schema)+" n ON "+each(t.key, "t.? = n.?", " AND ")+" WHERE "+t.differ()); err != nil {
+		" FROM "+t.in(m.target)+" t FULL JOIN "+t.in(m.schema)+" n ON "+each(t.key, "t.? = n.?", " AND ")+
+		" WHERE "+t.differ()); err != nil {
 		return d, err
 	}
 	err := m.conn.QueryRow(ctx, `SELECT count(*) FILTER (WHERE merge_kind = 'missing'), count(*) FILTER (WHERE merge_kind = 'extra'),
@@ -137,7 +139,8 @@ func (t *mergedTable) merge(ctx context.Context, tx pgx.Tx, m *Merge) (written i
 	live, made := t.in(m.target), t.in(m.schema)
 	same := each(t.key, "t.? = n.?", " AND ")
 	keys := "(SELECT DISTINCT " + each(t.key, "?", ", ") + " FROM " + t.keys + ") k"
-	ofLive, ofMade := " USING "+keys+" WHERE "+each(t.key, "t.? = k.?", " AND ")+" AND ", ", "+keys+" WHERE "+each(t.key, "n.? = k.?", " AND ")+" AND "
+	ofLive := " USING " + keys + " WHERE " + each(t.key, "t.? = k.?", " AND ") + " AND "
+	ofMade := ", " + keys + " WHERE " + each(t.key, "n.? = k.?", " AND ") + " AND "
 	// A table with another unique index has no updates: a row that differs is deleted and inserted. An update could give a row
 	// the value that another row has until its own update.
 	kept := same
@@ -146,12 +149,14 @@ func (t *mergedTable) merge(ctx context.Context, tx pgx.Tx, m *Merge) (written i
 	}
 	columns := each(t.columns, "?", ", ")
 	rest := slices.DeleteFunc(slices.Clone(t.columns), func(column string) bool { return slices.Contains(t.key, column) })
-	statements := []string{"DELETE FROM " + live + " t" + ofLive + "NOT EXISTS (SELECT FROM " + made + " n WHERE " + kept + ")"}
+	statements := []string{"DELETE FROM " + live + " t" + ofLive +
+		"NOT EXISTS (SELECT FROM " + made + " n WHERE " + kept + ")"}
 	if !t.unique && len(rest) > 0 {
-		statements = append(statements, "UPDATE "+live+" t SET "+each(rest, "? = n.?", ", ")+" FROM "+made+" n"+ofMade+same+" AND "+t.differ())
+		statements = append(statements, "UPDATE "+live+" t SET "+each(rest, "? = n.?", ", ")+
+			" FROM "+made+" n"+ofMade+same+" AND "+t.differ())
 	}
-	statements = append(statements, "INSERT INTO "+live+" ("+columns+") SELECT "+each(t.columns, "n.?", ", ")+" FROM "+made+" n"+ofMade+
-		"NOT EXISTS (SELECT FROM "+live+" t WHERE "+same+")")
+	statements = append(statements, "INSERT INTO "+live+" ("+columns+") SELECT "+each(t.columns, "n.?", ", ")+
+		" FROM "+made+" n"+ofMade+"NOT EXISTS (SELECT FROM "+live+" t WHERE "+same+")")
 	for _, statement := range statements {
 		tag, err := tx.Exec(ctx, statement)
 		if err != nil {

@@ -66,7 +66,8 @@ func TestRebuildKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the rebuild to write brokers", func() bool {
-		return count("SELECT count(*) FROM pg_stat_activity WHERE $1::integer = ANY (pg_blocking_pids(pid))", int32(obstacle.PgConn().PID())) > 0
+		return count("SELECT count(*) FROM pg_stat_activity WHERE $1::integer = ANY (pg_blocking_pids(pid))",
+			int32(obstacle.PgConn().PID())) > 0
 	})
 	_ = rebuild.Process.Kill()
 	_ = rebuild.Wait()
@@ -85,7 +86,8 @@ func TestRebuildKilled(t *testing.T) {
 	if n := count("SELECT count(*) FROM changed_rows"); n != left {
 		t.Errorf("%d keys were recorded after the death of the rebuild", n-left)
 	}
-	if out, err := v.command("rebuild").CombinedOutput(); err != nil || !strings.Contains(string(out), "brokers differs: 0 rows are missing, 0 are extra, 1 have other values") {
+	if out, err := v.command("rebuild").CombinedOutput(); err != nil ||
+		!strings.Contains(string(out), "brokers differs: 0 rows are missing, 0 are extra, 1 have other values") {
 		t.Fatalf("the next rebuild: %v\n%s", err, out)
 	}
 	if out, err := v.command("audit").CombinedOutput(); err != nil {

@@ -89,7 +89,8 @@ func (b Rebuild) run(ctx context.Context, goals []journal.Position, report *Rebu
 		return err
 	}
 	report.Switched, report.Written = true, done.Rows
-	b.say("switched: the new rows are live; %d rows were written, and the projector waited for at most %v", done.Rows, done.Blocked.Round(time.Millisecond))
+	b.say("switched: the new rows are live; %d rows were written, and the projector waited for at most %v",
+		done.Rows, done.Blocked.Round(time.Millisecond))
 	return nil
 }
 
@@ -129,7 +130,8 @@ func (b Rebuild) compare(ctx context.Context, r *replay, merge *projections.Merg
 	}
 	for _, j := range r.journals {
 		if at := live[j.Rules.Journal()].Position.Sequence; at < j.at.Sequence {
-			b.say("the live rows of %s are behind, at sequence %d of %d: what came after it counts as a difference", j.Rules.Journal(), at, j.at.Sequence)
+			b.say("the live rows of %s are behind, at sequence %d of %d: what came after it counts as a difference",
+				j.Rules.Journal(), at, j.at.Sequence)
 		}
 	}
 	for _, d := range differences {

@@ -73,7 +73,8 @@ func (r *rebuilt) changeRows(admin *pgxpool.Pool, rng *rand.Rand) int {
 	if c.Table == "checkpoints" { // the runners compare and set it
 		return 0
 	}
-	column, some := pgx.Identifier{c.Name}.Sanitize(), fmt.Sprintf("ctid IN (SELECT ctid FROM %s ORDER BY random() LIMIT %d)", c.Table, 1+rng.IntN(3))
+	column := pgx.Identifier{c.Name}.Sanitize()
+	some := fmt.Sprintf("ctid IN (SELECT ctid FROM %s ORDER BY random() LIMIT %d)", c.Table, 1+rng.IntN(3))
 	statements := map[int][]string{
 		0: {fmt.Sprintf("UPDATE %s SET %s = %s WHERE %s", c.Table, column, spoilt(column, c.Kind), some)}, // also a column of the key
 		1: {fmt.Sprintf("DELETE FROM %s WHERE %s", c.Table, some)},
@@ -117,7 +118,8 @@ func TestRebuildKilled(t *testing.T) {
 		goals[i] = runner.Position()
 	}
 	admin := asAdmin(t, r.live)
-	_, err = readmodels.Rebuild{Replay: readmodels.Replay{Beside: beside, Journals: r.journals}, Live: r.live, Schema: "rebuilt", Print: func(string) {},
+	replay := readmodels.Replay{Beside: beside, Journals: r.journals}
+	_, err = readmodels.Rebuild{Replay: replay, Live: r.live, Schema: "rebuilt", Print: func(string) {},
 		Confirm: func(context.Context) error {
 			r.logs[0].Append(o.Entries[200:220]...)
 			r.settle()
@@ -125,7 +127,8 @@ func TestRebuildKilled(t *testing.T) {
 				t.Error("nothing is recorded")
 			}
 			_, err := admin.Exec(ctx, `SELECT pg_terminate_backend(pid, 10000) FROM pg_locks
-				WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND (classid::bigint << 32 | objid::bigint) = hashtextextended('perpetua merge', 0)`)
+				WHERE locktype = 'advisory' AND mode = 'ExclusiveLock'
+					AND (classid::bigint << 32 | objid::bigint) = hashtextextended('perpetua merge', 0)`)
 			return err
 		}}.Run(ctx, goals)
 	if err == nil {

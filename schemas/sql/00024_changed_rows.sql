@@ -6,7 +6,7 @@ CREATE UNLOGGED TABLE changed_rows (
     table_name text   NOT NULL,
     key        text[] NOT NULL
 );
-COMMENT ON TABLE changed_rows IS 'Keys of the rows that were written while perpetua rebuild was comparing the tables. The rebuild deletes them.';
+COMMENT ON TABLE changed_rows IS 'Keys of the rows that are written during a run of perpetua rebuild, which deletes them.';
 COMMENT ON COLUMN changed_rows.table_name IS 'Table of the row.';
 COMMENT ON COLUMN changed_rows.key IS 'Primary key of the row: each of its columns as text, in the order of the key.';
 
@@ -16,11 +16,13 @@ COMMENT ON COLUMN changed_rows.key IS 'Primary key of the row: each of its colum
 CREATE FUNCTION record_changes() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' AS $$
 DECLARE
-    keys text := (SELECT format('SELECT ARRAY[%s] FROM ', string_agg(quote_ident(a.attname) || '::text', ', ' ORDER BY array_position(i.indkey::smallint[], a.attnum)))
+    keys text := (SELECT format('SELECT ARRAY[%s] FROM ', string_agg(quote_ident(a.attname) || '::text', ', '
+            ORDER BY array_position(i.indkey::smallint[], a.attnum)))
         FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
         WHERE i.indrelid = TG_RELID AND i.indisprimary);
 BEGIN
-    EXECUTE format('INSERT INTO %I.changed_rows (table_name, key) SELECT %L, changed.key FROM (%s) changed (key)', TG_TABLE_SCHEMA, TG_TABLE_NAME,
+    EXECUTE format('INSERT INTO %I.changed_rows (table_name, key) SELECT %L, changed.key FROM (%s) changed (key)',
+        TG_TABLE_SCHEMA, TG_TABLE_NAME,
         CASE TG_OP WHEN 'INSERT' THEN keys || 'new_rows' WHEN 'DELETE' THEN keys || 'old_rows'
             ELSE keys || 'old_rows UNION ' || keys || 'new_rows' END);
     RETURN NULL;
@@ -46,7 +48,8 @@ BEGIN
         ('updated', 'UPDATE', 'OLD TABLE AS old_rows NEW TABLE AS new_rows')
     LOOP
         EXECUTE format('CREATE TRIGGER changes_%s AFTER %s ON %I REFERENCING %s FOR EACH STATEMENT
-            WHEN (NOT pg_try_advisory_xact_lock_shared(hashtextextended(''perpetua merge'', 0)) OR current_setting(''perpetua.recorded'', true) = %L)
+            WHEN (NOT pg_try_advisory_xact_lock_shared(hashtextextended(''perpetua merge'', 0))
+                OR current_setting(''perpetua.recorded'', true) = %L)
             EXECUTE FUNCTION record_changes()', t.column1, t.column2, tracked, t.column3, tracked);
         EXECUTE format('ALTER TABLE %I ENABLE ALWAYS TRIGGER changes_%s', tracked, t.column1);
     END LOOP;
@@ -54,10 +57,10 @@ END $$;
 -- +goose StatementEnd
 
 SELECT track_changes(name) FROM unnest(ARRAY['anchors', 'balances', 'brokers', 'candles', 'checkpoints', 'customers', 'deliveries',
-    'delivery_attempts', 'documents', 'entitlements', 'erasures', 'fee_profiles', 'funding_rates', 'holds', 'instruments', 'leverages',
-    'list_counts', 'margin_profiles', 'notices', 'orders', 'owners', 'positions', 'prices', 'questionnaire_versions', 'questionnaires',
-    'records', 'responses', 'retentions', 'trades', 'transactions', 'trigger_events', 'triggers', 'users', 'venue_balances',
-    'venue_postings', 'webhooks']) name;
+    'delivery_attempts', 'documents', 'entitlements', 'erasures', 'fee_profiles', 'funding_rates', 'holds', 'instruments',
+    'leverages', 'list_counts', 'margin_profiles', 'notices', 'orders', 'owners', 'positions', 'prices', 'questionnaire_versions',
+    'questionnaires', 'records', 'responses', 'retentions', 'trades', 'transactions', 'trigger_events', 'triggers', 'users',
+    'venue_balances', 'venue_postings', 'webhooks']) name;
 
 -- Readers get no right to read changed_rows.
 -- +goose StatementBegin
@@ -67,14 +70,16 @@ DECLARE
 BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO perpetua_reader', current_schema());
     FOR r IN
-        SELECT c.relname, bool_or(a.sealed) AS sealed, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FILTER (WHERE NOT a.sealed) AS readable,
+        SELECT c.relname, bool_or(a.sealed) AS sealed,
+            string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FILTER (WHERE NOT a.sealed) AS readable,
             bool_and(CASE WHEN a.sealed THEN NOT has_column_privilege('perpetua_reader', c.oid, a.attnum, 'SELECT')
                 ELSE has_column_privilege('perpetua_reader', c.oid, a.attnum, 'SELECT') END) AS granted
         FROM pg_class c
             JOIN LATERAL (SELECT attname, attnum, atttypid = 'bytea'::regtype
                 AND attname NOT IN ('hash', 'sha256', 'public_key', 'next_public_key') AS sealed
                 FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped) a ON true
-        WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'v') AND c.relname NOT IN ('schema_versions', 'changed_rows')
+        WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'v')
+            AND c.relname NOT IN ('schema_versions', 'changed_rows')
             AND c.relowner = (SELECT relowner FROM pg_class WHERE oid = format('%I.checkpoints', current_schema())::regclass)
         GROUP BY c.oid, c.relname
     LOOP
@@ -97,7 +102,8 @@ DECLARE
 BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO perpetua_reader', current_schema());
     FOR r IN
-        SELECT c.relname, bool_or(a.sealed) AS sealed, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FILTER (WHERE NOT a.sealed) AS readable,
+        SELECT c.relname, bool_or(a.sealed) AS sealed,
+            string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FILTER (WHERE NOT a.sealed) AS readable,
             bool_and(CASE WHEN a.sealed THEN NOT has_column_privilege('perpetua_reader', c.oid, a.attnum, 'SELECT')
                 ELSE has_column_privilege('perpetua_reader', c.oid, a.attnum, 'SELECT') END) AS granted
         FROM pg_class c
