@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
@@ -46,9 +47,16 @@ func TestMergeBeside(t *testing.T) {
 	wait(t, second, 699)
 	stopSecond()
 	same(t, digests(t, live), before) // the live rows are untouched by it
+	follows := 0
 	merge, err := projections.OpenMerge(ctx, live, "rebuilt", func(_ context.Context, live map[string]projections.Checkpoint) error {
 		if at := live["trading"].Position.Sequence; at != 499 {
 			t.Errorf("the live rows are at %d", at)
+		}
+		follows++
+		if follows == 1 { // in Compare: longer than Apply takes
+			if _, err := beside.Exec(ctx, "SELECT pg_sleep(1)"); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -63,8 +71,12 @@ func TestMergeBeside(t *testing.T) {
 		t.Errorf("differences: %v, %v", differences, err)
 	}
 	same(t, digests(t, live), before)
-	if _, err := merge.Apply(ctx); err != nil {
+	done, err := merge.Apply(ctx)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if done.Blocked < time.Second {
+		t.Errorf("the runners waited for %v, of a second in Compare", done.Blocked)
 	}
 	same(t, digests(t, live), digests(t, beside))
 	read()
