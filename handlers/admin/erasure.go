@@ -228,8 +228,6 @@ func (h *Handler) keyError(c echo.Context, ref owner.Ref, err error) error {
 		if !known {
 			return ownerUnknown(ref.Type)
 		}
-	case errors.Is(err, seal.ErrDestroying):
-		return web.Unavailable("KEYS_UNAVAILABLE", "The destruction of the owner's key is under way.", time.Second).Because(err)
 	case errors.Is(err, seal.ErrAway):
 		return web.Unavailable("KEYS_UNAVAILABLE", "The key store can't be asked now.", time.Second).Because(err)
 	}

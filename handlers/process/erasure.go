@@ -186,7 +186,7 @@ func (m *erasure) fail(ctx context.Context, ref owner.Ref, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	if errors.Is(err, seal.ErrHeld) || errors.Is(err, seal.ErrDestroying) || errors.Is(err, seal.ErrFenced) {
+	if errors.Is(err, seal.ErrHeld) || errors.Is(err, seal.ErrFenced) {
 		m.withheld(ctx, ref, err)
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
@@ -32,12 +31,14 @@ func (v *aVenue) Confirm(ctx context.Context) error { return v.Check(ctx) }
 func (v *aVenue) Venue() string                     { return v.id }
 
 // shaken is a store whose calls take random times and may die: a call that dies has happened or not, and everything after it
-// fails, as it does for a process that is killed.
+// fails, as it does for a process that is killed. A process may also pause before or after a call.
 type shaken struct {
 	store
 	mu     sync.Mutex
 	random *rand.Rand
 	dies   int // the number of the call that dies; 0: none
+	pauses int // the number of the call at which the process pauses; 0: none
+	resume <-chan struct{}
 	calls  int
 }
 
@@ -48,13 +49,19 @@ func (s *shaken) call(ctx context.Context, do func() error) error {
 	s.mu.Lock()
 	s.calls++
 	before, after, late := time.Duration(s.random.IntN(4)), time.Duration(s.random.IntN(4)), s.random.IntN(2) == 0
-	dead, dying := s.dies > 0 && s.calls > s.dies, s.dies > 0 && s.calls == s.dies
+	dead, dying, pausing := s.dies > 0 && s.calls > s.dies, s.dies > 0 && s.calls == s.dies, s.calls == s.pauses
 	s.mu.Unlock()
 	if dead || dying && !late {
 		return errKilled
 	}
 	time.Sleep(before * time.Millisecond)
+	if pausing && !late {
+		<-s.resume
+	}
 	err := do()
+	if pausing && late {
+		<-s.resume
+	}
 	time.Sleep(after * time.Millisecond)
 	if dying {
 		return errKilled
@@ -84,6 +91,19 @@ func (s *shaken) list(ctx context.Context, folder string) (names []string, err e
 	return names, err
 }
 
+// traces returns the names of what destructions of a key have left in the key store.
+func traces(t *testing.T, s store, owner string) (names []string) {
+	t.Helper()
+	for _, folder := range []string{attemptFolder(owner), decisionFolder(owner)} {
+		left, err := s.list(t.Context(), folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, left...)
+	}
+	return names
+}
+
 // node returns a node of a venue on a store, whose calls are shaken by a seed and which dies at a call.
 func node(t testing.TB, s store, venue string, seed uint64, dies int) *Owners {
 	t.Helper()
@@ -109,8 +129,8 @@ func TestAHeldKeyIsNotDestroyed(t *testing.T) {
 			if err := copied.Destroy(t.Context(), ann); !errors.As(err, &held) || !errors.Is(err, ErrHeld) || fmt.Sprint(held.Venues) != "[live]" {
 				t.Fatalf("destroying a key that is held: %v", err)
 			}
-			if _, err := s.read(t.Context(), destroyingName(ann)); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("the destruction is not withdrawn: %v", err)
+			if left := traces(t, s, ann); len(left) > 0 {
+				t.Errorf("the destruction is not withdrawn: %q", left)
 			}
 		}
 		if was, err := copied.Release(t.Context(), ann); was || err != nil {
@@ -171,8 +191,8 @@ func TestAVenueThatIsFencedMidwayWithdraws(t *testing.T) {
 	if err := o.Destroy(t.Context(), ann); !errors.Is(err, ErrFenced) || v.asked != 2 {
 		t.Errorf("%v after %d looks at the fence", err, v.asked)
 	}
-	if id, err := o.attemptOn(t.Context(), ann); id != "" || err != nil {
-		t.Errorf("its attempt %q is left, %v", id, err)
+	if left := traces(t, o.store, ann); len(left) > 0 {
+		t.Errorf("its attempt is left: %q", left)
 	}
 	if f, err := o.file(t.Context(), ann); err != nil || !f.Destroyed.IsZero() {
 		t.Errorf("the key is destroyed, %v", err)
@@ -192,7 +212,8 @@ func (l *later) Confirm(context.Context) error {
 	return nil
 }
 
-// TestAnAnsweredHoldStands races holds with destructions by other venues and nodes, any of which may be killed at any call.
+// TestAnAnsweredHoldStands races holds with destructions by other venues and nodes, any of which may be killed at any call, or
+// pause there for an hour.
 // Whatever comes first: once a hold is answered, the key is never destroyed; and in the end somebody has come to an end.
 func TestAnAnsweredHoldStands(t *testing.T) {
 	for seed := range uint64(150) {
@@ -214,11 +235,17 @@ func TestAnAnsweredHoldStands(t *testing.T) {
 			var answered atomic.Bool
 			var all sync.WaitGroup
 			for n := range 3 { // nodes that destroy; the first two are of one venue
-				dies := 0
-				if random.IntN(2) == 0 {
-					dies = 1 + random.IntN(9)
+				dies, pauses := 0, 0
+				switch random.IntN(3) {
+				case 0:
+					dies = 1 + random.IntN(11)
+				case 1:
+					pauses = 1 + random.IntN(11)
 				}
 				o := node(t, s, []string{"a", "a", "b"}[n], seed*7+uint64(n), dies)
+				hour := make(chan struct{})
+				time.AfterFunc(time.Hour, func() { close(hour) })
+				o.store.(*shaken).pauses, o.store.(*shaken).resume = pauses, hour
 				start := time.Duration(random.IntN(20)) * time.Millisecond
 				all.Go(func() {
 					time.Sleep(start)
@@ -238,23 +265,18 @@ func TestAnAnsweredHoldStands(t *testing.T) {
 			holder, start := node(t, s, "c", seed, 0), time.Duration(random.IntN(30))*time.Millisecond
 			all.Go(func() {
 				time.Sleep(start)
-				for range 100 {
-					_, err := holder.Hold(t.Context(), ann)
-					switch {
-					case err == nil:
-						if gone() {
-							t.Errorf("seed %d: a hold of a key that is gone was answered", seed)
-						}
-						answered.Store(true)
-						return
-					case errors.Is(err, ErrDestroyed):
-						return
-					case !errors.Is(err, ErrDestroying):
-						t.Errorf("seed %d: hold: %v", seed, err)
-						return
+				_, err := holder.Hold(t.Context(), ann)
+				switch {
+				case err == nil:
+					if gone() {
+						t.Errorf("seed %d: a hold of a key that is gone was answered", seed)
 					}
+					answered.Store(true)
+				case !errors.Is(err, ErrDestroyed):
+					t.Errorf("seed %d: hold: %v", seed, err)
+				case !gone():
+					t.Errorf("seed %d: a hold of a key that exists was refused: %v", seed, err)
 				}
-				t.Errorf("seed %d: the hold is never answered", seed)
 			})
 			all.Wait()
 			if answered.Load() && gone() {
@@ -270,9 +292,59 @@ func TestAnAnsweredHoldStands(t *testing.T) {
 	}
 }
 
-// TestADestructionThatDiedIsFinished: an attempt whose process was killed at any call holds nobody up for long.
+// TestADestructionPausesForEver pauses a destruction before and after each of its calls, and holds the key meanwhile. The hold is
+// answered without waiting, and stays true when the destruction continues.
+func TestADestructionPausesForEver(t *testing.T) {
+	for pauses := 1; ; pauses++ {
+		reached := false
+		for seed := range uint64(4) { // of which some pause before the call, and some after it
+			synctest.Test(t, func(t *testing.T) {
+				s := &bucketStore{memblob.OpenBucket(nil)}
+				defer s.close()
+				ann := anna.String()
+				if err := newOwners(s, testMaster(t, 7)).Create(t.Context(), ann); err != nil {
+					t.Fatal(err)
+				}
+				resume, ended := make(chan struct{}), make(chan error, 1)
+				paused := node(t, s, "a", seed, 0)
+				paused.store.(*shaken).pauses, paused.store.(*shaken).resume = pauses, resume
+				go func() { ended <- paused.Destroy(t.Context(), ann) }()
+				time.Sleep(time.Minute) // it has done all that it will
+				_, held := node(t, s, "b", seed, 0).Hold(t.Context(), ann)
+				if held != nil && !errors.Is(held, ErrDestroyed) {
+					t.Errorf("paused at call %d: hold: %v", pauses, held)
+				}
+				reached = reached || len(ended) == 0
+				close(resume)
+				destroyed := <-ended
+				f, err := paused.file(t.Context(), ann)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if gone := !f.Destroyed.IsZero(); gone == (held == nil) || gone == errors.Is(destroyed, ErrHeld) {
+					t.Errorf("paused at call %d: hold: %v, destruction: %v, and the key is gone: %v", pauses, held, destroyed, gone)
+				}
+				if left := traces(t, s, ann); len(left) > 0 {
+					t.Errorf("paused at call %d: %q are left", pauses, left)
+				}
+			})
+		}
+		if t.Failed() {
+			return
+		}
+		if !reached {
+			if pauses < 9 {
+				t.Errorf("a destruction makes %d calls", pauses-1)
+			}
+			return
+		}
+	}
+}
+
+// TestADestructionThatDiedIsFinished: an attempt whose process was killed at any call holds nobody up. If it was decided, the
+// next destruction completes it, even for a venue whose hold came later.
 func TestADestructionThatDiedIsFinished(t *testing.T) {
-	for dies := 1; dies <= 9; dies++ {
+	for dies := 1; dies <= 11; dies++ {
 		for seed := range uint64(4) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &bucketStore{memblob.OpenBucket(nil)}
@@ -281,24 +353,51 @@ func TestADestructionThatDiedIsFinished(t *testing.T) {
 				if err := newOwners(s, testMaster(t, 7)).Create(t.Context(), ann); err != nil {
 					t.Fatal(err)
 				}
-				if err := node(t, s, "a", seed, dies).Destroy(t.Context(), ann); err == nil && dies < 7 {
+				if err := node(t, s, "a", seed, dies).Destroy(t.Context(), ann); err == nil && dies < 9 {
 					t.Errorf("killed at call %d, it was done", dies)
 				}
-				next := node(t, s, "a", seed+1, 0)
-				var err error
-				for range 30 {
-					if err = next.Destroy(t.Context(), ann); err == nil {
-						break
-					}
-					time.Sleep(5 * time.Second)
-				}
-				if err != nil {
+				if err := node(t, s, "b", seed+1, 0).Destroy(t.Context(), ann); err != nil {
 					t.Errorf("killed at call %d: %v", dies, err)
 				}
-				if id, err := next.attemptOn(t.Context(), ann); id != "" || err != nil {
-					t.Errorf("killed at call %d: the attempt %q is left (%v)", dies, id, err)
+				if left := traces(t, s, ann); len(left) > 0 {
+					t.Errorf("killed at call %d: %q are left", dies, left)
 				}
 			})
+		}
+	}
+}
+
+// TestADecidedDestructionIsCompleted: whoever comes next writes the tombstone, with the time of the decision.
+func TestADecidedDestructionIsCompleted(t *testing.T) {
+	ann := anna.String()
+	for next, complete := range map[string]func(context.Context, *Owners) error{
+		"hold":    func(ctx context.Context, o *Owners) error { _, err := o.Hold(ctx, ann); return err },
+		"destroy": func(ctx context.Context, o *Owners) error { return o.Destroy(ctx, ann) },
+	} {
+		o := created(t, t.TempDir())
+		store := o.store
+		o.store = &unanswered{store: store}
+		if err := o.Destroy(t.Context(), ann); !errors.Is(err, ErrAway) {
+			t.Fatal(err)
+		}
+		ids, err := store.list(t.Context(), decisionFolder(ann))
+		if err != nil || len(ids) != 1 {
+			t.Fatalf("the decisions are %q, %v", ids, err)
+		}
+		decided, err := o.decisionOn(t.Context(), ann, ids[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := newOwners(store, testMaster(t, 7))
+		other.SetGuard(&aVenue{id: "other"})
+		if err := complete(t.Context(), other); (next == "hold") != errors.Is(err, ErrDestroyed) || next == "destroy" && err != nil {
+			t.Errorf("%s: %v", next, err)
+		}
+		if f, err := other.file(t.Context(), ann); err != nil || !f.Destroyed.Equal(decided.At) {
+			t.Errorf("%s: the tombstone is of %v instead of %v, %v", next, f.Destroyed, decided.At, err)
+		}
+		if held, err := other.Held(t.Context(), ann); len(held) > 0 || err != nil {
+			t.Errorf("%s: the holds are %q, %v", next, held, err)
 		}
 	}
 }

@@ -33,11 +33,10 @@ var ErrMissing = errors.New("the key store holds no key of the owner, nor that i
 // Owners are named as owner.Ref.String does. Errors are ErrDestroyed, ErrMissing, ErrDamaged, *WrongKeyError where the key
 // file was sealed under another master key, and ErrAway where the store can't be asked. It is safe for concurrent use.
 type Owners struct {
-	store    store
-	master   *Box
-	cache    *keyCache
-	guard    Guard
-	attempts *attempts
+	store  store
+	master *Box
+	cache  *keyCache
+	guard  Guard
 }
 
 // OpenOwners opens the key store at a URL: the scheme file for a folder, mem for tests, and those of buckets. The caller
@@ -51,7 +50,7 @@ func OpenOwners(ctx context.Context, url string, master *Box) (*Owners, error) {
 }
 
 func newOwners(s store, master *Box) *Owners {
-	o := &Owners{store: s, master: master, guard: unguarded{}, attempts: newAttempts()}
+	o := &Owners{store: s, master: master, guard: unguarded{}}
 	o.cache = newKeyCache(o.load)
 	return o
 }
