@@ -386,9 +386,9 @@ func TestComposeHasWhatItMounts(t *testing.T) {
 		}
 		for _, v := range s.Volumes {
 			from, _, _ := strings.Cut(v, ":")
-			if _, err := os.Stat(filepath.Join("../../docker", from)); strings.HasPrefix(from, "./") && err != nil {
+			if _, err := os.Stat(filepath.Join("../../docker", from)); strings.HasPrefix(from, ".") && err != nil {
 				t.Errorf("%s mounts what is not there: %v", name, err)
-			} else if _, there := compose.Volumes[from]; !strings.HasPrefix(from, "./") && !there {
+			} else if _, there := compose.Volumes[from]; !strings.HasPrefix(from, ".") && !there {
 				t.Errorf("%s mounts the volume %s, which is not declared", name, from)
 			}
 		}

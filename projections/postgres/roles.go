@@ -4,12 +4,11 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// roles makes the roles Owner and perpetua_reader; %s is the owner's password.
+// roles makes the roles Owner and perpetua_reader. The setting perpetua.password is the owner's password.
 //
 //go:embed roles.sql
 var roles string
@@ -29,8 +28,10 @@ func separate(ctx context.Context, admin, password string) error {
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		// The password is made of letters and digits.
-		for _, sql := range []string{"SET LOCAL synchronous_commit = on", strings.ReplaceAll(roles, "%s", password), ownership} {
+		if _, err := tx.Exec(ctx, "SELECT set_config('perpetua.password', $1, true)", password); err != nil {
+			return err
+		}
+		for _, sql := range []string{"SET LOCAL synchronous_commit = on", roles, ownership} {
 			if _, err := tx.Exec(ctx, sql); err != nil {
 				return err
 			}

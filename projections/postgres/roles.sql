@@ -1,3 +1,6 @@
+-- Makes the role perpetua_venue, which owns the database, and perpetua_reader, whose members may read the read models. The
+-- setting perpetua.password is the password of perpetua_venue. Run by the embedded Postgres and by docker/postgres/roles.sh,
+-- together with ownership.sql: by a superuser, or by the owner of the database if that user may make roles and databases.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'perpetua_venue') THEN
@@ -6,6 +9,15 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'perpetua_reader') THEN
         CREATE ROLE perpetua_reader NOLOGIN;
     END IF;
+    -- Only a superuser may name these attributes, even to remove them.
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'perpetua_venue'
+            AND (rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls)) THEN
+        ALTER ROLE perpetua_venue NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;
+    END IF;
+    EXECUTE format('ALTER ROLE perpetua_venue PASSWORD %L', current_setting('perpetua.password'));
+    -- A superuser may give objects to any role, other users only to a role of which they are members.
+    IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+        GRANT perpetua_venue TO CURRENT_USER;
+    END IF;
+    EXECUTE format('ALTER DATABASE %I OWNER TO perpetua_venue', current_database());
 END $$;
-ALTER ROLE perpetua_venue NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD '%s';
-ALTER DATABASE perpetua OWNER TO perpetua_venue;
