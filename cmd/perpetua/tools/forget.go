@@ -42,6 +42,9 @@ func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer closeRows()
+	if err := needTablesOf(ctx, pool); err != nil {
+		return err
+	}
 	known, err := projections.Known(ctx, pool, name, 0)
 	if err != nil {
 		return err

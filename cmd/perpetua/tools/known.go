@@ -151,6 +151,9 @@ func openLogAndRows(ctx context.Context, s *settings.Settings, std settings.IO) 
 		return nil, "", nil, nil, err
 	}
 	opened = append(opened, live.Close)
+	if err = needTablesOf(ctx, live); err != nil {
+		return nil, "", nil, nil, err
+	}
 	if err = holdAll(ctx, s, client, live, std.Err); err != nil {
 		return nil, "", nil, nil, err
 	}

@@ -62,6 +62,9 @@ func Reader(ctx context.Context, args []string, std settings.IO) error {
 		return fmt.Errorf("connecting to the database: %w", err)
 	}
 	defer func() { _ = db.Close(context.WithoutCancel(ctx)) }()
+	if err := needTables(ctx, db, db.Config()); err != nil {
+		return err
+	}
 	password := rand.Text()
 	if err := projections.AddReader(ctx, db, name, password, timeout); err != nil {
 		return err
