@@ -138,6 +138,10 @@ func copyOfAVenue(t *testing.T, backUp func(live, copied *venue)) {
 	t.Cleanup(copied.stop)
 
 	isFenced(t, copied)
+	_, diagnosed := copied.outcome(nil, "doctor", "--key-url", blob.URLOf(filepath.Join(live.dir, "keys")))
+	if !doctorSays(diagnosed, "warn", "fence", "perpetua admin take-over --data "+copied.dir+" --key-url ") {
+		t.Errorf("doctor says of a fenced venue\n%s", diagnosed)
+	}
 	tokensOfTwoVenues(t, live, copied, liveToken)
 
 	// What the copy's own log has erased keeps its key.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,9 +18,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// takeOver is the command that makes a fenced venue act. It takes the settings of the venue.
-const takeOver = "perpetua admin take-over"
-
 // fencing watches the fence of the venue.
 type fencing struct {
 	watch *fence.Watch
@@ -32,25 +28,11 @@ type fencing struct {
 // openFencing makes the fence the guard of the key store. Nothing is read yet.
 func openFencing(c Config, s *stores) (fencing, error) {
 	f := fencing{replaced: new(atomic.Pointer[string])}
-	f.watch = fence.NewWatch(fence.Config{Keys: s.owners.Store(), Settle: fence.Settle, Command: takeOverCommand(c.Settings),
+	f.watch = fence.NewWatch(fence.Config{Keys: s.owners.Store(), Settle: fence.Settle, Command: c.Settings.TakeOverCommand(),
 		Logger:   c.Logger.With("part", "fence"),
 		Identify: func(ctx context.Context) (scalar.ID, string, bool, error) { return fence.Place(ctx, s.client) }})
 	s.owners.SetGuard(f.watch)
 	return f, nil
-}
-
-// takeOverCommand returns the command with the settings that it needs.
-func takeOverCommand(s *settings.Settings) string {
-	command := []string{takeOver}
-	for _, d := range settings.Table() {
-		switch d.Name {
-		case "data", "kafka-brokers", "topic-prefix", "key-url":
-			if v := d.Value(s); v != "" && (d.Name == "data" || s.Source(d.Name) != "default") {
-				command = append(command, "--"+d.Name, v)
-			}
-		}
-	}
-	return strings.Join(command, " ")
 }
 
 // mayWrite reports whether snapshots and witnesses may be written: a copy may share the bucket with the original. It uses the
@@ -178,7 +160,7 @@ func (n *Node) fenceState() *fenceState {
 	v := n.fence.watch.View()
 	s := &fenceState{Status: v.Status, Epoch: v.Epoch, Venue: v.Venue}
 	if v.IsFenced() {
-		s.Command = takeOver
+		s.Command = settings.TakeOver
 	}
 	return s
 }

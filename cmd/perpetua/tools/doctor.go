@@ -13,7 +13,9 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -60,7 +62,7 @@ const (
 )
 
 // Doctor checks a deployment, before it goes live and after: Kafka's settings, the replicas, topics and tips of the journals,
-// the read models, the witnesses, Postgres, the clock, the disk and the key store. It prints a line for each finding and
+// the read models, the witnesses, Postgres, the clock, the disk, the fence and the key store. It prints a line for each finding and
 // fails if a check failed; warnings do not fail it. It creates nothing but an object in the key store, which it removes.
 func Doctor(ctx context.Context, args []string, std settings.IO) error {
 	var asJSON bool
@@ -222,6 +224,7 @@ func (d *diagnosis) checkLog(ctx context.Context, s *settings.Settings, rows *pg
 	for _, j := range table {
 		d.checkJournal(ctx, client, j, rows, saved)
 	}
+	d.checkFence(ctx, s, client)
 }
 
 // checkBrokers checks the settings of the brokers and how the journals are replicated.
@@ -312,15 +315,51 @@ func (d *diagnosis) checkFolderDisk(s *settings.Settings) {
 	d.judgeDisk(folder, free, total)
 }
 
+// checkFence checks which venue holds the fence of the log.
+func (d *diagnosis) checkFence(ctx context.Context, s *settings.Settings, client *journal.Client) {
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	if !keysAtHand(s) {
+		return // checkKeys says so
+	}
+	id, place, founded, err := fence.Place(ctx, client)
+	var f fence.Fence
+	if err == nil && founded {
+		f, err = readFence(ctx, s, id)
+	}
+	d.judgeFence(f, place, founded, err, s.TakeOverCommand())
+}
+
+// readFence reads the fence of a journal in the key store of the settings.
+func readFence(ctx context.Context, s *settings.Settings, id scalar.ID) (fence.Fence, error) {
+	at, err := s.KeyStoreURL()
+	if err != nil {
+		return fence.Fence{}, err
+	}
+	keys, err := seal.OpenKeyStore(ctx, at)
+	if err != nil {
+		return fence.Fence{}, err
+	}
+	defer keys.Close()
+	return fence.Read(ctx, keys, id)
+}
+
+// keysAtHand reports whether the settings name a key store, or the data folder belongs to the log and so has it.
+func keysAtHand(s *settings.Settings) bool {
+	if s.KeyURL != "" || len(s.Brokers()) == 0 {
+		return true
+	}
+	ours, _, err := folderOfLog(s)
+	return err == nil && ours
+}
+
 // checkKeys checks that the key store creates an object only once.
 func (d *diagnosis) checkKeys(ctx context.Context, s *settings.Settings) {
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
-	if s.KeyURL == "" && len(s.Brokers()) > 0 {
-		if ours, _, err := folderOfLog(s); err != nil || !ours {
-			d.add("key store", isWarning, "no key store is at hand, so it was not checked; --key-url names it")
-			return
-		}
+	if !keysAtHand(s) {
+		d.add("key store", isWarning, "no key store is at hand, so it and the fence were not checked; --key-url names it")
+		return
 	}
 	at, err := s.KeyStoreURL()
 	if err == nil {

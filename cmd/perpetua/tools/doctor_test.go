@@ -13,7 +13,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // holds reports whether the findings hold one with a verdict whose line contains a text.
@@ -127,6 +129,20 @@ func TestJudgments(t *testing.T) {
 		{"witnesses that cannot be read", func(d *diagnosis) { d.judgeWitnesses("trading", 9, nil, errors.New("away")) }, isFailed, "away"},
 
 		{"room on the disk", func(d *diagnosis) { d.judgeDisk("/data", 50<<30, 100<<30) }, isGood, "50.0 of 100.0 GiB free for /data"},
+		{"a fence of this venue", func(d *diagnosis) {
+			d.judgeFence(fence.Fence{Epoch: 3, Venue: "v", Place: "here"}, "here", true, nil, "take")
+		}, isGood, "fence it is this venue's: epoch 3, venue v, log at here"},
+		{"a fence of another venue", func(d *diagnosis) {
+			d.judgeFence(fence.Fence{Epoch: 3, Venue: "v", Place: "there"}, "here", true, nil, "take --x")
+		}, isWarning, "log at there, and this log is at here. To have this one act in place of the other: take --x"},
+		{"a take-over", func(d *diagnosis) {
+			d.judgeFence(fence.Fence{Place: "here", Settling: true}, "here", true, nil, "take --x")
+		}, isWarning, "has not ended. If nobody runs it: take --x"},
+		{"no fence yet", func(d *diagnosis) { d.judgeFence(fence.Fence{}, "", false, nil, "") }, isNote, "fence none yet"},
+		{"a log without its fence", func(d *diagnosis) {
+			d.judgeFence(fence.Fence{}, "here", true, fmt.Errorf("read: %w", fence.ErrNone), "")
+		}, isWarning, "is it the key store of this venue?"},
+		{"a key store that is away", func(d *diagnosis) { d.judgeFence(fence.Fence{}, "here", true, seal.ErrAway, "") }, isFailed, "fence it cannot be read: the key store does not answer"},
 		{"little room", func(d *diagnosis) { d.judgeDisk("/data", 5<<30, 100<<30) }, isWarning, "5.0 of 100.0 GiB"},
 		{"no room", func(d *diagnosis) { d.judgeDisk("/data", 1<<20, 100<<30) }, isFailed, "a node that cannot write ends"},
 	}
