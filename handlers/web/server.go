@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,6 +43,9 @@ type Options struct {
 	CORSOrigins []string
 	// Quiet says of which requests the log tells only at level debug, unless the server fails; nil for none.
 	Quiet func(*http.Request) bool
+	// Polled are routes that other nodes request several times a second. A request to one is not traced, and counted and logged
+	// only if it ends with an error.
+	Polled []string
 }
 
 // IdentityFold is how far a node has followed the identity journal.
@@ -175,14 +179,16 @@ func wholePath(c echo.Context) bool {
 // secrets.
 func (s *Server) observe(r *request, next echo.HandlerFunc) {
 	start := time.Now()
-	socket := r.IsWebSocket()
-	if !socket { // a socket stays for hours
+	socket, polled := r.IsWebSocket(), slices.Contains(s.options.Polled, r.Path())
+	if !socket && !polled { // a socket stays for hours
 		s.metrics.active.Inc()
 		defer s.metrics.active.Dec()
 	}
 	err := s.answer(r, next)
 	if err != nil {
 		r.Error(err) // writes the answer now, so that its status is known
+	} else if polled {
+		return
 	}
 	d := done{err: err, status: r.Response().Status, bytes: r.Response().Size, took: time.Since(start)}
 	d.upgraded = err == nil && socket && !r.Response().Committed

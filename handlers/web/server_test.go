@@ -16,11 +16,14 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
 // serve makes an Echo with one route that fails with the error, at a path of each interface.
@@ -242,6 +245,58 @@ func TestAccessLogAndMetrics(t *testing.T) {
 	if got := strings.Join(routes, " "); got != "unknown /v1/things/:code" && got != "/v1/things/:code unknown" {
 		t.Errorf("the routes counted are %q", got)
 	}
+}
+
+// TestPolledRoutes: what nodes ask each other several times a second is not measured, unless it fails.
+func TestPolledRoutes(t *testing.T) {
+	var logged bytes.Buffer
+	registry, spans := prometheus.NewRegistry(), tracetest.NewSpanRecorder()
+	for _, polled := range []bool{true, false} {
+		o := Options{Logger: slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: registry,
+			Tracer: trace.New(1, sdk.WithSpanProcessor(spans))}
+		if polled {
+			o.Polled = []string{"/v1/things/:code"}
+		}
+		status := http.StatusOK
+		e := serve(t, o, func(c echo.Context) error {
+			if status == http.StatusForbidden {
+				return Forbidden("not here")
+			}
+			return c.NoContent(status)
+		})
+		for _, answered := range []int{http.StatusOK, http.StatusServiceUnavailable, http.StatusForbidden} {
+			logged.Reset()
+			spans.Reset()
+			status = answered
+			before := requestsCounted(t, registry)
+			if w := ask(e, "POST", "/v1/things/C1", "{}"); w.Code != answered {
+				t.Fatal(w.Code)
+			}
+			want := !polled || answered == http.StatusForbidden
+			if counted := requestsCounted(t, registry) > before; counted != want || strings.Contains(logged.String(), `"msg":"request"`) != want {
+				t.Errorf("polled %v, %d: counted %v, logged %q", polled, answered, counted, logged.String())
+			}
+			if traced := len(spans.Started()) > 0; traced == polled {
+				t.Errorf("polled %v, %d: traced %v", polled, answered, traced)
+			}
+		}
+		registry = prometheus.NewRegistry() // each server registers its own
+	}
+}
+
+// requestsCounted returns how many requests the metrics have counted.
+func requestsCounted(t *testing.T, registry *prometheus.Registry) (n uint64) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			n += m.GetHistogram().GetSampleCount()
+		}
+	}
+	return n
 }
 
 // waiter reaches one position and no other.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
@@ -11,14 +12,14 @@ const (
 	headerTraceState  = "Tracestate"
 )
 
-// trace begins to tell of a request, unless it is a socket, which stays for hours, or a probe. Its command is to have the
-// id that its trace has; if it is passed on, then with the trace context of here.
+// trace starts the trace of a request, unless it is a socket, which stays for hours, a probe, or polled. The request's command
+// gets the id of the trace. If the request is passed on, it carries the trace context of this node.
 func (s *Server) trace(r *request) {
 	switch r.Path() {
 	case "/healthz", "/readyz", "/metrics":
 		return
 	}
-	if r.IsWebSocket() {
+	if r.IsWebSocket() || slices.Contains(s.options.Polled, r.Path()) {
 		return
 	}
 	in := r.Request()
