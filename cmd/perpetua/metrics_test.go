@@ -168,6 +168,9 @@ func TestMetricsAnswerQuestions(t *testing.T) {
 			{"perpetua_kafka_request_duration_e2e_seconds", "client,writer", 1, records * 4}, // of all journals
 			{"perpetua_kafka_connects_total", "client,admin", 1, 100},
 			{"perpetua_ready", "", 1, 1},
+			{"perpetua_fence_status", "status,own", 1, 1},
+			{"perpetua_fence_status", "status,fenced", 0, 0},
+			{"perpetua_engine_removals_total", "reason,silent", 0, 0},
 			{"perpetua_build_info", "version," + version.Current().Version + ",log_format,1", 1, 1},
 			{"perpetua_node_info", "roles,engine,api,projector,live,process,sender", 1, 1},
 		}

@@ -24,6 +24,9 @@ const (
 	Away     Status = "away"     // the venue held the fence and can no longer read it
 )
 
+// Statuses returns all statuses.
+func Statuses() []Status { return []Status{Unknown, Own, Fenced, Settling, Away} }
+
 // View is a snapshot of the status.
 type View struct {
 	Status Status

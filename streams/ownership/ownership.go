@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -78,6 +79,7 @@ type Node struct {
 	joined     sync.Mutex
 	membership *kgo.Client // nil while there is none
 
+	removals  *prometheus.CounterVec // of other nodes from the group, by reason
 	removing  sync.Mutex
 	removable map[string]time.Time // nodes that were removed for their silence, and from when on they may be again
 }
@@ -104,7 +106,7 @@ func New(cfg Config) (*Node, error) {
 	find.self = cfg.URL
 	n := &Node{cfg: cfg, log: cfg.Client.Logger().With("node", cfg.NodeID), rules: make(map[string]decide.Rules),
 		find: find, owners: make(map[place]*journal.Owner),
-		ready: make(map[place]*standby), runs: make(map[place]*run), removable: make(map[string]time.Time)}
+		ready: make(map[place]*standby), runs: make(map[place]*run), removals: newRemovals(), removable: make(map[string]time.Time)}
 	for _, r := range cfg.Rules {
 		n.rules[r.Journal()] = r
 		if _, err := n.owner(place{r.Journal(), 0}); err != nil {

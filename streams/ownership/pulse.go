@@ -86,7 +86,7 @@ func (n *Node) listen(ctx, watch context.Context, m member, p place) {
 		case now := <-ticker.C:
 			observed, _ := n.Observed(p.journal, p.partition)
 			if s.tick(now, observed) >= silentAfter && n.mayRemove(*m.instance, now) {
-				removed := n.remove(watch, m, "its term does not answer") == nil // ctx may end before the answer is here
+				removed := n.remove(watch, m, silent) == nil // ctx may end before the answer is here
 				n.noteRemoved(*m.instance, now, removed)
 				if removed {
 					n.checkRemoval(watch, m, p)

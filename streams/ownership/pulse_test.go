@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 )
@@ -71,6 +73,7 @@ func TestASilentOwnerIsRemovedFromTheGroup(t *testing.T) {
 				}
 			})
 			until(t, "the silent owner is removed", func() bool { return !member() })
+			until(t, "the removal is counted", func() bool { return testutil.ToFloat64(n.removals.WithLabelValues("silent")) == 1 })
 			close(back) // it was only slow
 			<-checked
 			until(t, "the owner may not be removed again at once", func() bool { return !n.mayRemove("owner", time.Now().Add(removeEvery/2)) })

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 const (
@@ -15,6 +17,27 @@ const (
 	dialWithin = time.Second
 	refusals   = 2 // in a row make a dead member of one that was reached before
 )
+
+// reason says why a node is removed from the group. It is a label of a metric.
+type reason string
+
+// The reasons.
+const (
+	closed reason = "closed" // its port
+	silent reason = "silent" // its term does not answer
+)
+
+func newRemovals() *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "perpetua_engine_removals_total",
+		Help: "Other engines that this one has removed from the group, because their port was closed or their term was silent."}, []string{"reason"})
+	for _, r := range []reason{closed, silent} {
+		c.WithLabelValues(string(r)) // is there before the first
+	}
+	return c
+}
+
+// Collectors returns the metrics of a node.
+func (n *Node) Collectors() []prometheus.Collector { return []prometheus.Collector{n.removals} }
 
 // peer is what the watch knows of another member.
 type peer struct {
@@ -69,7 +92,7 @@ func (n *Node) probeAll(ctx context.Context, members []member, before map[string
 			p = new(peer)
 		}
 		p.probe(ctx, m.url)
-		if p.dead() && n.remove(ctx, m, "its port is closed") == nil {
+		if p.dead() && n.remove(ctx, m, closed) == nil {
 			continue
 		}
 		now[m.id] = p
@@ -98,14 +121,15 @@ func (p *peer) probe(ctx context.Context, at string) {
 }
 
 // remove ends the membership of a dead node and rejoins the group, so that the node's partitions are assigned immediately.
-func (n *Node) remove(ctx context.Context, m member, reason string) error {
+func (n *Node) remove(ctx context.Context, m member, why reason) error {
 	ctx, cancel := context.WithTimeout(ctx, leaving)
 	defer cancel()
-	err := n.find.group.remove(ctx, m, reason)
-	n.log.Warn("removed another engine from the group", "member", *m.instance, "url", m.url, "reason", reason, "error", err)
+	err := n.find.group.remove(ctx, m, string(why))
+	n.log.Warn("removed another engine from the group", "member", *m.instance, "url", m.url, "reason", why, "error", err)
 	if err != nil {
 		return err
 	}
+	n.removals.WithLabelValues(string(why)).Inc()
 	// The other members see the rebalance with their next heartbeat. This one rejoins now. The lock keeps the client open.
 	n.joined.Lock()
 	defer n.joined.Unlock()

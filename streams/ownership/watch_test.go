@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -106,4 +107,5 @@ func TestTheWatchBeginsBeforeTheNodeJoins(t *testing.T) {
 			break
 		}
 	}
+	until(t, "the removal is counted", func() bool { return testutil.ToFloat64(n.removals.WithLabelValues("closed")) == 1 })
 }

@@ -80,8 +80,8 @@ func (o *Owners) mayDestroy(ctx context.Context, owner string) error {
 	return o.guard.Confirm(ctx)
 }
 
-// resume completes an attempt that was decided but whose tombstone was not written, perhaps because its process died. It
-// returns false if there is none.
+// resume completes an attempt that was decided but not carried out, perhaps because its process died. It returns false if
+// there is none.
 func (o *Owners) resume(ctx context.Context, f *keyFile) (done bool, err error) {
 	ids, err := o.store.list(ctx, decisionFolder(f.Owner))
 	if err != nil {

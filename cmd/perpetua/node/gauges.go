@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/version"
+	"github.com/perpetua-exchange/perpetua/streams/fence"
 )
 
 // gauges tell how a node stands when somebody asks: how far each of its readers is, what its connections to Postgres
@@ -17,7 +18,7 @@ type gauges struct {
 	n *Node
 
 	lag, sequence, time              *prometheus.Desc
-	info, ready                      *prometheus.Desc
+	info, ready, fence               *prometheus.Desc
 	connections, limit               *prometheus.Desc
 	acquired, waited, empty, aborted *prometheus.Desc
 }
@@ -33,6 +34,7 @@ func newGauges(n *Node) *gauges {
 		time:     desc("reader_record_timestamp_seconds", "The Unix time of the last record that a reader has applied.", reader...),
 		info:     desc("node_info", "1, with what this node is and does.", "node", "build", "roles"),
 		ready:    desc("ready", "1 while /readyz answers 200."),
+		fence:    desc("fence_status", "1 for the status of the venue's fence as this node sees it, 0 for the others.", "status"),
 
 		connections: desc("postgres_connections", "Connections of the pool that queries use, by state; the projections have one more each.", "state"),
 		limit:       desc("postgres_connections_limit", "As many connections the pool may open."),
@@ -53,7 +55,7 @@ func buildInfo(v version.Info) prometheus.Collector {
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.lag, g.sequence, g.time, g.info, g.ready, g.connections, g.limit, g.acquired, g.waited, g.empty, g.aborted} {
+	for _, d := range []*prometheus.Desc{g.lag, g.sequence, g.time, g.info, g.ready, g.fence, g.connections, g.limit, g.acquired, g.waited, g.empty, g.aborted} {
 		ch <- d
 	}
 }
@@ -72,6 +74,14 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		ready = 1
 	}
 	gauge(g.ready, ready)
+	status := g.n.fence.watch.View().Status
+	for _, s := range fence.Statuses() {
+		is := 0.0
+		if s == status {
+			is = 1
+		}
+		gauge(g.fence, is, string(s))
+	}
 	g.pool(ch, g.n.stores.pool.Stat())
 }
 

@@ -103,7 +103,8 @@ func (n *Node) servers(identities *follower) (e, rest *web.Server, err error) {
 		return nil, nil, err
 	}
 	options := web.Options{TrustedProxies: proxies, CORSOrigins: n.Settings.CORSOrigins(), Logger: n.Logger.With("part", "http"),
-		Metrics: n.telemetry.metrics, ForwardKey: n.Box.Derive("forward"), Identity: identities.fold, Quiet: n.Quiet, Tracer: n.telemetry.tracer}
+		Metrics: n.telemetry.metrics, ForwardKey: n.Box.Derive("forward"), Identity: identities.fold, Quiet: n.Quiet, Tracer: n.telemetry.tracer,
+		Polled: []string{termPath}}
 	if e, err = web.New(options); err != nil || n.Roles.API || n.Roles.Engine {
 		return e, e, err
 	}
@@ -132,6 +133,9 @@ func (n *Node) measure() {
 	n.telemetry.metrics.MustRegister(n.serving.hub.Collectors()...)
 	for _, f := range n.followers {
 		n.telemetry.metrics.MustRegister(f.runner)
+	}
+	if n.owning.engine != nil {
+		n.telemetry.metrics.MustRegister(n.owning.engine.Collectors()...)
 	}
 	n.telemetry.metrics.MustRegister(newGauges(n), buildInfo(version.Current()))
 }
