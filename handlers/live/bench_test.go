@@ -4,56 +4,95 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 )
 
-// BenchmarkFanOut measures how fast one record's update of a book reaches every one of many sockets: an operation is
-// a record, and messages/s counts what all sockets have received.
+// BenchmarkFanOut measures how fast an order and a trade with it reach every one of many sockets, on one topic at a time, with and
+// without compression. An operation is the two records. messages/s counts what all sockets have received, wire-B/message is the size
+// of a frame, and cpu-ns/message the processor time of the whole process: of the venue and the sockets' readers, who do not inflate.
 func BenchmarkFanOut(b *testing.B) {
-	for _, sockets := range []int{1, 100, 500} {
-		b.Run(fmt.Sprintf("sockets=%d", sockets), func(b *testing.B) {
-			v := newVenue(b, live.Limits{}, nil)
-			received := make(chan struct{}, sockets)
-			for range sockets {
-				c, response, err := websocket.DefaultDialer.DialContext(b.Context(), v.url, http.Header{})
-				if err != nil {
-					b.Fatal(err)
-				}
-				_ = response.Body.Close()
-				defer func() { _ = c.Close() }()
-				if err := c.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","args":["orderbook-stream:`+btc+`"]}`)); err != nil {
-					b.Fatal(err)
-				}
-				for range 2 { // the acknowledgement and the snapshot
-					if _, _, err := c.ReadMessage(); err != nil {
-						b.Fatal(err)
-					}
-				}
-				go drain(c.NetConn(), received)
+	for _, sockets := range []int{1, 100, 1000} {
+		for _, topic := range []string{"orderbook-stream:" + btc, "market-trades:" + btc, "orders", "trades", "positions", "margin"} {
+			for _, compress := range []bool{false, true} {
+				b.Run(fmt.Sprintf("sockets=%d/%s/compress=%v", sockets, topic, compress), func(b *testing.B) { fanOut(b, sockets, topic, compress) })
 			}
-			maker := limit("A1", btc, order.Sell, "0.001", "1000")
-			b.ResetTimer()
-			for n := range b.N {
-				v.do(trading.CommandPlaceOrder, maker)
-				if n%64 == 63 || n == b.N-1 { // no queue overflows
-					for range (n%64 + 1) * sockets {
-						<-received
-					}
-				}
-			}
-			b.ReportMetric(float64(b.N*sockets)/b.Elapsed().Seconds(), "messages/s")
-		})
+		}
 	}
 }
 
-// drain counts frames without looking into them: all are shorter than 64 KiB and none is masked.
-func drain(c net.Conn, received chan<- struct{}) {
+func fanOut(b *testing.B, sockets int, topic string, compress bool) {
+	v := newVenue(b, live.Limits{BeatEvery: time.Hour}, nil, compressing)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(v.hub.Collectors()...)
+	dialer := websocket.Dialer{EnableCompression: compress, ReadBufferSize: 1024}
+	var drains drained
+	for range sockets {
+		c, response, err := dialer.DialContext(b.Context(), v.url, http.Header{"Authorization": {"Bearer " + v.reader("alpha")}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = response.Body.Close()
+		defer func() { _ = c.Close() }()
+		if err := c.WriteMessage(websocket.TextMessage, []byte(`{"op":"subscribe","args":["`+topic+`"]}`)); err != nil {
+			b.Fatal(err)
+		}
+		if err := c.WriteMessage(websocket.TextMessage, []byte(`{"op":"ping"}`)); err != nil {
+			b.Fatal(err)
+		}
+		for text := ""; text != `{"op":"pong"}`; {
+			_, raw, err := c.ReadMessage()
+			if err != nil {
+				b.Fatal(err)
+			}
+			text = string(raw)
+		}
+		go drains.read(c.NetConn())
+	}
+	encoded := func() int64 { return int64(gather(b, registry)["perpetua_live_messages_encoded_total"]) }
+	before, cpu := encoded(), processorTime(b)
+	maker, taker := limit("A1", btc, order.Sell, "0.003", "1000"), limit("A2", btc, order.Buy, "0.001", "1000")
+	b.ResetTimer()
+	for n := range b.N {
+		maker.Action, taker.Action = taker.Action, maker.Action // what one buys is sold again
+		v.do(trading.CommandPlaceOrder, maker)
+		v.do(trading.CommandPlaceOrder, taker)
+		if n%64 == 63 || n == b.N-1 { // no queue overflows
+			for drains.messages.Load() < (encoded()-before)*int64(sockets) {
+				time.Sleep(100 * time.Microsecond)
+			}
+		}
+	}
+	b.StopTimer()
+	messages := float64(drains.messages.Load())
+	b.ReportMetric(messages/b.Elapsed().Seconds(), "messages/s")
+	b.ReportMetric(float64(drains.bytes.Load())/messages, "wire-B/message")
+	b.ReportMetric(float64((processorTime(b)-cpu).Nanoseconds())/messages, "cpu-ns/message")
+}
+
+// processorTime returns how long the process has used processors.
+func processorTime(b *testing.B) time.Duration {
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}
+
+// drained is what some sockets have received.
+type drained struct{ messages, bytes atomic.Int64 }
+
+// read counts frames without looking into them: all are shorter than 64 KiB and none is masked.
+func (d *drained) read(c net.Conn) {
 	buffer := make([]byte, 0, 1<<16)
 	chunk := make([]byte, 1<<15)
 	for {
@@ -70,8 +109,9 @@ func drain(c net.Conn, received chan<- struct{}) {
 			if len(buffer) < size {
 				break
 			}
-			if buffer[0] == 0x81 {
-				received <- struct{}{}
+			if buffer[0]&0xf == 1 {
+				d.messages.Add(1)
+				d.bytes.Add(int64(size))
 			}
 			buffer = buffer[size:]
 		}

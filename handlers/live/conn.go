@@ -39,6 +39,7 @@ type conn struct {
 	closed  sync.Once
 
 	// Of the reader.
+	in    io.Reader // of plain frames
 	scan  frameScan
 	fault *frameFault
 
@@ -52,7 +53,10 @@ type conn struct {
 }
 
 func newConn(c net.Conn, s *session) *conn {
-	out := &conn{Conn: c, session: s}
+	out := &conn{Conn: c, session: s, in: c}
+	if s.extension != "" {
+		out.in = &inflater{raw: c, limit: s.hub.limits.MessageBytes}
+	}
 	if below, ok := c.(syscall.Conn); ok {
 		if raw, err := below.SyscallConn(); err == nil {
 			out.raw, out.attempt = raw, out.once
@@ -67,9 +71,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	if c.fault != nil {
 		return 0, c.fail()
 	}
-	n, err := c.Conn.Read(p)
+	n, err := c.in.Read(p)
 	good, fault := c.scan.next(p[:n])
-	if fault == nil {
+	if fault == nil && !errors.As(err, &fault) {
 		return n, err
 	}
 	if c.fault = fault; good == 0 {
@@ -89,7 +93,10 @@ func (c *conn) fail() error {
 // before.
 func (c *conn) Write(p []byte) (int, error) {
 	if !c.framed.Load() {
-		return c.Conn.Write(p)
+		if _, err := c.Conn.Write(withExtension(p, c.session.extension)); err != nil {
+			return 0, err
+		}
+		return len(p), nil
 	}
 	// The client may be amid a message that nobody reads any more. What is left of it is thrown away in finish, or closing
 	// would reset the connection and take the close frame along.

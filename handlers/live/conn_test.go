@@ -172,7 +172,7 @@ func TestAConnectionThatFails(t *testing.T) {
 
 func TestTextFrames(t *testing.T) {
 	for _, n := range []int{0, 1, 125, 126, 65535, 65536, 200_000} {
-		f := textFrame(bytes.Repeat([]byte("x"), n))
+		f := textFrame(bytes.Repeat([]byte("x"), n)).plain
 		header, size := 2, int(f[1])
 		switch f[1] {
 		case 126:

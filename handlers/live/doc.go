@@ -18,4 +18,7 @@
 // messages silently when its buffer is full. Instead, each session has a queue of frames (session.go), and sessions that get
 // the same message share its frame. A few writers visit the sessions and write the queued frames of a session with one call
 // (writer.go). Melody's control frames go into the same queue, through a net.Conn under melody (conn.go).
+//
+// A client may negotiate compression (extension.go). The net.Conn inflates incoming messages (inflate.go), so the library
+// sees only plain frames. A writer compresses an outgoing frame once for all sessions that share it (deflate.go).
 package live

@@ -1,34 +1,82 @@
 package live
 
 import (
+	"sync"
 	"unicode/utf8"
 
 	"github.com/olahol/melody"
 )
 
-// textFrame returns an unmasked text frame.
-func textFrame(payload []byte) []byte {
-	n := len(payload)
-	b := make([]byte, 0, n+10)
-	switch b = append(b, 0x81); {
-	case n < 126:
-		b = append(b, byte(n))
-	case n < 1<<16:
-		b = append(b, 126, byte(n>>8), byte(n))
-	default:
-		b = append(b, 127, 0, 0, 0, 0, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+// The parts of a frame's first two bytes.
+const (
+	finBit     = 0x80
+	rsv1Bit    = 0x40
+	rsvBits    = 0x70
+	opcodeBits = 0x0f
+
+	maskBit    = 0x80
+	lengthBits = 0x7f
+	length16   = 126 // the length follows, in two bytes
+	length64   = 127 // in eight bytes
+)
+
+const (
+	opContinuation = 0x0
+	opText         = 0x1
+	opBinary       = 0x2
+	opClose        = 0x8
+
+	maskBytes   = 4
+	codeBytes   = 2
+	headerBytes = 10  // of the longest header, without its mask
+	maxControl  = 125 // bytes of a control frame's payload
+)
+
+// frame is a queued frame. Sessions share it, so it must not change.
+type frame struct {
+	plain []byte
+
+	packing sync.Once
+	packed  []byte // plain compressed; nil until a session wants it
+}
+
+// wire returns the bytes to write to a session. The first session that wants the frame compressed has its writer compress it for all
+// sessions; no lock of the hub is held.
+func (f *frame) wire(compressed bool) []byte {
+	if !compressed || len(f.plain) < deflateFrom || !isText(f.plain) {
+		return f.plain
 	}
-	return append(b, payload...)
+	f.packing.Do(func() { f.packed = deflate(f.plain) })
+	return f.packed
+}
+
+// textFrame returns an unmasked text frame.
+func textFrame(payload []byte) *frame {
+	b := appendHeader(make([]byte, 0, headerBytes+len(payload)), finBit|opText, 0, len(payload))
+	return &frame{plain: append(b, payload...)}
+}
+
+// appendHeader appends a frame's first byte and its length, with or without the mask bit.
+func appendHeader(b []byte, first, mask byte, n int) []byte {
+	switch b = append(b, first); {
+	case n < length16:
+		return append(b, mask|byte(n))
+	case n < 1<<16:
+		return append(b, mask|length16, byte(n>>8), byte(n))
+	}
+	return append(b, mask|length64, 0, 0, 0, 0, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
 }
 
 // closeFrame returns an unmasked close frame. The payload is that of melody.FormatCloseMessage, at most 125 bytes.
-func closeFrame(payload []byte) []byte { return append([]byte{0x88, byte(len(payload))}, payload...) }
+func closeFrame(payload []byte) []byte {
+	return append([]byte{finBit | opClose, byte(len(payload))}, payload...)
+}
 
-// isText reports whether a frame is a text frame.
-func isText(frame []byte) bool { return frame[0] == 0x81 }
+// isText reports whether a frame is a text frame that is not compressed.
+func isText(frame []byte) bool { return frame[0] == finBit|opText }
 
 // isClose reports whether a frame is a close frame.
-func isClose(frame []byte) bool { return frame[0] == 0x88 }
+func isClose(frame []byte) bool { return frame[0] == finBit|opClose }
 
 // isTooBig reports whether a frame is a close frame with the code 1009, which the WebSocket library writes about a message
 // that exceeds its limit.
@@ -54,18 +102,76 @@ var (
 	errReasonNotText  = &frameFault{melody.CloseInvalidFramePayloadData, "the reason of a close frame is not valid UTF-8"}
 )
 
-const (
-	opClose    = 0x8
-	maskBytes  = 4
-	codeBytes  = 2
-	maxControl = 125 // bytes of a control frame's payload
-)
+// frameHeader holds the bytes of a frame's header that were read so far, without the mask.
+type frameHeader struct {
+	bytes [headerBytes]byte
+	have  int
+}
+
+// add appends a byte. It begins a new header if the present one is complete.
+func (h *frameHeader) add(b byte) {
+	if h.whole() {
+		h.have = 0
+	}
+	h.bytes[h.have] = b
+	h.have++
+}
+
+// whole reports whether the header is complete.
+func (h *frameHeader) whole() bool { return h.have >= 2 && h.have == 2+h.extended() }
+
+// extended returns the number of bytes of the extended payload length (RFC 6455, 5.2).
+func (h *frameHeader) extended() int {
+	switch h.bytes[1] & lengthBits {
+	case length16:
+		return 2
+	case length64:
+		return 8
+	}
+	return 0
+}
+
+func (h *frameHeader) opcode() byte { return h.bytes[0] & opcodeBits }
+func (h *frameHeader) final() bool  { return h.bytes[0]&finBit != 0 }
+func (h *frameHeader) masked() bool { return h.bytes[1]&maskBit != 0 }
+
+// size returns the length of the payload.
+func (h *frameHeader) size() uint64 {
+	extended := h.extended()
+	if extended == 0 {
+		return uint64(h.bytes[1] & lengthBits)
+	}
+	size := uint64(0)
+	for _, b := range h.bytes[2 : 2+extended] {
+		size = size<<8 | uint64(b)
+	}
+	return size
+}
+
+// rest returns the number of bytes of mask and payload. The library ends the connection of a client that does not mask.
+func (h *frameHeader) rest() uint64 {
+	if h.masked() {
+		return maskBytes + h.size()
+	}
+	return h.size()
+}
+
+// fault checks the bytes read so far.
+func (h *frameHeader) fault() *frameFault {
+	length := h.bytes[1] & lengthBits
+	switch {
+	case h.have == 2 && h.opcode() == opClose && length == 1:
+		return errCloseOfOneByte
+	case h.have == 3 && length == length64 && h.bytes[2]&0x80 != 0:
+		return errNegativeLength
+	}
+	return nil
+}
 
 // frameScan follows the headers of a client's frames through the bytes that are read, however they are cut.
 type frameScan struct {
-	header [10]byte // of a frame, without its mask
-	have   int      // bytes of it so far
-	skip   uint64   // bytes of mask and payload that are still to come
+	header frameHeader
+	skip   uint64 // bytes of mask and payload that are still to come
 
 	closing bool // the frame is a close frame with a reason, of which mask and payload are kept
 	kept    [maskBytes + maxControl]byte
@@ -87,9 +193,8 @@ func (f *frameScan) next(p []byte) (good int, fault *frameFault) {
 			good += int(step)
 			continue
 		}
-		f.header[f.have] = p[good]
-		f.have++
-		if fault = f.fault(); fault != nil {
+		f.header.add(p[good])
+		if fault = f.header.fault(); fault != nil {
 			return good, fault
 		}
 		good++
@@ -107,41 +212,10 @@ func (f *frameScan) reasonIsText() bool {
 	return utf8.Valid(payload[codeBytes:])
 }
 
-func (f *frameScan) fault() *frameFault {
-	length := f.header[1] & 0x7f
-	switch {
-	case f.have == 2 && f.header[0]&0xf == opClose && length == 1:
-		return errCloseOfOneByte
-	case f.have == 3 && length == 127 && f.header[2]&0x80 != 0:
-		return errNegativeLength
-	}
-	return nil
-}
-
 // finish goes on to the mask and the payload if the header is whole.
 func (f *frameScan) finish() {
-	if f.have < 2 {
-		return
+	if h := &f.header; h.whole() {
+		f.skip, f.keeps = h.rest(), 0
+		f.closing = h.opcode() == opClose && h.masked() && h.size() > codeBytes && h.size() <= maxControl
 	}
-	length, extended := uint64(f.header[1]&0x7f), 0
-	f.closing, f.keeps = f.header[0]&0xf == opClose && f.header[1]&0x80 != 0 && length > codeBytes && length <= maxControl, 0
-	switch length {
-	case 126:
-		extended = 2
-	case 127:
-		extended = 8
-	}
-	if f.have < 2+extended {
-		return
-	}
-	if extended > 0 {
-		length = 0
-		for _, b := range f.header[2 : 2+extended] {
-			length = length<<8 | uint64(b)
-		}
-	}
-	if f.header[1]&0x80 != 0 {
-		length += maskBytes // without one the library ends the connection
-	}
-	f.skip, f.have = length, 0
 }

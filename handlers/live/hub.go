@@ -60,7 +60,9 @@ type Config struct {
 	Wrap   Wrap
 	Logger *slog.Logger
 	Limits Limits
-	Seed   *journal.Seed // that the follower started from, if it did
+	// Compression says whether messages are compressed for the clients that offer permessage-deflate.
+	Compression bool
+	Seed        *journal.Seed // that the follower started from, if it did
 }
 
 // Hub serves the WebSocket connections of one node.
@@ -74,6 +76,7 @@ type Hub struct {
 	wrap      Wrap
 	logger    *slog.Logger
 	limits    Limits
+	compress  bool // for clients that offer it
 	tracer    *trace.Tracer
 	metrics   *metrics
 	melody    *melody.Melody
@@ -108,7 +111,7 @@ func New(cfg Config) *Hub {
 	}
 	h := &Hub{
 		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens, log: cfg.Log,
-		rest: cfg.REST, wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), metrics: newMetrics(), melody: melody.New(),
+		rest: cfg.REST, wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), compress: cfg.Compression, metrics: newMetrics(), melody: melody.New(),
 		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),
 		turns: newTurns(), parting: parting{none: make(chan struct{}, 1)}, ready: make(chan struct{}),
 		gateway: gateway{id: web.NewID(), nodes: cfg.Nodes, armed: make(map[*session]struct{})},

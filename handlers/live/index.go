@@ -97,11 +97,11 @@ func (k key) matches(d *draft) bool {
 type message struct {
 	plain    []byte
 	position string
-	frames   [2][]byte // without and with the position
+	frames   [2]*frame // without and with the position
 }
 
 // frame returns the message's frame as a subscription wants it.
-func (m *message) frame(withPosition bool) []byte {
+func (m *message) frame(withPosition bool) *frame {
 	if !withPosition {
 		if m.frames[0] == nil {
 			m.frames[0] = textFrame(m.plain)

@@ -34,7 +34,7 @@ func TestMetrics(t *testing.T) {
 }
 
 // gather returns the sums of the metrics.
-func gather(t *testing.T, g prometheus.Gatherer) map[string]float64 {
+func gather(t testing.TB, g prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := g.Gather()
 	if err != nil {

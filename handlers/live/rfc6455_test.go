@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -23,11 +24,13 @@ import (
 type rawSocket struct {
 	t testing.TB
 	net.Conn
-	r *bufio.Reader
+	r          *bufio.Reader
+	extensions []string // that the server accepted
+	compressed int      // messages that came compressed
 }
 
-// dialRaw shakes hands over a plain connection, whose receive buffer has so many bytes unless it is 0.
-func dialRaw(t testing.TB, address string, buffer int) *rawSocket {
+// dialRaw shakes hands over a plain connection, whose receive buffer has so many bytes unless it is 0, and offers extensions.
+func dialRaw(t testing.TB, address string, buffer int, offers ...string) *rawSocket {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
@@ -49,16 +52,17 @@ func dialRaw(t testing.TB, address string, buffer int) *rawSocket {
 		t.Fatal(err)
 	}
 	request.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"},
-		"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
+		"Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Extensions": offers}
 	if err := request.Write(c); err != nil {
 		t.Fatal(err)
 	}
-	s := &rawSocket{t, c, bufio.NewReader(c)}
+	s := &rawSocket{t: t, Conn: c, r: bufio.NewReader(c)}
 	response, err := http.ReadResponse(s.r, request)
 	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("the handshake: %v %v", response, err)
 	}
 	_ = response.Body.Close()
+	s.extensions = response.Header.Values("Sec-Websocket-Extensions")
 	return s
 }
 
@@ -98,7 +102,13 @@ func (s *rawSocket) frame() (opcode byte, payload string, err error) {
 		size = binary.BigEndian.Uint64(b[:])
 	}
 	text := make([]byte, size)
-	_, err = io.ReadFull(s.r, text)
+	if _, err = io.ReadFull(s.r, text); err == nil && head[0]&0x40 != 0 {
+		if head[0] != 0xc1 || s.extensions == nil {
+			return 0, "", fmt.Errorf("a frame begins with %x", head[0])
+		}
+		s.compressed++
+		text, err = inflate(text)
+	}
 	return head[0] & 0xf, string(text), err
 }
 
@@ -186,16 +196,21 @@ func TestFaultsOfFrames(t *testing.T) {
 // TestWhoDoesNotReadIsTold lets a client over a real connection stop to read, in each of the ways in which the server can
 // notice. However long it does not read, it then finds a part of what was sent, without a hole, and why it was closed.
 func TestWhoDoesNotReadIsTold(t *testing.T) {
-	for name, limits := range map[string]live.Limits{
-		"its queue is full":            {QueueMessages: 100, WriteWait: patience},
-		"a write does not end":         {WriteWait: 50 * time.Millisecond},
-		"the queue is full, and kept":  {QueueMessages: 100, WriteWait: 50 * time.Millisecond},
-		"no pong comes":                {PingEvery: 20 * time.Millisecond, PongWait: time.Second, WriteWait: patience},
-		"no pong, and no write either": {PingEvery: 20 * time.Millisecond, PongWait: time.Second, WriteWait: 50 * time.Millisecond},
+	for name, test := range map[string]struct {
+		limits live.Limits
+		offers []string
+	}{
+		"its queue is full":               {live.Limits{QueueMessages: 100, WriteWait: patience}, nil},
+		"its compressed queue is full":    {live.Limits{QueueMessages: 100, WriteWait: patience}, []string{deflateOffer}},
+		"a write does not end":            {live.Limits{WriteWait: 50 * time.Millisecond}, nil},
+		"a compressed write does not end": {live.Limits{WriteWait: 50 * time.Millisecond}, []string{deflateOffer}},
+		"the queue is full, and kept":     {live.Limits{QueueMessages: 100, WriteWait: 50 * time.Millisecond}, nil},
+		"no pong comes":                   {live.Limits{PingEvery: 20 * time.Millisecond, PongWait: time.Second, WriteWait: patience}, nil},
+		"no pong, and no write either":    {live.Limits{PingEvery: 20 * time.Millisecond, PongWait: time.Second, WriteWait: 50 * time.Millisecond}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for !toldWhy(t, limits) {
-				if limits.PongWait *= 2; limits.PongWait == 0 || limits.PongWait > patience {
+			for !toldWhy(t, test.limits, test.offers...) {
+				if test.limits.PongWait *= 2; test.limits.PongWait == 0 || test.limits.PongWait > patience {
 					t.Fatal("closed before anything was sent")
 				}
 			}
@@ -204,25 +219,26 @@ func TestWhoDoesNotReadIsTold(t *testing.T) {
 }
 
 // cramped returns a venue with a client that asked for a book, where hardly anything fits between the two, and the venue's measures.
-func cramped(t *testing.T, limits live.Limits) (*venue, *rawSocket, *prometheus.Registry) {
+// The client offers extensions.
+func cramped(t *testing.T, limits live.Limits, offers ...string) (*venue, *rawSocket, *prometheus.Registry) {
 	t.Helper()
 	const room = 4096
 	v := newVenue(t, limits, func(c net.Conn) net.Conn {
 		_ = c.(*net.TCPConn).SetWriteBuffer(room)
 		return c
-	})
+	}, compressing)
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(v.hub.Collectors()...)
-	s := dialRaw(t, v.url, room)
+	s := dialRaw(t, v.url, room, offers...)
 	s.send(masked(0x81, `{"op":"subscribe","args":["orderbook-stream:`+btc+`"],"data":{"positions":true}}`))
 	return v, s, registry
 }
 
 // toldWhy has a client not read, and be told so. On a busy machine it may have missed a pong before the test got to anything, which
 // is reported as false.
-func toldWhy(t *testing.T, limits live.Limits) bool {
+func toldWhy(t *testing.T, limits live.Limits, offers ...string) bool {
 	t.Helper()
-	v, s, registry := cramped(t, limits)
+	v, s, registry := cramped(t, limits, offers...)
 	if !s.texts(2) { // the acknowledgement and the snapshot
 		return false
 	}
@@ -230,7 +246,7 @@ func toldWhy(t *testing.T, limits live.Limits) bool {
 		if gather(t, registry)["perpetua_live_sessions"] == 0 && gather(t, registry)["perpetua_live_slow_consumers_total"] == 0 {
 			t.Fatalf("cut after %d updates, and not a word", n)
 		}
-		if n < 300 || limits.QueueMessages > 0 {
+		if n < 600 || limits.QueueMessages > 0 {
 			v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
 		} else { // more would fill the queue before anything else is noticed
 			<-time.After(time.Millisecond)
@@ -244,6 +260,9 @@ func toldWhy(t *testing.T, limits live.Limits) bool {
 		t.Fatalf("closed with %d after %d texts", code, len(texts))
 	}
 	inTurn(t, texts[:len(texts)-1])
+	if (s.compressed > 0) != (offers != nil) {
+		t.Errorf("%d messages came compressed to a client that offers %q", s.compressed, offers)
+	}
 	if n := gather(t, registry)["perpetua_live_queued_messages"]; n != 0 {
 		t.Errorf("%v messages count as queued", n)
 	}

@@ -50,6 +50,9 @@ func (h *Hub) Serve(c echo.Context) error {
 		}
 		s.who, s.token = p, token
 	}
+	if h.compress {
+		s.extension = negotiate(r.Header)
+	}
 	w := hijacker{c.Response(), func(nc net.Conn) net.Conn {
 		s.conn = newConn(h.wrap(web.Hijacked(nc)), s)
 		return s.conn

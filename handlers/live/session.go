@@ -22,6 +22,8 @@ type session struct {
 	address string // of the client
 	seen    uint64 // changes of the identity journal before its token was verified
 
+	extension string // that was negotiated, which is permessage-deflate; "" for none
+
 	// Of the goroutine that reads requests.
 	bucket *bucket
 	excess int
@@ -34,11 +36,11 @@ type session struct {
 	cancel        context.CancelFunc
 
 	mu       sync.Mutex
-	frames   [][]byte      // queued, in their order
-	free     [][]byte      // the queue before it, to be used again
+	frames   []*frame      // queued, in their order
+	free     []*frame      // the queue before it, to be used again
 	writing  bool          // a writer has the session, or will come to it
 	messages int           // not written yet, whether still queued or not
-	bytes    int64         // of those
+	bytes    int64         // of those, before they are compressed
 	controls int           // control frames not written yet
 	room     chan struct{} // closed when there is much room again, if somebody waits for that
 	empty    chan struct{} // closed when nothing is left to be written, if somebody waits for that
@@ -57,6 +59,9 @@ type session struct {
 	check    *time.Timer // verifies the token again
 }
 
+// compressed reports whether the client takes compressed messages.
+func (s *session) compressed() bool { return s.extension != "" }
+
 // send queues a message.
 func (s *session) send(message []byte) {
 	if s.deliver(textFrame(message)) {
@@ -67,7 +72,7 @@ func (s *session) send(message []byte) {
 // deliver queues a message's frame, which must not change any more, and reports whether it did; the caller counts it.
 // It never waits: a queue that is full ends the session. A single message may be larger than what the queue holds
 // otherwise, or the snapshot of a very deep book could not be sent to anybody.
-func (s *session) deliver(frame []byte) bool {
+func (s *session) deliver(f *frame) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -79,8 +84,8 @@ func (s *session) deliver(frame []byte) bool {
 		return false
 	}
 	s.messages++
-	s.bytes += int64(len(frame))
-	s.push(frame)
+	s.bytes += int64(len(f.plain))
+	s.push(f)
 	return true
 }
 
@@ -132,7 +137,7 @@ const farewell = 2
 
 // shed returns the frames that are left to be written of those that a writer has, and what is queued with them, if the
 // session sheds. Nothing can be queued behind the farewell, so that is what the last of them are.
-func (s *session) shed(frames [][]byte) [][]byte {
+func (s *session) shed(frames []*frame) []*frame {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.shedding || s.over {
@@ -147,16 +152,16 @@ func (s *session) shed(frames [][]byte) [][]byte {
 }
 
 // queue queues a message's frame whatever else is queued. It is called under the session's lock.
-func (s *session) queue(frame []byte) {
+func (s *session) queue(f *frame) {
 	s.messages++
-	s.bytes += int64(len(frame))
+	s.bytes += int64(len(f.plain))
 	s.hub.metrics.queued.Add(1)
-	s.push(frame)
+	s.push(f)
 }
 
 // push puts a frame behind the others and sees to it that a writer comes. It is called under the session's lock.
-func (s *session) push(frame []byte) {
-	s.frames = append(s.frames, frame)
+func (s *session) push(f *frame) {
+	s.frames = append(s.frames, f)
 	// A writer that has the session looks at the queue again, under this lock, before it lets go of it (written): so a frame
 	// that comes while it writes needs no second writer, and none is left behind.
 	if !s.writing {
@@ -166,7 +171,7 @@ func (s *session) push(frame []byte) {
 }
 
 // dequeue returns all that is queued, to be written by the caller alone.
-func (s *session) dequeue() [][]byte {
+func (s *session) dequeue() []*frame {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// The two slices change places: deliver goes on into the spare one while the writer reads this one, which becomes the
@@ -179,11 +184,11 @@ func (s *session) dequeue() [][]byte {
 // tally is what some frames count as in a queue.
 type tally struct{ messages, bytes, controls int }
 
-func countFrames(frames [][]byte) (t tally) {
+func countFrames(frames []*frame) (t tally) {
 	for _, f := range frames {
-		if isText(f) {
+		if isText(f.plain) {
 			t.messages++
-			t.bytes += len(f)
+			t.bytes += len(f.plain)
 		} else {
 			t.controls++
 		}
@@ -192,7 +197,7 @@ func countFrames(frames [][]byte) (t tally) {
 }
 
 // wrote is called when frames were written, which are not used any more.
-func (s *session) wrote(frames [][]byte) {
+func (s *session) wrote(frames []*frame) {
 	t := countFrames(frames)
 	clear(frames)
 	s.hub.metrics.sent.Add(int64(t.messages))
@@ -319,7 +324,7 @@ func (s *session) end(last []byte, code int, reason string, patience time.Durati
 		s.queue(textFrame(last))
 	}
 	s.controls++
-	s.push(closeFrame(melody.FormatCloseMessage(code, reason)))
+	s.push(&frame{plain: closeFrame(melody.FormatCloseMessage(code, reason))})
 	s.cutter = time.AfterFunc(patience, s.conn.cut)
 	s.hub.serving.Go(s.leave) // elsewhere: the hub's lock is taken before a session's
 }

@@ -120,30 +120,37 @@ func (n nodes) Submit(_ context.Context, _ string, c decide.Command) (journal.Re
 
 // newVenue starts a hub over a venue with two instruments and the customers A1 and A2 of broker alpha and B1 of beta,
 // each with a million.
-func newVenue(t testing.TB, limits live.Limits, wrap live.Wrap) *venue {
+func newVenue(t testing.TB, limits live.Limits, wrap live.Wrap, options ...func(*live.Config)) *venue {
 	t.Helper()
-	v := emptyVenue(t, limits, wrap)
+	v := emptyVenue(t, limits, wrap, options...)
 	v.fill()
 	close(v.tip)
 	return v
 }
 
 // emptyVenue starts a hub over a journal that still has to be replayed.
-func emptyVenue(t testing.TB, limits live.Limits, wrap live.Wrap) *venue {
+func emptyVenue(t testing.TB, limits live.Limits, wrap live.Wrap, options ...func(*live.Config)) *venue {
 	t.Helper()
 	v := &venue{t: t, state: trading.NewState(), applied: make(chan struct{}), tip: make(chan struct{}),
 		clock: scalar.TimeOf(time.Date(2026, 3, 31, 8, 0, 0, 0, time.UTC))}
-	v.hub = live.New(live.Config{Follower: v, Journal: "trading", Tokens: v, Changes: &v.tokens, Log: v, Wrap: wrap, Limits: limits,
+	cfg := live.Config{Follower: v, Journal: "trading", Tokens: v, Changes: &v.tokens, Log: v, Wrap: wrap, Limits: limits,
 		REST: overHTTP(func(w http.ResponseWriter, r *http.Request) {
 			if serve, ok := v.rest.Load().(http.HandlerFunc); ok {
 				serve(w, r)
 			} else {
 				http.NotFound(w, r)
 			}
-		}), Nodes: nodes{v}})
+		}), Nodes: nodes{v}}
+	for _, set := range options {
+		set(&cfg)
+	}
+	v.hub = live.New(cfg)
 	v.serve()
 	return v
 }
+
+// compressing has a hub compress messages for the clients that ask for it.
+func compressing(c *live.Config) { c.Compression = true }
 
 // overHTTP is a REST interface that answers all calls as requests over HTTP.
 type overHTTP http.HandlerFunc

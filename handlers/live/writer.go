@@ -80,7 +80,12 @@ func (w *writers) take() *session {
 func (s *session) write(buffer []byte) {
 	frames := s.dequeue()
 	for len(frames) > 0 {
-		p, n := gather(frames, buffer)
+		if s.compressed() && len(frames[0].plain) > gatherBytes {
+			// Compressing a large snapshot takes milliseconds. Other sessions must not wait for it.
+			s.hub.serving.Go(func() { s.writeSlowly(frames, 1, frames[0].wire(true)) })
+			return
+		}
+		p, n := gather(frames, s.compressed(), buffer)
 		done, err := s.conn.writeSome(p)
 		switch {
 		case err != nil:
@@ -104,7 +109,7 @@ func (s *session) write(buffer []byte) {
 }
 
 // writeSlowly goes on with p, which ends the first n of the frames, and waits for the client where it must.
-func (s *session) writeSlowly(frames [][]byte, n int, p []byte) {
+func (s *session) writeSlowly(frames []*frame, n int, p []byte) {
 	buffer := s.hub.writers.buffer()
 	defer s.hub.writers.buffers.Put(buffer)
 	begun, left := frames[:n], frames[n:]
@@ -117,7 +122,7 @@ func (s *session) writeSlowly(frames [][]byte, n int, p []byte) {
 				s.written()
 				return
 			}
-			p, n = gather(left, *buffer)
+			p, n = gather(left, s.compressed(), *buffer)
 			begun, left = left[:n], left[n:]
 		case s.conn.resumable(err):
 			// The frame that was begun has to be ended before anything else, or the client could not read what
@@ -132,17 +137,17 @@ func (s *session) writeSlowly(frames [][]byte, n int, p []byte) {
 }
 
 // gather returns the first n frames as one piece, in the buffer if they are several.
-func gather(frames [][]byte, buffer []byte) (p []byte, n int) {
-	size := len(frames[0])
-	for n = 1; n < len(frames) && size+len(frames[n]) <= len(buffer); n++ {
-		size += len(frames[n])
-	}
-	if n == 1 {
-		return frames[0], 1
-	}
-	p = buffer[:0]
-	for _, f := range frames[:n] {
-		p = append(p, f...)
+func gather(frames []*frame, compressed bool, buffer []byte) (p []byte, n int) {
+	p = frames[0].wire(compressed)
+	for n = 1; n < len(frames) && len(frames[n].plain) <= len(buffer); n++ {
+		next := frames[n].wire(compressed)
+		if len(p)+len(next) > len(buffer) {
+			break
+		}
+		if n == 1 {
+			p = append(buffer[:0], p...)
+		}
+		p = append(p, next...)
 	}
 	return p, n
 }
@@ -172,19 +177,19 @@ const maxControls = 16
 
 // control queues a control frame, which the WebSocket library writes whenever it likes. After a close frame nothing is
 // sent any more, and it returns once that is written, or can't be, or the deadline has passed.
-func (s *session) control(frame []byte, deadline time.Time) error {
+func (s *session) control(p []byte, deadline time.Time) error {
 	s.mu.Lock()
 	switch {
 	case s.over || s.broken || s.closed:
 		s.mu.Unlock()
 		return net.ErrClosed
-	case !isClose(frame) && s.controls >= maxControls:
+	case !isClose(p) && s.controls >= maxControls:
 		s.mu.Unlock()
 		return nil
 	}
 	s.controls++
-	s.push(bytes.Clone(frame))
-	if !isClose(frame) {
+	s.push(&frame{plain: bytes.Clone(p)})
+	if !isClose(p) {
 		s.mu.Unlock()
 		return nil
 	}

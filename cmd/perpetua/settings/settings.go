@@ -43,6 +43,7 @@ type Settings struct {
 	SnapshotInterval string
 	TopicPrefix      string
 	Compression      string
+	DeflateSockets   bool
 	KafkaTLS         bool
 	KafkaCA          string
 	SASL             string
@@ -102,6 +103,7 @@ func Table() []Setting {
 		{Name: "link-lifetime", usage: "how long a link to a file is good: seconds, or a time like 15m", preset: "900", text: func(s *Settings) *string { return &s.LinkLifetime }},
 		{Name: "topic-prefix", Of: OfKafka, usage: "prefix of topic and group names", text: func(s *Settings) *string { return &s.TopicPrefix }},
 		{Name: "compression", Of: OfWriter, usage: "of the batches that this node appends to the log: none, gzip, snappy, lz4, zstd", preset: string(journal.DefaultCompression), text: func(s *Settings) *string { return &s.Compression }},
+		{Name: "socket-compression", usage: "compress the messages of WebSocket clients that offer permessage-deflate", preset: "false", toggle: func(s *Settings) *bool { return &s.DeflateSockets }},
 		{Name: "kafka-tls", Of: OfKafka, usage: "speak TLS to Kafka", preset: "false", toggle: func(s *Settings) *bool { return &s.KafkaTLS }},
 		{Name: "kafka-ca-file", Of: OfKafka, usage: "PEM file of the authorities that vouch for the brokers", text: func(s *Settings) *string { return &s.KafkaCA }},
 		{Name: "kafka-sasl", Of: OfKafka, usage: "SASL mechanism: plain, scram-sha-256, scram-sha-512", text: func(s *Settings) *string { return &s.SASL }},

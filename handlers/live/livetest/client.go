@@ -101,15 +101,29 @@ func TryDial(t testing.TB, url, token string) (*Client, *http.Response, error) {
 	return c, response, nil
 }
 
+// DialWith is Dial with a dialer of the caller's.
+func DialWith(t testing.TB, dialer *websocket.Dialer, url, token string) *Client {
+	t.Helper()
+	c, _, err := open(t, dialer, url, token)
+	if err != nil {
+		t.Fatalf("connecting to %s: %v", url, err)
+	}
+	c.Read()
+	return c
+}
+
 // Open connects without reading anything: a stalled client, until Read is called.
 func Open(t testing.TB, url, token string) (*Client, *http.Response, error) {
+	return open(t, &websocket.Dialer{ReadBufferSize: 4096}, url, token)
+}
+
+func open(t testing.TB, dialer *websocket.Dialer, url, token string) (*Client, *http.Response, error) {
 	header := http.Header{}
 	if token != "" {
 		header.Set("Authorization", "Bearer "+token)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	dialer := websocket.Dialer{ReadBufferSize: 4096}
 	socket, response, err := dialer.DialContext(ctx, url, header)
 	if err != nil {
 		if response != nil {
