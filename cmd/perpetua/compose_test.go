@@ -182,8 +182,8 @@ func (d *deployment) checkSettings(name string, env map[string]string) {
 		t.Errorf("%s: the Kafka user %q has another password, or is none", name, s.SASLUser)
 	}
 	postgres := d.environment("postgres")
-	want := (&url.URL{Scheme: "postgres", User: url.UserPassword("perpetua_venue", postgres["POSTGRES_VENUE_PASSWORD"]), Host: "postgres:5432",
-		Path: "/" + postgres["POSTGRES_DB"], RawQuery: "sslmode=disable"}).String()
+	want := (&url.URL{Scheme: "postgres", User: url.UserPassword("perpetua_venue", postgres["POSTGRES_VENUE_PASSWORD"]),
+		Host: "postgres:5432", Path: "/" + postgres["POSTGRES_DB"], RawQuery: "sslmode=disable"}).String()
 	if s.DatabaseURL != want {
 		t.Errorf("%s: the database is at %s, want %s", name, s.DatabaseURL, want)
 	}

@@ -33,7 +33,8 @@ func bareServer(t *testing.T) (address string, admin *pgxpool.Pool) {
 	}
 	t.Cleanup(func() { server.Close() })
 	admin = projectiontest.Open(t, server.AdminURL())
-	for _, sql := range []string{"ALTER DATABASE perpetua OWNER TO perpetua", "DROP OWNED BY perpetua_venue", "DROP ROLE perpetua_venue", "DROP ROLE perpetua_reader"} {
+	for _, sql := range []string{"ALTER DATABASE perpetua OWNER TO perpetua", "DROP OWNED BY perpetua_venue",
+		"DROP ROLE perpetua_venue", "DROP ROLE perpetua_reader"} {
 		if _, err := admin.Exec(t.Context(), sql); err != nil {
 			t.Fatal(sql, err)
 		}
@@ -65,8 +66,9 @@ func makeRoles(t *testing.T, address string) (venue string) {
 	}
 	password, _ := u.User.Password()
 	script := exec.CommandContext(t.Context(), "sh", mounted(t, "/docker-entrypoint-initdb.d/roles.sh"))
-	script.Env = append(os.Environ(), "PGHOST="+u.Hostname(), "PGPORT="+u.Port(), "PGPASSWORD="+password, "PERPETUA_SQL="+mounted(t, "/perpetua-sql"),
-		"POSTGRES_USER="+u.User.Username(), "POSTGRES_DB="+strings.TrimPrefix(u.Path, "/"), "POSTGRES_VENUE_PASSWORD="+venuePassword)
+	script.Env = append(os.Environ(), "PGHOST="+u.Hostname(), "PGPORT="+u.Port(), "PGPASSWORD="+password,
+		"PERPETUA_SQL="+mounted(t, "/perpetua-sql"), "POSTGRES_USER="+u.User.Username(),
+		"POSTGRES_DB="+strings.TrimPrefix(u.Path, "/"), "POSTGRES_VENUE_PASSWORD="+venuePassword)
 	if said, err := script.CombinedOutput(); err != nil {
 		t.Fatalf("the script: %v\n%s", err, said)
 	}
@@ -85,8 +87,10 @@ func checkVenueRole(t *testing.T, venue string) {
 		t.Fatal(err)
 	}
 	for what, sql := range map[string]string{
-		"the role has attributes":    "SELECT NOT (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls) FROM pg_roles WHERE rolname = current_user",
-		"the role owns no database":  "SELECT pg_get_userbyid(datdba) = current_user FROM pg_database WHERE datname = current_database()",
+		"the role has attributes": `SELECT NOT (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls)
+			FROM pg_roles WHERE rolname = current_user`,
+		"the role owns no database": `SELECT pg_get_userbyid(datdba) = current_user
+			FROM pg_database WHERE datname = current_database()`,
 		"others own tables":          "SELECT count(*) = 0 FROM pg_tables WHERE schemaname = 'public' AND tableowner <> current_user",
 		"there are no tables":        "SELECT count(*) > 0 FROM pg_tables WHERE schemaname = 'public'",
 		"readers can log in":         "SELECT NOT rolcanlogin FROM pg_roles WHERE rolname = 'perpetua_reader'",
@@ -120,7 +124,8 @@ func TestComposeConvertsADatabase(t *testing.T) {
 // TestRolesOfAManagedPostgres runs the script as an administrator who is not a superuser, on a database of another name.
 func TestRolesOfAManagedPostgres(t *testing.T) {
 	address, admin := bareServer(t)
-	for _, sql := range []string{"CREATE ROLE manager LOGIN CREATEROLE CREATEDB PASSWORD 'm1'", "CREATE DATABASE managed OWNER manager"} {
+	for _, sql := range []string{"CREATE ROLE manager LOGIN CREATEROLE CREATEDB PASSWORD 'm1'",
+		"CREATE DATABASE managed OWNER manager"} {
 		if _, err := admin.Exec(t.Context(), sql); err != nil {
 			t.Fatal(sql, err)
 		}

@@ -40,7 +40,8 @@ func TestDoctor(t *testing.T) {
 	if code != exitDone || strings.Contains(said, "FAIL") {
 		t.Errorf("doctor exits with %d for a venue that runs:\n%s", code, said)
 	}
-	for _, check := range []string{"postgres", "tables", "clock", "bucket", "topics", "journal trading", "journal identity", "journal onboarding", "read models trading", "fence", "disk", "key store"} {
+	for _, check := range []string{"postgres", "tables", "clock", "bucket", "topics", "journal trading", "journal identity",
+		"journal onboarding", "read models trading", "fence", "disk", "key store"} {
 		if !doctorSays(said, "ok  ", check, "") && !doctorSays(said, "warn", check, "GiB free") { // the disk of whoever runs the test may be short
 			t.Errorf("doctor does not say that %s is well:\n%s", check, said)
 		}

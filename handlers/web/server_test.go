@@ -273,7 +273,8 @@ func TestPolledRoutes(t *testing.T) {
 				t.Fatal(w.Code)
 			}
 			want := !polled || answered == http.StatusForbidden
-			if counted := requestsCounted(t, registry) > before; counted != want || strings.Contains(logged.String(), `"msg":"request"`) != want {
+			counted := requestsCounted(t, registry) > before
+			if counted != want || strings.Contains(logged.String(), `"msg":"request"`) != want {
 				t.Errorf("polled %v, %d: counted %v, logged %q", polled, answered, counted, logged.String())
 			}
 			if traced := len(spans.Started()) > 0; traced == polled {

@@ -29,7 +29,8 @@ const (
 
 func newRemovals() *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "perpetua_engine_removals_total",
-		Help: "Other engines that this one has removed from the group, because their port was closed or their term was silent."}, []string{"reason"})
+		Help: "Other engines that this one has removed from the group, because their port was closed or their term was silent.",
+	}, []string{"reason"})
 	for _, r := range []reason{closed, silent} {
 		c.WithLabelValues(string(r)) // is there before the first
 	}

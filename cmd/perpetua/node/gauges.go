@@ -55,7 +55,8 @@ func buildInfo(v version.Info) prometheus.Collector {
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.lag, g.sequence, g.time, g.info, g.ready, g.fence, g.connections, g.limit, g.acquired, g.waited, g.empty, g.aborted} {
+	for _, d := range []*prometheus.Desc{g.lag, g.sequence, g.time, g.info, g.ready, g.fence,
+		g.connections, g.limit, g.acquired, g.waited, g.empty, g.aborted} {
 		ch <- d
 	}
 }

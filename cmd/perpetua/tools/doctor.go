@@ -62,8 +62,9 @@ const (
 )
 
 // Doctor checks a deployment, before it goes live and after: Kafka's settings, the replicas, topics and tips of the journals,
-// the read models, the witnesses, Postgres, the clock, the disk, the fence and the key store. It prints a line for each finding and
-// fails if a check failed; warnings do not fail it. It creates nothing but an object in the key store, which it removes.
+// the read models, the witnesses, Postgres, the clock, the disk, the fence and the key store. It prints a line for each
+// finding and fails if a check failed; warnings do not fail it. It creates nothing but an object in the key store, which it
+// removes.
 func Doctor(ctx context.Context, args []string, std settings.IO) error {
 	var asJSON bool
 	s, err := settings.Parse("doctor", args, std, func(fs *flag.FlagSet) {

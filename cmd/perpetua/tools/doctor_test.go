@@ -142,7 +142,9 @@ func TestJudgments(t *testing.T) {
 		{"a log without its fence", func(d *diagnosis) {
 			d.judgeFence(fence.Fence{}, "here", true, fmt.Errorf("read: %w", fence.ErrNone), "")
 		}, isWarning, "is it the key store of this venue?"},
-		{"a key store that is away", func(d *diagnosis) { d.judgeFence(fence.Fence{}, "here", true, seal.ErrAway, "") }, isFailed, "fence it cannot be read: the key store does not answer"},
+		{"a key store that is away", func(d *diagnosis) {
+			d.judgeFence(fence.Fence{}, "here", true, seal.ErrAway, "")
+		}, isFailed, "fence it cannot be read: the key store does not answer"},
 		{"little room", func(d *diagnosis) { d.judgeDisk("/data", 5<<30, 100<<30) }, isWarning, "5.0 of 100.0 GiB"},
 		{"no room", func(d *diagnosis) { d.judgeDisk("/data", 1<<20, 100<<30) }, isFailed, "a node that cannot write ends"},
 	}

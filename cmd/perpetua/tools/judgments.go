@@ -234,14 +234,15 @@ func (d *diagnosis) judgeFence(f fence.Fence, place string, founded bool, err er
 	const check = "fence"
 	switch {
 	case errors.Is(err, fence.ErrNone):
-		d.add(check, isWarning, "none in the key store, although the log has records: is it the key store of this venue? The first node that starts creates the fence")
+		d.add(check, isWarning, "none in the key store, although the log has records: is it the key store of this venue? "+
+			"The first node that starts creates the fence")
 	case err != nil:
 		d.add(check, isFailed, "it cannot be read: %v", err)
 	case !founded:
 		d.add(check, isNote, "none yet: the first node that starts creates it")
 	case f.Place != place:
-		d.add(check, isWarning, "this venue is fenced: epoch %d is of the venue %s with its log at %s, and this log is at %s. To have this one act in place of the other: %s",
-			f.Epoch, f.Venue, f.Place, place, command)
+		d.add(check, isWarning, "this venue is fenced: epoch %d is of the venue %s with its log at %s, and this log is at %s. "+
+			"To have this one act in place of the other: %s", f.Epoch, f.Venue, f.Place, place, command)
 	case f.Settling:
 		d.add(check, isWarning, "a take-over by this venue, to epoch %d, has not ended. If nobody runs it: %s", f.Epoch, command)
 	default:

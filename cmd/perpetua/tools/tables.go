@@ -17,10 +17,11 @@ func needTables(ctx context.Context, db projections.Querier, at *pgx.ConnConfig)
 	case err != nil:
 		return err
 	case have == 0:
-		return fmt.Errorf("the database %s at %s:%d has no tables of a venue: perpetua migrate and perpetua run make them, and --database-url names another database",
-			at.Database, at.Host, at.Port)
+		return fmt.Errorf("the database %s at %s:%d has no tables of a venue: perpetua migrate and perpetua run make them, "+
+			"and --database-url names another database", at.Database, at.Host, at.Port)
 	case have < newest:
-		return fmt.Errorf("the tables in the database %s at %s:%d are at migration %d of %d: run perpetua migrate", at.Database, at.Host, at.Port, have, newest)
+		return fmt.Errorf("the tables in the database %s at %s:%d are at migration %d of %d: run perpetua migrate",
+			at.Database, at.Host, at.Port, have, newest)
 	}
 	return nil
 }
