@@ -165,7 +165,7 @@ func TestMetricsAnswerQuestions(t *testing.T) {
 			{"perpetua_http_requests_active", "", 1, 2},                                                               // this one
 			{"perpetua_kafka_produce_records_total", "client,writer,topic," + v.prefix + "trading", records, records}, // genesis and taken, too
 			{"perpetua_kafka_fetch_records_total", "client,reader,topic," + v.prefix + "trading", records, 10 * records},
-			{"perpetua_kafka_request_duration_e2e_seconds", "client,writer", 1, records * 4}, // of all journals
+			{"perpetua_kafka_request_duration_e2e_seconds", "client,writer", 1, math.MaxInt64}, // a writer also lists the brokers every second
 			{"perpetua_kafka_connects_total", "client,admin", 1, 100},
 			{"perpetua_ready", "", 1, 1},
 			{"perpetua_fence_status", "status,own", 1, 1},
