@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/perpetua-exchange/perpetua/projections/postgres"
 )
 
 // ReaderRole is a role without login. Its members may read the read models except for sealed columns.
@@ -29,8 +31,8 @@ const (
 	uniqueViolation       = "23505" // another session has made the role at the same moment
 )
 
-// GrantReaders creates ReaderRole if it does not exist, and grants it the right to read all columns that are not sealed. It MUST
-// be called after Migrate. Nodes may call it concurrently.
+// GrantReaders creates ReaderRole if it does not exist, and grants it the right to read what postgres.Objects names as readable,
+// except for sealed columns. It MUST be called after Migrate. Nodes may call it concurrently.
 func GrantReaders(ctx context.Context, pool *pgxpool.Pool) error {
 	there, err := roleExists(ctx, pool, ReaderRole)
 	if err == nil && !there {
@@ -53,7 +55,10 @@ func GrantReaders(ctx context.Context, pool *pgxpool.Pool) error {
 		if err := durable(ctx, tx); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "SELECT grant_readers()")
+		if _, err := tx.Exec(ctx, postgres.Objects); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `SELECT grant_readers(regexp_split_to_array(current_setting('perpetua.readable'), '\s+'))`)
 		return err
 	})
 	if err != nil {

@@ -1,38 +1,45 @@
--- REASSIGN OWNED refuses the superuser that initdb made, since that owns the system catalogs too.
+-- Converts a database whose migrations the current user has run: perpetua_venue gets what objects.sql names, and nothing else
+-- that the user owns. Once the table checkpoints is another user's, as after a conversion, this changes nothing.
 DO $$
 DECLARE
     statement text;
     me        oid := (SELECT oid FROM pg_roles WHERE rolname = current_user);
+    home      oid := COALESCE((SELECT relnamespace FROM pg_class WHERE oid = to_regclass('checkpoints')),
+        (SELECT oid FROM pg_namespace WHERE nspname = current_schema()));
 BEGIN
+    IF EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('checkpoints') AND relowner <> me) THEN
+        RETURN;
+    END IF;
     FOR statement IN
-        WITH places AS (
-            SELECT oid, nspname, nspowner FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
-        ), depending AS ( -- what belongs to an extension or, a sequence, to a column has its owner from there
-            SELECT classid, objid FROM pg_depend WHERE deptype IN ('e', 'a', 'i') AND refobjid <> 0
-                AND (deptype = 'e' OR refclassid = 'pg_class'::regclass AND refobjsubid > 0)
+        WITH objects AS (
+            SELECT kind, CASE WHEN name ~ '^\w+\.' THEN name ELSE home::regnamespace::text || '.' || name END AS name
+            FROM unnest(ARRAY['readable', 'withheld', 'routines', 'types']) kind,
+                regexp_split_to_table(btrim(current_setting('perpetua.' || kind), E' \n'), '\s+') name
         )
-        SELECT format('ALTER SCHEMA %I OWNER TO perpetua_venue', nspname) FROM places WHERE nspowner = me
+        SELECT format('ALTER SCHEMA %I OWNER TO perpetua_venue', n.nspname) FROM pg_namespace n
+        WHERE n.nspowner = me AND (n.oid = home OR n.nspname = ANY (string_to_array(current_setting('perpetua.schemas'), ' '))
+            AND EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname IN ('schema_versions', 'river_migration')))
         UNION ALL
-        SELECT format('ALTER %s %I.%I OWNER TO perpetua_venue', CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW'
-                WHEN 'S' THEN 'SEQUENCE' WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END, n.nspname, c.relname)
-        FROM pg_class c JOIN places n ON n.oid = c.relnamespace
-        WHERE c.relowner = me AND c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
-            AND NOT EXISTS (SELECT FROM depending d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid)
+        SELECT format('ALTER TABLE %s OWNER TO perpetua_venue', c.oid::regclass) -- ALTER TABLE takes views too
+        FROM objects o JOIN pg_class c ON c.oid = to_regclass(o.name)
+        WHERE o.kind IN ('readable', 'withheld') AND c.relowner = me AND c.relkind IN ('r', 'v')
         UNION ALL
         SELECT format('ALTER ROUTINE %s OWNER TO perpetua_venue', p.oid::regprocedure)
-        FROM pg_proc p JOIN places n ON n.oid = p.pronamespace
-        WHERE p.proowner = me AND NOT EXISTS (SELECT FROM depending d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid)
+        FROM pg_proc p JOIN objects o ON o.kind = 'routines' -- to_regprocedure fails where a parameter's type is in a missing schema
+            AND o.name = format('%s.%I(%s)', p.pronamespace::regnamespace, p.proname, replace(oidvectortypes(p.proargtypes), ', ', ','))
+        WHERE p.proowner = me
         UNION ALL
-        SELECT format('ALTER TYPE %I.%I OWNER TO perpetua_venue', n.nspname, t.typname)
-        FROM pg_type t JOIN places n ON n.oid = t.typnamespace LEFT JOIN pg_class c ON c.oid = t.typrelid
-        WHERE t.typowner = me AND (t.typtype IN ('e', 'd', 'r') OR t.typtype = 'c' AND c.relkind = 'c')
-            AND NOT EXISTS (SELECT FROM depending d WHERE d.classid = 'pg_type'::regclass AND d.objid = t.oid)
+        SELECT format('ALTER TYPE %s OWNER TO perpetua_venue', t.oid::regtype)
+        FROM objects o JOIN pg_type t ON t.oid = to_regtype(o.name)
+        WHERE o.kind = 'types' AND t.typowner = me
         UNION ALL
         -- Default privileges are those of tables that a role makes, which is the venue's from now on.
         SELECT format('ALTER DEFAULT PRIVILEGES FOR ROLE perpetua_venue%s GRANT %s ON %s TO %s%s',
             CASE WHEN d.defaclnamespace = 0 THEN '' ELSE format(' IN SCHEMA %I', n.nspname) END, a.privilege_type,
-            CASE d.defaclobjtype WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' WHEN 'f' THEN 'FUNCTIONS' WHEN 'T' THEN 'TYPES' ELSE 'SCHEMAS' END,
-            CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+            CASE d.defaclobjtype WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' WHEN 'f' THEN 'FUNCTIONS' WHEN 'T' THEN 'TYPES'
+                ELSE 'SCHEMAS' END,
+            CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END,
+            CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
         FROM pg_default_acl d LEFT JOIN pg_namespace n ON n.oid = d.defaclnamespace, aclexplode(d.defaclacl) a
         WHERE d.defaclrole = me AND a.grantee <> me
             AND NOT EXISTS (SELECT FROM pg_default_acl o WHERE o.defaclrole = 'perpetua_venue'::regrole

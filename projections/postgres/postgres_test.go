@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
@@ -442,77 +440,6 @@ func await(t *testing.T, what string, condition func() bool) {
 		case <-deadline:
 			t.Fatal("waited in vain for " + what)
 		case <-tick.C:
-		}
-	}
-}
-
-// TestTheVenueIsNoSuperuser starts a server on a data directory of a version whose venue was the superuser, with tables,
-// and with what an analyst was given on them.
-func TestTheVenueIsNoSuperuser(t *testing.T) {
-	dir := folder(t)
-	s := start(t, dir)
-	for _, c := range []struct{ sql, code string }{
-		{"create role intruder", "42501"}, {"select pg_read_file('postmaster.pid')", "42501"}, {"copy (select 1) to program 'true'", "42501"},
-		{"create database another", "42501"}, {"alter role current_user superuser", "42501"}, {"grant pg_read_all_data to current_user", "42501"},
-	} {
-		_, err := connect(t, s.URL()).Exec(t.Context(), c.sql)
-		var refused *pgconn.PgError
-		if !errors.As(err, &refused) || refused.Code != c.code {
-			t.Errorf("%s: %v", c.sql, err)
-		}
-	}
-	admin := connect(t, s.AdminURL())
-	data := ask[string](t, admin, "select current_setting('data_directory')")
-	for _, sql := range []string{
-		"reassign owned by perpetua_venue to perpetua", "alter database perpetua owner to perpetua", "drop owned by perpetua_venue", "drop role perpetua_venue",
-		"drop role perpetua_reader", "create role analyst login password 'secret'", "alter default privileges grant select on tables to analyst",
-		"create schema work", "create type work.state as enum ('new')", "create type work.pair as (a integer, b integer)",
-		"create table work.job (id bigserial, n integer generated always as identity, state work.state)", "create sequence work.alone", "create table kept as select 7 as n",
-		"create view seen as select n from kept", "create materialized view frozen as select n from kept",
-		"create function work.twice(n integer) returns integer language sql as 'select 2 * n'", "grant usage on schema work to analyst",
-	} {
-		if _, err := admin.Exec(t.Context(), sql); err != nil {
-			t.Fatal(sql, err)
-		}
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(data, "perpetua_venue.password")); err != nil {
-		t.Fatal(err)
-	}
-
-	for range 2 { // the second start finds nothing to do
-		s = start(t, dir)
-		c := connect(t, s.URL())
-		if n := ask[int](t, connect(t, s.AdminURL()), `select (select count(*) from pg_class where relowner = 10 and relnamespace >= 16384 or relname in ('kept', 'seen', 'frozen') and relowner = 10)
-			+ (select count(*) from pg_proc where proowner = 10 and oid >= 16384) + (select count(*) from pg_type where typowner = 10 and oid >= 16384)
-			+ (select count(*) from pg_namespace where nspowner = 10 and oid >= 16384) + (select count(*) from pg_database where datname = 'perpetua' and datdba = 10)`); n != 0 {
-			t.Errorf("the superuser owns %d objects", n)
-		}
-		for _, sql := range []string{"alter table kept add column if not exists m integer", "insert into work.job (state) values ('new')", "refresh materialized view frozen",
-			"alter type work.state add value if not exists 'done'", "drop table if exists later", "create table later (n integer)"} {
-			if _, err := c.Exec(t.Context(), sql); err != nil {
-				t.Error(sql, err)
-			}
-		}
-		u, err := url.Parse(s.URL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		u.User = url.UserPassword("analyst", "secret")
-		analyst := connect(t, u.String())
-		for _, sql := range []string{"select count(*) from kept", "select count(*) from seen", "select count(*) from work.job", "select count(*) from later"} {
-			if _, err := analyst.Exec(t.Context(), sql); err != nil {
-				t.Errorf("the analyst's %s: %v", sql, err)
-			}
-		}
-		running, err := postgres.AdminURL(dir, s.URL())
-		if err != nil || running != s.AdminURL() {
-			t.Errorf("the administrator's URL is %s, %v", running, err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -13,14 +13,19 @@ import (
 //go:embed roles.sql
 var roles string
 
-// ownership makes Owner the owner of everything in the database that the superuser owns.
+// Objects names what the migrations make: it sets perpetua.readable and other lists of names for one transaction.
+//
+//go:embed objects.sql
+var Objects string
+
+// ownership gives Owner what Objects names where the superuser has run the migrations.
 //
 //go:embed ownership.sql
 var ownership string
 
-// separate ensures that the venue's role exists and owns the database and every object in it. It connects as the superuser. It
-// upgrades a data directory of an earlier version, in which the venue was the superuser. On a current one it changes nothing.
-// It runs in one transaction, so an interrupted start changes nothing.
+// separate ensures that the venue's role exists and owns the database. It connects as the superuser. In a data directory of an
+// earlier version, in which the venue was the superuser, the role also becomes the owner of what the migrations made. What
+// administrators have made stays theirs. It runs in one transaction, so an interrupted start changes nothing.
 func separate(ctx context.Context, admin, password string) error {
 	conn, err := pgx.Connect(ctx, admin)
 	if err != nil {
@@ -31,7 +36,7 @@ func separate(ctx context.Context, admin, password string) error {
 		if _, err := tx.Exec(ctx, "SELECT set_config('perpetua.password', $1, true)", password); err != nil {
 			return err
 		}
-		for _, sql := range []string{"SET LOCAL synchronous_commit = on", roles, ownership} {
+		for _, sql := range []string{"SET LOCAL synchronous_commit = on", roles, Objects, ownership} {
 			if _, err := tx.Exec(ctx, sql); err != nil {
 				return err
 			}

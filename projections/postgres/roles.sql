@@ -1,6 +1,7 @@
 -- Makes the role perpetua_venue, which owns the database, and perpetua_reader, whose members may read the read models. The
 -- setting perpetua.password is the password of perpetua_venue. Run by the embedded Postgres and by docker/postgres/roles.sh,
--- together with ownership.sql: by a superuser, or by the owner of the database if that user may make roles and databases.
+-- together with objects.sql and ownership.sql: by a superuser, or by the owner of the database if that user may make roles and
+-- databases.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'perpetua_venue') THEN

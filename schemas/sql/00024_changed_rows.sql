@@ -62,68 +62,7 @@ SELECT track_changes(name) FROM unnest(ARRAY['anchors', 'balances', 'brokers', '
     'questionnaires', 'records', 'responses', 'retentions', 'trades', 'transactions', 'trigger_events', 'triggers', 'users',
     'venue_balances', 'venue_postings', 'webhooks']) name;
 
--- Readers get no right to read changed_rows.
--- +goose StatementBegin
-CREATE OR REPLACE FUNCTION grant_readers() RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    r record;
-BEGIN
-    EXECUTE format('GRANT USAGE ON SCHEMA %I TO perpetua_reader', current_schema());
-    FOR r IN
-        SELECT c.relname, bool_or(a.sealed) AS sealed,
-            string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FILTER (WHERE NOT a.sealed) AS readable,
-            bool_and(CASE WHEN a.sealed THEN NOT has_column_privilege('perpetua_reader', c.oid, a.attnum, 'SELECT')
-                ELSE has_column_privilege('perpetua_reader', c.oid, a.attnum, 'SELECT') END) AS granted
-        FROM pg_class c
-            JOIN LATERAL (SELECT attname, attnum, atttypid = 'bytea'::regtype
-                AND attname NOT IN ('hash', 'sha256', 'public_key', 'next_public_key') AS sealed
-                FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped) a ON true
-        WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'v')
-            AND c.relname NOT IN ('schema_versions', 'changed_rows')
-            AND c.relowner = (SELECT relowner FROM pg_class WHERE oid = format('%I.checkpoints', current_schema())::regclass)
-        GROUP BY c.oid, c.relname
-    LOOP
-        CONTINUE WHEN r.granted;
-        EXECUTE format('REVOKE ALL ON %I.%I FROM perpetua_reader', current_schema(), r.relname);
-        IF r.sealed THEN
-            EXECUTE format('GRANT SELECT (%s) ON %I.%I TO perpetua_reader', r.readable, current_schema(), r.relname);
-        ELSE
-            EXECUTE format('GRANT SELECT ON %I.%I TO perpetua_reader', current_schema(), r.relname);
-        END IF;
-    END LOOP;
-END $$;
--- +goose StatementEnd
-
 -- +goose Down
--- +goose StatementBegin
-CREATE OR REPLACE FUNCTION grant_readers() RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    r record;
-BEGIN
-    EXECUTE format('GRANT USAGE ON SCHEMA %I TO perpetua_reader', current_schema());
-    FOR r IN
-        SELECT c.relname, bool_or(a.sealed) AS sealed,
-            string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FILTER (WHERE NOT a.sealed) AS readable,
-            bool_and(CASE WHEN a.sealed THEN NOT has_column_privilege('perpetua_reader', c.oid, a.attnum, 'SELECT')
-                ELSE has_column_privilege('perpetua_reader', c.oid, a.attnum, 'SELECT') END) AS granted
-        FROM pg_class c
-            JOIN LATERAL (SELECT attname, attnum, atttypid = 'bytea'::regtype
-                AND attname NOT IN ('hash', 'sha256', 'public_key', 'next_public_key') AS sealed
-                FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped) a ON true
-        WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'v') AND c.relname <> 'schema_versions'
-            AND c.relowner = (SELECT relowner FROM pg_class WHERE oid = format('%I.checkpoints', current_schema())::regclass)
-        GROUP BY c.oid, c.relname
-    LOOP
-        CONTINUE WHEN r.granted;
-        EXECUTE format('REVOKE ALL ON %I.%I FROM perpetua_reader', current_schema(), r.relname);
-        IF r.sealed THEN
-            EXECUTE format('GRANT SELECT (%s) ON %I.%I TO perpetua_reader', r.readable, current_schema(), r.relname);
-        ELSE
-            EXECUTE format('GRANT SELECT ON %I.%I TO perpetua_reader', current_schema(), r.relname);
-        END IF;
-    END LOOP;
-END $$;
--- +goose StatementEnd
 DROP FUNCTION record_changes CASCADE;
 DROP FUNCTION track_changes;
 DROP TABLE changed_rows;
