@@ -34,8 +34,13 @@ func TestObjectsAreThoseOfTheMigrations(t *testing.T) {
 	if err := projections.GrantReaders(ctx, live); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := live.Exec(ctx, "SELECT 1/(1 - has_any_column_privilege('perpetua_reader', 'raw_owners', 'SELECT')::int); DROP VIEW raw_owners"); err != nil {
-		t.Errorf("readers may read a view that no migration made: %v", err)
+	var readers bool
+	if err := live.QueryRow(ctx, "SELECT has_any_column_privilege('perpetua_reader', 'raw_owners', 'SELECT')").
+		Scan(&readers); err != nil || readers {
+		t.Errorf("readers may read a view that no migration made (%v)", err)
+	}
+	if _, err := live.Exec(ctx, "DROP VIEW raw_owners"); err != nil {
+		t.Fatal(err)
 	}
 	const ours = "NOT IN ('pg_catalog', 'pg_toast', 'information_schema') AND nspname !~ '^pg_temp'"
 	readable, withheld := objects(t, "readable"), objects(t, "withheld")
@@ -45,14 +50,18 @@ func TestObjectsAreThoseOfTheMigrations(t *testing.T) {
 	}{
 		{"relations besides indexes and sequences of columns", `SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 			WHERE nspname ` + ours + ` AND relkind NOT IN ('i', 'I', 't')
-				AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND deptype IN ('a', 'i') AND relkind = 'S')`,
+				AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
+					AND deptype IN ('a', 'i') AND relkind = 'S')`,
 			slices.Concat(readable, withheld)},
 		{"relations that readers may read", `SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 			WHERE nspname ` + ours + ` AND relkind <> 'S' AND has_any_column_privilege('perpetua_reader', c.oid, 'SELECT')`, readable},
-		{"routines", `SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname ` + ours, objects(t, "routines")},
-		{"types besides those of rows and arrays", `SELECT t.oid::regtype::text FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace LEFT JOIN pg_class c ON c.oid = typrelid
+		{"routines", `SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace
+			WHERE nspname ` + ours, objects(t, "routines")},
+		{"types besides those of rows and arrays", `SELECT t.oid::regtype::text FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace
+			LEFT JOIN pg_class c ON c.oid = typrelid
 			WHERE nspname ` + ours + ` AND typcategory <> 'A' AND (c.oid IS NULL OR c.relkind = 'c')`, objects(t, "types")},
-		{"schemas besides public, with those of tools", `SELECT nspname FROM pg_namespace WHERE nspname ` + ours + ` AND nspname <> 'public' UNION VALUES ('audited'), ('rebuilt')`,
+		{"schemas besides public, with those of tools", `SELECT nspname FROM pg_namespace WHERE nspname ` + ours + ` AND nspname <> 'public'
+			UNION VALUES ('audited'), ('rebuilt')`,
 			objects(t, "schemas")},
 	} {
 		rows, err := live.Query(ctx, c.sql)

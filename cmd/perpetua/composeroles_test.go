@@ -112,13 +112,23 @@ func TestComposeMakesTheVenuesRole(t *testing.T) {
 	}
 }
 
-// TestComposeConvertsADatabase runs the script on a database of an earlier version, whose tables belong to the superuser.
+// TestComposeConvertsADatabase runs the script on a database of an earlier version, whose tables belong to the superuser, twice.
 func TestComposeConvertsADatabase(t *testing.T) {
 	address, admin := bareServer(t)
 	if _, err := projections.Migrate(t.Context(), admin); err != nil {
 		t.Fatal(err)
 	}
-	checkVenueRole(t, makeRoles(t, address))
+	if _, err := admin.Exec(t.Context(), "CREATE VIEW raw_owners AS SELECT encode(fields, 'hex') FROM owners"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		checkVenueRole(t, makeRoles(t, address))
+		var private bool
+		if err := admin.QueryRow(t.Context(), `SELECT relowner = current_user::regrole AND relacl IS NULL FROM pg_class
+			WHERE relname = 'raw_owners'`).Scan(&private); err != nil || !private {
+			t.Errorf("the administrator's view is no longer private (%v)", err)
+		}
+	}
 }
 
 // TestRolesOfAManagedPostgres runs the script as an administrator who is not a superuser, on a database of another name.

@@ -1,7 +1,6 @@
 -- Names what the migrations in schemas/sql and projections/jobs make. Only these objects are the venue's: ownership.sql gives
--- them to perpetua_venue, and perpetua_reader may read those of perpetua.readable. A migration that makes an object adds it
--- here, and keeps the names of objects that it drops, since a database of an earlier version still has them. A name without a
--- schema is in the schema of checkpoints.
+-- them to perpetua_venue, and perpetua_reader may read those of perpetua.readable. A migration that makes or drops an object
+-- changes these lists. A name without a schema is in the schema of checkpoints.
 SET LOCAL perpetua.readable = '
     anchors balances brokers candles checkpoints customers deliveries delivery_attempts documents entitlements erasures
     fee_profiles funding_rates holds instrument_statuses instruments leverages list_counts margin_profiles market_trades notices

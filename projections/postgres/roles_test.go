@@ -66,7 +66,8 @@ func as(t *testing.T, address, user string) string {
 var private = []string{
 	"CREATE VIEW raw_owners AS SELECT encode(fields, 'hex') AS fields, encode(external_id, 'hex') AS external_id FROM owners",
 	"CREATE TABLE notes AS SELECT 7 AS n", "CREATE MATERIALIZED VIEW frozen AS SELECT n FROM notes", "CREATE SEQUENCE alone",
-	"CREATE FOREIGN DATA WRAPPER bare", "CREATE SERVER elsewhere FOREIGN DATA WRAPPER bare", "CREATE FOREIGN TABLE far (n integer) SERVER elsewhere",
+	"CREATE FOREIGN DATA WRAPPER bare", "CREATE SERVER elsewhere FOREIGN DATA WRAPPER bare",
+	"CREATE FOREIGN TABLE far (n integer) SERVER elsewhere",
 	"REVOKE ALL ON raw_owners, notes, frozen, far FROM PUBLIC, dashboard",
 	"CREATE FUNCTION whoami() RETURNS text LANGUAGE sql SECURITY DEFINER AS 'SELECT current_user::text'",
 	"CREATE FUNCTION list_page(n integer) RETURNS integer LANGUAGE sql AS 'SELECT n'",
@@ -135,7 +136,8 @@ func TestTheSuperuserKeepsItsObjects(t *testing.T) {
 	admin := connect(t, s.AdminURL())
 	run(t, admin, "CREATE ROLE dashboard")
 	run(t, admin, private...)
-	run(t, admin, "CREATE ROLE analyst LOGIN PASSWORD 'secret' IN ROLE perpetua_reader")
+	run(t, admin, "CREATE ROLE analyst LOGIN PASSWORD 'secret' IN ROLE perpetua_reader",
+		"ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO dashboard")
 	want := column(t, admin, superusers)
 	for range 2 {
 		if err := s.Close(); err != nil {
@@ -144,6 +146,10 @@ func TestTheSuperuserKeepsItsObjects(t *testing.T) {
 		s = start(t, dir)
 		migrate(t, s.URL())
 		checkPrivate(t, s, want)
+		given := column(t, connect(t, s.URL()), "SELECT defaclacl::text FROM pg_default_acl WHERE defaclrole = current_user::regrole")
+		if len(given) > 0 {
+			t.Errorf("default privileges on what the venue makes: %v", given)
+		}
 	}
 }
 
@@ -173,9 +179,12 @@ func TestConversion(t *testing.T) {
 		migrate(t, s.URL())
 		run(t, connect(t, s.URL()), "DROP SCHEMA IF EXISTS rebuilt CASCADE")
 		checkPrivate(t, s, want)
-		run(t, connect(t, s.URL()), "ALTER TABLE orders ADD COLUMN IF NOT EXISTS m integer", "COMMENT ON VIEW market_trades IS 'public'",
-			"INSERT INTO schema_versions (version_id, is_applied) VALUES (0, true)", "ALTER TYPE perpetua_jobs.river_job_state ADD VALUE IF NOT EXISTS 'late'",
-			"ALTER FUNCTION perpetua_jobs.river_job_state_in_bitmask STABLE", "INSERT INTO perpetua_jobs.river_queue (name, updated_at) VALUES (now(), now())",
+		run(t, connect(t, s.URL()), "ALTER TABLE orders ADD COLUMN IF NOT EXISTS m integer",
+			"COMMENT ON VIEW market_trades IS 'public'",
+			"INSERT INTO schema_versions (version_id, is_applied) VALUES (0, true)",
+			"ALTER TYPE perpetua_jobs.river_job_state ADD VALUE IF NOT EXISTS 'late'",
+			"ALTER FUNCTION perpetua_jobs.river_job_state_in_bitmask STABLE",
+			"INSERT INTO perpetua_jobs.river_queue (name, updated_at) VALUES (now(), now())",
 			"DROP TABLE IF EXISTS later", "CREATE TABLE later (n integer)")
 		run(t, connect(t, as(t, s.URL(), "dashboard")), "SELECT * FROM orders", "SELECT * FROM market_trades", "SELECT * FROM later")
 		running, err := postgres.AdminURL(dir, s.URL())

@@ -109,6 +109,32 @@ func (r *rebuilt) exec(statements ...string) {
 	}
 }
 
+// withoutAutovacuum switches autovacuum off and waits until it has ended. To truncate a table it takes a lock for which readers
+// wait.
+func (r *rebuilt) withoutAutovacuum() {
+	r.t.Helper()
+	r.exec("ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()")
+	admin := asAdmin(r.t, r.live)
+	r.t.Cleanup(func() {
+		for _, s := range []string{"ALTER SYSTEM RESET autovacuum", "SELECT pg_reload_conf()"} {
+			if _, err := admin.Exec(context.WithoutCancel(r.t.Context()), s); err != nil {
+				r.t.Error(err)
+			}
+		}
+	})
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for running := true; running; {
+		select {
+		case <-r.t.Context().Done():
+			r.t.Fatal("autovacuum did not end")
+		case <-tick.C:
+		}
+		must(r.t, admin.QueryRow(r.t.Context(),
+			"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type LIKE 'autovacuum %')").Scan(&running))
+	}
+}
+
 // built is what others have built on the tables, as the catalog describes it.
 func (r *rebuilt) built() (lines []string) {
 	r.t.Helper()
@@ -136,6 +162,7 @@ func TestRebuildKeepsWhatOthersBuilt(t *testing.T) {
 	o.Play(400)
 	later := o.Entries[known:]
 	r := newRebuilt(t, o.Entries[:known])
+	r.withoutAutovacuum()
 	analyst := "analyst_" + strings.ToLower(r.live.Config().ConnConfig.Database[5:13])
 	r.exec("CREATE ROLE " + analyst + " LOGIN PASSWORD 'secret'")
 	t.Cleanup(func() {
