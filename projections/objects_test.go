@@ -48,8 +48,8 @@ func TestObjectsAreThoseOfTheMigrations(t *testing.T) {
 		what, sql string
 		want      []string
 	}{
-		{"relations besides indexes and sequences of columns", `SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-			WHERE nspname ` + ours + ` AND relkind NOT IN ('i', 'I', 't')
+		{"relations besides indexes and sequences of columns", `SELECT c.oid::regclass::text
+			FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname ` + ours + ` AND relkind NOT IN ('i', 'I', 't')
 				AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
 					AND deptype IN ('a', 'i') AND relkind = 'S')`,
 			slices.Concat(readable, withheld)},
@@ -57,11 +57,11 @@ func TestObjectsAreThoseOfTheMigrations(t *testing.T) {
 			WHERE nspname ` + ours + ` AND relkind <> 'S' AND has_any_column_privilege('perpetua_reader', c.oid, 'SELECT')`, readable},
 		{"routines", `SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace
 			WHERE nspname ` + ours, objects(t, "routines")},
-		{"types besides those of rows and arrays", `SELECT t.oid::regtype::text FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace
-			LEFT JOIN pg_class c ON c.oid = typrelid
+		{"types besides those of rows and arrays", `SELECT t.oid::regtype::text
+			FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace LEFT JOIN pg_class c ON c.oid = typrelid
 			WHERE nspname ` + ours + ` AND typcategory <> 'A' AND (c.oid IS NULL OR c.relkind = 'c')`, objects(t, "types")},
-		{"schemas besides public, with those of tools", `SELECT nspname FROM pg_namespace WHERE nspname ` + ours + ` AND nspname <> 'public'
-			UNION VALUES ('audited'), ('rebuilt')`,
+		{"schemas besides public, with those of tools", `SELECT nspname FROM pg_namespace
+			WHERE nspname ` + ours + ` AND nspname <> 'public' UNION VALUES ('audited'), ('rebuilt')`,
 			objects(t, "schemas")},
 	} {
 		rows, err := live.Query(ctx, c.sql)

@@ -18,15 +18,17 @@ BEGIN
         )
         SELECT format('ALTER SCHEMA %I OWNER TO perpetua_venue', n.nspname) FROM pg_namespace n
         WHERE n.nspowner = me AND (n.oid = home OR n.nspname = ANY (string_to_array(current_setting('perpetua.schemas'), ' '))
-            AND EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname IN ('schema_versions', 'river_migration')))
+            AND EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid
+                AND c.relname IN ('schema_versions', 'river_migration')))
         UNION ALL
         SELECT format('ALTER TABLE %s OWNER TO perpetua_venue', c.oid::regclass) -- ALTER TABLE takes views too
         FROM objects o JOIN pg_class c ON c.oid = to_regclass(o.name)
         WHERE o.kind IN ('readable', 'withheld') AND c.relowner = me AND c.relkind IN ('r', 'v')
         UNION ALL
         SELECT format('ALTER ROUTINE %s OWNER TO perpetua_venue', p.oid::regprocedure)
-        FROM pg_proc p JOIN objects o ON o.kind = 'routines' -- to_regprocedure fails where a parameter's type is in a missing schema
-            AND o.name = format('%s.%I(%s)', p.pronamespace::regnamespace, p.proname, replace(oidvectortypes(p.proargtypes), ', ', ','))
+        FROM pg_proc p JOIN objects o ON o.kind = 'routines' -- to_regprocedure fails where the schema of a parameter is missing
+            AND o.name = format('%s.%I(%s)', p.pronamespace::regnamespace, p.proname,
+                replace(oidvectortypes(p.proargtypes), ', ', ','))
         WHERE p.proowner = me
         UNION ALL
         SELECT format('ALTER TYPE %s OWNER TO perpetua_venue', t.oid::regtype)

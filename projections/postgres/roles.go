@@ -24,8 +24,8 @@ var Objects string
 var ownership string
 
 // separate ensures that the venue's role exists and owns the database. It connects as the superuser. In a data directory of an
-// earlier version, in which the venue was the superuser, the role also becomes the owner of what the migrations made. What
-// administrators have made stays theirs. It runs in one transaction, so an interrupted start changes nothing.
+// earlier version, in which the venue was the superuser, the role also gets the objects that Objects names. The objects of
+// administrators stay theirs. It runs in one transaction, so an interrupted start changes nothing.
 func separate(ctx context.Context, admin, password string) error {
 	conn, err := pgx.Connect(ctx, admin)
 	if err != nil {

@@ -78,7 +78,8 @@ var private = []string{
 const superusers = `SELECT 'relation ' || oid::regclass || COALESCE(relacl::text, '') FROM pg_class
 		WHERE relowner = 10 AND oid >= 16384 AND relkind <> 'i' AND relnamespace <> 'pg_toast'::regnamespace
 	UNION ALL SELECT 'routine ' || oid::regprocedure || COALESCE(proacl::text, '') FROM pg_proc WHERE proowner = 10 AND oid >= 16384
-	UNION ALL SELECT 'type ' || oid::regtype FROM pg_type WHERE typowner = 10 AND oid >= 16384 AND typcategory <> 'A' AND typrelid = 0
+	UNION ALL SELECT 'type ' || oid::regtype FROM pg_type
+		WHERE typowner = 10 AND oid >= 16384 AND typcategory <> 'A' AND typrelid = 0
 	UNION ALL SELECT 'schema ' || nspname || COALESCE(nspacl::text, '') FROM pg_namespace WHERE nspowner = 10 AND oid >= 16384
 	UNION ALL SELECT 'database ' || datname FROM pg_database WHERE datdba = 10 AND datname = 'perpetua'
 	ORDER BY 1`
@@ -160,8 +161,9 @@ func TestConversion(t *testing.T) {
 	s := start(t, dir)
 	admin := connect(t, s.AdminURL())
 	data := ask[string](t, admin, "SELECT current_setting('data_directory')")
-	run(t, admin, "REASSIGN OWNED BY perpetua_venue TO perpetua", "ALTER DATABASE perpetua OWNER TO perpetua", "DROP OWNED BY perpetua_venue",
-		"DROP ROLE perpetua_venue", "CREATE ROLE dashboard LOGIN PASSWORD 'secret'", "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO dashboard")
+	run(t, admin, "REASSIGN OWNED BY perpetua_venue TO perpetua", "ALTER DATABASE perpetua OWNER TO perpetua",
+		"DROP OWNED BY perpetua_venue", "DROP ROLE perpetua_venue", "CREATE ROLE dashboard LOGIN PASSWORD 'secret'",
+		"ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO dashboard")
 	migrate(t, s.AdminURL())
 	run(t, admin, "CREATE SCHEMA rebuilt", "CREATE TABLE rebuilt.schema_versions ()") // as a killed rebuild leaves it
 	venues := column(t, admin, superusers)
