@@ -1,19 +1,77 @@
 package ownership
 
 import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// lease knows until when nobody else can have been assigned what this member owns: the group forgets a member no
-// sooner than a session after its last heartbeat.
+// A refusal leaves no record that could lose its place in the log. The owner asks the brokers for the end of the log after
+// the decision, but a broker that lost the partition and does not know it yet confirms too much. So a refusal also needs a
+// lease: proof that at some moment after the decision no other node could own the partition. Another node can own it after
+// one of two events, and the lease has a part for each:
 //
-// What leaves a record does not need it, since the log decides about that. A refusal leaves none. The owner has the brokers
-// confirm it, which also holds where the watch has ended a membership before its time; but a broker that has lost the
-// partition and does not know it yet confirms too much. By then the membership lapses, and with it the lease.
+//   - The group dropped this member, at least a session after its last heartbeat (lease).
+//   - Another engine removed this member for its silence, at least silentAfter after the last answer that it received (askers).
+//     This part also protects against a coordinator that was replaced and still answers heartbeats: the engines on the far
+//     side of the broken network no longer ask.
+//
+// A record needs no lease.
+
+const (
+	leasePatience = time.Second           // that a refusal waits for the lease
+	leasePoll     = 20 * time.Millisecond // between two looks at it
+)
+
+var errUnleased = &journal.NotAcceptedError{RetryAfter: time.Second,
+	Reason: "this node may own the journal no more, and what it refuses may be good"}
+
+func refused(err error) bool {
+	var r *journal.RefusedError
+	return err != nil && errors.As(err, &r)
+}
+
+// leased reports whether the node holds the lease after a refusal. It waits up to leasePatience, because a question of
+// another engine may just be late. A later term proves nothing about a refusal of an earlier one.
+func (n *Node) leased(ctx context.Context, o *journal.Owner) bool {
+	holds := func() bool { return n.lease.holds() && n.askers.hold(n.owned()) }
+	if holds() {
+		return true
+	}
+	term, _ := o.Serving()
+	late := time.NewTimer(leasePatience)
+	defer late.Stop()
+	ticker := time.NewTicker(leasePoll)
+	defer ticker.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-late.C:
+			return false
+		case <-ticker.C:
+		}
+	}
+	now, serving := o.Serving()
+	return serving && now == term
+}
+
+// owned returns the places that are assigned to this node.
+func (n *Node) owned() []place {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Keys(n.runs))
+}
+
+// lease knows until when the group can't have dropped this member for missing heartbeats.
 type lease struct {
 	mu        sync.Mutex
 	last      time.Time // the latest heartbeat was sent

@@ -14,15 +14,28 @@ import (
 // node of this venue and belongs to this question.
 type Neighbors interface {
 	// Term asks the node at a URL for its term of a partition. The node's term goroutine MUST answer it. An error means that
-	// the node can't be reached, is silent, or runs a build without this request (ErrNoSuchQuestion).
-	Term(ctx context.Context, url, journal string, partition int32) (Term, error)
+	// the goroutine is silent (ErrSilent), that the node runs a build without this request (ErrNoSuchQuestion), or else that the
+	// node gave no answer.
+	Term(ctx context.Context, url string, q Question) (Term, error)
 }
 
-// ErrNoSuchQuestion reports that a node answered but runs a build that can't be asked for its terms.
-var ErrNoSuchQuestion = errors.New("ownership: the node can't be asked for its terms")
+// The errors of a node that answered and did not tell its term.
+var (
+	ErrNoSuchQuestion = errors.New("ownership: the node can't be asked for its terms")
+	ErrSilent         = errors.New("ownership: the goroutine of the node's term is silent")
+)
+
+// Question asks a node for its term of a partition.
+type Question struct {
+	Journal   string
+	Partition int32
+	Engine    string // the id of the engine that listens for the term's silence; "" for any other question
+	Heard     int64  // the Stamp of the last answer that this engine has received to such a question; 0 for none
+}
 
 // Term is a node's answer about its term of a partition.
 type Term struct {
+	Stamp   int64  // for Question.Heard
 	Log     string // the identity of its log, as journal.Client.LogID returns it; "" if unknown
 	Serving bool   // whether it has a valid term; if not, Standing is empty
 	journal.Standing
@@ -100,7 +113,7 @@ func (f *Finder) confirm(ctx context.Context, p place, n named) error {
 	if err != nil {
 		return err
 	}
-	answer, err := f.neighbors.Term(ctx, n.url, p.journal, p.partition)
+	answer, err := f.neighbors.Term(ctx, n.url, Question{Journal: p.journal, Partition: p.partition})
 	if err != nil {
 		f.note(p, n.term, func(n *named) { n.doubted = time.Now() })
 		return err

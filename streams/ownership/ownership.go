@@ -38,6 +38,8 @@ const (
 	rebalance = 10 * time.Second
 	leaving   = 5 * time.Second // that a leave may take
 	away      = 2 * time.Second // that a node stays out after it met a foreign term
+
+	identifyWithin = 100 * time.Millisecond // that an answer about a term waits for the identity of the log
 )
 
 // Config says who a node is and which journals it may own partitions of.
@@ -69,7 +71,9 @@ type Node struct {
 	log   *slog.Logger
 	rules map[string]decide.Rules
 	find  *Finder
-	lease lease
+
+	lease  lease
+	askers *askers
 
 	mu     sync.Mutex
 	owners map[place]*journal.Owner // made when first assigned, kept for what outlives a term
@@ -79,9 +83,9 @@ type Node struct {
 	joined     sync.Mutex
 	membership *kgo.Client // nil while there is none
 
-	removals  *prometheus.CounterVec // of other nodes from the group, by reason
-	removing  sync.Mutex
-	removable map[string]time.Time // nodes that were removed for their silence, and from when on they may be again
+	removals *prometheus.CounterVec // of other nodes from the group, by reason
+	removing sync.Mutex
+	removed  map[string]removal // the last one of each node
 }
 
 // run is an owner at work.
@@ -106,7 +110,8 @@ func New(cfg Config) (*Node, error) {
 	find.self = cfg.URL
 	n := &Node{cfg: cfg, log: cfg.Client.Logger().With("node", cfg.NodeID), rules: make(map[string]decide.Rules),
 		find: find, owners: make(map[place]*journal.Owner),
-		ready: make(map[place]*standby), runs: make(map[place]*run), removals: newRemovals(), removable: make(map[string]time.Time)}
+		ready: make(map[place]*standby), runs: make(map[place]*run),
+		askers: newAskers(), removals: newRemovals(), removed: make(map[string]removal)}
 	for _, r := range cfg.Rules {
 		n.rules[r.Journal()] = r
 		if _, err := n.owner(place{r.Journal(), 0}); err != nil {
@@ -340,6 +345,7 @@ func (n *Node) end(p place) {
 	if r != nil {
 		r.stop()
 		<-r.done
+		n.askers.forget(p)
 	}
 }
 
@@ -351,8 +357,9 @@ func (n *Node) endAll() {
 	for _, r := range runs {
 		r.stop()
 	}
-	for _, r := range runs {
+	for p, r := range runs {
 		<-r.done
+		n.askers.forget(p)
 	}
 }
 
@@ -381,7 +388,10 @@ func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journ
 		return journal.Result{}, n.find.elsewhere(ctx, name)
 	}
 	result, err := o.Submit(ctx, c)
-	return result, n.judged(unowned(o, err))
+	if refused(err) && !n.leased(ctx, o) {
+		err = errUnleased
+	}
+	return result, unowned(o, err)
 }
 
 // SubmitAll is Submit for several commands, which are sent to the owner together: this node's, or another one's that the
@@ -392,8 +402,12 @@ func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) 
 		return allFail(cs, n.find.elsewhere(ctx, name))
 	}
 	out := o.SubmitAll(ctx, cs)
+	unleased := slices.ContainsFunc(out, func(o journal.Outcome) bool { return refused(o.Err) }) && !n.leased(ctx, o)
 	for i := range out {
-		out[i].Err = n.judged(unowned(o, out[i].Err))
+		if unleased && refused(out[i].Err) {
+			out[i].Err = errUnleased
+		}
+		out[i].Err = unowned(o, out[i].Err)
 	}
 	return out
 }
@@ -424,18 +438,6 @@ func (n *Node) assigned(name string) *journal.Owner {
 	return n.owners[p]
 }
 
-// judged returns the error of a command, but no refusal by a node whose lease has run out.
-func (n *Node) judged(err error) error {
-	// A refusal leaves no record that could lose its place, so it is given only while nobody else can own the partition. The
-	// lease is asked after the decision: before it, the answer could be of another time.
-	var refused *journal.RefusedError
-	if err != nil && errors.As(err, &refused) && !n.lease.holds() {
-		return &journal.NotAcceptedError{RetryAfter: time.Second,
-			Reason: "this node may own the journal no more, and what it refuses may be good"}
-	}
-	return err
-}
-
 // Read passes the node a record of a journal's log: see Finder.Read.
 func (n *Node) Read(name string, partition int32, e journal.Entry) { n.find.Read(name, partition, e) }
 
@@ -443,22 +445,45 @@ func (n *Node) Read(name string, partition int32, e journal.Entry) { n.find.Read
 func (n *Node) Begin(name string, partition int32, s *journal.Seed) { n.find.Begin(name, partition, s) }
 
 // Term asks this node's term goroutine for its term of a partition. It returns an error if the goroutine does not answer.
-func (n *Node) Term(ctx context.Context, name string, partition int32) (Term, error) {
+func (n *Node) Term(ctx context.Context, q Question) (Term, error) {
+	p := place{q.Journal, q.Partition}
 	n.mu.Lock()
-	o := n.owners[place{name, partition}]
+	o := n.owners[p]
 	n.mu.Unlock()
 	if o == nil {
-		return Term{}, nil
+		return Term{Stamp: n.askers.answer(q)}, nil
 	}
 	standing, serving, err := o.Standing(ctx)
-	if err != nil || !serving {
+	if err != nil {
 		return Term{}, err
 	}
-	log, err := n.cfg.Client.LogID(ctx, name)
-	if err != nil { // the goroutine works all the same, and that is what a standby asks for
-		n.log.Debug("asking for the identity of the log", "journal", name, "error", err)
+	t := Term{Serving: serving, Standing: standing}
+	if serving && q.Engine == "" {
+		t.Log = n.logID(ctx, q.Journal)
 	}
-	return Term{Log: log, Serving: true, Standing: standing}, nil
+	t.Stamp = n.askers.answer(q)
+	return t, nil
+}
+
+// logID returns the identity of a journal's log, or "" if the brokers do not answer soon.
+func (n *Node) logID(ctx context.Context, name string) string {
+	answer := n.find.ask.DoChan("log of "+name, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), leaving)
+		defer cancel()
+		return n.cfg.Client.LogID(ctx, name)
+	})
+	late := time.NewTimer(identifyWithin)
+	defer late.Stop()
+	select {
+	case a := <-answer:
+		if a.Err == nil {
+			return a.Val.(string)
+		}
+		n.log.Debug("asking for the identity of the log", "journal", name, "error", a.Err)
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	return ""
 }
 
 // Serving returns this node's term of a partition and whether it is valid.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,9 +13,10 @@ import (
 const (
 	pingEvery   = 250 * time.Millisecond
 	silentAfter = 1500 * time.Millisecond // without an answer or a new record the owner is removed from the group …
-	removeEvery = 30 * time.Second        // … at most this often: a node that is slow for long must not be removed again and again
-	retryRemove = time.Second             // after the coordinator did not take the removal
-	provenAfter = 3 * time.Second         // that a removed node is silent for: its removal was right and limits no later one
+	unanswered  = 3                       // … if this many questions in a row have failed
+	askWithin   = (silentAfter - pingEvery) / unanswered
+	removeEvery = 30 * time.Second // how often one node is removed at most
+	retryRemove = time.Second      // after an attempt to end the same membership
 )
 
 // pulseKey names one owner's work on one partition.
@@ -28,142 +30,200 @@ type pulseKey struct {
 type pulses struct {
 	node    *Node
 	running map[pulseKey]context.CancelFunc
+	owned   map[string]*atomic.Pointer[[]place] // what each membership is assigned, by its id
 	done    *sync.WaitGroup
 }
 
-// follow listens to the partitions that others are assigned now, and to no other.
+func newPulses(n *Node, done *sync.WaitGroup) *pulses {
+	return &pulses{node: n, done: done, running: make(map[pulseKey]context.CancelFunc),
+		owned: make(map[string]*atomic.Pointer[[]place])}
+}
+
+// follow listens to the partitions that others are assigned now, and to no other. During a rebalance the group does not list
+// the assignments, and the listening continues by the last ones.
 func (ps *pulses) follow(ctx context.Context, members []member) {
 	n := ps.node
 	if n.cfg.Neighbors == nil {
 		return
 	}
-	assigned := make(map[pulseKey]member)
+	assigned := make(map[pulseKey]bool)
+	owned := make(map[string]*atomic.Pointer[[]place])
 	for _, m := range members {
 		if !n.other(m) {
 			continue
 		}
-		for _, p := range n.find.owned(m) {
-			assigned[pulseKey{m.id, p}] = m
+		places := n.find.owned(m)
+		at := ps.owned[m.id]
+		switch {
+		case at == nil:
+			at = new(atomic.Pointer[[]place])
+			at.Store(&places)
+		case m.topics == nil:
+			places = *at.Load()
+		default:
+			at.Store(&places)
+		}
+		owned[m.id] = at
+		for _, p := range places {
+			key := pulseKey{m.id, p}
+			assigned[key] = true
+			if ps.running[key] != nil {
+				continue
+			}
+			listening, stop := context.WithCancel(ctx)
+			ps.running[key] = stop
+			l := n.newListener(ctx, m, p, at)
+			ps.done.Go(func() { l.run(listening) })
 		}
 	}
 	for key, stop := range ps.running {
-		if _, still := assigned[key]; !still {
+		if !assigned[key] {
 			stop()
 			delete(ps.running, key)
 		}
 	}
-	for key, m := range assigned {
-		if ps.running[key] != nil {
-			continue
-		}
-		listening, stop := context.WithCancel(ctx)
-		ps.running[key] = stop
-		ps.done.Go(func() { n.listen(listening, ctx, m, key.place) })
+	ps.owned = owned
+}
+
+// listener asks a member's term goroutine for a sign of life, and has the member removed from the group when it is silent.
+//
+// A new record in the log is a sign of life: of the goroutine if it is in its journal, of the node if it is in any journal
+// that the member is assigned. So is any answer, even that the member has no valid term yet: it may be folding a long log.
+// If a member's build does not support the question, only the group's session timeout removes it.
+//
+// Silence counts once the membership has answered. Otherwise a network that lets this node reach the brokers but not the
+// member would have it removed again and again: each time it joins, and works.
+type listener struct {
+	ask      func(context.Context, Question) (Term, error)
+	observed func(p place) int64 // the end of the log as this node has read it
+	owned    func() []place      // by the member
+	remove   func(reason) bool
+
+	place    place
+	question Question
+	answered bool
+	node     silence // no sign of life from the node
+	term     silence // from the term's goroutine; its failures are answers of the node that the goroutine is silent
+}
+
+// newListener returns a listener to a member's term of a partition. The context of the watch lasts longer than that of the
+// listening, which may end before the coordinator has confirmed the removal.
+func (n *Node) newListener(watch context.Context, m member, p place, owned *atomic.Pointer[[]place]) *listener {
+	now := time.Now()
+	return &listener{
+		ask: func(ctx context.Context, q Question) (Term, error) { return n.cfg.Neighbors.Term(ctx, m.url, q) },
+		observed: func(p place) int64 {
+			end, _ := n.Observed(p.journal, p.partition)
+			return end
+		},
+		owned:    func() []place { return *owned.Load() },
+		remove:   func(why reason) bool { return n.mayRemove(m, time.Now()) && n.remove(watch, m, why) == nil },
+		place:    p,
+		question: Question{Journal: p.journal, Partition: p.partition, Engine: n.cfg.NodeID},
+		node:     silence{observed: -1, last: now},
+		term:     silence{observed: -1, last: now},
 	}
 }
 
-// listen asks a member's term goroutine for a sign of life every pingEvery, and removes the member from the group when it has
-// been silent for silentAfter. A new record in the log is also a sign of life. It returns when the context ends.
-//
-// Any answer counts, even that the member has no valid term yet: it may be folding a long log. If a member's build does not
-// support the question, only the group's session timeout removes it.
-//
-// The watch's own context lasts longer than ctx, which ends with the membership: the removed node is asked once more.
-func (n *Node) listen(ctx, watch context.Context, m member, p place) {
-	var pinging sync.WaitGroup
-	defer pinging.Wait()
-	heard := make(chan struct{}, 1)
-	pinging.Go(func() { n.ping(ctx, m.url, p, heard) })
-	s := silence{observed: -1, last: time.Now()}
+// run asks every pingEvery. It returns when the context ends or the member was removed.
+func (l *listener) run(ctx context.Context) {
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
 	for {
+		asking, cancel := context.WithTimeout(ctx, askWithin)
+		answer, err := l.ask(asking, l.question)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			l.question.Heard = answer.Stamp
+		}
+		if why := l.judge(time.Now(), err); why != "" && l.remove(why) {
+			return
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-heard:
-			s.quiet = 0
-		case now := <-ticker.C:
-			observed, _ := n.Observed(p.journal, p.partition)
-			if s.tick(now, observed) >= silentAfter && n.mayRemove(*m.instance, now) {
-				removed := n.remove(watch, m, silent) == nil // ctx may end before the answer is here
-				n.noteRemoved(*m.instance, now, removed)
-				if removed {
-					n.checkRemoval(watch, m, p)
-					return
-				}
-			}
-		}
-	}
-}
-
-// checkRemoval asks a removed node once more. If it stays silent, the removal was right, and the node may be removed again
-// without delay. If it answers, it was only slow, and is not removed again within removeEvery.
-func (n *Node) checkRemoval(ctx context.Context, m member, p place) {
-	asking, cancel := context.WithTimeout(ctx, provenAfter)
-	defer cancel()
-	_, err := n.cfg.Neighbors.Term(asking, m.url, p.journal, p.partition)
-	if err == nil || errors.Is(err, ErrNoSuchQuestion) || ctx.Err() != nil {
-		return
-	}
-	n.removing.Lock()
-	defer n.removing.Unlock()
-	delete(n.removable, *m.instance)
-}
-
-// ping asks a node for its term every pingEvery until the context ends, and sends to heard after each answer.
-func (n *Node) ping(ctx context.Context, url string, p place, heard chan<- struct{}) {
-	ticker := time.NewTicker(pingEvery)
-	defer ticker.Stop()
-	for ctx.Err() == nil {
-		asking, cancel := context.WithTimeout(ctx, silentAfter)
-		_, err := n.cfg.Neighbors.Term(asking, url, p.journal, p.partition)
-		cancel()
-		if err == nil || errors.Is(err, ErrNoSuchQuestion) {
-			select {
-			case heard <- struct{}{}:
-			default:
-			}
-		}
-		select {
-		case <-ctx.Done():
 		case <-ticker.C:
 		}
 	}
 }
 
-// silence measures for how long an owner has shown no sign of life.
+// judge takes the outcome of a question and returns the reason to remove the member, or "".
+func (l *listener) judge(now time.Time, err error) (why reason) {
+	all := int64(0)
+	for _, p := range l.owned() {
+		all += l.observed(p)
+	}
+	l.node.tick(now, all)
+	l.term.tick(now, l.observed(l.place))
+	switch {
+	case err == nil || errors.Is(err, ErrNoSuchQuestion):
+		l.answered = true
+		l.node.end()
+		l.term.end()
+	case errors.Is(err, ErrSilent):
+		l.node.end()
+		l.term.failed++
+	default:
+		l.node.failed++
+	}
+	switch {
+	case !l.answered:
+		return ""
+	case l.node.long():
+		return silent
+	case l.term.long():
+		return hung
+	}
+	return ""
+}
+
+// silence measures for how long there has been no sign of life.
 type silence struct {
 	quiet    time.Duration
+	failed   int       // questions
 	last     time.Time // when quiet was last increased
 	observed int64     // the end of the log as this node has read it
 }
 
 // tick adds the time since the last tick, unless the log has grown. Time in which this node itself did not run counts for
 // two ticks at most: it could not hear anything.
-func (s *silence) tick(now time.Time, observed int64) time.Duration {
+func (s *silence) tick(now time.Time, observed int64) {
 	s.quiet += min(now.Sub(s.last), 2*pingEvery)
 	s.last = now
 	if observed != s.observed {
-		s.quiet, s.observed = 0, observed
+		s.observed = observed
+		s.end()
 	}
-	return s.quiet
 }
 
-// mayRemove reports whether a node may be removed from the group for its silence.
-func (n *Node) mayRemove(instance string, now time.Time) bool {
-	n.removing.Lock()
-	defer n.removing.Unlock()
-	return now.After(n.removable[instance])
+// end is a sign of life at the last tick.
+func (s *silence) end() { s.quiet, s.failed = 0, 0 }
+
+func (s *silence) long() bool { return s.quiet >= silentAfter && s.failed >= unanswered }
+
+// removal is the last attempt to remove a node from the group for its silence.
+type removal struct {
+	member string // the membership
+	at     time.Time
 }
 
-// noteRemoved sets when a node may be removed again, depending on whether the coordinator has removed it.
-func (n *Node) noteRemoved(instance string, now time.Time, removed bool) {
+// mayRemove reports whether a node may be removed from the group for its silence, and if so, counts that as a removal. An
+// attempt that failed counts too, because the coordinator may have carried it out: within removeEvery, only the same
+// membership may be tried again.
+func (n *Node) mayRemove(m member, now time.Time) bool {
 	n.removing.Lock()
 	defer n.removing.Unlock()
-	pause := retryRemove
-	if removed {
-		pause = removeEvery
+	last, before := n.removed[*m.instance]
+	wait := removeEvery
+	if last.member == m.id {
+		wait = retryRemove
 	}
-	n.removable[instance] = now.Add(pause)
+	if before && now.Sub(last.at) < wait {
+		return false
+	}
+	n.removed[*m.instance] = removal{m.id, now}
+	return true
 }

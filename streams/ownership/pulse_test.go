@@ -2,7 +2,10 @@ package ownership
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -59,68 +62,201 @@ func TestASilentOwnerIsRemovedFromTheGroup(t *testing.T) {
 			if !member() {
 				t.Fatal("an owner that answers was removed")
 			}
-			back, checked := make(chan struct{}), make(chan struct{}, 1)
 			nodes.move("http://owner", func(ctx context.Context) (Term, error) {
-				select {
-				case <-back:
-					select {
-					case checked <- struct{}{}:
-					default:
-					}
-					return Term{}, nil
-				case <-ctx.Done():
-					return Term{}, ctx.Err()
-				}
+				<-ctx.Done()
+				return Term{}, ctx.Err()
 			})
 			until(t, "the silent owner is removed", func() bool { return !member() })
 			until(t, "the removal is counted", func() bool { return testutil.ToFloat64(n.removals.WithLabelValues("silent")) == 1 })
-			close(back) // it was only slow
-			<-checked
-			until(t, "the owner may not be removed again at once", func() bool { return !n.mayRemove("owner", time.Now().Add(removeEvery/2)) })
-			if !n.mayRemove("owner", time.Now().Add(removeEvery+time.Second)) || !n.mayRemove("another", time.Now()) {
-				t.Error("the owner, or another one, may never be removed")
+			again := membership("owner", "another membership")
+			if n.mayRemove(again, time.Now()) || !n.mayRemove(again, time.Now().Add(removeEvery+time.Second)) {
+				t.Error("a removal does not keep the node in the group for removeEvery")
 			}
 		})
 	}
 }
 
-// TestANodeThatStaysSilentMayBeRemovedAgain: its removal was right, so that the next one need not wait.
-func TestANodeThatStaysSilentMayBeRemovedAgain(t *testing.T) {
-	nodes := newTown()
-	n := standbyIn(t, newCluster(t), nodes)
-	id := "owner"
-	m, p := member{instance: &id, url: "http://owner"}, place{"trading", 0}
-	for name, c := range map[string]struct {
-		answer func(context.Context) (Term, error)
-		again  bool
+func membership(node, id string) member { return member{instance: &node, id: id} }
+
+// TestANodeIsRemovedOnceInAWhile: whatever became of a removal, the next membership of the node is left alone for a while. An
+// attempt that failed may be repeated soon: the coordinator may just be away, with the same broker that the owner waits for.
+func TestANodeIsRemovedOnceInAWhile(t *testing.T) {
+	n := &Node{removed: make(map[string]removal)}
+	start := time.Now()
+	first, second, another := membership("owner", "1"), membership("owner", "2"), membership("another", "3")
+	for _, c := range []struct {
+		name string
+		m    member
+		at   time.Duration
+		may  bool
 	}{
-		"silent":         {func(context.Context) (Term, error) { return Term{}, context.DeadlineExceeded }, true},
-		"slow":           {func(context.Context) (Term, error) { return Term{}, nil }, false},
-		"an older build": {func(context.Context) (Term, error) { return Term{}, ErrNoSuchQuestion }, false},
+		{"the first removal", first, 0, true},
+		{"by a second listener", first, 0, false},
+		{"of another node", another, 0, true},
+		{"again, since it failed", first, retryRemove, true},
+		{"of its next membership", second, 2 * retryRemove, false},
+		{"of its next membership, much later", second, retryRemove + removeEvery, true},
 	} {
-		nodes.move(m.url, c.answer)
-		n.noteRemoved(id, time.Now(), true)
-		n.checkRemoval(t.Context(), m, p)
-		if may := n.mayRemove(id, time.Now()); may != c.again {
-			t.Errorf("a node that is %s may be removed again at once: %v", name, may)
+		if may := n.mayRemove(c.m, start.Add(c.at)); may != c.may {
+			t.Errorf("%s: %v", c.name, may)
 		}
-	}
-	ended, stop := context.WithCancel(t.Context())
-	stop()
-	nodes.move(m.url, func(context.Context) (Term, error) { return Term{}, context.Canceled })
-	n.noteRemoved(id, time.Now(), true)
-	if n.checkRemoval(ended, m, p); n.mayRemove(id, time.Now()) {
-		t.Error("at the end of this node nothing is known of the other")
 	}
 }
 
-// TestARemovalThatFailsIsTriedAgainSoon: the coordinator may just be away, with the same broker that the owner waits for.
-func TestARemovalThatFailsIsTriedAgainSoon(t *testing.T) {
-	n := standbyIn(t, newCluster(t), newTown())
-	now := time.Now()
-	n.noteRemoved("owner", now, false)
-	if n.mayRemove("owner", now) || !n.mayRemove("owner", now.Add(2*retryRemove)) {
-		t.Error("a removal that failed counts as one")
+// owner is a node that a listener knows only through a network. It owns trading and identity.
+type owner struct {
+	answer  func(context.Context) error
+	busy    string // the journal that gets a record every 100 ms
+	reasons []reason
+	asked   int
+}
+
+// listener returns a listener to the owner's term of trading that has heard nothing yet.
+func (o *owner) listener() *listener {
+	start, trading := time.Now(), place{"trading", 0}
+	return &listener{
+		ask: func(ctx context.Context, _ Question) (Term, error) { o.asked++; return Term{}, o.answer(ctx) },
+		observed: func(p place) int64 {
+			if p.journal != o.busy {
+				return 5
+			}
+			return int64(time.Since(start) / (100 * time.Millisecond))
+		},
+		owned:  func() []place { return []place{trading, {"identity", 0}} },
+		remove: func(why reason) bool { o.reasons = append(o.reasons, why); return true },
+		place:  trading,
+		node:   silence{observed: -1, last: start},
+		term:   silence{observed: -1, last: start},
+	}
+}
+
+func answers(context.Context) error { return nil }
+
+func lost(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
+func refusing(context.Context) error { return errors.New("connection refused") }
+
+func stuck(context.Context) error { return ErrSilent }
+
+// TestWhatCountsAsSilence has a listener hear an owner answer for a second, if at all, and then something else for a minute.
+func TestWhatCountsAsSilence(t *testing.T) {
+	older := func(context.Context) error { return ErrNoSuchQuestion }
+	for name, c := range map[string]struct {
+		first, then func(context.Context) error
+		busy        string
+		reason      reason // of the removal; "" for none
+	}{
+		"it answers":                      {first: answers, then: answers},
+		"it stops":                        {first: answers, then: lost, reason: silent},
+		"it refuses connections":          {first: answers, then: refusing, reason: silent},
+		"it was never reached":            {first: lost, then: lost},
+		"it never accepted a connection":  {first: refusing, then: refusing},
+		"its goroutine hangs":             {first: answers, then: stuck, reason: hung},
+		"its goroutine never answered":    {first: stuck, then: stuck},
+		"the network fails, records come": {first: answers, then: lost, busy: "trading"},
+		"records come in another journal": {first: answers, then: refusing, busy: "identity"},
+		"it hangs, others of it do not":   {first: answers, then: stuck, busy: "identity", reason: hung},
+		"the answers fail, records come":  {first: answers, then: stuck, busy: "trading"},
+		"it is an older build":            {first: answers, then: older},
+		"an older build stops":            {first: older, then: lost, reason: silent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				changed := time.Now().Add(time.Second)
+				o := &owner{busy: c.busy}
+				o.answer = func(ctx context.Context) error {
+					if time.Now().Before(changed) {
+						return c.first(ctx)
+					}
+					return c.then(ctx)
+				}
+				o.listener().run(ctx)
+				took := time.Since(changed)
+				switch {
+				case c.reason == "" && len(o.reasons) > 0:
+					t.Errorf("it was removed: %q", o.reasons)
+				case c.reason == "":
+				case len(o.reasons) != 1 || o.reasons[0] != c.reason:
+					t.Errorf("it was removed for %q", o.reasons)
+				case took < silentAfter-pingEvery || took > silentAfter+pingEvery:
+					t.Errorf("it was removed after %v", took)
+				}
+			})
+		})
+	}
+}
+
+// TestFewFailuresAreNoSilence: an owner is removed only after three questions in a row, and for its goroutine only after three
+// answers that the goroutine is silent.
+func TestFewFailuresAreNoSilence(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy   string
+		answer func(ctx context.Context, asked int) error
+	}{
+		"two slow answers": {"", func(ctx context.Context, asked int) error {
+			if asked%3 == 1 {
+				return nil
+			}
+			return lost(ctx)
+		}},
+		"a slow network and one silent goroutine": {"identity", func(ctx context.Context, asked int) error {
+			switch asked % 10 {
+			case 1:
+				return nil
+			case 0:
+				return ErrSilent
+			}
+			return lost(ctx)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				o := &owner{busy: c.busy}
+				o.answer = func(ctx context.Context) error { return c.answer(ctx, o.asked) }
+				if o.listener().run(ctx); len(o.reasons) > 0 {
+					t.Errorf("it was removed: %q", o.reasons)
+				}
+			})
+		})
+	}
+}
+
+// TestARebalanceDoesNotEndTheListening: the group does not say then what its members are assigned.
+func TestARebalanceDoesNotEndTheListening(t *testing.T) {
+	nodes := newTown()
+	n := standbyIn(t, newCluster(t), nodes)
+	ctx, stop := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	defer done.Wait()
+	defer stop()
+	ps := newPulses(n, &done)
+	m := membership("owner", "1")
+	trading := map[string][]int32{n.cfg.Client.Topic("trading"): {0}}
+	key := pulseKey{"1", place{"trading", 0}}
+	for _, c := range []struct {
+		name    string
+		topics  map[string][]int32
+		listens bool
+	}{
+		{"assigned", trading, true},
+		{"in a rebalance", nil, true},
+		{"and still", nil, true},
+		{"assigned nothing", map[string][]int32{}, false},
+		{"in a rebalance without a partition", nil, false},
+		{"assigned again", trading, true},
+	} {
+		m.topics = c.topics
+		ps.follow(ctx, []member{m})
+		if listens := ps.running[key] != nil; listens != c.listens {
+			t.Errorf("%s: listens is %v", c.name, listens)
+		}
+	}
+	if ps.follow(ctx, nil); len(ps.running) > 0 || len(ps.owned) > 0 {
+		t.Error("a membership that has ended is listened to")
 	}
 }
 
@@ -142,7 +278,8 @@ func TestSilence(t *testing.T) {
 		s := silence{observed: -1, last: start}
 		var quiet time.Duration
 		for _, x := range c.ticks {
-			quiet = s.tick(start.Add(x.at), x.observed)
+			s.tick(start.Add(x.at), x.observed)
+			quiet = s.quiet
 		}
 		if quiet != c.quiet {
 			t.Errorf("%s: quiet for %v instead of %v", name, quiet, c.quiet)

@@ -24,14 +24,15 @@ type reason string
 // The reasons.
 const (
 	closed reason = "closed" // its port
-	silent reason = "silent" // its term does not answer
+	silent reason = "silent" // the node gives no answer
+	hung   reason = "hung"   // the node answers, and the goroutine of its term does not
 )
 
 func newRemovals() *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "perpetua_engine_removals_total",
-		Help: "Other engines that this one has removed from the group, because their port was closed or their term was silent.",
+		Help: "Other engines that this one has removed from the group, because their port was closed, or they or their terms were silent.",
 	}, []string{"reason"})
-	for _, r := range []reason{closed, silent} {
+	for _, r := range []reason{closed, silent, hung} {
 		c.WithLabelValues(string(r)) // is there before the first
 	}
 	return c
@@ -52,14 +53,15 @@ type peer struct {
 // but does not work is found by asking for its terms (see pulses).
 //
 // Where the watch errs, the member lives, serves, and believes itself the owner for a while, by a lease that counts: its port
-// alone may be gone. Then nothing but time is lost. Neither its records nor its refusals stand unless the log says so.
+// alone may be gone. Then nothing but time is lost. Its records do not count unless the log says so, and its refusals wait for
+// the brokers.
 func (n *Node) watch(ctx context.Context) {
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	peers := make(map[string]*peer) // by member id
-	pulses := pulses{node: n, running: make(map[pulseKey]context.CancelFunc), done: &listening}
+	pulses := newPulses(n, &listening)
 	ticker := time.NewTicker(probeEvery)
 	defer ticker.Stop()
 	for {
@@ -68,6 +70,7 @@ func (n *Node) watch(ctx context.Context) {
 			n.log.Debug("looking at the other engines", "error", err)
 		} else {
 			pulses.follow(ctx, members)
+			n.askers.keep(members)
 			peers = n.probeAll(ctx, members, peers)
 		}
 		select {
@@ -125,11 +128,11 @@ func (p *peer) probe(ctx context.Context, at string) {
 func (n *Node) remove(ctx context.Context, m member, why reason) error {
 	ctx, cancel := context.WithTimeout(ctx, leaving)
 	defer cancel()
-	err := n.find.group.remove(ctx, m, string(why))
-	n.log.Warn("removed another engine from the group", "member", *m.instance, "url", m.url, "reason", why, "error", err)
-	if err != nil {
+	if err := n.find.group.remove(ctx, m, string(why)); err != nil {
+		n.log.Warn("removing another engine from the group", "member", *m.instance, "url", m.url, "reason", why, "error", err)
 		return err
 	}
+	n.log.Warn("removed another engine from the group", "member", *m.instance, "url", m.url, "reason", why)
 	n.removals.WithLabelValues(string(why)).Inc()
 	// The other members see the rebalance with their next heartbeat. This one rejoins now. The lock keeps the client open.
 	n.joined.Lock()

@@ -24,12 +24,12 @@ import (
 
 // Nodes ask each other for their terms: an API node checks that the owner which the log names serves the same log, and a
 // standby checks that the owner still works. Question and answer both carry a proof by a key that all nodes derive from their
-// master key, and the proof of the answer covers the question's nonce. A question carries no time, because replaying it
-// changes nothing.
+// master key, and the proof of the answer covers the question's nonce. A question carries no time: what a replay can do at
+// most is to delay refusals.
 const (
 	termPath     = "/internal/v1/term"
 	termBody     = 4 << 10
-	termPatience = 2 * time.Second // that a term's goroutine is waited for
+	termPatience = 300 * time.Millisecond // that a term's goroutine is waited for; shorter than a standby waits for the answer
 	nonceSize    = 16
 )
 
@@ -41,11 +41,14 @@ type termQuestion struct {
 	Nonce     string `json:"nonce"`
 	Journal   string `json:"journal"`
 	Partition int32  `json:"partition"`
+	Engine    string `json:"engine,omitempty"`
+	Heard     int64  `json:"heard,omitempty"`
 }
 
-// termAnswer is the answer. Without a valid term it holds the nonce alone.
+// termAnswer is the answer. Without a valid term it holds the nonce and the stamp alone.
 type termAnswer struct {
 	Nonce   string    `json:"nonce"`
+	Stamp   int64     `json:"stamp,omitempty"`
 	Serving bool      `json:"serving"`
 	Log     string    `json:"log,omitempty"`
 	Term    int64     `json:"term,omitempty"`
@@ -60,17 +63,24 @@ type neighbors struct {
 }
 
 func newNeighbors(box *seal.Box) *neighbors {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport := newNodeTransport()
 	transport.MaxIdleConnsPerHost = 8 // some for each journal
 	transport.DialContext = (&net.Dialer{Timeout: time.Second}).DialContext
 	return &neighbors{newTermKey(box), &http.Client{Transport: transport}}
 }
 
+// newNodeTransport returns a transport to other nodes. It uses no proxy of the environment.
+func newNodeTransport() *http.Transport {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = nil
+	return transport
+}
+
 // Term implements ownership.Neighbors.
-func (n *neighbors) Term(ctx context.Context, url, name string, partition int32) (ownership.Term, error) {
+func (n *neighbors) Term(ctx context.Context, url string, q ownership.Question) (ownership.Term, error) {
 	nonce := make([]byte, nonceSize)
 	_, _ = rand.Read(nonce) // never fails
-	question := termQuestion{hex.EncodeToString(nonce), name, partition}
+	question := termQuestion{hex.EncodeToString(nonce), q.Journal, q.Partition, q.Engine, q.Heard}
 	body, err := json.Marshal(question)
 	if err != nil {
 		return ownership.Term{}, err
@@ -91,7 +101,7 @@ func (n *neighbors) Term(ctx context.Context, url, name string, partition int32)
 	case err != nil:
 		return ownership.Term{}, err
 	case response.StatusCode == http.StatusServiceUnavailable:
-		return ownership.Term{}, fmt.Errorf("%s: the goroutine of its term of %s is silent", url, name)
+		return ownership.Term{}, fmt.Errorf("%w: %s, of %s", ownership.ErrSilent, url, q.Journal)
 	case response.StatusCode != http.StatusOK:
 		return ownership.Term{}, fmt.Errorf("%w: %s answered %s", ownership.ErrNoSuchQuestion, url, response.Status)
 	case !hmac.Equal([]byte(response.Header.Get(peerProof)), []byte(proofOf(n.key, text))):
@@ -110,9 +120,9 @@ func (q termQuestion) term(text []byte) (ownership.Term, error) {
 		return ownership.Term{}, fmt.Errorf("the answer is to another question")
 	}
 	if !a.Serving {
-		return ownership.Term{}, nil
+		return ownership.Term{Stamp: a.Stamp}, nil
 	}
-	t := ownership.Term{Log: a.Log, Serving: true, Standing: journal.Standing{Term: a.Term, Journal: a.ID}}
+	t := ownership.Term{Stamp: a.Stamp, Log: a.Log, Serving: true, Standing: journal.Standing{Term: a.Term, Journal: a.ID}}
 	hash, err := hex.DecodeString(a.Taken)
 	if err != nil || len(hash) != len(t.Taken) {
 		return ownership.Term{}, fmt.Errorf("%q is no hash of a record", a.Taken)
@@ -125,7 +135,7 @@ func proofOf(key, body []byte) string { return hex.EncodeToString(seal.MAC(key, 
 
 // terms are this node's.
 type terms interface {
-	Term(ctx context.Context, name string, partition int32) (ownership.Term, error)
+	Term(ctx context.Context, q ownership.Question) (ownership.Term, error)
 }
 
 // termServer answers other nodes that ask for this node's terms.
@@ -146,11 +156,11 @@ func (s termServer) serve(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), termPatience)
 	defer cancel()
-	t, err := s.terms.Term(ctx, q.Journal, q.Partition)
+	t, err := s.terms.Term(ctx, ownership.Question{Journal: q.Journal, Partition: q.Partition, Engine: q.Engine, Heard: q.Heard})
 	if err != nil { // the goroutine is silent
 		return c.NoContent(http.StatusServiceUnavailable)
 	}
-	a := termAnswer{Nonce: q.Nonce, Serving: t.Serving}
+	a := termAnswer{Nonce: q.Nonce, Stamp: t.Stamp, Serving: t.Serving}
 	if t.Serving {
 		a.Log, a.Term, a.Taken, a.ID = t.Log, t.Standing.Term, t.Taken.String(), t.Standing.Journal
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-type termFunc func(context.Context, string, int32) (ownership.Term, error)
+type termFunc func(context.Context, ownership.Question) (ownership.Term, error)
 
-func (f termFunc) Term(ctx context.Context, name string, partition int32) (ownership.Term, error) {
-	return f(ctx, name, partition)
+func (f termFunc) Term(ctx context.Context, q ownership.Question) (ownership.Term, error) {
+	return f(ctx, q)
 }
 
 // boxOf returns the secrets of a venue.
@@ -46,32 +46,34 @@ func startTerms(t *testing.T, venue byte, own termFunc) string {
 
 func TestNodesTellEachOtherTheirTerms(t *testing.T) {
 	here := newNeighbors(boxOf(t, 1))
-	want := ownership.Term{Log: "cluster/topic", Serving: true,
+	want := ownership.Term{Stamp: 1 << 62, Log: "cluster/topic", Serving: true,
 		Standing: journal.Standing{Term: 7, Taken: journal.Hash{1, 2, 31: 3}, Journal: scalar.ID{5}}}
 	silent := errors.New("silent")
-	own := func(_ context.Context, name string, partition int32) (ownership.Term, error) {
+	question := ownership.Question{Journal: "trading", Partition: 3, Engine: "n2", Heard: 1<<62 - 1}
+	own := func(_ context.Context, q ownership.Question) (ownership.Term, error) {
 		switch {
-		case name == "trading" && partition == 3:
+		case q == question:
 			return want, nil
-		case name == "identity":
+		case q.Journal == "identity":
 			return ownership.Term{}, silent
 		}
-		return ownership.Term{}, nil
+		return ownership.Term{Stamp: 5}, nil
 	}
 	there := startTerms(t, 1, own)
-	if got, err := here.Term(t.Context(), there, "trading", 3); err != nil || got != want {
+	if got, err := here.Term(t.Context(), there, question); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := here.Term(t.Context(), there, "trading", 0); err != nil || got != (ownership.Term{}) {
+	got, err := here.Term(t.Context(), there, ownership.Question{Journal: "trading"})
+	if err != nil || got != (ownership.Term{Stamp: 5}) {
 		t.Errorf("without a term: %+v, %v", got, err)
 	}
-	if _, err := here.Term(t.Context(), there, "identity", 0); err == nil || errors.Is(err, ownership.ErrNoSuchQuestion) {
+	if _, err := here.Term(t.Context(), there, ownership.Question{Journal: "identity"}); !errors.Is(err, ownership.ErrSilent) {
 		t.Errorf("of a goroutine that is silent: %v", err)
 	}
 	older := httptest.NewServer(http.NotFoundHandler())
 	defer older.Close()
 	for name, url := range map[string]string{"an older build": older.URL, "another venue": startTerms(t, 2, own)} {
-		if _, err := here.Term(t.Context(), url, "trading", 3); !errors.Is(err, ownership.ErrNoSuchQuestion) {
+		if _, err := here.Term(t.Context(), url, question); !errors.Is(err, ownership.ErrNoSuchQuestion) {
 			t.Errorf("%s answers: %v", name, err)
 		}
 	}
@@ -80,7 +82,7 @@ func TestNodesTellEachOtherTheirTerms(t *testing.T) {
 // TestATermIsProven: an answer that is made up, altered or of another question is no answer.
 func TestATermIsProven(t *testing.T) {
 	key := newTermKey(boxOf(t, 1))
-	own := startTerms(t, 1, func(context.Context, string, int32) (ownership.Term, error) {
+	own := startTerms(t, 1, func(context.Context, ownership.Question) (ownership.Term, error) {
 		return ownership.Term{Log: "l", Serving: true, Standing: journal.Standing{Term: 7}}, nil
 	})
 	var recorded, proof string
@@ -98,7 +100,7 @@ func TestATermIsProven(t *testing.T) {
 		recorded = `{"nonce":"00","serving":true,"log":"l","term":7,"taken":"` + strings.Repeat("0", 64) + `"}`
 		proof = proofOf(key, []byte(recorded))
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
-		if got, err := newNeighbors(boxOf(t, 1)).Term(t.Context(), s.URL, "trading", 0); err == nil || got.Serving {
+		if got, err := newNeighbors(boxOf(t, 1)).Term(t.Context(), s.URL, ownership.Question{Journal: "trading"}); err == nil || got.Serving {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 		s.Close()
@@ -110,5 +112,16 @@ func TestATermIsProven(t *testing.T) {
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusOK || response.Header.Get(peerProof) != "" {
 		t.Errorf("a stranger is answered %s", response.Status)
+	}
+}
+
+// TestNodesAskEachOtherWithoutAProxy: a proxy of the environment is for the world outside, and need not reach the nodes.
+func TestNodesAskEachOtherWithoutAProxy(t *testing.T) {
+	box := boxOf(t, 1)
+	clients := map[string]*http.Client{"terms": newNeighbors(box).client, "commands": newPeers(nil, nil, box).client}
+	for name, client := range clients {
+		if client.Transport.(*http.Transport).Proxy != nil {
+			t.Errorf("%s: questions to other nodes go through a proxy", name)
+		}
 	}
 }

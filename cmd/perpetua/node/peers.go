@@ -71,7 +71,7 @@ type peers struct {
 }
 
 func newPeers(owners journal.Submitter, table journals.Table, box *seal.Box) *peers {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport := newNodeTransport()
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, peerIdle
 	return &peers{owners, table, box.Derive("peers"), &http.Client{Timeout: 15 * time.Second, Transport: transport}}
 }

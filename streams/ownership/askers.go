@@ -1,0 +1,110 @@
+package ownership
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// askMargin is for clocks that do not run equally fast.
+const askMargin = 100 * time.Millisecond
+
+// askers are the other engines that listen to this node's terms, and may remove it from the group once they have received no
+// answer for silentAfter. An engine that has never received an answer does not count silence.
+//
+// An answer may be lost on its way, so to have sent one proves nothing. Each answer has a stamp, its time by this node's
+// clock, and the next question repeats the stamp of the last answer that was received.
+type askers struct {
+	start time.Time
+	base  int64 // of the stamps; random, so that no stamp of an earlier process is valid
+
+	mu     sync.Mutex
+	places map[place]map[string]*asker // by the engine's id
+}
+
+// asker is one engine that listens to one term.
+type asker struct {
+	heard  time.Time // it received an answer that was sent at this time, or a later one
+	asked  time.Time // its last question
+	member bool      // it was seen in the group
+}
+
+func newAskers() *askers {
+	return &askers{start: time.Now(), base: 1 + rand.Int64N(1<<62), places: make(map[place]map[string]*asker)}
+}
+
+// answer returns the stamp of an answer that is about to be sent, or 0 for a question that needs none.
+func (a *askers) answer(q Question) (stamp int64) {
+	if q.Engine == "" {
+		return 0
+	}
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p := place{q.Journal, q.Partition}
+	if a.places[p] == nil {
+		a.places[p] = make(map[string]*asker)
+	}
+	heard, valid := a.sentAt(q.Heard, now)
+	e := a.places[p][q.Engine]
+	switch {
+	case e == nil && valid:
+		e = &asker{heard: heard}
+	case e == nil: // it counts silence from this answer on, if it receives it
+		e = &asker{heard: now}
+	case valid && heard.After(e.heard):
+		e.heard = heard
+	}
+	e.asked = now
+	a.places[p][q.Engine] = e
+	return a.base + int64(now.Sub(a.start))
+}
+
+// sentAt returns when the answer with a stamp was sent.
+func (a *askers) sentAt(stamp int64, now time.Time) (at time.Time, valid bool) {
+	if stamp < a.base || stamp > a.base+int64(now.Sub(a.start)) {
+		return time.Time{}, false
+	}
+	return a.start.Add(time.Duration(stamp - a.base)), true
+}
+
+// hold reports whether no engine can have missed the answers about one of these partitions for silentAfter.
+func (a *askers) hold(places []place) bool {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, p := range places {
+		for _, e := range a.places[p] {
+			if now.Sub(e.heard) >= silentAfter-askMargin {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// forget drops the askers of a partition that this node owns no more.
+func (a *askers) forget(p place) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.places, p)
+}
+
+// keep drops the engines that have left the group. An engine that has not joined yet may ask too; it is dropped a session
+// after its last question.
+func (a *askers) keep(members []member) {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, engines := range a.places {
+		for id, e := range engines {
+			switch in := slices.ContainsFunc(members, func(m member) bool { return m.instance != nil && *m.instance == id }); {
+			case in:
+				e.member = true
+			case e.member || now.Sub(e.asked) >= session:
+				delete(engines, id)
+			}
+		}
+	}
+}
