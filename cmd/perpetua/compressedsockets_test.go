@@ -15,10 +15,11 @@ import (
 
 // countingDialer returns a dialer that counts the bytes which its connections receive.
 func countingDialer(compress bool, received *atomic.Int64) *websocket.Dialer {
-	return &websocket.Dialer{EnableCompression: compress, NetDialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, address)
 		return countedConn{c, received}, err
-	}}
+	}
+	return &websocket.Dialer{EnableCompression: compress, NetDialContext: dial}
 }
 
 type countedConn struct {
@@ -32,8 +33,8 @@ func (c countedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestCompressedSockets: a stock client that offers compression sends compressed orders, and another gets what a client without it gets,
-// in fewer bytes. A node whose setting is off declines the offer.
+// TestCompressedSockets: a stock client that offers compression sends compressed orders. Another one gets the same messages
+// as a client without compression, in fewer bytes. A node whose setting is off declines the offer.
 func TestCompressedSockets(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		t.Run(fmt.Sprint(on), func(t *testing.T) {
@@ -48,8 +49,9 @@ func TestCompressedSockets(t *testing.T) {
 			packed.Subscribe(topics...)
 			const orders = 100 // fewer than may be under way
 			for n := range orders {
-				trader.Send(livetest.Request{Op: "order.place", ID: n, Data: map[string]string{"customer_code": "ANNA", "symbol": "BTCUSDC_PERP", "action": "sell",
-					"type": "limit", "amount": "0.001", "limit_price": fmt.Sprintf("%d.0", 65000+n)}})
+				trader.Send(livetest.Request{Op: "order.place", ID: n, Data: map[string]string{
+					"customer_code": "ANNA", "symbol": "BTCUSDC_PERP", "action": "sell", "type": "limit", "amount": "0.001",
+					"limit_price": fmt.Sprintf("%d.0", 65000+n)}})
 			}
 			results := func(all []livetest.Message) (n int) {
 				for _, m := range all {

@@ -17,14 +17,18 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 )
 
-// BenchmarkFanOut measures how fast an order and a trade with it reach every one of many sockets, on one topic at a time, with and
-// without compression. An operation is the two records. messages/s counts what all sockets have received, wire-B/message is the size
-// of a frame, and cpu-ns/message the processor time of the whole process: of the venue and the sockets' readers, who do not inflate.
+// BenchmarkFanOut measures how fast an order and a trade with it reach every one of many sockets, on one topic at a time,
+// with and without compression. An operation is two records. messages/s counts the messages that all sockets received,
+// wire-B/message is the size of a frame, and cpu-ns/message the processor time of the process: that of the venue and of the
+// readers of the sockets, which do not inflate.
 func BenchmarkFanOut(b *testing.B) {
 	for _, sockets := range []int{1, 100, 1000} {
-		for _, topic := range []string{"orderbook-stream:" + btc, "market-trades:" + btc, "orders", "trades", "positions", "margin"} {
+		for _, topic := range []string{
+			"orderbook-stream:" + btc, "market-trades:" + btc, "orders", "trades", "positions", "margin",
+		} {
 			for _, compress := range []bool{false, true} {
-				b.Run(fmt.Sprintf("sockets=%d/%s/compress=%v", sockets, topic, compress), func(b *testing.B) { fanOut(b, sockets, topic, compress) })
+				name := fmt.Sprintf("sockets=%d/%s/compress=%v", sockets, topic, compress)
+				b.Run(name, func(b *testing.B) { fanOut(b, sockets, topic, compress) })
 			}
 		}
 	}

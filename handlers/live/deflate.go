@@ -8,8 +8,8 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// Messages are compressed with permessage-deflate (RFC 7692), without context takeover in either direction: no message depends on an
-// earlier one. So sessions share a compressed frame, and none needs memory for a window.
+// Messages are compressed with permessage-deflate (RFC 7692), without context takeover in either direction: no message
+// depends on an earlier one. So sessions share a compressed frame, and none needs memory for a window.
 
 const (
 	// deflateFrom is the size of the smallest frame that is compressed. A smaller message hardly shrinks.

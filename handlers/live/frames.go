@@ -40,8 +40,8 @@ type frame struct {
 	packed  []byte // plain compressed; nil until a session wants it
 }
 
-// wire returns the bytes to write to a session. The first session that wants the frame compressed has its writer compress it for all
-// sessions; no lock of the hub is held.
+// wire returns the bytes to write to a session. The writer of the first session that wants the frame compressed compresses
+// it for all sessions; it holds no lock of the hub.
 func (f *frame) wire(compressed bool) []byte {
 	if !compressed || len(f.plain) < deflateFrom || !isText(f.plain) {
 		return f.plain
@@ -156,7 +156,7 @@ func (h *frameHeader) rest() uint64 {
 	return h.size()
 }
 
-// fault checks the bytes read so far.
+// fault returns the first violation in the bytes read so far.
 func (h *frameHeader) fault() *frameFault {
 	length := h.bytes[1] & lengthBits
 	switch {

@@ -111,7 +111,8 @@ func New(cfg Config) *Hub {
 	}
 	h := &Hub{
 		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens, log: cfg.Log,
-		rest: cfg.REST, wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(), compress: cfg.Compression, metrics: newMetrics(), melody: melody.New(),
+		rest: cfg.REST, wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(),
+		compress: cfg.Compression, metrics: newMetrics(), melody: melody.New(),
 		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),
 		turns: newTurns(), parting: parting{none: make(chan struct{}, 1)}, ready: make(chan struct{}),
 		gateway: gateway{id: web.NewID(), nodes: cfg.Nodes, armed: make(map[*session]struct{})},

@@ -16,9 +16,9 @@ var (
 	errTooBig      = &frameFault{melody.CloseMessageTooBig, ""}
 )
 
-// inflater replaces the compressed messages of a client by plain frames. The WebSocket library could inflate them too, but it limits
-// only their size on the wire. Other frames pass unchanged. If they use RSV1 where RFC 7692 forbids it, the library refuses them, since it
-// does not have the extension.
+// inflater replaces the compressed messages of a client by plain frames. The WebSocket library could inflate them too, but
+// it limits only their size on the wire. Other frames pass unchanged. If they use RSV1 where RFC 7692 forbids it, the
+// library refuses them, since it does not have the extension.
 type inflater struct {
 	raw   io.Reader
 	limit int64 // of a message in bytes, on the wire and inflated
@@ -152,8 +152,8 @@ var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 // finalBlock is an empty block that ends a DEFLATE stream.
 const finalBlock = "\x01\x00\x00\xff\xff"
 
-// inflate inflates a message to at most limit bytes. A client may mark a block as final; only the empty block of RFC 7692, 7.2.3.4 may
-// follow it.
+// inflate inflates a message to at most limit bytes. A client may mark a block as final; only the empty block of RFC 7692,
+// 7.2.3.4, may follow it.
 func inflate(packed []byte, limit int64) ([]byte, *frameFault) {
 	r := inflaters.Get().(io.ReadCloser)
 	defer inflaters.Put(r)

@@ -27,8 +27,9 @@ func FuzzInflater(f *testing.F) {
 		return string(appendHeader(nil, first, maskBit, len(payload))) + "\x00\x00\x00\x00" + payload
 	}
 	for _, frames := range []string{
-		mask(0xc1, packed), mask(0x41, packed[:5]) + mask(0x89, "x") + mask(0x80, packed[5:]), mask(0xc1, "\x00") + mask(0x81, "{}"),
-		mask(0xc1, "\xff"), mask(0xc9, packed), "\xc1\x02{}", mask(0x01, "x") + mask(0xc1, packed), mask(0x41, "x") + mask(0x81, "x"),
+		mask(0xc1, packed), mask(0x41, packed[:5]) + mask(0x89, "x") + mask(0x80, packed[5:]),
+		mask(0xc1, "\x00") + mask(0x81, "{}"), mask(0xc1, "\xff"), mask(0xc9, packed), "\xc1\x02{}",
+		mask(0x01, "x") + mask(0xc1, packed), mask(0x41, "x") + mask(0x81, "x"),
 		mask(0xc1, strings.Repeat("x", 200)), "\x81\xff\x80", "\x88\x81\x00\x00\x00\x00\x03",
 	} {
 		f.Add([]byte(frames))
@@ -68,7 +69,8 @@ func skipFrame(h *frameHeader, p []byte) []byte {
 	return p[h.rest():]
 }
 
-// FuzzInflate: what is inflated is within the limit and the same as another decoder has, and whatever is compressed is inflated again.
+// FuzzInflate: an inflated message is within the limit and the same as that of another decoder. A message that is
+// compressed comes back when it is inflated.
 func FuzzInflate(f *testing.F) {
 	f.Add([]byte("\x00"))
 	f.Add([]byte(""))
@@ -156,8 +158,7 @@ func TestAFrameIsCompressedOnce(t *testing.T) {
 	}
 }
 
-// TestALongFrameIsWrittenApart queues a frame that takes long to compress: a session's writer goes on to others meanwhile, and the
-// order of messages stays.
+// TestALongFrameIsWrittenApart queues a frame that takes long to compress. It is compressed, and the order of messages stays.
 func TestALongFrameIsWrittenApart(t *testing.T) {
 	s, r, h := recorded()
 	s.extension = accepted
@@ -168,7 +169,8 @@ func TestALongFrameIsWrittenApart(t *testing.T) {
 	s.send([]byte("b"))
 	close(r.proceed)
 	h.serving.Wait()
-	if got, want := string(bytes.Join(r.writes, nil)), "\x81\x01a"+string(long.packed)+"\x81\x01b"; got != want || long.packed == nil {
+	got, want := string(bytes.Join(r.writes, nil)), "\x81\x01a"+string(long.packed)+"\x81\x01b"
+	if got != want || long.packed == nil {
 		t.Errorf("%.200q, want %.200q", got, want)
 	}
 	if s.messages != 0 || s.bytes != 0 {

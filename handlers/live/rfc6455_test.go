@@ -205,8 +205,12 @@ func TestWhoDoesNotReadIsTold(t *testing.T) {
 		"a write does not end":            {live.Limits{WriteWait: 50 * time.Millisecond}, nil},
 		"a compressed write does not end": {live.Limits{WriteWait: 50 * time.Millisecond}, []string{deflateOffer}},
 		"the queue is full, and kept":     {live.Limits{QueueMessages: 100, WriteWait: 50 * time.Millisecond}, nil},
-		"no pong comes":                   {live.Limits{PingEvery: 20 * time.Millisecond, PongWait: time.Second, WriteWait: patience}, nil},
-		"no pong, and no write either":    {live.Limits{PingEvery: 20 * time.Millisecond, PongWait: time.Second, WriteWait: 50 * time.Millisecond}, nil},
+		"no pong comes": {
+			live.Limits{PingEvery: 20 * time.Millisecond, PongWait: time.Second, WriteWait: patience}, nil,
+		},
+		"no pong, and no write either": {
+			live.Limits{PingEvery: 20 * time.Millisecond, PongWait: time.Second, WriteWait: 50 * time.Millisecond}, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for !toldWhy(t, test.limits, test.offers...) {

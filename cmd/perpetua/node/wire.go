@@ -56,8 +56,8 @@ func (n *Node) wire() error {
 
 	// Made before Run, as all that listens to the fold: sockets are told of every record after the state that they begin with.
 	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: users,
-		Log: live.NewLog(n.stores.client, venue.Rules, 0), REST: rest, Nodes: n.owning.peers, Logger: n.Logger.With("part", "live"), Seed: venue.seed,
-		Compression: n.Settings.DeflateSockets})
+		Log: live.NewLog(n.stores.client, venue.Rules, 0), REST: rest, Nodes: n.owning.peers,
+		Logger: n.Logger.With("part", "live"), Seed: venue.seed, Compression: n.Settings.DeflateSockets})
 	n.serving.hub.Trace(n.telemetry.tracer)
 	if n.Roles.Process {
 		n.managers = process.New(process.Config{Onboarding: owners.fold, Trading: venue.fold, Journals: n.owning.peers, Keys: n.stores.owners,
