@@ -39,6 +39,11 @@ func (s *bucketStore) overwrite(ctx context.Context, name string, content []byte
 	return s.write(ctx, name, content, false)
 }
 
+// replace is overwrite: a bucket writes no object partly.
+func (s *bucketStore) replace(ctx context.Context, name string, content []byte) error {
+	return s.write(ctx, name, content, false)
+}
+
 func (s *bucketStore) remove(ctx context.Context, name string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

@@ -90,25 +90,16 @@ func (s *folderStore) createFile(path string, content []byte) error {
 	if err := s.mounted(); err != nil {
 		return err
 	}
-	for _, folder := range []string{filepath.Dir(path), filepath.Join(s.root, beside)} {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			return err
-		}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
 	}
-	file, err := os.CreateTemp(filepath.Join(s.root, beside), "key-*") // mode 0600
+	unfinished, err := s.writeBeside(content)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // whatever its other name
-	_, err = file.Write(content)
-	if err == nil {
-		err = s.sync(file)
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
+	defer os.Remove(unfinished) // whatever its other name
 	// Not a rename, which would take the place of what another process has put there meanwhile and sealed with.
-	if err := os.Link(file.Name(), path); err != nil {
+	if err := os.Link(unfinished, path); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			// The other may not have synced the folder yet, and whoever finds the key there goes on to use it.
 			return errors.Join(err, s.syncUpTo(filepath.Dir(path)))
@@ -116,6 +107,54 @@ func (s *folderStore) createFile(path string, content []byte) error {
 		return err
 	}
 	return s.syncUpTo(filepath.Dir(path))
+}
+
+// writeBeside writes a new file among the unfinished ones, syncs it, and returns its path. The caller removes or renames it.
+func (s *folderStore) writeBeside(content []byte) (path string, err error) {
+	folder := filepath.Join(s.root, beside)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	file, err := os.CreateTemp(folder, "key-*") // mode 0600
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(content)
+	if err == nil {
+		err = s.sync(file)
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(file.Name()))
+	}
+	return file.Name(), nil
+}
+
+func (s *folderStore) replace(ctx context.Context, name string, content []byte) error {
+	_, err := inTime(ctx, s.slots, patience, func() (struct{}, error) { return struct{}{}, s.replaceFile(s.path(name), content) })
+	return err
+}
+
+// replaceFile renames a new file to the path of one that exists, and keeps its owner: an administrator may replace a file that
+// the venue reads as another user.
+func (s *folderStore) replaceFile(path string, content []byte) error {
+	about, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	unfinished, err := s.writeBeside(content)
+	if err != nil {
+		return err
+	}
+	if owner, ok := about.Sys().(*syscall.Stat_t); ok {
+		err = os.Lchown(unfinished, int(owner.Uid), int(owner.Gid))
+	}
+	if err == nil {
+		err = os.Rename(unfinished, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(unfinished))
+	}
+	return s.syncFolder(filepath.Dir(path))
 }
 
 func (s *folderStore) overwrite(ctx context.Context, name string, content []byte) error {

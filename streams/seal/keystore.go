@@ -2,17 +2,15 @@ package seal
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 )
 
 // KeyStore stores small objects by name. An object is complete or absent, even after a power cut. Names are slash-separated
 // paths. A KeyStore is safe for concurrent use.
 //
-// Read, Overwrite and Remove return fs.ErrNotExist if the object does not exist; Create returns fs.ErrExist if it does. All
+// Read, Replace and Remove return fs.ErrNotExist if the object does not exist; Create returns fs.ErrExist if it does. All
 // methods return ErrAway if the store does not answer. A write that failed with ErrAway may have happened or may still happen.
 type KeyStore struct{ store store }
 
@@ -40,9 +38,9 @@ func (k *KeyStore) Create(ctx context.Context, name string, content []byte) erro
 	return answered("create "+name, k.store.create(ctx, name, content))
 }
 
-// Overwrite replaces the content of an object by one of the same length.
-func (k *KeyStore) Overwrite(ctx context.Context, name string, content []byte) error {
-	return answered("overwrite "+name, k.store.overwrite(ctx, name, content))
+// Replace replaces the content of an object. The old content may stay readable on the disk, so it MUST NOT be a secret.
+func (k *KeyStore) Replace(ctx context.Context, name string, content []byte) error {
+	return answered("replace "+name, k.store.replace(ctx, name, content))
 }
 
 // Remove removes an object.
@@ -54,35 +52,6 @@ func (k *KeyStore) Remove(ctx context.Context, name string) error {
 func (k *KeyStore) List(ctx context.Context, folder string) ([]string, error) {
 	names, err := k.store.list(ctx, folder)
 	return names, answered("list "+folder, err)
-}
-
-// ErrCreatesTwice says that a store let an object be created twice. Fences and holds cannot be trusted there.
-var ErrCreatesTwice = errors.New("the key store ignores the condition of a write: it created an object that was there already")
-
-// CreatesOnce creates an object twice and removes it. It returns nil if the second attempt failed as it must, and
-// ErrCreatesTwice if it did not.
-func (k *KeyStore) CreatesOnce(ctx context.Context) (err error) {
-	name := "doctor/" + rand.Text()
-	if err := k.Create(ctx, name, []byte("first\n")); err != nil {
-		return err
-	}
-	defer func() {
-		if gone := k.Remove(ctx, name); !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-	}()
-	err = k.Create(ctx, name, []byte("again\n"))
-	switch {
-	case err == nil:
-		return ErrCreatesTwice
-	case !errors.Is(err, fs.ErrExist):
-		return err
-	}
-	content, err := k.Read(ctx, name)
-	if err == nil && !strings.HasPrefix(string(content), "first") {
-		return ErrCreatesTwice
-	}
-	return err
 }
 
 // answered returns fs.ErrExist and fs.ErrNotExist unchanged, and wraps every other error in ErrAway.

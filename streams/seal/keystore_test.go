@@ -1,25 +1,15 @@
 package seal
 
 import (
-	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"gocloud.dev/blob/memblob"
 )
-
-// careless is a store that ignores the condition of a creation, as some S3 stores do.
-type careless struct{ store }
-
-func (c careless) create(ctx context.Context, name string, content []byte) error {
-	if err := c.store.create(ctx, name, content); !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return c.overwrite(ctx, name, content)
-}
 
 // eachStore runs a test on a folder and on a bucket.
 func eachStore(t *testing.T, test func(t *testing.T, s store)) {
@@ -38,18 +28,63 @@ func eachStore(t *testing.T, test func(t *testing.T, s store)) {
 	})
 }
 
-func TestAKeyStoreThatCreatesTwiceIsFound(t *testing.T) {
+func TestReplace(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
-		if err := (&KeyStore{s}).CreatesOnce(t.Context()); err != nil {
-			t.Error(err)
+		k := &KeyStore{s}
+		if err := k.Create(t.Context(), "fence/a", []byte("a long content")); err != nil {
+			t.Fatal(err)
 		}
-		if err := (&KeyStore{careless{s}}).CreatesOnce(t.Context()); !errors.Is(err, ErrCreatesTwice) {
-			t.Errorf("a store that creates twice: %v", err)
-		}
-		if left, err := s.list(t.Context(), "doctor"); len(left) > 0 || err != nil {
-			t.Errorf("left are %q (%v)", left, err)
+		for _, content := range []string{"short", "a longer content than before"} {
+			if err := k.Replace(t.Context(), "fence/a", []byte(content)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := k.Read(t.Context(), "fence/a"); string(got) != content || err != nil {
+				t.Errorf("read %q (%v), want %q", got, err, content)
+			}
 		}
 	})
+}
+
+// TestAReplacementIsWhole: the file has its old content until the new one is on disk, so a power cut leaves one of the two.
+func TestAReplacementIsWhole(t *testing.T) {
+	folder := t.TempDir()
+	s, err := openFolder(folder, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &KeyStore{s}
+	if err := k.Replace(t.Context(), "fence/a", []byte("new")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("replacing nothing: %v", err)
+	}
+	if err := k.Create(t.Context(), "fence/a", []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	content := func() string {
+		got, err := os.ReadFile(filepath.Join(folder, "fence", "a"))
+		if err != nil {
+			t.Error(err)
+		}
+		return string(got)
+	}
+	broken := errors.New("the disk is full")
+	s.sync = func(*os.File) error { return broken }
+	if err := k.Replace(t.Context(), "fence/a", []byte("new")); !errors.Is(err, broken) || content() != "old" {
+		t.Errorf("replaced by what is not on disk: %v, and the content is %q", err, content())
+	}
+	var synced []string
+	s.sync = func(f *os.File) error {
+		synced = append(synced, content())
+		return f.Sync()
+	}
+	if err := k.Replace(t.Context(), "fence/a", []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(synced, []string{"old", "new"}) { // the new file, then the folder
+		t.Errorf("at each sync the content was %q", synced)
+	}
+	if left, err := os.ReadDir(filepath.Join(folder, beside)); len(left) > 0 || err != nil {
+		t.Errorf("left unfinished: %v (%v)", left, err)
+	}
 }
 
 func TestAKeyStoreListsAFolder(t *testing.T) {

@@ -24,8 +24,11 @@ type store interface {
 	read(ctx context.Context, name string) ([]byte, error)
 	// create keeps what is not there yet. Of two who do it at once, one gets fs.ErrExist.
 	create(ctx context.Context, name string, content []byte) error
-	// overwrite puts content in the place of what is there and is as long, so that nothing of that is left.
+	// overwrite puts content in the place of what is there and is as long, so that nothing of that is left. A power cut may
+	// leave a mixture of both, unless they are one sector long.
 	overwrite(ctx context.Context, name string, content []byte) error
+	// replace puts content in the place of what is there. A power cut leaves one of the two. The old content may stay on the disk.
+	replace(ctx context.Context, name string, content []byte) error
 	remove(ctx context.Context, name string) error
 	// list returns the names directly under a folder, without the folder's name; none where there is no such folder.
 	list(ctx context.Context, folder string) ([]string, error)
