@@ -10,6 +10,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/transfer"
 )
 
 // TestALogHasAnIdentity: it differs between topics and between clusters, and between the embedded brokers of two folders of
@@ -59,7 +60,7 @@ func TestALogHasAnIdentity(t *testing.T) {
 		return b
 	}
 	b := start(dir)
-	note("embedded", b.Addrs(), "")
+	note("embedded", b.Addrs(), "", "copy.")
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -70,14 +71,55 @@ func TestALogHasAnIdentity(t *testing.T) {
 	for where, dir := range map[string]string{"embedded": dir, "its copy": copied} {
 		b := start(dir)
 		defer b.Close()
-		note(where, b.Addrs(), "")
+		note(where, b.Addrs(), "", "copy.")
 	}
 	for id := range ids {
 		if !strings.HasPrefix(id, broker.ClusterPrefix) {
 			t.Errorf("an embedded log is %s", id)
 		}
 	}
-	if len(ids) != 2 {
+	if len(ids) != 4 {
 		t.Errorf("%d logs: %v", len(ids), ids)
 	}
+}
+
+// TestTheFormerPlaceOfALog: older builds gave one place to all topics of an embedded broker. Only a log that may have been meant
+// takes it.
+func TestTheFormerPlaceOfALog(t *testing.T) {
+	b, err := broker.Start(t.Context(), broker.Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	logs := func(prefix string) *rig {
+		r := &rig{t: t, brokers: b.Addrs(), prefix: prefix, rules: newRules()}
+		r.client = r.newClient(nil, nil)
+		if err := r.client.EnsureTopics(r.context(), "trading"); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	founded := func(prefix string) *rig {
+		r := logs(prefix)
+		r.owner("n").ready().end()
+		return r
+	}
+	former := func(r *rig, want bool) {
+		t.Helper()
+		at, err := r.client.FormerLogPlace(t.Context(), "trading")
+		if is := at != (journal.LogPlace{}); is != want || err != nil || is && (at.Topic != "" || !broker.Embedded(at.Cluster)) {
+			t.Errorf("the former place of the log of %q is %q (%v)", r.prefix, at, err)
+		}
+	}
+	one := founded("one.")
+	former(one, true)
+	founded("two.")
+	former(one, true) // the other log is of another venue
+	plain, copied := founded(""), logs("copy.")
+	from, to := transfer.Topic(plain.client, "trading", "here"), transfer.Topic(copied.client, "trading", "there")
+	if _, err := transfer.Copy(t.Context(), plain.rules, from, to, nil); err != nil {
+		t.Fatal(err)
+	}
+	former(plain, true)
+	former(copied, false)
 }

@@ -13,17 +13,17 @@ import (
 )
 
 // LogPlace identifies the location of a log. It differs between a log and a copy of the log, although their records are equal.
-// For a Kafka topic it consists of the cluster id and the topic id that the brokers return. For an embedded broker it is the
-// cluster id, which names the device and the inode of the broker's folder.
+// For a Kafka topic it consists of the cluster id and the topic id that the brokers return. For an embedded broker it consists
+// of the cluster id, which names the device and the inode of the broker's folder, and the name of the topic.
 //
 // Two LogPlaces are equal if and only if they identify the same log, except that a cloned disk image has the LogPlace of the
 // original.
 type LogPlace struct {
 	Cluster string
-	Topic   string // the topic's id in standard base64; its name where the brokers give no ids; "" for an embedded broker
+	Topic   string // the topic's id in standard base64; its name for an embedded broker and where the brokers give no ids
 }
 
-// String returns the place as one word.
+// String returns the place as one word; "" for the zero value.
 func (p LogPlace) String() string {
 	if p.Topic == "" {
 		return p.Cluster
@@ -48,7 +48,7 @@ func (c *Client) LogPlace(ctx context.Context, journal string) (LogPlace, error)
 		return LogPlace{}, fmt.Errorf("journal: asking Kafka where %s is kept: %w", topic, err)
 	}
 	if broker.Embedded(m.Cluster) {
-		return LogPlace{Cluster: m.Cluster}, nil
+		return LogPlace{m.Cluster, topic}, nil // a copied folder has the topic's id too
 	}
 	detail, ok := m.Topics[topic]
 	switch {
@@ -62,6 +62,50 @@ func (c *Client) LogPlace(ctx context.Context, journal string) (LogPlace, error)
 		return LogPlace{m.Cluster, topic}, nil
 	}
 	return LogPlace{m.Cluster, detail.ID.String()}, nil
+}
+
+// FormerLogPlace returns the LogPlace that older builds gave to a journal's log on an embedded broker, which was the same for
+// every topic there: that of the cluster. It is zero if it may be that of another topic, which has a copy of the journal, and on
+// Kafka. If there are several copies, it is that of the topic without a prefix.
+func (c *Client) FormerLogPlace(ctx context.Context, journal string) (LogPlace, error) {
+	m, err := c.admin.Metadata(ctx)
+	if err != nil {
+		return LogPlace{}, fmt.Errorf("journal: asking Kafka for its topics: %w", err)
+	}
+	former := LogPlace{Cluster: m.Cluster}
+	switch {
+	case !broker.Embedded(m.Cluster):
+		return LogPlace{}, nil
+	case c.cfg.Prefix == "":
+		return former, nil
+	}
+	id, _, err := c.JournalID(ctx, journal)
+	if err != nil {
+		return LogPlace{}, err
+	}
+	for topic := range m.Topics {
+		prefix, ok := strings.CutSuffix(topic, journal)
+		if !ok || prefix == c.cfg.Prefix {
+			continue
+		}
+		if other, err := c.journalIDAt(ctx, prefix, journal); err != nil || other == id {
+			return LogPlace{}, err
+		}
+	}
+	return former, nil
+}
+
+// journalIDAt returns what JournalID returns for another prefix.
+func (c *Client) journalIDAt(ctx context.Context, prefix, journal string) (scalar.ID, error) {
+	cfg := c.cfg
+	cfg.Prefix, cfg.Metrics = prefix, nil
+	other, err := NewClient(cfg)
+	if err != nil {
+		return scalar.ID{}, err
+	}
+	defer other.Close()
+	id, _, err := other.JournalID(ctx, journal)
+	return id, err
 }
 
 // JournalID returns the id in the genesis of a journal. It is false while the journal is not founded.
