@@ -65,6 +65,15 @@ func (s *State) KeysToDestroy() []owner.Ref {
 	return out
 }
 
+// FirstOwners returns at most n owners, the oldest first.
+func (s *State) FirstOwners(n int) []owner.Ref {
+	var out []owner.Ref
+	for _, id := range s.ownerOrder[:min(n, len(s.ownerOrder))] {
+		out = append(out, s.owners[id].owner.Ref)
+	}
+	return out
+}
+
 // HeldOwners returns the owners that are held.
 func (s *State) HeldOwners() []owner.Ref {
 	var out []owner.Ref

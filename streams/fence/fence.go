@@ -13,7 +13,6 @@
 package fence
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -51,8 +50,11 @@ func Place(ctx context.Context, client *journal.Client) (id scalar.ID, place str
 	return id, at.String(), err == nil, err
 }
 
-// size is the length of every fence in bytes, so that one overwrites another completely.
-const size = 1024
+// FormerPlace returns the place that older builds recorded for the venue's log; "" if they recorded none.
+func FormerPlace(ctx context.Context, client *journal.Client) (string, error) {
+	at, err := client.FormerLogPlace(ctx, Journal)
+	return at.String(), err
+}
 
 // Fence is the content of fence/<journal id>.
 type Fence struct {
@@ -73,8 +75,8 @@ type Fence struct {
 // Audience returns the audience of the tokens of the venue that holds the fence.
 func (f Fence) Audience() string { return fmt.Sprintf("%s/%d", f.Venue, f.Epoch) }
 
-// ErrDamaged says that a fence cannot be read. A fence is damaged for a moment while it is overwritten.
-var ErrDamaged = errors.New("the fence in the key store is damaged")
+// ErrDamaged reports a fence whose content is not that of a fence. TakeOver replaces it.
+var ErrDamaged = errors.New("the fence in the key store is damaged; a take-over replaces it")
 
 // ErrNone reports a key store without a fence for the venue.
 var ErrNone = errors.New("the key store has no fence of this venue")
@@ -83,18 +85,16 @@ func name(of scalar.ID) string { return "fence/" + of.String() }
 
 func (f Fence) encode() ([]byte, error) {
 	line, err := json.Marshal(f)
-	if err != nil {
-		return nil, err
-	}
-	if len(line) >= size {
-		return nil, fmt.Errorf("the fence would have %d bytes, which is above %d", len(line), size)
-	}
-	return append(append(line, bytes.Repeat([]byte{' '}, size-1-len(line))...), '\n'), nil
+	return append(line, '\n'), err
 }
 
 func decode(content []byte, of scalar.ID) (Fence, error) {
 	var f Fence
-	if err := json.Unmarshal(content, &f); err != nil || f.Version != 1 || f.JournalID != of.String() || f.Epoch < 1 || f.Venue == "" || f.Place == "" {
+	err := json.Unmarshal(content, &f)
+	switch {
+	case err == nil && f.Version > 1:
+		return Fence{}, fmt.Errorf("%s has version %d, which this build does not know", name(of), f.Version)
+	case err != nil || f.Version != 1 || f.JournalID != of.String() || f.Epoch < 1 || f.Venue == "" || f.Place == "":
 		return Fence{}, fmt.Errorf("%s: %w", name(of), ErrDamaged)
 	}
 	return f, nil
@@ -112,11 +112,14 @@ func Read(ctx context.Context, keys *seal.KeyStore, of scalar.ID) (Fence, error)
 	return decode(content, of)
 }
 
+func newFence(of scalar.ID, place string) Fence {
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	return Fence{Version: 1, JournalID: of.String(), Epoch: 1, Venue: VenueAt(of, place).String(), Place: place, Created: now, Changed: now}
+}
+
 // Create creates the fence for the venue at a place, if it does not exist, and returns the fence in the key store.
 func Create(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place string) (Fence, error) {
-	now := time.Now().UTC().Truncate(time.Microsecond)
-	f := Fence{Version: 1, JournalID: of.String(), Epoch: 1, Venue: VenueAt(of, place).String(), Place: place, Created: now, Changed: now}
-	content, err := f.encode()
+	content, err := newFence(of, place).encode()
 	if err != nil {
 		return Fence{}, err
 	}
@@ -134,7 +137,25 @@ func write(ctx context.Context, keys *seal.KeyStore, of scalar.ID, f Fence) erro
 	if err != nil {
 		return err
 	}
-	return keys.Overwrite(ctx, name(of), content)
+	return keys.Replace(ctx, name(of), content)
+}
+
+// Renew rewrites a fence that an older build wrote for the log at a place: it recorded the former place. Any other fence is
+// unchanged.
+func Renew(ctx context.Context, keys *seal.KeyStore, of scalar.ID, former, place string) error {
+	f, err := Read(ctx, keys, of)
+	if err == nil {
+		_, err = renew(ctx, keys, of, f, former, place)
+	}
+	return err
+}
+
+func renew(ctx context.Context, keys *seal.KeyStore, of scalar.ID, f Fence, former, place string) (Fence, error) {
+	if former == "" || f.Place != former {
+		return f, nil
+	}
+	f.Place = place
+	return f, write(ctx, keys, of, f)
 }
 
 // ErrOther reports that the fence changed during a take-over.
@@ -143,22 +164,28 @@ var ErrOther = errors.New("another process has changed the fence during the take
 // TakeOver gives the fence to the venue at a place and returns when that venue may act, after wait. It calls begun, if it is
 // not nil, when it has written the fence. An interrupted take-over can be repeated. Of two concurrent take-overs, one fails
 // with ErrOther. If the key store has no fence, it is not the store of the venue, and the error is ErrNone.
-func TakeOver(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place string, wait time.Duration, begun func(Fence)) (Fence, error) {
-	f, err := Read(ctx, keys, of)
-	if err != nil {
-		return Fence{}, err
+//
+// A damaged fence is replaced; begun gets its error. The epoch then is the current Unix time, which is above every counted
+// epoch. The venue id is the one that a venue at the place creates its fence with, so holds of another id stay.
+func TakeOver(ctx context.Context, keys *seal.KeyStore, of scalar.ID, place string, wait time.Duration, begun func(f Fence, damage error)) (Fence, error) {
+	f, damage := Read(ctx, keys, of)
+	if errors.Is(damage, ErrDamaged) {
+		f = newFence(of, place)
+		f.Epoch = f.Created.Unix()
+	} else if damage != nil {
+		return Fence{}, damage
 	}
-	if f.Place == place && !f.Settling {
+	if damage == nil && f.Place == place && !f.Settling {
 		return f, nil
 	}
-	if f.Place != place {
+	if damage != nil || f.Place != place {
 		f.Epoch, f.Place, f.Settling = f.Epoch+1, place, true
 		if err := write(ctx, keys, of, f); err != nil {
 			return Fence{}, err
 		}
 	}
 	if begun != nil {
-		begun(f)
+		begun(f, damage)
 	}
 	select {
 	case <-ctx.Done():

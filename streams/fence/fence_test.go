@@ -59,10 +59,14 @@ func TestOneVenueCreatesTheFence(t *testing.T) {
 		start.Wait()
 		venues := make(map[string]int)
 		for _, w := range all {
-			if v := w.View(); v.Acts() {
+			err := w.Confirm(t.Context())
+			for errors.Is(err, seal.ErrAway) { // the disk is slow
+				err = w.Confirm(t.Context())
+			}
+			if v := w.View(); err == nil {
 				venues[v.Venue]++
-			} else if !v.IsFenced() || v.Audience() == v.Fence.Audience() {
-				t.Errorf("a node is %s, its audience %s", v.Status, v.Audience())
+			} else if !errors.Is(err, seal.ErrFenced) || v.Audience() == v.Fence.Audience() {
+				t.Errorf("a node may: %v, its audience %s", err, v.Audience())
 			}
 		}
 		if len(venues) != 1 {
@@ -84,9 +88,9 @@ func TestTakeOver(t *testing.T) {
 	copied.must(t, seal.ErrFenced)
 	before := live.View()
 	begun := false
-	f, err := TakeOver(t.Context(), copied.cfg.Keys, onboarding, "new", time.Millisecond, func(f Fence) {
+	f, err := TakeOver(t.Context(), copied.cfg.Keys, onboarding, "new", time.Millisecond, func(f Fence, damage error) {
 		begun = true
-		if !f.Settling || f.Epoch != 2 {
+		if !f.Settling || f.Epoch != 2 || damage != nil {
 			t.Errorf("it begins with %+v", f)
 		}
 		copied.must(t, seal.ErrAway) // it waits
@@ -115,7 +119,7 @@ func TestATakeOverThatWasBrokenOff(t *testing.T) {
 		live, copied := watch(keys, "old"), watch(keys, "new")
 		live.must(t, nil)
 		killed, kill := context.WithCancel(t.Context())
-		if _, err := TakeOver(killed, keys, onboarding, "new", settle, func(Fence) { kill() }); !errors.Is(err, context.Canceled) {
+		if _, err := TakeOver(killed, keys, onboarding, "new", settle, func(Fence, error) { kill() }); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 		copied.must(t, seal.ErrAway)
@@ -208,6 +212,144 @@ func TestAKeyStoreThatIsAwayMeansWait(t *testing.T) {
 	late.must(t, nil)
 }
 
+// TestAFenceThatDisappears: an unmounted folder is empty, so a copy must not create its own fence there.
+func TestAFenceThatDisappears(t *testing.T) {
+	folder := t.TempDir()
+	live, copied := watch(keyStore(t, folder), "old"), watch(keyStore(t, folder), "new")
+	live.must(t, nil)
+	copied.must(t, seal.ErrFenced)
+	mounted := filepath.Join(folder, "fence")
+	if err := os.Rename(mounted, mounted+" away"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		copied.must(t, seal.ErrFenced)
+		live.must(t, seal.ErrAway)
+	}
+	if _, err := os.Stat(mounted); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a fence was created: %v", err)
+	}
+	restarted := watch(keyStore(t, folder), "new")
+	restarted.cfg.Belongs = func(context.Context) error { return errors.New("no key of any owner") }
+	restarted.must(t, seal.ErrAway)
+	if err := os.Rename(mounted+" away", mounted); err != nil {
+		t.Fatal(err)
+	}
+	live.must(t, nil)
+	copied.must(t, seal.ErrFenced)
+	restarted.must(t, seal.ErrFenced)
+}
+
+// TestAFenceOfAnOlderBuild: the place that it names is that of every topic of an embedded broker. The venue that may have
+// written it goes on without a take-over.
+func TestAFenceOfAnOlderBuild(t *testing.T) {
+	folder := t.TempDir()
+	keys := keyStore(t, folder)
+	if _, err := Create(t.Context(), keys, onboarding, "embedded"); err != nil {
+		t.Fatal(err)
+	}
+	live, copied := watch(keys, "embedded/onboarding"), watch(keys, "embedded/copy.onboarding")
+	former := func(place string) func(context.Context) (string, error) {
+		return func(context.Context) (string, error) { return place, nil }
+	}
+	live.cfg.Former, copied.cfg.Former = former("embedded"), former("")
+	copied.must(t, seal.ErrFenced)
+	live.must(t, nil)
+	copied.cfg.Former = former("embedded") // it is accepted once
+	copied.must(t, seal.ErrFenced)
+	if f := live.View().Fence; f.Place != "embedded/onboarding" || f.Epoch != 1 || f.Venue != VenueAt(onboarding, "embedded").String() {
+		t.Errorf("the fence is %+v", f)
+	}
+}
+
+// TestTakeOverOfADamagedFence: its epoch is above any that the damaged one can have had.
+func TestTakeOverOfADamagedFence(t *testing.T) {
+	folder := t.TempDir()
+	live := watch(keyStore(t, folder), "old")
+	live.must(t, nil)
+	before := live.View()
+	path := filepath.Join(folder, "fence", onboarding.String())
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content[:len(content)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	live.must(t, seal.ErrAway)
+	var damage error
+	f, err := TakeOver(t.Context(), live.cfg.Keys, onboarding, "old", time.Millisecond, func(_ Fence, was error) { damage = was })
+	if err != nil || f.Epoch <= before.Epoch || f.Venue != before.Venue || f.Settling || !errors.Is(damage, ErrDamaged) {
+		t.Fatalf("taken over: %+v, %v; damage: %v", f, err, damage)
+	}
+	live.must(t, nil)
+	if live.View().Audience() == before.Audience() {
+		t.Error("the audience is as before")
+	}
+	newer := fmt.Appendf(nil, `{"version":2,"journal_id":%q}`, onboarding.String())
+	if err := os.WriteFile(path, newer, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TakeOver(t.Context(), live.cfg.Keys, onboarding, "old", time.Millisecond, nil); err == nil || errors.Is(err, ErrDamaged) {
+		t.Errorf("taking over the fence of a newer build: %v", err)
+	}
+}
+
+// TestCallersOfAKeyStoreThatHangs: while it is away, Check returns at once. Calls of Confirm share a read, and end with their
+// contexts.
+func TestCallersOfAKeyStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys, err := seal.OpenKeyStore(t.Context(), "mem://")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer keys.Close()
+		w := watch(keys, "old")
+		w.must(t, nil)
+		const patience = 4 * time.Second
+		var reads atomic.Int32
+		w.ask = func(context.Context) (Fence, error) {
+			reads.Add(1)
+			time.Sleep(patience)
+			return Fence{}, seal.ErrAway
+		}
+		ctx, end := context.WithCancel(t.Context())
+		var polling, all sync.WaitGroup
+		polling.Go(func() { w.Run(ctx) })
+		time.Sleep(ReadEvery) // the first read of Run is under way
+		begin := time.Now()
+		for range 5 {
+			all.Go(func() {
+				if err := w.Check(ctx); !errors.Is(err, seal.ErrAway) || time.Since(begin) > 0 {
+					t.Errorf("checked after %v: %v", time.Since(begin), err)
+				}
+			})
+		}
+		all.Wait()
+		for range 5 {
+			all.Go(func() {
+				if err := w.Confirm(ctx); !errors.Is(err, seal.ErrAway) || time.Since(begin) > 2*patience {
+					t.Errorf("confirmed after %v: %v", time.Since(begin), err)
+				}
+			})
+			all.Go(func() {
+				const limit = time.Second / 2
+				brief, cancel := context.WithTimeout(ctx, limit)
+				defer cancel()
+				if err := w.Confirm(brief); !errors.Is(err, seal.ErrAway) || time.Since(begin) > limit {
+					t.Errorf("confirmed within %v, after %v: %v", limit, time.Since(begin), err)
+				}
+			})
+		}
+		all.Wait()
+		if n := reads.Load(); n > 3 { // that of Run, one for the five, and the next of Run
+			t.Errorf("the key store was read %d times", n)
+		}
+		end()
+		polling.Wait()
+	})
+}
+
 // TestWhatActsStopsAndGoesOn: it runs while the fence is the venue's own and was read a short while ago.
 func TestWhatActsStopsAndGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -247,7 +389,7 @@ func TestWhatActsStopsAndGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		at(false, "taken over")
-		if _, err := TakeOver(t.Context(), keys, onboarding, "old", settle, func(Fence) { time.Sleep(5 * time.Second); at(false, "settling") }); err != nil {
+		if _, err := TakeOver(t.Context(), keys, onboarding, "old", settle, func(Fence, error) { time.Sleep(5 * time.Second); at(false, "settling") }); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)

@@ -57,6 +57,12 @@ type Config struct {
 	Keys *seal.KeyStore
 	// Identify returns the id that names the fence, and the place of the log. founded is false if the log is empty.
 	Identify func(ctx context.Context) (journal scalar.ID, place string, founded bool, err error)
+	// Former returns the place that an older build recorded for the same log; "" if there is none. It is called if the fence
+	// names another place than the log's. nil for none.
+	Former func(ctx context.Context) (place string, err error)
+	// Belongs returns an error if the key store is not that of the venue, as far as the venue's log can tell. It is called before
+	// the fence is created: an empty folder has no fence either. nil to skip the check.
+	Belongs func(ctx context.Context) error
 	// Settle is the time for which a venue waits if it finds a take-over unfinished.
 	Settle time.Duration
 	// Command is the command line of a take-over, for messages.
@@ -73,9 +79,13 @@ const (
 type Watch struct {
 	cfg Config
 
-	reading sync.Mutex // one question at a time
+	reading chan struct{} // contains one element during a read
+	ask     func(context.Context) (Fence, error)
 
 	mu       sync.Mutex
+	begun    int64 // the number of reads that have begun
+	answered int64 // the number of the last read that has ended, unless its caller broke it off
+	failure  error // of that read
 	journal  scalar.ID
 	place    string // "" until it is known
 	fence    Fence
@@ -89,10 +99,14 @@ type Watch struct {
 }
 
 // NewWatch returns a watch. Run polls the fence.
-func NewWatch(c Config) *Watch { return &Watch{cfg: c, last: Unknown, changed: make(chan struct{})} }
+func NewWatch(c Config) *Watch {
+	w := &Watch{cfg: c, reading: make(chan struct{}, 1), last: Unknown, changed: make(chan struct{})}
+	w.ask = w.askStore
+	return w
+}
 
 // Run reads the fence until the context ends.
-func (w *Watch) Run(ctx context.Context) error {
+func (w *Watch) Run(ctx context.Context) {
 	for {
 		pause := pollEvery
 		if err := w.Read(ctx); errors.Is(err, errNotFounded) {
@@ -100,28 +114,55 @@ func (w *Watch) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-time.After(pause):
 		}
 	}
 }
 
-var errNotFounded = errors.New("the journal is not founded yet")
+var (
+	errNotFounded = errors.New("the journal is not founded yet")
+	errVanished   = errors.New("the fence has disappeared from the key store, which may be another one or not mounted: restore it, or restart the venue if it is the right one")
+)
 
-// Read reads the fence, and creates it if it does not exist.
+// identifyWithin limits the time for which the brokers are asked for the place of the log.
+const identifyWithin = 10 * time.Second
+
+// Read reads the fence, and creates it if it does not exist. Calls share the answer of a read that began after all of them.
 func (w *Watch) Read(ctx context.Context) error {
-	w.reading.Lock()
-	defer w.reading.Unlock()
+	w.mu.Lock()
+	asked := w.begun
+	w.mu.Unlock()
+	select {
+	case w.reading <- struct{}{}:
+		defer func() { <-w.reading }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	w.mu.Lock()
+	answered, failure := w.answered, w.failure
+	w.mu.Unlock()
+	if answered > asked {
+		return failure
+	}
+	return w.readAlone(ctx)
+}
+
+// readAlone reads the fence. Only one goroutine may call it at a time.
+func (w *Watch) readAlone(ctx context.Context) error {
 	// Take the time before the read: the fence may change while the answer is in flight.
 	asked := time.Now()
+	w.mu.Lock()
+	w.begun++
+	w.mu.Unlock()
 	f, err := w.ask(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if ctx.Err() == nil {
+	if ctx.Err() == nil || err == nil { // otherwise the error may concern this caller only
 		if err != nil && w.away == nil && w.read.IsZero() && !errors.Is(err, errNotFounded) {
 			w.cfg.Logger.Warn("the fence cannot be read yet: what acts outside waits", "error", err)
 		}
-		w.away = err
+		w.away, w.answered, w.failure = err, w.begun, err
 	}
 	if err == nil {
 		if f.Settling && (!w.fence.Settling || w.fence.Epoch != f.Epoch || w.fence.Place != f.Place) {
@@ -133,29 +174,64 @@ func (w *Watch) Read(ctx context.Context) error {
 	return err
 }
 
-// ask reads the fence, and before that the journal id and the place until both are known.
-func (w *Watch) ask(ctx context.Context) (Fence, error) {
-	w.mu.Lock()
-	journal, place := w.journal, w.place
-	w.mu.Unlock()
-	if place == "" {
-		var founded bool
-		var err error
-		if journal, place, founded, err = w.cfg.Identify(ctx); err != nil {
-			return Fence{}, err
-		}
-		if !founded {
-			return Fence{}, errNotFounded
-		}
-		w.mu.Lock()
-		w.journal, w.place, w.alone = journal, place, VenueAt(journal, place).String()
-		w.mu.Unlock()
+// askStore reads the fence, and before that the journal id and the place until both are known.
+func (w *Watch) askStore(ctx context.Context) (Fence, error) {
+	journal, place, err := w.identify(ctx)
+	if err != nil {
+		return Fence{}, err
 	}
 	f, err := Read(ctx, w.cfg.Keys, journal)
-	if errors.Is(err, ErrNone) {
-		f, err = Create(ctx, w.cfg.Keys, journal, place)
+	switch {
+	case errors.Is(err, ErrNone):
+		return w.create(ctx, journal, place)
+	case err == nil && f.Place != place && w.cfg.Former != nil:
+		former, err := w.cfg.Former(ctx)
+		if err != nil {
+			return Fence{}, err
+		}
+		return renew(ctx, w.cfg.Keys, journal, f, former, place)
 	}
 	return f, err
+}
+
+// create creates the fence if this process has never read one. A fence that disappears does not make its reader the holder:
+// an empty folder answers like this where a file system was unmounted.
+func (w *Watch) create(ctx context.Context, journal scalar.ID, place string) (Fence, error) {
+	w.mu.Lock()
+	read := !w.read.IsZero()
+	w.mu.Unlock()
+	if read {
+		return Fence{}, errVanished
+	}
+	if w.cfg.Belongs != nil {
+		if err := w.cfg.Belongs(ctx); err != nil {
+			return Fence{}, err
+		}
+	}
+	return Create(ctx, w.cfg.Keys, journal, place)
+}
+
+// identify returns the journal id and the place of the log. It asks the brokers until both are known.
+func (w *Watch) identify(ctx context.Context) (journal scalar.ID, place string, err error) {
+	w.mu.Lock()
+	journal, place = w.journal, w.place
+	w.mu.Unlock()
+	if place != "" {
+		return journal, place, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, identifyWithin, fmt.Errorf("the brokers do not say within %v where the log is", identifyWithin))
+	defer cancel()
+	journal, place, founded, err := w.cfg.Identify(ctx)
+	if err == nil && !founded {
+		err = errNotFounded
+	}
+	if err != nil {
+		return journal, "", err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.journal, w.place, w.alone = journal, place, VenueAt(journal, place).String()
+	return journal, place, nil
 }
 
 // tell logs a change of the status and wakes the waiters. The caller holds the lock.
@@ -176,7 +252,7 @@ func (w *Watch) tell() {
 	case Settling:
 		w.cfg.Logger.Info("this venue has taken over; it acts once the one before must have stopped", append(about, "within", w.cfg.Settle)...)
 	case Away:
-		w.cfg.Logger.Warn("the key store does not answer: what acts outside waits", append(about, "error", w.away)...)
+		w.cfg.Logger.Warn("the fence cannot be read: what acts outside waits", append(about, "error", w.away)...)
 	case Own:
 		level := slog.LevelInfo
 		if before == Unknown {
@@ -219,15 +295,19 @@ func (w *Watch) Command() string { return w.cfg.Command }
 // Venue implements seal.Guard.
 func (w *Watch) Venue() string { return w.View().Venue }
 
-// Check implements seal.Guard.
+// Check implements seal.Guard. It reads nothing, except before the first answer of the key store: Run reads the fence, and
+// what waits for a key store that is away must not add to the reads.
 func (w *Watch) Check(ctx context.Context) error {
-	if v := w.View(); v.Status != Away && v.Status != Unknown {
-		return w.verdict(v)
+	w.mu.Lock()
+	v, away := w.view(time.Now()), w.away
+	w.mu.Unlock()
+	if v.Status == Unknown && (away == nil || errors.Is(away, errNotFounded)) {
+		return w.Confirm(ctx)
 	}
-	return w.Confirm(ctx)
+	return w.verdict(v)
 }
 
-// Confirm implements seal.Guard.
+// Confirm implements seal.Guard. It waits for a read that began after the call.
 func (w *Watch) Confirm(ctx context.Context) error {
 	if err := w.Read(ctx); err != nil && !w.View().IsFenced() {
 		return fmt.Errorf("read the fence: %w: %w", seal.ErrAway, err)

@@ -11,11 +11,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/identity"
+	"github.com/perpetua-exchange/perpetua/domain/onboarding"
+	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // fencing watches the fence of the venue.
@@ -26,21 +29,57 @@ type fencing struct {
 }
 
 // openFencing makes the fence the guard of the key store. Nothing is read yet.
-func openFencing(c Config, s *stores) (fencing, error) {
+func openFencing(c Config, s *stores, belongs func(context.Context) error) (fencing, error) {
 	f := fencing{replaced: new(atomic.Pointer[string])}
 	f.watch = fence.NewWatch(fence.Config{Keys: s.owners.Store(), Settle: fence.Settle, Command: c.Settings.TakeOverCommand(),
-		Logger:   c.Logger.With("part", "fence"),
+		Logger: c.Logger.With("part", "fence"), Belongs: belongs,
+		Former:   func(ctx context.Context) (string, error) { return fence.FormerPlace(ctx, s.client) },
 		Identify: func(ctx context.Context) (scalar.ID, string, bool, error) { return fence.Place(ctx, s.client) }})
 	s.owners.SetGuard(f.watch)
 	return f, nil
 }
 
-// mayWrite reports whether snapshots and witnesses may be written: a copy may share the bucket with the original. It uses the
-// last status read, also if the key store is away, because these writes destroy nothing.
-func (f *fencing) mayWrite() bool {
-	v := f.watch.View()
-	return v.Known() && !v.IsFenced()
+const (
+	// sampledKeys is the number of owners whose keys are looked for before the fence is created.
+	sampledKeys = 8
+	// foldWithin limits the time for which the creation of the fence waits for the fold. It is tried again.
+	foldWithin = time.Second
+)
+
+// errForeignKeys reports a key store that is not the venue's.
+var errForeignKeys = errors.New("the key store has neither the fence of this venue nor the key of any owner that the log names: look at --key-url, and whether its file system is mounted")
+
+// keysBelong returns errForeignKeys if the log names owners and the key store has the keys of none of the oldest. A destroyed
+// key leaves a tombstone.
+func (n *Node) keysBelong(ctx context.Context) error {
+	owners, err := n.Fold(journals.Onboarding)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, foldWithin)
+	defer cancel()
+	if err := owners.WaitTip(ctx); err != nil {
+		return fmt.Errorf("waiting for the owners in the log: %w", err)
+	}
+	var sample []owner.Ref
+	owners.View(func(s decide.State, _ journal.Position) { sample = s.(*onboarding.State).FirstOwners(sampledKeys) })
+	for _, o := range sample {
+		switch _, err := n.stores.owners.KeyID(ctx, o.String()); {
+		case errors.Is(err, seal.ErrAway):
+			return err
+		case !errors.Is(err, seal.ErrMissing):
+			return nil
+		}
+	}
+	if len(sample) > 0 {
+		return errForeignKeys
+	}
+	return nil
 }
+
+// mayWrite reports whether snapshots and witnesses may be written: another venue that took over may use the same bucket. It
+// would find its log diverged from a snapshot or witness of this one.
+func (f *fencing) mayWrite() bool { return f.watch.View().Acts() }
 
 // whileItActs makes a task run only while the venue may act on the world.
 func (n *Node) whileItActs(run func(context.Context) error) func(context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -73,7 +74,7 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	if n.stores, err = openStores(ctx, c, &n.telemetry); err != nil {
 		return nil, err
 	}
-	if n.fence, err = openFencing(c, &n.stores); err != nil {
+	if n.fence, err = openFencing(c, &n.stores, n.keysBelong); err != nil {
 		return nil, err
 	}
 	if n.serving.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Settings.Listen); err != nil {
@@ -121,6 +122,13 @@ func (n *Node) Run(ctx context.Context) error {
 	defer stopOwning()
 	sending, stopSending := context.WithCancel(following)
 	defer stopSending()
+
+	// The fence is watched until the last snapshot and witness are written, which need it.
+	fencing, stopFencing := context.WithCancel(context.WithoutCancel(ctx))
+	var fenced sync.WaitGroup
+	fenced.Go(func() { n.fence.watch.Run(fencing) })
+	defer fenced.Wait()
+	defer stopFencing()
 
 	g, failed := errgroup.WithContext(ctx)
 	for _, t := range n.tasks() {
@@ -179,7 +187,7 @@ type task struct {
 // tasks are what runs until the interfaces have closed.
 func (n *Node) tasks() []task {
 	tasks := []task{{"pace the collector", paceCollector}, {"debug", n.telemetry.debug.serve}, {"watch itself", n.watch},
-		{"uses of API keys", n.serving.uses.Run}, {"watch the fence", n.fence.watch.Run}}
+		{"uses of API keys", n.serving.uses.Run}}
 	if n.Roles.Engine {
 		tasks = append(tasks, task{"replace signing keys that were copied", n.replaceKeys})
 	}

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -51,11 +52,23 @@ func openMove(ctx context.Context, c copyRequest, source, target *place) (_ *mov
 	if m.keys, err = seal.OpenKeyStore(ctx, url); err != nil {
 		return nil, err
 	}
-	if err := fence.CheckMove(ctx, m.keys, m.id, m.from, m.to); err != nil {
+	if err := m.holdsFence(ctx); err != nil {
 		m.close()
 		return nil, err
 	}
 	return m, nil
+}
+
+// holdsFence returns an error unless the source or the target holds the fence.
+func (m *move) holdsFence(ctx context.Context) error {
+	former, err := fence.FormerPlace(ctx, m.source.client)
+	if err != nil {
+		return err
+	}
+	if err := fence.Renew(ctx, m.keys, m.id, former, m.from); err != nil && !errors.Is(err, fence.ErrNone) {
+		return err
+	}
+	return fence.CheckMove(ctx, m.keys, m.id, m.from, m.to)
 }
 
 func (m *move) close() { m.keys.Close() }

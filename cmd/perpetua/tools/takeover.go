@@ -46,7 +46,10 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer keys.Close()
-	f, err := fence.TakeOver(ctx, keys, id, place, fence.Settle, func(f fence.Fence) {
+	f, err := fence.TakeOver(ctx, keys, id, place, fence.Settle, func(f fence.Fence, damage error) {
+		if damage != nil {
+			fmt.Fprintf(std.Err, "%v: it was replaced. If the venue was moved or taken over before, holds under its former id stay in the key store, and keep their keys\n", damage)
+		}
 		fmt.Fprintf(std.Out, "the fence is this venue's, at epoch %d; it acts in %v, once the one before must have stopped\n", f.Epoch, fence.Settle)
 	})
 	if errors.Is(err, fence.ErrNone) {
