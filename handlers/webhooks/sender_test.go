@@ -21,6 +21,7 @@ import (
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 var quick = webhook.Schedule{20 * scalar.Millisecond, 20 * scalar.Millisecond, 20 * scalar.Millisecond}
@@ -539,4 +540,29 @@ func TestRowsThatAreBehind(t *testing.T) {
 	if n := len(s.got()); n != 4 {
 		t.Errorf("%d requests arrived for 4 deliveries", n)
 	}
+}
+
+// TestASenderThatMayNot sends nothing: the deliveries are those of the venue that this one is a copy of.
+func TestASenderThatMayNot(t *testing.T) {
+	v := newVenue(t)
+	r := newSink(t, func(int, http.ResponseWriter, *http.Request) {})
+	id := v.register(r)
+	var asked atomic.Int32
+	var may atomic.Bool
+	s := v.sender("a", Within, webhook.Schedule{scalar.Second}, r)
+	s.cfg.May = func(context.Context) error {
+		asked.Add(1)
+		if may.Load() {
+			return nil
+		}
+		return seal.ErrFenced
+	}
+	v.run(s.Run)
+	v.person()
+	v.until("it has tried twice", func() bool { return asked.Load() > 1 })
+	if n := len(r.got()); n > 0 {
+		t.Errorf("%d requests came", n)
+	}
+	may.Store(true)
+	v.until("the delivery is made", v.settled(id, 1, webhook.Delivered))
 }

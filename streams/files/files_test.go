@@ -286,3 +286,21 @@ func TestAStartWithoutAnOwner(t *testing.T) {
 		}
 	}
 }
+
+// TestASweepThatMayNot removes nothing: the files may be those of the venue that this one is a copy of.
+func TestASweepThatMayNot(t *testing.T) {
+	p := open(t)
+	orphan := p.keep(t, acme, 3, marked)
+	var may error = seal.ErrFenced
+	s := files.Sweeper{Store: p.Store, Journal: new(told), Age: time.Nanosecond, May: func(context.Context) error { return may }}
+	if n, err := s.Sweep(t.Context()); n != 0 || !errors.Is(err, may) {
+		t.Errorf("%d files were removed, %v", n, err)
+	}
+	if _, err := p.read(t, orphan); err != nil {
+		t.Errorf("the file: %v", err)
+	}
+	may = nil
+	if n, err := s.Sweep(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d files were removed once it may, %v", n, err)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -514,4 +515,24 @@ func FuzzParseFile(f *testing.F) {
 			t.Errorf("%+v is written as %+v: %v", h, h2, err)
 		}
 	})
+}
+
+// TestAMakerThatMayNot makes no snapshot: the bucket may be that of the venue that this one is a copy of.
+func TestAMakerThatMayNot(t *testing.T) {
+	v, c := newVenue(t), codec{1, 0}
+	v.own(c)
+	m, fold := v.follow(c, nil, 1)
+	var asked atomic.Int32
+	var may atomic.Bool
+	m.cfg.May = func() bool { asked.Add(1); return may.Load() }
+	m.cfg.Interval = time.Millisecond // so that it does not wait for other nodes
+	v.wait(fold, v.say("one"))
+	m.Stop(t.Context())
+	running(t, m.Run)
+	v.until(func() bool { return asked.Load() > 3 }) // at the stop, and by three rounds
+	if left := v.blobs(); len(left) > 0 {
+		t.Errorf("it made %q", left)
+	}
+	may.Store(true)
+	v.until(func() bool { return len(v.blobs()) > 0 })
 }

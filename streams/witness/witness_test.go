@@ -409,3 +409,23 @@ func TestABucketThatFailsHoldsNothingUp(t *testing.T) {
 		t.Errorf("the witness says %v", k.last)
 	}
 }
+
+// TestAKeeperThatMayNot writes no witness: the bucket may be that of the venue that this one is a copy of.
+func TestAKeeperThatMayNot(t *testing.T) {
+	v := newVenue(t)
+	fold := follow.New(v.client, rules, 0)
+	running(t, fold.Run)
+	o, _ := v.own()
+	last := v.say(o, "one")
+	if err := fold.Wait(t.Context(), last.Sequence); err != nil {
+		t.Fatal(err)
+	}
+	may := false
+	k := NewKeeper(KeeperConfig{Store: v.store, Client: v.client, Rules: rules, Fold: fold, Node: "n1", May: func() bool { return may }})
+	for _, may = range []bool{false, true} {
+		k.Stop(t.Context())
+		if positions, err := v.store.Positions(t.Context(), "trading", 0); err != nil || len(positions) > 0 != may {
+			t.Errorf("it may: %v, and the witnesses say %v: %v", may, positions, err)
+		}
+	}
+}
