@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
@@ -331,4 +332,40 @@ func TestAVenueThatMovesStaysItself(t *testing.T) {
 	old.start()
 	defer old.stop()
 	isFenced(t, old)
+
+	// On to other brokers. A suspended engine could still have a term at the old ones: it ends.
+	v.stop()
+	next, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(next.Close)
+	further := strings.Join(next.ListenAddrs(), ",")
+	v.performed("log", "copy", "--move", "--from", kafka, "--to", further, "--key-url", blob.URLOf(filepath.Join(v.dir, "keys")))
+	for _, journal := range []string{"trading", "onboarding", "identity"} {
+		if last := lastValue(t, fake.ListenAddrs(), journal); !strings.Contains(last, `"log copy --move"`) || last != lastValue(t, next.ListenAddrs(), journal) {
+			t.Errorf("%s ends with %s where it was, and with %s where it is", journal, last, lastValue(t, next.ListenAddrs(), journal))
+		}
+	}
+	v.env = append(v.env, "PERPETUA_KAFKA_BROKERS="+further)
+	v.start()
+	if now := v.fence(); now != before {
+		t.Errorf("moved again, the fence is %+v, before %+v", now, before)
+	}
+}
+
+// lastValue returns the value of the last record of a topic.
+func lastValue(t *testing.T, brokers []string, topic string) (value string) {
+	t.Helper()
+	kafka, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtEnd().Relative(-1)}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kafka.Close()
+	fetched := kafka.PollFetches(t.Context())
+	if err := fetched.Err(); err != nil {
+		t.Fatal(err)
+	}
+	fetched.EachRecord(func(r *kgo.Record) { value = string(r.Value) })
+	return value
 }

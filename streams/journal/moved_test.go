@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -201,5 +202,41 @@ func TestReadingToATipEndsWhereTheLogIsCutMeanwhile(t *testing.T) {
 	read = 0
 	if err := again.ToTip(r.context(), func(entries []journal.Entry) error { read += int64(len(entries)); return nil }); err != nil || read != 5 {
 		t.Errorf("read %d: %v", read, err)
+	}
+}
+
+// TestTakeEndsATermThatIsSuspended: what a suspended owner appends after the journal was taken is invalid, and not acknowledged.
+func TestTakeEndsATermThatIsSuspended(t *testing.T) {
+	r := newFake(t)
+	suspended, g := r.gatedOwner("suspended", time.Minute)
+	suspended.ready().do(command(&add{"x", 1}))
+	g.stall()
+	g.blind(true)
+	outcome := make(chan error, 1)
+	go func() {
+		_, err := suspended.Submit(r.context(), command(&add{"x", 2}))
+		outcome <- err
+	}()
+	eventually(t, "a request is held back", func() bool { return g.stalled() > 0 })
+	mover := must(journal.NewOwner(r.ownerConfig("mover")))
+	tip := must(mover.Take(r.context()))
+	if all := r.all(); !all[len(all)-1].Position.Equal(tip) {
+		t.Errorf("the journal ends at %v, and was taken at %v", all[len(all)-1].Position, tip)
+	}
+	g.blind(false)
+	g.release()
+	var foreign *journal.ForeignTermError
+	if <-suspended.done; !errors.As(suspended.err, &foreign) || foreign.Node != "mover" {
+		t.Errorf("the suspended owner ended with %v", suspended.err)
+	}
+	select {
+	case err := <-outcome:
+		if err == nil {
+			t.Error("it acknowledged a command after the journal was taken")
+		}
+	default: // it waits for the next term of this process
+	}
+	if all := r.all(); !all[len(all)-1].Position.Equal(tip) {
+		t.Errorf("the journal ends at %v, after it was taken at %v", all[len(all)-1].Position, tip)
 	}
 }

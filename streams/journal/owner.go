@@ -187,6 +187,21 @@ func (o *Owner) Run(ctx context.Context) error {
 	}
 }
 
+// Take folds the journal, appends a taken record, and returns its position. It decides nothing. From that record on, a term that
+// another process still has, perhaps a suspended one, appends nothing valid and acknowledges nothing; the process can take a
+// later term. The journal must have been founded.
+func (o *Owner) Take(ctx context.Context) (Position, error) {
+	o.run.Lock()
+	defer o.run.Unlock()
+	var reads sync.WaitGroup
+	defer reads.Wait()
+	o.met = unknownTerm
+	t := newTerm(o, &reads)
+	defer o.close(t)
+	err := t.open(ctx)
+	return t.tip, err
+}
+
 func (o *Owner) count(cause string) {
 	o.cfg.Client.cfg.Metrics.TermEnds.WithLabelValues(o.journal, cause).Inc()
 }

@@ -9,8 +9,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/version"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
@@ -52,11 +54,40 @@ func openMove(ctx context.Context, c copyRequest, source, target *place) (_ *mov
 	if m.keys, err = seal.OpenKeyStore(ctx, url); err != nil {
 		return nil, err
 	}
-	if err := m.holdsFence(ctx); err != nil {
+	err = m.holdsFence(ctx)
+	if err == nil {
+		err = m.endTerms(ctx)
+	}
+	if err != nil {
 		m.close()
 		return nil, err
 	}
 	return m, nil
+}
+
+// endTerms ends the terms of engines that may still run and are not in their group any more, such as suspended ones. Whatever
+// they append after the copy's last record is invalid, and they do not acknowledge it.
+func (m *move) endTerms(ctx context.Context) error {
+	if m.source.kind != onBrokers {
+		return nil
+	}
+	for _, j := range m.table {
+		end, err := m.source.client.Tip(ctx, j.Name(), 0)
+		if err != nil {
+			return err
+		}
+		if end == 0 {
+			continue
+		}
+		o, err := journal.NewOwner(journal.OwnerConfig{Client: m.source.client, Rules: j.Rules, Node: "log copy --move", Build: version.Current().Version})
+		if err != nil {
+			return err
+		}
+		if _, err := o.Take(ctx); err != nil {
+			return fmt.Errorf("%s: ending the terms of the %s: %w", j.Name(), m.source, err)
+		}
+	}
+	return nil
 }
 
 // holdsFence returns an error unless the source or the target holds the fence.
