@@ -75,7 +75,7 @@ type Fence struct {
 // Audience returns the audience of the tokens of the venue that holds the fence.
 func (f Fence) Audience() string { return fmt.Sprintf("%s/%d", f.Venue, f.Epoch) }
 
-// ErrDamaged reports a fence whose content is not that of a fence. TakeOver replaces it.
+// ErrDamaged reports a fence that cannot be decoded. TakeOver replaces it.
 var ErrDamaged = errors.New("the fence in the key store is damaged; a take-over replaces it")
 
 // ErrNone reports a key store without a fence for the venue.

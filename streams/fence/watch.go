@@ -128,7 +128,7 @@ var (
 // identifyWithin limits the time for which the brokers are asked for the place of the log.
 const identifyWithin = 10 * time.Second
 
-// Read reads the fence, and creates it if it does not exist. Calls share the answer of a read that began after all of them.
+// Read reads the fence, and creates it if it does not exist. Concurrent calls share a read that began after the last of them.
 func (w *Watch) Read(ctx context.Context) error {
 	w.mu.Lock()
 	asked := w.begun
@@ -148,7 +148,7 @@ func (w *Watch) Read(ctx context.Context) error {
 	return w.readAlone(ctx)
 }
 
-// readAlone reads the fence. Only one goroutine may call it at a time.
+// readAlone reads the fence. The caller has put an element into reading.
 func (w *Watch) readAlone(ctx context.Context) error {
 	// Take the time before the read: the fence may change while the answer is in flight.
 	asked := time.Now()
@@ -296,7 +296,7 @@ func (w *Watch) Command() string { return w.cfg.Command }
 func (w *Watch) Venue() string { return w.View().Venue }
 
 // Check implements seal.Guard. It reads nothing, except before the first answer of the key store: Run reads the fence, and
-// what waits for a key store that is away must not add to the reads.
+// requests that meet a key store that is away must not add to its reads.
 func (w *Watch) Check(ctx context.Context) error {
 	w.mu.Lock()
 	v, away := w.view(time.Now()), w.away

@@ -291,7 +291,7 @@ func TestAStartWithoutAnOwner(t *testing.T) {
 func TestASweepThatMayNot(t *testing.T) {
 	p := open(t)
 	orphan := p.keep(t, acme, 3, marked)
-	var may error = seal.ErrFenced
+	may := seal.ErrFenced
 	s := files.Sweeper{Store: p.Store, Journal: new(told), Age: time.Nanosecond, May: func(context.Context) error { return may }}
 	if n, err := s.Sweep(t.Context()); n != 0 || !errors.Is(err, may) {
 		t.Errorf("%d files were removed, %v", n, err)

@@ -225,8 +225,13 @@ func TestTakeEndsATermThatIsSuspended(t *testing.T) {
 	}
 	g.blind(false)
 	g.release()
+	select {
+	case <-suspended.done:
+	case <-r.context().Done():
+		t.Fatal("the suspended owner goes on")
+	}
 	var foreign *journal.ForeignTermError
-	if <-suspended.done; !errors.As(suspended.err, &foreign) || foreign.Node != "mover" {
+	if !errors.As(suspended.err, &foreign) || foreign.Node != "mover" {
 		t.Errorf("the suspended owner ended with %v", suspended.err)
 	}
 	select {

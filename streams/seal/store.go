@@ -24,10 +24,10 @@ type store interface {
 	read(ctx context.Context, name string) ([]byte, error)
 	// create keeps what is not there yet. Of two who do it at once, one gets fs.ErrExist.
 	create(ctx context.Context, name string, content []byte) error
-	// overwrite puts content in the place of what is there and is as long, so that nothing of that is left. A power cut may
+	// overwrite writes content over the old content, which has the same length, so that nothing of it is left. A power cut may
 	// leave a mixture of both, unless they are one sector long.
 	overwrite(ctx context.Context, name string, content []byte) error
-	// replace puts content in the place of what is there. A power cut leaves one of the two. The old content may stay on the disk.
+	// replace replaces the content. A power cut leaves the old or the new content. The old content may stay on the disk.
 	replace(ctx context.Context, name string, content []byte) error
 	remove(ctx context.Context, name string) error
 	// list returns the names directly under a folder, without the folder's name; none where there is no such folder.

@@ -40,7 +40,7 @@ func openFencing(c Config, s *stores, belongs func(context.Context) error) (fenc
 }
 
 const (
-	// sampledKeys is the number of owners whose keys are looked for before the fence is created.
+	// sampledKeys is the number of keys that the key store is asked for before the fence is created.
 	sampledKeys = 8
 	// foldWithin limits the time for which the creation of the fence waits for the fold. It is tried again.
 	foldWithin = time.Second
@@ -77,8 +77,8 @@ func (n *Node) keysBelong(ctx context.Context) error {
 	return nil
 }
 
-// mayWrite reports whether snapshots and witnesses may be written: another venue that took over may use the same bucket. It
-// would find its log diverged from a snapshot or witness of this one.
+// mayWrite reports whether snapshots and witnesses may be written: after a take-over, another venue may use the same bucket.
+// It would find its log diverged from a snapshot or witness of this one.
 func (f *fencing) mayWrite() bool { return f.watch.View().Acts() }
 
 // whileItActs makes a task run only while the venue may act on the world.

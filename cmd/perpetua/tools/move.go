@@ -9,7 +9,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/version"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -79,7 +78,7 @@ func (m *move) endTerms(ctx context.Context) error {
 		if end == 0 {
 			continue
 		}
-		o, err := journal.NewOwner(journal.OwnerConfig{Client: m.source.client, Rules: j.Rules, Node: "log copy --move", Build: version.Current().Version})
+		o, err := journal.NewOwner(journal.OwnerConfig{Client: m.source.client, Rules: j.Rules, Node: "log copy --move", Build: "log copy"})
 		if err != nil {
 			return err
 		}
