@@ -128,7 +128,8 @@ var (
 // identifyWithin limits the time for which the brokers are asked for the place of the log.
 const identifyWithin = 10 * time.Second
 
-// Read reads the fence, and creates it if it does not exist. Concurrent calls share a read that began after the last of them.
+// Read reads the fence, and creates it if it does not exist. Concurrent calls share a read that began after
+// all these calls.
 func (w *Watch) Read(ctx context.Context) error {
 	w.mu.Lock()
 	asked := w.begun
