@@ -226,7 +226,7 @@ func (a *Auth) admit(r Ask, token string) (*Principal, error) {
 	if err != nil {
 		return nil, Unauthorized("The bearer token is not valid.").Because(err)
 	}
-	r.principal, r.limit, r.answered = p, account.RateLimit, a.answered
+	r.principal, r.limit, r.answered = p, account.RateLimit, a.answered.of(p.Username)
 	if r.counted { // by the node that passed it on
 		return p, nil
 	}

@@ -32,8 +32,8 @@ type notes struct {
 	address   string    // the client's, if the request did not come from there over HTTP
 	session   scalar.ID // at whose end its orders are canceled; zero for none
 	counted   bool      // another node passed it on, and has counted it towards its user's rate
-	// answered records the position that the request is answered with; nil on a route that needs no token.
-	answered *readYourWrites
+	// answered records the position that the request is answered with. It is zero without a good token or key.
+	answered answers
 	body     []byte // as it was read, for a request that is passed on
 	room     []byte // for the body
 	answer   []byte // room for the answer

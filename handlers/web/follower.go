@@ -31,11 +31,15 @@ func View[S decide.State](c echo.Context, name string, f Follower, look func(s S
 	if err := f.Err(); err != nil {
 		return SourceFailed(err)
 	}
-	var err error
+	var (
+		err  error
+		asOf int64
+	)
 	f.View(func(s decide.State, at journal.Position) {
-		SetReadPosition(c, name, at.Sequence)
-		err = look(s.(S), at.Sequence)
+		asOf = at.Sequence
+		err = look(s.(S), asOf)
 	})
+	SetReadPosition(c, name, asOf)
 	// A record that could not be applied leaves a state that is no record's. It may have come between the look at Err
 	// above and the view.
 	if ended := f.Err(); ended != nil {

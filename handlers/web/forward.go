@@ -198,7 +198,7 @@ func (s *Server) forwardTo(ctx context.Context, a Ask, in *http.Request, out htt
 			if r.StatusCode == http.StatusServiceUnavailable && r.Header.Get(headerNotOwner) != "" {
 				return errNotOwner
 			}
-			a.answered.recordHeaders(a, r.Header)
+			a.answered.wroteElsewhere(r.Header)
 			for name := range out.Header() { // set here already, by this node
 				if name != echo.HeaderVary {
 					r.Header.Del(name)

@@ -93,7 +93,7 @@ func TestNothingIsLeftOfACall(t *testing.T) {
 			t.Fatalf("a call finds the id %s for its command", last.spare)
 		}
 		spares[last.spare] = true
-		last.spare, last.answered = scalar.ID{}, nil // the memory is the same for all
+		last.spare, last.answered = scalar.ID{}, answers{} // the memory is the same for all
 		if want := (inside{notes: notes{address: "127.0.0.1"}}); !reflect.DeepEqual(last, want) {
 			t.Fatalf("a call finds %+v", last)
 		}

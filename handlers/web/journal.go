@@ -11,12 +11,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// SetPosition sets the log position in the answer's headers. The user's next read on this node is at least as new.
+// SetPosition sets the log position in the headers of the answer to a write. The user's next read on this node is at least as new.
 func SetPosition(c echo.Context, p journal.LogPosition) { AskOf(c).answerAt(p) }
 
-// SetReadPosition is SetPosition for a reader that stands at a sequence of a journal's only partition.
+// SetReadPosition is SetPosition for a read, whose source stands at a sequence of a journal's only partition. It MUST NOT be
+// called under the lock of the source.
 func SetReadPosition(c echo.Context, name string, sequence int64) {
-	SetPosition(c, journal.LogPosition{Journal: name, Sequence: sequence})
+	a, p := AskOf(c), journal.LogPosition{Journal: name, Sequence: sequence}
+	a.way.answerAt(p)
+	a.answered.looked(p)
 }
 
 // Submit has a command decided and sets the position of the answer, also where it is a refusal.
@@ -33,10 +36,10 @@ func Submit(a Ask, to journal.Submitter, name string, cmd decide.Command) (journ
 	return result, err
 }
 
-// answerAt makes the answer say which position it is as of, and records it for the user's next read.
+// answerAt makes the answer to a write say which position it is as of, and records it for the user's next read.
 func (a Ask) answerAt(p journal.LogPosition) {
 	a.way.answerAt(p)
-	a.answered.record(a, p)
+	a.answered.wrote(p)
 }
 
 // fromJournal returns the problem of one of the journal's errors, or nil for another error. A refusal unwraps to a

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -37,7 +38,7 @@ func refusedAt(name string, sequence int64) Journal {
 func as(answered *readYourWrites, user string, h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		n := notesOf(c)
-		n.principal, n.answered = &Principal{Username: user}, answered
+		n.principal, n.answered = &Principal{Username: user}, answered.of(user)
 		return h(c)
 	}
 }
@@ -103,12 +104,12 @@ func TestReadsWaitForTheUsersOwnWrites(t *testing.T) {
 // TestBatchesAreRecorded: the latest position of a batch counts as answered.
 func TestBatchesAreRecorded(t *testing.T) {
 	answered := newReadYourWrites()
-	a := Ask{&notes{principal: &Principal{Username: "a"}, answered: answered}, &inside{}}
+	a := Ask{&notes{principal: &Principal{Username: "a"}, answered: answered.of("a")}, &inside{}}
 	if _, err := (Journal{Name: "trading"}).SubmitAll(a, outcomes{3, 7, 5}, make([]decide.Command, 3)); err != nil {
 		t.Fatal(err)
 	}
-	if got := answered.last(a, "trading"); got != 7 {
-		t.Errorf("%d is recorded", got)
+	if written, _ := a.answered.last("trading"); written != 7 {
+		t.Errorf("%d is recorded", written)
 	}
 }
 
@@ -127,30 +128,105 @@ func (o outcomes) SubmitAll(context.Context, string, []decide.Command) []journal
 	return all
 }
 
-// TestAnswersOfOtherNodesAreRecorded: a write that this node passed on counts, each journal apart, and the memory is bounded.
+// TestAnswersOfOtherNodesAreRecorded: a write that this node passed on counts, each journal apart.
 func TestAnswersOfOtherNodesAreRecorded(t *testing.T) {
-	answered := newReadYourWrites()
-	a := Ask{&notes{principal: &Principal{Username: "a"}}, nil}
-	answered.recordHeaders(a, http.Header{HeaderLogPosition: {"onboarding/0@12"}})
-	answered.recordHeaders(a, http.Header{HeaderLogPosition: {"trading/0@99"}})
-	answered.recordHeaders(a, http.Header{})
-	if got := answered.last(a, "onboarding"); got != 12 {
-		t.Errorf("onboarding %d", got)
+	a := newReadYourWrites().of("a")
+	a.wroteElsewhere(http.Header{HeaderLogPosition: {"onboarding/0@12"}})
+	a.wroteElsewhere(http.Header{HeaderLogPosition: {"trading/0@99"}})
+	a.wroteElsewhere(http.Header{})
+	for name, want := range map[string]int64{"onboarding": 12, "trading": 99, "identity": -1} {
+		if written, read := a.last(name); written != want || read != -1 {
+			t.Errorf("%s: %d written and %d read, want %d", name, written, read, want)
+		}
 	}
-	if got := answered.last(a, "trading"); got != 99 {
-		t.Errorf("trading %d", got)
-	}
-	for i := range 2 * maxRecorded {
-		answered.record(Ask{&notes{principal: &Principal{Username: strconv.Itoa(i)}}, nil}, journal.LogPosition{Journal: "trading", Sequence: 1})
-	}
-	if len(answered.latest) > maxRecorded {
-		t.Errorf("%d positions are recorded", len(answered.latest))
-	}
-	var none *readYourWrites
-	none.record(a, journal.LogPosition{})
-	if none.last(a, "trading") != -1 {
+	var none answers
+	none.wrote(journal.LogPosition{Journal: "trading"})
+	if written, read := none.last("trading"); written != -1 || read != -1 {
 		t.Error("no memory records something")
 	}
+}
+
+// standsAt is a source that has reached a sequence.
+type standsAt int64
+
+func (s standsAt) Position() journal.Position { return journal.Position{Sequence: int64(s)} }
+
+// TestRecordedPositionsThatAreForgotten: a full memory forgets what all sources have reached, and after that the oldest: never
+// the position of a user who wrote just now, and whose write is not in all sources yet.
+func TestRecordedPositionsThatAreForgotten(t *testing.T) {
+	write := func(r *readYourWrites, user int, sequence int64) {
+		r.of(strconv.Itoa(user)).wrote(journal.LogPosition{Journal: "trading", Sequence: sequence})
+	}
+	t.Run("reached", func(t *testing.T) {
+		auth := NewAuth(NewTokens(keyHolders(true), issuer, time.Now))
+		auth.ReadsFrom(map[string][]Positioned{"trading": {standsAt(9), standsAt(5)}})
+		const early = 1000
+		for i := range early {
+			write(auth.answered, i, 6) // the fold has it, the rows have not
+		}
+		for i := range 4 * maxRecorded {
+			write(auth.answered, early+i, 5)
+		}
+		for i := range early {
+			if written, _ := auth.answered.of(strconv.Itoa(i)).last("trading"); written != 6 {
+				t.Fatalf("the position of user %d is forgotten", i)
+			}
+		}
+		if len(auth.answered.latest) > maxRecorded {
+			t.Errorf("%d positions are recorded", len(auth.answered.latest))
+		}
+	})
+	t.Run("not reached", func(t *testing.T) {
+		r := newReadYourWrites()
+		for i := range 4 * maxRecorded {
+			write(r, i, 7)
+			write(r, 0, int64(i)) // its user goes on writing
+			for _, user := range []int{0, i, max(0, i-maxRecorded/2)} {
+				if written, _ := r.of(strconv.Itoa(user)).last("trading"); written < 0 {
+					t.Fatalf("user %d is forgotten after %d", user, i)
+				}
+			}
+			if len(r.latest) > maxRecorded {
+				t.Fatalf("%d positions are recorded", len(r.latest))
+			}
+		}
+	})
+}
+
+// TestReadsOfLaterSources: what a user has read from a fold is waited for in rows, but not for as long as what it wrote.
+func TestReadsOfLaterSources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			name          string
+			written, read int64
+			rows          rowsAt
+			asOf          int64
+			took          time.Duration
+		}{
+			{"read, the rows reach it", -1, 8, rowsAt{3, 8}, 8, 0},
+			{"read, the rows do not reach it", -1, 8, rowsAt{3, 3}, 3, lookLimit},
+			{"written, the rows do not reach it", 8, -1, rowsAt{3, 3}, 3, waitLimit},
+			{"written, and later ones read, which the rows do not reach", 5, 8, rowsAt{3, 5}, 5, lookLimit},
+		} {
+			answered := newReadYourWrites()
+			e := echo.New()
+			e.GET("/v1/rows", as(answered, "a", func(c echo.Context) error {
+				n := notesOf(c)
+				n.answered.wrote(journal.LogPosition{Journal: "trading", Sequence: test.written})
+				n.answered.looked(journal.LogPosition{Journal: "trading", Sequence: test.read})
+				rows := test.rows
+				return ReadRows(c, "trading", &rows, func(context.Context) (int64, error) { return rows.at, nil })
+			}))
+			start := time.Now()
+			at := ask(e, "GET", "/v1/rows", "").Header().Get(HeaderLogPosition)
+			if want := "trading/0@" + strconv.FormatInt(test.asOf, 10); at != want {
+				t.Errorf("%s: as of %q, want %q", test.name, at, want)
+			}
+			if took := time.Since(start); took < test.took || took > test.took+rereadAfter {
+				t.Errorf("%s: took %v, want %v", test.name, took, test.took)
+			}
+		}
+	})
 }
 
 // TestAnswersToSocketsAreRecorded: what was answered to a call, as those of a socket are, is in what the user reads over HTTP.

@@ -180,8 +180,8 @@ type Waiter interface {
 // along, and whoever follows them learns of it only when its own connection breaks. So the wait alone proves nothing.
 // The read's own sequence is compared, and rows that are too old are read again until the two seconds are over.
 //
-// As in Await, the position that this node last answered the user with is waited for just as long, but rows that do not
-// reach it are returned as they are.
+// As in Await, the positions that this node last answered the user with are waited for as well, but rows that do not
+// reach them are returned as they are.
 func ReadRows(c echo.Context, name string, rows Waiter, query func(context.Context) (asOf int64, err error)) error {
 	named, err := leastSequence(c, name)
 	if err != nil {
@@ -197,26 +197,26 @@ func ReadRowsOf(c echo.Context, name string, rows Waiter, query func(context.Con
 }
 
 func readRows(c echo.Context, name string, rows Waiter, named int64, query func(context.Context) (asOf int64, err error)) error {
-	a := AskOf(c)
-	sequence := max(named, a.answered.last(a, name))
-	ctx, cancel := context.WithTimeout(c.Request().Context(), waitLimit)
+	w := wantedBy(c, name, named)
+	p, cancel := newPatience(c)
 	defer cancel()
 	for {
-		if sequence >= 0 {
-			if err := await(ctx, c, rows, sequence); err != nil && (sequence == named || ctx.Err() == nil || c.Request().Context().Err() != nil) {
-				return err
-			}
+		if err := w.waitNamed(c, p, rows); err != nil {
+			return err
+		}
+		if err := w.waitAnswered(c, p, rows); err != nil {
+			return err
 		}
 		asOf, err := query(c.Request().Context())
 		if err != nil {
 			return SourceFailed(err)
 		}
-		if asOf >= sequence || asOf >= named && ctx.Err() != nil {
+		if w.satisfied(p, asOf) {
 			SetReadPosition(c, name, asOf)
 			return nil
 		}
 		select {
-		case <-ctx.Done():
+		case <-p.long.Done():
 			if asOf < named {
 				return waited(c)
 			}

@@ -51,6 +51,7 @@ func (n *Node) wire() error {
 	tokens := web.NewTokens(login.NewDirectory(users), login.DefaultIssuer, time.Now)
 	tokens.For(n.audience)
 	auth := web.NewAuth(tokens)
+	auth.ReadsFrom(n.sources())
 	n.serving.uses = apikeys.NewUses(n.owning.peers, n.Logger.With("part", "api keys"))
 	tokens.Used(n.serving.uses.Note)
 
@@ -162,6 +163,15 @@ func (n *Node) onboardingInterface(auth *web.Auth, owners *follower) (onboarding
 	lifetime, badLifetime := n.Settings.Lifetime()
 	return onboarding.Config{Auth: auth, Journals: n.owning.owners, Onboarding: owners.fold, Rows: n.rowsOf(owners), Owners: n.stores.owners, Box: n.Box,
 		KeyOverlap: n.keyOverlap, Now: time.Now, Files: n.stores.files, Scanner: scanner, LinkLifetime: lifetime, Nodes: n.owning.peers}, errors.Join(badScanner, badLifetime)
+}
+
+// sources are what the interfaces answer reads from, by journal.
+func (n *Node) sources() map[string][]web.Positioned {
+	sources := make(map[string][]web.Positioned, len(n.followers))
+	for _, f := range n.followers {
+		sources[f.Name()] = []web.Positioned{f.fold, f.rows}
+	}
+	return sources
 }
 
 // rowsOf is where the rows of a journal are read from.
