@@ -201,13 +201,31 @@ func (p *Principal) hasOneOf(scopes []string) error {
 
 // Authenticate reads the request's bearer token, applies the rate limit and sets the principal.
 func (a *Auth) Authenticate(c echo.Context) (*Principal, error) {
-	token := ""
+	return a.admit(AskOf(c), bearer(c))
+}
+
+// bearer returns the request's bearer token, "" for none.
+func bearer(c echo.Context) string {
 	if headers := c.Request().Header[echo.HeaderAuthorization]; len(headers) == 1 {
-		if scheme, after, _ := strings.Cut(headers[0], " "); strings.EqualFold(scheme, "Bearer") {
-			token = after
+		if scheme, token, _ := strings.Cut(headers[0], " "); strings.EqualFold(scheme, "Bearer") {
+			return token
 		}
 	}
-	return a.admit(AskOf(c), token)
+	return ""
+}
+
+// recognize has a public route wait for what the user of a good token or key was answered. It sets no principal and applies
+// no rate limit, and a bad token is ignored.
+func (a *Auth) recognize(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if token := bearer(c); token != "" {
+			r := AskOf(c)
+			if p, _, err := a.tokens.verify(token, r.client()); err == nil {
+				r.answered = a.answered.of(p.Username)
+			}
+		}
+		return next(c)
+	}
 }
 
 // admit applies the rate limit of whose token or key it is, and sets the principal. Without a token it is "".

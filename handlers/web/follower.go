@@ -65,10 +65,18 @@ func ViewAll(c echo.Context, folds map[string]Follower, look func(name string, s
 	var asOf []string
 	for _, name := range names {
 		f := folds[name]
+		if name != wanted {
+			if err := awaitOf(c, name, f); err != nil {
+				return err
+			}
+		}
+		var sequence int64
 		f.View(func(s decide.State, at journal.Position) {
-			asOf = append(asOf, journal.LogPosition{Journal: name, Sequence: at.Sequence}.String())
+			sequence = at.Sequence
 			look(name, s)
 		})
+		SetReadPosition(c, name, sequence)
+		asOf = append(asOf, journal.LogPosition{Journal: name, Sequence: sequence}.String())
 		if ended := f.Err(); ended != nil {
 			return SourceFailed(ended)
 		}

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -251,5 +252,72 @@ func TestAnswersToSocketsAreRecorded(t *testing.T) {
 	}
 	if at := ask(s.Echo, "GET", "/v1/things", "", "Authorization", "Bearer "+newKey).Header().Get(HeaderLogPosition); at != "trading/0@7" {
 		t.Errorf("the read is as of %q", at)
+	}
+}
+
+// TestPublicReadsHoldTheUsersOwnWrites: a public route waits for what the user of a good token was answered. A bad token is
+// still answered 200, and the answer is not made private or counted.
+func TestPublicReadsHoldTheUsersOwnWrites(t *testing.T) {
+	auth := NewAuth(NewTokens(keyHolders(true), issuer, time.Now))
+	e := echo.New()
+	auth.Register(e, []Route{
+		Post("/v1/things", func(c echo.Context) error {
+			SetPosition(c, journal.LogPosition{Journal: "trading", Sequence: 7})
+			return c.NoContent(http.StatusOK)
+		}, ScopeTrade),
+		Get("/v1/public", func(c echo.Context) error {
+			rows := rowsAt{3, 9}
+			if PrincipalOf(c) != nil {
+				t.Error("a public route has a principal")
+			}
+			return ReadRows(c, "trading", &rows, func(context.Context) (int64, error) { return rows.at, nil })
+		}),
+	})
+	if w := ask(e, "POST", "/v1/things", "", "Authorization", "Bearer "+newKey); w.Code != http.StatusOK {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	for token, want := range map[string]string{"": "trading/0@3", "Bearer " + newKey: "trading/0@7", "Bearer x": "trading/0@3"} {
+		w := ask(e, "GET", "/v1/public", "", "Authorization", token)
+		if at := w.Header().Get(HeaderLogPosition); w.Code != http.StatusOK || at != want {
+			t.Errorf("%q: %d as of %q, want %q", token, w.Code, at, want)
+		}
+		if h := w.Header(); h.Get("Cache-Control") != "" || h.Get(headerRateLimit) != "" {
+			t.Errorf("%q: %v", token, h)
+		}
+	}
+}
+
+// fold is a Follower of a journal that comes to a later sequence when it is waited for.
+type fold struct {
+	Follower
+	rowsAt
+}
+
+func (f *fold) Wait(ctx context.Context, sequence int64) error { return f.rowsAt.Wait(ctx, sequence) }
+
+func (f *fold) View(look func(s decide.State, at journal.Position)) {
+	look(nil, journal.Position{Sequence: f.at})
+}
+
+func (f *fold) Err() error { return nil }
+
+// TestViewsOfAllJournals: each journal has what the user was answered in it, and what is shown is recorded.
+func TestViewsOfAllJournals(t *testing.T) {
+	user := newReadYourWrites().of("a")
+	for _, name := range []string{"onboarding", "trading"} {
+		user.wrote(journal.LogPosition{Journal: name, Sequence: 7})
+	}
+	e := echo.New()
+	e.GET("/", func(c echo.Context) error {
+		notesOf(c).answered = user
+		folds := map[string]Follower{"identity": &fold{rowsAt: rowsAt{4, 9}}, "onboarding": &fold{rowsAt: rowsAt{3, 9}}, "trading": &fold{rowsAt: rowsAt{3, 9}}}
+		return ViewAll(c, folds, func(string, decide.State) {})
+	})
+	got := ask(e, "GET", "/", "").Header()[HeaderLogPosition]
+	if want := []string{"identity/0@4", "onboarding/0@7", "trading/0@7"}; !slices.Equal(got, want) {
+		t.Errorf("as of %q, want %q", got, want)
+	}
+	if _, read := user.last("identity"); read != 4 {
+		t.Errorf("%d is recorded", read)
 	}
 }

@@ -49,12 +49,15 @@ func Delete(path string, h echo.HandlerFunc, scopes ...string) Route {
 	return Route{Method: http.MethodDelete, Path: path, Scopes: scopes, Handler: h}
 }
 
-// Register adds routes, those with scopes behind Require.
+// Register adds routes, those with scopes behind Require. A token is not needed for the others, but if a good one is sent the
+// answer holds what its user was answered before.
 func (a *Auth) Register(e *echo.Echo, routes []Route) {
 	for _, r := range routes {
 		handler := r.Handler
 		if len(r.Scopes) > 0 {
 			handler = a.Require(r.Scopes...)(handler) // once; Echo would do so for each request
+		} else {
+			handler = a.recognize(handler)
 		}
 		e.Add(r.Method, r.Path, notForOthers(routes, r, handler))
 	}
