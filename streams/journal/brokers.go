@@ -37,7 +37,7 @@ type brokers struct {
 	stop   context.CancelFunc
 	ctx    context.Context
 	listen sync.WaitGroup
-	client func() *kgo.Client // asks the brokers
+	client chan *kgo.Client // receives once the client that asks the brokers; see askWith
 
 	mu    sync.Mutex
 	known map[int32]string                    // the address of each broker that was ever listed
@@ -58,9 +58,9 @@ func (l *brokerLink) Close() error {
 	return l.Conn.Close()
 }
 
-// newBrokers returns a dialer for Kafka clients. client is called when the first of them has dialed.
-func newBrokers(cfg Config, client func() *kgo.Client) *brokers {
-	b := &brokers{dial: cfg.Dial, log: cfg.Logger, client: client,
+// newBrokers returns a dialer for Kafka clients. It asks no broker before askWith.
+func newBrokers(cfg Config) *brokers {
+	b := &brokers{dial: cfg.Dial, log: cfg.Logger, client: make(chan *kgo.Client, 1),
 		known: make(map[int32]string), lost: make(map[string]bool), links: make(map[string]map[*brokerLink]struct{})}
 	if b.dial == nil {
 		plain := &net.Dialer{Timeout: dialTimeout}
@@ -72,6 +72,10 @@ func newBrokers(cfg Config, client func() *kgo.Client) *brokers {
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	return b
 }
+
+// askWith sets the client that asks the brokers. It must be called once. The client's own connections are dialed by b, and
+// kgo.NewClient may dial before it returns: so follow starts earlier and waits for the client.
+func (b *brokers) askWith(client *kgo.Client) { b.client <- client }
 
 // close stops asking.
 func (b *brokers) close() {
@@ -144,9 +148,15 @@ func (b *brokers) forget(address string, l *brokerLink) {
 
 // follow asks the brokers whom they list until close.
 func (b *brokers) follow() {
+	var client *kgo.Client
+	select {
+	case client = <-b.client:
+	case <-b.ctx.Done():
+		return
+	}
 	for {
 		wait := listEvery
-		if b.update(b.list()) < 2 {
+		if b.update(b.list(client)) < 2 {
 			wait = listAlone
 		}
 		select {
@@ -158,10 +168,9 @@ func (b *brokers) follow() {
 }
 
 // list asks all known brokers at once and returns what those that answer list, by number. It is nil if none answers.
-func (b *brokers) list() map[int32]string {
+func (b *brokers) list(client *kgo.Client) map[int32]string {
 	ctx, cancel := context.WithTimeout(b.ctx, listTimeout)
 	defer cancel()
-	client := b.client()
 	var ask []func(context.Context, kmsg.Request) (kmsg.Response, error)
 	for _, broker := range client.DiscoveredBrokers() {
 		ask = append(ask, broker.Request)

@@ -86,7 +86,7 @@ func TestAnAttemptEndsWithItsBroker(t *testing.T) {
 
 // brokersOver returns a dialer that asks nobody.
 func brokersOver(dial func(context.Context, string, string) (net.Conn, error)) *brokers {
-	b := newBrokers(Config{Dial: dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, nil)
+	b := newBrokers(Config{Dial: dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	b.close()
 	return b
 }

@@ -69,11 +69,12 @@ func NewClient(cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, feeds: make(map[place]*feed), catching: make(map[place]*feed), own: make(map[place]*built),
 		identities: make(map[string]string)}
-	c.brokers = newBrokers(cfg, func() *kgo.Client { return c.kafka })
+	c.brokers = newBrokers(cfg)
 	kc, err := c.KafkaFor(ForAdmin)
 	if err != nil {
 		return nil, err
 	}
+	c.brokers.askWith(kc)
 	c.kafka, c.admin, c.offsets = kc, kadm.NewClient(kc), kadm.NewClient(kc)
 	c.offsets.SetTimeoutMillis(int32(offsetsWait.Milliseconds()))
 	return c, nil
