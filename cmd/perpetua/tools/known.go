@@ -151,10 +151,10 @@ func openLogAndRows(ctx context.Context, s *settings.Settings, std settings.IO) 
 		return nil, "", nil, nil, err
 	}
 	opened = append(opened, live.Close)
-	if err = needTablesOf(ctx, live); err != nil {
+	if err = holdAll(ctx, s, client, live, std.Err); err != nil {
 		return nil, "", nil, nil, err
 	}
-	if err = holdAll(ctx, s, client, live, std.Err); err != nil {
+	if err = needTablesOf(ctx, live); err != nil {
 		return nil, "", nil, nil, err
 	}
 	return client, url, live, closeBoth, nil
