@@ -8,16 +8,18 @@ import (
 	"testing"
 )
 
-// fakeDocker is a docker whose containers are processes that sleep. It writes its arguments to a file.
+// fakeDocker is a docker whose containers are processes that sleep. It writes its arguments to a file. A command about a
+// container waits until the container runs, and only then writes its line: docker run is in the background.
 const fakeDocker = `#!/bin/sh
 folder=$(dirname "$0")
-echo "$@" >> "$folder/log"
+log() { echo "$*" >> "$folder/log"; }
 of() { while ! [ -s "$folder/$1" ]; do sleep 0.02; done; cat "$folder/$1"; }
 case $1 in
-run) echo $$ > "$folder/$4"; exec sleep 600 ;;
-kill) kill -KILL "$(of "$2")" ;;
-pause) kill -STOP "$(of "$2")" ;;
-unpause) kill -CONT "$(of "$2")" ;;
+run) log "$@"; echo $$ > "$folder/$4"; exec sleep 600 ;;
+kill) pid=$(of "$2"); log "$@"; kill -KILL "$pid" ;;
+pause) pid=$(of "$2"); log "$@"; kill -STOP "$pid" ;;
+unpause) pid=$(of "$2"); log "$@"; kill -CONT "$pid" ;;
+*) log "$@" ;;
 esac
 `
 
