@@ -65,7 +65,7 @@ var dueTable = [dueKinds]struct {
 	dueExpiry:         {decide.Alternate, expiryWork{}},
 }
 
-// dueEntry is a piece of work that becomes due at a time.
+// dueEntry is work that becomes due at a certain time.
 type dueEntry struct {
 	time       scalar.Time
 	arrival    int64       // number of the entry, which orders entries of the same time and kind
@@ -87,7 +87,7 @@ func (e *dueEntry) name() string {
 }
 
 // agenda holds all future and due work. Work that alternates with clients waits while blocking work is due. Expiries
-// have a list of their own, so that a search for expired orders looks at nothing else.
+// have a separate list, so that a search for expired orders looks at nothing else.
 type agenda struct {
 	blocking    dueList
 	alternating dueList // without expiries

@@ -39,7 +39,7 @@ func (r reach) within(most fixed.Money) bool {
 type booking struct {
 	state *State
 	// magnitude is an upper bound of the sum of all absolute balances and all absolute amounts. While it is below the
-	// limit, no account needs a check of its own. There may be very many accounts.
+	// limit, accounts need not be checked one by one. There may be very many accounts.
 	magnitude fixed.Wide
 	admitted  []*instant
 

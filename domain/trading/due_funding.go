@@ -32,8 +32,9 @@ func (fundingWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 		}
 		i, time := e.instrument, e.time
 		first := i.fix(at, time)
+		// The engine sets the entry aside after a panic.
 		if rate := first.FundingRate.Coef; rate != 0 && !b.admit(&instant{kind: instantFunding, instrument: i, mark: i.mark, rate: rate}, maxFunded) {
-			panic("trading: the funding of " + i.contract.Symbol + " would bring a balance beyond what it may be") // the engine then sets the entry aside
+			panic("trading: the funding of " + i.contract.Symbol + " would bring a balance beyond what it may be")
 		}
 		events = append(events, first)
 		for at.Time-time > latestFunding && len(events) < s.most(single) {

@@ -63,7 +63,7 @@ func (a *account) heaviest() *position {
 	return heaviest
 }
 
-// liquidate decides one step of closing a position: an order of the account at the bankruptcy price. If none of it
+// liquidate decides one step of closing a position: an order of the account at the bankruptcy price. If no part
 // trades, the rest of the position goes to the insurance fund or to the holders of the opposite side.
 func (s *State) liquidate(at decide.Stamp, h *position, limit bounds) decide.Decision {
 	d := s.newDraft(at, h.instrument)
@@ -118,7 +118,7 @@ func (s *State) makeUp(at decide.Stamp, a *account, limit bounds) decide.Decisio
 	decision := stepped(WorkLiquidation)
 	owed, rest := s.firstDebts(s.fund, nil, limit.debts)
 	events, has := till.postDebts(at, decision.Events, s.fund, owed)
-	// The fund's money is known only after all of its debts are posted. If they exceed this record, it pays nothing,
+	// The fund's money is known only after all its debts are posted. If they exceed this record, it pays nothing,
 	// and the next step returns to this account. The fund's own funding debts may leave no money.
 	if amount := min(-a.balance, has); rest.Sign() == 0 && amount > 0 {
 		events = append(events, &InsurancePaid{CustomerCode: a.code, Broker: a.broker, Amount: amount, Entries: []ledger.Posting{
@@ -172,8 +172,8 @@ func (s *State) schedule(a *account) {
 	}
 }
 
-// canLiquidate reports whether the next step for an account could do anything. If none of its positions can be closed,
-// only its orders on open instruments can make the account worse: if there is one, all of its orders are canceled.
+// canLiquidate reports whether the next step for an account could do anything. If no position can be closed,
+// only its orders on open instruments can make the account worse: if there is one, all its orders are canceled.
 // Otherwise the orders stay, since the price may recover while nothing trades.
 func (s *State) canLiquidate(a *account) bool {
 	open := false
