@@ -8,7 +8,7 @@ import (
 // deleverage closes the rest of a party's position against the holders of the opposite side, in the order of
 // margin.Score: first those with the most profit at the highest leverage. Each takes at most the amount that leaves its
 // equity at or above zero. deleverage reports whether something is left that no holder can take. If the record is full
-// before that, something is left as well, but the result is false: the next record continues.
+// before that, something is left, but the result is false: the next record continues.
 func (d *draft) deleverage(p *party, price int64) (nobody bool) {
 	each, full := d.eachAt(price, p.size), false
 	d.instrument.ranked(p.size < 0).inOrder(func(next *counterparty) bool {
@@ -44,10 +44,10 @@ type counterparty struct {
 	score    fixed.Wide
 }
 
-// ranking is those who hold one side of an instrument, the insurance fund apart, as a binary heap: of a whole ranking only
-// the first few are needed. A wave of liquidations asks for the same ranking again and again, so it is kept from the first
-// time that it is asked for until a price or an instant changes everybody's place; in between the accounts that a record
-// affects are ranked anew. It is no part of the state: whoever has none makes the same.
+// ranking is a binary heap of the holders of one side of an instrument, without the insurance fund. It is a heap because a
+// deleveraging needs only the first few. A wave of liquidations needs the same ranking again and again, so it is cached
+// from its first use until a price or an instant changes the rank of every holder. In between, the accounts that a record
+// affects are ranked again. The cache is not part of the state: it always follows from the state.
 type ranking struct{ heap []counterparty }
 
 // rank is the location of a position in a ranking, which may no longer be cached.
