@@ -225,7 +225,7 @@ func (s *State) look(a *account) bool {
 	return slack < 0
 }
 
-// watch sets how far the mark and the levy of the position's instrument may move, given a share of its account's slack.
+// watch sets how far the mark and the levy of the position's instrument may move, given a share of the account's slack.
 func (h *position) watch(share fixed.Money, lacking bool) {
 	// A sixteenth is for funding, which is a few thousandths of the notional at most; the mark moves that far in a
 	// minute.

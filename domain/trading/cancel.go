@@ -38,7 +38,7 @@ func (s *State) cancelAll(at decide.Stamp, c decide.Command, payload *CancelAll)
 	return w.open(s, at, nil, s.limit.others), nil
 }
 
-// delistInstrument decides the withdrawal of an instrument and the cancellation of its orders.
+// delistInstrument decides the withdrawal of an instrument and the cancellation of all orders on it.
 func (s *State) delistInstrument(at decide.Stamp, c decide.Command, payload *DelistInstrument) (decide.Decision, error) {
 	i, err := s.instrumentToChange(payload.Symbol)
 	if err != nil {

@@ -96,7 +96,7 @@ func (p *RegisterCustomer) decide(s *State, at decide.Stamp, c decide.Command) (
 //
 // Event: instrument.listed. Refusals: Conflict SYMBOL_TAKEN; Invalid INVALID_INSTRUMENT with the field.
 type ListInstrument struct {
-	// Instrument is complete except that without Tiers it gets one tier, made of its two margin requirements. Status ""
+	// Instrument is complete except that without Tiers it gets one tier, made of the two margin requirements. Status ""
 	// means open.
 	Instrument market.Instrument
 }

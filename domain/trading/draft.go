@@ -236,7 +236,7 @@ func positionAfter(i *instrument, size int64, cost fixed.Money, price, steps int
 	return size + steps, cost, realised
 }
 
-// cut reduces the party's reduce-only orders, resting or untriggered, to the size of its position, and cancels those
+// cut reduces the party's reduce-only orders, resting or untriggered, to the size of the position, and cancels those
 // that have nothing left to reduce.
 func (d *draft) cut(p *party, except *resting) {
 	for _, o := range p.position.reduceOnly {

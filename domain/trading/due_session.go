@@ -20,7 +20,7 @@ func (gatewayWork) step(_ *State, _ decide.Stamp, entries []*dueEntry, _ bool) d
 	return stepped(WorkGateway, &GatewayLost{Gateway: entries[0].gateway.id})
 }
 
-// sessionWork cancels the orders of an ended session that did not fit the record of its end.
+// sessionWork cancels the orders of an ended session that did not fit the record which ended it.
 type sessionWork struct{}
 
 func (sessionWork) work(*dueEntry) Work        { return WorkSession }

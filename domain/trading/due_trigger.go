@@ -6,8 +6,8 @@ import (
 )
 
 // triggerWork fires the stops with a reached price, one per record, each as an order that may take. An instrument has
-// one entry, however many of its stops are due, and keeps it until no stop is inside the bound. An entry that was set
-// aside is about one order.
+// one entry, however many stops are due, and keeps it until no stop is inside the bound. An entry that was set aside is
+// about one order.
 type triggerWork struct{}
 
 func (triggerWork) work(*dueEntry) Work { return WorkTrigger }
@@ -47,8 +47,8 @@ func (triggerWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 	return d.fire(next, by)
 }
 
-// fire decides the outcome of a stop with a reached price. It is now an ordinary order of its terms, except that it was
-// accepted long ago: where a new order would be rejected, it is canceled.
+// fire decides the outcome of a stop with a reached price. It is now an ordinary order with these terms, except that it
+// was accepted long ago: where a new order would be rejected, it is canceled.
 func (d *draft) fire(s *stop, by order.Leg) decide.Decision {
 	o := s.order
 	e := fired(s, by)
@@ -70,7 +70,7 @@ func (d *draft) fire(s *stop, by order.Leg) decide.Decision {
 	return decide.Decision{Outcome: decide.Accepted, Events: decision.Events} // no client waits for it
 }
 
-// takeable checks a stop that fires as if it were a new order of its terms.
+// takeable checks a stop that fires as if it were a new order with these terms.
 func (d *draft) takeable(t *taker) order.Reason {
 	if reason := d.admissible(t); reason != "" {
 		return reason

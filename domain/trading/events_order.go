@@ -114,8 +114,8 @@ func (*OrderAmended) EventVersion() int { return 1 }
 // After implements OrderEvent.
 func (e *OrderAmended) After() *order.Order { return &e.Order }
 
-// TriggerFired says that a price which an order waited for was reached. The order then trades like a new order of its
-// terms; the order's own event, which follows in the record, has the result.
+// TriggerFired says that a price which an order waited for was reached. The order then trades like a new order with
+// these terms; the order's own event, which follows in the record, has the result.
 type TriggerFired struct {
 	OrderCode    scalar.ID `json:"order_code"`
 	CustomerCode string    `json:"customer_code"`

@@ -19,8 +19,8 @@ const (
 )
 
 // instant is a funding or settlement charge that was fixed for an instrument and that not all its holders have posted.
-// Every position that was open then owes the resulting payment, and the equity of its account counts it. A position
-// does not change before it has posted what it owes, so its size is still the size at the instant.
+// Every position that was open then owes the resulting payment, and the account's equity counts it. A position does not
+// change before it has posted what it owes, so its size is still the size at the instant.
 type instant struct {
 	number     int64 // among all instants of the venue, in the order in which they were fixed
 	kind       instantKind

@@ -102,7 +102,7 @@ func (s *State) MarginProfile(customer string) (MarginProfile, bool) {
 	return s.marginProfile(a, nil, fixed.Rate{}), true
 }
 
-// marginProfile returns an account's margins with floor instead of its least rate on the replaced instrument, if not
+// marginProfile returns an account's margins with floor instead of the least rate on the replaced instrument, if not
 // nil.
 func (s *State) marginProfile(a *account, replaced *instrument, floor fixed.Rate) MarginProfile {
 	p := MarginProfile{a.initial.Percent(), a.maintenance.Percent(), leverageOf(a.initial), []InstrumentMargin{}}

@@ -20,7 +20,7 @@ import (
 //
 // Read checks numbers, lengths and references between parts as it reads them. Other contradictions, for example an
 // instrument that cannot be counted or a level without a price, make the packages that they belong to panic. Read
-// returns these panics as errors too: a caller can do without a snapshot that it cannot read.
+// returns these panics as errors: a caller can do without a snapshot that it cannot read.
 func (stateCodec) Read(b []byte) (_ decide.State, err error) {
 	v := &loader{State: NewState(), Reader: pack.NewReader(b)}
 	defer func() {

@@ -98,7 +98,7 @@ func isOverdue(o *resting, now scalar.Time) bool {
 	return o.Value.due != nil && o.Value.due.time <= now
 }
 
-// reserve returns the notional that a resting order adds to the bids or asks of its position.
+// reserve returns the notional that a resting order adds to the position's bids or asks.
 func reserve(o *resting) (bids, asks fixed.Money) {
 	if o.Value.reduceOnly || !o.Resting() {
 		return 0, 0

@@ -7,7 +7,7 @@
 // with each other, but not with Evolve.
 //
 // Internally, prices are int64 ticks, amounts are int64 steps, and money is int64 units of 10⁻⁸ USDC; package market
-// defines how they relate. An event carries the full state of its subject after the record, in the terms of the public
+// defines how they relate. An event carries the full state of the subject after the record, in the terms of the public
 // interface. A reader therefore needs only the last record that changed an order to show it, and Evolve takes balances
 // from the events instead of computing them.
 //
