@@ -5,10 +5,10 @@
 // orders by code.
 //
 // The cost of an operation does not depend on the size of the book. An order has the links of the queue, and a level
-// has links to the next better and the next worse level. An index (see index.go) finds a level by its price. To cancel,
-// fill or add an order at an existing price touches only neighbors. Orders, levels and index nodes are reused: nothing
-// is allocated unless more rests than ever before, so the memory of a book is bounded by the most that has rested in
-// it, at any prices.
+// has links to the next better and the next worse level. An index (see index.go) finds a level by its price. Canceling,
+// filling or adding an order at an existing price touches only neighbors. Orders, levels and index nodes are reused:
+// nothing is allocated unless more rests than ever before, so the memory of a book is bounded by the most that has
+// rested in it, at any prices.
 package book
 
 import "github.com/perpetua-exchange/perpetua/domain/scalar"

@@ -3,7 +3,7 @@ package book
 import "math/bits"
 
 // index finds price levels by price. It is a radix tree over the price's bits, four bits per node. It has no nodes with
-// a single child, so there are fewer than twice as many nodes as levels, at any prices. To find a price, or its next
+// a single child, so there are fewer than twice as many nodes as levels, at any prices. Finding a price, or its next
 // lower or next higher neighbor, takes no more steps than a price has groups of four bits, however many levels there
 // are. Where levels are close together it takes one step, because a small table caches the lowest nodes, of sixteen
 // prices each.

@@ -92,8 +92,8 @@ func (s *stop) amended(c *market.Contract, payload *AmendOrder) [len(legs)]int64
 	return prices
 }
 
-// amendable checks the new terms against the state of the instrument. A smaller amount or an earlier expiry is always
-// allowed.
+// amendable checks the new terms against the state of the instrument. An amendment that only reduces the amount or
+// changes the expiry time is always allowed.
 func (d *draft) amendable(t *taker, moves bool) order.Reason {
 	if moves {
 		return d.admissible(t)

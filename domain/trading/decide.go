@@ -67,7 +67,7 @@ func balanced(events []decide.Event) {
 }
 
 // errUnknownCustomer is the refusal for a customer that does not exist or belongs to another broker. A client cannot
-// tell the two apart.
+// distinguish the two.
 func errUnknownCustomer() error {
 	return &decide.Refusal{Kind: decide.NotFound, Code: "UNKNOWN_CUSTOMER", Field: "customer_code", Message: "there is no such customer"}
 }

@@ -130,8 +130,8 @@ func (h *position) owing(x *instant) debt {
 	return h.debt(x, cost)
 }
 
-// debts returns the debts of an account in the order in which the instants were fixed. Of those fixed at the same time,
-// funding comes before settlement.
+// debts returns the debts of an account in the order in which the instants were fixed. Funding comes before settlement
+// fixed at the same time.
 func (s *State) debts(a *account) []debt {
 	if s.outstanding == 0 {
 		return nil

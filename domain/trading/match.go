@@ -83,7 +83,7 @@ func (d *draft) walk(t *taker, limit bounds) walkEnd {
 				steps = min(steps, int64(t.cashLeft)/int64(d.instrument.contract.MustNotional(l.Price, 1)))
 			}
 			switch {
-			case steps == 0 && !late && (!mine || t.order.Side == book.Bid): // behind its own order, a buyer meets only higher prices
+			case steps == 0 && !late && (!mine || t.order.Side == book.Bid): // behind its own order, a buyer meets higher prices
 				return stopCash
 			case d.full(t, o, limit):
 				// Checked before the order changes: an expiry or a self-trade needs room in the record just like a
