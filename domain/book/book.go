@@ -1,13 +1,14 @@
 // Package book is a limit order book: resting orders in price-time priority.
 //
-// Prices are in ticks, amounts in steps; both are positive. The book keeps order and sums and decides nothing: the
-// rules read it, and apply what they decided with Add, Remove and Resize. Orders (see orders.go) finds them by code.
+// Prices are in ticks and amounts in steps; both are positive. The book maintains priority and sums, and decides
+// nothing: the rules read it, and apply their decisions with Add, Remove and Resize. Orders (see orders.go) finds
+// orders by code.
 //
-// It is built so that an operation costs the same whatever rests in it. Orders carry the links of their queue
-// themselves, and so do levels, which hang in a list from the best to the worst; a level is found by its price through
-// an index (see index.go). Canceling, filling and resting at a known price touch only neighbours. Orders, levels and
-// the nodes of the index are used again: nothing is allocated as long as no more rests than ever before, and what a
-// book takes is bounded by the most that rested in it, at whatever prices.
+// The cost of an operation does not depend on the size of the book. An order has the links of the queue, and a level
+// has links to the next better and the next worse level. An index (see index.go) finds a level by its price. Canceling,
+// filling or adding an order at an existing price touches only neighbors. Orders, levels and index nodes are reused:
+// nothing is allocated unless more rests than ever before, so the memory of a book is bounded by the most that has
+// rested in it, at any prices.
 package book
 
 import "github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -32,18 +33,18 @@ func (s Side) Better(a, b int64) bool {
 	return a < b
 }
 
-// Order is an order that may rest in a book, with what else its owner wants to know of it in Value. Price, Remaining
-// and Side are set before Add, and while it rests changed only through the book; Code is set by Orders. All that the
-// book itself looks at is in one line of the processor's cache.
+// Order is an order that may rest in a book. Value holds the caller's data. The caller sets Price, Remaining and Side
+// before Add and, while the order rests, changes them only through the book; Orders sets Code. All fields that the book
+// itself reads are in one cache line.
 type Order[T any] struct {
 	Code      scalar.ID
 	Price     int64
 	Remaining int64
-	prev      **Order[T] // what leads to this order: the link of the one before it, or its level's front
+	prev      **Order[T] // the pointer to this order: next of the previous order, or front of the level
 	next      *Order[T]
 	level     *Level[T]
-	handle    uint32 // in Orders
-	place     uint8  // in the bucket where its code belongs, if that is where it is
+	handle    uint32 // number in Orders
+	place     uint8  // index in its home bucket in Codes, if it is there
 	Side      Side
 	Value     T
 }
@@ -51,17 +52,17 @@ type Order[T any] struct {
 // Resting reports whether the order is in a book.
 func (o *Order[T]) Resting() bool { return o.level != nil }
 
-// Next returns the order behind this one at the same price, or nil.
+// Next returns the next order at the same price, or nil.
 func (o *Order[T]) Next() *Order[T] { return o.next }
 
-// Level is all that rests at one price on one side, in order of arrival.
+// Level holds all orders at one price on one side, in order of arrival.
 type Level[T any] struct {
 	Price  int64
-	Amount int64 // the sum of what remains of its orders
-	Orders int   // how many they are
+	Amount int64 // sum of the remaining amounts
+	Orders int   // number of orders
 
 	front         *Order[T]
-	back          **Order[T] // the link behind the last order
+	back          **Order[T] // next of the last order, or front
 	better, worse *Level[T]
 	handle        uint32
 }
@@ -69,7 +70,7 @@ type Level[T any] struct {
 // Front returns the order that trades first.
 func (l *Level[T]) Front() *Order[T] { return l.front }
 
-// Worse returns the next level away from the best, or nil.
+// Worse returns the level with the next worse price, or nil.
 func (l *Level[T]) Worse() *Level[T] { return l.worse }
 
 // Book holds the resting orders of one instrument. The zero Book is empty and ready for use.
@@ -82,8 +83,8 @@ type side[T any] struct {
 	best   *Level[T]
 	index  index
 	levels levels[T]
-	// A level is at its price modulo the length, unless another one took the place since. Where levels stand close
-	// together, as around the best price, that finds all of them without a look into the index.
+	// near caches levels by price modulo its length. A later level may have replaced one in the cache. If levels are
+	// close together, as around the best price, the cache finds them without the index.
 	near []*Level[T]
 }
 
@@ -103,10 +104,10 @@ func (s *side[T]) at(price int64) *Level[T] {
 	return s.levels.get(s.index.at(price))
 }
 
-// keep remembers where a level is.
+// keep adds a level to the cache.
 func (s *side[T]) keep(l *Level[T]) { s.near[l.Price&int64(len(s.near)-1)] = l }
 
-// widen makes room to remember where more levels are.
+// widen enlarges the cache if there are many levels.
 func (s *side[T]) widen() {
 	if s.levels.taken <= len(s.near)/2 || len(s.near) == mostNear {
 		return
@@ -117,7 +118,7 @@ func (s *side[T]) widen() {
 	}
 }
 
-// Len returns how many orders rest.
+// Len returns the number of resting orders.
 func (b *Book[T]) Len() int { return b.orders }
 
 // Best returns the best level of a side, or nil if it is empty.
@@ -128,7 +129,7 @@ func (b *Book[T]) Level(s Side, price int64) *Level[T] {
 	return b.sides[s].at(price)
 }
 
-// Add puts an order behind all others at its price.
+// Add adds an order after all others at its price. It panics if the order rests already or has no price or amount.
 func (b *Book[T]) Add(o *Order[T]) {
 	if o.level != nil || o.Price <= 0 || o.Remaining <= 0 {
 		panic("book: an order that rests already, or has no price or amount, was added")
@@ -152,7 +153,7 @@ func (b *Book[T]) Add(o *Order[T]) {
 	b.orders++
 }
 
-// link puts a new level, which is in the index already, into the list of its side.
+// link inserts a new level, which is already in the index, into the side's list.
 func (b *Book[T]) link(s *side[T], which Side, l *Level[T]) {
 	if s.best == nil || which.Better(l.Price, s.best.Price) {
 		if l.worse = s.best; l.worse != nil {
@@ -173,7 +174,7 @@ func (b *Book[T]) link(s *side[T], which Side, l *Level[T]) {
 	}
 }
 
-// Remove takes an order out of the book.
+// Remove removes an order from the book. It panics if the order does not rest.
 func (b *Book[T]) Remove(o *Order[T]) {
 	l := o.level
 	if l == nil {
@@ -207,7 +208,7 @@ func (b *Book[T]) drop(s *side[T], l *Level[T]) {
 	s.levels.release(l)
 }
 
-// Resize sets what remains of a resting order, which keeps its place in the queue.
+// Resize sets the remaining amount of a resting order, which keeps its place in the queue.
 func (b *Book[T]) Resize(o *Order[T], remaining int64) {
 	if o.level == nil || remaining <= 0 {
 		panic("book: an order that does not rest was resized, or one to nothing")
@@ -216,15 +217,15 @@ func (b *Book[T]) Resize(o *Order[T], remaining int64) {
 	o.Remaining = remaining
 }
 
-// levels gives out price levels by handle, from blocks that never move.
+// levels allocates price levels and finds them by handle, in blocks that never move.
 type levels[T any] struct {
 	blocks []*[levelBlock]Level[T]
 	used   uint32
 	taken  int
-	free   *Level[T] // linked by worse
+	free   *Level[T] // free levels, linked by worse
 }
 
-// So large that the allocator puts no word of its own before the block, and every level is in one line of the cache.
+// The block is so large that the allocator adds no header to it, so that every level is in one cache line.
 const levelBlock = 512
 
 func (p *levels[T]) get(handle uint32) *Level[T] {

@@ -7,42 +7,42 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Codes finds numbers by codes, for whoever keeps things with codes by number: hash tables of buckets that fill a line of
-// the processor's cache. There are many small tables, so that one that has to grow keeps nobody waiting. It holds a
-// small part of a code's hash only, so who asks says whether what was found is it. Zero is no number.
+// Codes is a set of hash tables from codes to the numbers of the caller's items. A bucket fills one cache line. There
+// are many small tables, so that growing one of them takes little time. A table stores only a small part of a code's
+// hash, so the caller must say whether an item that was found has the code. Zero is not a valid number.
 //
-// A code is its own hash: codes are derived by SHA-256 from the journal's random identity (decide.Stamp.Derive), so
-// nobody can choose them to collide.
+// The first bytes of a code serve as its hash. Codes are derived by SHA-256 from the journal's random identity
+// (decide.Stamp.Derive), so clients cannot choose codes that collide.
 type Codes struct {
 	shards [64]shard
 	used   int
 }
 
-// shard is one of the tables. What finds no place in the bucket where it belongs is in the next one that has a place.
+// shard is one of the tables. A code that finds its home bucket full is in the next bucket that had a free place.
 type shard struct {
 	buckets []bucket // a power of two of them
 	used    int
 }
 
-// bucket holds a tag, a part of a code's hash, beside its number. All tags are looked at together, without branches,
-// since nobody could predict them: the processor goes on with what comes next while it waits for memory.
+// bucket holds numbers, each with a tag, which is a part of the code's hash. All tags are compared together and without
+// branches, which could not be predicted; the processor can continue while it waits for memory.
 type bucket struct {
-	tags   [bucketSize]uint8 // zero where there is no code
-	passed uint32            // codes that found no place here, or on their way to here, and are further on
+	tags   [bucketSize]uint8 // zero for a free place
+	passed uint32            // number of codes for which this bucket was full, and which are in a later one
 	number [bucketSize]uint32
 }
 
 const (
 	bucketSize = 12
-	mostUsed   = 6 // on average, of a bucket's places
-	vacancy    = 0 // the tag of a place without a code
+	mostUsed   = 6 // average of used places per bucket at which a shard grows
+	vacancy    = 0 // tag of a free place
 )
 
-// places are some of a bucket's places, told by bits: bit 8 × i is place i up to the eighth, and bit 8 × i + 1 is place
-// i + 8.
+// places is a set of places of a bucket. Bit 8 × i is place i for the first eight places, and bit 8 × i + 1 is place i
+// + 8.
 type places uint64
 
-// with returns the places with a tag, and perhaps others behind the first of them.
+// with returns the places with a tag. After the first one, it may also contain places with other tags.
 func (b *bucket) with(tag uint8) places {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	all := ones * uint64(tag)
@@ -51,30 +51,30 @@ func (b *bucket) with(tag uint8) places {
 	return places((x-ones)&^x&tops>>7 | (y-ones)&^y&tops>>6)
 }
 
-// first returns the first of some places, of which there is one.
+// first returns the first place of a set that is not empty.
 func (p places) first() int {
 	bit := bits.TrailingZeros64(uint64(p))
 	return (bit>>3 | bit<<3) & 15
 }
 
-// others returns the places but the first.
+// others returns the set without its first place.
 func (p places) others() places { return p & (p - 1) }
 
-// hash is what a code's place depends on.
+// hash is the hash of a code: it selects the shard, the home bucket and the tag.
 type hash uint64
 
 func hashOf(code *scalar.ID) hash { return hash(binary.LittleEndian.Uint64(code[:])) }
 
 func (h hash) tag() uint8 { return max(1, uint8(h>>40)) }
 
-// shard returns the table that a code belongs into.
+// shard returns the table for a hash.
 func (c *Codes) shard(h hash) *shard { return &c.shards[h>>32%64] }
 
 func (t *shard) home(h hash) int  { return int(uint32(h)>>1) & (len(t.buckets) - 1) }
 func (t *shard) after(at int) int { return (at + 1) & (len(t.buckets) - 1) }
 func (t *shard) full() bool       { return t.used >= mostUsed*len(t.buckets) }
 
-// vacant returns the first place without a code for a hash, and lets the buckets on the way know.
+// vacant returns the first free place for a hash, and counts the code in the passed of all buckets that it skips.
 func (t *shard) vacant(h hash) (*bucket, int) {
 	for at := t.home(h); ; at = t.after(at) {
 		b := &t.buckets[at]
@@ -85,7 +85,8 @@ func (t *shard) vacant(h hash) (*bucket, int) {
 	}
 }
 
-// grow makes the table twice as large. It asks for the codes of the numbers, since a tag does not say where one belongs.
+// grow doubles the table. It gets the codes of the numbers from the caller, since the tags do not determine their
+// buckets.
 func (t *shard) grow(code func(number uint32) scalar.ID) {
 	old := t.buckets
 	t.buckets = make([]bucket, max(1, 2*len(old)))
@@ -101,10 +102,10 @@ func (t *shard) grow(code func(number uint32) scalar.ID) {
 	}
 }
 
-// Len returns how many codes there are.
+// Len returns the number of codes.
 func (c *Codes) Len() int { return c.used }
 
-// Find returns the number of a code, or zero. It asks of every number that it may be whether it is.
+// Find returns the number of a code, or zero. It calls is with every candidate.
 func (c *Codes) Find(code scalar.ID, is func(number uint32) bool) uint32 {
 	h := hashOf(&code)
 	t := c.shard(h)
@@ -124,7 +125,7 @@ func (c *Codes) Find(code scalar.ID, is func(number uint32) bool) uint32 {
 	return 0
 }
 
-// Put adds a code that is not there yet. The codes of the numbers that are there are asked for when a table grows.
+// Put adds a code, which must not be present. If a table grows, it calls codeOf with the numbers in it.
 func (c *Codes) Put(code scalar.ID, number uint32, codeOf func(number uint32) scalar.ID) {
 	h := hashOf(&code)
 	t := c.shard(h)
@@ -141,7 +142,7 @@ func (c *Codes) place(t *shard, b *bucket, i int, h hash, number uint32) {
 	c.used++
 }
 
-// Remove takes a code out. It reports whether the code was there with the number.
+// Remove removes a code. It reports whether the code was present with the number.
 func (c *Codes) Remove(code scalar.ID, number uint32) bool {
 	h := hashOf(&code)
 	t := c.shard(h)

@@ -2,29 +2,29 @@ package book
 
 import "math/bits"
 
-// index finds price levels by price: a radix tree over the price's bits, four at a time. A node that would have but one
-// child is left out, so there are fewer nodes than twice the levels, whatever the prices are, and a price, its next
-// lower and its next higher neighbour are found in no more steps than a price has groups of four bits, whatever the
-// number of levels. Where levels stand close together, they are found in one step: the lowest nodes, of sixteen prices
-// each, are remembered in a small table.
+// index finds price levels by price. It is a radix tree over the price's bits, four bits per node. It has no nodes with
+// a single child, so there are fewer than twice as many nodes as levels, at any prices. Finding a price, or its next
+// lower or next higher neighbor, takes no more steps than a price has groups of four bits, however many levels there
+// are. Where levels are close together it takes one step, because a small table caches the lowest nodes, of sixteen
+// prices each.
 //
-// Nodes live in blocks and refer to each other by number, so that the tree costs the garbage collector nothing, and
-// none of it is ever copied. Handles are what the tree finds; zero means none. Prices are not negative.
+// Nodes are in blocks and refer to each other by number, so that the garbage collector need not scan them, and they are
+// never copied. The tree maps prices to handles; zero means none. Prices are not negative.
 type index struct {
 	blocks []*[nodeBlock]node
 	used   uint32
-	free   uint32 // the first node to be used again, linked by child 0
+	free   uint32 // first free node; free nodes are linked by child 0
 	root   uint32
 	leaves int
-	recent []uint32 // the node of prices 16 × k … 16 × k + 15 is at place k modulo the length, if it is there
+	recent []uint32 // cache: the node of prices 16 × k … 16 × k + 15 is at index k modulo the length, if present
 }
 
-// node is a node of the tree. All prices under it have the same bits above those of its shift.
+// node is a node of the tree. All prices under it have the same bits above the four that select its child.
 type node struct {
-	prefix int64 // those bits; -1 for a node that is not in use
+	prefix int64 // those bits; -1 for a free node
 	child  [16]uint32
 	set    uint16 // bit i: child i exists
-	shift  uint8  // of the bits that choose the child; 0 for the lowest nodes, whose children are handles
+	shift  uint8  // position of the four bits that select the child; 0 for the lowest nodes, with handles as children
 }
 
 const (
@@ -41,7 +41,7 @@ func (x *index) node(number uint32) *node {
 	return &x.blocks[number/nodeBlock][number%nodeBlock]
 }
 
-// at returns the handle stored at price.
+// at returns the handle at a price, or zero.
 func (x *index) at(price int64) uint32 {
 	if n := x.lowest(price); n != nil {
 		return n.child[price&15]
@@ -73,10 +73,10 @@ func (x *index) lowest(price int64) *node {
 	return nil
 }
 
-// remembered is where the lowest node with a prefix is remembered.
+// remembered returns the cache entry for the lowest node with a prefix.
 func (x *index) remembered(prefix int64) *uint32 { return &x.recent[prefix&int64(len(x.recent)-1)] }
 
-// put stores a handle at a price that has none.
+// put adds a handle at a price that has none.
 func (x *index) put(price int64, handle uint32) {
 	var parent *node
 	link := &x.root
@@ -99,9 +99,10 @@ func (x *index) put(price int64, handle uint32) {
 	}
 }
 
-// fork puts a node with two children in place of one that does not cover the price: that one, and a new lowest node.
+// fork replaces a node that does not cover the price by a new node with two children: the old node, and a new lowest
+// node.
 func (x *index) fork(link *uint32, n *node, price int64, handle uint32) {
-	other := n.prefix << digit << n.shift // a price that it covers
+	other := n.prefix << digit << n.shift // a price that n covers
 	shift := uint8(bits.Len64(uint64(price^other))-1) / digit * digit
 	number := x.make(price>>shift>>digit, shift)
 	fork := x.node(number)
@@ -111,7 +112,7 @@ func (x *index) fork(link *uint32, n *node, price int64, handle uint32) {
 	*link = number
 }
 
-// leaf makes the lowest node of a price.
+// leaf adds the lowest node for a price.
 func (x *index) leaf(price int64, handle uint32) uint32 {
 	number := x.make(price>>digit, 0)
 	n := x.node(number)
@@ -150,8 +151,8 @@ func (x *index) release(number uint32) {
 	x.free = number
 }
 
-// remove empties the place of a price that has a handle. A node that becomes empty goes, and so does one that is left
-// with one child, which takes its place.
+// remove removes the handle of a price, which must have one. It releases a node that becomes empty, and replaces a node
+// that is left with one child by that child.
 func (x *index) remove(price int64) {
 	n := x.lowest(price)
 	n.child[price&15] = 0
@@ -159,7 +160,7 @@ func (x *index) remove(price int64) {
 	if n.set != 0 {
 		return
 	}
-	var above *uint32 // what leads to the node above
+	var above *uint32 // the link to the parent
 	link := &x.root
 	for n = x.node(*link); n.shift != 0; n = x.node(*link) {
 		above, link = link, &n.child[n.place(price)]
@@ -179,12 +180,12 @@ func (x *index) remove(price int64) {
 	}
 }
 
-// below returns the handle of the highest price under the given one, which has a handle itself.
+// below returns the handle of the next lower price. The given price must have a handle.
 func (x *index) below(price int64) uint32 {
 	last := func(set uint16) int { return 15 - bits.LeadingZeros16(set) }
 	n := x.lowest(price)
 	set := n.set & (1<<n.place(price) - 1)
-	if set == 0 { // the nearest node on the way down that has something on the lower side of it
+	if set == 0 { // find the nearest ancestor with a child for lower prices
 		var turn *node
 		for at := x.node(x.root); at != n; at = x.node(at.child[at.place(price)]) {
 			if lower := at.set & (1<<at.place(price) - 1); lower != 0 {
@@ -196,7 +197,7 @@ func (x *index) below(price int64) uint32 {
 	return x.follow(n, set, last)
 }
 
-// above returns the handle of the lowest price over the given one, which has a handle itself.
+// above returns the handle of the next higher price. The given price must have a handle.
 func (x *index) above(price int64) uint32 {
 	n := x.lowest(price)
 	set := n.set &^ (2<<n.place(price) - 1)
@@ -212,7 +213,7 @@ func (x *index) above(price int64) uint32 {
 	return x.follow(n, set, bits.TrailingZeros16)
 }
 
-// follow goes down from a node by the nearest of its children.
+// follow descends from a node to the nearest of the children in set, and from there always to the nearest.
 func (x *index) follow(n *node, set uint16, nearest func(set uint16) int) uint32 {
 	if n == nil {
 		return 0

@@ -2,21 +2,21 @@ package book
 
 import "github.com/perpetua-exchange/perpetua/domain/scalar"
 
-// Orders are the live orders of a venue, found by their codes. It gives orders out and takes them back, so that a venue
-// that has seen its busiest hour allocates nothing for an order any more: orders live in blocks that never move, and
-// the one that was given back last is given out next, while it is still in the processor's cache.
+// Orders holds the live orders of a venue and finds them by code. It allocates and reuses orders: once a venue has seen
+// its busiest hour, new orders need no memory. Orders are in blocks that never move, and the order that was deleted
+// last is reused first, while it is still in the processor's cache.
 //
 // The zero Orders is empty and ready for use.
 type Orders[T any] struct {
 	blocks []*[orderBlock]Order[T]
-	free   *Order[T] // linked by next
+	free   *Order[T] // free orders, linked by next
 	used   uint32
 	codes  Codes
 }
 
 const orderBlock = 1024
 
-// Len returns how many orders there are.
+// Len returns the number of orders.
 func (s *Orders[T]) Len() int { return s.codes.Len() }
 
 // Get returns the order with a code, or nil.
@@ -37,7 +37,7 @@ func (s *Orders[T]) Get(code scalar.ID) *Order[T] {
 	return s.search(code)
 }
 
-// search is Get for a code that is not in the first place where it could be.
+// search is Get for a code that is not the first match in its home bucket.
 func (s *Orders[T]) search(code scalar.ID) *Order[T] {
 	if handle := s.codes.Find(code, func(handle uint32) bool { return s.at(handle).Code == code }); handle != 0 {
 		return s.at(handle)
@@ -45,7 +45,7 @@ func (s *Orders[T]) search(code scalar.ID) *Order[T] {
 	return nil
 }
 
-// New returns a new order with a code that no other order has.
+// New returns a new order with a code that no other order has. It panics if the code is taken.
 func (s *Orders[T]) New(code scalar.ID) *Order[T] {
 	h := hashOf(&code)
 	t := s.codes.shard(h)
@@ -75,7 +75,7 @@ func (s *Orders[T]) New(code scalar.ID) *Order[T] {
 	return o
 }
 
-// crowded finds a place for a new code where there are similar ones or many.
+// crowded finds a place for a new code if its home bucket has codes with the same tag, is full or was full.
 func (s *Orders[T]) crowded(code scalar.ID) (*bucket, int) {
 	if s.search(code) != nil {
 		panic("book: a second order has the code " + code.String())
@@ -84,7 +84,7 @@ func (s *Orders[T]) crowded(code scalar.ID) (*bucket, int) {
 	return s.codes.shard(h).vacant(h)
 }
 
-// grow makes a table larger, and tells the orders in it where they are found now.
+// grow enlarges a table, and updates the places of the orders in it.
 func (s *Orders[T]) grow(t *shard) {
 	t.grow(func(handle uint32) scalar.ID { return s.at(handle).Code })
 	for at := range t.buckets {
@@ -96,7 +96,7 @@ func (s *Orders[T]) grow(t *shard) {
 	}
 }
 
-// Delete forgets an order that does not rest. It is not to be looked at any more: it may become another order.
+// Delete removes an order that does not rest. The caller must not use it afterwards, since it may become another order.
 func (s *Orders[T]) Delete(o *Order[T]) {
 	if o.level != nil || o.handle == 0 || !s.forget(o) {
 		panic("book: an order was deleted that rests, or is not there")
@@ -105,7 +105,7 @@ func (s *Orders[T]) Delete(o *Order[T]) {
 	s.free = o
 }
 
-// forget takes an order's code out of where it is found. It reports whether it was there.
+// forget removes an order's code. It reports whether the code was present.
 func (s *Orders[T]) forget(o *Order[T]) bool {
 	h := hashOf(&o.Code)
 	t := s.codes.shard(h)

@@ -2,7 +2,7 @@ package ledger
 
 import "github.com/perpetua-exchange/perpetua/domain/fastjson"
 
-// WriteJSON writes the posting's JSON form, which is the generic encoder's.
+// WriteJSON writes the posting's JSON form, exactly as the generic encoder writes it.
 func (p *Posting) WriteJSON(w *fastjson.Writer) {
 	w.Raw(`{`)
 	if !p.Code.IsZero() {
@@ -39,7 +39,7 @@ func (p *Posting) WriteJSON(w *fastjson.Writer) {
 	w.Raw(`}`)
 }
 
-// ReadJSON reads what WriteJSON wrote, into a zero posting.
+// ReadJSON reads the output of WriteJSON into a zero posting.
 func (p *Posting) ReadJSON(r *fastjson.Reader) {
 	r.Raw(`{`)
 	if r.Try(`"code":`) {

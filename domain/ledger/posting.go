@@ -1,9 +1,10 @@
-// Package ledger holds the venue's double-entry accounts: what a posting is, and the balances of the venue's own
-// accounts.
+// Package ledger defines double-entry bookkeeping for the venue: postings, the venue's own accounts, and the rows of
+// customers' transactions.
 //
-// Every movement of money is a set of postings whose amounts sum to exactly zero per currency. A posting stands
-// either on a customer's account or on one of the venue's (Account). Amounts are signed: positive is credited to the
-// account. Postings of customers are the rows of their transactions.
+// Every movement of money is a set of postings with amounts that sum to exactly zero per currency. A posting is either
+// to a customer's account or to one of the venue's (Account). Amounts are signed and in units of 10⁻⁸ USDC; a positive
+// amount is a credit to the account. A customer's postings, and the deposits and withdrawals, are the rows of the
+// customer's transactions.
 package ledger
 
 import (
@@ -11,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// USDC is the settlement currency, and the only one that accounts are kept in.
+// USDC is the settlement currency, and the currency of all accounts.
 const USDC = "USDC"
 
 // Account is one of the venue's own accounts.
@@ -19,11 +20,11 @@ type Account string
 
 // The venue's accounts.
 const (
-	External  Account = "external"  // the world outside: minus the sum of all that was paid in and not paid out
-	Fees      Account = "fees"      // trading fees earned, rebates paid
+	External  Account = "external"  // the outside world: minus the sum of deposits less withdrawals
+	Fees      Account = "fees"      // trading fees earned less rebates paid
 	Insurance Account = "insurance" // the insurance fund
-	Funding   Account = "funding"   // funding paid and not yet received; zero once an instant is posted by all
-	Clearing  Account = "clearing"  // the other side of realised profit: minus the sum of all positions' costs
+	Funding   Account = "funding"   // funding paid and not yet received; zero when all positions have posted an instant
+	Clearing  Account = "clearing"  // the counterpart of realized profits: minus the sum of the costs of all positions
 	Rounding  Account = "rounding"  // remainders of rounding
 )
 
@@ -40,7 +41,7 @@ const (
 	Deposit          Type = "deposit"
 	Withdrawal       Type = "withdrawal"
 	Transfer         Type = "transfer"
-	Trade            Type = "trade" // closing profit or loss
+	Trade            Type = "trade" // profit or loss of a closed position
 	TradeFee         Type = "trade_fee"
 	FundingPayment   Type = "funding"
 	Settlement       Type = "settlement"
@@ -50,7 +51,7 @@ const (
 	InsuranceFund    Type = "insurance"
 )
 
-// Status is where a movement stands. Only completed ones count in balances.
+// Status is the stage of a movement. Only completed movements count in balances.
 type Status string
 
 // The statuses of a movement.
@@ -60,14 +61,14 @@ const (
 	Canceled  Status = "canceled"
 )
 
-// Posting is one completed entry in one account. Its amount is never zero.
+// Posting is a completed entry in one account. Its amount is never zero.
 type Posting struct {
-	// Code is the transaction's code, on postings of customers only. With Type and CustomerCode it is the key of a
-	// transactions row: a trade's row, its fee row and the trade share the code.
+	// Code is the transaction's code; only customers' postings have one. With Type and CustomerCode it is the key of a
+	// transactions row: a trade, its row and its fee row share the code.
 	Code scalar.ID `json:"code,omitzero"`
-	// Account is the venue's account, or "" on a posting of a customer.
+	// Account is the venue's account, or "" for a customer's posting.
 	Account Account `json:"account,omitzero"`
-	// CustomerCode is the customer, or "" on a posting of the venue.
+	// CustomerCode is the customer, or "" for a posting to the venue's account.
 	CustomerCode string      `json:"customer_code,omitzero"`
 	Type         Type        `json:"type"`
 	Currency     string      `json:"currency"`
@@ -78,36 +79,36 @@ type Posting struct {
 	OrderCode scalar.ID   `json:"order_code,omitzero"`
 }
 
-// Posted is implemented by every event that moves money. Whoever follows the journal finds postings by it, whatever the
-// event, and needs no list of events.
+// Posted is implemented by every event that moves money. Readers of the journal find postings through it, so they need
+// no list of events.
 type Posted interface {
-	// Postings returns the movement's entries, in the order in which they were made. They are not to be changed.
+	// Postings returns the entries in the order in which they were made. The caller MUST NOT change them.
 	Postings() []Posting
 	// BrokerOf returns the broker of a customer that one of the postings names.
 	BrokerOf(customer string) string
 }
 
-// TransactionEvent is implemented by the events of deposits and withdrawals: whatever embeds a Transaction.
+// TransactionEvent is implemented by the events of deposits and withdrawals, which embed a Transaction.
 type TransactionEvent interface {
-	// TransactionAfter returns the deposit or withdrawal after the record. It is not to be changed.
+	// TransactionAfter returns the deposit or withdrawal after the record. The caller MUST NOT change it.
 	TransactionAfter() *Transaction
 }
 
-// Transaction is a deposit or withdrawal in its full state. (The other rows of a customer's transactions are postings,
-// which are completed from the start.)
+// Transaction is the full state of a deposit or withdrawal. (The other rows of a customer's transactions are postings,
+// which are always completed.)
 type Transaction struct {
 	Code         scalar.ID `json:"code"`
 	CustomerCode string    `json:"customer_code"`
 	Broker       string    `json:"broker"`
 	Type         Type      `json:"type"`
 	Currency     string    `json:"currency"`
-	// Amount is signed: a withdrawal's is negative.
+	// Amount is signed: withdrawals are negative.
 	Amount fixed.Money `json:"amount"`
 	Status Status      `json:"status"`
 	// Balance is the customer's balance after the record. The interfaces show it, with the record's time as
 	// balance_as_of, once the transaction is completed.
 	Balance fixed.Money `json:"balance"`
-	// ReferenceID is the name given by whoever asked, or the code.
+	// ReferenceID is the name that the requester gave, or the code.
 	ReferenceID string      `json:"reference_id"`
 	Created     scalar.Time `json:"created"`
 	Updated     scalar.Time `json:"updated"`
@@ -116,7 +117,7 @@ type Transaction struct {
 // TransactionAfter implements TransactionEvent.
 func (t *Transaction) TransactionAfter() *Transaction { return t }
 
-// Row returns the transaction as the record with the sequence left it.
+// Row returns the row of the transaction after the record with the sequence.
 func (t *Transaction) Row(sequence int64) *Row {
 	row := &Row{Code: t.Code, CustomerCode: t.CustomerCode, Broker: t.Broker, Type: t.Type, Currency: t.Currency,
 		Amount: t.Amount, Status: t.Status, ReferenceID: t.ReferenceID, Created: t.Created, Updated: t.Updated, Sequence: sequence}
@@ -126,5 +127,5 @@ func (t *Transaction) Row(sequence int64) *Row {
 	return row
 }
 
-// BrokerOf implements Posted: the postings of a deposit or withdrawal name its own customer, and no other.
+// BrokerOf implements Posted. The postings of a deposit or withdrawal name only the transaction's own customer.
 func (t *Transaction) BrokerOf(string) string { return t.Broker }

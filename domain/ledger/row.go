@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Row is a row of a customer's transactions, as an event leaves it.
+// Row is a row of a customer's transactions after an event.
 type Row struct {
 	Code         scalar.ID
 	CustomerCode string
@@ -17,24 +17,25 @@ type Row struct {
 	Currency     string
 	Amount       fixed.Money // signed
 	Status       Status
-	// Balance is the account's after the row, if that is completed; BalanceAsOf is when, else zero.
+	// Balance is the account's balance after the row, and BalanceAsOf its time. Both are zero unless the row is
+	// completed.
 	Balance     fixed.Money
 	BalanceAsOf scalar.Time
 	Symbol      string
 	OrderCode   scalar.ID
 	// ReferenceID is set on deposits and withdrawals.
 	ReferenceID string
-	// FundingTerms are those of funding rows, and zero on others.
+	// FundingTerms is set on funding rows only.
 	FundingTerms
 	Created scalar.Time
 	Updated scalar.Time
-	// Sequence is that of the record that changed the row last.
+	// Sequence is the sequence of the last record that changed the row.
 	Sequence int64
 }
 
-// FundingTerms are what a funding payment follows from: position × mark price × rate.
+// FundingTerms are the inputs of a funding payment, which is position × mark price × rate.
 type FundingTerms struct {
-	FundingRate    fixed.Decimal // what longs pay, of 8 decimals
+	FundingRate    fixed.Decimal // the rate that longs pay, with 8 decimals
 	PositionAmount fixed.Decimal // signed
 	MarkPrice      fixed.Decimal
 }
@@ -45,11 +46,11 @@ type Funded interface {
 	FundingTerms() FundingTerms
 }
 
-// ID returns the row's own id, which follows from what is its key: a trade and its fees share a code, on both sides. It
-// is a UUID of version 8.
+// ID returns the row's id, a UUID of version 8. It is derived from Code, Type and CustomerCode, because a trade and its
+// fees share a code, on both sides.
 func (r *Row) ID() scalar.ID {
 	b := append(r.Code[:len(r.Code):len(r.Code)], r.Type...)
-	b = append(append(b, 0), r.CustomerCode...) // no type holds a zero byte
+	b = append(append(b, 0), r.CustomerCode...) // no type contains a zero byte
 	sum := sha256.Sum256(b)
 	id := scalar.ID(sum[:16])
 	id[6] = id[6]&0x0f | 0x80
@@ -57,9 +58,9 @@ func (r *Row) ID() scalar.ID {
 	return id
 }
 
-// Rows calls each with every row of customers' transactions that an event makes or changes, in the order of its
-// postings. A deposit or withdrawal is one row, whatever the event posts; of every other event each posting to a
-// customer's account is a row, completed from the start.
+// Rows calls each with every row of customers' transactions that an event adds or changes, in the order of the
+// postings. A deposit or withdrawal is one row, for any event about it. For every other event, each posting to a
+// customer's account is a completed row.
 func Rows(at decide.Stamp, e decide.Event, each func(*Row)) {
 	if about, ok := e.(TransactionEvent); ok {
 		each(about.TransactionAfter().Row(at.Sequence))

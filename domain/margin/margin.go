@@ -1,12 +1,12 @@
-// Package margin computes what a cross-margined account has and needs: equity, initial and maintenance margin, what
-// is available for new orders and for withdrawal, and where a position would be liquidated.
+// Package margin computes the margin of cross-margined accounts: equity, initial and maintenance margin, the margin
+// that is available for new orders and for withdrawal, and the liquidation price of a position.
 //
-// For one instrument with position size s, mark price m, contract size c, and with BN and SN the notional of resting
-// buys and sells that are not reduce-only, the requirement is
+// For one instrument with position size s, mark price m and contract size c, and with the notional BN of resting buys
+// and SN of resting sells that are not reduce-only, the requirement is
 //
 //	IR = rate(X) × X, X = max(|s·m·c + BN|, |s·m·c − SN|)
 //
-// rounded up to 10⁻⁸; unrealised profit is rounded down. Amounts are in units of 10⁻⁸ USDC.
+// It is rounded up to 10⁻⁸; unrealized profit is rounded down. Amounts are in units of 10⁻⁸ USDC.
 package margin
 
 import (
@@ -17,31 +17,31 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 )
 
-// Exposure is what an account has at stake on one instrument.
+// Exposure holds the inputs of an account's margin on one instrument.
 type Exposure struct {
 	Contract *market.Contract
-	Mark     int64 // marks; 0 if there is no mark price yet, and then no position either
+	Mark     int64 // marks; 0 if there is no mark price yet, and then there are no positions
 	Size     int64 // steps, signed
 	Cost     fixed.Money
 	Bids     fixed.Money // BN
 	Asks     fixed.Money // SN
-	// Floor is the least initial rate: of the account's override on the instrument, or its default.
+	// Floor is the least initial rate: that of the account's override on the instrument, or the account's default.
 	Floor            fixed.Rate
 	MaintenanceFloor fixed.Rate
 	TakerFee         int64 // parts of 10⁸ of the notional
 }
 
-// Requirements are what one exposure comes to.
+// Requirements is the margin for one exposure.
 type Requirements struct {
 	Notional    fixed.Money // of the position at mark, rounded down
 	Unrealised  fixed.Money
 	Used        fixed.Money // initial margin of the position alone
-	Initial     fixed.Money // IR: of the position and the resting orders
+	Initial     fixed.Money // IR: initial margin of the position and the resting orders
 	Maintenance fixed.Money
-	Fees        fixed.Money // taker fees on what rests
+	Fees        fixed.Money // taker fees on the notional of resting orders
 }
 
-// Requirements computes what the exposure comes to.
+// Requirements computes the margin for the exposure.
 func (e Exposure) Requirements() Requirements {
 	var r Requirements
 	c := e.Contract
@@ -62,14 +62,14 @@ func (e Exposure) Requirements() Requirements {
 	return r
 }
 
-// Health returns what liquidation is about: the exposure's notional, unrealised profit and maintenance margin, as
-// Requirements has them.
+// Health returns the figures that decide liquidation: notional, unrealized profit and maintenance margin, as in
+// Requirements.
 func (e Exposure) Health() (notional, unrealised, maintenance fixed.Money) {
 	notional, unrealised = e.Worth()
 	return notional, unrealised, e.Contract.Maintenance(e.Contract.Value(e.Size, e.Mark).Abs(), e.MaintenanceFloor)
 }
 
-// Worth returns the exposure's notional and unrealised profit.
+// Worth returns the exposure's notional and unrealized profit.
 func (e Exposure) Worth() (notional, unrealised fixed.Money) {
 	c := e.Contract
 	value := c.Value(e.Size, e.Mark)
@@ -84,8 +84,8 @@ func must(w fixed.Wide) fixed.Money {
 	return m
 }
 
-// Fee returns a fee of so many parts of 10⁸ on a notional: away from zero when it is paid, toward zero when it is a
-// rebate (negative).
+// Fee returns a fee of parts of 10⁸ of a notional. A fee is rounded away from zero, and a rebate, which is negative,
+// toward zero.
 func Fee(notional fixed.Money, parts int64) fixed.Money {
 	rounding := fixed.Up
 	if parts < 0 {
@@ -94,11 +94,11 @@ func Fee(notional fixed.Money, parts int64) fixed.Money {
 	return must(fixed.Mul(int64(notional), parts).Div(1e8, rounding))
 }
 
-// Standing is an account's state of margin, summed over its instruments with Add. The sums are wide: each instrument's part
-// is money, but not what an account may have on all of them.
+// Standing is an account's margin, summed over its instruments with Add. The sums are fixed.Wide: the figures of each
+// instrument fit fixed.Money, but the sums over all instruments may not.
 type Standing struct {
 	Balance     fixed.Wide
-	Pending     fixed.Wide // withdrawals that are requested and not paid out
+	Pending     fixed.Wide // withdrawals requested and not yet paid out
 	Unrealised  fixed.Wide
 	Used        fixed.Wide
 	Initial     fixed.Wide // ΣIR
@@ -106,7 +106,7 @@ type Standing struct {
 	Fees        fixed.Wide
 }
 
-// Add takes an exposure into account.
+// Add adds the margin of an exposure.
 func (s *Standing) Add(e Exposure) {
 	r := e.Requirements()
 	s.Unrealised = s.Unrealised.Add(r.Unrealised.Wide())
@@ -116,16 +116,16 @@ func (s *Standing) Add(e Exposure) {
 	s.Fees = s.Fees.Add(r.Fees.Wide())
 }
 
-// Equity is the balance and the unrealised profit at mark.
+// Equity returns the balance plus the unrealized profit at mark.
 func (s Standing) Equity() fixed.Wide { return s.Balance.Add(s.Unrealised) }
 
-// Reserved is what positions and resting orders need: ΣIR and the fees that the orders would pay.
+// Reserved returns the margin of positions and resting orders: ΣIR plus the fees that the orders would pay.
 func (s Standing) Reserved() fixed.Wide { return s.Initial.Add(s.Fees) }
 
-// Available is what new orders may need; negative if prices moved against the account.
+// Available returns the margin for new orders. It is negative if prices moved against the account.
 func (s Standing) Available() fixed.Wide { return s.Equity().Sub(s.Reserved()).Sub(s.Pending) }
 
-// Withdrawable is what may be paid out.
+// Withdrawable returns the amount that may be paid out.
 func (s Standing) Withdrawable() fixed.Money {
 	return max(0, min(s.Balance.Sub(s.Pending).Capped(), s.Available().Capped()))
 }
@@ -144,10 +144,11 @@ const (
 	AutoDeleveraging RiskState = "auto_deleveraging"
 )
 
-// worstRatio stands for a margin ratio that has no number, since there is no equity, or one beyond any use.
+// worstRatio replaces a margin ratio that is undefined, because the equity is not positive, or that is larger than
+// this.
 var worstRatio = fixed.Decimal{Coef: 99_999_999, Scale: 4}
 
-// Ratio is maintenance margin ÷ equity with 4 decimals, rounded up.
+// Ratio returns maintenance margin ÷ equity with 4 decimals, rounded up.
 func (s Standing) Ratio() fixed.Decimal {
 	equity := s.Equity()
 	switch {
@@ -167,7 +168,7 @@ func (s Standing) Ratio() fixed.Decimal {
 	return fixed.Decimal{Coef: n, Scale: 4}
 }
 
-// hugeRatio is Ratio for an equity that is more than money can be.
+// hugeRatio is Ratio for an equity that does not fit int64.
 func (s Standing) hugeRatio(equity fixed.Wide) fixed.Decimal {
 	n, rest := new(big.Int).Mul(s.Maintenance.Big(), big.NewInt(10_000)), new(big.Int)
 	if n.QuoRem(n, equity.Big(), rest); rest.Sign() > 0 {
@@ -179,10 +180,10 @@ func (s Standing) hugeRatio(equity fixed.Wide) fixed.Decimal {
 	return fixed.Decimal{Coef: n.Int64(), Scale: 4}
 }
 
-// Risk classifies the account.
+// Risk returns the account's risk state.
 func (s Standing) Risk() RiskState {
 	switch {
-	case s.Lacks(): // also without a position: it owes more than it has
+	case s.Lacks(): // may be without a position, if the balance is negative
 		return Liquidation
 	case s.Maintenance.Sign() == 0:
 		return Normal
@@ -192,12 +193,12 @@ func (s Standing) Risk() RiskState {
 	return Normal
 }
 
-// LiquidationPrice returns the first price on the tick, from mark away in the position's bad direction, at which the
-// account's equity would be below its maintenance margin if only this instrument's mark moved. It is the mark for an
-// account that is below already, and zero if no price that an instrument can have would do that.
+// LiquidationPrice returns the first price on the tick, going from mark in the position's losing direction, at which
+// the account's equity would be below its maintenance margin if only this instrument's mark moved. It returns the mark
+// for an account that is already below, and zero if no valid price of the instrument would do that.
 //
-// Equity less maintenance falls without interruption as the price gets worse, whatever the brackets (no rate is above
-// 100 %), so that the price is found by halving.
+// Equity less maintenance margin falls monotonically as the price gets worse, for any brackets (no rate is above
+// 100 %), so a binary search finds the price.
 func LiquidationPrice(account Standing, e Exposure) fixed.Decimal {
 	c := e.Contract
 	switch {
@@ -206,7 +207,8 @@ func LiquidationPrice(account Standing, e Exposure) fixed.Decimal {
 	case account.Lacks():
 		return c.MarkPrice(e.Mark)
 	}
-	// safe is the tick at the mark or just on its good side, where the account is not below; lost is the last price there is.
+	// safe is the tick at the mark or next to it on the winning side, where the account is not below. lost is the last
+	// valid price.
 	safe, lost := c.MarkTicks(e.Mark, fixed.Ceiling), int64(1)
 	if e.Size < 0 {
 		safe, lost = c.MarkTicks(e.Mark, fixed.Floor), dearest(e)
@@ -218,7 +220,7 @@ func LiquidationPrice(account Standing, e Exposure) fixed.Decimal {
 	for {
 		middle := safe + (lost-safe)/2
 		switch {
-		case middle == safe: // they are neighbours
+		case middle == safe: // safe and lost are neighbors
 			return c.Price(lost)
 		case below(middle):
 			lost = middle
@@ -228,7 +230,7 @@ func LiquidationPrice(account Standing, e Exposure) fixed.Decimal {
 	}
 }
 
-// belowAt returns whether the account's equity would be below its maintenance margin at a price in ticks.
+// belowAt returns a function that reports whether the equity would be below the maintenance margin at a price in ticks.
 func (e Exposure) belowAt(account Standing) func(ticks int64) bool {
 	now := e.Requirements()
 	equity := account.Equity().Sub(now.Unrealised.Wide()).Sub(e.Cost.Wide())
@@ -236,7 +238,7 @@ func (e Exposure) belowAt(account Standing) func(ticks int64) bool {
 	return func(ticks int64) bool {
 		value := e.Contract.Value(e.Size, e.Contract.TickMarks(ticks))
 		worth, countable := value.Div(e.Contract.MarkDen, fixed.Floor).Money()
-		if !countable { // a short that is worth more than any account can have
+		if !countable { // a short position worth more than any account can have
 			return true
 		}
 		left := equity.Add(worth.Wide())
@@ -245,10 +247,10 @@ func (e Exposure) belowAt(account Standing) func(ticks int64) bool {
 	}
 }
 
-// dearest returns the highest price in ticks that the instrument can have or, if that is lower, one at which the
-// position is worth more than can be counted.
+// dearest returns the highest valid price of the instrument in ticks or, if that is lower, a price at which the
+// position's value exceeds int64.
 func dearest(e Exposure) int64 {
-	tick, ok := fixed.MulInt64(fixed.Abs(e.Size), e.Contract.Unit) // what the position changes by with each tick
+	tick, ok := fixed.MulInt64(fixed.Abs(e.Size), e.Contract.Unit) // change of the position's value per tick
 	if !ok {
 		tick = math.MaxInt64
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 )
 
-// Fault says which field of an instrument is wrong, and why.
+// Fault is an error in a field of an instrument.
 type Fault struct{ Field, Message string }
 
 var (
@@ -20,11 +20,11 @@ const (
 	maxLeverage = 100
 	maxFee      = 100       // basis points
 	maxTiers    = 32        // margin brackets
-	maxSeconds  = 7 * 86400 // of staleness
-	daySeconds  = 86400     // which a funding interval divides
+	maxSeconds  = 7 * 86400 // maximum of index_stale_seconds
+	daySeconds  = 86400     // must be a multiple of the funding interval
 )
 
-// Check returns all that is wrong with an instrument; nothing if it can be traded.
+// Check returns all errors of an instrument, or none if it can be traded.
 func (i *Instrument) Check() []Fault {
 	var faults []Fault
 	wrong := func(bad bool, field, format string, args ...any) {
@@ -123,8 +123,8 @@ func percentage(d fixed.Decimal) bool {
 	return ok && n >= 0 && n <= parts
 }
 
-// FeeInRange reports whether a fee in basis points is from 0 to 100 with at most 4 decimals; a rebate, down to -100,
-// passes where it is allowed.
+// FeeInRange reports whether a fee in basis points is from 0 to 100 with at most 4 decimals. With rebate set, negative
+// fees down to -100 are also in range.
 func FeeInRange(fee fixed.Decimal, rebate bool) bool {
 	n, ok := FeeParts(fee)
 	if !ok || n > maxFee*10_000 {
@@ -133,8 +133,8 @@ func FeeInRange(fee fixed.Decimal, rebate bool) bool {
 	return n >= 0 || rebate && n >= -maxFee*10_000
 }
 
-// Normal returns the instrument with its percentages printed with at least 2 decimals, an empty status made open,
-// missing tiers made one of the two requirements, and a missing MaxLeverage made what the first tier allows.
+// Normal returns the instrument in normal form: percentages have at least 2 decimals, an empty status is open, missing
+// tiers are one tier with the two requirements, and a missing MaxLeverage is the one that the first tier permits.
 func (i Instrument) Normal() Instrument {
 	if i.Status == "" {
 		i.Status = Open

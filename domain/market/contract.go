@@ -7,25 +7,25 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 )
 
-// markDigits is how finely mark and index prices are counted: in ticks ÷ 10⁴.
+// markDigits is the number of decimals that a price in marks has beyond the scale of the price tick.
 const markDigits = 4
 
-// parts is the denominator of margin rates: percentages with 4 decimals.
+// parts is the denominator of margin rates, which are percentages with 4 decimals.
 const parts = 1_000_000
 
-// Contract is an instrument made ready for counting. It is not changed once made: a change of the instrument makes a
-// new one.
+// Contract is an instrument with its conversions between decimals and integers. It is immutable: a change of the
+// instrument makes a new Contract.
 type Contract struct {
 	Instrument
 	// Unit is the notional of one step at a price of one tick, in units of 10⁻⁸.
 	Unit int64
-	// MinSteps and MaxSteps bound an order's amount.
+	// MinSteps and MaxSteps limit an order's amount.
 	MinSteps, MaxSteps int64
-	// Maker and Taker are the default fees as parts of 10⁸ of the notional.
+	// Maker and Taker are the default fees in parts of 10⁸ of the notional.
 	Maker, Taker int64
 
 	markScale uint8
-	tickMarks int64 // marks in a tick
+	tickMarks int64 // marks per tick
 	// One step at a price of one mark is worth markNum ÷ MarkDen units of 10⁻⁸.
 	markNum int64
 	// MarkDen is the denominator of values at mark: see Value.
@@ -35,15 +35,15 @@ type Contract struct {
 	limit    fixed.Rate
 }
 
-// bracket is a tier with its rates as parts of a million.
+// bracket is a tier with its rates in parts of a million.
 type bracket struct {
-	upTo           fixed.Money // zero: no end
+	upTo           fixed.Money // zero for no end
 	initial, maint int64
 }
 
-// NewContract prepares an instrument that Check accepts; one that it does not is a broken invariant and panics.
+// NewContract returns the contract of an instrument that Check accepts. It may panic for any other instrument.
 func NewContract(i Instrument) *Contract {
-	i.Tiers = slices.Clone(i.Tiers) // what the instrument came with is read by others
+	i.Tiers = slices.Clone(i.Tiers) // the caller's slice may be shared
 	c := &Contract{Instrument: i}
 	tick, step, size := i.PriceTick.Trim(), i.AmountStep.Trim(), i.ContractSize.Trim()
 	unit, ok := unitOf(tick, step, size)
@@ -79,7 +79,7 @@ func NewContract(i Instrument) *Contract {
 	return c
 }
 
-// unitOf returns tick × step × contract size in units of 10⁻⁸, and false if that is not whole.
+// unitOf returns tick × step × contract size in units of 10⁻⁸, and false if that is not a whole number that fits.
 func unitOf(tick, step, size fixed.Decimal) (int64, bool) {
 	coef, ok := fixed.MulInt64(tick.Coef, step.Coef)
 	if !ok {
@@ -108,16 +108,16 @@ func gcd(a, b int64) int64 {
 // FeeParts returns a fee in basis points as parts of 10⁸, and false if it has more than 4 decimals.
 func FeeParts(basisPoints fixed.Decimal) (int64, bool) { return basisPoints.In(4) }
 
-// FeePoints returns parts of 10⁸ in basis points, trimmed.
+// FeePoints converts parts of 10⁸ to basis points, without trailing zeros.
 func FeePoints(feeParts int64) fixed.Decimal { return fixed.Decimal{Coef: feeParts, Scale: 4}.Trim() }
 
-// Ticks returns a price in ticks, and false if it does not lie on one.
+// Ticks returns a price in ticks, and false if it is not a whole number of ticks.
 func (c *Contract) Ticks(price fixed.Decimal) (int64, bool) { return count(price, c.PriceTick) }
 
-// Steps returns an amount in steps, and false if it is not a whole number of them.
+// Steps returns an amount in steps, and false if it is not a whole number of steps.
 func (c *Contract) Steps(amount fixed.Decimal) (int64, bool) { return count(amount, c.AmountStep) }
 
-// count is Over with a short way for what the venue itself wrote.
+// count is Over with a fast path for values that the venue itself wrote.
 func count(d, unit fixed.Decimal) (int64, bool) {
 	if d.Scale == unit.Scale {
 		if unit.Coef == 1 {
@@ -128,23 +128,23 @@ func count(d, unit fixed.Decimal) (int64, bool) {
 	return d.Over(unit)
 }
 
-// Price returns ticks as a price, printed at tick precision.
+// Price returns the price of a number of ticks, with the decimals of the tick.
 func (c *Contract) Price(ticks int64) fixed.Decimal {
 	return fixed.Decimal{Coef: ticks * c.PriceTick.Coef, Scale: c.PriceTick.Scale}
 }
 
-// Amount returns steps as an amount, printed at step precision.
+// Amount returns the amount of a number of steps, with the decimals of the step.
 func (c *Contract) Amount(steps int64) fixed.Decimal {
 	return fixed.Decimal{Coef: steps * c.AmountStep.Coef, Scale: c.AmountStep.Scale}
 }
 
-// Marks returns a mark or index price in marks, and false if it is finer than that, not positive, or too large.
+// Marks returns a mark price in marks, and false if it is finer than a mark, not positive, or too large.
 func (c *Contract) Marks(price fixed.Decimal) (int64, bool) {
 	marks, ok := price.In(c.markScale)
 	return marks, ok && marks > 0
 }
 
-// MarkPrice returns marks as a price, at tick precision or as much finer as it is.
+// MarkPrice returns the price of a number of marks, with the decimals of the tick, or more if it needs them.
 func (c *Contract) MarkPrice(marks int64) fixed.Decimal {
 	return fixed.Decimal{Coef: marks, Scale: c.markScale}.Trim().AtLeast(c.PriceTick.Scale)
 }
@@ -154,7 +154,7 @@ func (c *Contract) Notional(ticks, steps int64) (fixed.Money, bool) {
 	return fixed.Mul(ticks, steps).Mul(c.Unit).Money()
 }
 
-// MustNotional is Notional of what was checked to fit.
+// MustNotional is Notional for values that were checked before. It panics if the notional does not fit.
 func (c *Contract) MustNotional(ticks, steps int64) fixed.Money {
 	n, ok := c.Notional(ticks, steps)
 	if !ok {
@@ -163,12 +163,12 @@ func (c *Contract) MustNotional(ticks, steps int64) fixed.Money {
 	return n
 }
 
-// Value returns what a signed position is worth at a mark price, in units of 10⁻⁸ ÷ MarkDen, exactly.
+// Value returns the exact value of a signed position at a mark price, in units of 10⁻⁸ ÷ MarkDen.
 func (c *Contract) Value(steps, marks int64) fixed.Wide {
 	return fixed.Mul(steps, marks).Mul(c.markNum)
 }
 
-// Worth returns what a signed position is worth at a mark price, rounded down: exact for one on the tick.
+// Worth returns the value of a signed position at a mark price, rounded down. It is exact for a mark on a tick.
 func (c *Contract) Worth(steps, marks int64) fixed.Money {
 	worth, ok := c.Value(steps, marks).Div(c.MarkDen, fixed.Floor).Money()
 	if !ok {
@@ -177,8 +177,8 @@ func (c *Contract) Worth(steps, marks int64) fixed.Money {
 	return worth
 }
 
-// AveragePrice returns notional per contract, half to even at 8 decimals, at tick precision or finer; zero for no
-// contracts.
+// AveragePrice returns the notional per contract, rounded half to even at 8 decimals and printed with the decimals of
+// the tick or more. It returns zero for zero steps.
 func (c *Contract) AveragePrice(notional fixed.Money, steps int64) fixed.Decimal {
 	if steps == 0 {
 		return fixed.Decimal{}
@@ -202,7 +202,7 @@ func (c *Contract) AveragePrice(notional fixed.Money, steps int64) fixed.Decimal
 // MarketBound returns the last price in ticks at which a market order may trade.
 func (c *Contract) MarketBound(buy bool, marks int64) int64 { return c.bound(buy, marks, c.band) }
 
-// LimitBound returns the last limit price in ticks that an order may have on its taking side.
+// LimitBound returns the most aggressive limit price in ticks that an order may have.
 func (c *Contract) LimitBound(buy bool, marks int64) int64 { return c.bound(buy, marks, c.limit) }
 
 func (c *Contract) bound(buy bool, marks int64, away fixed.Rate) int64 {
@@ -223,10 +223,10 @@ func (c *Contract) MarkTicks(marks int64, r fixed.Rounding) int64 {
 	return ticks
 }
 
-// MaxPrice is what every price is below: average prices keep their 8 decimals then.
+// MaxPrice is above every valid price. Average prices below it keep their 8 decimals.
 const MaxPrice = 10_000_000_000
 
-// HighestTicks returns the highest price in ticks that the instrument can have: below MaxPrice, and countable in marks.
+// HighestTicks returns the highest valid price of the instrument in ticks: below MaxPrice, and countable in marks.
 func (c *Contract) HighestTicks() int64 {
 	countable := math.MaxInt64 / c.tickMarks
 	last, ok := fixed.Mul(MaxPrice, fixed.Pow10(int(c.PriceTick.Scale))).Sub(fixed.WideOf(1)).Div(c.PriceTick.Coef, fixed.Floor).Int64()
@@ -236,10 +236,10 @@ func (c *Contract) HighestTicks() int64 {
 	return min(last, countable)
 }
 
-// TickMarks returns a price in ticks counted in marks.
+// TickMarks converts a price in ticks to marks.
 func (c *Contract) TickMarks(ticks int64) int64 { return ticks * c.tickMarks }
 
-// InitialRate returns the first tier's rate, or the floor if that is higher.
+// InitialRate returns the first tier's initial rate, or the floor if that is higher.
 func (c *Contract) InitialRate(floor fixed.Rate) fixed.Rate {
 	return fixed.Rate{Num: c.brackets[0].initial, Den: parts}.Max(floor)
 }
@@ -249,7 +249,8 @@ func (c *Contract) MaintenanceRate(floor fixed.Rate) fixed.Rate {
 	return fixed.Rate{Num: c.brackets[0].maint, Den: parts}.Max(floor)
 }
 
-// MaintenanceRates returns the lowest and the highest maintenance rate of any bracket, none below the floor.
+// MaintenanceRates returns the lowest and the highest maintenance rate of all brackets. A rate below the floor counts
+// as the floor.
 func (c *Contract) MaintenanceRates(floor fixed.Rate) (least, most fixed.Rate) {
 	least, most = c.MaintenanceRate(floor), c.MaintenanceRate(floor)
 	for _, b := range c.brackets[1:] {
@@ -262,13 +263,14 @@ func (c *Contract) MaintenanceRates(floor fixed.Rate) (least, most fixed.Rate) {
 	return least, most
 }
 
-// Reach returns how many marks the price may move, in whole ones, for the rate's part of what so many steps gain or lose
-// by it to be no more than an amount of money, which is not negative; math.MaxInt64 for more than can be counted.
+// Reach returns by how many whole marks the price may move so that rate times the resulting gain or loss of a number of
+// steps is at most money, which must not be negative. It returns math.MaxInt64 if more than can be counted.
 func (c *Contract) Reach(steps int64, money fixed.Money, rate fixed.Rate) int64 {
 	if rate.Num == 0 || steps == 0 {
 		return math.MaxInt64
 	}
-	// money × MarkDen ÷ (steps × markNum × rate), by one divisor after the other: cut off in between, nothing is lost.
+	// money × MarkDen ÷ (steps × markNum × rate), one divisor after the other: truncating in between does not change
+	// the result.
 	scaled := fixed.Mul(int64(money), c.MarkDen).Mul(rate.Den)
 	for _, divisor := range [...]int64{steps, c.markNum, rate.Num} {
 		scaled = scaled.Div(divisor, fixed.Down)
@@ -280,13 +282,13 @@ func (c *Contract) Reach(steps int64, money fixed.Money, rate fixed.Rate) int64 
 	return marks
 }
 
-// Initial returns the initial margin that a value (in units of 10⁻⁸ ÷ MarkDen, not negative) requires, with no bracket's
-// rate below the floor, rounded up.
+// Initial returns the initial margin for a value, which is in units of 10⁻⁸ ÷ MarkDen and not negative. A bracket's
+// rate below the floor counts as the floor. The result is rounded up.
 func (c *Contract) Initial(value fixed.Wide, floor fixed.Rate) fixed.Money {
 	return c.requirement(value, floor, false)
 }
 
-// Maintenance returns the maintenance margin likewise.
+// Maintenance returns the maintenance margin in the same way.
 func (c *Contract) Maintenance(value fixed.Wide, floor fixed.Rate) fixed.Money {
 	return c.requirement(value, floor, true)
 }
@@ -295,7 +297,7 @@ func (c *Contract) requirement(value fixed.Wide, floor fixed.Rate, maintenance b
 	if value.Sign() == 0 {
 		return 0
 	}
-	// All rates over one denominator, so that the sum over the brackets is exact and rounds once.
+	// All rates get one common denominator, so that the sum over the brackets is exact and is rounded only once.
 	common := parts / gcd(parts, floor.Den) * floor.Den
 	least := floor.Num * (common / floor.Den)
 	var sum, from fixed.Wide

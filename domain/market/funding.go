@@ -8,23 +8,23 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// What funding is computed with. Rates are counted in parts of 10⁸, premiums in parts of 10¹².
+// The constants of funding. Rates are counted in parts of 10⁸, premiums in parts of 10¹².
 const (
-	// RateUnit is a funding rate of 1, that is of 100 %.
+	// RateUnit is a funding rate of 1, which is 100 %.
 	RateUnit = 100_000_000
-	// impactNotional is what an impact price is the average price of.
+	// impactNotional is the notional for which an impact price is the average price.
 	impactNotional = 10_000 * fixed.Unit
 	premiumDigits  = 12
-	// mostPremium bounds what a sample may say: a million times the index.
+	// mostPremium is the maximum of a sample: about a million times the index.
 	mostPremium = 999_999_999_999_999_999
-	// The interest of the rate's period, how far the rate may lie from the premium, and the period in seconds.
+	// Interest per rate period, the maximum distance of the rate from the premium, and the rate period in seconds.
 	interest      = 10_000 // 0.01 %
 	mostFromThere = 50_000 // 0.05 %
 	ratePeriod    = 28_800
 )
 
-// Impact walks one side of a book, from its best price, for what 10,000 USDC would trade: whole levels, and the last in
-// part. Their average price is the impact price.
+// Impact walks one side of a book, from the best price, until the levels it took could trade 10,000 USDC. It takes
+// levels whole, except the last one. Their average price is the impact price.
 type Impact struct {
 	contract *Contract
 	left     fixed.Money // of the 10,000 USDC
@@ -33,10 +33,10 @@ type Impact struct {
 	full     bool
 }
 
-// Impact begins a walk.
+// Impact starts a walk.
 func (c *Contract) Impact() *Impact { return &Impact{contract: c, left: impactNotional} }
 
-// Take takes the next level, and reports whether it is the last one that is needed.
+// Take takes the next level, and reports whether no further level is needed.
 func (w *Impact) Take(ticks, steps int64) bool {
 	w.ticks = ticks
 	n, fits := w.contract.Notional(ticks, steps)
@@ -51,8 +51,8 @@ func (w *Impact) Take(ticks, steps int64) bool {
 
 // price returns the impact price in units of 10^-fineScale.
 //
-// The levels taken whole hold S steps, and the last one adds L ÷ (t × Unit) of them, with L what is left and t its price.
-// So 10,000 USDC ÷ all steps ÷ Unit is the average price in ticks: 10,000 × t ÷ (S × t × Unit + L).
+// The levels taken whole have S steps. The last level, at price t, adds L ÷ (t × Unit) steps, where L is the notional
+// that is left. So 10,000 USDC ÷ all steps ÷ Unit is the average price in ticks: 10,000 × t ÷ (S × t × Unit + L).
 func (w *Impact) price() *big.Rat {
 	c, ticks := w.contract, big.NewInt(w.ticks)
 	worth := new(big.Int).Mul(big.NewInt(int64(impactNotional)), ticks)
@@ -61,9 +61,9 @@ func (w *Impact) price() *big.Rat {
 	return price.Mul(price, new(big.Rat).SetInt64(c.fineTick()))
 }
 
-// Premium returns how far the book stands from an index price, as a part of it with 12 decimals, half to even: above zero
-// where 10,000 USDC sell dearer than the index, below where they buy cheaper. It returns false where a side of the book is
-// worth less.
+// Premium returns the distance of the book from an index price, as a fraction of the index price with 12 decimals,
+// rounded half to even. It is positive if 10,000 USDC can be sold above the index, and negative if they can be bought
+// below it. It returns false if either side of the book is worth less than 10,000 USDC.
 func (c *Contract) Premium(index int64, bids, asks *Impact) (fixed.Decimal, bool) {
 	if !bids.full || !asks.full {
 		return fixed.Decimal{}, false
@@ -84,19 +84,19 @@ func (c *Contract) Premium(index int64, bids, asks *Impact) (fixed.Decimal, bool
 	return fixed.Decimal{Coef: n.Int64(), Scale: premiumDigits}, true
 }
 
-// nearest returns r × 10^digits, half to even.
+// nearest returns r × 10^digits, rounded half to even.
 func nearest(r *big.Rat, digits int) *big.Int {
 	n := new(big.Int).Mul(r.Num(), big.NewInt(fixed.Pow10(digits)))
 	return quotient(n, r.Denom(), fixed.HalfEven)
 }
 
-// Premiums are the samples of an interval.
+// Premiums sums up the samples of an interval.
 type Premiums struct {
 	Sum   fixed.Wide // in parts of 10¹²
 	Count int64
 }
 
-// Add takes a sample over.
+// Add adds a sample.
 func (p *Premiums) Add(premium fixed.Decimal) {
 	parts, _ := premium.In(premiumDigits)
 	p.Sum = p.Sum.Add(fixed.WideOf(parts))
@@ -117,13 +117,13 @@ func (p *Premiums) Unpack(from *pack.Reader) {
 	p.Sum, p.Count = fixed.WideFrom(hi, from.Uint()), from.Int()
 }
 
-// FundingRate returns the rate that an interval's samples come to, in parts of 10⁸ for the interval, half to even: what
-// longs pay to shorts of what their positions are worth, or shorts to longs where it is negative. With P the average
-// premium it is
+// FundingRate returns the funding rate from an interval's samples, in parts of 10⁸ for the interval, rounded half to
+// even. It is the fraction of their positions' value that longs pay to shorts or, if negative, shorts to longs. With P
+// the average premium, the rate is
 //
 //	(P + clamp(0.01 % − P, ±0.05 %)) × interval ÷ 8 hours
 //
-// and no further from zero than 0.75 × (initial − maintenance margin) of the first bracket. Without samples it is 0.
+// but at most 0.75 × (initial − maintenance margin) of the first bracket away from zero. Without samples it is 0.
 func (c *Contract) FundingRate(p Premiums) int64 {
 	if p.Count == 0 {
 		return 0
@@ -136,7 +136,7 @@ func (c *Contract) FundingRate(p Premiums) int64 {
 	return nearest(within(rate, big.NewRat(3*room, 4*parts)), 8).Int64()
 }
 
-// within returns r, or the bound that it is beyond, above or below zero.
+// within returns r, limited to ±bound.
 func within(r, bound *big.Rat) *big.Rat {
 	if r.Cmp(bound) > 0 {
 		return bound
@@ -147,11 +147,11 @@ func within(r, bound *big.Rat) *big.Rat {
 	return r
 }
 
-// Rate returns a funding rate in parts of 10⁸ as a decimal, of 8 decimals.
+// Rate converts a funding rate in parts of 10⁸ to a decimal with 8 decimals.
 func Rate(rate int64) fixed.Decimal { return fixed.Decimal{Coef: rate, Scale: 8} }
 
-// Funding returns what a position of signed steps is credited at a funding instant with a mark price in marks and a rate
-// in parts of 10⁸: what is paid, which is negative, is rounded away from zero, what is received toward zero.
+// Funding returns the credit of a position of signed steps at a funding instant, with the mark price in marks and the
+// rate in parts of 10⁸. A payment, which is negative, is rounded away from zero; a receipt is rounded toward zero.
 func (c *Contract) Funding(steps, marks, rate int64) fixed.Money {
 	amount, ok := c.Value(steps, marks).Mul(rate).Neg().Div(RateUnit, fixed.Floor).Div(c.MarkDen, fixed.Floor).Money()
 	if !ok {
@@ -160,17 +160,18 @@ func (c *Contract) Funding(steps, marks, rate int64) fixed.Money {
 	return amount
 }
 
-// NextFunding returns the first funding instant after a time: instants are multiples of the interval since midnight UTC.
+// NextFunding returns the first funding instant after a time. Instants are multiples of the interval since midnight
+// UTC.
 func NextFunding(after scalar.Time, intervalSeconds int) scalar.Time {
 	interval, today := scalar.Time(intervalSeconds)*scalar.Second, after-after%scalar.Day
-	// An interval that does not divide a day, of an instrument from before that was asked for, begins anew at midnight.
+	// Older instruments may have an interval that does not divide a day. It restarts at midnight.
 	return min(today+((after-today)/interval+1)*interval, today+scalar.Day)
 }
 
-// settlementHour is when positions are settled, after midnight UTC.
+// settlementHour is the time of the daily settlement, after midnight UTC.
 const settlementHour = 8 * scalar.Hour
 
-// NextSettlement returns the first time of daily settlement after a time.
+// NextSettlement returns the first daily settlement after a time.
 func NextSettlement(after scalar.Time) scalar.Time {
 	if today := after - after%scalar.Day + settlementHour; today > after {
 		return today

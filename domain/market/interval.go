@@ -2,11 +2,11 @@ package market
 
 import "github.com/perpetua-exchange/perpetua/domain/scalar"
 
-// Interval is the length of a candle in seconds. Candles begin at whole multiples of it since 1970-01-01 UTC, so that of
-// a day begins at midnight.
+// Interval is the length of a candle in seconds. Candles start at whole multiples of it since 1970-01-01 UTC, so daily
+// candles start at midnight.
 type Interval int
 
-// The intervals that candles are kept of. Each is a multiple of the one before.
+// The intervals of candles. Each is a multiple of the previous one.
 const (
 	OneMinute      Interval = 60
 	FiveMinutes    Interval = 5 * 60
@@ -16,12 +16,12 @@ const (
 	OneDay         Interval = 24 * 3600
 )
 
-// Intervals returns all of them, the shortest first.
+// Intervals returns all intervals, the shortest first.
 func Intervals() [6]Interval {
 	return [...]Interval{OneMinute, FiveMinutes, FifteenMinutes, OneHour, FourHours, OneDay}
 }
 
-// ParseInterval returns the interval of a name.
+// ParseInterval returns the interval with a name.
 func ParseInterval(name string) (Interval, bool) {
 	for _, i := range Intervals() {
 		if i.String() == name {
@@ -50,8 +50,8 @@ func (i Interval) String() string {
 	return ""
 }
 
-// Span returns the interval as a span of time.
+// Span returns the interval as a duration.
 func (i Interval) Span() scalar.Time { return scalar.Time(i) * scalar.Second }
 
-// Start returns when the candle begins that a time lies in.
+// Start returns the start of the candle that contains a time.
 func (i Interval) Start(t scalar.Time) scalar.Time { return t - t%i.Span() }

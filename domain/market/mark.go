@@ -8,14 +8,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// indexDigits is how finely index prices are counted: in units of 10⁻⁸ of the quote currency, whatever the tick.
+// indexDigits is the number of decimals in which index prices are counted, for every tick: units of 10⁻⁸ of the quote
+// currency.
 const indexDigits = 8
 
-// clampPercent is how far from the index, in percent, a mark price may lie.
+// clampPercent is the maximum distance of the mark price from the index, in percent.
 const clampPercent = 3
 
-// Index returns an index price in units of 10⁻⁸, and false if it is finer than that, not positive, or so high that a mark
-// price near it could not be counted.
+// Index returns an index price in units of 10⁻⁸. It returns false if the price is finer than that, not positive, or so
+// high that a mark price near it could not be counted.
 func (c *Contract) Index(price fixed.Decimal) (int64, bool) {
 	units, ok := price.In(indexDigits)
 	if !ok || units <= 0 || price.Cmp(fixed.Decimal{Coef: MaxPrice}) >= 0 {
@@ -23,18 +24,18 @@ func (c *Contract) Index(price fixed.Decimal) (int64, bool) {
 	}
 	highest := new(big.Int).Mul(c.fine(units), big.NewInt(100+clampPercent))
 	highest = quotient(highest, big.NewInt(100*c.fineTick()), fixed.Ceiling)
-	return units, highest.Cmp(big.NewInt(c.HighestTicks())) <= 0 // of a fine tick there may be more than an int64 counts
+	return units, highest.Cmp(big.NewInt(c.HighestTicks())) <= 0 // with a fine tick, there may be more ticks than an int64 counts
 }
 
-// IndexPrice returns units of 10⁻⁸ as a price, at tick precision or as much finer as it is.
+// IndexPrice returns the price of a number of units of 10⁻⁸, with the decimals of the tick, or more if it needs them.
 func (c *Contract) IndexPrice(units int64) fixed.Decimal {
 	return fixed.Decimal{Coef: units, Scale: indexDigits}.Trim().AtLeast(c.PriceTick.Scale)
 }
 
-// fineScale is the number of decimals that index prices and ticks can both be counted in.
+// fineScale is the number of decimals in which both index prices and ticks can be counted.
 func (c *Contract) fineScale() int { return max(indexDigits, int(c.PriceTick.Scale)) }
 
-// fine returns an index price in units of 10^-fineScale.
+// fine converts an index price to units of 10^-fineScale.
 func (c *Contract) fine(index int64) *big.Int {
 	return new(big.Int).Mul(big.NewInt(index), big.NewInt(fixed.Pow10(c.fineScale()-indexDigits)))
 }
@@ -44,12 +45,12 @@ func (c *Contract) fineTick() int64 {
 	return c.PriceTick.Coef * fixed.Pow10(c.fineScale()-int(c.PriceTick.Scale))
 }
 
-// inTicks returns n ÷ d units of 10^-fineScale in ticks, rounded.
+// inTicks converts n ÷ d units of 10^-fineScale to ticks, rounded.
 func (c *Contract) inTicks(n, d *big.Int, r fixed.Rounding) int64 {
 	return quotient(n, new(big.Int).Mul(d, big.NewInt(c.fineTick())), r).Int64()
 }
 
-// quotient returns n ÷ d, rounded: half to even, up or down. d is positive.
+// quotient returns n ÷ d, rounded half to even, up or down. d must be positive.
 func quotient(n, d *big.Int, r fixed.Rounding) *big.Int {
 	q, rest := new(big.Int).DivMod(n, d, new(big.Int)) // toward minus infinity
 	up := false
@@ -69,27 +70,27 @@ func quotient(n, d *big.Int, r fixed.Rounding) *big.Int {
 	return q
 }
 
-// windowLength is how many samples of the basis a mark price follows.
+// windowLength is the number of samples of the basis in a window.
 const windowLength = 30
 
-// Window holds the last samples of an instrument's basis, which is how far the middle of the book lies from the index:
-// at most one of each second of the clock, at most 30.
+// Window holds the last samples of an instrument's basis, which is the distance of the book's midpoint from the index.
+// It has at most one sample per clock second and at most 30 samples.
 type Window struct {
 	ring   [windowLength]basis
-	next   int   // where the next sample goes
-	length int   // how many there are
+	next   int   // index of the next sample
+	length int   // number of samples
 	second int64 // of the last sample, since 1970
 }
 
-// basis is a sample: twice the middle of the book less twice the index, in units of 10^-fineScale, so that it is whole.
-// Where a side of the book was empty there is none, and the sample counts all the same.
+// basis is a sample: twice the midpoint of the book minus twice the index, in units of 10^-fineScale, which is a whole
+// number. If a side of the book was empty, the sample has no basis but still takes a place in the window.
 type basis struct {
 	there bool
 	twice int64
 }
 
-// Add takes the basis at an index input over, with the best bid and ask in ticks, 0 for an empty side. A second input
-// within a second is left out.
+// Add adds the basis at an index input, with the best bid and ask in ticks, 0 for an empty side. It ignores further
+// inputs in the same second.
 func (w *Window) Add(c *Contract, now scalar.Time, index, bid, ask int64) {
 	second := int64(now / scalar.Second)
 	if w.length > 0 && second <= w.second {
@@ -105,14 +106,14 @@ func (w *Window) Add(c *Contract, now scalar.Time, index, bid, ask int64) {
 	w.second = second
 }
 
-// each passes the samples, oldest first.
+// each calls pass with the samples, oldest first.
 func (w *Window) each(pass func(basis)) {
 	for n := range w.length {
 		pass(w.ring[(w.next-w.length+n+windowLength)%windowLength])
 	}
 }
 
-// sum returns the sum of the samples, each twice the basis, and how many there are that have one.
+// sum returns the sum of the samples that have a basis, each twice the basis, and their number.
 func (w *Window) sum() (sum *big.Int, count int64) {
 	sum = new(big.Int)
 	w.each(func(b basis) {
@@ -134,7 +135,7 @@ func (w *Window) Pack(to *pack.Writer) {
 	})
 }
 
-// Unpack reads a window into w, which is empty.
+// Unpack reads a window into w, which must be empty.
 func (w *Window) Unpack(from *pack.Reader) {
 	length := from.Index(windowLength + 1)
 	w.second = from.Int()
@@ -145,23 +146,24 @@ func (w *Window) Unpack(from *pack.Reader) {
 	w.length = length
 }
 
-// Pricing is what a mark price follows from.
+// Pricing holds the inputs of a mark price.
 type Pricing struct {
 	Index int64 // units of 10⁻⁸
-	// Rate is the funding rate that was fixed last, in parts of 10⁸, and zero before the first and after a missed one.
+	// Rate is the last funding rate that was fixed, in parts of 10⁸. It is zero before the first and after a missed
+	// one.
 	Rate int64
-	// ToFunding is the time to the next funding instant, of an interval.
+	// ToFunding is the time to the next funding instant; Interval is the length of the funding interval, or zero.
 	ToFunding, Interval scalar.Time
 	Window              *Window
-	Last                int64 // the price of the last trade in ticks; 0 for none
+	Last                int64 // price of the last trade in ticks; 0 for none
 }
 
-// Mark returns the mark price in ticks: the median of what the index will be worth with the funding to come, of the index
-// with the average basis, and of the last trade, each the index itself where it is missing, no further than 3 % from the
-// index, half to even on the tick and then, if need be, moved inside those 3 %. Where no tick lies inside it stays the
-// nearest, and it is at least one tick.
+// Mark returns the mark price in ticks. It is the median of three terms: the index including the funding to come, the
+// index plus the average basis, and the last trade. A missing term is replaced by the index. Each is rounded half to
+// even to the tick. The median is then moved, if necessary, to within 3 % of the index; if no tick is within 3 %, the
+// limits are rounded to the nearest ticks. It is at least one tick.
 //
-// Rounding keeps the order of prices, so that the median of the rounded terms is the rounded median.
+// Rounding preserves the order of prices, so the median of the rounded terms is the rounded median.
 func (c *Contract) Mark(p Pricing) int64 {
 	index, one, hundred := c.fine(p.Index), big.NewInt(1), big.NewInt(100)
 	alone := c.inTicks(index, one, fixed.HalfEven)
@@ -181,7 +183,7 @@ func (c *Contract) Mark(p Pricing) int64 {
 	mark := max(min(carried, basis), min(max(carried, basis), last))
 	least, most := new(big.Int).Mul(index, big.NewInt(100-clampPercent)), new(big.Int).Mul(index, big.NewInt(100+clampPercent))
 	lowest, highest := c.inTicks(least, hundred, fixed.Ceiling), c.inTicks(most, hundred, fixed.Floor)
-	if lowest > highest { // there is no tick inside
+	if lowest > highest { // no tick is within 3 %
 		lowest, highest = c.inTicks(least, hundred, fixed.HalfEven), c.inTicks(most, hundred, fixed.HalfEven)
 	}
 	return max(min(max(mark, lowest), highest), 1)

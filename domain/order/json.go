@@ -5,7 +5,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 )
 
-// AppendJSON appends the order's JSON form, which is the generic encoder's.
+// AppendJSON appends the order's JSON form, exactly as the generic encoder writes it.
 func (o *Order) AppendJSON(b []byte) ([]byte, error) {
 	w := fastjson.Writer{Bytes: b}
 	w.Raw(`{"code":`)
@@ -65,7 +65,7 @@ func (o *Order) AppendJSON(b []byte) ([]byte, error) {
 	return w.Bytes, w.Err
 }
 
-// Canonical implements decide.Canonical for the events of orders, whose data is an order.
+// Canonical implements decide.Canonical for the events of orders, which have an order as their data.
 func (o *Order) Canonical() bool {
 	for _, d := range [...]fixed.Decimal{o.LimitPrice, o.TriggerPrice, o.StopLossPrice, o.TakeProfitPrice, o.AverageFillPrice} {
 		if !d.Canonical() {
@@ -98,21 +98,21 @@ func (o *Order) appendTrigger(w *fastjson.Writer) {
 	}
 }
 
-// ParseJSON reads what AppendJSON wrote, into a zero order. It reports whether it could; if not, the order is void and
-// the generic decoder has the last word.
+// ParseJSON reads the output of AppendJSON into a zero order. If it returns false, the order is invalid, and the caller
+// must use the generic decoder.
 func (o *Order) ParseJSON(b []byte) bool {
 	r := fastjson.NewReader(b)
 	o.ReadJSON(&r)
 	return r.Done()
 }
 
-// ReadJSON is ParseJSON in the midst of other things. It implements decide.Reading.
+// ReadJSON is ParseJSON within a larger value. It implements decide.Reading.
 func (o *Order) ReadJSON(r *fastjson.Reader) {
 	o.ReadMembers(r)
 	r.Raw(`}`)
 }
 
-// ReadMembers is ReadJSON without the end of the object, for what has more members than an order.
+// ReadMembers is ReadJSON without the end of the object, for types with more members than an order.
 func (o *Order) ReadMembers(r *fastjson.Reader) {
 	r.Raw(`{"code":`)
 	o.Code.ReadJSON(r)
@@ -182,7 +182,7 @@ func (o *Order) parseTrigger(r *fastjson.Reader) {
 	}
 }
 
-// ActionOf returns the word as an action, without making a string of one that is known.
+// ActionOf converts a word to an action. It allocates no string for a known action.
 func ActionOf(b []byte) Action {
 	switch string(b) {
 	case string(Buy):

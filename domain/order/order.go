@@ -1,8 +1,8 @@
-// Package order says what an order is: its fields as the trading interface shows them, the words they may hold, and
-// which of them go together. It knows nothing of books, margins or money.
+// Package order defines an order: its fields as the trading interface shows them, their values, and which of them may
+// be combined. It does not depend on books, margins or money accounts.
 //
-// An Order is a view of one order after one record of the journal, complete, so that a reader of the journal needs
-// no other record to show it. Prices print at the instrument's tick precision, amounts at its step precision.
+// An Order is the full state of one order after one record of the journal, so a reader of the journal needs no other
+// record to show it. Prices print with the decimals of the instrument's tick, amounts with the decimals of the step.
 package order
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Order is the full state of an order. Its JSON form is what the journal holds: nullable fields that are absent are
-// left out there; the interfaces show them as null.
+// Order is the full state of an order. Its JSON form is that of the journal, which omits absent nullable fields; the
+// interfaces show them as null.
 type Order struct {
 	Code         scalar.ID `json:"code"`
 	CustomerCode string    `json:"customer_code"`
@@ -21,7 +21,7 @@ type Order struct {
 	Action Action `json:"action"`
 	Type   Type   `json:"type"`
 	Status Status `json:"status"`
-	// Amount is the order's size in contracts; of a cash order always what is filled.
+	// Amount is the order's size in contracts. For a cash order it equals FilledAmount.
 	Amount       fixed.Decimal `json:"amount"`
 	FilledAmount fixed.Decimal `json:"filled_amount"`
 	// CashAmount is set on cash orders only.
@@ -35,20 +35,21 @@ type Order struct {
 	TriggerPriceType TriggerPriceType `json:"trigger_price_type,omitzero"`
 	// Triggered is when a stop fired. It is absent from the events of logs that follow rules 1.
 	Triggered scalar.Time `json:"triggered,omitzero"`
-	// AverageFillPrice is rounded half to even at 8 decimals and trimmed to no less than tick precision.
+	// AverageFillPrice is rounded half to even at 8 decimals, and has no trailing zeros beyond the decimals of the
+	// tick.
 	AverageFillPrice fixed.Decimal `json:"average_fill_price,omitzero"`
 	TimeInForce      TimeInForce   `json:"time_in_force"`
 	ExpireTime       scalar.Time   `json:"expire_time,omitzero"`
 	PostOnly         bool          `json:"post_only"`
 	ReduceOnly       bool          `json:"reduce_only"`
-	// ReferenceID is the client's own name for the order, or the order's code.
+	// ReferenceID is the client's name for the order, or the order's code.
 	ReferenceID string      `json:"reference_id"`
 	Reason      Reason      `json:"reason,omitzero"`
 	Created     scalar.Time `json:"created"`
 	Updated     scalar.Time `json:"updated"`
 }
 
-// Named reports whether the client gave the order a name of its own.
+// Named reports whether the client gave the order a name.
 func (o *Order) Named() bool {
 	var code [36]byte
 	text, _ := o.Code.AppendText(code[:0])
@@ -75,10 +76,10 @@ func (a Action) Opposite() Action {
 	return Buy
 }
 
-// Type is the order type as it was submitted.
+// Type is the submitted order type.
 type Type string
 
-// The order types of order entry.
+// The order types that clients may submit.
 const (
 	Market             Type = "market"
 	Limit              Type = "limit"
@@ -95,7 +96,7 @@ const (
 	StopLimit  Type = "stop_limit"
 )
 
-// Valid reports whether t is a type of order entry.
+// Valid reports whether t is a type that clients may submit.
 func (t Type) Valid() bool {
 	switch t {
 	case Market, Limit, StopLoss, StopLossLimit, TakeProfit, TakeProfitLimit, TakeProfitStopLoss:
@@ -110,7 +111,7 @@ func (t Type) Conditional() bool { return t.Valid() && t != Market && t != Limit
 // Limited reports whether an order of the type has a limit price.
 func (t Type) Limited() bool { return t == Limit || t == StopLossLimit || t == TakeProfitLimit }
 
-// Mechanical returns the type as the WebSocket interface names it: by what it does once triggered.
+// Mechanical returns the WebSocket interface's name for the type, which says how the order executes once triggered.
 func (t Type) Mechanical() Type {
 	switch t {
 	case StopLoss, TakeProfit:
@@ -121,7 +122,7 @@ func (t Type) Mechanical() Type {
 	return t
 }
 
-// Trigger returns which price triggers an order of the type, or "" for types that have no trigger.
+// Trigger returns the kind of price that triggers an order of the type, or "" for types without a trigger.
 func (t Type) Trigger() TriggerPriceType {
 	switch {
 	case t == TakeProfitStopLoss:
@@ -132,10 +133,10 @@ func (t Type) Trigger() TriggerPriceType {
 	return ""
 }
 
-// Leg is one of the two things that an order may wait for.
+// Leg is one of the two prices that an order may wait for.
 type Leg string
 
-// The legs. An order of a single type has one, a combo both.
+// The legs. An order of a single type has one, a combo has both.
 const (
 	StopLossLeg   Leg = "stop_loss"
 	TakeProfitLeg Leg = "take_profit"
@@ -152,11 +153,12 @@ func (l Leg) Of(t Type) bool {
 	return t == TakeProfitStopLoss
 }
 
-// Below reports whether the leg of an order fires at its price or below; otherwise it fires at its price or above. A stop
-// that sells limits a loss while prices fall, one that buys while they rise; taking profit is the other way.
+// Below reports whether the leg of an order fires at its price or below it; otherwise it fires at its price or above
+// it. The stop loss of a sell order fires when prices fall, that of a buy order when they rise. Take profit is the
+// opposite.
 func (l Leg) Below(a Action) bool { return (a == Sell) == (l == StopLossLeg) }
 
-// DefaultTimeInForce returns the time in force of an order that names none.
+// DefaultTimeInForce returns the time in force of an order that does not state one.
 func (t Type) DefaultTimeInForce(cash bool) TimeInForce {
 	if t.Limited() && !cash {
 		return GTC
@@ -164,7 +166,7 @@ func (t Type) DefaultTimeInForce(cash bool) TimeInForce {
 	return IOC
 }
 
-// TriggerPriceType says which price a trigger watches.
+// TriggerPriceType is the kind of price that a trigger watches.
 type TriggerPriceType string
 
 // The trigger price types.
@@ -173,7 +175,7 @@ const (
 	MarkPrice  TriggerPriceType = "mark_price"
 )
 
-// Status is where an order is in its life.
+// Status is the stage of an order.
 type Status string
 
 // The statuses. An order is live while open or partially filled; the others are final.
@@ -186,27 +188,27 @@ const (
 	Rejected        Status = "rejected"
 )
 
-// Live reports whether an order of the status may still trade.
+// Live reports whether an order with the status may still trade.
 func (s Status) Live() bool { return s == Open || s == PartiallyFilled }
 
-// TimeInForce says how long an order stays.
+// TimeInForce is how long an order stays live.
 type TimeInForce string
 
 // The times in force.
 const (
 	GTC TimeInForce = "GTC" // until canceled
-	IOC TimeInForce = "IOC" // what cannot trade at once is canceled
-	FOK TimeInForce = "FOK" // trades in full at once or not at all
+	IOC TimeInForce = "IOC" // the part that cannot trade immediately is canceled
+	FOK TimeInForce = "FOK" // trades in full immediately or not at all
 	GTD TimeInForce = "GTD" // until the expire time
 )
 
 // Valid reports whether t is a known time in force.
 func (t TimeInForce) Valid() bool { return t == GTC || t == IOC || t == FOK || t == GTD }
 
-// Rests reports whether what cannot trade at once stays in the book.
+// Rests reports whether the part that cannot trade immediately stays in the book.
 func (t TimeInForce) Rests() bool { return t == GTC || t == GTD }
 
-// Reason says why an order was rejected or canceled.
+// Reason is why an order was rejected or canceled.
 type Reason string
 
 // The reasons.

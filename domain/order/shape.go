@@ -1,6 +1,6 @@
 package order
 
-// Fields is a set of the fields of an order entry that do not go with everything.
+// Fields is a set of fields of an order entry that may not be combined freely.
 type Fields uint16
 
 // The fields.
@@ -15,15 +15,15 @@ const (
 	FieldExpireTime
 )
 
-// shape is what an order of a type has. The rules of entry and amendment stand here, once, for whoever takes orders.
+// shape has the rules for the orders of a type. Entry and amendment both use it, so each rule is stated once.
 type shape struct {
 	of      Type
-	prices  Fields           // all that it needs; it has no others
-	trigger TriggerPriceType // that it is triggered by, if it is
-	cash    bool             // may be sized by cash_amount, and is IOC then
-	rests   bool             // may stay in the book, and be post_only
-	atOnce  bool             // is IOC or FOK, and nothing else
-	market  bool             // is executed at the market when it fires: nothing of it can rest, so it is not GTC
+	prices  Fields           // the prices that the type requires; it permits no others
+	trigger TriggerPriceType // the kind of price that triggers it; "" for none
+	cash    bool             // may be sized by cash_amount, and is then IOC
+	rests   bool             // may stay in the book, and may be post_only
+	atOnce  bool             // must be IOC or FOK
+	market  bool             // becomes a market order when it fires: nothing can rest, so it cannot be GTC
 }
 
 var shapes = [...]shape{
@@ -36,7 +36,7 @@ var shapes = [...]shape{
 	{of: TakeProfitStopLoss, prices: FieldStopLossPrice | FieldTakeProfitPrice, trigger: MarkPrice, market: true},
 }
 
-// shapeOf returns the type's shape, or nil for what is no type of order entry.
+// shapeOf returns the shape of a type, or nil if clients may not submit the type.
 func shapeOf(t Type) *shape {
 	for i := range shapes {
 		if shapes[i].of == t {
@@ -46,7 +46,7 @@ func shapeOf(t Type) *shape {
 	return nil
 }
 
-// prices are the fields of prices by their names, in the order in which faults are told.
+// prices has the price fields and their names, in the order in which errors are reported.
 var prices = [...]struct {
 	field Fields
 	name  string
@@ -55,7 +55,7 @@ var prices = [...]struct {
 	{FieldStopLossPrice, "stop_loss_price"}, {FieldTakeProfitPrice, "take_profit_price"},
 }
 
-// FieldsOf returns the fields that a request has, by their names.
+// FieldsOf returns the fields of a request, given a function that reports whether the request has a name.
 func FieldsOf(has func(name string) bool) Fields {
 	var given Fields
 	for i, name := range [...]string{"amount", "cash_amount", "limit_price", "trigger_price", "stop_loss_price", "take_profit_price",
@@ -69,37 +69,39 @@ func FieldsOf(has func(name string) bool) Fields {
 
 const allPrices = FieldLimitPrice | FieldTriggerPrice | FieldStopLossPrice | FieldTakeProfitPrice
 
-// Has reports whether orders of the type have a price.
+// Has reports whether orders of the type have the price field.
 func (t Type) Has(price Fields) bool {
 	s := shapeOf(t)
 	return s != nil && s.prices&price != 0
 }
 
-// The codes of faults of shape, as clients see them.
+// The error codes of order entries, as clients see them.
 const (
 	Required     = "REQUIRED"
 	NotAllowed   = "NOT_ALLOWED"
 	InvalidValue = "INVALID_VALUE"
 )
 
-// Fault says what is wrong with a field.
+// Fault is an error in a field.
 type Fault struct{ Field, Code, Message string }
 
-// faults collects them. There are none as a rule, and then nothing is allocated: every order passes here.
+// faults collects errors. Usually there are none, and then it allocates nothing, which matters because every order is
+// checked.
 type faults []Fault
 
 func (f *faults) add(field, code, message string) { *f = append(*f, Fault{field, code, message}) }
 
-// Entry is the shape of an order entry: what is judged without knowing the instrument, or any figure.
+// Entry is the combination of fields in an order entry: the part that can be checked without the instrument and the
+// figures.
 type Entry struct {
 	Type             Type
-	TriggerPriceType TriggerPriceType // "" for the type's own
-	TimeInForce      TimeInForce      // "" for the default; with FieldTimeInForce given for one that has its fault already
+	TriggerPriceType TriggerPriceType // "" for that of the order type
+	TimeInForce      TimeInForce      // "" for the default; with FieldTimeInForce given, for an invalid value
 	PostOnly         bool
-	Given            Fields // the fields that the entry has, good or not
+	Given            Fields // the fields that the entry has, valid or not
 }
 
-// Faults returns every field that is missing and those that do not go together. The type must be Valid.
+// Faults returns all fields that are missing or may not be combined. The type must be Valid.
 func (e *Entry) Faults() []Fault {
 	var f faults
 	s := shapeOf(e.Type)
@@ -111,7 +113,7 @@ func (e *Entry) Faults() []Fault {
 
 func (e *Entry) has(f Fields) bool { return e.Given&f != 0 }
 
-// checkSize wants exactly one of amount and cash_amount.
+// checkSize checks that the entry has exactly one of amount and cash_amount.
 func (e *Entry) checkSize(to *faults, s *shape) {
 	amount, cash := e.has(FieldAmount), e.has(FieldCashAmount)
 	switch {
@@ -129,11 +131,11 @@ func (e *Entry) checkSize(to *faults, s *shape) {
 	}
 }
 
-// checkPrices wants the prices that the type needs, and no others.
+// checkPrices checks that the entry has the prices that the type requires, and no others.
 func (e *Entry) checkPrices(to *faults, s *shape) {
 	for _, p := range prices {
 		if e.Given&allPrices == s.prices {
-			break // as nearly always
+			break // the usual case
 		}
 		switch needed, given := s.prices&p.field != 0, e.has(p.field); {
 		case needed && !given:
@@ -151,7 +153,7 @@ func (e *Entry) checkPrices(to *faults, s *shape) {
 	}
 }
 
-// checkTime judges how long the order is to stay, and what may only rest.
+// checkTime checks the time in force, the expiry time and post_only.
 func (e *Entry) checkTime(to *faults, s *shape) {
 	tif, cash := e.TimeInForce, s.cash && e.has(FieldCashAmount)
 	switch {
@@ -164,7 +166,7 @@ func (e *Entry) checkTime(to *faults, s *shape) {
 	case s.atOnce && tif.Rests():
 		to.add("time_in_force", NotAllowed, string(e.Type)+" orders must be IOC or FOK")
 	}
-	if s.market && tif == GTC { // GTD ends the wait for its price
+	if s.market && tif == GTC { // GTD limits the wait for its price
 		to.add("time_in_force", NotAllowed, string(e.Type)+" orders must be IOC, FOK or GTD: they never rest in the book")
 	}
 	switch expires := e.has(FieldExpireTime); {

@@ -34,7 +34,7 @@ func (s *State) registerCustomer(at decide.Stamp, c decide.Command, payload *Reg
 	if err := f.first(); err != nil {
 		return decide.Decision{}, err
 	}
-	if s.holder(code) != nil { // the insurance fund has one, too
+	if s.holder(code) != nil { // the insurance fund has a code as well
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "CUSTOMER_CODE_TAKEN", Field: "customer_code", Message: "the customer_code is taken"}
 	}
 	return accepted(&CustomerRegistered{CustomerCode: code, Broker: broker, Name: payload.Name, Created: at.Time})
@@ -44,7 +44,7 @@ func validName(s string) bool {
 	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= maxNameLength && strings.IndexFunc(s, unicode.IsControl) < 0
 }
 
-// listInstrument decides that an instrument is traded from now on.
+// listInstrument decides a new instrument.
 func (s *State) listInstrument(payload *ListInstrument) (decide.Decision, error) {
 	i := payload.Instrument.Normal()
 	if err := instrumentFaults(&i).first(); err != nil {
@@ -56,7 +56,7 @@ func (s *State) listInstrument(payload *ListInstrument) (decide.Decision, error)
 	return accepted(&InstrumentListed{i})
 }
 
-// CheckInstrument returns everything that is wrong with an instrument to be listed.
+// CheckInstrument returns all errors of an instrument for listing.
 func CheckInstrument(i market.Instrument) []*decide.Refusal {
 	i = i.Normal()
 	return instrumentFaults(&i)
@@ -73,7 +73,7 @@ func instrumentFaults(i *market.Instrument) faults {
 	return f
 }
 
-// changeInstrument decides new parameters.
+// changeInstrument decides new parameters of an instrument.
 func (s *State) changeInstrument(at decide.Stamp, payload *ChangeInstrument) (decide.Decision, error) {
 	i, err := s.instrumentToChange(payload.Symbol)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *State) changeInstrument(at decide.Stamp, payload *ChangeInstrument) (de
 	return accepted(&InstrumentChanged{after})
 }
 
-// applyTo returns the instrument with what is asked for.
+// applyTo returns the instrument with the payload's changes.
 func (p *ChangeInstrument) applyTo(i market.Instrument) market.Instrument {
 	set(&i.Status, p.Status)
 	set(&i.MinAmount, p.MinAmount)
@@ -149,7 +149,7 @@ func (s *State) setFeeProfile(c decide.Command, payload *SetFeeProfile) (decide.
 	return accepted(&FeeProfileSet{CustomerCode: a.code, Broker: a.broker, Symbol: payload.Symbol, MakerFee: payload.MakerFee.Trim(), TakerFee: payload.TakerFee.Trim()})
 }
 
-// maxDefaultLeverage is the highest leverage that an account's default margins may stand for.
+// maxDefaultLeverage is the maximum leverage of an account's default margins.
 const maxDefaultLeverage = 100
 
 // setMarginProfile decides an account's default margins.

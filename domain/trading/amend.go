@@ -11,8 +11,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// amendOrder decides new terms of a live order. What it reserved and what it will reserve are one decision; if that
-// fails, the order stays as it was.
+// amendOrder decides new terms of a live order. The release of the old reserve and the new reserve are one decision: if
+// it fails, the order keeps its terms.
 func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrder) (decide.Decision, error) {
 	o, err := s.namedOrder(at, c.Actor, payload.CustomerCode, payload.OrderCode, payload.ReferenceID)
 	if err != nil {
@@ -54,12 +54,12 @@ func (s *State) amendOrder(at decide.Stamp, c decide.Command, payload *AmendOrde
 	return decision, nil
 }
 
-// trigger is one of the prices to wait for that are to change, or nil.
+// trigger returns one of the trigger prices to change, or nil.
 func (p *AmendOrder) trigger() *fixed.Decimal {
 	return cmp.Or(p.TriggerPrice, p.StopLossPrice, p.TakeProfitPrice)
 }
 
-// amending makes the taker that the order is with its new terms.
+// amending returns the taker for an order with its new terms.
 func (d *draft) amending(o *resting, payload *AmendOrder) *taker {
 	c := d.instrument.contract
 	t := &taker{order: o, party: d.party(o.Value.position.account), terms: termsOf(o), price: o.Price, amends: true}
@@ -81,7 +81,7 @@ func (d *draft) amending(o *resting, payload *AmendOrder) *taker {
 	return t
 }
 
-// amended are the prices of the stop's legs as they are to be.
+// amended returns the prices of the stop's legs after the amendment.
 func (s *stop) amended(c *market.Contract, payload *AmendOrder) [len(legs)]int64 {
 	prices := s.prices()
 	for n, changed := range [len(legs)]*fixed.Decimal{payload.StopLossPrice, payload.TakeProfitPrice} {
@@ -92,8 +92,8 @@ func (s *stop) amended(c *market.Contract, payload *AmendOrder) [len(legs)]int64
 	return prices
 }
 
-// amendable checks the new terms against the instrument's state. What makes an order only smaller or shorter is always
-// allowed.
+// amendable checks the new terms against the state of the instrument. An amendment that only reduces the amount or
+// changes the expiry time is always allowed.
 func (d *draft) amendable(t *taker, moves bool) order.Reason {
 	if moves {
 		return d.admissible(t)
@@ -102,12 +102,13 @@ func (d *draft) amendable(t *taker, moves bool) order.Reason {
 	return ""
 }
 
-// refusedAs turns the reason for which an amended order would have been rejected into a refusal.
+// refusedAs converts the reason for which an amended order would have been rejected to a refusal.
 func refusedAs(reason order.Reason) error {
 	return decide.Refuse(decide.Unacceptable, strings.ToUpper(string(reason)), "the order stays as it was: "+string(reason))
 }
 
-// releaseOld takes what a live order reserved out of its party's margin, before it trades or rests anew.
+// releaseOld removes the reserve of a live order from its party's margin, before the order trades or rests with new
+// terms.
 func (d *draft) releaseOld(t *taker) {
 	bids, asks := reserve(t.order)
 	t.party.bids, t.party.asks = t.party.bids.Sub(bids), t.party.asks.Sub(asks)
@@ -150,7 +151,7 @@ func checkAmend(c *market.Contract, o *resting, payload *AmendOrder, now scalar.
 	return f
 }
 
-// liveOrder returns a customer's order that may still trade.
+// liveOrder returns a customer's live order.
 func (s *State) liveOrder(at decide.Stamp, actor decide.Actor, customer string, code scalar.ID) (*resting, error) {
 	a, err := s.customerOf(actor, customer)
 	if err != nil {

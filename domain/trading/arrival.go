@@ -1,9 +1,9 @@
 package trading
 
-// The live orders of an account hang in a list for each instrument, in order of arrival, so that what is asked of one
-// instrument's orders takes no longer for those on others.
+// A position has its live orders in a linked list, in order of arrival. A query about one instrument's orders therefore
+// takes no longer if the account has many on others.
 
-// enlist puts a live order behind those that came before it.
+// enlist appends a live order to the position's list.
 func (h *position) enlist(o *resting) {
 	v := &o.Value
 	v.prev = h.last
@@ -17,7 +17,7 @@ func (h *position) enlist(o *resting) {
 	h.account.liveOrders++
 }
 
-// delist takes an order out that became final.
+// delist removes an order that became final from the position's list.
 func (h *position) delist(o *resting) {
 	v := &o.Value
 	if v.prev == nil {
@@ -34,12 +34,12 @@ func (h *position) delist(o *resting) {
 	h.account.liveOrders--
 }
 
-// orders yields the live orders of an instrument, or of all for nil, in order of arrival; those that arrived at one time,
-// on different instruments, in the order of listing.
+// orders yields the live orders of an instrument, or of all for nil, in order of arrival. Orders on different
+// instruments that arrived at the same time are in the order of listing.
 func (a *account) orders(on *instrument) func(yield func(*resting) bool) {
 	return func(yield func(*resting) bool) {
 		var room [8]*resting
-		heads := room[:0] // of the lists that have not ended
+		heads := room[:0] // first orders of the lists that have not ended
 		for _, h := range a.positions {
 			if h.first != nil && (on == nil || h.instrument == on) {
 				heads = append(heads, h.first)

@@ -13,7 +13,7 @@ type BookChange struct {
 	Symbol string
 	Action order.Action // buy for bids
 	Price  fixed.Decimal
-	// Before and After are what rested at the price before and after the record; zero for nothing.
+	// Before and After are the amounts that rested at the price before and after the record, zero for none.
 	Before fixed.Decimal
 	After  fixed.Decimal
 }
@@ -25,12 +25,12 @@ type touchedLevel struct {
 	before     int64
 }
 
-// TrackBook makes the state remember which price levels each record changed. It is off by default, since an owner
-// has no use for it.
+// TrackBook makes the state record which price levels each record changes. It is off by default, since an owner does
+// not need it.
 func (s *State) TrackBook() { s.tracking = true }
 
-// BookChanges returns the price levels that the last record changed, by instrument in the order of listing, bids
-// before asks, each from the best price. A level that ended as it began is left out.
+// BookChanges returns the price levels that the last record changed, by instrument in the order of listing, bids before
+// asks, best price first. It leaves out levels with the same amount before and after the record.
 func (s *State) BookChanges() []BookChange {
 	touched := slices.Clone(s.changes)
 	slices.SortFunc(touched, func(a, b touchedLevel) int {
@@ -59,7 +59,7 @@ func (s *State) BookChanges() []BookChange {
 	return out
 }
 
-// touch remembers that a level changes, for BookChanges.
+// touch records the amount at a level before it changes, for BookChanges.
 func (f *fold) touch(i *instrument, side book.Side, price int64) {
 	if !f.tracking || price == 0 {
 		return

@@ -9,32 +9,32 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/margin"
 )
 
-// boundKind is what a bound is one of.
+// boundKind is the figure of an instrument that a bound limits.
 type boundKind uint8
 
 const (
-	ofMark    boundKind = iota // the instrument's mark
-	ofFunding                  // its levy: what a step of a long position has had to pay of funding so far
+	ofMark    boundKind = iota // the mark price
+	ofFunding                  // the levy: the funding that a step of a long position has paid so far
 	boundKinds
 )
 
-// boundList is positions on one instrument by the figure beyond which their accounts are to be looked at, as a binary
-// heap in which every position knows its place. Every open position of a customer is, for each kind of bound, on one of
-// two lists: one has the bounds below the figure, the other those above.
+// boundList holds the positions on one instrument by their bounds. When the instrument's figure passes the bound of a
+// position, the position's account must be looked at. The list is a binary heap; every position has its index. For each
+// kind, every open position of a customer is on one of two lists: the bounds below the figure, or those above it.
 type boundList struct {
 	kind  boundKind
-	above bool // the least bound comes first, else the greatest
+	above bool // the least bound comes first; otherwise the greatest
 	heap  []*position
 }
 
-// bound is where a position stands on such a list.
+// bound is the bound of a position, and its location in a list.
 type bound struct {
 	list  *boundList
-	place int
-	last  int64 // that does not pass it
+	place int   // index in the heap
+	last  int64 // the last figure that does not pass the bound
 }
 
-// boundLists are those of an instrument: below and above, for each kind.
+// boundLists are the lists of an instrument for each kind: the bounds below and the bounds above.
 type boundLists [boundKinds][2]boundList
 
 func newBoundLists() (l boundLists) {
@@ -53,7 +53,7 @@ func (w *boundList) before(a, b *position) bool {
 	return a.bounds[w.kind].last > b.bounds[w.kind].last
 }
 
-// passed returns a position whose bound a figure has passed, or nil.
+// passed returns a position with a bound that the figure has passed, or nil.
 func (w *boundList) passed(figure int64) *position {
 	if len(w.heap) == 0 {
 		return nil
@@ -65,7 +65,7 @@ func (w *boundList) passed(figure int64) *position {
 	return nil
 }
 
-// put sets a position's bound, on this list.
+// put sets the bound of a position and moves it to this list.
 func (w *boundList) put(h *position, last int64) {
 	b := &h.bounds[w.kind]
 	if b.list != w {
@@ -77,7 +77,7 @@ func (w *boundList) put(h *position, last int64) {
 	w.settle(b.place)
 }
 
-// unbind takes a position off its list of a kind, if it is on one.
+// unbind removes a position from its list of a kind, if it is on one.
 func (h *position) unbind(kind boundKind) {
 	w, i := h.bounds[kind].list, h.bounds[kind].place
 	if w == nil {
@@ -95,7 +95,7 @@ func (h *position) unbind(kind boundKind) {
 	}
 }
 
-// settle moves the position at a place to where it belongs.
+// settle restores the heap order for the position at index i.
 func (w *boundList) settle(i int) {
 	for i > 0 && w.before(w.heap[i], w.heap[(i-1)/2]) {
 		w.swap(i, (i-1)/2)
@@ -121,7 +121,7 @@ func (w *boundList) swap(i, j int) {
 	w.heap[i].bounds[w.kind].place, w.heap[j].bounds[w.kind].place = i, j
 }
 
-// affect remembers that the record may have changed an account's equity or maintenance margin.
+// affect notes that the record may have changed an account's equity or maintenance margin.
 func (f *fold) affect(a *account) {
 	if !a.affected && !a.isFund() {
 		a.affected = true
@@ -129,24 +129,24 @@ func (f *fold) affect(a *account) {
 	}
 }
 
-// affectHolders is affect for everybody with a position on an instrument.
+// affectHolders affects all accounts that hold a position on an instrument.
 func (f *fold) affectHolders(i *instrument) {
 	for h := i.holders.first; h != nil; h = h.behind {
 		f.affect(h.account)
 	}
 }
 
-// marked affects the accounts for which an instrument's new mark is one to be looked at. All others have slack, or lack
-// it, as before: what they can lose or gain on this instrument up to their bound here, with the same on all others, is
-// not enough to change that.
+// marked affects the accounts with a bound that the new mark has passed. No other account can have gained or lost all
+// its slack: not even the largest changes within its bounds, on this and all other instruments together, suffice for
+// that.
 func (f *fold) marked(i *instrument) { f.pass(i, ofMark, i.mark) }
 
-// levied does the same for a funding instant that was fixed, by what it adds to the instrument's levy: from here on the
-// equity of all holders counts it, though it is posted account by account.
+// levied does the same for a funding instant that was fixed, with the instrument's levy as the figure. The equity of
+// all holders counts the funding from now on, although it is posted account by account.
 func (f *fold) levied(i *instrument, mark, rate int64) {
 	add, countable := fixed.MulInt64(mark, rate)
 	levy, fits := fixed.AddInt64(i.levy, add)
-	if !countable || !fits { // it begins anew, and so do all bounds
+	if !countable || !fits { // the levy restarts at 0, and all bounds with it
 		i.levy = 0
 		f.affectHolders(i)
 		return
@@ -160,14 +160,14 @@ func (f *fold) pass(i *instrument, kind boundKind, figure int64) {
 	for side := range i.bounds[kind] {
 		list := &i.bounds[kind][side]
 		for h := list.passed(figure); h != nil; h = list.passed(figure) {
-			h.unbind(kind) // looking at its account puts it back
+			h.unbind(kind) // lookAround adds it again
 			f.affect(h.account)
 		}
 	}
 }
 
-// lookAround looks at every account that the record affected, and puts those with less equity than maintenance margin on
-// the due list: by the record that made them due, then by their codes.
+// lookAround computes the margin of every account that the record affected, and puts those with less equity than
+// maintenance margin on the due list: by the record that made them due, then by code.
 func (f *fold) lookAround() {
 	var begun []*account
 	for _, a := range f.affected {
@@ -189,12 +189,12 @@ func (f *fold) lookAround() {
 	}
 }
 
-// look computes an account's slack and shares it out over its positions, as bounds of their instruments' figures. It
+// look computes an account's slack and distributes it over its positions, as bounds of their instruments' figures. It
 // reports whether the account has less equity than maintenance margin.
 func (s *State) look(a *account) bool {
 	var room [8]fixed.Money
 	notionals := room[:0]
-	// The sums are counted wide: each instrument's part fits, but not what an account may have on all of them.
+	// Each instrument's part fits Money, but the sum over all instruments may not.
 	var total fixed.Wide
 	surplus := a.balance.Wide()
 	for _, h := range a.positions {
@@ -211,7 +211,7 @@ func (s *State) look(a *account) bool {
 		notionals = append(notionals, notional)
 	}
 	slack, fits := surplus.Money()
-	if !fits { // less than there is only brings the bounds nearer
+	if !fits { // a smaller slack only makes the bounds tighter
 		slack = math.MaxInt64 * fixed.Money(surplus.Sign())
 	}
 	for n, h := range a.positions {
@@ -225,9 +225,10 @@ func (s *State) look(a *account) bool {
 	return slack < 0
 }
 
-// watch sets how far the mark and the levy of the position's instrument may go, on a share of its account's slack.
+// watch sets how far the mark and the levy of the position's instrument may move, given a share of the account's slack.
 func (h *position) watch(share fixed.Money, lacking bool) {
-	// A sixteenth is for funding, which is some thousandths of the notional at the most: a mark moves by as much in a minute.
+	// A sixteenth is for funding, which is a few thousandths of the notional at most; the mark moves that far in a
+	// minute.
 	e, funding := h.exposure(), share/16
 	for kind := range boundKinds {
 		last, above := e.Bound(share-funding, lacking)

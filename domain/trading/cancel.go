@@ -7,7 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// cancelOrder decides the end of one live order.
+// cancelOrder decides the cancellation of one live order.
 func (s *State) cancelOrder(at decide.Stamp, c decide.Command, payload *CancelOrder) (decide.Decision, error) {
 	o, err := s.namedOrder(at, c.Actor, payload.CustomerCode, payload.OrderCode, payload.ReferenceID)
 	if err != nil {
@@ -16,14 +16,14 @@ func (s *State) cancelOrder(at decide.Stamp, c decide.Command, payload *CancelOr
 	return accepted(ended(o, at, order.Canceled, order.UserRequest))
 }
 
-// ended is the event that closes a live order as it is.
+// ended returns the event that closes a live order with its present figures.
 func ended(o *resting, at decide.Stamp, status order.Status, reason order.Reason) decide.Event {
 	t := termsOf(o)
 	t.status, t.reason, t.updated = status, reason, at.Time
 	return orderEvent(o, o.Price, t, false)
 }
 
-// cancelAll decides the end of all of a customer's live orders, as many as fit the record.
+// cancelAll decides the cancellation of all of a customer's live orders. The first record has as many as fit.
 func (s *State) cancelAll(at decide.Stamp, c decide.Command, payload *CancelAll) (decide.Decision, error) {
 	a, err := s.customerOf(c.Actor, payload.CustomerCode)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *State) cancelAll(at decide.Stamp, c decide.Command, payload *CancelAll)
 	return w.open(s, at, nil, s.limit.others), nil
 }
 
-// delistInstrument decides that an instrument is no longer listed, and the end of its orders.
+// delistInstrument decides the withdrawal of an instrument and the cancellation of all orders on it.
 func (s *State) delistInstrument(at decide.Stamp, c decide.Command, payload *DelistInstrument) (decide.Decision, error) {
 	i, err := s.instrumentToChange(payload.Symbol)
 	if err != nil {
@@ -53,10 +53,10 @@ func (s *State) delistInstrument(at decide.Stamp, c decide.Command, payload *Del
 	return w.open(s, at, []decide.Event{&InstrumentDelisted{after}}, s.limit.others), nil
 }
 
-// maxTimeout is the longest time that a dead-man switch can be set to, in seconds.
+// maxTimeout is the maximum timeout of a dead man's switch, in seconds.
 const maxTimeout = 86_400
 
-// setCancelAllAfter arms, prolongs or disarms a dead-man switch.
+// setCancelAllAfter arms, extends or disarms a dead man's switch.
 func (s *State) setCancelAllAfter(at decide.Stamp, c decide.Command, payload *SetCancelAllAfter) (decide.Decision, error) {
 	a, err := s.customerOf(c.Actor, payload.CustomerCode)
 	if err != nil {
@@ -69,7 +69,8 @@ func (s *State) setCancelAllAfter(at decide.Stamp, c decide.Command, payload *Se
 	if payload.TimeoutSeconds > 0 {
 		e.ExpiresAt = at.Time + scalar.Time(payload.TimeoutSeconds)*scalar.Second
 	}
-	if a.deadMan != nil && a.deadMan.time <= at.Time { // it comes too late: the switch has gone off, though nobody came to it
+	// The switch has gone off, although no step has fired it yet: the command is too late to prevent that.
+	if a.deadMan != nil && a.deadMan.time <= at.Time {
 		return accepted(append(fireDeadMan(s, at, nil, a, s.limit.others), e)...)
 	}
 	return accepted(e)

@@ -10,22 +10,22 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Limits of what a request may say.
+// Limits of the figures in a request.
 const (
 	maxLeverage   = 13
-	maxNotional   = fixed.Money(4e18)              // 40 billion, of an instrument's open interest or an account's orders
+	maxNotional   = fixed.Money(4e18)              // 40 billion, for an instrument's open interest and for an account's orders
 	latest        = scalar.Time(4133980800_000000) // 2101-01-01
 	maxNameLength = 64
 )
 
-// faults collects what is wrong with a request.
+// faults collects the errors of a request.
 type faults []*decide.Refusal
 
 func (f *faults) add(field, code, format string, args ...any) {
 	*f = append(*f, &decide.Refusal{Kind: decide.Invalid, Code: code, Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
-// first returns the first fault as Decide's answer, or nil.
+// first returns the first error as Decide's answer, or nil.
 func (f faults) first() error {
 	if len(f) == 0 {
 		return nil
@@ -33,8 +33,8 @@ func (f faults) first() error {
 	return f[0]
 }
 
-// CheckOrder returns everything that is wrong with an order whatever the state of the market, nothing if it may be
-// placed on the instrument. Decide refuses with the first; a handler that knows the instrument can tell all at once.
+// CheckOrder returns all errors of an order that do not depend on the state of the market, or none. Decide refuses the
+// order with the first error; a handler that has the contract can report every one.
 func CheckOrder(c *market.Contract, payload *PlaceOrder, now scalar.Time) []*decide.Refusal {
 	var f faults
 	if !payload.Action.Valid() {
@@ -60,7 +60,7 @@ func CheckOrder(c *market.Contract, payload *PlaceOrder, now scalar.Time) []*dec
 	return f
 }
 
-// shape is what is judged without knowing the instrument.
+// shape returns the parts of the order that can be checked without the contract.
 func (p *PlaceOrder) shape() order.Entry {
 	e := order.Entry{Type: p.Type, TriggerPriceType: p.TriggerPriceType, TimeInForce: p.TimeInForce, PostOnly: p.PostOnly}
 	e.Given = given(!p.Amount.IsZero(), order.FieldAmount) | given(p.CashAmount != 0, order.FieldCashAmount) |
@@ -70,7 +70,7 @@ func (p *PlaceOrder) shape() order.Entry {
 	return e
 }
 
-// given is the field where it is there.
+// given returns the field if it is present, and otherwise no field.
 func given(is bool, field order.Fields) order.Fields {
 	if is {
 		return field
@@ -78,7 +78,7 @@ func given(is bool, field order.Fields) order.Fields {
 	return 0
 }
 
-// checkFigures judges the figures of those fields that the order has.
+// checkFigures checks the figures of the fields that the order has.
 func (p *PlaceOrder) checkFigures(f *faults, c *market.Contract, now scalar.Time) {
 	switch {
 	case p.CashAmount < 0:
@@ -123,7 +123,8 @@ func checkPrice(f *faults, c *market.Contract, field string, price fixed.Decimal
 	}
 }
 
-// checkPriceOf judges a price that is there and goes with the type; that it is missing or does not is told already.
+// checkPriceOf checks a price that is present and belongs to the type. order.Entry.Faults reports missing and
+// superfluous prices.
 func checkPriceOf(f *faults, c *market.Contract, of order.Type, field order.Fields, name string, price fixed.Decimal) {
 	if !price.IsZero() && of.Has(field) {
 		checkPrice(f, c, name, price)

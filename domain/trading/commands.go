@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// The command types of the journal, each with the type that its decide.Command.Payload points to.
+// The command types of the journal. decide.Command.Payload points to the type in the comment.
 const (
 	CommandRegisterCustomer   = "customer.register"    // *RegisterCustomer
 	CommandListInstrument     = "instrument.list"      // *ListInstrument
@@ -31,21 +31,21 @@ const (
 	CommandSetCancelAllAfter  = "cancel_all_after.set" // *SetCancelAllAfter
 )
 
-// payload is what every command of the journal carries: it says which command it is, and decides.
+// payload is implemented by the payload of every command of the journal. It decides its command.
 type payload interface {
 	decide.Payload
 	decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error)
 }
 
-// AccountPayload is carried by the commands about a customer's own orders and leverage, which are all that a token for
-// one account may give.
+// AccountPayload is implemented by the commands about a customer's own orders and leverage. A token for one account may
+// give no other commands.
 type AccountPayload interface {
 	decide.Payload
-	// Account returns the customer.
+	// Account returns the code of the customer.
 	Account() string
 }
 
-// Payloads knows the payload of every command of the journal.
+// Payloads returns the payload types of all commands of the journal.
 func Payloads() *decide.Payloads {
 	return decide.NewPayloads(
 		func() decide.Payload { return new(RegisterCustomer) },
@@ -72,7 +72,7 @@ func Payloads() *decide.Payloads {
 	)
 }
 
-// RegisterCustomer opens a customer account of the actor's broker.
+// RegisterCustomer opens a customer account with the actor's broker, or with Broker if it is set.
 //
 // Event: customer.registered. Refusals: Conflict CUSTOMER_CODE_TAKEN; Invalid INVALID_CUSTOMER_CODE, INVALID_NAME,
 // INVALID_BROKER.
@@ -92,11 +92,12 @@ func (p *RegisterCustomer) decide(s *State, at decide.Stamp, c decide.Command) (
 	return s.registerCustomer(at, c, p)
 }
 
-// ListInstrument lists an instrument that never was.
+// ListInstrument lists a new instrument. A symbol is listed only once.
 //
 // Event: instrument.listed. Refusals: Conflict SYMBOL_TAKEN; Invalid INVALID_INSTRUMENT with the field.
 type ListInstrument struct {
-	// Instrument in full; without Tiers, one tier of its two margin requirements. Status "" means open.
+	// Instrument is complete except that without Tiers it gets one tier, made of the two margin requirements. Status ""
+	// means open.
 	Instrument market.Instrument
 }
 
@@ -107,17 +108,16 @@ func (p *ListInstrument) decide(s *State, _ decide.Stamp, _ decide.Command) (dec
 	return s.listInstrument(p)
 }
 
-// ChangeInstrument changes the parameters that may change. A nil field stays as it is.
+// ChangeInstrument changes those parameters of an instrument that are set. A nil field changes nothing.
 //
-// Events: instrument.changed, and guard.set where the index price is fresh again under the new parameters. Refusals:
-// NotFound UNKNOWN_SYMBOL; Conflict INSTRUMENT_WITHDRAWN; Invalid
-// INVALID_INSTRUMENT with the field.
+// Events: instrument.changed, and guard.set if the index price is fresh again under the new parameters. Refusals:
+// NotFound UNKNOWN_SYMBOL; Conflict INSTRUMENT_WITHDRAWN; Invalid INVALID_INSTRUMENT with the field.
 type ChangeInstrument struct {
 	Symbol                 string
 	Status                 *market.Status
 	MinAmount              *fixed.Decimal
 	MaxAmount              *fixed.Decimal
-	InitMarginReq          *fixed.Decimal // with MaintMarginReq: replaces the tiers by one, unless Tiers is given too
+	InitMarginReq          *fixed.Decimal // InitMarginReq or MaintMarginReq replaces the tiers by one, unless Tiers is set
 	MaintMarginReq         *fixed.Decimal
 	MaxLeverage            *int
 	FundingIntervalSeconds *int
@@ -136,8 +136,8 @@ func (p *ChangeInstrument) decide(s *State, at decide.Stamp, _ decide.Command) (
 	return s.changeInstrument(at, p)
 }
 
-// DelistInstrument takes an instrument without open positions off the list and cancels its orders, in steps if they
-// are many (the decision is Pending then).
+// DelistInstrument withdraws an instrument that has no open positions and cancels its orders. If they are too many for
+// one record, steps cancel the rest and the decision is Pending.
 //
 // Events: instrument.delisted, order.canceled…, work.started or work.finished. Refusals: NotFound UNKNOWN_SYMBOL;
 // Conflict INSTRUMENT_WITHDRAWN, INSTRUMENT_HAS_OPEN_POSITIONS.
@@ -150,11 +150,11 @@ func (p *DelistInstrument) decide(s *State, at decide.Stamp, c decide.Command) (
 	return s.delistInstrument(at, c, p)
 }
 
-// SetIndexPrice gives the instrument's index price.
+// SetIndexPrice sets the instrument's index price.
 //
-// Events: index.updated, and guard.set where it ends a guard. Refusals: NotFound UNKNOWN_SYMBOL; Conflict
-// INSTRUMENT_WITHDRAWN; Invalid INVALID_PRICE (not positive, of more than 8 decimals, or too large); Unacceptable
-// PRICE_ABOVE_MAXIMUM (what is open would be worth too much to be counted), with an alarm.
+// Events: index.updated, and guard.set if it ends a guard. Refusals: NotFound UNKNOWN_SYMBOL; Conflict
+// INSTRUMENT_WITHDRAWN; Invalid INVALID_PRICE (not positive, more than 8 decimals, or too large); Unacceptable
+// PRICE_ABOVE_MAXIMUM (the open positions would be worth more than can be counted), with an alarm.
 type SetIndexPrice struct {
 	Symbol string
 	Price  fixed.Decimal
@@ -176,7 +176,7 @@ type MakeDeposit struct {
 	CustomerCode string
 	Currency     string
 	Amount       fixed.Money // positive
-	ReferenceID  string      // 1–64 of [A-Za-z0-9._:-], or "" for the code
+	ReferenceID  string      // 1–64 of [A-Za-z0-9._:-], or "" for the transaction's code
 }
 
 // CommandType returns the type of the command.
@@ -192,7 +192,7 @@ func (p *MakeDeposit) decide(s *State, at decide.Stamp, c decide.Command) (decid
 // Invalid INVALID_AMOUNT, INVALID_REFERENCE_ID, AMOUNT_ABOVE_MAXIMUM.
 type DepositInsurance struct {
 	Amount      fixed.Money // positive
-	ReferenceID string      // 1–64 of [A-Za-z0-9._:-], or "" for the code
+	ReferenceID string      // 1–64 of [A-Za-z0-9._:-], or "" for the transaction's code
 }
 
 // CommandType returns the type of the command.
@@ -202,10 +202,10 @@ func (p *DepositInsurance) decide(s *State, at decide.Stamp, c decide.Command) (
 	return s.depositInsurance(at, c, p)
 }
 
-// RequestWithdrawal reserves an amount to be paid out.
+// RequestWithdrawal reserves an amount for a withdrawal, which the operator then completes or cancels.
 //
-// Event: withdrawal.requested. Repeated: same ReferenceID, same fingerprint. Refusals as MakeDeposit, and
-// Unacceptable INSUFFICIENT_FUNDS (above what can be withdrawn).
+// Event: withdrawal.requested. Repeated: same ReferenceID, same fingerprint. Refusals: those of MakeDeposit, and
+// Unacceptable INSUFFICIENT_FUNDS (more than the account can withdraw).
 type RequestWithdrawal struct {
 	CustomerCode string
 	Currency     string
@@ -220,10 +220,10 @@ func (p *RequestWithdrawal) decide(s *State, at decide.Stamp, c decide.Command) 
 	return s.requestWithdrawal(at, c, p)
 }
 
-// CompleteWithdrawal pays a pending withdrawal out, if its account still has the money.
+// CompleteWithdrawal pays out a pending withdrawal if its account still has the money.
 //
 // Event: withdrawal.completed. Refusals: NotFound UNKNOWN_WITHDRAWAL; Conflict WITHDRAWAL_NOT_PENDING; Unacceptable
-// INSUFFICIENT_FUNDS: it stays pending.
+// INSUFFICIENT_FUNDS: the withdrawal stays pending.
 type CompleteWithdrawal struct{ Code scalar.ID }
 
 // CommandType returns the type of the command.
@@ -233,7 +233,9 @@ func (p *CompleteWithdrawal) decide(s *State, at decide.Stamp, _ decide.Command)
 	return s.completeWithdrawal(at, p)
 }
 
-// CancelWithdrawal releases a pending withdrawal. Event and refusals: withdrawal.canceled, as CompleteWithdrawal.
+// CancelWithdrawal cancels a pending withdrawal and releases its reserve.
+//
+// Event: withdrawal.canceled. Refusals: NotFound UNKNOWN_WITHDRAWAL; Conflict WITHDRAWAL_NOT_PENDING.
 type CancelWithdrawal struct{ Code scalar.ID }
 
 // CommandType returns the type of the command.
@@ -251,7 +253,7 @@ type SetFeeProfile struct {
 	Symbol       string
 	MakerFee     fixed.Decimal // basis points, at most 4 decimals
 	TakerFee     fixed.Decimal
-	// Operator allows rebates, and customers of every broker.
+	// Operator permits rebates, and customers of every broker.
 	Operator bool
 }
 
@@ -262,12 +264,12 @@ func (p *SetFeeProfile) decide(s *State, _ decide.Stamp, c decide.Command) (deci
 	return s.setFeeProfile(c, p)
 }
 
-// SetMarginProfile sets the account's default margins: either Leverage, or both percentages.
+// SetMarginProfile sets the account's default margins. Either Leverage is set, or both percentages are.
 //
 // Event: margin_profile.set. Refusals: NotFound UNKNOWN_CUSTOMER; Invalid INVALID_LEVERAGE, INVALID_MARGIN.
 type SetMarginProfile struct {
 	CustomerCode      string
-	Leverage          int           // 1–100, or 0
+	Leverage          int           // 1–100, or 0 if percentages are given
 	InitialMargin     fixed.Decimal // percent, at most 4 decimals
 	MaintenanceMargin fixed.Decimal
 }
@@ -279,33 +281,33 @@ func (p *SetMarginProfile) decide(s *State, _ decide.Stamp, _ decide.Command) (d
 	return s.setMarginProfile(p)
 }
 
-// SetLeverage sets a customer's override of the initial margin on an instrument, or takes it away, without an order. It
-// applies at once to the position and to open orders.
+// SetLeverage sets or removes a customer's override of the initial margin on an instrument, without an order. It
+// applies immediately to the position and to open orders.
 //
 // Event: leverage.changed. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_SYMBOL; Invalid INVALID_LEVERAGE,
 // LEVERAGE_ABOVE_MAXIMUM; Unacceptable INSUFFICIENT_MARGIN: nothing changed.
 type SetLeverage struct {
 	CustomerCode string
 	Symbol       string
-	Leverage     int // 1–13, or 0 to take the override away
+	Leverage     int // 1–13, or 0 to remove the override
 }
 
 // CommandType returns the type of the command.
 func (*SetLeverage) CommandType() string { return CommandSetLeverage }
 
-// Account returns the customer whose own leverage the command is about.
+// Account returns the code of the customer.
 func (p *SetLeverage) Account() string { return p.CustomerCode }
 
 func (p *SetLeverage) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	return s.setLeverage(at, c, p)
 }
 
-// PlaceOrder enters an order.
+// PlaceOrder places an order.
 //
-// Events: leverage.set where Leverage was given and applied; one order event for this order (order.opened,
+// Events: leverage.set if Leverage is set and takes effect; one event for this order (order.opened,
 // order.partially_filled, order.filled, order.canceled, or order.rejected with outcome rejected); trade.executed and
-// the makers' order events; work.started if it goes on in steps (the decision is Pending then).
-// Repeated: same ReferenceID, same fingerprint; the record is the one that changed the order last.
+// the order events of the makers; work.started if steps continue the order (the decision is then Pending). Repeated:
+// same ReferenceID, same fingerprint; the repeated record is the last one that changed the order.
 //
 // Refusals: NotFound UNKNOWN_CUSTOMER; Conflict REFERENCE_ID_REUSED; TooLarge RECORD_TOO_LARGE; Invalid UNKNOWN_SYMBOL and
 // every code of CheckOrder.
@@ -314,42 +316,42 @@ type PlaceOrder struct {
 	Symbol           string
 	Action           order.Action
 	Type             order.Type
-	Amount           fixed.Decimal // contracts; zero if CashAmount is given
+	Amount           fixed.Decimal // contracts; zero if CashAmount is set
 	CashAmount       fixed.Money   // quote currency; market and limit orders only
 	LimitPrice       fixed.Decimal
 	TriggerPrice     fixed.Decimal
 	StopLossPrice    fixed.Decimal
 	TakeProfitPrice  fixed.Decimal
-	TriggerPriceType order.TriggerPriceType // "" for the type's own
-	TimeInForce      order.TimeInForce      // "" for the type's default
+	TriggerPriceType order.TriggerPriceType // "" for that of the order type
+	TimeInForce      order.TimeInForce      // "" for the default of the order type
 	ExpireTime       scalar.Time            // GTD only
 	PostOnly         bool
 	ReduceOnly       bool
 	ReferenceID      string // "" for the order's code
-	Leverage         int    // 1–13, or 0 for none
+	Leverage         int    // 1–13, or 0 for no change
 }
 
 // CommandType returns the type of the command.
 func (*PlaceOrder) CommandType() string { return CommandPlaceOrder }
 
-// Account returns the customer whose own orders the command is about.
+// Account returns the code of the customer.
 func (p *PlaceOrder) Account() string { return p.CustomerCode }
 
 func (p *PlaceOrder) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	return s.placeOrder(at, c, p)
 }
 
-// AmendOrder changes a live order, which is identified by its code or by the client's name for it. A nil field changes nothing.
+// AmendOrder changes a live order, identified by its code or by the client's name for it. A nil field changes nothing.
 //
-// Events: one order event for the order (order.amended, or what its trading made of it), trade.executed and the
-// makers' order events, work.started. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE,
-// ORDER_NOT_AMENDABLE; Invalid NOTHING_TO_AMEND and the codes of CheckOrder, AMOUNT_NOT_ABOVE_FILLED; Unacceptable
-// with a reason of order.Reason in upper case (POST_ONLY_WOULD_CROSS, INSUFFICIENT_MARGIN, PRICE_OUT_OF_BAND,
-// INSTRUMENT_HALTED, REDUCE_ONLY_INVALID, TRIGGER_WOULD_FIRE_IMMEDIATELY): the order stays as it was.
+// Events: one event for the order (order.amended, or the result of its trading), trade.executed and the order events of
+// the makers, work.started. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE,
+// ORDER_NOT_AMENDABLE; Invalid NOTHING_TO_AMEND, AMOUNT_NOT_ABOVE_FILLED and the codes of CheckOrder; Unacceptable with
+// an order.Reason in upper case (POST_ONLY_WOULD_CROSS, INSUFFICIENT_MARGIN, PRICE_OUT_OF_BAND, INSTRUMENT_HALTED,
+// REDUCE_ONLY_INVALID, TRIGGER_WOULD_FIRE_IMMEDIATELY): the order keeps its terms.
 type AmendOrder struct {
 	CustomerCode    string
 	OrderCode       scalar.ID
-	ReferenceID     string         // in place of the code
+	ReferenceID     string         // instead of the code
 	Amount          *fixed.Decimal // the new total
 	LimitPrice      *fixed.Decimal
 	TriggerPrice    *fixed.Decimal
@@ -361,33 +363,34 @@ type AmendOrder struct {
 // CommandType returns the type of the command.
 func (*AmendOrder) CommandType() string { return CommandAmendOrder }
 
-// Account returns the customer whose own orders the command is about.
+// Account returns the code of the customer.
 func (p *AmendOrder) Account() string { return p.CustomerCode }
 
 func (p *AmendOrder) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	return s.amendOrder(at, c, p)
 }
 
-// CancelOrder cancels a live order, that with the code or that with the client's own name.
+// CancelOrder cancels a live order, identified by its code or by the client's name for it.
 //
 // Event: order.canceled. Refusals: NotFound UNKNOWN_CUSTOMER, UNKNOWN_ORDER; Conflict ORDER_NOT_LIVE.
 type CancelOrder struct {
 	CustomerCode string
 	OrderCode    scalar.ID
-	ReferenceID  string // in place of the code
+	ReferenceID  string // instead of the code
 }
 
 // CommandType returns the type of the command.
 func (*CancelOrder) CommandType() string { return CommandCancelOrder }
 
-// Account returns the customer whose own orders the command is about.
+// Account returns the code of the customer.
 func (p *CancelOrder) Account() string { return p.CustomerCode }
 
 func (p *CancelOrder) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	return s.cancelOrder(at, c, p)
 }
 
-// CancelAll cancels a customer's live orders, in steps if they are many (the decision is Pending then).
+// CancelAll cancels a customer's live orders. If they are too many for one record, steps cancel the rest and the
+// decision is Pending.
 //
 // Events: order.canceled…, then work.finished with the total, or work.started. Refusals: NotFound UNKNOWN_CUSTOMER,
 // Invalid UNKNOWN_SYMBOL.
@@ -399,14 +402,14 @@ type CancelAll struct {
 // CommandType returns the type of the command.
 func (*CancelAll) CommandType() string { return CommandCancelAll }
 
-// Account returns the customer whose own orders the command is about.
+// Account returns the code of the customer.
 func (p *CancelAll) Account() string { return p.CustomerCode }
 
 func (p *CancelAll) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	return s.cancelAll(at, c, p)
 }
 
-// SetCancelAllAfter arms, prolongs or (with 0) disarms the customer's dead-man switch.
+// SetCancelAllAfter arms, extends or (with 0) disarms the customer's dead man's switch.
 //
 // Event: cancel_all_after.set. Refusals: NotFound UNKNOWN_CUSTOMER, Invalid INVALID_TIMEOUT (0–86400).
 type SetCancelAllAfter struct {
@@ -417,12 +420,12 @@ type SetCancelAllAfter struct {
 // CommandType returns the type of the command.
 func (*SetCancelAllAfter) CommandType() string { return CommandSetCancelAllAfter }
 
-// Account returns the customer whose own orders the command is about.
+// Account returns the code of the customer.
 func (p *SetCancelAllAfter) Account() string { return p.CustomerCode }
 
 func (p *SetCancelAllAfter) decide(s *State, at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	return s.setCancelAllAfter(at, c, p)
 }
 
-// currency is the one that accounts are kept in.
+// currency is the currency of all accounts.
 const currency = ledger.USDC

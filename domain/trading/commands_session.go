@@ -5,17 +5,18 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// The commands by which nodes tell of connections whose orders are canceled at their end.
+// The commands with which nodes report the sessions of their connections. The orders of a session are canceled when it
+// ends.
 const (
 	CommandOpenSession = "session.open" // *OpenSession
 	CommandKeepGateway = "gateway.keep" // *KeepGateway
 	CommandEndSession  = "session.end"  // *EndSession
 )
 
-// OpenSession opens a session of a user. Orders that are placed with its id (decide.Kept.Session) are canceled when it
-// ends, or when nothing is heard of its gateway for 15 seconds.
+// OpenSession opens a session of a user. Orders that are placed with its id (decide.Kept.Session) are canceled when the
+// session ends, which it also does when its gateway sends no KeepGateway for 15 seconds.
 //
-// Event: session.opened. Refusals: Forbidden for whom is no node, Conflict SESSION_TAKEN.
+// Event: session.opened. Refusals: Forbidden unless the actor is a node; Conflict SESSION_TAKEN.
 type OpenSession struct {
 	Session  scalar.ID
 	Gateway  scalar.ID // the node's process
@@ -30,9 +31,9 @@ func (p *OpenSession) decide(s *State, at decide.Stamp, c decide.Command) (decid
 	return s.openSession(at, c, p)
 }
 
-// KeepGateway says that a gateway lives.
+// KeepGateway reports that a gateway is alive.
 //
-// Event: gateway.seen. Refusals: Forbidden, NotFound UNKNOWN_GATEWAY for one without sessions.
+// Event: gateway.seen. Refusals: Forbidden; NotFound UNKNOWN_GATEWAY if the gateway has no sessions.
 type KeepGateway struct{ Gateway scalar.ID }
 
 // CommandType returns the type of the command.
@@ -42,8 +43,8 @@ func (p *KeepGateway) decide(s *State, at decide.Stamp, c decide.Command) (decid
 	return s.keepGateway(at, c, p)
 }
 
-// EndSession says that a session's connection is gone: the orders that were placed over it and are live are canceled, in
-// steps if they are many.
+// EndSession reports that a session's connection has closed. The session's live orders are canceled, in steps if they
+// are too many for one record.
 //
 // Events: session.ended, order.canceled…. Refusals: Forbidden, NotFound UNKNOWN_SESSION.
 type EndSession struct{ Session scalar.ID }

@@ -7,7 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 )
 
-// Decide says what the command causes. It implements decide.State.
+// Decide returns the decision on a command. It implements decide.State.
 func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, error) {
 	asked, known := c.Payload.(decide.Payload)
 	if !known || asked.CommandType() != c.Type {
@@ -27,13 +27,13 @@ func (s *State) Decide(at decide.Stamp, c decide.Command) (decide.Decision, erro
 	return s.asOfRules(d), err
 }
 
-// accepted is a decision for one record of these events.
+// accepted returns an accepted decision that records these events.
 func accepted(events ...decide.Event) (decide.Decision, error) {
 	balanced(events)
 	return decide.Decision{Outcome: decide.Accepted, Events: events}, nil
 }
 
-// repeat answers a reference_id that is known already.
+// repeat decides a command with a known reference_id: the earlier record if the request is the same, else a refusal.
 func repeat(known, fingerprint string, sequence int64) (decide.Decision, error) {
 	if known != fingerprint {
 		return decide.Decision{}, &decide.Refusal{Kind: decide.Conflict, Code: "REFERENCE_ID_REUSED", Field: "reference_id",
@@ -42,7 +42,8 @@ func repeat(known, fingerprint string, sequence int64) (decide.Decision, error) 
 	return decide.Decision{Repeated: true, Repeat: sequence}, nil
 }
 
-// balanced asserts that a record's postings sum to zero in every currency, and that none is of nothing.
+// balanced panics unless a record's postings sum to zero in every currency and each has an amount and exactly one
+// owner.
 func balanced(events []decide.Event) {
 	var sum fixed.Money
 	for _, e := range events {
@@ -51,26 +52,28 @@ func balanced(events []decide.Event) {
 			continue
 		}
 		for _, p := range posted.Postings() {
-			// A row of nothing could not be shown, and one with both an account and a customer would be counted in two sums.
+			// A row without an amount could not be shown. One with both an account and a customer would be counted in
+			// two sums.
 			if p.Currency != currency || p.Amount == 0 || (p.Account == "") == (p.CustomerCode == "") {
 				panic("trading: a posting is of nothing, of nobody, or in another currency")
 			}
 			sum = sum.Add(p.Amount)
 		}
 	}
-	// Money would have come from nowhere, and no later record could mend it: better no record, and a 500.
+	// An imbalance would create money, and no later record could correct it. A panic records nothing and answers 500.
 	if sum != 0 {
 		panic("trading: the postings of a record do not sum to zero")
 	}
 }
 
-// errUnknownCustomer is the answer for a customer that is not there or is another broker's: the two look the same.
+// errUnknownCustomer is the refusal for a customer that does not exist or belongs to another broker. A client cannot
+// distinguish the two.
 func errUnknownCustomer() error {
 	return &decide.Refusal{Kind: decide.NotFound, Code: "UNKNOWN_CUSTOMER", Field: "customer_code", Message: "there is no such customer"}
 }
 
-// customerOf returns a customer that the actor may act for: one of its broker. (That a token for one account is about
-// that account was seen to before: confined.)
+// customerOf returns a customer of the actor's broker, or of any broker for the engine's own commands. confined has
+// checked before that a token for one account names that account.
 func (s *State) customerOf(actor decide.Actor, code string) (*account, error) {
 	a := s.accounts[code]
 	if a == nil || actor.System == "" && actor.Broker != a.broker {
@@ -79,8 +82,8 @@ func (s *State) customerOf(actor decide.Actor, code string) (*account, error) {
 	return a, nil
 }
 
-// confined refuses what a token for one account may not ask for: anything about another account, whatever is remembered
-// of the same request, and everything that is not about the account's own orders.
+// confined refuses the commands that a token for one account may not give: anything about another account, even a
+// repeated request, and everything but the account's own orders and leverage.
 func confined(actor decide.Actor, p decide.Payload) error {
 	if actor.Customer == "" {
 		return nil
@@ -95,7 +98,7 @@ func confined(actor decide.Actor, p decide.Payload) error {
 	return nil
 }
 
-// anyCustomer returns a customer of whatever broker, for the operator.
+// anyCustomer returns a customer of any broker, for the operator.
 func (s *State) anyCustomer(code string) (*account, error) {
 	if a := s.accounts[code]; a != nil {
 		return a, nil
@@ -103,7 +106,7 @@ func (s *State) anyCustomer(code string) (*account, error) {
 	return nil, errUnknownCustomer()
 }
 
-// listed returns an instrument that orders may name.
+// listed returns an instrument that an order names, unless it is withdrawn. Its refusal is Invalid.
 func (s *State) listed(symbol string) (*instrument, error) {
 	if i := s.instruments[symbol]; i != nil && i.contract.Status != market.Withdrawn {
 		return i, nil
@@ -111,7 +114,7 @@ func (s *State) listed(symbol string) (*instrument, error) {
 	return nil, &decide.Refusal{Kind: decide.Invalid, Code: "UNKNOWN_SYMBOL", Field: "symbol", Message: "there is no such instrument"}
 }
 
-// traded returns a listed instrument that a path names.
+// traded returns an instrument that a request path names, unless it is withdrawn. Its refusal is NotFound.
 func (s *State) traded(symbol string) (*instrument, error) {
 	i, err := s.listed(symbol)
 	if err != nil {
@@ -120,7 +123,7 @@ func (s *State) traded(symbol string) (*instrument, error) {
 	return i, nil
 }
 
-// instrumentToChange returns an instrument that a path of the operator's names, and which may be withdrawn already.
+// instrumentToChange returns an instrument that an operator's request path names. A withdrawn one is a Conflict.
 func (s *State) instrumentToChange(symbol string) (*instrument, error) {
 	i := s.instruments[symbol]
 	switch {

@@ -5,9 +5,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/margin"
 )
 
-// deleverage closes the rest of a party's position against those who hold the other side: who has gained most with the
-// highest leverage first. Each takes at most what leaves its equity at or above zero. It reports whether something is
-// left that none of them can take; if the record was full before that, something is left too, and the next goes on.
+// deleverage closes the rest of a party's position against the holders of the opposite side, in the order of
+// margin.Score: first those with the most profit at the highest leverage. Each takes at most the amount that leaves its
+// equity at or above zero. deleverage reports whether something is left that no holder can take. If the record is full
+// before that, something is left, but the result is false: the next record continues.
 func (d *draft) deleverage(p *party, price int64) (nobody bool) {
 	each, full := d.eachAt(price, p.size), false
 	d.instrument.ranked(p.size < 0).inOrder(func(next *counterparty) bool {
@@ -23,12 +24,12 @@ func (d *draft) deleverage(p *party, price int64) (nobody bool) {
 	return p.size != 0 && !full
 }
 
-// eachAt is what a step changes the equity of whoever takes it at a price, from a position of a size: how much better than
-// mark the price is. Where mark lies between ticks it is rounded down.
+// eachAt returns how much the equity of an account changes if it takes one step of a position of that size at a price: the
+// advantage of the price over the mark. It is rounded down if the mark is between ticks.
 func (d *draft) eachAt(price, size int64) fixed.Money {
 	c, i := d.instrument.contract, d.instrument
 	paid := c.MustNotional(price, 1)
-	if size > 0 { // it is bought
+	if size > 0 { // the account buys
 		worth, _ := c.Value(1, i.mark).Div(c.MarkDen, fixed.Floor).Money()
 		return worth.Sub(paid)
 	}
@@ -36,26 +37,26 @@ func (d *draft) eachAt(price, size int64) fixed.Money {
 	return paid.Sub(worth)
 }
 
-// counterparty is one who holds the other side, with what its place in the ranking follows from.
+// counterparty is a holder of the opposite side, with the figures that decide its rank.
 type counterparty struct {
 	position *position
 	equity   fixed.Money
 	score    fixed.Wide
 }
 
-// ranking is those who hold one side of an instrument, the insurance fund apart, as a binary heap: of a whole ranking only
-// the first few are needed. A wave of liquidations asks for the same ranking again and again, so it is kept from the first
-// time that it is asked for until a price or an instant changes everybody's place; in between the accounts that a record
-// affects are ranked anew. It is no part of the state: whoever has none makes the same.
+// ranking is a binary heap of the holders of one side of an instrument, without the insurance fund. It is a heap because a
+// deleveraging needs only the first few. A wave of liquidations needs the same ranking again and again, so it is cached
+// from its first use until a price or an instant changes the rank of every holder. In between, the accounts that a record
+// affects are ranked again. The cache is not part of the state: it always follows from the state.
 type ranking struct{ heap []counterparty }
 
-// rank is where a position stands in a ranking, which may be one that is no longer kept.
+// rank is the location of a position in a ranking, which may no longer be cached.
 type rank struct {
 	in    *ranking
 	place int
 }
 
-// ranked returns the ranking of those who are long, or short.
+// ranked returns the ranking of the long or the short holders. It makes it if it is not cached.
 func (i *instrument) ranked(long bool) *ranking {
 	kept := &i.rankings[sideOfSize(long)]
 	if *kept != nil {
@@ -90,7 +91,7 @@ func (h *position) asCounterparty() counterparty {
 	return counterparty{h, equity, margin.Score(unrealised, e.Cost, notional, equity)}
 }
 
-// before reports whether a counterparty comes before another: the higher score first, of one score the first code.
+// before reports whether a counterparty ranks before another: by higher score, then by code.
 func (c *counterparty) before(o *counterparty) bool {
 	if order := c.score.Cmp(o.score); order != 0 {
 		return order > 0
@@ -98,9 +99,9 @@ func (c *counterparty) before(o *counterparty) bool {
 	return c.position.account.code < o.position.account.code
 }
 
-// inOrder passes the counterparties in the order of the ranking, until it is told that this is enough.
+// inOrder calls yield with the counterparties in the order of the ranking, until yield returns false.
 func (r *ranking) inOrder(yield func(*counterparty) bool) {
-	var next []int // places in the heap, the next one of the ranking among them
+	var next []int // indexes in the heap; the next counterparty of the ranking is among them
 	if len(r.heap) > 0 {
 		next = append(next, 0)
 	}
@@ -125,7 +126,7 @@ func (r *ranking) inOrder(yield func(*counterparty) bool) {
 	}
 }
 
-// settle moves the counterparty at a place to where it belongs.
+// settle restores the heap order for the counterparty at index n.
 func (r *ranking) settle(n int) {
 	for n > 0 && r.heap[n].before(&r.heap[(n-1)/2]) {
 		r.swap(n, (n-1)/2)
@@ -134,7 +135,7 @@ func (r *ranking) settle(n int) {
 	r.down(n)
 }
 
-// down moves it away from the top.
+// down moves the counterparty at index n down to its place in the heap.
 func (r *ranking) down(n int) {
 	for {
 		first := n
@@ -156,7 +157,7 @@ func (r *ranking) swap(i, j int) {
 	r.heap[i].position.rank.place, r.heap[j].position.rank.place = i, j
 }
 
-// rerank puts the positions of an account at their new places in the rankings that are kept.
+// rerank updates the ranks of an account's positions in the cached rankings.
 func (a *account) rerank() {
 	for _, h := range a.positions {
 		kept := &h.instrument.rankings
@@ -182,7 +183,7 @@ func (r *ranking) remove(h *position) {
 	}
 }
 
-// unrank forgets all rankings: what moved has moved everybody.
+// unrank drops all cached rankings: a change of a price or an instant may have changed every rank.
 func (f *fold) unrank() {
 	for _, i := range f.listing {
 		i.rankings = [2]*ranking{}

@@ -12,8 +12,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Digest is a SHA-256 over everything that decisions depend on, in one order, so that two folds of the same records
-// can be compared. It walks the whole state: it is for tests and audits.
+// Digest returns a SHA-256 of everything that decisions depend on, in a fixed order, to compare the results of two
+// replays of the same records. It visits the whole state, so it is for tests and audits.
 func (s *State) Digest() [32]byte {
 	h := sha256.New()
 	s.dump(h)
@@ -72,7 +72,8 @@ func (s *State) dump(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// dump writes what the instrument's mark price follows from, what was fixed and is not posted by all, and who holds it.
+// dump writes the inputs of the instrument's mark price, its instants that some position has not posted, and its
+// holders.
 func (i *instrument) dump(w io.Writer) {
 	var window pack.Writer
 	i.window.Pack(&window)
@@ -115,7 +116,7 @@ func (a *account) dump(w io.Writer) {
 	}
 }
 
-// dumpStops writes what waits for prices.
+// dumpStops writes the stops of the instrument and the bounds of the prices reached.
 func (i *instrument) dumpStops(w io.Writer) {
 	for n := range i.watches {
 		bound := &i.watches[n]

@@ -9,28 +9,28 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// draft is a record in the making: its events so far, and what accounts and orders on one instrument look like after
-// them. The state itself is only read.
+// draft builds a record. It holds the events so far, and the accounts and the orders on one instrument as they will be
+// after those events. It never changes the state.
 type draft struct {
 	state      *State
 	at         decide.Stamp
-	now        scalar.Time // by which orders are past their time: the record's, or when the sweep began
+	now        scalar.Time // the time that decides which orders have expired: the record's, or the start of the sweep
 	instrument *instrument
 	events     []decide.Event
 	parties    few[*account, *party]
 	changed    few[*resting, *change]
-	touched    []*change // in the order in which they were touched first
+	touched    []*change // in the order of their first change
 	till
 	fills  int
 	others int // changed orders that did not trade
-	size   int // estimate of the record in bytes
-	// quiet is set while a walk only finds out where it leads: it changes the view and writes no events.
+	size   int // estimated size of the record in bytes
+	// quiet is set for a dry run: a walk then changes the parties and orders of the draft but writes no events.
 	quiet bool
 	limit bounds // of the record
 }
 
-// Estimates of what parts of a record take, without their variable strings. They err on the large side; a test holds
-// them against the encoding.
+// Estimated sizes of the parts of a record, without their variable strings. They are upper estimates; a test compares
+// them with the encoding.
 const (
 	headBytes    = 2500
 	tradeBytes   = 330
@@ -39,35 +39,35 @@ const (
 	postingBytes = 235
 	orderBytes   = 680
 	firedBytes   = 330
-	nextBytes    = 8 << 10 // what one more fill and the closing events may need
+	nextBytes    = 8 << 10 // room for one more fill and the closing events
 )
 
 func (s *State) newDraft(at decide.Stamp, i *instrument) *draft {
 	return &draft{state: s, at: at, now: at.Time, instrument: i, till: s.newTill(), size: headBytes, limit: s.limit}
 }
 
-// party is an account as the draft leaves it, on the draft's instrument.
+// party is the state of an account and its position on the draft's instrument after the draft's events.
 type party struct {
 	account    *account
 	position   *position
 	balance    fixed.Money
-	unposted   fixed.Wide // of what it owes on other instruments: see firstDebts
+	unposted   fixed.Wide // net credit of unposted instants on other instruments: see firstDebts
 	size       int64
 	cost       fixed.Money
-	bids, asks fixed.Money // without what orders past their time reserve
+	bids, asks fixed.Money // without the reserves of expired orders
 	floor      fixed.Rate
 }
 
-// party returns the account's. If the draft has not touched it, what it owes is posted first: the events before those of
-// what the draft does to it.
+// party returns the account's party. When the draft touches an account for the first time, party posts what the account
+// owes of instants, before any event that the draft adds for it.
 func (d *draft) party(a *account) *party {
 	if p := d.parties.get(a); p != nil {
 		return p
 	}
 	h := a.on(d.instrument)
 	p := &party{account: a, position: h, balance: a.balance, size: h.size, cost: h.cost, bids: h.bids, asks: h.asks, floor: h.floor()}
-	// An order past its time reserves nothing, even if its expiry is still due: what is available must not depend on when
-	// the engine gets to it.
+	// An expired order reserves nothing, even while its expiry is still due: the available margin must not depend on
+	// when the engine expires it.
 	bids, asks := d.state.overdue(h, d.now)
 	p.bids, p.asks = p.bids.Sub(bids), p.asks.Sub(asks)
 	owed, rest := d.firstDebts(a)
@@ -79,7 +79,7 @@ func (d *draft) party(a *account) *party {
 	return p
 }
 
-// postDebt posts what an account owes. On paper nothing is posted: the account is as it would be after it.
+// postDebt posts one debt of an account. In a dry run it changes the party but adds no event.
 func (d *draft) postDebt(p *party, debt debt) {
 	p.balance = p.balance.Add(debt.amount)
 	if debt.position == p.position {
@@ -91,7 +91,7 @@ func (d *draft) postDebt(p *party, debt debt) {
 	}
 }
 
-// standing is the account's margin as the draft leaves it.
+// standing returns the account's margin after the draft's events.
 func (d *draft) standing(p *party) margin.Standing {
 	e := p.position.exposure()
 	e.Size, e.Cost, e.Bids, e.Asks, e.Floor = p.size, p.cost, p.bids, p.asks, p.floor
@@ -100,8 +100,8 @@ func (d *draft) standing(p *party) margin.Standing {
 	return m
 }
 
-// reserveFor adds the notional of a resting order to what the party's margin is computed from; false if the sum is
-// beyond anything that margin could cover.
+// reserveFor adds the notional of a resting order to the party's reserves. It returns false if the sum is more than any
+// margin could cover.
 func (p *party) reserveFor(side order.Action, notional fixed.Money) bool {
 	sum := &p.bids
 	if side == order.Sell {
@@ -115,15 +115,15 @@ func (p *party) reserveFor(side order.Action, notional fixed.Money) bool {
 	return true
 }
 
-// change is a resting order as the draft leaves it.
+// change is the state of a resting order after the draft's events.
 type change struct {
 	order *resting
 	terms
-	amended bool // cut, and not traded since
+	amended bool // reduced, and not traded since
 	written bool
 }
 
-// look returns an order's figures as the draft leaves them.
+// look returns an order's figures after the draft's events.
 func (d *draft) look(o *resting) terms {
 	if c := d.changed.get(o); c != nil {
 		return c.terms
@@ -131,7 +131,7 @@ func (d *draft) look(o *resting) terms {
 	return termsOf(o)
 }
 
-// touch returns the order's change, to be written to.
+// touch returns the change of an order, for the caller to modify.
 func (d *draft) touch(o *resting) *change {
 	c := d.changed.get(o)
 	if c == nil {
@@ -146,8 +146,8 @@ func (d *draft) touch(o *resting) *change {
 	return c
 }
 
-// end closes a resting order that did not trade in the draft. A quiet walk, which meets every order once, has no need to
-// remember it but for what cuts may look at.
+// end closes a resting order that did not trade in the draft. A dry run meets every order once, so it remembers only
+// reduce-only orders, which cut may meet again.
 func (d *draft) end(o *resting, status order.Status, reason order.Reason) {
 	if d.quiet && !o.Value.reduceOnly {
 		return
@@ -159,7 +159,7 @@ func (d *draft) end(o *resting, status order.Status, reason order.Reason) {
 	c.status, c.reason = status, reason
 }
 
-// write appends the events of all orders that were touched and not written yet.
+// write appends the events of all changed orders that are not written yet.
 func (d *draft) write() {
 	for _, c := range d.touched {
 		if !c.written {
@@ -169,8 +169,8 @@ func (d *draft) write() {
 	}
 }
 
-// post appends a movement between a customer and one of the venue's accounts to a trade: a posting on each. Nothing
-// is posted for nothing.
+// post adds a movement between a customer and one of the venue's accounts to a trade: one posting on each side. It adds
+// no posting for a zero amount.
 func (d *draft) post(e *TradeExecuted, p *party, code scalar.ID, kind ledger.Type, amount fixed.Money, venue ledger.Account, balance *fixed.Money) {
 	if amount == 0 {
 		return
@@ -189,7 +189,8 @@ func (d *draft) post(e *TradeExecuted, p *party, code scalar.ID, kind ledger.Typ
 	d.size += 2*(postingBytes+len(e.Symbol)) + len(p.account.code)
 }
 
-// trade books one side of a trade: the position, and the profit realised by what it closes, as a row of a type.
+// trade books one side of a trade: the new position, and the realized profit of the closed part as a row of type
+// closing.
 func (d *draft) trade(e *TradeExecuted, p *party, code scalar.ID, price, steps int64, closing ledger.Type) {
 	size, cost, realised := positionAfter(d.instrument, p.size, p.cost, price, steps)
 	p.size, p.cost = size, cost
@@ -199,7 +200,7 @@ func (d *draft) trade(e *TradeExecuted, p *party, code scalar.ID, price, steps i
 	}
 }
 
-// countTrade adds what a trade takes of the record, without its postings.
+// countTrade adds the size of a trade, without its postings, to the size of the record.
 func (d *draft) countTrade(e *TradeExecuted) {
 	for _, l := range [2]*TradeLeg{&e.Taker, &e.Maker} {
 		d.size += legBytes + heldBytes + 2*len(l.CustomerCode) + len(l.Broker) + len(e.Symbol) + len(l.ReferenceID)
@@ -207,9 +208,10 @@ func (d *draft) countTrade(e *TradeExecuted) {
 	d.size += tradeBytes + len(e.Symbol)
 }
 
-// positionAfter returns a position after a trade of signed steps, and the profit that closing part of it realises. Closing q
-// of Q moves cost × q ÷ Q, rounded half to even; the profit is the proceeds less that. So the cost changes by the
-// signed notional plus the profit, and over all positions costs and realised profits stay equal.
+// positionAfter returns a position after a trade of signed steps, and the profit realized by closing part of it.
+// Closing q of Q steps removes cost × q ÷ Q, rounded half to even, from the cost; the profit is the proceeds less that
+// amount. So the cost changes by the signed notional plus the profit, and the sum of all costs always equals the sum of
+// all realized profits.
 func positionAfter(i *instrument, size int64, cost fixed.Money, price, steps int64) (int64, fixed.Money, fixed.Money) {
 	closing := int64(0)
 	if (size > 0) != (steps > 0) {
@@ -234,7 +236,8 @@ func positionAfter(i *instrument, size int64, cost fixed.Money, price, steps int
 	return size + steps, cost, realised
 }
 
-// cut brings the party's reduce-only orders, resting or untriggered, down to its position, and cancels those for which nothing is left.
+// cut reduces the party's reduce-only orders, resting or untriggered, to the size of the position, and cancels those
+// that have nothing left to reduce.
 func (d *draft) cut(p *party, except *resting) {
 	for _, o := range p.position.reduceOnly {
 		t := d.look(o)
@@ -258,7 +261,7 @@ func (d *draft) cut(p *party, except *resting) {
 	}
 }
 
-// reducible returns how much an order may take from a position without turning it.
+// reducible returns by how many steps an order may reduce a position without reversing it.
 func reducible(size int64, a order.Action) int64 {
 	if a == order.Buy {
 		return max(0, -size)

@@ -7,12 +7,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// dueKind is a kind of due work. At one time, kinds are done in this order: first what blocks clients, as the rules of the
-// venue order it, then what alternates with their commands.
+// dueKind is a kind of due work. Kinds that are due at the same time are done in this order: first those that block
+// clients, as the rules of the venue order them, then those that alternate with client commands.
 type dueKind uint8
 
 const (
-	dueTask dueKind = iota // a command's work that goes on in steps: it was due before anything that became due since
+	dueTask dueKind = iota // the rest of a command's work, which was due before anything that became due since
 	dueStaleGuard
 	dueFunding
 	dueSettlement
@@ -26,24 +26,27 @@ const (
 	duePosting
 	dueExpiry
 
-	dueKinds // how many there are
+	dueKinds // number of kinds
 )
 
-// dueWork is how one kind of due work is done. Each has a file of its own: due_task.go, due_expiry.go and so on.
+// dueWork does one kind of due work. Each kind has a file: due_task.go, due_expiry.go and so on.
 type dueWork interface {
-	// work is what steps and names say of an entry.
+	// work returns the kind of work that steps and entry names state.
 	work(e *dueEntry) Work
-	// subject names what an entry is about: an order, a customer, a command. With the work it is the entry's name.
+	// subject returns what an entry is about: an order, a customer or a command, for example. The work and the subject
+	// together are the entry's name.
 	subject(e *dueEntry) string
-	// step decides the next record. The entries are due, of this kind and in order; there is at least one, and no more
-	// than a record holds. With single set there is one, and no more than one order or fill of it is to be done.
+	// step decides the next record. entries holds at least one entry and no more than a record holds; all are due, of
+	// this kind and in order. With single set there is one entry, and the step may do no more than one order or fill of
+	// it.
 	step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision
-	// save writes which entry it is, for one that was set aside; load reads it, and returns nil for what can't be.
+	// save writes the identity of an entry that was set aside. load reads it, and returns nil if the entry cannot
+	// exist.
 	save(v *saver, e *dueEntry)
 	load(v *loader) *dueEntry
 }
 
-// dueTable says of every kind how it is done, and how it stands against the commands of clients.
+// dueTable has the handler of every kind of due work, and whether it blocks client commands or alternates with them.
 var dueTable = [dueKinds]struct {
 	urgency decide.Urgency
 	dueWork
@@ -62,38 +65,37 @@ var dueTable = [dueKinds]struct {
 	dueExpiry:         {decide.Alternate, expiryWork{}},
 }
 
-// dueEntry is work that becomes due at a time.
+// dueEntry is work that becomes due at a certain time.
 type dueEntry struct {
 	time       scalar.Time
-	arrival    int64       // orders entries of one time and kind
-	order      *resting    // of an expiry, or of a trigger that was set aside
-	instrument *instrument // of a stale guard, funding, triggers, or the insurance fund's order
-	account    *account    // of a dead-man switch or a liquidation
-	session    *session    // that has ended
+	arrival    int64       // number of the entry, which orders entries of the same time and kind
+	order      *resting    // for an expiry, or for a trigger that was set aside
+	instrument *instrument // for a stale guard, funding, triggers, or the insurance fund's order
+	account    *account    // for a dead man's switch or a liquidation
+	session    *session    // for a session that has ended
 	gateway    *gateway
 	task       *task
-	instant    *instant // of postings
-	place      int      // in the heap; -1 when not in it
+	instant    *instant // for postings
+	place      int      // index in the heap; -1 if not in it
 	kind       dueKind
 }
 
-// name identifies the entry in events.
+// name returns the name of the entry in events.
 func (e *dueEntry) name() string {
 	w := dueTable[e.kind]
 	return string(w.work(e)) + "/" + w.subject(e)
 }
 
-// agenda is all that will be due: nothing that alternates with clients is done while something blocks them. Of what
-// alternates, the times of orders stand on a list of their own, so that whoever asks which orders are past theirs need not
-// look at anything else that is due.
+// agenda holds all future and due work. Work that alternates with clients waits while blocking work is due. Expiries
+// have a separate list, so that a search for expired orders looks at nothing else.
 type agenda struct {
 	blocking    dueList
 	alternating dueList // without expiries
 	expiries    dueList
-	arrived     int64 // entries so far
+	arrived     int64 // entries that were pushed so far
 }
 
-// list returns the list that an entry belongs on.
+// list returns the list for an entry.
 func (a *agenda) list(e *dueEntry) *dueList {
 	switch {
 	case dueTable[e.kind].urgency == decide.Blocking:
@@ -104,25 +106,25 @@ func (a *agenda) list(e *dueEntry) *dueList {
 	return &a.alternating
 }
 
-// lists are all of them.
+// lists returns the three lists.
 func (a *agenda) lists() [3]*dueList { return [...]*dueList{&a.blocking, &a.alternating, &a.expiries} }
 
-// all returns everything on the lists, in no order.
+// all returns the entries of all lists, in no particular order.
 func (a *agenda) all() []*dueEntry {
 	return slices.Concat(a.blocking.heap, a.alternating.heap, a.expiries.heap)
 }
 
-// push puts a new entry on its list, behind all of its time and kind.
+// push adds a new entry to its list, after all entries of the same time and kind.
 func (a *agenda) push(e *dueEntry) {
 	a.arrived++
 	e.arrival = a.arrived
 	a.list(e).push(e)
 }
 
-// remove takes an entry off its list, if it is on it.
+// remove removes an entry from its list. It does nothing if the entry is not on the list.
 func (a *agenda) remove(e *dueEntry) { a.list(e).remove(e) }
 
-// first returns the entries that the next step is about, at most n; none if nothing is due.
+// first returns the entries for the next step, at most n. It returns none if nothing is due.
 func (a *agenda) first(n int, now scalar.Time) []*dueEntry {
 	if entries := a.blocking.first(n, now); len(entries) > 0 {
 		return entries
@@ -132,7 +134,7 @@ func (a *agenda) first(n int, now scalar.Time) []*dueEntry {
 		list, other = other, list
 	}
 	entries := list.first(n, now)
-	if len(other.heap) > 0 { // what comes after the first of the other list is for the step after that
+	if len(other.heap) > 0 { // entries after the first of the other list are left for a later step
 		next := other.heap[0]
 		if at := slices.IndexFunc(entries, func(e *dueEntry) bool { return e.compare(next) > 0 }); at >= 0 {
 			entries = entries[:at]
@@ -141,7 +143,7 @@ func (a *agenda) first(n int, now scalar.Time) []*dueEntry {
 	return entries
 }
 
-// Due says whether work is due, and how it stands against what clients ask for. It implements decide.State.
+// Due returns whether work is due, and whether it blocks client commands. It implements decide.State.
 func (s *State) Due(now scalar.Time) decide.Urgency {
 	if first, ok := s.due.blocking.next(); ok && first <= now {
 		return decide.Blocking
@@ -154,7 +156,7 @@ func (s *State) Due(now scalar.Time) decide.Urgency {
 	return decide.Nothing
 }
 
-// NextDue returns when the next work is due. It implements decide.State.
+// NextDue returns the earliest time at which work is due. It implements decide.State.
 func (s *State) NextDue() (at scalar.Time, ok bool) {
 	for _, l := range s.due.lists() {
 		if first, some := l.next(); some && (!ok || first < at) {
@@ -164,7 +166,7 @@ func (s *State) NextDue() (at scalar.Time, ok bool) {
 	return at, ok
 }
 
-// Step decides the next piece of due work. It implements decide.State.
+// Step decides the record of the next due work. It implements decide.State.
 func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
 	entries := s.nextDue(s.most(single), at.Time)
 	if len(entries) == 0 {
@@ -173,8 +175,9 @@ func (s *State) Step(at decide.Stamp, single bool) decide.Decision {
 	return s.asOfRules(dueTable[entries[0].kind].step(s, at, entries, single))
 }
 
-// nextDue returns the entries that the next step is about, at most n; none if nothing is due. What is done at a price
-// waits for the guards against old ones, though it may have been due before: nobody came to it while the price was fresh.
+// nextDue returns the entries for the next step, at most n. It returns none if nothing is due. Work that trades at a
+// price (triggers to insurance orders) waits for all stale guards that are due, even if it was due earlier: it was not
+// done while the price was fresh, and must not be done at a stale one.
 func (s *State) nextDue(n int, now scalar.Time) []*dueEntry {
 	entries := s.due.first(n, now)
 	if len(entries) == 0 || entries[0].kind < dueTrigger || entries[0].kind > dueInsurance {
@@ -193,7 +196,7 @@ func (s *State) nextDue(n int, now scalar.Time) []*dueEntry {
 	return guards[:min(n, len(guards))]
 }
 
-// most is how many orders, besides those that trade, a step may change.
+// most returns how many orders, besides those that trade, a step may change.
 func (s *State) most(single bool) int {
 	if single {
 		return 1
@@ -201,12 +204,12 @@ func (s *State) most(single bool) int {
 	return s.limit.others
 }
 
-// stepped is the decision of a step's record.
+// stepped returns the decision on a step's record with these events.
 func stepped(w Work, events ...decide.Event) decide.Decision {
 	return decide.Decision{Outcome: decide.Accepted, Events: append([]decide.Event{&Step{Work: w}}, events...)}
 }
 
-// SetAside decides the event that takes the next due entry off the list. It implements decide.State.
+// SetAside decides the event that removes the next due entry from its list. It implements decide.State.
 func (s *State) SetAside(at decide.Stamp, cause string) decide.Decision {
 	entries := s.nextDue(1, at.Time)
 	if len(entries) == 0 {
@@ -220,7 +223,7 @@ func (s *State) setAside(name, cause string) {
 	for _, l := range s.due.lists() {
 		if n := slices.IndexFunc(l.heap, func(e *dueEntry) bool { return e.name() == name }); n >= 0 {
 			e := l.heap[n]
-			if e.kind == dueTrigger { // of many stops one
+			if e.kind == dueTrigger { // set aside only the next of the instrument's due stops
 				e = s.holdStop(e)
 			} else {
 				l.remove(e)
@@ -234,13 +237,13 @@ func (s *State) setAside(name, cause string) {
 	}
 }
 
-// asideEntry is due work that was set aside, and why.
+// asideEntry is due work that was set aside, with the error.
 type asideEntry struct {
 	*dueEntry
 	cause string
 }
 
-// putBack applies the event that puts it back. The entry is due as it was, at its own time and place.
+// putBack applies the event that returns an entry to its list. The entry keeps its time and its arrival number.
 func (s *State) putBack(name string) {
 	n := slices.IndexFunc(s.aside, func(e asideEntry) bool { return e.name() == name })
 	if n < 0 {
@@ -256,12 +259,12 @@ func (s *State) putBack(name string) {
 	switch e.kind {
 	case dueTask:
 		s.running = e.task
-	case dueLiquidation: // what it waits for may have come and gone meanwhile
+	case dueLiquidation: // what the liquidation waits for may have changed since
 		s.schedule(e.account)
 	}
 }
 
-// cancelEntry takes an entry off its list, or from what was set aside.
+// cancelEntry removes an entry from its list and from the entries that were set aside.
 func (s *State) cancelEntry(e *dueEntry) {
 	if e == nil {
 		return

@@ -6,19 +6,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 )
 
-// How far from zero what is fixed may bring a balance, of an account or of the venue. A posting must never be what fails:
-// whoever owes it could do nothing else. Money ends at 92 billion; what lies between is for what trades book meanwhile.
+// Limits of the absolute balance, of an account or of the venue, that a settlement or funding instant may lead to. A
+// posting must never fail, because its account could do nothing else. Money can count to 92 billion; the room between
+// these limits and that is for trades that are booked before the postings.
 const (
-	maxSettled = fixed.Money(5e18) // 50 billion, by settlement
-	maxFunded  = fixed.Money(8e18) // 80 billion, by funding
+	maxSettled = fixed.Money(5e18) // 50 billion, for settlement
+	maxFunded  = fixed.Money(8e18) // 80 billion, for funding
 )
 
-// reach is between which balances one may move while what is owed is posted, in whatever order.
+// reach is the range of balances through which an account may move while its debts are posted, in any order.
 type reach struct{ low, high fixed.Wide }
 
 func reachOf(balance fixed.Money) reach { return reach{balance.Wide(), balance.Wide()} }
 
-// after returns the reach with one more amount.
+// after returns the reach after one more posting.
 func (r reach) after(amount fixed.Money) reach {
 	if amount < 0 {
 		r.low = r.low.Add(amount.Wide())
@@ -28,25 +29,27 @@ func (r reach) after(amount fixed.Money) reach {
 	return r
 }
 
-// within reports whether the balance stays that near to zero.
+// within reports whether the absolute balance stays at or below most.
 func (r reach) within(most fixed.Money) bool {
 	return r.high.Cmp(most.Wide()) <= 0 && r.low.Cmp((-most).Wide()) >= 0
 }
 
-// booking is what all accounts and the venue will have posted, with what a record is about to fix.
+// booking projects the balances of all accounts and of the venue after all postings that are owed, including those of
+// the instants that the record is about to fix.
 type booking struct {
 	state *State
-	// magnitude is no less than all balances and all amounts together, without their signs. While that is small enough no
-	// account need be looked at, of which there may be very many.
+	// magnitude is an upper bound of the sum of all absolute balances and all absolute amounts. While it is below the
+	// limit, accounts need not be checked one by one. There may be very many accounts.
 	magnitude fixed.Wide
 	admitted  []*instant
 
-	accounts          map[*account]reach // of whom something is owed, or will be; nil while the magnitude is small enough
+	accounts          map[*account]reach // reaches of the accounts that owe or will owe; nil while the magnitude suffices
 	clearing, funding reach
 }
 
-// newBooking begins with what there is and what is owed already. Settlement moves what positions are worth at its mark, and
-// what they cost: for the next one that is what they were worth at the last.
+// newBooking starts with the current balances and everything that is owed already. A settlement moves the difference
+// between the value of a position at its mark and the position's cost; for the next settlement, the cost is the value
+// at the last one.
 func (s *State) newBooking() *booking {
 	b := &booking{state: s, magnitude: s.balances}
 	for _, m := range [...]fixed.Money{s.fund.balance, s.venue[ledger.Clearing], s.venue[ledger.Funding]} {
@@ -61,8 +64,8 @@ func (s *State) newBooking() *booking {
 	return b
 }
 
-// magnitude is no less than what an instant moves, without signs, and what it makes positions cost. Each position's part is
-// rounded by less than a unit.
+// magnitude returns an upper bound of the absolute amounts that an instant moves plus the costs that it gives to
+// positions. Rounding adds less than a unit per position.
 func (x *instant) magnitude() fixed.Wide {
 	i := x.instrument
 	worth, units := i.contract.Worth(i.openInterest, x.mark).Wide(), fixed.WideOf(int64(i.holders.length)+2)
@@ -72,8 +75,8 @@ func (x *instant) magnitude() fixed.Wide {
 	return worth.Add(units).Mul(4)
 }
 
-// admit takes an instant in that is about to be fixed, for all who hold a position. If it would bring any balance further
-// from zero than that, nothing of it is taken in.
+// admit adds an instant that is about to be fixed for all holders. It adds nothing and returns false if the instant
+// would bring any absolute balance above most.
 func (b *booking) admit(x *instant, most fixed.Money) bool {
 	after := b.magnitude.Add(x.magnitude())
 	if (b.accounts != nil || after.Cmp(most.Wide()) > 0) && !b.admitEach(x, most) {
@@ -83,7 +86,7 @@ func (b *booking) admit(x *instant, most fixed.Money) bool {
 	return true
 }
 
-// eachDebt passes all that is owed.
+// eachDebt calls take with every debt of every account.
 func (s *State) eachDebt(take func(debt)) {
 	for _, i := range s.listing {
 		if len(i.instants) == 0 {
@@ -98,7 +101,7 @@ func (s *State) eachDebt(take func(debt)) {
 	}
 }
 
-// admitEach does that account by account.
+// admitEach is admit with a check of every account.
 func (b *booking) admitEach(x *instant, most fixed.Money) bool {
 	b.part()
 	venue := *b.venue(x.kind)
@@ -112,7 +115,7 @@ func (b *booking) admitEach(x *instant, most fixed.Money) bool {
 	return true
 }
 
-// part begins to look at the accounts by themselves.
+// part starts to track the accounts one by one.
 func (b *booking) part() {
 	if b.accounts != nil {
 		return
@@ -125,7 +128,7 @@ func (b *booking) part() {
 	}
 }
 
-// take adds what all owe of an instant that is about to be fixed.
+// take adds the debts of all holders for an instant that is about to be fixed.
 func (b *booking) take(x *instant) {
 	for h := x.instrument.holders.first; h != nil; h = h.behind {
 		b.add(h.owing(x))
@@ -145,7 +148,7 @@ func (b *booking) of(a *account) reach {
 	return reachOf(a.balance)
 }
 
-// venue returns the other side of what an instant moves.
+// venue returns the reach of the venue's account on the other side of an instant's postings.
 func (b *booking) venue(kind instantKind) *reach {
 	if kind == instantFunding {
 		return &b.funding

@@ -5,7 +5,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
 
-// cancelAllAfterWork is the dead-man switches: one goes off a record.
+// cancelAllAfterWork fires the dead man's switches (cancel_all_after), one per record.
 type cancelAllAfterWork struct{}
 
 func (cancelAllAfterWork) work(*dueEntry) Work        { return WorkCancelAllAfter }
@@ -23,7 +23,8 @@ func (cancelAllAfterWork) step(s *State, at decide.Stamp, entries []*dueEntry, s
 	return stepped(WorkCancelAllAfter, fireDeadMan(s, at, nil, entries[0].account, s.most(single))...)
 }
 
-// fireDeadMan decides the cancellation of a customer's orders whose dead-man switch went off.
+// fireDeadMan decides the cancellation of up to n orders of a customer after the dead man's switch went off. If there
+// are more, a task cancels the rest.
 func fireDeadMan(s *State, at decide.Stamp, events []decide.Event, a *account, n int) []decide.Event {
 	w := &task{kind: WorkMassCancel, account: a, reason: order.CancelAllAfter}
 	events, canceled, more := w.end(s, at, append(events, &CancelAllAfterFired{CustomerCode: a.code, Broker: a.broker}), n)

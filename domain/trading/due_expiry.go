@@ -5,8 +5,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
 
-// expiryWork is the orders whose time has passed. They match nobody from that time on, whether a step has come to them or
-// not: a step only says so.
+// expiryWork closes the orders that have expired. An order matches nothing from its expiry time on, even before this
+// step closes it.
 type expiryWork struct{}
 
 func (expiryWork) work(*dueEntry) Work        { return WorkExpiry }

@@ -6,12 +6,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// latestFunding is how late a funding instant may be fixed. One that comes later, since nobody served, is recorded as
-// missed and never charged.
+// latestFunding is the maximum delay with which a funding instant may be fixed. One that comes later, because no node
+// served, is recorded as missed and never charged.
 const latestFunding = scalar.Minute
 
-// fundingWork is the instants of funding. A step fixes the rate and the mark price for all who hold a position; what
-// follows from that for each of them is posted after it: see due_posting.go.
+// fundingWork fixes the funding instants. A step fixes the rate and the mark price for all holders of a position; later
+// steps post the resulting payments: see due_posting.go.
 type fundingWork struct{}
 
 func (fundingWork) work(*dueEntry) Work        { return WorkFunding }
@@ -21,8 +21,8 @@ func (fundingWork) load(v *loader) *dueEntry {
 	return v.entryOf(func(i *instrument) *dueEntry { return i.funding })
 }
 
-// step fixes the instants that are due at one time, which every instrument has its own of, and more where they are missed:
-// there may be very many after a long silence.
+// step fixes the instants that are due at the same time, one per instrument, and further instants of those instruments
+// if they were missed. After a long outage there may be very many, so the number per record is bounded.
 func (fundingWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool) decide.Decision {
 	var events []decide.Event
 	b := s.newBooking()
@@ -32,8 +32,9 @@ func (fundingWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 		}
 		i, time := e.instrument, e.time
 		first := i.fix(at, time)
+		// The engine sets the entry aside after a panic.
 		if rate := first.FundingRate.Coef; rate != 0 && !b.admit(&instant{kind: instantFunding, instrument: i, mark: i.mark, rate: rate}, maxFunded) {
-			panic("trading: the funding of " + i.contract.Symbol + " would bring a balance beyond what it may be") // so it is set aside
+			panic("trading: the funding of " + i.contract.Symbol + " would bring a balance beyond what it may be")
 		}
 		events = append(events, first)
 		for at.Time-time > latestFunding && len(events) < s.most(single) {
@@ -45,7 +46,7 @@ func (fundingWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 	return stepped(WorkFunding, events...)
 }
 
-// fix decides what is fixed for an instant.
+// fix returns the event that fixes an instant.
 func (i *instrument) fix(at decide.Stamp, instant scalar.Time) *FundingFixed {
 	c := i.contract
 	e := &FundingFixed{Symbol: c.Symbol, IndexPrice: c.IndexPrice(i.indexPrice), MarkPrice: c.MarkPrice(i.mark),
@@ -57,7 +58,7 @@ func (i *instrument) fix(at decide.Stamp, instant scalar.Time) *FundingFixed {
 	return e
 }
 
-// fundingFixed takes over what was fixed: from here on all who hold a position owe it.
+// fundingFixed applies the event: from now on all holders of a position owe the payment.
 func (f *fold) fundingFixed(e *FundingFixed) {
 	i := f.instrument(e.Symbol)
 	i.rate = e.FundingRate.Coef

@@ -8,8 +8,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
 
-// insuranceWork is the insurance fund's orders, with which it works its positions off: on each instrument one that only
-// reduces, at mark, for the whole of the position. It is moved when the mark moves or the position changes.
+// insuranceWork places and moves the orders with which the insurance fund reduces its positions. On each instrument the
+// fund has one reduce-only order, at mark, for the whole position. The order moves when the mark or the position
+// changes.
 type insuranceWork struct{}
 
 func (insuranceWork) work(*dueEntry) Work        { return WorkInsuranceOrder }
@@ -23,7 +24,7 @@ func (insuranceWork) load(v *loader) *dueEntry {
 	return nil
 }
 
-// fundOrder is what the fund's order on an instrument should be: nothing, for a price of 0.
+// fundOrder returns what the fund's order on an instrument should be. A price of 0 means no order.
 func (s *State) fundOrder(h *position) (side book.Side, price, steps int64) {
 	i := h.instrument
 	switch {
@@ -35,12 +36,12 @@ func (s *State) fundOrder(h *position) (side book.Side, price, steps int64) {
 	return book.Bid, 0, 0
 }
 
-// moveFund puts the fund's order on the due list if it is not what it should be and the instrument is open.
+// moveFund schedules a move of the fund's order if it differs from fundOrder and the instrument is open.
 func (f *fold) moveFund(i *instrument) {
 	h := f.fund.on(i)
 	_, price, steps := f.fundOrder(h)
 	moved := price != 0 && (h.first == nil || h.first.Price != price || h.first.Remaining != steps)
-	// A sweep of the fund's own order goes on by itself, and is looked at again when it has ended.
+	// A sweep of the fund's order continues on its own. moveFund is called again when it has ended.
 	moved = moved && i.status() == market.Open && (h.first == nil || h.first.Resting())
 	switch {
 	case moved && i.fundMoves == nil:
@@ -76,8 +77,8 @@ func (insuranceWork) step(s *State, at decide.Stamp, entries []*dueEntry, single
 	return decide.Decision{Outcome: decide.Accepted, Events: d.check()}
 }
 
-// movingFund makes the taker that the fund's order is at its new price and of its new size: the one that rests, or a new
-// one.
+// movingFund returns the taker for the fund's order with its new price and size. It uses the resting order, or a new
+// one if none rests.
 func (d *draft) movingFund(slot int) *taker {
 	p := d.party(d.state.fund)
 	side, price, steps := d.state.fundOrder(p.position)

@@ -12,9 +12,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
 
-// liquidationWork is the accounts with less equity than maintenance margin, one after the other, each to its end: first
-// its orders are canceled, then its positions closed step by step until it has enough again, and what it lacks without
-// any is made up for by the insurance fund.
+// liquidationWork liquidates the accounts that have less equity than maintenance margin, one after the other. It first
+// cancels the account's orders, then closes its positions step by step until the equity suffices again. If the account
+// has no positions left and a negative balance, the insurance fund covers the loss.
 type liquidationWork struct{}
 
 func (liquidationWork) work(*dueEntry) Work        { return WorkLiquidation }
@@ -42,8 +42,9 @@ func (liquidationWork) step(s *State, at decide.Stamp, entries []*dueEntry, sing
 	return s.liquidate(at, h, s.bounds(single))
 }
 
-// heaviest returns the position with the largest maintenance margin among those whose instruments are open, the first
-// symbol's of several; nil if there is none. One that is being deleveraged comes first until nothing is left of it.
+// heaviest returns the position with the largest maintenance margin among those on open instruments; among equals, the
+// one with the first symbol. It returns nil if there are none. A position that is being deleveraged comes first until
+// it is closed.
 func (a *account) heaviest() *position {
 	if h := a.deleveraging; h != nil && h.instrument.status() == market.Open {
 		return h
@@ -62,16 +63,17 @@ func (a *account) heaviest() *position {
 	return heaviest
 }
 
-// liquidate decides one step of closing a position: an order of the account itself down to the bankruptcy price. If
-// nobody takes any of it, the rest of the position goes to the insurance fund or to who holds the other side.
+// liquidate decides one step of closing a position: an order of the account at the bankruptcy price. If no part
+// trades, the rest of the position goes to the insurance fund or to the holders of the opposite side.
 func (s *State) liquidate(at decide.Stamp, h *position, limit bounds) decide.Decision {
 	d := s.newDraft(at, h.instrument)
 	d.limit = limit
 	d.events = append(d.events, &Step{Work: WorkLiquidation})
 	p := d.party(h.account)
-	d.party(s.fund) // which gets the fees: what it owes stands before that
+	d.party(s.fund) // it receives the fees, so its debts are posted first
 	price := d.bankruptcyPrice(p)
-	// Who is being deleveraged already found nobody in the book one record ago, and nobody has come since.
+	// The last record found no counterparty in the book for a position that is being deleveraged, and no order came
+	// since.
 	var alarm decide.Alarm
 	if h.account.deleveraging == h || d.sellOut(p, price) {
 		alarm = d.passOn(p, price)
@@ -80,14 +82,14 @@ func (s *State) liquidate(at decide.Stamp, h *position, limit bounds) decide.Dec
 	return decide.Decision{Outcome: decide.Accepted, Events: d.check(), Alarm: alarm}
 }
 
-// bankruptcyPrice is the price of the party's position, in ticks, as the draft leaves it.
+// bankruptcyPrice returns the bankruptcy price of the party's position, in ticks, after the draft's events.
 func (d *draft) bankruptcyPrice(p *party) int64 {
 	account, e := d.standing(p), d.exposure(p)
 	_, _, mine := e.Health()
 	return margin.BankruptcyPrice(e.Contract, e.Mark, e.Size, account.Equity(), mine, account.Maintenance)
 }
 
-// sellOut decides a step through the book. It reports whether nothing was found there.
+// sellOut decides a step through the book. It reports whether the book had no counterparty for any of it.
 func (d *draft) sellOut(p *party, price int64) (nothing bool) {
 	slot := d.reserveSlot()
 	o := &resting{Code: d.at.Derive(slot), Side: book.Ask, Price: price}
@@ -110,14 +112,14 @@ func (d *draft) sellOut(p *party, price int64) (nothing bool) {
 	return t.done() == 0 && why != stopFull
 }
 
-// makeUp decides what the insurance fund pays to an account that has no position and owes more than it has.
+// makeUp decides the payment of the insurance fund to an account that has no positions and a negative balance.
 func (s *State) makeUp(at decide.Stamp, a *account, limit bounds) decide.Decision {
 	till := s.newTill()
 	decision := stepped(WorkLiquidation)
 	owed, rest := s.firstDebts(s.fund, nil, limit.debts)
 	events, has := till.postDebts(at, decision.Events, s.fund, owed)
-	// What the fund has is known when all is posted that it owes; if that is more than goes into this record, the next one
-	// comes back to the account. And what it owed of funding may have taken all.
+	// The fund's money is known only after all its debts are posted. If they exceed this record, it pays nothing,
+	// and the next step returns to this account. The fund's own funding debts may leave no money.
 	if amount := min(-a.balance, has); rest.Sign() == 0 && amount > 0 {
 		events = append(events, &InsurancePaid{CustomerCode: a.code, Broker: a.broker, Amount: amount, Entries: []ledger.Posting{
 			{Code: at.Derive(len(events)), CustomerCode: a.code, Type: ledger.InsuranceFund, Currency: currency, Amount: amount, Balance: a.balance.Add(amount)},
@@ -129,7 +131,7 @@ func (s *State) makeUp(at decide.Stamp, a *account, limit bounds) decide.Decisio
 	return decision
 }
 
-// fail puts an account on the due list that has less equity than maintenance margin.
+// fail starts the liquidation of an account that has less equity than maintenance margin.
 func (f *fold) fail(a *account) {
 	f.due.arrived++
 	a.failing = &dueEntry{time: f.at.Time, kind: dueLiquidation, account: a, arrival: f.due.arrived, place: -1}
@@ -139,7 +141,7 @@ func (f *fold) fail(a *account) {
 	f.schedule(a)
 }
 
-// recover takes an account off that has enough again.
+// recover ends the liquidation of an account that has enough equity again.
 func (f *fold) recover(a *account) {
 	f.cancelEntry(a.failing)
 	f.unwait(a)
@@ -149,8 +151,8 @@ func (f *fold) recover(a *account) {
 	}
 }
 
-// schedule has the account that is to be liquidated on the due list while something can be done for it, and otherwise
-// among those that wait. What was set aside stays there.
+// schedule puts an account to liquidate on the due list while a step could do something for it, and otherwise into
+// State.waiting. An entry that was set aside stays there.
 func (s *State) schedule(a *account) {
 	e := a.failing
 	if slices.ContainsFunc(s.aside, func(x asideEntry) bool { return x.dueEntry == e }) {
@@ -160,19 +162,19 @@ func (s *State) schedule(a *account) {
 	switch can := s.canLiquidate(a); {
 	case can && !listed:
 		s.unwait(a)
-		s.due.list(e).push(e) // where it was: its place in the order is that of the record that made it due
+		s.due.list(e).push(e) // its arrival number, which is from the record that made it due, restores its place
 	case !can && listed:
 		s.due.remove(e)
 		fallthrough
 	case !can && !a.waits:
-		a.waits, a.deleveraging = true, nil // when it goes on, there may be somebody in the book
+		a.waits, a.deleveraging = true, nil // the book may have a counterparty when the liquidation resumes
 		s.waiting = append(s.waiting, a)
 	}
 }
 
-// canLiquidate reports whether the next step for an account could do anything. While none of its positions can be closed,
-// the orders that could make it worse are those on instruments that are open: with one of them, all of its orders go.
-// Otherwise they stay: where nothing trades the price may come back as well.
+// canLiquidate reports whether the next step for an account could do anything. If no position can be closed,
+// only its orders on open instruments can make the account worse: if there is one, all its orders are canceled.
+// Otherwise the orders stay, since the price may recover while nothing trades.
 func (s *State) canLiquidate(a *account) bool {
 	open := false
 	for _, h := range a.positions {
@@ -184,7 +186,7 @@ func (s *State) canLiquidate(a *account) bool {
 	return !open && (a.liveOrders > 0 || s.fund.balance > 0)
 }
 
-// unwait takes an account out of those that wait.
+// unwait removes an account from State.waiting.
 func (s *State) unwait(a *account) {
 	if a.waits {
 		a.waits = false
@@ -192,8 +194,8 @@ func (s *State) unwait(a *account) {
 	}
 }
 
-// reschedule looks through all that wait, or stand on the list and may have to, after an instrument opened or closed or
-// the insurance fund came to money or lost it.
+// reschedule schedules again all accounts that wait, and all on the due list that may now have to wait. It runs after
+// an instrument opened or closed, or the insurance fund's balance became positive or ceased to be.
 func (f *fold) reschedule() {
 	for _, a := range slices.Clone(f.waiting) {
 		f.schedule(a)

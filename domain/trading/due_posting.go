@@ -4,9 +4,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
 
-// postingWork is the postings of instants: see instant. They alternate with clients, so that a venue with very many
-// positions goes on. In what order accounts post makes no difference to any of them, nor in what order the positions of
-// one do; a position posts all that it owes at once, whether a step comes to it or something else does first.
+// postingWork posts the instants of funding and settlement: see instant. It alternates with clients, so that a venue
+// with very many positions keeps serving. The order in which accounts post makes no difference to any of them, nor does
+// the order of an account's positions. A position always posts all its debts in one record, whether a step or another
+// event that touches the position comes first.
 type postingWork struct{}
 
 func (postingWork) work(*dueEntry) Work { return WorkPosting }
@@ -36,7 +37,7 @@ func (postingWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 	return d
 }
 
-// sizeOf estimates how many bytes the events take that post debts.
+// sizeOf estimates the size in bytes of the events that post these debts.
 func sizeOf(owed []debt) int {
 	size := 0
 	for i := range owed {
@@ -45,13 +46,13 @@ func sizeOf(owed []debt) int {
 	return size
 }
 
-// size is that of one.
+// size estimates the size in bytes of the event that posts the debt.
 func (d *debt) size() int {
 	a := d.position.account
 	return debtBytes + 3*len(a.code) + len(a.broker) + 5*len(d.position.instrument.contract.Symbol)
 }
 
-// String names the kind.
+// String returns the name of the kind.
 func (k instantKind) String() string {
 	if k == instantFunding {
 		return string(WorkFunding)
@@ -59,7 +60,7 @@ func (k instantKind) String() string {
 	return string(WorkSettlement)
 }
 
-// save writes which instant it is, for an entry that was set aside.
+// save writes the identity of an entry that was set aside.
 func (postingWork) save(v *saver, e *dueEntry) {
 	v.Len(e.instant.instrument.index)
 	v.Int(e.instant.number)

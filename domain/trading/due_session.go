@@ -2,7 +2,7 @@ package trading
 
 import "github.com/perpetua-exchange/perpetua/domain/decide"
 
-// gatewayWork is the gateways of which nothing was heard for too long: their sessions have ended.
+// gatewayWork ends the sessions of gateways that have not reported in time.
 type gatewayWork struct{}
 
 func (gatewayWork) work(*dueEntry) Work        { return WorkGateway }
@@ -20,7 +20,7 @@ func (gatewayWork) step(_ *State, _ decide.Stamp, entries []*dueEntry, _ bool) d
 	return stepped(WorkGateway, &GatewayLost{Gateway: entries[0].gateway.id})
 }
 
-// sessionWork is the orders of sessions that have ended and had more of them than fitted the record of their end.
+// sessionWork cancels the orders of an ended session that did not fit the record which ended it.
 type sessionWork struct{}
 
 func (sessionWork) work(*dueEntry) Work        { return WorkSession }

@@ -6,12 +6,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// AlarmSettlement is the kind of alarm for instruments that are left out of a settlement, since it would bring a balance
-// beyond what it may be. Nothing is lost by that: what was gained there stays unrealised, and the next one settles it.
+// AlarmSettlement is the kind of alarm for instruments that are left out of a settlement, since it would bring a
+// balance beyond its limit. Their profits and losses stay unrealized until the next settlement.
 const AlarmSettlement = "settlement_left_out"
 
-// settlementWork is the daily settlement, of which one step fixes the mark prices for all positions. Of several that were
-// missed there is one, at the marks of when it is done, stale or not.
+// settlementWork is the daily settlement. One step fixes the mark prices for all positions. After several missed
+// settlements there is only one, at the mark prices of when it is done, stale or not.
 type settlementWork struct{}
 
 func (settlementWork) work(*dueEntry) Work      { return WorkSettlement }
@@ -42,7 +42,7 @@ func (settlementWork) step(s *State, at decide.Stamp, entries []*dueEntry, _ boo
 	return d
 }
 
-// settlementFixed takes over the marks: from here on all who hold a position owe it.
+// settlementFixed applies the event: from now on all holders of a position owe the settlement.
 func (f *fold) settlementFixed(e *SettlementFixed) {
 	f.armSettlement(e.Time)
 	for _, m := range e.Marks {

@@ -6,8 +6,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// staleGuardWork is the instruments whose index price becomes too old. One such takes resting orders only, like one that
-// never had an index price, until the next comes in.
+// staleGuardWork sets the guard on instruments when their index price becomes too old. Until the next index price, a
+// guarded instrument accepts only orders that rest, like an instrument that never had an index price.
 type staleGuardWork struct{}
 
 func (staleGuardWork) work(*dueEntry) Work        { return WorkStaleGuard }
@@ -26,10 +26,10 @@ func (staleGuardWork) step(_ *State, _ decide.Stamp, entries []*dueEntry, _ bool
 	return stepped(WorkStaleGuard, events...)
 }
 
-// guarded reports whether an automatic guard is in force: there is no index price, or none that is fresh.
+// guarded reports whether an automatic guard is in force: the index price is missing or stale.
 func (i *instrument) guarded() bool { return i.mark == 0 || i.stale }
 
-// status is what is in force: the operator's setting or an automatic guard, whichever is stricter.
+// status returns the status in force: the stricter of the operator's setting and the automatic guard.
 func (i *instrument) status() market.Status {
 	if i.guarded() {
 		return i.contract.Status.Stricter(market.PostOnly)
@@ -37,7 +37,7 @@ func (i *instrument) status() market.Status {
 	return i.contract.Status
 }
 
-// freshUntil returns when the index price becomes too old under an instrument's parameters; zero for never.
+// freshUntil returns when the index price becomes too old under an instrument's parameters, or zero for never.
 func (i *instrument) freshUntil(p *market.Instrument) scalar.Time {
 	if i.indexPrice == 0 || p.IndexStaleSeconds == 0 {
 		return 0
@@ -45,7 +45,7 @@ func (i *instrument) freshUntil(p *market.Instrument) scalar.Time {
 	return i.indexTime + scalar.Time(p.IndexStaleSeconds)*scalar.Second
 }
 
-// guardLifted returns the event that lifts the guard where a change of parameters makes the index price fresh again, or
+// guardLifted returns the event that lifts the guard if a change of parameters makes the index price fresh again, or
 // nil.
 func (i *instrument) guardLifted(at decide.Stamp, after *market.Instrument) decide.Event {
 	if until := i.freshUntil(after); i.stale && (until == 0 || until > at.Time) {
@@ -54,14 +54,14 @@ func (i *instrument) guardLifted(at decide.Stamp, after *market.Instrument) deci
 	return nil
 }
 
-// setGuard takes over whether the guard is in force.
+// setGuard applies the event.
 func (f *fold) setGuard(e *GuardSet) {
 	i := f.instrument(e.Symbol)
 	i.stale = e.Stale
 	f.armGuard(i)
 }
 
-// armGuard puts the guard on the due list for when the index price becomes too old.
+// armGuard puts the guard on the due list for the time at which the index price becomes too old.
 func (f *fold) armGuard(i *instrument) {
 	f.cancelEntry(i.guard)
 	i.guard = nil

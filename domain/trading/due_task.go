@@ -7,28 +7,29 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// task is a command's work that goes on in steps: a taker that needs more than one record, or a mass cancel. There is one
-// at a time, since it blocks the commands that would begin another.
+// task is the rest of a command's work, done in steps: a taker that needs more than one record, or a mass cancel. At
+// most one runs, since it blocks the commands that would start another.
 type task struct {
 	kind      Work
 	command   decide.Recorded
 	started   scalar.Time
-	account   *account    // of an order or mass cancel
-	symbol    *instrument // nil for all
+	account   *account    // of the order or mass cancel
+	symbol    *instrument // nil for all instruments
 	reason    order.Reason
 	canceled  int
-	order     scalar.ID // the taker, which is not in the book; it may be gone if the task was set aside
+	order     scalar.ID // the taker, which is not in the book; it may be final if the task was set aside
 	bound     int64
 	protected bool
 }
 
-// taskWork is the running task.
+// taskWork continues the running task.
 type taskWork struct{}
 
 func (taskWork) work(e *dueEntry) Work      { return e.task.kind }
 func (taskWork) save(v *saver, e *dueEntry) { v.saveTask(e.task) }
 
-// subject is the command; where none waits for the end, the order that fired and sweeps, or the customer.
+// subject returns the command's id. If no command waits for the end, it returns the order that fired and sweeps, or the
+// customer.
 func (taskWork) subject(e *dueEntry) string {
 	switch w := e.task; {
 	case !w.command.ID.IsZero():
@@ -53,10 +54,10 @@ func (taskWork) step(s *State, at decide.Stamp, entries []*dueEntry, single bool
 	case WorkMassCancel, WorkDelisting:
 		return w.stepMassCancel(s, at, s.most(single))
 	}
-	panic("trading: a task of the unknown kind " + string(w.kind)) // a record opens no other: see fold.open
+	panic("trading: a task of the unknown kind " + string(w.kind)) // WorkStarted opens no other kind: see fold.open
 }
 
-// open decides the first record of a mass cancel, of at most n orders, which is the only one if all fits.
+// open decides the first record of a mass cancel, with at most n orders. It is the only record if all orders fit.
 func (w *task) open(s *State, at decide.Stamp, events []decide.Event, n int) decide.Decision {
 	events, canceled, more := w.end(s, at, events, n)
 	if more {
@@ -67,8 +68,8 @@ func (w *task) open(s *State, at decide.Stamp, events []decide.Event, n int) dec
 	return decide.Decision{Outcome: decide.Accepted, Events: append(events, w.finished(canceled))}
 }
 
-// end appends the ends of the next n orders, and says how many of them it canceled and whether there are more. Orders
-// past their time expire, like everywhere.
+// end appends the final events of the next n orders. It returns how many of them it canceled and whether there are
+// more. Orders past their expiry time expire instead.
 func (w *task) end(s *State, at decide.Stamp, events []decide.Event, n int) (after []decide.Event, canceled int, more bool) {
 	orders, more := w.take(s, n)
 	for _, o := range orders {
@@ -82,7 +83,7 @@ func (w *task) end(s *State, at decide.Stamp, events []decide.Event, n int) (aft
 	return events, canceled, more
 }
 
-// finished is the event that ends a task.
+// finished returns the event that ends the task.
 func (w *task) finished(canceled int) decide.Event {
 	return &WorkFinished{Work: w.kind, CommandID: w.command.ID, CustomerCode: w.customer(), Symbol: w.onSymbol(),
 		OrderCode: w.order, Canceled: canceled}
@@ -119,7 +120,7 @@ func (w *task) take(s *State, n int) (orders []*resting, more bool) {
 	return orders, false
 }
 
-// takeBook returns the first n orders of a book, bids first.
+// takeBook returns the first n orders of a book, bids first, and whether there are more.
 func takeBook(b *book.Book[live], n int) (orders []*resting, more bool) {
 	for _, side := range [2]book.Side{book.Bid, book.Ask} {
 		for l := b.Best(side); l != nil; l = l.Worse() {
@@ -134,7 +135,7 @@ func takeBook(b *book.Book[live], n int) (orders []*resting, more bool) {
 	return orders, false
 }
 
-// stepMassCancel decides the next orders of a running mass cancel.
+// stepMassCancel decides the next record of a running mass cancel.
 func (w *task) stepMassCancel(s *State, at decide.Stamp, n int) decide.Decision {
 	events, canceled, more := w.end(s, at, nil, n)
 	if more {
@@ -145,14 +146,14 @@ func (w *task) stepMassCancel(s *State, at decide.Stamp, n int) decide.Decision 
 	return decision
 }
 
-// stepTaker decides the next fills of an order that needs more than one record. Its margin was judged when it began,
-// on all of its fills; and for what is past its time it counts when it began, so that what was judged is what is done.
+// stepTaker decides the next fills of an order that needs more than one record. Its margin was checked for all its
+// fills when it started. Expiry is therefore judged as of that time, so that it makes the fills that were checked.
 func (s *State) stepTaker(w *task, at decide.Stamp, single bool) decide.Decision {
 	o := s.orders.Get(w.order)
 	d := s.newDraft(at, w.symbol)
 	d.now, d.limit = w.started, s.bounds(single)
 	d.events = append(d.events, &Step{Work: w.kind})
-	if o == nil { // it was canceled while the work was set aside
+	if o == nil { // canceled while the task was set aside
 		return decide.Decision{Outcome: decide.Accepted, Events: append(d.events, w.finished(0)), Finishes: w.command.ID}
 	}
 	slot := d.reserveSlot()
@@ -185,7 +186,7 @@ func (s *State) stepTaker(w *task, at decide.Stamp, single bool) decide.Decision
 	return decision
 }
 
-// capTo cuts the taker down to what it may still trade.
+// capTo reduces the taker's remaining amount to allowed.
 func (t *taker) capTo(allowed int64) {
 	if t.remaining > allowed {
 		t.amount -= t.remaining - allowed

@@ -5,9 +5,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
 
-// triggerWork is the stops whose prices were reached: one fires a record, as an order that takes what it can. There is one
-// entry for an instrument, whatever the number of its stops, and it stays until nothing is left inside the bound. An entry
-// that was set aside is of one order.
+// triggerWork fires the stops with a reached price, one per record, each as an order that may take. An instrument has
+// one entry, however many stops are due, and keeps it until no stop is inside the bound. An entry that was set aside is
+// about one order.
 type triggerWork struct{}
 
 func (triggerWork) work(*dueEntry) Work { return WorkTrigger }
@@ -17,7 +17,7 @@ func (triggerWork) subject(e *dueEntry) string {
 		return e.order.Code.String()
 	}
 	next, _ := e.instrument.nextStop()
-	if next == nil { // the last one ended in the record that is being folded
+	if next == nil { // the last one ended in the record that is being applied
 		return e.instrument.contract.Symbol
 	}
 	return next.order.Code.String()
@@ -47,8 +47,8 @@ func (triggerWork) step(s *State, at decide.Stamp, entries []*dueEntry, single b
 	return d.fire(next, by)
 }
 
-// fire decides what becomes of a stop whose price was reached. It is an order now like any other of its terms, with one
-// difference: it was accepted long ago, so what would have been rejected is canceled.
+// fire decides the outcome of a stop with a reached price. It is now an ordinary order with these terms, except that it
+// was accepted long ago: where a new order would be rejected, it is canceled.
 func (d *draft) fire(s *stop, by order.Leg) decide.Decision {
 	o := s.order
 	e := fired(s, by)
@@ -67,22 +67,22 @@ func (d *draft) fire(s *stop, by order.Leg) decide.Decision {
 		t.status = order.Canceled
 		d.finish(t, slot)
 	}
-	return decide.Decision{Outcome: decide.Accepted, Events: decision.Events} // nobody waits for it
+	return decide.Decision{Outcome: decide.Accepted, Events: decision.Events} // no client waits for it
 }
 
-// takeable checks a stop that fires like a new order of its terms.
+// takeable checks a stop that fires as if it were a new order with these terms.
 func (d *draft) takeable(t *taker) order.Reason {
 	if reason := d.admissible(t); reason != "" {
 		return reason
 	}
-	// Prices may have gone far since it was entered: what can't be counted is beyond anything that margin could cover.
+	// Prices may have moved far since the stop was placed. No margin could cover a notional that cannot be counted.
 	if d.fits(t) != nil {
 		return order.InsufficientMargin
 	}
 	return ""
 }
 
-// fired is the event that says which leg of a stop fired.
+// fired returns the event that says which leg of a stop fired.
 func fired(s *stop, by order.Leg) *TriggerFired {
 	v := &s.order.Value
 	e := &TriggerFired{OrderCode: s.order.Code, CustomerCode: v.position.account.code, Broker: v.position.account.broker,
@@ -95,8 +95,8 @@ func fired(s *stop, by order.Leg) *TriggerFired {
 	return e
 }
 
-// holdStop applies that the stop which was to fire next could not, and is set aside until it is put back. Nothing else of
-// the instrument waits for it.
+// holdStop sets aside the stop that was to fire next but failed, until an operator puts it back. The other stops of the
+// instrument do not wait for it.
 func (s *State) holdStop(e *dueEntry) *dueEntry {
 	next, by := e.instrument.nextStop()
 	held := &dueEntry{kind: dueTrigger, order: next.order, time: e.time, arrival: e.arrival, place: -1}

@@ -7,13 +7,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// compare orders entries: a task before all else, then by time, at one time by kind, of one kind by arrival. A task goes
-// on from where a record left it, and what was due before that record is for after its end.
+// compare orders entries: a task first, then by time, then by kind, then by arrival. A task continues an earlier
+// record, so work that was already due before that record waits for the end of the task.
 func (e *dueEntry) compare(o *dueEntry) int {
 	return cmp.Or(cmp.Compare(min(e.kind, dueTask+1), min(o.kind, dueTask+1)), cmp.Compare(e.time, o.time), cmp.Compare(e.kind, o.kind), cmp.Compare(e.arrival, o.arrival))
 }
 
-// dueList is what will be due, as a binary heap in which every entry knows its place.
+// dueList is a priority queue of future and due work. It is a binary heap; every entry has its index.
 type dueList struct{ heap []*dueEntry }
 
 // next returns when the first entry is due.
@@ -24,14 +24,14 @@ func (l *dueList) next() (scalar.Time, bool) {
 	return l.heap[0].time, true
 }
 
-// push puts an entry on the list.
+// push adds an entry.
 func (l *dueList) push(e *dueEntry) {
 	e.place = len(l.heap)
 	l.heap = append(l.heap, e)
 	l.up(e.place)
 }
 
-// remove takes an entry off the list, if it is on it.
+// remove removes an entry, if it is on the list.
 func (l *dueList) remove(e *dueEntry) {
 	i, last := e.place, len(l.heap)-1
 	if i < 0 {
@@ -85,8 +85,8 @@ func (l *dueList) swap(i, j int) {
 	l.put(j, a)
 }
 
-// first returns, in order, the first n entries that are due at a time and of the kind of the first, without taking
-// them off the list.
+// first returns, in order and without removing them, at most n entries that are due at now and of the same kind as the
+// first.
 func (l *dueList) first(n int, now scalar.Time) []*dueEntry {
 	var out []*dueEntry
 	if len(l.heap) == 0 {
@@ -111,8 +111,8 @@ func (l *dueList) first(n int, now scalar.Time) []*dueEntry {
 	return out
 }
 
-// each passes the entries that are due at a time, one before those below it in the heap, and reports whether these were
-// all: it ends when there are more than so many.
+// each calls take with the entries that are due at now, every parent in the heap before its children. It stops and
+// returns false if there are more than most entries.
 func (l *dueList) each(now scalar.Time, most int, take func(*dueEntry)) bool {
 	for i := 0; ; {
 		if i < len(l.heap) && l.heap[i].time <= now {
@@ -123,7 +123,7 @@ func (l *dueList) each(now scalar.Time, most int, take func(*dueEntry)) bool {
 			i = 2*i + 1
 			continue
 		}
-		for i > 0 && i%2 == 0 { // from the right child up
+		for i > 0 && i%2 == 0 { // up from right children
 			i = (i - 1) / 2
 		}
 		if i == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// registry lists every event type that the journal may hold, besides those of every journal.
+// registry returns the registry of the journal's event types, besides those of every journal.
 func registry() *decide.Registry {
 	r := decide.NewRegistry()
 	for _, fresh := range []func() decide.Event{
@@ -148,7 +148,7 @@ func (*WithdrawalCanceled) EventType() string { return "withdrawal.canceled" }
 // EventVersion returns 1.
 func (*WithdrawalCanceled) EventVersion() int { return 1 }
 
-// FeeProfileSet says what a customer pays on an instrument, in basis points.
+// FeeProfileSet says which fees a customer pays on an instrument, in basis points.
 type FeeProfileSet struct {
 	CustomerCode string        `json:"customer_code"`
 	Broker       string        `json:"broker"`
@@ -163,8 +163,8 @@ func (*FeeProfileSet) EventType() string { return "fee_profile.set" }
 // EventVersion returns 1.
 func (*FeeProfileSet) EventVersion() int { return 1 }
 
-// MarginProfileSet says what an account's default margins are. Where a leverage was given, the exact rates are
-// 1/leverage and half of it, and the percentages are rounded up.
+// MarginProfileSet says which default margins an account has. If a leverage was given, the exact rates are 1/leverage
+// and half of it, and the percentages are rounded up.
 type MarginProfileSet struct {
 	CustomerCode      string        `json:"customer_code"`
 	Broker            string        `json:"broker"`
@@ -179,7 +179,7 @@ func (*MarginProfileSet) EventType() string { return "margin_profile.set" }
 // EventVersion returns 1.
 func (*MarginProfileSet) EventVersion() int { return 1 }
 
-// LeverageSet says that a customer's override for an instrument changed by an order.
+// LeverageSet says that an order changed a customer's override on an instrument.
 type LeverageSet struct {
 	CustomerCode string `json:"customer_code"`
 	Broker       string `json:"broker"`
@@ -193,8 +193,8 @@ func (*LeverageSet) EventType() string { return "leverage.set" }
 // EventVersion returns 1.
 func (*LeverageSet) EventVersion() int { return 1 }
 
-// LeverageChanged says that a customer's override for an instrument was set or, with Leverage 0, taken away without an
-// order, and what the account is margined by with that.
+// LeverageChanged says that a customer's override on an instrument was set or, with Leverage 0, removed without an
+// order. MarginProfile is the account's profile after that.
 type LeverageChanged struct {
 	CustomerCode  string        `json:"customer_code"`
 	Broker        string        `json:"broker"`
@@ -209,7 +209,7 @@ func (*LeverageChanged) EventType() string { return "leverage.changed" }
 // EventVersion returns 1.
 func (*LeverageChanged) EventVersion() int { return 1 }
 
-// CancelAllAfterSet says when the customer's orders will be canceled, or that they will not.
+// CancelAllAfterSet says when the customer's orders will be canceled, or that the dead man's switch is disarmed.
 type CancelAllAfterSet struct {
 	CustomerCode   string      `json:"customer_code"`
 	Broker         string      `json:"broker"`
@@ -223,7 +223,7 @@ func (*CancelAllAfterSet) EventType() string { return "cancel_all_after.set" }
 // EventVersion returns 1.
 func (*CancelAllAfterSet) EventVersion() int { return 1 }
 
-// CancelAllAfterFired says that the customer's dead-man switch went off and is disarmed.
+// CancelAllAfterFired says that the customer's dead man's switch went off and is disarmed.
 type CancelAllAfterFired struct {
 	CustomerCode string `json:"customer_code"`
 	Broker       string `json:"broker"`

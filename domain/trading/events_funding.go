@@ -11,13 +11,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// IndexUpdated says that an index price came in, what mark price follows, and how far the book stood from it where the
-// premium was sampled.
+// IndexUpdated says that a new index price was set, with the resulting mark price and, if the premium was sampled, how
+// far the book was from the index price.
 type IndexUpdated struct {
 	Symbol     string        `json:"symbol"`
 	IndexPrice fixed.Decimal `json:"index_price"`
 	MarkPrice  fixed.Decimal `json:"mark_price"`
-	// Premium is a part of the index price, with 12 decimals; nil where there is no sample. (Zero is one: it is not omitted.)
+	// Premium is a fraction of the index price with 12 decimals; nil if it was not sampled. (Zero is a sample and is
+	// not omitted.)
 	Premium *fixed.Decimal `json:"premium,omitempty"`
 }
 
@@ -27,7 +28,7 @@ func (*IndexUpdated) EventType() string { return "index.updated" }
 // EventVersion returns 2.
 func (*IndexUpdated) EventVersion() int { return 2 }
 
-// readIndexUpdated1 reads the first version, which had no sample of the premium.
+// readIndexUpdated1 reads version 1, which had no premium.
 func readIndexUpdated1(raw jsontext.Value) (decide.Event, error) {
 	var old struct {
 		Symbol     string        `json:"symbol"`
@@ -40,7 +41,7 @@ func readIndexUpdated1(raw jsontext.Value) (decide.Event, error) {
 	return &IndexUpdated{Symbol: old.Symbol, IndexPrice: old.IndexPrice, MarkPrice: old.MarkPrice}, nil
 }
 
-// GuardSet says whether an instrument's index price is too old, and what status is in force with that.
+// GuardSet says whether an instrument's index price is too old, and which status is in force as a result.
 type GuardSet struct {
 	Symbol string        `json:"symbol"`
 	Stale  bool          `json:"stale"`
@@ -53,11 +54,11 @@ func (*GuardSet) EventType() string { return "guard.set" }
 // EventVersion returns 1.
 func (*GuardSet) EventVersion() int { return 1 }
 
-// FundingFixed says at what rate and mark price an instrument's positions pay funding for an instant, or that the instant
-// was missed and nobody pays.
+// FundingFixed says at which rate and mark price an instrument's positions pay funding for an instant, or that the
+// instant was missed and no position pays.
 type FundingFixed struct {
 	Symbol string `json:"symbol"`
-	// FundingRate has 8 decimals: what longs pay to shorts, as a part of what their positions are worth.
+	// FundingRate has 8 decimals: the fraction of their position's value that longs pay to shorts.
 	FundingRate     fixed.Decimal `json:"funding_rate"`
 	IndexPrice      fixed.Decimal `json:"index_price"`
 	MarkPrice       fixed.Decimal `json:"mark_price"`
@@ -72,10 +73,10 @@ func (*FundingFixed) EventType() string { return "funding.fixed" }
 // EventVersion returns 1.
 func (*FundingFixed) EventVersion() int { return 1 }
 
-// SettlementFixed says at what mark prices all positions are settled.
+// SettlementFixed says at which mark prices all positions are settled.
 type SettlementFixed struct {
-	Time  scalar.Time      `json:"timestamp"` // the time of day for which it is
-	Marks []SettlementMark `json:"marks"`     // of the instruments with positions, in the order of listing, without those left out: see AlarmSettlement
+	Time  scalar.Time      `json:"timestamp"` // the scheduled time of the settlement
+	Marks []SettlementMark `json:"marks"`     // instruments with positions, in listing order, but not those of AlarmSettlement
 }
 
 // SettlementMark is the price at which positions on an instrument are settled.
@@ -90,24 +91,24 @@ func (*SettlementFixed) EventType() string { return "settlement.fixed" }
 // EventVersion returns 1.
 func (*SettlementFixed) EventVersion() int { return 1 }
 
-// DebtPosted is what a posting of funding and one of settlement have in common.
+// DebtPosted has the common fields of the postings of funding and of settlement.
 type DebtPosted struct {
 	Code         scalar.ID        `json:"code"`
 	CustomerCode string           `json:"customer_code"`
 	Broker       string           `json:"broker"`
 	Symbol       string           `json:"symbol"`
-	Time         scalar.Time      `json:"timestamp"` // of what was fixed
+	Time         scalar.Time      `json:"timestamp"` // of the instant
 	MarkPrice    fixed.Decimal    `json:"mark_price"`
-	Entries      []ledger.Posting `json:"postings"` // none where nothing is to be paid
+	Entries      []ledger.Posting `json:"postings"` // empty if nothing is owed
 }
 
 // Postings implements ledger.Posted.
 func (e *DebtPosted) Postings() []ledger.Posting { return e.Entries }
 
-// BrokerOf implements ledger.Posted and PositionEvent: there is one customer.
+// BrokerOf implements ledger.Posted and PositionEvent. The event is about one customer.
 func (e *DebtPosted) BrokerOf(string) string { return e.Broker }
 
-// FundingPosted says that a position paid or received what it owed of a funding instant.
+// FundingPosted says that a position paid or received the funding of one instant.
 type FundingPosted struct {
 	DebtPosted
 	PositionAmount fixed.Decimal `json:"position_amount"` // signed: negative is short
@@ -125,10 +126,11 @@ func (e *FundingPosted) FundingTerms() ledger.FundingTerms {
 	return ledger.FundingTerms{FundingRate: e.FundingRate, PositionAmount: e.PositionAmount, MarkPrice: e.MarkPrice}
 }
 
-// SettlementPosted says that a position's unrealised profit became balance, and its value at mark its cost.
+// SettlementPosted says that a position's unrealized profit was added to the balance, and that its value at mark became
+// its cost.
 type SettlementPosted struct {
 	DebtPosted
-	Positions []PositionHeld `json:"positions"` // the one, after it
+	Positions []PositionHeld `json:"positions"` // the one position after the settlement
 }
 
 // EventType returns "settlement.posted".

@@ -10,30 +10,31 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// OrderEvent is implemented by the events of orders. A record holds at most one for each order; its data is the order
-// in full after the record, and its type says what happened to the order last.
+// OrderEvent is implemented by the events of orders. A record holds at most one for each order. Its data is the full
+// order after the record, and its type says what last happened to the order.
 type OrderEvent interface {
 	decide.Event
-	// After returns the order after the record. It is not to be changed.
+	// After returns the order after the record. The caller MUST NOT change it.
 	After() *order.Order
 }
 
 // The events of orders.
 type (
-	// OrderOpened says that a new order rests in full or waits for its price, or that one that fired rests in full.
+	// OrderOpened says that a new order rests in full or waits for its price, or that a fired stop rests in full.
 	OrderOpened struct{ order.Order }
-	// OrderPartiallyFilled says that an order traded and what remains rests, or goes on trading in the next step.
+	// OrderPartiallyFilled says that an order traded and that the rest rests in the book, or continues to trade in the
+	// next step.
 	OrderPartiallyFilled struct{ order.Order }
-	// OrderFilled says that an order is done.
+	// OrderFilled says that an order is filled.
 	OrderFilled struct{ order.Order }
-	// OrderCanceled says that what remained of an order was canceled.
+	// OrderCanceled says that the rest of an order was canceled.
 	OrderCanceled struct{ order.Order }
-	// OrderExpired says that an order's time ran out.
+	// OrderExpired says that an order expired.
 	OrderExpired struct{ order.Order }
-	// OrderRejected says that an order was refused by a rule of business.
+	// OrderRejected says that a business rule rejected an order.
 	OrderRejected struct {
 		order.Order
-		// Leverage is what came with the order, so that anybody can verify the refusal; 0 for none.
+		// Leverage is the leverage that came with the order, so that a reader can verify the rejection; 0 for none.
 		Leverage int `json:"leverage,omitzero"`
 	}
 	// OrderAmended says that a live order's terms changed, by request or because a reduce-only order was cut.
@@ -88,10 +89,10 @@ func (e *OrderExpired) After() *order.Order { return &e.Order }
 // EventType returns "order.rejected".
 func (*OrderRejected) EventType() string { return "order.rejected" }
 
-// EventVersion returns 2. Version 1 did not tell the leverage.
+// EventVersion returns 2. Version 1 did not include the leverage.
 func (*OrderRejected) EventVersion() int { return 2 }
 
-// rejectedWithoutLeverage reads version 1, whose data was the order alone.
+// rejectedWithoutLeverage reads version 1, which had only the order as its data.
 func rejectedWithoutLeverage(data jsontext.Value) (decide.Event, error) {
 	e := &OrderRejected{}
 	if e.Order.ParseJSON(data) {
@@ -113,14 +114,14 @@ func (*OrderAmended) EventVersion() int { return 1 }
 // After implements OrderEvent.
 func (e *OrderAmended) After() *order.Order { return &e.Order }
 
-// TriggerFired says that a price was reached which an order waited for: it takes what it can now, as an order of its terms.
-// What became of it in the record is told by its own event, which follows.
+// TriggerFired says that a price which an order waited for was reached. The order then trades like a new order with
+// these terms; the order's own event, which follows in the record, has the result.
 type TriggerFired struct {
 	OrderCode    scalar.ID `json:"order_code"`
 	CustomerCode string    `json:"customer_code"`
 	Broker       string    `json:"broker"`
 	Symbol       string    `json:"symbol"`
-	// Leg is which of its prices was reached, and TriggerPrice that price.
+	// Leg is the leg with the price that was reached, and TriggerPrice is that price.
 	Leg              order.Leg              `json:"leg"`
 	TriggerPrice     fixed.Decimal          `json:"trigger_price"`
 	TriggerPriceType order.TriggerPriceType `json:"trigger_price_type"`

@@ -2,14 +2,14 @@ package trading
 
 import "github.com/perpetua-exchange/perpetua/domain/scalar"
 
-// SessionOpened says that a connection was opened at whose end its orders are canceled.
+// SessionOpened says that a session was opened. Its orders are canceled when its connection closes.
 type SessionOpened struct {
 	Session scalar.ID `json:"session"`
-	// Gateway is the process that holds the connection.
+	// Gateway is the process that has the connection.
 	Gateway  scalar.ID `json:"gateway"`
 	Username string    `json:"username"`
 	Broker   string    `json:"broker"`
-	// ExpiresAt is when all sessions of the gateway end unless it is heard of before.
+	// ExpiresAt is when all sessions of the gateway end, unless the gateway reports before that.
 	ExpiresAt scalar.Time `json:"expires_at"`
 }
 
@@ -19,7 +19,7 @@ func (*SessionOpened) EventType() string { return "session.opened" }
 // EventVersion returns 1.
 func (*SessionOpened) EventVersion() int { return 1 }
 
-// GatewaySeen says that a process which holds sessions lives.
+// GatewaySeen says that a process with sessions is alive.
 type GatewaySeen struct {
 	Gateway   scalar.ID   `json:"gateway"`
 	ExpiresAt scalar.Time `json:"expires_at"`
@@ -31,7 +31,7 @@ func (*GatewaySeen) EventType() string { return "gateway.seen" }
 // EventVersion returns 1.
 func (*GatewaySeen) EventVersion() int { return 1 }
 
-// GatewayLost says that nothing was heard of a process for too long, and all its sessions have ended.
+// GatewayLost says that a process did not report in time, and that all its sessions have ended.
 type GatewayLost struct {
 	Gateway scalar.ID `json:"gateway"`
 }
@@ -42,12 +42,12 @@ func (*GatewayLost) EventType() string { return "gateway.lost" }
 // EventVersion returns 1.
 func (*GatewayLost) EventVersion() int { return 1 }
 
-// SessionEnded says that a connection has ended. Its orders end with it, those of the record first.
+// SessionEnded says that a session has ended. Its orders are canceled: the first ones in this record.
 type SessionEnded struct {
 	Session  scalar.ID `json:"session"`
 	Username string    `json:"username"`
 	Broker   string    `json:"broker"`
-	// Left counts the live orders of the session that the following steps cancel.
+	// Left is the number of the session's live orders that later steps cancel.
 	Left int `json:"left"`
 }
 
@@ -57,7 +57,7 @@ func (*SessionEnded) EventType() string { return "session.ended" }
 // EventVersion returns 1.
 func (*SessionEnded) EventVersion() int { return 1 }
 
-// SessionSwept says that orders of a session which has ended were canceled.
+// SessionSwept says that a step canceled orders of a session that has ended.
 type SessionSwept struct {
 	Session  scalar.ID `json:"session"`
 	Username string    `json:"username"`

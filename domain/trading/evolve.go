@@ -12,17 +12,19 @@ import (
 
 // Evolve applies one valid record. It implements decide.State.
 //
-// It is total for every record that Decide, Step or SetAside could have made of the state, under whatever rules were in
-// force then, and a valid record is one of those: the chain says that it stands where its owner, who folded the same
-// records, put it. So no event is checked against the rules again (they change, the log does not). What could not have
-// been decided at all, an event of a customer, order or instrument that is not there, say, is a broken invariant:
-// Evolve panics and says which, rather than leaving states that differ from each other without anybody noticing.
+// Evolve succeeds for every record that Decide, Step or SetAside could have made in this state, under any rules in
+// force at that time. Every valid record is one of them: its prev hash proves that its owner had applied the same
+// records before it. Evolve therefore does not check events against the rules, which change while the log does not. An
+// event that could not have been decided at all, for example about a customer, order or instrument that does not exist,
+// is a broken invariant. Evolve then panics with a message that names it, because otherwise the states of the nodes
+// would diverge unnoticed.
 func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, events []decide.Event) {
 	s.time = at.Time
 	s.changes = s.changes[:0]
 	s.core.Evolve(at, c, events)
-	// Whether the taker goes on taking is told by the last event (work.started, work.finished), and must be known at its
-	// order's, which comes before: an order that goes on must not rest, or the next step would meet it in the book.
+	// Whether the taker continues is known only from the last event (work.started or work.finished), but is needed at
+	// the order's event, which is earlier: an order that continues must not rest, or the next step would meet it in the
+	// book.
 	f := fold{State: s, at: at, command: c, active: s.activeTaker(events)}
 	s.affected = s.affected[:0]
 	for _, e := range events {
@@ -30,7 +32,7 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 			f.order(o.After())
 			continue
 		}
-		// First what is the event's own: a new account must be there before it is posted to.
+		// The event's own changes come first: an account must exist before postings to it.
 		f.apply(e)
 		if changed, ok := e.(PositionEvent); ok {
 			f.hold(changed.PositionsAfter())
@@ -39,8 +41,8 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 			f.post(posted.Postings())
 		}
 	}
-	// The task is the one after the record: what the record that started it canceled counts, too, and what the one that
-	// finished it canceled is in that record's own total.
+	// The running task is the one after the record. So it counts the orders that the record which started it canceled.
+	// The orders that the record which finished it canceled are in the total of that record's own event.
 	if s.running != nil && f.canceled > 0 {
 		s.running.canceled += f.canceled
 	}
@@ -48,8 +50,8 @@ func (s *State) Evolve(at decide.Stamp, c decide.Recorded, _ decide.Outcome, eve
 	s.scheduleTriggers()
 }
 
-// afterwards brings up to date what follows from the record's events taken together: who is to be liquidated, who waits
-// for that, and what the insurance fund's orders should be.
+// afterwards updates what depends on all events of the record together: the liquidations that begin, end, wait or
+// resume, and the orders of the insurance fund.
 func (f *fold) afterwards() {
 	f.lookAround()
 	turned := f.solvent != (f.fund.balance > 0)
@@ -68,7 +70,7 @@ func (f *fold) afterwards() {
 	}
 }
 
-// activeTaker returns the order that goes on taking after the record, rather than resting.
+// activeTaker returns the order that continues to take after the record instead of resting.
 func (s *State) activeTaker(events []decide.Event) scalar.ID {
 	var active scalar.ID
 	if s.running != nil {
@@ -85,18 +87,18 @@ func (s *State) activeTaker(events []decide.Event) scalar.ID {
 	return active
 }
 
-// fold is one record being applied.
+// fold applies one record to the state.
 type fold struct {
 	*State
 	at       decide.Stamp
 	command  decide.Recorded
-	active   scalar.ID // the order that goes on taking
+	active   scalar.ID // order that continues to take
 	canceled int
-	moved    []*instrument // where the insurance fund's order may have to be another
+	moved    []*instrument // instruments on which the insurance fund's order may have to change
 }
 
-// apply takes over what is an event's own. What many kinds of events have in common, an order, positions and postings,
-// Evolve finds by their interfaces.
+// apply applies the part of an event that is specific to its type. Evolve applies the common parts, which are orders,
+// positions and postings, by their interfaces.
 func (f *fold) apply(e decide.Event) {
 	switch e := e.(type) {
 	case *TradeExecuted:
@@ -188,7 +190,7 @@ func (f *fold) apply(e decide.Event) {
 	}
 }
 
-// instrument returns an instrument that an event names.
+// instrument returns an instrument that an event names. It panics if there is none.
 func (f *fold) instrument(symbol string) *instrument {
 	i := f.instruments[symbol]
 	if i == nil {
@@ -197,7 +199,7 @@ func (f *fold) instrument(symbol string) *instrument {
 	return i
 }
 
-// account returns a customer that an event names.
+// account returns the account that an event names and sets its update time. It panics if there is none.
 func (f *fold) account(code string) *account {
 	a := f.holder(code)
 	if a == nil {
@@ -232,7 +234,7 @@ func (a *account) setMargins(e *MarginProfileSet) {
 	a.initial, a.maintenance = fixed.Percent(e.InitialMargin), fixed.Percent(e.MaintenanceMargin)
 }
 
-// post takes over the balances of postings.
+// post sets the balances after these postings.
 func (f *fold) post(entries []ledger.Posting) {
 	for i := range entries {
 		p := &entries[i]
@@ -269,12 +271,12 @@ func (f *fold) endWithdrawal(t *ledger.Transaction) {
 	w.transaction = *t
 }
 
-// change takes over an instrument's parameters, and puts what follows from them in time on the due list anew.
+// change sets an instrument's parameters, and schedules the due work that depends on them again.
 func (f *fold) change(after market.Instrument) {
 	i := f.instrument(after.Symbol)
 	before := i.contract
 	i.contract = market.NewContract(after)
-	if !slices.Equal(before.Tiers, i.contract.Tiers) { // what everybody there needs is another amount
+	if !slices.Equal(before.Tiers, i.contract.Tiers) { // all holders now need a different margin
 		f.affectHolders(i)
 	}
 	f.armGuard(i)
@@ -283,7 +285,7 @@ func (f *fold) change(after market.Instrument) {
 	}
 }
 
-// hold takes over positions.
+// hold sets positions.
 func (f *fold) hold(positions []PositionHeld) {
 	for n := range positions {
 		p := &positions[n]
@@ -294,7 +296,7 @@ func (f *fold) hold(positions []PositionHeld) {
 		h.size, _ = i.contract.Steps(p.Amount)
 		switch holds := h.size != 0; {
 		case holds && !held:
-			h.posted = f.fixed // what was fixed before is not its own
+			h.posted = f.fixed // it does not owe instants that were fixed before
 			i.holders.push(h)
 		case held && !holds:
 			i.holders.remove(h)
@@ -333,9 +335,10 @@ func (f *fold) open(e *WorkStarted) {
 
 func (f *fold) finish(*WorkFinished) {
 	if f.running == nil {
-		return // the whole of it was in this record
+		return // the work started and finished in this record
 	}
-	// The key was noted at the record that started the work, which holds no answer. From here on a repeat finds this one.
+	// The key was noted at the record that started the work, which has no answer. From now on a repeat finds this
+	// record.
 	if f.running.command.Kept.Key != "" {
 		f.core.Note(f.at, f.running.command) // the command's answer is this record
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// order takes over an order as it is after the record.
+// order sets an order to its state after the record.
 func (f *fold) order(after *order.Order) {
 	o := f.orders.Get(after.Code)
 	h := f.position(after.CustomerCode, after.Symbol)
@@ -17,7 +17,7 @@ func (f *fold) order(after *order.Order) {
 	switch {
 	case h.account.isFund():
 		f.moved = append(f.moved, h.instrument)
-	case h.account.failing != nil: // whether there is anything to do for it depends on its orders, too
+	case h.account.failing != nil: // whether a step can do anything for it also depends on its orders
 		f.affect(h.account)
 	}
 	named := after.Named()
@@ -28,7 +28,7 @@ func (f *fold) order(after *order.Order) {
 		if o.Value.position != h || o.Side != sideOf(after.Action) {
 			panic("trading: an event makes another order of " + after.Code.String())
 		}
-		f.release(o) // with what it is now: the fields that say how much it reserves change below
+		f.release(o) // uses the present figures, which change below
 	}
 	if !after.Status.Live() {
 		f.recent.add(after.Code, h.account)
@@ -56,7 +56,7 @@ func (f *fold) order(after *order.Order) {
 	}
 	remaining := amount - done
 	v := &o.Value
-	// Only a price change or a larger size loses the place in the queue: fills and a smaller size keep it.
+	// An order keeps its place in the queue after a fill or a reduction. A new price or a larger amount loses it.
 	moves := !o.Resting() || price != o.Price || remaining > o.Remaining && amount > v.amount
 	v.amount, v.filledQuote, v.updated, v.sequence = amount, after.FilledQuote, after.Updated, f.at.Sequence
 	f.expire(o, after.ExpireTime)
@@ -67,7 +67,7 @@ func (f *fold) order(after *order.Order) {
 	f.touch(h.instrument, o.Side, price)
 	if after.Code == f.active {
 		f.unrest(o)
-		h.unlimit(o) // its sweep cuts it itself, by what its own fills leave of the position
+		h.unlimit(o) // the sweep itself reduces it to the position that its fills leave
 		o.Price, o.Remaining = price, remaining
 		return
 	}
@@ -82,18 +82,18 @@ func (f *fold) order(after *order.Order) {
 	f.reserve(o)
 }
 
-// enter makes a live order.
+// enter adds a new live order.
 func (f *fold) enter(h *position, after *order.Order) *resting {
 	o := f.orders.New(after.Code)
 	o.Side = sideOf(after.Action)
 	o.Value = live{position: h, cash: after.CashAmount, created: after.Created, kind: intern(after.Type), tif: intern(after.TimeInForce),
 		postOnly: after.PostOnly, reduceOnly: after.ReduceOnly}
-	o.Value.stop = newStop(o, [len(legs)]int64{}) // its prices it gets when it begins to wait
+	o.Value.stop = newStop(o, [len(legs)]int64{}) // gets its prices when it starts to wait
 	h.enlist(o)
 	return o
 }
 
-// drop forgets a live order that became final.
+// drop removes a live order that became final.
 func (f *fold) drop(o *resting) {
 	f.unrest(o)
 	v := &o.Value
@@ -109,7 +109,7 @@ func (f *fold) drop(o *resting) {
 	f.orders.Delete(o)
 }
 
-// unrest takes an order out of the book if it rests there.
+// unrest removes an order from the book if it rests there.
 func (f *fold) unrest(o *resting) {
 	if o.Resting() {
 		i := o.Value.position.instrument
@@ -118,21 +118,21 @@ func (f *fold) unrest(o *resting) {
 	}
 }
 
-// release takes out of the position what the order reserved.
+// release removes the order's reserve from the position.
 func (f *fold) release(o *resting) {
 	bids, asks := reserve(o)
 	h := o.Value.position
 	h.bids, h.asks = h.bids.Sub(bids), h.asks.Sub(asks)
 }
 
-// reserve adds to the position what the order reserves.
+// reserve adds the order's reserve to the position.
 func (f *fold) reserve(o *resting) {
 	bids, asks := reserve(o)
 	h := o.Value.position
 	h.bids, h.asks = h.bids.Add(bids), h.asks.Add(asks)
 }
 
-// expire puts the order's time on the due list, or changes it there.
+// expire sets or changes the order's expiry time on the due list.
 func (f *fold) expire(o *resting, at scalar.Time) {
 	v := &o.Value
 	if v.due != nil && v.due.time == at || v.due == nil && at == 0 {
@@ -146,14 +146,14 @@ func (f *fold) expire(o *resting, at scalar.Time) {
 	}
 }
 
-// limitTo keeps an order among those that are cut down to the position, if it is one.
+// limitTo adds a reduce-only order to those that are cut when the position shrinks.
 func (h *position) limitTo(o *resting) {
 	if o.Value.reduceOnly && !h.has(o) {
 		h.reduceOnly = append(h.reduceOnly, o)
 	}
 }
 
-// unlimit takes it out from among them.
+// unlimit removes the order from those that are cut.
 func (h *position) unlimit(o *resting) {
 	if n := slices.Index(h.reduceOnly, o); n >= 0 {
 		h.reduceOnly = slices.Delete(h.reduceOnly, n, n+1)
@@ -162,7 +162,7 @@ func (h *position) unlimit(o *resting) {
 
 func (h *position) has(o *resting) bool { return slices.Contains(h.reduceOnly, o) }
 
-// intern returns the constant that equals a decoded word, so that orders do not keep the records they came from alive.
+// intern returns the constant that equals a decoded word, so that orders do not keep their records' memory alive.
 func intern[T order.Type | order.TimeInForce](word T) T {
 	for _, known := range [...]string{"limit", "GTC", "market", "IOC", "GTD", "FOK", "stop_loss", "stop_loss_limit", "take_profit",
 		"take_profit_limit", "take_profit_stop_loss"} {

@@ -1,7 +1,7 @@
 package trading
 
-// few is a map that does without one as long as it holds only a few entries, as nearly always. It is only looked up,
-// never walked through.
+// few is a map that keeps up to four entries inline and allocates a map only for more. It can be looked up, but not
+// iterated.
 type few[K comparable, V any] struct {
 	keys   [4]K
 	values [4]V
@@ -9,7 +9,7 @@ type few[K comparable, V any] struct {
 	more   map[K]V
 }
 
-// get returns what is kept for a key, or zero.
+// get returns the value of a key, or the zero value.
 func (f *few[K, V]) get(key K) V {
 	for i := range f.n {
 		if f.keys[i] == key {
@@ -19,7 +19,7 @@ func (f *few[K, V]) get(key K) V {
 	return f.more[key]
 }
 
-// put keeps something for a key that is not there yet.
+// put adds a key, which must not be present.
 func (f *few[K, V]) put(key K, value V) {
 	if f.n < len(f.keys) {
 		f.keys[f.n], f.values[f.n] = key, value

@@ -7,15 +7,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// The insurance fund takes over what a liquidation finds no buyer for, and makes up for what accounts lack in the end.
-// Its money is the venue's account "insurance"; positions and orders it has like a customer, under a code that no
-// customer can have. It pays no fees, is in no ranking, and is never liquidated.
+// The insurance fund takes the positions for which a liquidation finds no buyer, and covers the losses that accounts
+// end with. Its money is the venue's account "insurance". It has positions and orders like a customer, under a code
+// that no customer can have. It pays no fees, is not in any ranking, and is never liquidated.
 const (
 	FundCode   = "insurance-fund"
 	FundBroker = "venue"
 )
 
-// newFund returns the fund of a venue that has not begun.
+// newFund returns the fund of a new venue.
 func newFund() *account {
 	none := fixed.Rate{Num: 0, Den: 1}
 	return &account{code: FundCode, broker: FundBroker, initial: none, maintenance: none, transfers: make(map[string]transfer)}
@@ -24,7 +24,7 @@ func newFund() *account {
 // isFund reports whether the account is the insurance fund.
 func (a *account) isFund() bool { return a.code == FundCode }
 
-// holder returns who may have positions: a customer or the fund; nil for nobody.
+// holder returns the account of a customer or of the fund, or nil.
 func (s *State) holder(code string) *account {
 	if code == FundCode {
 		return s.fund
@@ -32,7 +32,7 @@ func (s *State) holder(code string) *account {
 	return s.accounts[code]
 }
 
-// holders are all customers, in the order of registration, and the fund.
+// holders returns all accounts that may have positions: the customers, in the order of registration, and the fund.
 func (s *State) holders() []*account {
 	return append(s.registered[:len(s.registered):len(s.registered)], s.fund)
 }
@@ -71,7 +71,7 @@ func (s *State) depositInsurance(at decide.Stamp, c decide.Command, payload *Dep
 	return accepted(append(events, e)...)
 }
 
-// fundDeposit takes over a deposit to the fund.
+// fundDeposit applies the event.
 func (f *fold) fundDeposit(e *InsuranceDeposited) {
 	if e.ReferenceID != e.Code.String() {
 		f.fund.transfers[e.ReferenceID] = transfer{f.command.Kept.Fingerprint, f.at.Sequence}
@@ -81,11 +81,11 @@ func (f *fold) fundDeposit(e *InsuranceDeposited) {
 // Insurance is the insurance fund.
 type Insurance struct {
 	Balance   fixed.Money
-	Equity    fixed.Money // with what its positions have gained or lost at mark
+	Equity    fixed.Money // balance plus unrealized profit at mark
 	Positions []Position
 }
 
-// Insurance returns the insurance fund with its open positions, in the order in which their instruments were listed.
+// Insurance returns the insurance fund with its open positions, in the order of listing of their instruments.
 func (s *State) Insurance() Insurance {
 	return Insurance{Balance: s.fund.balance, Equity: s.standing(s.fund, 0, nil).Equity().Capped(), Positions: s.Positions(FundCode)}
 }
@@ -95,9 +95,9 @@ type InsuranceDeposited struct {
 	Code     scalar.ID   `json:"code"`
 	Currency string      `json:"currency"`
 	Amount   fixed.Money `json:"amount"`
-	// Balance is the fund's after the deposit.
+	// Balance is the fund's balance after the deposit.
 	Balance fixed.Money `json:"balance"`
-	// ReferenceID is the name given by the operator, or the code.
+	// ReferenceID is the name that the operator gave, or the code.
 	ReferenceID string           `json:"reference_id"`
 	Created     scalar.Time      `json:"created"`
 	Entries     []ledger.Posting `json:"postings"`
@@ -112,10 +112,10 @@ func (*InsuranceDeposited) EventVersion() int { return 1 }
 // Postings implements ledger.Posted.
 func (e *InsuranceDeposited) Postings() []ledger.Posting { return e.Entries }
 
-// BrokerOf implements ledger.Posted: no posting is a customer's.
+// BrokerOf implements ledger.Posted. The postings name no customer.
 func (*InsuranceDeposited) BrokerOf(string) string { return "" }
 
-// InsurancePaid says that the fund made up for what an account without positions lacked.
+// InsurancePaid says that the fund covered the negative balance of an account without positions.
 type InsurancePaid struct {
 	CustomerCode string           `json:"customer_code"`
 	Broker       string           `json:"broker"`

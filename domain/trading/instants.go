@@ -9,38 +9,38 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// instantKind is what an instant is of. Where several fall on one time they count in this order.
+// instantKind is the kind of an instant. If several have the same time, they apply in this order.
 type instantKind uint8
 
 const (
 	instantFunding instantKind = iota
 	instantSettlement
-	instantKinds // how many there are
+	instantKinds // number of kinds
 )
 
-// instant is one of funding or settlement that was fixed for an instrument and is not posted by all. Whoever held a
-// position then owes what follows from it, and their equity counts it. A position does not change before it has posted
-// what it owes, so that its size now is still that of the instant.
+// instant is a funding or settlement charge that was fixed for an instrument and that not all its holders have posted.
+// Every position that was open then owes the resulting payment, and the account's equity counts it. A position does not
+// change before it has posted what it owes, so its size is still the size at the instant.
 type instant struct {
 	number     int64 // among all instants of the venue, in the order in which they were fixed
 	kind       instantKind
 	instrument *instrument
 	time       scalar.Time
 	mark       int64 // marks
-	rate       int64 // of funding, in parts of 10⁸
-	owing      int   // positions that have not posted it
-	// left is what those who posted funding put into the venue's account for it, less what they took out.
+	rate       int64 // funding rate, in parts of 10⁸
+	owing      int   // number of positions that have not posted it
+	// left is the net amount that the funding postings so far have left in the venue's funding account.
 	left    fixed.Money
 	posting *dueEntry
 }
 
-// owe adds an instant, which all who hold a position owe.
+// owe adds an instant that all present holders owe.
 func (f *fold) owe(x *instant) {
 	i := x.instrument
 	if i.holders.length == 0 {
 		return
 	}
-	f.unrank() // what is settled is no longer gained
+	f.unrank() // settlement changes unrealized profits, and funding equities
 	f.fixed++
 	x.number, x.owing = f.fixed, i.holders.length
 	i.instants = append(i.instants, x)
@@ -49,7 +49,7 @@ func (f *fold) owe(x *instant) {
 	f.due.push(x.posting)
 }
 
-// instantOf returns an instant that is not posted by all.
+// instantOf returns an unfinished instant of the instrument. It panics if there is none.
 func (i *instrument) instantOf(kind instantKind, time scalar.Time) *instant {
 	for _, x := range i.instants {
 		if x.kind == kind && x.time == time {
@@ -59,7 +59,8 @@ func (i *instrument) instantOf(kind instantKind, time scalar.Time) *instant {
 	panic("trading: an event posts what nobody owes on " + i.contract.Symbol)
 }
 
-// posted takes over that a position has posted an instant, and what that left in the venue's account for funding.
+// posted applies that a position has posted an instant. left is the amount that the posting left in the venue's funding
+// account.
 func (f *fold) posted(h *position, x *instant, left fixed.Money) {
 	i := h.instrument
 	h.posted = x.number
@@ -74,7 +75,7 @@ func (f *fold) posted(h *position, x *instant, left fixed.Money) {
 	f.outstanding--
 }
 
-// fundingPosted takes over that a position posted a funding instant.
+// fundingPosted applies the event.
 func (f *fold) fundingPosted(e *FundingPosted) {
 	h := f.position(e.CustomerCode, e.Symbol)
 	var left fixed.Money
@@ -86,21 +87,21 @@ func (f *fold) fundingPosted(e *FundingPosted) {
 	f.posted(h, h.instrument.instantOf(instantFunding, e.Time), left)
 }
 
-// settlementPosted takes over that a position was settled; its cost is in the event's position.
+// settlementPosted applies the event. The cost is set from the position in the event.
 func (f *fold) settlementPosted(e *SettlementPosted) {
 	h := f.position(e.CustomerCode, e.Symbol)
 	f.posted(h, h.instrument.instantOf(instantSettlement, e.Time), 0)
 }
 
-// debt is what a position owes of one instant.
+// debt is the payment that a position owes for one instant.
 type debt struct {
 	position *position
 	instant  *instant
-	amount   fixed.Money // credited to the account; negative is paid
+	amount   fixed.Money // credited to the account; negative if the account pays
 	cost     fixed.Money // of the position afterwards
 }
 
-// debts appends what a position owes, in the order of the instants.
+// debts appends the debts of a position, in the order of the instants.
 func (h *position) debts(list []debt) []debt {
 	cost := h.cost
 	for _, x := range h.instrument.instants {
@@ -113,7 +114,7 @@ func (h *position) debts(list []debt) []debt {
 	return list
 }
 
-// debt is what the position owes of an instant that comes when it has that cost.
+// debt returns the position's debt for an instant, if cost is its cost before it.
 func (h *position) debt(x *instant, cost fixed.Money) debt {
 	c := h.instrument.contract
 	if x.kind == instantFunding {
@@ -123,14 +124,14 @@ func (h *position) debt(x *instant, cost fixed.Money) debt {
 	return debt{h, x, worth.Sub(cost), worth}
 }
 
-// owing is what the position would owe of an instant that is fixed now, behind what it owes already.
+// owing returns the debt that the position would have for an instant that is fixed now, after its present debts.
 func (h *position) owing(x *instant) debt {
 	cost, _, _ := h.afterDebts()
 	return h.debt(x, cost)
 }
 
-// debts returns what an account owes, in the order of the instants: what was fixed first comes first, and of what was
-// fixed at one time funding before settlement.
+// debts returns the debts of an account in the order in which the instants were fixed. Funding comes before settlement
+// fixed at the same time.
 func (s *State) debts(a *account) []debt {
 	if s.outstanding == 0 {
 		return nil
@@ -147,11 +148,12 @@ func sortDebts(list []debt) {
 	slices.SortFunc(list, func(a, b debt) int { return cmp.Compare(a.instant.number, b.instant.number) })
 }
 
-// firstDebts returns what a record that touches an account posts before it does anything else to it, in the order of the
-// instants: all that the touched position owes (nil for none), and of the account's other positions as many as go with
-// about so many postings: one at least, unless a position is touched and none are allowed. A position posts all that it owes or nothing, so that whoever owes stands first among the
-// holders of an instrument. rest is what the account is still credited afterwards: its equity counts that, and the steps
-// post it. An account may owe on more instruments than a record could ever hold.
+// firstDebts returns the debts that a record must post before it does anything else to an account, in the order of the
+// instants. They are all debts of the touched position (nil for none), and those of as many other positions of the
+// account as fit about most postings: of at least one position, unless touched is set and most is 0. A position posts
+// all its debts or none, so that the positions that owe come first among the holders of an instrument. rest is the
+// sum of the account's remaining debts: its equity counts them, and steps post them. An account may owe on more
+// instruments than one record could hold.
 func (s *State) firstDebts(a *account, touched *position, most int) (list []debt, rest fixed.Wide) {
 	if s.outstanding == 0 {
 		return nil, rest
@@ -175,13 +177,14 @@ func (s *State) firstDebts(a *account, touched *position, most int) (list []debt
 	return list, rest
 }
 
-// firstDebts is that of the draft's own bounds: a record that failed is tried again with as little as there can be in it.
+// firstDebts calls State.firstDebts with the limit of the draft. The retry of a record that failed has the lowest
+// limit.
 func (d *draft) firstDebts(a *account) ([]debt, fixed.Wide) {
 	return d.state.firstDebts(a, a.on(d.instrument), d.limit.debts)
 }
 
-// afterDebts returns what the position's cost will be once all is posted that it owes, what its account will be credited
-// for funding, and what for settlement.
+// afterDebts returns the position's cost after all its debts are posted, and the amounts that its account will be
+// credited for funding and for settlement.
 func (h *position) afterDebts() (cost, funding, settled fixed.Money) {
 	cost = h.cost
 	if len(h.instrument.instants) == 0 {
@@ -199,14 +202,14 @@ func (h *position) afterDebts() (cost, funding, settled fixed.Money) {
 	return cost, funding, settled
 }
 
-// holders are the open positions on an instrument, as a list through them: those that posted last stand last, so that
-// whoever owes stands first.
+// holders is a linked list of the open positions on an instrument. A position moves to the end when it posts, so that
+// those that owe come first.
 type holders struct {
 	first, last *position
 	length      int
 }
 
-// push puts a position at the end.
+// push appends a position.
 func (l *holders) push(h *position) {
 	h.before = l.last
 	if l.last == nil {
@@ -218,7 +221,7 @@ func (l *holders) push(h *position) {
 	l.length++
 }
 
-// remove takes a position out.
+// remove removes a position.
 func (l *holders) remove(h *position) {
 	if h.before == nil {
 		l.first = h.behind

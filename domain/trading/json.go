@@ -8,9 +8,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
 
-// The events of orders have AppendJSON and ParseJSON from order.Order, but for order.rejected.
+// The events of orders get AppendJSON and ParseJSON from order.Order. order.rejected has its own.
 
-// AppendJSON appends the event's JSON form, which is the generic encoder's.
+// AppendJSON appends the event's JSON form, exactly as the generic encoder writes it.
 func (e *OrderRejected) AppendJSON(b []byte) ([]byte, error) {
 	b, err := e.Order.AppendJSON(b)
 	if err != nil || e.Leverage == 0 {
@@ -23,14 +23,14 @@ func (e *OrderRejected) AppendJSON(b []byte) ([]byte, error) {
 // Canonical implements decide.Canonical.
 func (e *OrderRejected) Canonical() bool { return e.Leverage >= 0 && e.Order.Canonical() }
 
-// ParseJSON reads what AppendJSON wrote, into a zero event, like that of order.Order.
+// ParseJSON reads the output of AppendJSON into a zero event. See order.Order.ParseJSON.
 func (e *OrderRejected) ParseJSON(b []byte) bool {
 	r := fastjson.NewReader(b)
 	e.ReadJSON(&r)
 	return r.Done()
 }
 
-// ReadJSON is ParseJSON in the midst of other things. It implements decide.Reading.
+// ReadJSON is ParseJSON within a larger value. It implements decide.Reading.
 func (e *OrderRejected) ReadJSON(r *fastjson.Reader) {
 	e.ReadMembers(r)
 	if r.Try(`,"leverage":`) {
@@ -39,7 +39,7 @@ func (e *OrderRejected) ReadJSON(r *fastjson.Reader) {
 	r.Raw(`}`)
 }
 
-// AppendJSON appends the event's JSON form, which is the generic encoder's.
+// AppendJSON appends the event's JSON form, exactly as the generic encoder writes it.
 func (e *TradeExecuted) AppendJSON(b []byte) ([]byte, error) {
 	w := fastjson.Writer{Bytes: b}
 	w.Raw(`{"code":`)
@@ -124,15 +124,15 @@ func (p *PositionHeld) write(w *fastjson.Writer) {
 	w.Raw(`}`)
 }
 
-// ParseJSON reads what AppendJSON wrote, into a zero event. It reports whether it could; if not, the event is void and
-// the generic decoder has the last word.
+// ParseJSON reads the output of AppendJSON into a zero event. If it returns false, the event is invalid, and the caller
+// must use the generic decoder.
 func (e *TradeExecuted) ParseJSON(b []byte) bool {
 	r := fastjson.NewReader(b)
 	e.ReadJSON(&r)
 	return r.Done()
 }
 
-// ReadJSON is ParseJSON in the midst of other things. It implements decide.Reading.
+// ReadJSON is ParseJSON within a larger value. It implements decide.Reading.
 func (e *TradeExecuted) ReadJSON(r *fastjson.Reader) {
 	r.Raw(`{"code":`)
 	e.Code.ReadJSON(r)
@@ -162,7 +162,7 @@ func (e *TradeExecuted) ReadJSON(r *fastjson.Reader) {
 		e.Positions[len(e.Positions)-1].read(r)
 	}
 	r.Raw(`,"postings":[`)
-	var room [8]ledger.Posting // where they are read, so that what is kept is of its very size
+	var room [8]ledger.Posting // buffer, so that e.Entries is allocated in its exact size
 	entries := room[:0]
 	for more := !r.Try(`]`); more && !r.Failed(); more = !r.Try(`]`) {
 		if len(entries) > 0 {

@@ -8,8 +8,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
 
-// overrideLeverage applies the leverage that came with an order to the position and to what rests. It stays even if
-// the order is then rejected; if the margin does not allow it, nothing changes and the order is rejected.
+// overrideLeverage applies the leverage that came with an order to the position and to its resting orders. The override
+// remains even if the order is then rejected. If the margin does not permit it, nothing changes and the order is
+// rejected.
 func (d *draft) overrideLeverage(p *party, leverage int) order.Reason {
 	if leverage == 0 || leverage == p.position.leverage {
 		return ""
@@ -21,22 +22,24 @@ func (d *draft) overrideLeverage(p *party, leverage int) order.Reason {
 	return ""
 }
 
-// refloor gives the party another least rate on the instrument, and reports whether the margin allows that.
+// refloor sets the party's least margin rate on the instrument, and reports whether the margin permits it.
 func (d *draft) refloor(p *party, floor fixed.Rate) bool {
 	before := d.standing(p)
 	p.floor = floor
 	return acceptable(before, d.standing(p))
 }
 
-// acceptable is the margin rule: what is available stays at or above zero, or what is reserved does not rise. The second is
-// all that is left to an account that is to be liquidated, whatever is available: an override may ask for less than its
-// maintenance margin. (Commands of such an account come only while its liquidation waits for an instrument to open.)
+// acceptable is the margin rule: the available margin stays at or above zero, or the reserved margin does not rise. An
+// account below maintenance margin may only do the latter, however much is available: an override may require less than
+// its maintenance margin. (An account can give commands in that state only while its liquidation waits for an
+// instrument to open.)
 func acceptable(before, after margin.Standing) bool {
 	return !before.Lacks() && after.Available().Sign() >= 0 || after.Reserved().Cmp(before.Reserved()) <= 0
 }
 
-// setLeverage decides an override without an order, or that there is none any more. It is judged as one that comes with an
-// order is; what is refused changes nothing. Whether the instrument takes orders now does not matter: none is entered.
+// setLeverage decides to set or remove an override without an order. The margin rule is the one for an override that
+// comes with an order, but a refusal changes nothing. The status of the instrument does not matter, since no order is
+// placed.
 func (s *State) setLeverage(at decide.Stamp, c decide.Command, payload *SetLeverage) (decide.Decision, error) {
 	a, err := s.customerOf(c.Actor, payload.CustomerCode)
 	if err != nil {
@@ -63,7 +66,7 @@ func (s *State) setLeverage(at decide.Stamp, c decide.Command, payload *SetLever
 		MarginProfile: s.marginProfile(a, i, floor)})
 }
 
-// checkLeverage adds what is wrong with a leverage; 0 is none.
+// checkLeverage adds the errors of a leverage; 0 means none was given.
 func checkLeverage(f *faults, c *market.Contract, leverage int) {
 	switch {
 	case leverage < 0 || leverage > maxLeverage:
@@ -73,24 +76,24 @@ func checkLeverage(f *faults, c *market.Contract, leverage int) {
 	}
 }
 
-// MarginProfile is what an account's positions and orders are margined by, in percent with 2 decimals, rounded up.
+// MarginProfile is an account's margin requirements, in percent with 2 decimals, rounded up.
 type MarginProfile struct {
 	InitialMargin     fixed.Decimal `json:"initial_margin"` // the account's default
 	MaintenanceMargin fixed.Decimal `json:"maintenance_margin"`
-	Leverage          int           `json:"leverage"` // that InitialMargin stands for, in whole numbers
-	// Instruments are those whose initial margin for this account differs from its default, by an override or because
-	// the instrument requires more, in the order of listing.
+	Leverage          int           `json:"leverage"` // the whole-number leverage that InitialMargin permits
+	// Instruments are those, in the order of listing, on which the account's initial margin differs from its default,
+	// because of an override or because the instrument requires more.
 	Instruments []InstrumentMargin `json:"instrument_margins"`
 }
 
-// InstrumentMargin is what is in force for an account on one instrument.
+// InstrumentMargin is the margin in force for an account on one instrument.
 type InstrumentMargin struct {
 	Symbol        string        `json:"symbol"`
 	Leverage      int           `json:"leverage"`
 	InitialMargin fixed.Decimal `json:"initial_margin"`
 }
 
-// MarginProfile returns an account's default margins, and where others are in force.
+// MarginProfile returns an account's default margins, and the instruments on which others are in force.
 func (s *State) MarginProfile(customer string) (MarginProfile, bool) {
 	a := s.accounts[customer]
 	if a == nil {
@@ -99,7 +102,8 @@ func (s *State) MarginProfile(customer string) (MarginProfile, bool) {
 	return s.marginProfile(a, nil, fixed.Rate{}), true
 }
 
-// marginProfile is that of an account whose least rate on one instrument, unless it is nil, is replaced.
+// marginProfile returns an account's margins with floor instead of the least rate on the replaced instrument, if not
+// nil.
 func (s *State) marginProfile(a *account, replaced *instrument, floor fixed.Rate) MarginProfile {
 	p := MarginProfile{a.initial.Percent(), a.maintenance.Percent(), leverageOf(a.initial), []InstrumentMargin{}}
 	for _, i := range s.listing {
@@ -117,7 +121,7 @@ func (s *State) marginProfile(a *account, replaced *instrument, floor fixed.Rate
 	return p
 }
 
-// Leverage returns a customer's override on an instrument; 0 for none.
+// Leverage returns a customer's override on an instrument, or 0 for none.
 func (s *State) Leverage(customer, symbol string) int {
 	if a, i := s.accounts[customer], s.instruments[symbol]; a != nil && i != nil {
 		return a.on(i).leverage

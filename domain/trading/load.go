@@ -18,9 +18,9 @@ import (
 
 // Read implements decide.Codec.
 //
-// Numbers, lengths and references between parts are checked as they are read. What is left, an instrument that can't be
-// counted or a level without a price, the packages that it belongs to tell of by a panic: also that is an error here,
-// since whoever has a snapshot that can't be read does without it.
+// Read checks numbers, lengths and references between parts as it reads them. Other contradictions, for example an
+// instrument that cannot be counted or a level without a price, make the packages that they belong to panic. Read
+// returns these panics as errors: a caller can do without a snapshot that it cannot read.
 func (stateCodec) Read(b []byte) (_ decide.State, err error) {
 	v := &loader{State: NewState(), Reader: pack.NewReader(b)}
 	defer func() {
@@ -52,8 +52,8 @@ func (stateCodec) Read(b []byte) (_ decide.State, err error) {
 	return v.State, nil
 }
 
-// lookAgain makes anew what is not saved since it follows from the rest: what marks are watched for each account, and who
-// of those that are to be liquidated waits.
+// lookAgain computes the parts of the state that are not saved because they follow from the rest: the bounds of all
+// accounts, and which accounts to liquidate wait. It returns false if the saved liquidations contradict the margins.
 func (v *loader) lookAgain() bool {
 	v.fund.balance = v.venue[ledger.Insurance]
 	v.solvent = v.fund.balance > 0
@@ -79,13 +79,13 @@ func (v *loader) lookAgain() bool {
 
 var errContradiction = errors.New("the saved state contradicts itself")
 
-// loader is one reading of a state.
+// loader reads one state.
 type loader struct {
 	*State
 	*pack.Reader
 	positions []*position
-	byNumber  []*resting // from 1
-	stops     []*stop    // that wait
+	byNumber  []*resting // index 1 is the first order
+	stops     []*stop    // stops that wait
 	created   scalar.Time
 	sequence  int64
 }
@@ -126,7 +126,7 @@ func (v *loader) loadInstruments() {
 	}
 }
 
-// loadWatches reads what was reached on an instrument. The stops follow with the orders.
+// loadWatches reads the bounds of the prices reached on an instrument. The stops follow with the orders.
 func (v *loader) loadWatches(i *instrument) {
 	for n := range i.watches {
 		i.watches[n].low, i.watches[n].high = v.Int(), v.Int()
@@ -207,7 +207,7 @@ func (v *loader) loadFund() {
 	v.loadTransfers(v.fund)
 }
 
-// loadEntry reads where due work stands on the list.
+// loadEntry reads the time and arrival number of a due entry, or nil.
 func (v *loader) loadEntry() *dueEntry {
 	if !v.Bool() {
 		return nil
@@ -231,7 +231,7 @@ func (v *loader) loadReference(name string) *reference {
 	return &reference{name: name, fingerprint: v.String(), sequence: v.Int(), time: v.when()}
 }
 
-// saved takes over a name that is remembered of a final order, after all that were final before.
+// saved adds the remembered name of a final order, after those of all orders that became final before it.
 func (r *references) saved(ref *reference) {
 	ref.final = true
 	r.hold(ref)
@@ -245,7 +245,7 @@ func (r *references) saved(ref *reference) {
 	r.final++
 }
 
-// hold makes a name findable.
+// hold adds a name to the map.
 func (r *references) hold(ref *reference) {
 	if r.names == nil {
 		r.names = make(map[string]*reference)
@@ -278,7 +278,7 @@ func (v *loader) loadOrders() {
 	v.listStops()
 }
 
-// listStops lets those wait that do, in their order.
+// listStops adds the waiting stops to their lists, in the order of arrival.
 func (v *loader) listStops() {
 	slices.SortFunc(v.stops, func(a, b *stop) int { return cmp.Compare(a.arrival, b.arrival) })
 	for _, s := range v.stops {
@@ -286,7 +286,7 @@ func (v *loader) listStops() {
 	}
 }
 
-// place puts an order into the book that it was written with.
+// place adds an order to the book with which it was saved.
 func (v *loader) place(i *instrument, o *resting) {
 	if o.Value.position.instrument != i || o.Value.untriggered() {
 		v.Fail(errContradiction)
@@ -309,7 +309,7 @@ func (v *loader) loadOrder(side book.Side, price int64) *resting {
 	l.position = v.positions[n]
 	l.amount = o.Remaining + v.Int()
 	l.kind, l.tif = order.Type(v.Word()), order.TimeInForce(v.Word())
-	v.created += v.when() // times and sequences are saved as the difference to the order before
+	v.created += v.when() // times and sequences are saved as differences from the previous order's
 	l.created, l.updated = v.created, v.created
 	v.sequence += v.Int()
 	l.sequence = v.sequence
@@ -326,7 +326,7 @@ func (v *loader) loadOrder(side book.Side, price int64) *resting {
 	return o
 }
 
-// loadSaved reads what only some orders have, as the flags say, in the order in which it is saved.
+// loadSaved reads the optional parts of an order that the flags announce, in the order in which they are saved.
 func (v *loader) loadSaved(o *resting, flags uint64) {
 	l := &o.Value
 	if flags&savedCash != 0 {
@@ -352,7 +352,7 @@ func (v *loader) loadSaved(o *resting, flags uint64) {
 	}
 }
 
-// loadStop reads what an order waits for, or waited for.
+// loadStop reads the stop of an order, fired or not.
 func (v *loader) loadStop(o *resting) {
 	fired, held, arrival := v.when(), order.Leg(v.Word()), v.Int()
 	s := newStop(o, [len(legs)]int64{v.Int(), v.Int()})
@@ -364,7 +364,7 @@ func (v *loader) loadStop(o *resting) {
 	}
 }
 
-// untold reports whether the stop is nothing that there could be.
+// untold reports whether the stop has a combination of values that cannot exist.
 func (s *stop) untold() bool {
 	for n, of := range legs {
 		if of.Of(s.order.Value.kind) != (s.legs[n].Price > 0) || s.legs[n].Price < 0 {
@@ -374,7 +374,7 @@ func (s *stop) untold() bool {
 	return s.arrival < 1 || s.held != "" && (!s.fired.IsZero() || !s.held.Of(s.order.Value.kind))
 }
 
-// number reads which order it is, by its distance from another. It returns nil if there is none.
+// number reads the number of an order, saved as the difference from last. It returns nil if there is no such order.
 func (v *loader) number(last *int64) *resting {
 	*last += v.Int()
 	if *last < 1 || *last >= int64(len(v.byNumber)) {
@@ -418,7 +418,7 @@ func (v *loader) loadLists() {
 	}
 }
 
-// loadPutBack reads which stops are to fire that were set aside before.
+// loadPutBack reads the stops that were returned to the due list and have not fired.
 func (v *loader) loadPutBack() {
 	for _, i := range v.listing {
 		last := int64(0)
@@ -459,11 +459,11 @@ func (v *loader) loadDue() {
 	}
 }
 
-// order makes the list one again of the entries that were read in whatever order.
+// order restores the heap from entries that were appended in any order. It leaves out entries that are set aside.
 func (l *dueList) order() {
 	heap := l.heap[:0]
 	for _, e := range l.heap {
-		if e.place >= 0 { // else it was set aside
+		if e.place >= 0 { // otherwise it is set aside
 			e.place = len(heap)
 			heap = append(heap, e)
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// exposure is what margin is computed from on one instrument, as if all were posted that the position owes.
+// exposure returns the inputs of margin on one instrument, as if the position had posted all its debts.
 func (h *position) exposure() margin.Exposure {
 	_, taker := h.fees()
 	cost, _, _ := h.afterDebts()
@@ -14,8 +14,9 @@ func (h *position) exposure() margin.Exposure {
 		Bids: h.bids, Asks: h.asks, Floor: h.floor(), MaintenanceFloor: h.account.maintenance, TakerFee: taker}
 }
 
-// standing computes an account's margin as of a time, at which orders past their time reserve nothing any more, as if all
-// were posted that it owes. With replaced set, that exposure stands for the account's own on its instrument.
+// standing computes an account's margin as of now, as if the account had posted all its debts. Orders past their expiry
+// time reserve nothing. If now is 0, expiry is ignored. If replaced is set, it replaces the account's exposure on its
+// instrument.
 func (s *State) standing(a *account, now scalar.Time, replaced *margin.Exposure) margin.Standing {
 	total := margin.Standing{Balance: a.balance.Wide(), Pending: a.pending.Wide()}
 	seen := false
@@ -40,7 +41,7 @@ func (s *State) standing(a *account, now scalar.Time, replaced *margin.Exposure)
 	return total
 }
 
-// equity is an account's balance and unrealised profit at mark, as if all were posted that it owes.
+// equity returns an account's balance plus unrealized profit at mark, as if the account had posted all its debts.
 func (a *account) equity() fixed.Wide {
 	equity := a.balance.Wide()
 	for _, h := range a.positions {
@@ -53,8 +54,8 @@ func (a *account) equity() fixed.Wide {
 	return equity
 }
 
-// overdue returns what orders past their time, which the due list has not come to yet, still reserve. It looks through
-// those that are past their time or through the position's orders, whichever are less: either may be very many.
+// overdue returns the reserves of the position's orders that have expired but that no step has closed yet. It looks
+// through all expired orders or through the position's orders, the fewer of the two: there may be very many of either.
 func (s *State) overdue(h *position, now scalar.Time) (bids, asks fixed.Money) {
 	if !s.anyOverdue(now) {
 		return 0, 0
@@ -75,14 +76,14 @@ func (s *State) overdue(h *position, now scalar.Time) (bids, asks fixed.Money) {
 	return bids, asks
 }
 
-// anyOverdue reports whether there may be an order past its time.
+// anyOverdue reports whether there may be an expired order that is still live.
 func (s *State) anyOverdue(now scalar.Time) bool {
 	first, ok := s.due.expiries.next()
 	return ok && first <= now || len(s.aside) > 0
 }
 
-// eachOverdue passes the orders that are past their time, and reports whether these were all: it ends when there are more
-// than so many.
+// eachOverdue calls take with the live orders that have expired. It stops and returns false if there are more than most
+// on the due list.
 func (s *State) eachOverdue(now scalar.Time, most int, take func(*resting)) bool {
 	for _, e := range s.aside {
 		if e.kind == dueExpiry {
@@ -92,12 +93,12 @@ func (s *State) eachOverdue(now scalar.Time, most int, take func(*resting)) bool
 	return s.due.expiries.each(now, most, func(e *dueEntry) { take(e.order) })
 }
 
-// isOverdue reports whether the order's time has passed.
+// isOverdue reports whether the order's expiry time has passed.
 func isOverdue(o *resting, now scalar.Time) bool {
 	return o.Value.due != nil && o.Value.due.time <= now
 }
 
-// reserve returns what a resting order adds to the notional that its account's margin is computed from.
+// reserve returns the notional that a resting order adds to the position's bids or asks.
 func reserve(o *resting) (bids, asks fixed.Money) {
 	if o.Value.reduceOnly || !o.Resting() {
 		return 0, 0
@@ -109,8 +110,8 @@ func reserve(o *resting) (bids, asks fixed.Money) {
 	return 0, notional
 }
 
-// Summary is an account's state of margin. What is more than money can be, 92 billion, is told as the most that it can be;
-// decisions are made on the exact sums.
+// Summary is an account's margin. Sums beyond the range of fixed.Money, 92 billion, are shown as the largest Money;
+// decisions use the exact sums.
 type Summary struct {
 	CustomerCode      string
 	Currency          string
@@ -128,7 +129,7 @@ type Summary struct {
 	Updated           scalar.Time
 }
 
-// Summary returns a customer's state of margin in USDC.
+// Summary returns a customer's margin in USDC.
 func (s *State) Summary(customer string) (Summary, bool) {
 	a := s.accounts[customer]
 	if a == nil {
@@ -139,7 +140,7 @@ func (s *State) Summary(customer string) (Summary, bool) {
 	if risk == margin.Liquidation && a.deleveraging != nil {
 		risk = margin.AutoDeleveraging
 	}
-	var unsettled fixed.Wide // what the postings of settlement will make balance is still profit
+	var unsettled fixed.Wide // settlement profit that is not posted to the balance yet counts as unrealized
 	for _, h := range a.positions {
 		_, _, settled := h.afterDebts()
 		unsettled = unsettled.Add(settled.Wide())
@@ -158,19 +159,21 @@ type Position struct {
 	Amount            fixed.Decimal // signed
 	EntryPrice        fixed.Decimal
 	MarkPrice         fixed.Decimal
-	Notional          fixed.Money // at mark, not signed, rounded down
+	Notional          fixed.Money // at mark, absolute, rounded down
 	UnrealisedPnL     fixed.Money
 	InitialMargin     fixed.Money
 	MaintenanceMargin fixed.Money
-	Leverage          int // that the requirement in force allows
+	Leverage          int // the leverage that the requirement in force permits
 	// LiquidationPrice is the first price on the tick, away from mark, at which the account's equity would be below its
-	// maintenance margin if nothing else moved: the mark if it is already, zero if no price would do that.
+	// maintenance margin if only this instrument's mark moved: the mark if it is below already, zero if no such price
+	// exists.
 	LiquidationPrice fixed.Decimal
 	Cost             fixed.Money
 	Updated          scalar.Time
 }
 
-// Positions returns a customer's, or the insurance fund's, open positions, in the order in which their instruments were listed.
+// Positions returns the open positions of a customer or of the insurance fund, in the order of listing of their
+// instruments.
 func (s *State) Positions(customer string) []Position {
 	out := []Position{}
 	a := s.holder(customer)
@@ -185,8 +188,8 @@ func (s *State) Positions(customer string) []Position {
 	return out
 }
 
-// Position returns a customer's position on one instrument, whether it is open or not; false for an unknown customer
-// or instrument.
+// Position returns the position of a customer or of the insurance fund on one instrument, open or not. It returns false
+// for an unknown customer or instrument.
 func (s *State) Position(customer, symbol string) (Position, bool) {
 	a, i := s.holder(customer), s.instruments[symbol]
 	if a == nil || i == nil {
@@ -211,8 +214,8 @@ func (s *State) position(h *position) Position {
 	return p
 }
 
-// rateInForce is the initial margin rate: the override's or the account's default, and not below the instrument's own.
+// rateInForce returns the initial margin rate: the override's or the account's default, but at least the instrument's.
 func (h *position) rateInForce() fixed.Rate { return h.instrument.contract.InitialRate(h.floor()) }
 
-// leverageOf returns how many times its margin a position may be worth, in whole numbers.
+// leverageOf returns the leverage that a margin rate permits, rounded down to a whole number.
 func leverageOf(r fixed.Rate) int { return int(r.Den / r.Num) }

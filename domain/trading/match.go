@@ -10,46 +10,46 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
 
-// taker is an order on its way through the book.
+// taker is an order that trades with the orders in the book.
 type taker struct {
-	order     *resting // not in the book, or not where it takes
+	order     *resting // not in the book, or not at the place where it takes
 	party     *party
-	bound     int64 // the last price at which it may trade
-	protected bool  // the bound is the price band
-	price     int64 // its limit in ticks, 0 for none
+	bound     int64 // the last price at which it may trade; 0 for none
+	protected bool  // whether the bound is the price band
+	price     int64 // limit price in ticks; 0 for none
 	terms
-	stop          *stop       // of an order that waits for its price, with its new prices; such a one takes nothing
-	amends        bool        // a live order gets other terms
-	overleveraged bool        // the margin did not allow the leverage that came with it
-	leverage      int         // that came with it
-	cashLeft      fixed.Money // of a cash order
-	at            int64       // the price of its last fill
-	// liquidates is set on a step of a liquidation: its fills are of that type, and pay that fee.
+	stop          *stop       // set on an order that waits for a price, with its new prices; such an order takes nothing
+	amends        bool        // whether a live order gets new terms
+	overleveraged bool        // whether the margin did not permit the leverage that came with the order
+	leverage      int         // leverage that came with the order; 0 for none
+	cashLeft      fixed.Money // cash that is left of a cash order
+	at            int64       // price of the last fill; 0 for none
+	// liquidates is set for a step of a liquidation: its fills are of type Liquidation and pay the liquidation fee.
 	liquidates bool
 }
 
 func (t *taker) isCash() bool { return t.order.Value.cash != 0 }
 func (t *taker) done() int64  { return t.amount - t.remaining }
 
-// walkEnd says why a walk ended.
+// walkEnd is the reason for which a walk ended.
 type walkEnd int
 
 const (
-	stopDone  walkEnd = iota // nothing remains
+	stopDone  walkEnd = iota // nothing remains of the taker
 	stopBook                 // nothing is left to trade with
-	stopBound                // the rest lies beyond the bound
-	stopCash                 // what is left does not buy all of the level it stands at
+	stopBound                // the other orders are beyond the bound
+	stopCash                 // the cash left does not buy all of the next order
 	stopFull                 // the record is full
 )
 
-// bounds limit what a walk may put into a record.
+// bounds limit what a record may contain: fills, other changed orders, bytes, and postings of debts per account.
 type bounds struct{ fills, others, size, debts int }
 
-// recordBounds are those of a record.
+// recordBounds returns the bounds of a record.
 func recordBounds() bounds { return bounds{maxFills, maxChanges, maxRecord - nextBytes, maxDebts} }
 
-// bounds are those of a step. With single set, after one that failed, there is no more in it than must be, and nothing of
-// what an account owes on other instruments: one debt that can't be posted must not stop everybody who has to do with the
+// bounds returns the bounds of a step. With single set, after a step that failed, a step does the least that it can and
+// posts no debts on other instruments: one debt that cannot be posted must not block everything that involves the
 // account.
 func (s *State) bounds(single bool) bounds {
 	if single {
@@ -58,12 +58,12 @@ func (s *State) bounds(single bool) bounds {
 	return s.limit
 }
 
-// unbounded lets a walk go to its end.
+// unbounded returns bounds without limits, for a walk to its end.
 func unbounded() bounds { return bounds{math.MaxInt, math.MaxInt, math.MaxInt, math.MaxInt} }
 
-// walk lets the taker trade with what rests on the other side, best price first and at one price in order of arrival.
-// Orders past their time are expired on the way and the taker's own ones canceled, so that nothing is left in its way
-// and the book never stands crossed.
+// walk lets the taker trade with the orders on the other side, best price first, and in order of arrival within a
+// price. On the way it expires orders past their expiry time and cancels the taker's own orders. So neither is left in
+// the taker's path, and the book is never crossed.
 func (d *draft) walk(t *taker, limit bounds) walkEnd {
 	side := t.order.Side.Opposite()
 	for l := d.instrument.book.Best(side); l != nil; l = l.Worse() {
@@ -71,8 +71,8 @@ func (d *draft) walk(t *taker, limit bounds) walkEnd {
 			return stopBound
 		}
 		for o := l.Front(); o != nil; o = o.Next() {
-			// The book is as it was before the record: only Evolve changes it. What this draft has ended or filled still
-			// stands there, and would be met a second time.
+			// The book is unchanged, since only Evolve changes it. It still contains the orders that this draft has
+			// closed or filled, which must not be met a second time.
 			maker := d.look(o)
 			if !maker.status.Live() || maker.remaining == 0 {
 				continue
@@ -83,10 +83,11 @@ func (d *draft) walk(t *taker, limit bounds) walkEnd {
 				steps = min(steps, int64(t.cashLeft)/int64(d.instrument.contract.MustNotional(l.Price, 1)))
 			}
 			switch {
-			case steps == 0 && !late && (!mine || t.order.Side == book.Bid): // behind its own order a buyer finds only dearer ones
+			case steps == 0 && !late && (!mine || t.order.Side == book.Bid): // behind its own order, a buyer meets higher prices
 				return stopCash
 			case d.full(t, o, limit):
-				// Before the order is touched in any way: an expiry and a self-trade take room in the record as a fill does.
+				// Checked before the order changes: an expiry or a self-trade needs room in the record just like a
+				// fill.
 				return stopFull
 			case late:
 				d.end(o, order.Expired, "")
@@ -99,7 +100,7 @@ func (d *draft) walk(t *taker, limit bounds) walkEnd {
 			if t.remaining == 0 {
 				return stopDone
 			}
-			if steps < maker.remaining { // both sides have something left: only cash can have run out
+			if steps < maker.remaining { // both sides have something left, so the cash has run out
 				return stopCash
 			}
 		}
@@ -107,12 +108,13 @@ func (d *draft) walk(t *taker, limit bounds) walkEnd {
 	return stopBook
 }
 
-// full reports whether the record might not hold what meeting one more order brings with it.
+// full reports whether the record might not have room for what happens when the taker meets one more order.
 func (d *draft) full(t *taker, o *resting, limit bounds) bool {
 	return d.crowded(len(t.party.position.reduceOnly)+len(o.Value.position.reduceOnly), o.Value.position.account, limit)
 }
 
-// crowded reports whether the record might not hold one more trade, with an account, that may cut so many orders.
+// crowded reports whether the record might not have room for one more trade, with an account, that may cut this many
+// orders.
 func (d *draft) crowded(cuts int, with *account, limit bounds) bool {
 	if d.fills+d.others == 0 {
 		return false // one always fits
@@ -125,7 +127,7 @@ func (d *draft) crowded(cuts int, with *account, limit bounds) bool {
 	return d.fills >= limit.fills || d.others+max(cuts, 1) > limit.others || d.size+cuts*(orderBytes+200)+debts > limit.size
 }
 
-// cancelOwn cancels the taker's own order that stands in its way.
+// cancelOwn cancels an order of the taker's own account that the taker meets.
 func (d *draft) cancelOwn(p *party, o *resting) {
 	t := d.look(o)
 	if !o.Value.reduceOnly {
@@ -139,7 +141,7 @@ func (d *draft) cancelOwn(p *party, o *resting) {
 	d.end(o, order.Canceled, order.SelfTrade)
 }
 
-// fill trades steps between the taker and a resting order, at the latter's price.
+// fill trades steps between the taker and a resting order, at the price of the resting order.
 func (d *draft) fill(t *taker, o *resting, steps int64) {
 	c, price := d.instrument.contract, o.Price
 	notional := c.MustNotional(price, steps)
@@ -147,7 +149,7 @@ func (d *draft) fill(t *taker, o *resting, steps int64) {
 	if t.order.Side == book.Ask {
 		signed = -steps
 	}
-	if d.quiet && len(o.Value.position.reduceOnly) == 0 { // nothing that the taker meets depends on what becomes of the other side
+	if d.quiet && len(o.Value.position.reduceOnly) == 0 { // the taker's outcome does not depend on the maker's
 		d.trade(nil, t.party, t.order.Code, price, signed, ledger.Trade)
 		d.payTaker(nil, t, notional)
 	} else {
@@ -160,12 +162,12 @@ func (d *draft) fill(t *taker, o *resting, steps int64) {
 		t.cashLeft = t.cashLeft.Sub(notional)
 	}
 	d.fills++
-	// After each fill, not once at the end: the record may be full at the next order, and none may leave a reduce-only
-	// order larger than the position behind.
+	// The cut follows each fill, not the end of the walk: the record may be full at the next order, and a record must
+	// not leave a reduce-only order larger than the position.
 	d.cut(t.party, t.order)
 }
 
-// match books both sides of a trade of signed steps, and the resting order.
+// match books both sides of a trade of signed steps, and updates the resting order.
 func (d *draft) match(t *taker, o *resting, steps, signed int64, notional fixed.Money) {
 	c, price := d.instrument.contract, o.Price
 	mp := d.party(o.Value.position.account)
@@ -178,7 +180,7 @@ func (d *draft) match(t *taker, o *resting, steps, signed int64, notional fixed.
 	if !d.quiet {
 		*e = TradeExecuted{Code: d.at.Derive(len(d.events)), Symbol: c.Symbol, Price: c.Price(price), Amount: c.Amount(steps),
 			Notional: notional, Action: action(t.order.Side), Type: e.Type, Taker: tradeLeg(t.order), Maker: tradeLeg(o),
-			Positions: make([]PositionHeld, 0, 2), Entries: make([]ledger.Posting, 0, 4)} // as they are read: never nil
+			Positions: make([]PositionHeld, 0, 2), Entries: make([]ledger.Posting, 0, 4)} // never nil, as when read
 		d.events = append(d.events, e)
 		d.countTrade(e)
 	}
@@ -186,11 +188,11 @@ func (d *draft) match(t *taker, o *resting, steps, signed int64, notional fixed.
 	e.Taker.Fee = d.payTaker(e, t, notional)
 	d.trade(e, mp, o.Code, price, -signed, closesMaker)
 	makerParts, _ := mp.position.fees()
-	e.Maker.Fee = max(margin.Fee(notional, makerParts), -e.Taker.Fee) // a rebate is paid out of the taker's fee
+	e.Maker.Fee = max(margin.Fee(notional, makerParts), -e.Taker.Fee) // the taker's fee pays a rebate
 	d.post(e, mp, o.Code, ledger.TradeFee, -e.Maker.Fee, ledger.Fees, &d.fees)
 
 	m := d.touch(o)
-	m.amended = false // even if it was cut before: a record has one event for each order, and that one tells of the trade
+	m.amended = false // even if it was cut before: a record has one event per order, which then reports the trade
 	m.remaining -= steps
 	m.quote = m.quote.Add(notional)
 	m.status = order.PartiallyFilled
@@ -205,7 +207,7 @@ func tradeLeg(o *resting) TradeLeg {
 	return TradeLeg{OrderCode: o.Code, CustomerCode: a.code, Broker: a.broker, ReferenceID: referenceID(o)}
 }
 
-// closings are the types of the rows for what the two sides of a trade close.
+// closings returns the row types for the positions that the two sides of a trade close.
 func closings(kind TradeType) (taker, maker ledger.Type) {
 	switch kind {
 	case Liquidation:
@@ -216,8 +218,8 @@ func closings(kind TradeType) (taker, maker ledger.Type) {
 	return ledger.Trade, ledger.Trade
 }
 
-// payTaker books the taker's fee of a fill that is booked already, and returns it. A liquidation pays its own fee, into
-// the insurance fund, out of what equity it has left.
+// payTaker books the taker's fee for a fill that is already booked, and returns it. A liquidation pays a separate fee
+// to the insurance fund, out of the equity that is left.
 func (d *draft) payTaker(e *TradeExecuted, t *taker, notional fixed.Money) fixed.Money {
 	if t.liquidates {
 		fee := margin.LiquidationFee(notional, d.standing(t.party).Equity().Capped())
@@ -230,11 +232,11 @@ func (d *draft) payTaker(e *TradeExecuted, t *taker, notional fixed.Money) fixed
 	return fee
 }
 
-// fate decides what becomes of a taker after its walk: its status and reason, and whether the rest of it rests.
+// fate sets the taker's status and reason after its walk, and reports whether the remainder rests.
 func (t *taker) fate(why walkEnd) (rests bool) {
 	v := &t.order.Value
 	if t.isCash() {
-		// The amount was a bound only. What was bought is the amount from here on, and nothing remains.
+		// The amount was only an upper bound. From now on it is the amount that was bought, and nothing remains.
 		t.amount = t.done()
 		t.remaining = 0
 		step := int64(0)
@@ -263,7 +265,7 @@ func (t *taker) fate(why walkEnd) (rests bool) {
 	return false
 }
 
-// leftover is the reason for which what an order could not trade is canceled.
+// leftover returns the reason for which the remainder of a taker is canceled.
 func (t *taker) leftover(why walkEnd) order.Reason {
 	if why == stopBound && t.protected {
 		return order.PriceProtection

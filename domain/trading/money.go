@@ -25,7 +25,7 @@ func (s *State) makeDeposit(at decide.Stamp, c decide.Command, payload *MakeDepo
 	return accepted(append(events, &DepositCompleted{t, outside(t, external)})...)
 }
 
-// transferOf checks what deposits and withdrawals have in common.
+// transferOf makes the checks that deposits and withdrawals share. It returns the decision if the request is a repeat.
 func (s *State) transferOf(c decide.Command, customer, in string, amount fixed.Money, reference string) (*account, decide.Decision, error) {
 	a, err := s.anyCustomer(customer)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *State) transferOf(c decide.Command, customer, in string, amount fixed.M
 	return a, decide.Decision{}, f.first()
 }
 
-// transaction makes the deposit or withdrawal of a record's index-th event.
+// transaction returns the deposit or withdrawal for the record's event at index.
 func transaction(at decide.Stamp, index int, a *account, kind ledger.Type, amount fixed.Money, reference string) ledger.Transaction {
 	code := at.Derive(index)
 	if reference == "" {
@@ -61,7 +61,7 @@ func transaction(at decide.Stamp, index int, a *account, kind ledger.Type, amoun
 		Amount: amount, Balance: a.balance, ReferenceID: reference, Created: at.Time, Updated: at.Time}
 }
 
-// outside is the movement of a transaction between the customer and the world outside.
+// outside returns the postings of a transaction between the customer and the venue's account for the outside world.
 func outside(t ledger.Transaction, external fixed.Money) []ledger.Posting {
 	return []ledger.Posting{
 		{Code: t.Code, CustomerCode: t.CustomerCode, Type: t.Type, Currency: currency, Amount: t.Amount, Balance: t.Balance},
@@ -69,7 +69,7 @@ func outside(t ledger.Transaction, external fixed.Money) []ledger.Posting {
 	}
 }
 
-// requestWithdrawal decides a withdrawal, which reserves its amount until it is completed or canceled.
+// requestWithdrawal decides a withdrawal. Its amount is reserved until it is completed or canceled.
 func (s *State) requestWithdrawal(at decide.Stamp, c decide.Command, payload *RequestWithdrawal) (decide.Decision, error) {
 	a, repeated, err := s.transferOf(c, payload.CustomerCode, payload.Currency, payload.Amount, payload.ReferenceID)
 	if err != nil || repeated.Repeated {
@@ -86,7 +86,7 @@ func (s *State) requestWithdrawal(at decide.Stamp, c decide.Command, payload *Re
 	return accepted(append(events, &WithdrawalRequested{t})...)
 }
 
-// pendingWithdrawal returns a withdrawal that waits for the operator.
+// pendingWithdrawal returns a withdrawal that the operator has not completed or canceled.
 func (s *State) pendingWithdrawal(code scalar.ID) (*withdrawal, error) {
 	w := s.withdrawals[code]
 	switch {
@@ -98,8 +98,8 @@ func (s *State) pendingWithdrawal(code scalar.ID) (*withdrawal, error) {
 	return w, nil
 }
 
-// completeWithdrawal decides that a withdrawal is paid out. Since it was requested its account may have lost what was
-// reserved for it: then it waits, until there is enough again or it is canceled.
+// completeWithdrawal decides to pay out a withdrawal. Since the request, the account may have lost the reserved money.
+// The withdrawal then stays pending until there is enough again or it is canceled.
 func (s *State) completeWithdrawal(at decide.Stamp, payload *CompleteWithdrawal) (decide.Decision, error) {
 	w, err := s.pendingWithdrawal(payload.Code)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *State) completeWithdrawal(at decide.Stamp, payload *CompleteWithdrawal)
 	events, balance, rest := till.postFirst(s, at, nil, w.account)
 	amount, m := -w.transaction.Amount, s.standing(w.account, at.Time, nil)
 	most := min(m.Balance.Capped(), m.Available().Add(amount.Wide()).Capped())
-	if rest.Sign() != 0 { // what the steps have still to post can't be paid out before
+	if rest.Sign() != 0 { // credits that steps have yet to post cannot be paid out
 		most = min(most, balance)
 	}
 	if amount > most {
@@ -121,7 +121,7 @@ func (s *State) completeWithdrawal(at decide.Stamp, payload *CompleteWithdrawal)
 	return accepted(append(events, &WithdrawalCompleted{t, outside(t, s.venue[ledger.External].Sub(t.Amount))})...)
 }
 
-// cancelWithdrawal decides that a withdrawal is not paid out.
+// cancelWithdrawal decides not to pay out a withdrawal.
 func (s *State) cancelWithdrawal(at decide.Stamp, payload *CancelWithdrawal) (decide.Decision, error) {
 	w, err := s.pendingWithdrawal(payload.Code)
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// named returns the code of a customer's live order by its reference_id, which for an unnamed order is the code itself.
+// named returns the code of a customer's live order by its reference_id, which is the code itself for an order without
+// a name.
 func (s *State) named(at decide.Stamp, actor decide.Actor, customer, name string) (scalar.ID, error) {
 	a, err := s.customerOf(actor, customer)
 	if err != nil {
@@ -24,7 +25,7 @@ func (s *State) named(at decide.Stamp, actor decide.Actor, customer, name string
 	return scalar.ID{}, decide.Refuse(decide.NotFound, "UNKNOWN_ORDER", "the customer has no live order with this name")
 }
 
-// namedOrder returns the customer's live order with the client's own name, or without a name the one with the code.
+// namedOrder returns the customer's live order with the client's name, or with the code if the name is empty.
 func (s *State) namedOrder(at decide.Stamp, actor decide.Actor, customer string, code scalar.ID, name string) (*resting, error) {
 	if name != "" {
 		var err error

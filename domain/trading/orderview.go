@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// terms are the figures of an order that a record may change.
+// terms are the values of an order that a record may change.
 type terms struct {
 	amount    int64 // steps
 	remaining int64
@@ -16,11 +16,11 @@ type terms struct {
 	status    order.Status
 	reason    order.Reason
 	expires   scalar.Time
-	triggered scalar.Time // zero for what is no stop, or waits
+	triggered scalar.Time // zero for an order that is not a stop or still waits
 	updated   scalar.Time
 }
 
-// orderView returns a live order as its last record left it.
+// orderView returns a live order after its last record.
 func orderView(o *resting) (out order.Order) {
 	t := termsOf(o)
 	t.updated = o.Value.updated
@@ -28,7 +28,7 @@ func orderView(o *resting) (out order.Order) {
 	return out
 }
 
-// termsOf returns the figures of a live order.
+// termsOf returns the values of a live order.
 func termsOf(o *resting) terms {
 	t := terms{amount: o.Value.amount, remaining: o.Remaining, quote: o.Value.filledQuote, status: order.Open}
 	if filled(o) > 0 {
@@ -43,8 +43,8 @@ func termsOf(o *resting) terms {
 	return t
 }
 
-// show makes an empty view one of an order at a limit price with the given figures. It is written in place: a
-// view is large, and every record holds one.
+// show fills an empty view of an order with a limit price and these values. It writes in place, since a view is large
+// and every record has one.
 func show(out *order.Order, o *resting, price int64, t terms) {
 	v, h := &o.Value, o.Value.position
 	c := h.instrument.contract
@@ -81,7 +81,7 @@ func show(out *order.Order, o *resting, price int64, t terms) {
 	out.Updated = t.updated
 }
 
-// referenceID is the client's name for the order, or its code.
+// referenceID returns the client's name for the order, or its code.
 func referenceID(o *resting) string {
 	if o.Value.reference == "" {
 		return o.Code.String()
@@ -89,14 +89,14 @@ func referenceID(o *resting) string {
 	return o.Value.reference
 }
 
-// orderEvent returns the event whose type says what happened to an order last, with a view of it.
+// orderEvent returns the order's event, with a view of the order. The status and amended decide the event type.
 func orderEvent(o *resting, price int64, t terms, amended bool) decide.Event {
 	e, out := blank(t.status, amended)
 	show(out, o, price, t)
 	return e
 }
 
-// blank returns the event whose type says what happened to an order last, and its view, which is to be made.
+// blank returns the event for a status, and its view for the caller to fill.
 func blank(status order.Status, amended bool) (decide.Event, *order.Order) {
 	switch {
 	case amended && status.Live():
@@ -124,7 +124,7 @@ func blank(status order.Status, amended bool) (decide.Event, *order.Order) {
 	panic("trading: an order has the unknown status " + string(status))
 }
 
-// held returns a position as events show it.
+// held returns a position in the form that events have.
 func held(customer string, c *market.Contract, size int64, cost fixed.Money) PositionHeld {
 	return PositionHeld{customer, c.Symbol, c.Amount(size), cost, c.AveragePrice(cost, size)}
 }

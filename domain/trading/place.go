@@ -36,11 +36,12 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, payload *PlaceOrde
 	}
 	t.leverage = payload.Leverage
 	t.overleveraged = d.overrideLeverage(t.party, payload.Leverage) != ""
-	// The code is that of the slot's place, which leverage.set may have moved by one: so neither line comes earlier. Who
-	// answers the command finds the order by deriving the code from the place again.
+	// The code is derived from the index of the order's event, which leverage.set may have moved by one, so these lines
+	// cannot come earlier. The handler that answers the command finds the order by deriving the code from the index
+	// again.
 	t.order.Code = at.Derive(len(d.events))
 	slot := d.reserveSlot()
-	// Of several reasons to reject it the first in their order is told, and margin, also that of its leverage, comes last.
+	// The first reason to reject the order applies. Margin, including that of the order's leverage, is the last.
 	switch reason := d.admissible(t); {
 	case reason != "":
 		return d.reject(t, slot, reason), nil
@@ -52,7 +53,7 @@ func (s *State) placeOrder(at decide.Stamp, c decide.Command, payload *PlaceOrde
 	return d.stay(t, slot), nil
 }
 
-// entering makes the taker that a new order is at first.
+// entering returns the taker for a new order.
 func (d *draft) entering(a *account, payload *PlaceOrder) (*taker, error) {
 	c := d.instrument.contract
 	p := d.party(a)
@@ -81,9 +82,9 @@ func (d *draft) entering(a *account, payload *PlaceOrder) (*taker, error) {
 	return t, d.fits(t)
 }
 
-// mayGrow refuses an order, or more of one, for an account whose profit may soon be more than the ledger can count. What
-// only reduces is let through, and so are an order that gets smaller and a stop that was accepted before: they may be how
-// the account gets out of it.
+// mayGrow refuses a new or larger order if the account's profit may soon be more than the ledger can count. It permits
+// reduce-only orders, and is not called for an order that shrinks or a stop that fires: these may be how the account
+// gets out of that situation.
 func (t *taker) mayGrow() error {
 	if t.party.account.equity().Abs().Cmp(maxNotional.Wide()) > 0 && !t.order.Value.reduceOnly {
 		return decide.Refuse(decide.Conflict, "ACCOUNT_ABOVE_MAXIMUM", "the account's equity is beyond "+maxNotional.String()+" "+currency+
@@ -92,7 +93,7 @@ func (t *taker) mayGrow() error {
 	return nil
 }
 
-// fits refuses an order whose notional, with all that is open on the instrument, could not be counted.
+// fits refuses an order if its notional, including all open positions on the instrument, could not be counted.
 func (d *draft) fits(t *taker) error {
 	i, price := d.instrument, max(t.price, 1)
 	if i.mark != 0 {
@@ -108,16 +109,16 @@ func (d *draft) fits(t *taker) error {
 	return nil
 }
 
-// reserveSlot keeps a place among the events for the order's own, whose figures are known only at the end; its code
-// is derived from the place.
+// reserveSlot reserves the index of the order's own event, which is complete only at the end. The order's code is
+// derived from the index.
 func (d *draft) reserveSlot() int {
 	d.events = append(d.events, nil)
 	d.size += orderBytes + 256
 	return len(d.events) - 1
 }
 
-// admissible checks a taker against the instrument's state and the account's position before it meets the book, and
-// sets how far it may go. It returns the first reason to reject it, in the order that they have, or "".
+// admissible checks a taker against the state of the instrument and the account's position before it meets the book,
+// and sets its bound. It returns the first applicable reason to reject the taker, or "".
 func (d *draft) admissible(t *taker) order.Reason {
 	if t.stop != nil {
 		return d.waitable(t)
@@ -150,8 +151,8 @@ func (d *draft) admissible(t *taker) order.Reason {
 	return d.liquidity(t)
 }
 
-// reduces cuts a reduce-only order down to the position. One that is sure to stay must find a place among the account's
-// others; of one that may trade in full that is known at its end only.
+// reduces limits a reduce-only order to the position. An order that certainly stays (stays is set) needs a free place
+// among the account's reduce-only orders. For an order that may trade in full, this is checked at the end.
 func (d *draft) reduces(t *taker, stays bool) order.Reason {
 	if !t.order.Value.reduceOnly {
 		return ""
@@ -164,13 +165,13 @@ func (d *draft) reduces(t *taker, stays bool) order.Reason {
 	return ""
 }
 
-// crowded reports whether a reduce-only order that is not there yet finds as many as an account may have.
+// crowded reports whether a new reduce-only order would exceed the maximum number of such orders.
 func (t *taker) crowded() bool {
 	h := t.party.position
 	return t.order.Value.reduceOnly && len(h.reduceOnly) >= MaxReduceOnly && !h.has(t.order)
 }
 
-// liquidity checks that a market or cash order finds anything to trade with.
+// liquidity checks that a market or cash order has something to trade with.
 func (d *draft) liquidity(t *taker) order.Reason {
 	best := d.opposite(t, true)
 	if best == nil {
@@ -188,8 +189,8 @@ func (d *draft) liquidity(t *taker) order.Reason {
 	return ""
 }
 
-// opposite returns the first live order that the taker meets within its bound, its own ones left out if others is
-// set.
+// opposite returns the first live order that the taker would meet within its bound. With others set it ignores the
+// taker's own orders.
 func (d *draft) opposite(t *taker, others bool) *resting {
 	side := t.order.Side.Opposite()
 	for l := d.instrument.book.Best(side); l != nil && (t.bound == 0 || !side.Better(t.bound, l.Price)); l = l.Worse() {
@@ -202,18 +203,18 @@ func (d *draft) opposite(t *taker, others bool) *resting {
 	return nil
 }
 
-// execute lets the taker trade, judges the outcome as a whole, and decides the record or the first of several.
+// execute lets the taker trade, judges the outcome as a whole, and decides the record, or the first of several.
 func (d *draft) execute(t *taker, slot int, c decide.Recorded) decide.Decision {
 	before := d.standing(t.party)
 	d.releaseOld(t)
 	why := d.walk(t, d.limit)
-	// The record ends here, and first is the order as it leaves it. The makers' events are written now: what the quiet
-	// walk below does to the same orders belongs to later records.
+	// The record ends here, and first is the order at its end. The makers' events are written now, because the dry run
+	// below continues to change the same orders, and those changes belong to later records.
 	first := *t
 	d.write()
 	if why == stopFull {
-		// The order is accepted or rejected as a whole, and the first record decides it. So the walk goes on to its end,
-		// on paper: fills that are in the log could not be taken back if the margin gave out three records later.
+		// The first record accepts or rejects the order as a whole. So the walk continues to its end as a dry run: if
+		// the margin ran out three records later, the fills already in the log could not be reversed.
 		d.quiet = true
 		why = d.walk(t, unbounded())
 	}
@@ -228,8 +229,8 @@ func (d *draft) execute(t *taker, slot int, c decide.Recorded) decide.Decision {
 		d.finish(t, slot)
 		return decide.Decision{Outcome: decide.Accepted, Events: d.check()}
 	}
-	// It is accepted. The record holds the first fills; steps make those that the quiet walk found, before anything else
-	// is decided.
+	// The order is accepted. The record has the first fills. Steps make the fills that the dry run found, before
+	// anything else is decided.
 	first.status = order.PartiallyFilled
 	if first.done() == 0 {
 		first.status = order.Open
@@ -244,7 +245,7 @@ func (d *draft) execute(t *taker, slot int, c decide.Recorded) decide.Decision {
 	return decide.Decision{Outcome: decide.Accepted, Events: d.check(), Pending: true}
 }
 
-// judge applies the margin rule to all that the taker would do.
+// judge applies the margin rule to everything that the taker would do.
 func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason {
 	switch {
 	case rests && t.crowded():
@@ -266,11 +267,11 @@ func (d *draft) judge(t *taker, before margin.Standing, rests bool) order.Reason
 	return ""
 }
 
-// finish puts the order's event into its place.
+// finish puts the order's event into its slot.
 func (d *draft) finish(t *taker, slot int) {
 	e, out := blank(t.status, t.amends && t.done() == filled(t.order))
 	show(out, t.order, t.price, t.terms)
-	if t.stop != nil { // with its new prices
+	if t.stop != nil { // adds its new prices
 		t.stop.show(out)
 	}
 	if e, ok := e.(*OrderRejected); ok {
@@ -279,7 +280,7 @@ func (d *draft) finish(t *taker, slot int) {
 	d.events[slot] = e
 }
 
-// reject drops all that the draft did but what precedes the order, and rejects it.
+// reject drops all events of the draft but those before the slot, and rejects the order.
 func (d *draft) reject(t *taker, slot int, reason order.Reason) decide.Decision {
 	t.terms = terms{amount: t.order.Value.amount, remaining: t.order.Value.amount, status: order.Rejected, reason: reason,
 		expires: t.expires, triggered: t.triggered, updated: d.at.Time}
@@ -288,7 +289,7 @@ func (d *draft) reject(t *taker, slot int, reason order.Reason) decide.Decision 
 	return decide.Decision{Outcome: decide.Rejected, Events: d.events}
 }
 
-// unfilled drops all that the draft did likewise and cancels an order that had to fill at once in full.
+// unfilled drops the same events and cancels an order that had to fill immediately in full.
 func (d *draft) unfilled(t *taker, slot int) decide.Decision {
 	decision := d.reject(t, slot, "")
 	t.status, t.reason = order.Canceled, order.FOKNotFillable
@@ -297,7 +298,7 @@ func (d *draft) unfilled(t *taker, slot int) decide.Decision {
 	return decision
 }
 
-// check asserts what must hold of every record that moves money, and returns the events.
+// check panics if the events' postings are not balanced, and returns the events.
 func (d *draft) check() []decide.Event {
 	balanced(d.events)
 	return d.events

@@ -8,27 +8,27 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// prices are what an instrument's mark price follows from, beside its book and its last trade.
+// prices are the inputs of an instrument's mark price, besides its book and its last trade.
 type prices struct {
 	indexPrice int64 // units of 10⁻⁸; 0 before the first
 	indexTime  scalar.Time
 	window     market.Window
-	stale      bool // the index is too old: see due_stale.go
+	stale      bool // the index price is too old: see due_stale.go
 	guard      *dueEntry
-	// Of the funding interval that runs: its premiums, the minute of the last input that could have had one, and the rate
-	// that was fixed for the one before.
+	// premiums belong to the current funding interval, as does minute, that of the last input that could have had a
+	// sample. rate is the rate fixed for the previous interval.
 	premiums market.Premiums
 	minute   int64
 	rate     int64 // parts of 10⁸
 	funding  *dueEntry
 }
 
-// AlarmPrice is the kind of alarm for an index price that is refused for what is open at it: nothing follows the market on
-// that instrument until positions are closed, or the price comes back.
+// AlarmPrice is the kind of alarm for an index price that is refused because the open positions would be worth too
+// much. The instrument's mark then does not follow the market until positions are closed or the price returns.
 const AlarmPrice = "price_refused"
 
-// setIndexPrice decides an index price, the mark price that follows from it, and a sample of the premium at the first
-// input of a minute.
+// setIndexPrice decides an index price, the resulting mark price and, for the first input of a minute, a sample of the
+// premium.
 func (s *State) setIndexPrice(at decide.Stamp, payload *SetIndexPrice) (decide.Decision, error) {
 	i, err := s.instrumentToChange(payload.Symbol)
 	if err != nil {
@@ -55,9 +55,9 @@ func (s *State) setIndexPrice(at decide.Stamp, payload *SetIndexPrice) (decide.D
 	return accepted(e, &GuardSet{Symbol: c.Symbol, Status: c.Status})
 }
 
-// markAfter returns the mark price in ticks after an index price that comes in now.
+// markAfter returns the mark price in ticks after an index price at the time now.
 func (s *State) markAfter(i *instrument, now scalar.Time, index int64) int64 {
-	window := i.window // the state's own is added to by Evolve
+	window := i.window // a copy, because only Evolve changes the state
 	s.addBasis(i, &window, now, index)
 	p := market.Pricing{Index: index, Rate: i.rate, Window: &window, Last: i.last}
 	if i.funding != nil {
@@ -67,7 +67,7 @@ func (s *State) markAfter(i *instrument, now scalar.Time, index int64) int64 {
 	return i.contract.Mark(p)
 }
 
-// addBasis adds what the book says at an index input to a window.
+// addBasis adds the basis of the book at an index price to a window.
 func (s *State) addBasis(i *instrument, w *market.Window, now scalar.Time, index int64) {
 	best := func(side book.Side) int64 {
 		for l := i.book.Best(side); l != nil; l = l.Worse() {
@@ -80,7 +80,7 @@ func (s *State) addBasis(i *instrument, w *market.Window, now scalar.Time, index
 	w.Add(i.contract, now, index, best(book.Bid), best(book.Ask))
 }
 
-// stands reports whether anything rests at a level but orders past their time, which match nobody.
+// stands reports whether a level has any order that has not expired. Expired orders match nothing.
 func stands(l *book.Level[live], now scalar.Time) bool {
 	for o := l.Front(); o != nil; o = o.Next() {
 		if !isOverdue(o, now) {
@@ -90,8 +90,8 @@ func stands(l *book.Level[live], now scalar.Time) bool {
 	return false
 }
 
-// standingAmount returns what rests at a level without orders past their time, and at how many orders it looked for that:
-// at none unless some are past their time, and then at those or at the level's, whichever are less.
+// standingAmount returns the amount at a level without expired orders, and how many orders it looked at for that: none
+// unless some have expired, otherwise the expired ones or those of the level, the fewer of the two.
 func (s *State) standingAmount(i *instrument, side book.Side, l *book.Level[live], now scalar.Time) (amount int64, looked int) {
 	if !s.anyOverdue(now) {
 		return l.Amount, 0
@@ -113,13 +113,13 @@ func (s *State) standingAmount(i *instrument, side book.Side, l *book.Level[live
 	return amount, looked
 }
 
-// samples reports whether an index input is the first of its minute. An input that ends staleness is none: the book is
-// from before it.
+// samples reports whether an index input is the first within a minute. An input that ends staleness has no sample,
+// since the book is older than the input.
 func (i *instrument) samples(now scalar.Time) bool {
 	return !i.stale && int64(now/scalar.Minute) != i.minute
 }
 
-// premium returns how far the book stands from an index price, nil where a side of it is short.
+// premium returns the premium of the book over an index price, or nil if a side of the book is too small.
 func (s *State) premium(i *instrument, now scalar.Time, index int64) *fixed.Decimal {
 	walk := func(side book.Side) *market.Impact {
 		w := i.contract.Impact()
@@ -136,7 +136,7 @@ func (s *State) premium(i *instrument, now scalar.Time, index int64) *fixed.Deci
 	return nil
 }
 
-// indexUpdated takes over an index price.
+// indexUpdated applies the event.
 func (f *fold) indexUpdated(e *IndexUpdated) {
 	i, now := f.instrument(e.Symbol), f.at.Time
 	index, _ := i.contract.Index(e.IndexPrice)

@@ -5,15 +5,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// recentOrders is how many final orders the state knows by their codes.
+// recentOrders is the number of final orders that the state remembers by code.
 const recentOrders = 100_000
 
-// recent remembers the venue's latest final orders, so that a command for one can be told from a command for an order
-// that never was. About older ones the read models know.
+// recent remembers the venue's latest final orders. With it, a command for a final order can be distinguished from one
+// for an order that never existed. The read models have older orders.
 type recent struct {
 	ring  []finalOrder
 	next  int
-	codes book.Codes // places in the ring, from 1
+	codes book.Codes // finds indexes in the ring, plus 1
 }
 
 type finalOrder struct {
@@ -21,13 +21,13 @@ type finalOrder struct {
 	owner *account
 }
 
-// has reports whether the order became final lately and was the account's.
+// has reports whether the account's order became final recently.
 func (r *recent) has(code scalar.ID, a *account) bool {
 	place := r.codes.Find(code, func(place uint32) bool { return r.code(place) == code })
 	return place != 0 && r.ring[place-1].owner == a
 }
 
-// add remembers a final order in place of the oldest.
+// add remembers a final order instead of the oldest one.
 func (r *recent) add(code scalar.ID, a *account) {
 	if len(r.ring) < recentOrders {
 		r.ring = append(r.ring, finalOrder{code, a})
@@ -41,5 +41,5 @@ func (r *recent) add(code scalar.ID, a *account) {
 	r.codes.Put(code, place, r.code)
 }
 
-// code returns the code at a place.
+// code returns the code at a place, which is an index in the ring plus 1.
 func (r *recent) code(place uint32) scalar.ID { return r.ring[place-1].code }

@@ -5,13 +5,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// references are the clients' own names for a customer's orders, each with the fingerprint of the request and the
-// record that changed the order last. A name is held while its order is live, and for 24 hours after its last
-// change, of at most 100,000 final orders, the oldest being forgotten first. Times
-// are as the state's memory counts them.
+// references holds the client's names for a customer's orders, each with the fingerprint of the request and the last
+// record that changed the order. A name is held while its order is live, and for 24 hours after the last change. Of
+// final orders, only the latest 100,000 names are held. Times are as the memory of the state counts them
+// (decide.Memory.Counted).
 type references struct {
 	names map[string]*reference
-	// Final orders' names in the order in which they became so. Record times never go back, so the oldest is first.
+	// The names of final orders, in the order in which the orders became final. Record times never decrease, so the
+	// oldest name is first.
 	oldest, newest *reference
 	final          int
 }
@@ -21,12 +22,12 @@ type reference struct {
 	fingerprint string
 	sequence    int64
 	time        scalar.Time
-	order       scalar.ID // that has the name; zero once it is final
+	order       scalar.ID // the live order with the name; zero once it is final
 	final       bool
 	prev, next  *reference
 }
 
-// find returns what is remembered of a name as of a time.
+// find returns the entry of a name as of now, or nil.
 func (r *references) find(name string, now scalar.Time) *reference {
 	ref := r.names[name]
 	if ref == nil || ref.final && now-ref.time >= decide.Remember {
@@ -35,8 +36,8 @@ func (r *references) find(name string, now scalar.Time) *reference {
 	return ref
 }
 
-// note remembers that a record, of a time as it counts, changed the order with the code and the name. The fingerprint
-// counts when the name is new.
+// note records that a record, with now as its counted time, changed the order with this code and name. It keeps the
+// fingerprint only if the name is new.
 func (r *references) note(sequence int64, now scalar.Time, code scalar.ID, name, fingerprint string, final bool) {
 	ref := r.names[name]
 	if ref == nil || ref.final {
@@ -66,7 +67,7 @@ func (r *references) note(sequence int64, now scalar.Time, code scalar.ID, name,
 	}
 }
 
-// forget drops a final order's name.
+// forget removes the name of a final order.
 func (r *references) forget(ref *reference) {
 	if ref == nil {
 		return

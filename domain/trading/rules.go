@@ -6,8 +6,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Decide depends on the rules in force. A journal that was created under rules 1 follows them until an operator activates
-// newer ones, which every node must support. A new journal starts with the newest rules.
+// The rules in force decide details of Decide. A journal that was created under rules 1 follows them until an operator
+// activates newer ones, which every node must support. A new journal starts with the newest rules.
 //
 // Rules 2:
 //   - The events of an order contain the time when it was triggered. A build without rules 2 cannot read these events.
@@ -18,7 +18,7 @@ const rulesOfClients = 2
 // forClients reports whether rules 2 or later are in force.
 func (s *State) forClients() bool { return s.core.ActiveRules() >= rulesOfClients }
 
-// asOfRules returns a decision as the rules in force have it.
+// asOfRules returns a decision with the events that the rules in force permit.
 func (s *State) asOfRules(d decide.Decision) decide.Decision {
 	if s.forClients() {
 		return d
@@ -43,8 +43,9 @@ func (s *State) disconnected() order.Reason {
 // says that an order was triggered; Triggered adds the time to the order. The zero value is ready for use, for one record.
 type Triggered struct{ fired []scalar.ID }
 
-// Order takes the next event of a record that was made at the given time. For an order event it returns the order after the
-// event, with the time when it was triggered. It returns nil for other events. The caller MUST NOT change the order.
+// Order processes the next event of a record that was made at the given time. For an order event it returns the order
+// after the event, with the time when it was triggered. It returns nil for other events. The caller MUST NOT change the
+// order.
 func (t *Triggered) Order(e decide.Event, at scalar.Time) *order.Order {
 	switch e := e.(type) {
 	case *TriggerFired:

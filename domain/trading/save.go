@@ -13,12 +13,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// codecVersion is the number of the form that this file writes and load.go reads. It is raised with every change of
-// either, and of what a State holds or means: TestTheFormIsThatOfItsVersion says when. A snapshot of another version is
-// not read, but made anew from the log, so there is nothing to migrate.
+// codecVersion is the version of the format that this file writes and load.go reads. It must be raised with every
+// change of the format, and of the content or meaning of a State: TestTheFormIsThatOfItsVersion says when. A snapshot
+// of another version is ignored and the state is made from the log, so there are no migrations.
 const codecVersion = 14
 
-// Codec writes and reads states of the trading journal.
+// Codec returns the codec for states of the trading journal.
 func Codec() decide.StateCodec { return stateCodec{} }
 
 type stateCodec struct{}
@@ -26,7 +26,7 @@ type stateCodec struct{}
 // Version implements decide.Codec.
 func (stateCodec) Version() int { return codecVersion }
 
-// About how many bytes some things take.
+// Approximate sizes in bytes.
 const (
 	orderSize    = 36
 	nameSize     = 50 // of a reference
@@ -46,10 +46,10 @@ func (stateCodec) Size(of decide.State) int {
 
 // Append implements decide.Codec.
 //
-// The form, in this order: the instruments, the accounts with their positions, every order in the order of its priority
-// in the books, then what else refers to orders by their numbers in that order (the orders of each account in order of
-// arrival, reduce-only orders, due work), then the rest. So reading it builds the books from front to back, and looks
-// nothing up by code.
+// The format, in this order: the instruments; the accounts with their positions; the orders of the books in order of
+// priority, then all other live orders; the lists that refer to orders by their numbers in that order (each account's
+// orders in order of arrival, reduce-only orders, due work); everything else. So a reader builds the books from front
+// to back and needs no lookup by code.
 func (c stateCodec) Append(b []byte, s decide.State) []byte {
 	v := &saver{State: s.(*State), Writer: pack.Writer{Bytes: slices.Grow(b, c.Size(s))}}
 	v.Int(int64(v.time))
@@ -67,16 +67,16 @@ func (c stateCodec) Append(b []byte, s decide.State) []byte {
 	return v.Bytes
 }
 
-// saver is one writing of a state.
+// saver writes one state.
 type saver struct {
 	*State
 	pack.Writer
 	accountNumbers  map[*account]int
 	positionNumbers map[*position]uint64
-	orderNumbers    []uint32 // by book.Order.Number: the order's place among those written, from 1
+	orderNumbers    []uint32 // by book.Order.Number: the order's number in the order of writing, from 1
 	orders          uint32
 	created         scalar.Time // of the last order
-	sequence        int64       // likewise
+	sequence        int64       // of the last order
 }
 
 func (v *saver) saveInstruments() {
@@ -181,8 +181,8 @@ func (v *saver) saveTransfers(a *account) {
 	}
 }
 
-// saveFund writes the insurance fund after the customers, whose number after the last is its own. Its money is among the
-// venue's accounts.
+// saveFund writes the insurance fund. Its account number follows those of the customers. Its money is among the venue's
+// accounts.
 func (v *saver) saveFund() {
 	v.accountNumbers[v.fund] = len(v.registered)
 	v.Int(int64(v.fund.updated))
@@ -190,7 +190,7 @@ func (v *saver) saveFund() {
 	v.saveTransfers(v.fund)
 }
 
-// saveEntry writes where due work stands on the list, or would.
+// saveEntry writes the time and arrival number of a due entry, which may be set aside, or that there is none.
 func (v *saver) saveEntry(e *dueEntry) {
 	v.Bool(e != nil)
 	if e != nil {
@@ -219,8 +219,8 @@ func (v *saver) saveReference(r *reference) {
 	v.Int(int64(r.time))
 }
 
-// saveOrders writes what rests in the books, and then the live orders that do not rest: those that wait for a price, and
-// those that sweeps are about.
+// saveOrders writes the orders in the books and then the live orders that do not rest: those that wait for a price, and
+// those that sweep.
 func (v *saver) saveOrders() {
 	v.orderNumbers = make([]uint32, v.State.orders.Numbers()+1)
 	v.Len(v.State.orders.Len())
@@ -251,14 +251,14 @@ func (v *saver) saveOrders() {
 	v.Bool(false)
 }
 
-// What there is of an order.
+// Flags for the optional parts of an order.
 const (
 	savedCash = 1 << iota
 	savedQuote
 	savedUpdated
 	savedDue
 	savedReference
-	savedRemembered // the reference leads to this order's last record
+	savedRemembered // the account remembers the reference, with this order's last record
 	savedPostOnly
 	savedReduceOnly
 	savedStop
@@ -310,7 +310,7 @@ func (v *saver) saveOrder(o *resting) {
 	}
 }
 
-// saveStop writes what an order waits for, or waited for.
+// saveStop writes the stop of an order, fired or not.
 func (v *saver) saveStop(s *stop) {
 	v.Int(int64(s.fired))
 	v.Word(string(s.held))
@@ -320,7 +320,7 @@ func (v *saver) saveStop(s *stop) {
 	}
 }
 
-// remembered returns what is remembered of a live order's name, or nil.
+// remembered returns the remembered reference of a live order's name, or nil.
 func (l *live) remembered() *reference {
 	if l.reference == "" {
 		return nil
@@ -331,15 +331,15 @@ func (l *live) remembered() *reference {
 	return nil
 }
 
-// number writes which order it is: the distance from another.
+// saveNumber writes the number of an order, as the difference from last.
 func (v *saver) saveNumber(o *resting, last uint32) uint32 {
 	n := v.orderNumbers[o.Number()]
 	v.Int(int64(n) - int64(last))
 	return n
 }
 
-// saveLists writes which orders each account has, in order of arrival, and which of them only reduce; and which stops of
-// an instrument were put back.
+// saveLists writes the stops of each instrument that were returned to the due list, each account's orders in order of
+// arrival, and each position's reduce-only orders.
 func (v *saver) saveLists() {
 	for _, i := range v.listing {
 		v.Len(len(i.putBack))
@@ -368,8 +368,8 @@ func (v *saver) saveLists() {
 	}
 }
 
-// saveOtherNames writes the names that are held and are neither a final order's nor, as far as can be seen, a live
-// one's: there should be none. held is how many are those of live orders.
+// saveOtherNames writes the names that belong neither to a final order nor to any live order. There should be none.
+// held is the number of names of live orders.
 func (v *saver) saveOtherNames(a *account, held int) {
 	var other []string
 	if a.references.final+held != len(a.references.names) {
@@ -391,7 +391,8 @@ func (v *saver) saveOtherNames(a *account, held int) {
 	}
 }
 
-// saveDue writes the work that was set aside or is under way. What is on the list stands with its orders and accounts.
+// saveDue writes the entries that are set aside, and the running task. Other due work is saved with its orders and
+// accounts.
 func (v *saver) saveDue() {
 	v.Len(len(v.aside))
 	for _, e := range v.aside {
@@ -402,7 +403,7 @@ func (v *saver) saveDue() {
 	}
 	v.Bool(v.running != nil)
 	for _, e := range v.due.blocking.heap {
-		if e.task != nil { // there is one, the running
+		if e.task != nil { // there is only the running task
 			v.saveTask(e.task)
 			v.Int(e.arrival)
 		}
@@ -426,7 +427,7 @@ func (v *saver) saveTask(w *task) {
 	v.Bool(w.protected)
 }
 
-// saveAccount writes which account it is, or that it is none.
+// saveAccount writes the number of an account, or that it is nil.
 func (v *saver) saveAccount(a *account) {
 	n, ok := v.accountNumbers[a]
 	if ok {

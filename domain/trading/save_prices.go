@@ -1,8 +1,8 @@
 package trading
 
-// What is saved of prices and of what was fixed: here both ways, since each is a few lines.
+// Snapshot of prices and instants. Both directions are in this file, since each is a few lines.
 
-// saveInstants writes what is not posted by all, and the holders in their order.
+// saveInstants writes the instants that some position has not posted, and the holders in their order.
 func (v *saver) saveInstants() {
 	v.Int(v.fixed)
 	for _, i := range v.listing {
@@ -24,7 +24,7 @@ func (v *saver) saveInstants() {
 	}
 }
 
-// loadInstants reads it. Which positions owe an instant follows from what they posted.
+// loadInstants reads them. The positions that owe an instant follow from the last instant that each has posted.
 func (v *loader) loadInstants() {
 	v.fixed = v.Int()
 	for _, i := range v.listing {
@@ -66,7 +66,7 @@ func (v *loader) loadInstants() {
 	}
 }
 
-// savePrices writes what an instrument's mark price follows from.
+// save writes the inputs of an instrument's mark price.
 func (p *prices) save(v *saver) {
 	v.Int(p.indexPrice)
 	v.Int(int64(p.indexTime))
@@ -88,7 +88,7 @@ func (p *prices) load(v *loader, i *instrument) {
 	p.guard, p.funding = v.blockingEntry(dueStaleGuard, i), v.blockingEntry(dueFunding, i)
 }
 
-// blockingEntry reads where due work stands on the list of what blocks clients.
+// blockingEntry reads a due entry of the blocking list, or nil.
 func (v *loader) blockingEntry(kind dueKind, i *instrument) *dueEntry {
 	e := v.loadEntry()
 	if e != nil {
@@ -98,7 +98,7 @@ func (v *loader) blockingEntry(kind dueKind, i *instrument) *dueEntry {
 	return e
 }
 
-// whichInstrument reads which instrument it is; nil for what can't be.
+// whichInstrument reads the index of an instrument. It returns nil if the index is invalid.
 func (v *loader) whichInstrument() *instrument {
 	if n := v.Index(len(v.listing)); v.Err() == nil {
 		return v.listing[n]
@@ -106,7 +106,7 @@ func (v *loader) whichInstrument() *instrument {
 	return nil
 }
 
-// entryOf reads which instrument it is, and returns due work of it.
+// entryOf reads the index of an instrument and returns a due entry of that instrument.
 func (v *loader) entryOf(entry func(*instrument) *dueEntry) *dueEntry {
 	if i := v.whichInstrument(); i != nil {
 		return entry(i)

@@ -7,7 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// saveSessions writes the sessions, those of each gateway first and then those that have ended, with their live orders.
+// saveSessions writes the sessions of each gateway and then the sessions that have ended, all with their live orders.
 func (v *saver) saveSessions() {
 	v.Len(len(v.gateways))
 	for _, g := range v.gateways {

@@ -8,31 +8,31 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// session is a connection to a node, at whose end the orders that were placed over it and are live are canceled. Commands
-// that come over it carry its id.
+// session is a connection to a node. When it ends, the live orders that were placed over it are canceled. Commands that
+// are sent over it carry its id.
 type session struct {
 	id       scalar.ID
-	gateway  *gateway // nil once it has ended
+	gateway  *gateway // nil once the session has ended
 	username string
 	broker   string
-	orders   []scalar.ID // placed over it, in their order; some may be final
-	live     int         // how many of them are not
-	full     int         // how many there may be before those that are final are left out
-	due      *dueEntry   // once it has ended
+	orders   []scalar.ID // placed over the session, in their order; some may be final
+	live     int         // number of orders that are live
+	full     int         // length of orders at which placedOver drops those that are final
+	due      *dueEntry   // set once the session has ended
 }
 
-// gateway is a process that holds connections. Its word that it lives is needed now and then: a process that is gone can't
-// say that its connections have ended.
+// gateway is a process that has connections. It must report regularly that it is alive, because a process that died
+// cannot report that its connections ended.
 type gateway struct {
 	id       scalar.ID
 	sessions []*session // in the order in which they were opened; at least one
 	due      *dueEntry
 }
 
-// gatewayPatience is how long a gateway's word holds.
+// gatewayPatience is the time within which a gateway must report again.
 const gatewayPatience = 15 * scalar.Second
 
-// nodesOnly refuses everybody but the nodes of the venue.
+// nodesOnly refuses every actor but the nodes of the venue.
 func nodesOnly(c decide.Command) error {
 	if c.Actor.System == "" {
 		return decide.Refuse(decide.Forbidden, "FORBIDDEN", "only the nodes of the venue tell of sessions")
@@ -60,7 +60,7 @@ func (s *State) keepGateway(at decide.Stamp, c decide.Command, p *KeepGateway) (
 	return accepted(&GatewaySeen{Gateway: p.Gateway, ExpiresAt: at.Time + gatewayPatience})
 }
 
-// endSession decides the end of a session, and of as many of its orders as fit the record.
+// endSession decides the end of a session, and the end of as many orders as fit the record.
 func (s *State) endSession(at decide.Stamp, c decide.Command, p *EndSession) (decide.Decision, error) {
 	if err := nodesOnly(c); err != nil {
 		return decide.Decision{}, err
@@ -74,8 +74,8 @@ func (s *State) endSession(at decide.Stamp, c decide.Command, p *EndSession) (de
 	return decide.Decision{Outcome: decide.Accepted, Events: append([]decide.Event{ended}, events...)}, nil
 }
 
-// endOrders appends the ends of the first n live orders of a session, and says how many are left. Orders past their time
-// expire, like everywhere.
+// endOrders appends the final events of the first n live orders of a session, and returns how many are left. Orders
+// past their expiry time expire instead.
 func (s *State) endOrders(at decide.Stamp, events []decide.Event, w *session, n int) (after []decide.Event, left int) {
 	orders, _ := s.ordersOver(w, n)
 	for _, o := range orders {
@@ -88,7 +88,7 @@ func (s *State) endOrders(at decide.Stamp, events []decide.Event, w *session, n 
 	return events, w.live - len(orders)
 }
 
-// ordersOver returns the first n live orders of a session, and at how many it looked for that.
+// ordersOver returns the first n live orders of a session, and how many codes it looked up for that.
 func (s *State) ordersOver(w *session, n int) (orders []*resting, looked int) {
 	for _, code := range w.orders {
 		if len(orders) == n {
@@ -102,7 +102,7 @@ func (s *State) ordersOver(w *session, n int) (orders []*resting, looked int) {
 	return orders, looked
 }
 
-// checkSession refuses an order that comes over a session which has ended: nobody would cancel it.
+// checkSession refuses an order over a session that has ended, since no session end would cancel it.
 func (s *State) checkSession(c decide.Command) error {
 	if id := c.Kept.Session; !id.IsZero() {
 		if w := s.sessions[id]; w == nil || w.gateway == nil {
@@ -119,7 +119,7 @@ func (s *State) findGateway(id scalar.ID) *gateway {
 	return nil
 }
 
-// opened applies the event.
+// sessionOpened applies the event.
 func (f *fold) sessionOpened(e *SessionOpened) {
 	if f.sessions[e.Session] != nil {
 		panic("trading: an event opens the session " + e.Session.String() + " again")
@@ -135,7 +135,7 @@ func (f *fold) sessionOpened(e *SessionOpened) {
 	f.expect(g, e.ExpiresAt)
 }
 
-// expect puts a gateway on the due list for when its word does not hold any more.
+// expect puts a gateway on the due list for the time at which its report expires.
 func (f *fold) expect(g *gateway, expires scalar.Time) {
 	f.cancelEntry(g.due)
 	g.due = &dueEntry{time: expires, kind: dueGateway, gateway: g}
@@ -177,7 +177,7 @@ func (f *fold) sessionEnded(e *SessionEnded) {
 	}
 }
 
-// detach takes a session from its gateway, which is forgotten with its last one.
+// detach removes a session from its gateway, and the gateway from the state if that was its last session.
 func (f *fold) detach(w *session) {
 	g := w.gateway
 	w.gateway = nil
@@ -204,19 +204,19 @@ func (f *fold) sessionSwept(e *SessionSwept) {
 		f.cancelEntry(w.due)
 		delete(f.sessions, w.id)
 	}
-	// What the records before this one ended is not looked at again: the steps go through the orders once. (Those of this
-	// record are still live here, since their events come after the session's.)
+	// Drops the orders that earlier records closed, so that the steps go through the orders once. The orders that this
+	// record closes are still live here, because their events follow the session's.
 	for len(w.orders) > 0 && f.orders.Get(w.orders[0]) == nil {
 		w.orders = w.orders[1:]
 	}
 }
 
-// placedOver takes note of an order that was placed over a session.
+// placedOver records that an order was placed over a session, which may be nil.
 func (f *fold) placedOver(w *session, o *resting) {
 	if w == nil {
 		return
 	}
-	if len(w.orders) >= w.full { // now and then: looking at each would cost more than keeping it
+	if len(w.orders) >= w.full { // only now and then: checking every order would cost more than keeping it
 		w.orders = f.live(w)
 		w.full = 2*len(w.orders) + 64
 	}
@@ -229,7 +229,7 @@ func (w *session) add(o *resting) {
 	o.Value.session = w
 }
 
-// live returns the codes of a session's orders that are live.
+// live returns the codes of a session's live orders.
 func (s *State) live(w *session) []scalar.ID {
 	var out []scalar.ID
 	for _, code := range w.orders {

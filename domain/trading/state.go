@@ -1,44 +1,47 @@
-// Package trading composes the venue's rules into one decider for the journal "trading": customers and their accounts,
-// instruments and their books, orders, margin, money.
+// Package trading decides the commands of the journal "trading": customers and their accounts, instruments and their
+// order books, orders, margin and money.
 //
-// A *State is the fold of the journal. Decide says what a command causes, as events; Evolve applies the events of a
-// record; due work (due.go) is decided by Step. Only Evolve changes the state. The read methods (views.go) are for
-// whoever follows the journal and may be called concurrently with each other, not with Evolve.
+// A *State is the result of applying all records of the journal in order. Decide returns the events that a command
+// causes, Step returns the events of the next due work (due.go), and Evolve applies the events of one record. Only
+// Evolve changes the state. The read methods (views.go) serve readers of the journal; they may be called concurrently
+// with each other, but not with Evolve.
 //
-// Inside, prices are int64 ticks, amounts int64 steps, money int64 units of 10⁻⁸ USDC; package market says how they
-// relate. What is in an event is always the state afterwards, in full, in the interface's own terms: whoever shows an
-// order needs the one record that changed it last, and Evolve needs no arithmetic of its own for money.
+// Internally, prices are int64 ticks, amounts are int64 steps, and money is int64 units of 10⁻⁸ USDC; package market
+// defines how they relate. An event carries the full state of the subject after the record, in the terms of the public
+// interface. A reader therefore needs only the last record that changed an order to show it, and Evolve takes balances
+// from the events instead of computing them.
 //
-// # Where things are
+// # Where to start
 //
-// commands.go and events*.go are what comes in and what is recorded; check.go, with the table in package order, what may
-// be said of an order at all; admin.go, money.go, leverage.go, place.go, amend.go and cancel.go decide commands; match.go
-// is the walk through the book, draft.go the record in the making, orderview.go what events show of it; stops.go is the
-// orders that wait for a price, triggers.go their lists beside the book and the bound of the prices reached; evolve.go and
-// evolve_order.go are the fold; margin.go is what accounts need and have, views.go what followers may ask; save.go and load.go
-// are the snapshot. due.go is the table of due work, duelist.go its lists, and each due_*.go one kind of work.
+// Start with commands.go and events*.go, which declare the inputs and the events. check.go, together with the table in
+// package order, checks an order without the state of the market. admin.go, money.go, leverage.go, place.go, amend.go
+// and cancel.go decide commands. match.go walks through the book, draft.go builds a record, and orderview.go makes the
+// view of an order that events carry. stops.go has the orders that wait for a price, and triggers.go the lists of their
+// prices and the bound of the prices reached. evolve.go and evolve_order.go apply records. margin.go computes margin,
+// views.go answers queries, and save.go and load.go write and read snapshots. due.go has the table of due work,
+// duelist.go its queues, and each due_*.go one kind of due work.
 //
 // # Prices, funding, risk
 //
-// Arithmetic that needs no state stands in the packages that the field has words for, so that it is tested by its
-// formulas alone. What decides when, for whom and in which records stands here, a file for each.
+// Formulas that need no state are in packages market and margin, where they are tested alone. This package decides when
+// a formula applies, to which accounts, and in which records:
 //
-//   - Mark, stale guard: the median, its clamp and the window are market (mark.go); the inputs are prices.go; the guard is
-//     due_stale.go, blocking, at index time plus the instrument's seconds.
-//   - Funding: premium, rate and cap are market (funding.go). due_funding.go, blocking, fixes the instant, for all;
-//     due_posting.go, alternating, posts it account by account, and whoever touches a position first posts what it owes, and
-//     of what the account owes elsewhere as much as goes into the record: instants.go is what is owed, till.go how a record
-//     posts it.
-//   - Settlement: due_settlement.go, blocking, fixes it; its postings are those of due_posting.go.
-//   - Liquidation: bankruptcy price, step size, the fee and the score of deleveraging are margin (liquidation.go).
-//     bounds.go finds whom a price brings below, by bounds of which slack.go in margin says how far they are.
-//     due_liquidation.go, blocking, takes an account to its end, a step a record: its orders, its steps through the book,
-//     then takeover.go (the insurance fund) or deleverage.go (the ranking). fund.go is the fund's account, and
-//     due_insurance.go its orders, with which it works its positions off.
+//   - Mark price and stale guard: market (mark.go) has the median, its clamp and the window; prices.go has their inputs.
+//     due_stale.go sets the guard. It blocks clients, and is due the instrument's IndexStaleSeconds after the index time.
+//   - Funding: market (funding.go) has the premium, the rate and its cap. due_funding.go, which blocks clients, fixes the
+//     rate and mark price of a funding instant for all positions. due_posting.go, which alternates with clients, posts it
+//     account by account. A record that touches a position first posts everything that the position owes, and as much of
+//     what the account owes on other instruments as fits the record. instants.go computes the amounts, till.go posts them.
+//   - Settlement: due_settlement.go, which blocks clients, fixes it; due_posting.go posts it.
+//   - Liquidation: margin (liquidation.go) has the bankruptcy price, the step size, the fee and the deleveraging score.
+//     bounds.go finds the accounts that a price brings below maintenance margin; margin (slack.go) computes its bounds.
+//     due_liquidation.go, which blocks clients, liquidates an account step by step, one record each: first its orders, then
+//     its positions through the book, then takeover.go (the insurance fund) or deleverage.go (the ranking). fund.go has the
+//     fund's account, and due_insurance.go the orders that reduce the fund's positions.
 //
-// A new kind of due work is a line in dueTable, in its place in the order, and its file. A new event that moves money
-// implements ledger.Posted, one that changes positions PositionEvent: rows, sockets and the fold find it by that. A new
-// command is a payload with its three methods, and a line in Payloads.
+// To add a kind of due work, add a row to dueTable, at its position in the order, and a file. A new event that moves
+// money must implement ledger.Posted, and one that changes positions PositionEvent: transaction rows, sockets and
+// Evolve find them by these interfaces. To add a command, add a payload with its three methods and a row in Payloads.
 package trading
 
 import (
@@ -51,19 +54,19 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Bounds of a record, and of what is remembered.
+// Bounds of a record and of the memory of the state.
 const (
 	maxRecord  = 256 << 10 // bytes
 	maxFills   = 100
 	maxChanges = 64
-	// maxDebts is about how many postings of one account a record that touches it begins with: with those of a taker, a
-	// maker and the insurance fund there is still room for a trade.
+	// maxDebts is about how many postings of unpaid instants a record begins with for each account that it touches.
+	// With those of a taker, a maker and the insurance fund, the record still has room for a trade.
 	maxDebts       = 32
-	rulesSupported = 2 // the newest that this build knows
+	rulesSupported = 2 // the newest rules that this build supports
 
-	// MaxReduceOnly is how many reduce-only orders a customer may have on an instrument, resting or untriggered.
+	// MaxReduceOnly is the maximum number of reduce-only orders of a customer on an instrument, resting or untriggered.
 	MaxReduceOnly = 20
-	// MaxReferences is how many reference_ids of final orders are remembered of a customer.
+	// MaxReferences is the maximum number of reference_ids of final orders that the state remembers for a customer.
 	MaxReferences = 100_000
 )
 
@@ -78,7 +81,7 @@ func (rules) Registry() *decide.Registry { return registry() }
 func (rules) Limit() int                 { return maxRecord }
 func (rules) Newest() int                { return rulesSupported }
 
-// State is the fold of the trading journal.
+// State is the state of the trading journal after a record.
 type State struct {
 	core        decide.Core
 	time        scalar.Time // of the last record
@@ -86,30 +89,30 @@ type State struct {
 	listing     []*instrument // in the order of listing, withdrawn ones included
 	accounts    map[string]*account
 	registered  []*account // in the order of registration
-	// registeredOf are those of each broker.
+	// registeredOf holds the accounts of each broker, in the order of registration.
 	registeredOf map[string][]*account
 	fund         *account   // the insurance fund
-	solvent      bool       // the fund had money when it was last looked at
-	waiting      []*account // that are to be liquidated when an instrument opens or the fund has money
+	solvent      bool       // whether the fund had money after the last record
+	waiting      []*account // accounts to liquidate when an instrument opens or the fund has money
 	orders       book.Orders[live]
 	recent       recent
 	withdrawals  map[scalar.ID]*withdrawal
 	venue        map[ledger.Account]fixed.Money
-	balances     fixed.Wide // of all customers, without their signs
+	balances     fixed.Wide // sum of the absolute balances of all customers
 	due          agenda
-	settlement   *dueEntry     // nil before the first index price
-	fixed        int64         // the number of the last instant
-	outstanding  int           // instants that are not posted by all
-	aside        []asideEntry  // due work that failed, in the order in which it was set aside
-	running      *task         // which is on the agenda too; nil for none
-	firing       []*instrument // with a stop to fire, in the order of listing
+	settlement   *dueEntry     // next settlement; nil before the first index price
+	fixed        int64         // number of the last instant
+	outstanding  int           // instants that some position has not posted
+	aside        []asideEntry  // failed due work, in the order in which it was set aside
+	running      *task         // running task, which is also on the agenda; nil for none
+	firing       []*instrument // instruments with a stop to fire, in the order of listing
 	sessions     map[scalar.ID]*session
-	gateways     []*gateway // that hold sessions, in the order in which they opened one
-	limit        bounds     // of a record
+	gateways     []*gateway // gateways that hold sessions, in the order of their first session
+	limit        bounds     // bounds of a record
 	tracking     bool
 	changes      []touchedLevel
-	affected     []*account // by the record that is being folded
-	looks        int        // at accounts, so far
+	affected     []*account // accounts that the current record affects
+	looks        int        // accounts that lookAround has looked at so far
 }
 
 // NewState returns the state before the first record.
@@ -130,49 +133,49 @@ func NewState() *State {
 // instrument is a listed instrument with its book and prices.
 type instrument struct {
 	contract *market.Contract
-	index    int         // in the listing
-	created  scalar.Time // when it was listed
+	index    int         // position in State.listing
+	created  scalar.Time // time of listing
 	book     book.Book[live]
 	mark     int64 // marks; 0 before the first index price
 	prices
 	last         int64 // ticks; 0 before the first trade
 	openInterest int64 // steps, one side
 	clearing     fixed.Money
-	costs        fixed.Wide // of all positions, without their signs
+	costs        fixed.Wide // sum of the absolute costs of all positions
 	holders      holders    // open positions
-	instants     []*instant // that are not posted by all, in the order in which they were fixed
+	instants     []*instant // instants that some position has not posted, in the order in which they were fixed
 	watches      [len(watched)]watch
-	stops        int64     // that began to wait so far
-	putBack      []*stop   // that were set aside, and are to fire
-	triggers     *dueEntry // while a stop is to fire and the instrument is open
-	open         bool      // what the status was when it was last looked at
-	fundMoves    *dueEntry // while the insurance fund's order is to be moved
+	stops        int64     // stops that were enqueued so far
+	putBack      []*stop   // stops that an operator put back and that have not fired
+	triggers     *dueEntry // set while a stop is due and the instrument is open
+	open         bool      // whether the status was Open after the last record
+	fundMoves    *dueEntry // set while the insurance fund's order must move
 	bounds       boundLists
-	rankings     [2]*ranking // of those who are long and short, while they are kept
-	levy         int64       // marks × 10⁻⁸: the sum of mark × rate of all funding instants, as far back as it matters
+	rankings     [2]*ranking // long and short holders by deleveraging rank; nil unless cached
+	levy         int64       // marks × 10⁻⁸: cumulative funding since it last restarted at 0
 }
 
 func newInstrument(c *market.Contract, index int) *instrument {
 	return &instrument{contract: c, index: index, bounds: newBoundLists()}
 }
 
-// resting is a live order with its place in the book.
+// resting is a live order as the book holds it.
 type resting = book.Order[live]
 
-// live is what is kept of a live order beside price, side and what remains of it.
+// live holds the data of a live order besides its price, side and remaining amount.
 type live struct {
 	position    *position
-	prev, next  *resting // of the position, in order of arrival
+	prev, next  *resting // links in the position's list of live orders, in order of arrival
 	amount      int64    // steps
 	filledQuote fixed.Money
-	cash        fixed.Money // of a cash order that sweeps
+	cash        fixed.Money // cash amount of a cash order, which is live only while it sweeps; 0 for other orders
 	created     scalar.Time
 	updated     scalar.Time
-	sequence    int64  // of the record that changed it last
-	reference   string // "" for the code
+	sequence    int64  // of the last record that changed the order
+	reference   string // the client's name for the order; "" for its code
 	due         *dueEntry
-	stop        *stop    // of the types that wait for a price, fired or not
-	session     *session // over which it was placed; nil for none
+	stop        *stop    // set for conditional types, fired or not; otherwise nil
+	session     *session // session over which the order was placed; nil for none
 	kind        order.Type
 	tif         order.TimeInForce
 	postOnly    bool
@@ -188,7 +191,7 @@ type account struct {
 	created, updated   scalar.Time
 	balance            fixed.Money
 	pending            fixed.Money // withdrawals requested and not yet paid out
-	leverage           int         // of the default margins; 0 where percentages were given
+	leverage           int         // leverage of the default margins; 0 if they were set as percentages
 	initialMargin      fixed.Decimal
 	maintenanceMargin  fixed.Decimal
 	initial            fixed.Rate
@@ -199,32 +202,32 @@ type account struct {
 	transfers          map[string]transfer // deposits and withdrawals by reference
 	deadMan            *dueEntry
 	deadManSeconds     int
-	failing            *dueEntry // while equity is below maintenance margin
-	waits              bool      // is among those that wait
-	deleveraging       *position // whose rest the next record goes on with: the last one was full
-	affected           bool      // by the record that is being folded
+	failing            *dueEntry // set while equity is below maintenance margin
+	waits              bool      // whether the account is in State.waiting
+	deleveraging       *position // position that the next step continues to deleverage; nil for none
+	affected           bool      // whether the account is in State.affected
 }
 
-// position is what an account has on one instrument.
+// position is the position of an account on one instrument.
 type position struct {
 	account     *account
 	instrument  *instrument
 	size        int64       // steps, signed
 	cost        fixed.Money // signed
-	bids, asks  fixed.Money // what rests, at its limit prices, without reduce-only orders
-	leverage    int         // override; 0 for none
+	bids, asks  fixed.Money // notional of resting orders at their limit prices, without reduce-only orders
+	leverage    int         // override of the initial margin; 0 for none
 	ownFees     bool
-	maker       int64 // fees as parts of 10⁸, where ownFees is set
+	maker       int64 // own fees, in parts of 10⁸, where ownFees is set
 	taker       int64
 	first, last *resting // live orders in order of arrival
 	liveOrders  int
-	reduceOnly  []*resting // live ones, in order of arrival
+	reduceOnly  []*resting // live reduce-only orders, in order of arrival
 	updated     scalar.Time
-	// Of an open position: its neighbours among the instrument's holders, and the last instant that it posted or was not
-	// there for.
+	// For an open position: before and behind link it to its neighbors in the instrument's holders, and posted is the
+	// number of the last instant that it has posted, or that was fixed before it was opened.
 	before, behind *position
 	posted         int64
-	began          int64 // steps: the size when the account's liquidation began
+	began          int64 // steps: the absolute size when the account's liquidation began; 0 for none
 	bounds         [boundKinds]bound
 	rank           rank
 }
@@ -237,7 +240,7 @@ func (h *position) fees() (maker, taker int64) {
 	return h.instrument.contract.Maker, h.instrument.contract.Taker
 }
 
-// floor is the least initial margin rate: the override's, or the account's default.
+// floor returns the least initial margin rate: the rate of the override, or the account's default.
 func (h *position) floor() fixed.Rate {
 	if h.leverage != 0 {
 		return fixed.Leverage(h.leverage)
@@ -245,17 +248,17 @@ func (h *position) floor() fixed.Rate {
 	return h.account.initial
 }
 
-// on returns the account's position on an instrument, or an empty one that is not part of the state.
+// on returns the account's position on an instrument, or a new empty one that is not part of the state.
 func (a *account) on(i *instrument) *position {
 	for _, h := range a.positions {
 		if h.instrument == i {
 			return h
 		}
 	}
-	return &position{account: a, instrument: i, ownFees: a.isFund()} // the fund pays none
+	return &position{account: a, instrument: i, ownFees: a.isFund()} // the fund pays no fees
 }
 
-// hold is on for Evolve: it makes the position part of the state.
+// hold is like on, but adds a new position to the state. Only Evolve may call it.
 func (a *account) hold(i *instrument) *position {
 	at := len(a.positions)
 	for n, h := range a.positions {
@@ -274,13 +277,13 @@ func (a *account) hold(i *instrument) *position {
 	return h
 }
 
-// withdrawal is a withdrawal that was requested.
+// withdrawal is a withdrawal in any status.
 type withdrawal struct {
 	transaction ledger.Transaction
 	account     *account
 }
 
-// transfer is a remembered deposit or withdrawal.
+// transfer identifies the request of a remembered deposit or withdrawal, and its record.
 type transfer struct {
 	fingerprint string
 	sequence    int64

@@ -11,23 +11,23 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// stop is what an order that waits for a price has beside what every live order has.
+// stop holds the additional data of an order that waits for a price.
 type stop struct {
 	order   *resting
-	arrival int64          // among those of its instrument; 0 for one that is not part of the state
-	fired   scalar.Time    // when it became an order like any other; zero while it waits
-	held    order.Leg      // that was to fire when the order was set aside, or put back since
-	legs    [len(legs)]leg // in the order of legs; those that it does not have are zero
+	arrival int64          // number among the stops of its instrument; 0 if not part of the state
+	fired   scalar.Time    // when it fired; zero while it waits
+	held    order.Leg      // the leg that was to fire when the order was set aside; kept after it was put back, until it fires
+	legs    [len(legs)]leg // in the order of the variable legs; zero where the type has no such leg
 }
 
-// leg is a price that a stop waits for, and its place in the list. Bids fire at their price or below, the highest first;
-// asks at their price or above, the lowest first.
+// leg is a price that a stop waits for, in the lists of the instrument. Bids fire at their price or below it, the
+// highest first. Asks fire at their price or above it, the lowest first.
 type leg = book.Order[*stop]
 
-// legs are what a stop may wait for. Of a combo whose both legs were reached the first one fires.
+// legs are the kinds of legs. If both legs of a combo were reached, the first kind fires.
 var legs = [...]order.Leg{order.StopLossLeg, order.TakeProfitLeg}
 
-// newStop returns what a conditional order waits for, at the prices of its legs in ticks, or nil for other orders.
+// newStop returns a stop with these leg prices, in ticks. It returns nil if the order is not conditional.
 func newStop(o *resting, prices [len(legs)]int64) *stop {
 	if !o.Value.kind.Conditional() {
 		return nil
@@ -45,7 +45,7 @@ func newStop(o *resting, prices [len(legs)]int64) *stop {
 	return s
 }
 
-// prices are those of the legs, in ticks; 0 for a leg that it does not have.
+// prices returns the prices of the legs in ticks, 0 for a leg that the stop does not have.
 func (s *stop) prices() (out [len(legs)]int64) {
 	for n := range s.legs {
 		out[n] = s.legs[n].Price
@@ -53,17 +53,17 @@ func (s *stop) prices() (out [len(legs)]int64) {
 	return out
 }
 
-// waiting reports whether the stop stands in the lists of its instrument: it has not fired, and is not set aside.
+// waiting reports whether the stop is in the instrument's lists: it has neither fired nor been set aside.
 func (s *stop) waiting() bool { return s != nil && (s.legs[0].Resting() || s.legs[1].Resting()) }
 
-// untriggered reports whether the order has a price to wait for still.
+// untriggered reports whether the order is a stop that has not fired.
 func (l *live) untriggered() bool { return l.stop != nil && l.stop.fired.IsZero() }
 
-// rests reports whether what the order can't trade at once stays in the book. What has no limit price can't, whatever its
-// time in force.
+// rests reports whether the remainder of the order stays in the book if it cannot trade immediately. An order without a
+// limit price never does, despite its time in force.
 func (l *live) rests() bool { return l.tif.Rests() && l.kind.Limited() }
 
-// show puts the stop's prices into a view of its order.
+// show writes the stop's prices to a view of the order.
 func (s *stop) show(out *order.Order) {
 	v := &s.order.Value
 	c := v.position.instrument.contract
@@ -81,7 +81,7 @@ func (s *stop) show(out *order.Order) {
 	}
 }
 
-// legPrices are the prices of a view, or a request, for the legs of its type.
+// legPrices returns the prices of a view or a request for the legs of the order type, in ticks.
 func legPrices(c *market.Contract, trigger, stopLoss, takeProfit fixed.Decimal) (out [len(legs)]int64) {
 	out[0], _ = c.Ticks(stopLoss)
 	out[1], _ = c.Ticks(takeProfit)
@@ -92,8 +92,8 @@ func legPrices(c *market.Contract, trigger, stopLoss, takeProfit fixed.Decimal) 
 	return out
 }
 
-// passed reports whether the market is where the stop would fire: of what it watches, the last price counts. Without one
-// nothing is passed.
+// passed reports whether the stop would fire at the last price of the kind that it watches. Without a last price it
+// would not.
 func (s *stop) passed() bool {
 	v := &s.order.Value
 	i := v.position.instrument
@@ -109,7 +109,7 @@ func (s *stop) passed() bool {
 	return false
 }
 
-// discharge takes a stop out of wherever it waits, since it fired or its order is final.
+// discharge removes a stop from all lists in which it waits, because it fired or its order is final.
 func (s *State) discharge(of *stop) {
 	of.unlist()
 	if of.held == "" {
@@ -120,8 +120,8 @@ func (s *State) discharge(of *stop) {
 	s.aside = slices.DeleteFunc(s.aside, func(e asideEntry) bool { return e.kind == dueTrigger && e.order == of.order })
 }
 
-// waitFor lets an order wait that is untriggered after the record. It loses its place to those that came before if a price
-// or a larger size is new, as in the book.
+// waitFor makes an order wait that is untriggered after the record. It moves behind the stops that came before it if a
+// price is new or the amount is larger, as in the book.
 func (f *fold) waitFor(o *resting, after *order.Order, price, remaining int64) {
 	v := &o.Value
 	i := v.position.instrument
@@ -137,7 +137,7 @@ func (f *fold) waitFor(o *resting, after *order.Order, price, remaining int64) {
 	}
 }
 
-// fire takes over that a stop fired. What became of its order is told by the order's own event, which follows.
+// fire applies that a stop fired. The order's own event, which follows, has the result.
 func (f *fold) fire(e *TriggerFired) {
 	o := f.orders.Get(e.OrderCode)
 	if o == nil || !o.Value.untriggered() {
@@ -148,8 +148,8 @@ func (f *fold) fire(e *TriggerFired) {
 	o.Value.stop.fired, o.Value.stop.held = f.at.Time, ""
 }
 
-// waitable checks a new stop, or one with new terms, against the instrument's state and the account's position. What its
-// limit price may be, whether it would cross and what margin it needs is looked at when it fires.
+// waitable checks a new stop, or a stop with new terms, against the state of the instrument and the account's position.
+// The limit price, crossing and margin are checked when the stop fires.
 func (d *draft) waitable(t *taker) order.Reason {
 	if d.instrument.status() != market.Open {
 		return order.InstrumentHalted

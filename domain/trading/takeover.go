@@ -7,21 +7,22 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/margin"
 )
 
-// exposure is what the party has at stake on the draft's instrument, as the draft leaves it.
+// exposure returns the inputs of the party's margin on the draft's instrument, after the draft's events.
 func (d *draft) exposure(p *party) margin.Exposure {
 	e := p.position.exposure()
 	e.Size, e.Cost, e.Bids, e.Asks, e.Floor = p.size, p.cost, p.bids, p.asks, p.floor
 	return e
 }
 
-// passOn decides who gets the rest of a position that found nobody in the book: the insurance fund if it can afford to,
-// otherwise those who hold the other side. What none of them can take goes to the fund whatever it has; but if only the
-// record is full, the next one goes on. It returns the alarm for what the fund could not afford.
+// passOn assigns the rest of a position that found no counterparty in the book: to the insurance fund if the fund can
+// afford it, otherwise to the holders of the opposite side. The part that these cannot take goes to the fund even if it
+// cannot afford it, unless only the record is full: then the next record continues. passOn returns the alarm for a
+// position that the fund cannot afford.
 func (d *draft) passOn(p *party, price int64) (alarm decide.Alarm) {
 	if !d.affordable(p, price) {
 		alarm = decide.Alarm{Kind: AlarmDeleveraging, Message: "the insurance fund can't afford a position that is liquidated: it goes to those who hold the other side"}
-		// The fund's own part is a trade like the others: where the record has no room for it, the next one ranks anew, finds
-		// nobody again, and begins with it.
+		// The fund's own part is a trade like the others. If the record has no room for it, the next record ranks the
+		// holders again, finds none who can take anything, and begins with the fund's part.
 		if !d.deleverage(p, price) || d.crowded(1, d.state.fund, d.limit) {
 			return alarm
 		}
@@ -31,14 +32,14 @@ func (d *draft) passOn(p *party, price int64) (alarm decide.Alarm) {
 	return alarm
 }
 
-// The kinds of alarm for what the insurance fund can't afford.
+// The kinds of alarm for positions that the insurance fund cannot afford.
 const (
-	AlarmDeleveraging = "auto_deleveraging" // it went to those who hold the other side, or the rest waits for the next record
-	AlarmInsurance    = "insurance_fund"    // the fund had to take it all the same
+	AlarmDeleveraging = "auto_deleveraging" // it went to holders of the opposite side, or its rest waits for the next record
+	AlarmInsurance    = "insurance_fund"    // the fund had to take it nevertheless
 )
 
-// affordable reports whether the insurance fund, with the party's position taken over at a price, would have at least the
-// initial margin of all its positions: each at the rate of its instrument's first tier, at mark.
+// affordable reports whether the insurance fund, after taking the party's position at a price, would have at least the
+// initial margin of all its positions, each at mark and at the rate of the instrument's first tier.
 func (d *draft) affordable(p *party, price int64) bool {
 	fund := *d.party(d.state.fund)
 	size, cost, realised := positionAfter(d.instrument, fund.size, fund.cost, price, p.size)
@@ -59,8 +60,8 @@ func (d *draft) affordable(p *party, price int64) bool {
 	return d.standing(&fund).Equity().Cmp(needed) >= 0
 }
 
-// handOver books a trade without orders: so many steps of the party's position go to another account at a price. Nobody
-// pays a fee.
+// handOver books a trade without orders: it transfers steps of the party's position to another account at a price,
+// without fees.
 func (d *draft) handOver(p, to *party, price, steps int64, kind TradeType) {
 	c := d.instrument.contract
 	signed := steps
@@ -79,5 +80,5 @@ func (d *draft) handOver(p, to *party, price, steps int64, kind TradeType) {
 	d.cut(to, nil)
 }
 
-// bareLeg is a party's part of a trade without orders.
+// bareLeg returns an account's leg of a trade without orders.
 func bareLeg(a *account) TradeLeg { return TradeLeg{CustomerCode: a.code, Broker: a.broker} }

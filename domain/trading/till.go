@@ -7,14 +7,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// till is the venue's own accounts as a record in the making leaves them, and how far it brings the instants that are not
-// posted by all.
+// till holds the balances of the venue's own accounts after the events built so far, and the progress of unfinished
+// instants.
 type till struct {
 	clearing, fees, funding, rounding fixed.Money
 	progress                          few[*instant, *progress]
 }
 
-// progress is how far a record in the making brings an instant.
+// progress is the state of an instant after the events built so far.
 type progress struct {
 	owing int
 	left  fixed.Money
@@ -25,11 +25,11 @@ func (s *State) newTill() till {
 		rounding: s.venue[ledger.Rounding]}
 }
 
-// About how many bytes the event takes that posts a debt.
+// Approximate size in bytes of the event that posts a debt.
 const debtBytes = 480 + 3*postingBytes
 
-// post returns the event that posts a debt, the index-th of its record, with the account's balance after it. The last one
-// to post a funding instant moves what rounding left of it to where such remainders are kept.
+// post returns the event that posts a debt, at index in its record; balance is the account's balance after it. The last
+// posting of a funding instant moves the remainder from rounding to the venue's rounding account.
 func (t *till) post(at decide.Stamp, index int, d debt, balance fixed.Money) decide.Event {
 	a, c, x := d.position.account, d.position.instrument.contract, d.instant
 	code := at.Derive(index)
@@ -68,8 +68,8 @@ func (t *till) post(at decide.Stamp, index int, d debt, balance fixed.Money) dec
 	return &FundingPosted{DebtPosted: e, PositionAmount: c.Amount(d.position.size), FundingRate: rateOf(x)}
 }
 
-// postDebts appends postings of what an account owes to the events of a record, before what else the record does to it,
-// and returns the balance after them.
+// postDebts appends the postings of an account's debts to the events of a record, before the record's other events for
+// the account. It returns the balance after them.
 func (t *till) postDebts(at decide.Stamp, events []decide.Event, a *account, owed []debt) ([]decide.Event, fixed.Money) {
 	balance := a.balance
 	for _, d := range owed {
@@ -79,8 +79,8 @@ func (t *till) postDebts(at decide.Stamp, events []decide.Event, a *account, owe
 	return events, balance
 }
 
-// postFirst does that with what goes first into a record that touches an account but none of its positions. rest is what
-// the account is still credited afterwards.
+// postFirst posts the debts that a record must post first if it touches an account but no position. rest is the net
+// credit of the account's remaining debts.
 func (t *till) postFirst(s *State, at decide.Stamp, events []decide.Event, a *account) (after []decide.Event, balance fixed.Money, rest fixed.Wide) {
 	owed, rest := s.firstDebts(a, nil, s.limit.debts)
 	after, balance = t.postDebts(at, events, a, owed)

@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// TradeType says what caused a trade.
+// TradeType is the cause of a trade.
 type TradeType string
 
 // The kinds of trade.
@@ -18,8 +18,8 @@ const (
 	AutoDeleveraging TradeType = "auto_deleveraging"
 )
 
-// TradeExecuted says that two orders matched or, where its sides have no orders, that a position which is liquidated went
-// to another account.
+// TradeExecuted says that two orders matched or, if its legs have no orders, that another account took a position in
+// liquidation.
 type TradeExecuted struct {
 	Code     scalar.ID     `json:"code"`
 	Symbol   string        `json:"symbol"`
@@ -30,7 +30,7 @@ type TradeExecuted struct {
 	Type     TradeType     `json:"type"`
 	Taker    TradeLeg      `json:"taker"`
 	Maker    TradeLeg      `json:"maker"`
-	// Positions are the taker's and the maker's after the trade.
+	// Positions are the positions of the taker and of the maker after the trade.
 	Positions []PositionHeld   `json:"positions"`
 	Entries   []ledger.Posting `json:"postings"`
 }
@@ -44,14 +44,14 @@ func (*TradeExecuted) EventVersion() int { return 1 }
 // Postings implements ledger.Posted.
 func (e *TradeExecuted) Postings() []ledger.Posting { return e.Entries }
 
-// TradeLeg is one party's part of a trade.
+// TradeLeg is the part of one party in a trade.
 type TradeLeg struct {
-	// OrderCode is zero and ReferenceID empty where the trade has no orders: a takeover by the insurance fund, and
-	// deleveraging.
+	// OrderCode is zero and ReferenceID empty if the trade has no orders: when the insurance fund takes a position, and
+	// when positions are deleveraged.
 	OrderCode    scalar.ID `json:"order_code,omitzero"`
 	CustomerCode string    `json:"customer_code"`
 	Broker       string    `json:"broker"`
-	// Fee is what the party paid; negative for a rebate.
+	// Fee is the fee that the party paid, negative for a rebate.
 	Fee         fixed.Money `json:"fee"`
 	ReferenceID string      `json:"reference_id,omitzero"`
 }
@@ -61,13 +61,13 @@ type PositionHeld struct {
 	CustomerCode string        `json:"customer_code"`
 	Symbol       string        `json:"symbol"`
 	Amount       fixed.Decimal `json:"amount"` // signed: negative is short
-	// Cost is what the position cost: the signed sum of the notional that opened what is left of it.
+	// Cost is the signed sum of the notional that opened the present position.
 	Cost fixed.Money `json:"cost"`
 	// EntryPrice is the cost per contract, for display: half to even at 8 decimals.
 	EntryPrice fixed.Decimal `json:"entry_price,omitzero"`
 }
 
-// Role says which side of a trade a customer was.
+// Role is the side of a customer in a trade.
 type Role string
 
 // The two roles.
@@ -76,7 +76,7 @@ const (
 	Taker Role = "taker"
 )
 
-// CustomerTrade is a trade as one of its customers sees it.
+// CustomerTrade is one side of a trade, as shown to the customer.
 type CustomerTrade struct {
 	Code         scalar.ID
 	OrderCode    scalar.ID
@@ -90,14 +90,14 @@ type CustomerTrade struct {
 	Fee          fixed.Money // negative: a rebate
 	FeeCurrency  string
 	Role         Role
-	Type         TradeType // what it was to this customer
+	Type         TradeType // the type for this customer: see TradeExecuted.Sides
 	ReferenceID  string    // of the order
 	Time         scalar.Time
 	Sequence     int64
-	Ordinal      int // the trade's place among those of its record, from 0
+	Ordinal      int // index among the trades of the record
 }
 
-// PublicTrade is a trade as everybody may see it.
+// PublicTrade is the public view of a trade.
 type PublicTrade struct {
 	Code     scalar.ID
 	Symbol   string
@@ -107,12 +107,12 @@ type PublicTrade struct {
 	Type     TradeType
 	Time     scalar.Time
 	Sequence int64
-	Ordinal  int // its place among the trades of its record, from 0
+	Ordinal  int // index among the trades of the record
 }
 
-// Sides returns what the trade was to its taker and to its maker. Of a liquidation only the taker was liquidated; to the
-// maker it was a trade like any other. Deleveraging is what it is for both. The ordinal is the trade's place among those of
-// its record.
+// Sides returns the trade as the taker and as the maker see it. In a liquidation, only the taker was liquidated; for
+// the maker it is an ordinary trade. Deleveraging has the same type for both. ordinal is the index among the trades of
+// the record.
 func (e *TradeExecuted) Sides(at decide.Stamp, ordinal int) (taker, maker CustomerTrade) {
 	makers := e.Type
 	if makers == Liquidation {
@@ -130,14 +130,14 @@ func (e *TradeExecuted) side(at decide.Stamp, l *TradeLeg, role Role, action ord
 		Type: kind, ReferenceID: l.ReferenceID, Time: at.Time, Sequence: at.Sequence}
 }
 
-// Public returns the trade, the ordinal-th of its record, as everybody may see it.
+// Public returns the public view of the trade, which is at index ordinal among the trades of the record.
 func (e *TradeExecuted) Public(at decide.Stamp, ordinal int) PublicTrade {
 	return PublicTrade{Code: e.Code, Symbol: e.Symbol, Price: e.Price, Amount: e.Amount, Action: e.Action, Type: e.Type,
 		Time: at.Time, Sequence: at.Sequence, Ordinal: ordinal}
 }
 
-// MovesLastPrice reports whether the trade counts for the last price, for candles and for triggers. What the insurance
-// fund takes over and what is deleveraged has no order, and does not.
+// MovesLastPrice reports whether the trade sets the last price and counts for candles and triggers. Trades without
+// orders, which are takeovers by the insurance fund and deleveraging, do not.
 func (e *TradeExecuted) MovesLastPrice() bool {
 	return e.Type == Trade || e.Type == Liquidation && !e.Taker.OrderCode.IsZero()
 }
@@ -153,9 +153,9 @@ func (e *TradeExecuted) BrokerOf(customer string) string {
 // PositionEvent is implemented by the events that change positions.
 type PositionEvent interface {
 	decide.Event
-	// PositionsAfter returns the positions that changed, after the event. They are not to be changed.
+	// PositionsAfter returns the changed positions after the event. The caller MUST NOT change them.
 	PositionsAfter() []PositionHeld
-	// BrokerOf returns the broker of a customer whose position changed.
+	// BrokerOf returns the broker of a customer with a changed position.
 	BrokerOf(customer string) string
 }
 

@@ -10,35 +10,37 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
 
-// Stops are the orders that wait for a price: the stop, take-profit and combo types. Until one fires it stands in no
-// book and reserves nothing; its legs, one or two, stand in lists of the instrument by the price that they wait for.
+// Stops are the orders that wait for a price: the stop, take-profit and combo types. Until a stop fires it is not in
+// the book and reserves nothing. Its one or two legs are in lists of the instrument, by the price that they wait for.
 //
-// What is due is a bound: the lowest and the highest price reached since there was nothing to fire. A stop waits only for
-// prices that the market has not reached when it is entered, and while a stop is due no client's order comes in: so what
-// lies inside the bound is what was reached, each leg while it stood there, whatever the price has done since.
+//
+// The stops that are due are defined by a bound: the lowest and the highest price reached since no stop was due. A stop
+// may only wait for a price that the market has not reached when the stop is placed, and no client order is accepted
+// while a stop is due. So every leg inside the bound was reached while it waited, even if the price has moved back
+// since.
 
-// watch is what waits for one kind of price on an instrument.
+// watch holds the legs on an instrument that wait for one kind of price.
 type watch struct {
 	legs book.Book[*stop]
-	// The bound of the prices reached, in ticks: the lowest rounded up and the highest down, since a price between two
-	// ticks reaches neither. low is 0 where no price reached a leg.
+	// low and high are the bound of the prices reached, in ticks. A price between two ticks reaches neither of them, so
+	// the lowest price is rounded up and the highest down. low is 0 if no price has reached a leg.
 	low, high int64
 }
 
-// watched are the kinds of prices, in the order of an instrument's watches.
+// watched lists the kinds of prices, in the order of an instrument's watches.
 var watched = [...]order.TriggerPriceType{order.TradePrice, order.MarkPrice}
 
 func (i *instrument) watch(by order.TriggerPriceType) *watch {
 	return &i.watches[slices.Index(watched[:], by)]
 }
 
-// watch is where the stop's legs stand while it waits.
+// watch returns the lists in which the stop's legs wait.
 func (s *stop) watch() *watch {
 	v := &s.order.Value
 	return v.position.instrument.watch(v.kind.Trigger())
 }
 
-// inside reports whether a leg at a price was reached, by prices between low and high.
+// inside reports whether prices between low and high reach a leg at price.
 func inside(side book.Side, price, low, high int64) bool {
 	if side == book.Bid {
 		return price >= low
@@ -46,10 +48,10 @@ func inside(side book.Side, price, low, high int64) bool {
 	return price <= high
 }
 
-// reached reports whether the leg lies inside the bound.
+// reached reports whether the leg is inside the bound.
 func (w *watch) reached(l *leg) bool { return w.low != 0 && inside(l.Side, l.Price, w.low, w.high) }
 
-// reaches reports whether prices between low and high reach a leg.
+// reaches reports whether prices between low and high reach any leg.
 func (w *watch) reaches(low, high int64) bool {
 	for _, side := range [2]book.Side{book.Bid, book.Ask} {
 		if l := w.legs.Best(side); l != nil && inside(side, l.Price, low, high) {
@@ -59,12 +61,12 @@ func (w *watch) reaches(low, high int64) bool {
 	return false
 }
 
-// first returns the leg of a side that is due first, or nil.
+// first returns the leg of a side that fires first, or nil.
 func (w *watch) first(side book.Side) *leg {
 	for l := w.legs.Best(side); l != nil && w.reached(l.Front()); l = l.Worse() {
 		for o := l.Front(); o != nil; o = o.Next() {
-			// Of a combo whose both legs were reached the stop-loss leg fires, in its own place: the other is passed over,
-			// even where it stands before it.
+			// If both legs of a combo were reached, the stop-loss leg fires, at its own place. The other leg is
+			// skipped, even if it comes first.
 			if s := o.Value; o != &s.legs[0] && s.legs[0].Resting() && w.reached(&s.legs[0]) {
 				continue
 			}
@@ -74,7 +76,7 @@ func (w *watch) first(side book.Side) *leg {
 	return nil
 }
 
-// isDue reports whether a stop of the instrument is to fire as soon as the instrument is open.
+// isDue reports whether a stop of the instrument must fire as soon as the instrument is open.
 func (i *instrument) isDue() bool {
 	if len(i.putBack) > 0 {
 		return true
@@ -87,9 +89,10 @@ func (i *instrument) isDue() bool {
 	return false
 }
 
-// nextStop returns the stop that fires next, and by which leg; nil if none is due. First what an operator put back; then
-// what fires at its price or below, the highest price first; then what fires at its price or above, the lowest first; at
-// one price in order of arrival, whatever kind of price it waits for.
+// nextStop returns the stop that fires next and its leg, or nil if none is due. First are the stops that operators
+// returned, then those that fire at their price or below it, highest price first, then those that fire at their price
+// or above it, lowest price first. Stops at the same price fire in the order of arrival, for both kinds of prices
+// together.
 func (i *instrument) nextStop() (*stop, order.Leg) {
 	if len(i.putBack) > 0 {
 		return i.putBack[0], i.putBack[0].held
@@ -118,20 +121,20 @@ func (s *stop) legOf(l *leg) order.Leg {
 	panic("trading: a leg is none of its stop's")
 }
 
-// setLast takes over the price of a trade.
+// setLast sets the price of the last trade.
 func (s *State) setLast(i *instrument, ticks int64) {
 	i.last = ticks
 	s.reach(i, order.TradePrice, ticks, ticks)
 }
 
-// setMark takes over a mark price.
+// setMark sets the mark price.
 func (s *State) setMark(i *instrument, marks int64) {
 	i.mark = marks
 	s.reach(i, order.MarkPrice, i.contract.MarkTicks(marks, fixed.Ceiling), i.contract.MarkTicks(marks, fixed.Floor))
 }
 
-// reach notes that a price was reached: of a price between two ticks the higher one is low, and the lower one high.
-// A price that reaches no leg is no part of the bound, or it would fire what comes in later.
+// reach extends the bound to a price. If the price is between two ticks, low is the higher tick and high the lower one.
+// A price that reaches no leg does not extend the bound, since it would otherwise fire stops that are placed later.
 func (s *State) reach(i *instrument, by order.TriggerPriceType, low, high int64) {
 	w := i.watch(by)
 	if !w.reaches(low, high) {
@@ -144,7 +147,7 @@ func (s *State) reach(i *instrument, by order.TriggerPriceType, low, high int64)
 	s.noteFiring(i)
 }
 
-// noteFiring remembers that an instrument has a stop to fire, for scheduleTriggers.
+// noteFiring adds an instrument with a stop to fire to State.firing, for scheduleTriggers.
 func (s *State) noteFiring(i *instrument) {
 	at, known := slices.BinarySearchFunc(s.firing, i, func(a, b *instrument) int { return cmp.Compare(a.index, b.index) })
 	if !known {
@@ -152,8 +155,8 @@ func (s *State) noteFiring(i *instrument) {
 	}
 }
 
-// scheduleTriggers puts the triggers of instruments on the due list, or takes them off it: of those with a stop to fire, while they
-// are open. It is done after every record, since much may open or close an instrument.
+// scheduleTriggers updates the due list: it has an entry for every instrument that is open and has a stop to fire. It
+// runs after every record, since many events may open or close an instrument.
 func (s *State) scheduleTriggers() {
 	if len(s.firing) == 0 {
 		return
@@ -168,7 +171,7 @@ func (s *State) scheduleTriggers() {
 			s.due.remove(i.triggers)
 			i.triggers = nil
 		}
-		if !due { // all that was reached has fired: the bound begins anew
+		if !due { // all stops inside the bound have fired, so the bound restarts
 			for n := range i.watches {
 				i.watches[n].low, i.watches[n].high = 0, 0
 			}
@@ -177,14 +180,14 @@ func (s *State) scheduleTriggers() {
 	})
 }
 
-// enqueue lets a stop wait, behind those that came before it.
+// enqueue makes a stop wait, after those that came before it.
 func (i *instrument) enqueue(s *stop) {
 	i.stops++
 	s.arrival = i.stops
 	s.list()
 }
 
-// list puts the legs into their lists.
+// list adds the legs to their lists.
 func (s *stop) list() {
 	for n := range s.legs {
 		if s.legs[n].Price != 0 {
@@ -193,7 +196,7 @@ func (s *stop) list() {
 	}
 }
 
-// unlist takes a stop out of its instrument's lists.
+// unlist removes the legs from their lists.
 func (s *stop) unlist() {
 	for n := range s.legs {
 		if s.legs[n].Resting() {
@@ -202,7 +205,8 @@ func (s *stop) unlist() {
 	}
 }
 
-// takeStops appends untriggered orders of an instrument until there are n, wherever they wait.
+// takeStops appends untriggered orders of an instrument, from all lists in which they wait, until there are n. It
+// reports whether there are more.
 func (s *State) takeStops(i *instrument, orders []*resting, n int) (taken []*resting, more bool) {
 	take := func(o *stop) bool {
 		if len(orders) == n {
@@ -214,7 +218,7 @@ func (s *State) takeStops(i *instrument, orders []*resting, n int) (taken []*res
 	}
 	for w := range i.watches {
 		for l := range i.watches[w].each() {
-			if s := l.Value; l == &s.legs[0] || !s.legs[0].Resting() { // a combo stands there twice
+			if s := l.Value; l == &s.legs[0] || !s.legs[0].Resting() { // a combo is listed twice
 				if !take(s) {
 					return orders, more
 				}
@@ -234,7 +238,7 @@ func (s *State) takeStops(i *instrument, orders []*resting, n int) (taken []*res
 	return orders, more
 }
 
-// each yields the legs that wait, first those that fire at their price or below.
+// each yields the legs that wait, first those that fire at their price or below it.
 func (w *watch) each() func(yield func(*leg) bool) {
 	return func(yield func(*leg) bool) {
 		for _, side := range [2]book.Side{book.Bid, book.Ask} {

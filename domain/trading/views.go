@@ -13,7 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Customer is a customer account as it was registered.
+// Customer is a registered customer account.
 type Customer struct {
 	Code    string
 	Broker  string
@@ -21,7 +21,7 @@ type Customer struct {
 	Created scalar.Time
 }
 
-// Level is all that rests at one price.
+// Level is the total amount that rests at one price.
 type Level struct {
 	Price  fixed.Decimal
 	Amount fixed.Decimal
@@ -46,7 +46,7 @@ func (s *State) Instrument(symbol string) (market.Instrument, bool) {
 	return market.Instrument{}, false
 }
 
-// Listed returns when an instrument was listed; zero for one that never was.
+// Listed returns when an instrument was listed, or zero if it never was.
 func (s *State) Listed(symbol string) scalar.Time {
 	if i := s.instruments[symbol]; i != nil {
 		return i.created
@@ -54,7 +54,7 @@ func (s *State) Listed(symbol string) scalar.Time {
 	return 0
 }
 
-// Contract returns an instrument made ready for counting in ticks, steps and money, or nil.
+// Contract returns an instrument with its conversions between decimals, ticks, steps and money, or nil.
 func (s *State) Contract(symbol string) *market.Contract {
 	if i := s.instruments[symbol]; i != nil {
 		return i.contract
@@ -62,7 +62,7 @@ func (s *State) Contract(symbol string) *market.Contract {
 	return nil
 }
 
-// Status returns the status in force on an instrument: the strictest of the operator's and the automatic guards.
+// Status returns the status in force on an instrument: the stricter of the operator's setting and the automatic guard.
 func (s *State) Status(symbol string) (market.Status, bool) {
 	if i := s.instruments[symbol]; i != nil {
 		return i.status(), true
@@ -105,15 +105,15 @@ func (s *State) Order(code scalar.ID) (order.Order, bool) {
 	return order.Order{}, false
 }
 
-// OpenOrders returns a customer's, or the insurance fund's, live orders in the order of their arrival, as account.orders has it.
+// OpenOrders returns the live orders of a customer or of the insurance fund in the order of account.orders.
 func (s *State) OpenOrders(customer string) []order.Order {
 	out := []order.Order{}
 	s.EachOpenOrder(customer, func(o *order.Order, _ int64) { out = append(out, *o) })
 	return out
 }
 
-// EachOpenOrder shows a customer's live orders in the order of their arrival, each with the sequence of the record that
-// changed it last.
+// EachOpenOrder calls see with a customer's live orders in order of arrival, each with the sequence of the last record
+// that changed it.
 func (s *State) EachOpenOrder(customer string, see func(o *order.Order, sequence int64)) {
 	if a := s.holder(customer); a != nil {
 		for o := range a.orders(nil) {
@@ -123,7 +123,7 @@ func (s *State) EachOpenOrder(customer string, see func(o *order.Order, sequence
 	}
 }
 
-// Depth returns the best n levels of each side, bids descending, asks ascending. n below 1 means all.
+// Depth returns the best n levels of each side, bids descending, asks ascending. If n is below 1 it returns all levels.
 func (s *State) Depth(symbol string, n int) (bids, asks []Level) {
 	bids, asks = []Level{}, []Level{}
 	if i := s.instruments[symbol]; i != nil {
@@ -140,7 +140,7 @@ func (i *instrument) depth(side book.Side, n int) []Level {
 	return out
 }
 
-// BestBidAsk returns the best level of each side, zero where there is none.
+// BestBidAsk returns the best level of each side, zero for an empty side.
 func (s *State) BestBidAsk(symbol string) (bid, ask Level) {
 	if i := s.instruments[symbol]; i != nil {
 		if l := i.book.Best(book.Bid); l != nil {
@@ -161,7 +161,7 @@ func (s *State) MarkPrice(symbol string) fixed.Decimal {
 	return fixed.Decimal{}
 }
 
-// IndexPrice returns the last index price and when it came, zero before the first.
+// IndexPrice returns the last index price and the time at which it was set, or zero before the first.
 func (s *State) IndexPrice(symbol string) (fixed.Decimal, scalar.Time) {
 	if i := s.instruments[symbol]; i != nil && i.indexPrice != 0 {
 		return i.contract.IndexPrice(i.indexPrice), i.indexTime
@@ -175,8 +175,8 @@ func (s *State) IndexStale(symbol string) bool {
 	return i != nil && i.stale
 }
 
-// Funding returns what the interval that runs would be charged at if it ended now, as a rate with 8 decimals, and when it
-// ends; false before the first index price.
+// Funding returns the rate, with 8 decimals, at which the current interval would be charged if it ended now, and when
+// it ends. It returns false before the first index price.
 func (s *State) Funding(symbol string) (estimate fixed.Decimal, next scalar.Time, ok bool) {
 	i := s.instruments[symbol]
 	if i == nil || i.funding == nil {
@@ -193,7 +193,7 @@ func (s *State) LastPrice(symbol string) fixed.Decimal {
 	return fixed.Decimal{}
 }
 
-// OpenInterest returns how many contracts are held long, which is how many are held short.
+// OpenInterest returns the number of contracts that are held long, which equals the number held short.
 func (s *State) OpenInterest(symbol string) fixed.Decimal {
 	if i := s.instruments[symbol]; i != nil {
 		return i.contract.Amount(i.openInterest)
@@ -212,7 +212,7 @@ func (s *State) Balance(customer string) (fixed.Money, bool) {
 // VenueBalance returns the balance of one of the venue's own accounts.
 func (s *State) VenueBalance(a ledger.Account) fixed.Money { return s.venue[a] }
 
-// Withdrawal returns a withdrawal as its last record left it.
+// Withdrawal returns a withdrawal after its last record.
 func (s *State) Withdrawal(code scalar.ID) (ledger.Transaction, bool) {
 	if w := s.withdrawals[code]; w != nil {
 		return w.transaction, true
@@ -220,7 +220,7 @@ func (s *State) Withdrawal(code scalar.ID) (ledger.Transaction, bool) {
 	return ledger.Transaction{}, false
 }
 
-// CancelAllAfter returns when a customer's dead-man switch goes off; zero if it is not armed.
+// CancelAllAfter returns the timeout of a customer's dead man's switch and when it fires, or zero if it is not armed.
 func (s *State) CancelAllAfter(customer string) (timeoutSeconds int, expiresAt scalar.Time) {
 	if a := s.accounts[customer]; a != nil && a.deadMan != nil {
 		return a.deadManSeconds, a.deadMan.time
@@ -239,10 +239,10 @@ func (s *State) Remembers(broker, command, key string) bool {
 // Time returns the time of the last record.
 func (s *State) Time() scalar.Time { return s.time }
 
-// DueEntries returns up to n entries of the due list, the first ones left out, in the order in which they will be done,
-// and how many there are. It implements decide.Agenda.
+// DueEntries returns up to n entries of the due list after the first ones, in the order in which they will be done, and
+// the number of all entries. It implements decide.Agenda.
 func (s *State) DueEntries(first, n int) ([]decide.DueEntry, int) {
-	// What blocks is done first once it is due; until then all goes by time.
+	// Blocking work that is due comes first. Everything else is in the order of time.
 	blocks := func(e *dueEntry) bool { return e.time <= s.time && dueTable[e.kind].urgency == decide.Blocking }
 	all := s.due.all()
 	slices.SortFunc(all, func(a, b *dueEntry) int {
@@ -262,8 +262,8 @@ func (s *State) DueEntries(first, n int) ([]decide.DueEntry, int) {
 	return out, len(all)
 }
 
-// SetAsideEntries returns the due work that failed and waits to be put back, in the order in which it was set aside. It
-// implements decide.Agenda.
+// SetAsideEntries returns the due work that failed and waits for an operator to put it back, in the order in which it
+// was set aside. It implements decide.Agenda.
 func (s *State) SetAsideEntries() []decide.DueEntry {
 	out := []decide.DueEntry{}
 	for _, e := range s.aside {
@@ -272,20 +272,20 @@ func (s *State) SetAsideEntries() []decide.DueEntry {
 	return out
 }
 
-// NamesDueWork reports whether a name is one of an entry's of the due list. It implements decide.Agenda.
+// NamesDueWork reports whether a name has the form of a due entry's name. It implements decide.Agenda.
 func (s *State) NamesDueWork(entry string) bool {
 	kind, _, ok := strings.Cut(entry, "/")
 	return ok && slices.Contains(dueWorks(), Work(kind))
 }
 
-// FeeProfile is what a customer pays on an instrument, in basis points.
+// FeeProfile has a customer's fees on an instrument, in basis points.
 type FeeProfile struct {
 	Symbol   string
 	MakerFee fixed.Decimal
 	TakerFee fixed.Decimal
 }
 
-// FeeProfile returns what a customer pays on every listed instrument: own values or the defaults.
+// FeeProfile returns a customer's fees on every listed instrument: the customer's own or the defaults.
 func (s *State) FeeProfile(customer string) ([]FeeProfile, bool) {
 	a := s.accounts[customer]
 	if a == nil {
@@ -310,7 +310,7 @@ func actionOf(steps int64) order.Action {
 	return order.Sell
 }
 
-// action returns the action of the orders that rest on a side.
+// action returns the action of the orders on a side.
 func action(s book.Side) order.Action {
 	if s == book.Bid {
 		return order.Buy
