@@ -137,8 +137,8 @@ func (s *Scan) Verdict() (found string, err error) {
 	return "", away(errors.Join(fmt.Errorf("its answer breaks off: %.100q", answer), sent))
 }
 
-// verdict parses the daemon's answer: "stream: OK", "stream: NAME FOUND" or a line with ERROR. If sending failed, even
-// OK is no verdict.
+// verdict parses the daemon's answer: "stream: OK", "stream: NAME FOUND" or a line with ERROR. If sending failed, OK
+// does not count.
 func verdict(line string, sent error) (string, error) {
 	text, ours := strings.CutPrefix(line, "stream: ")
 	if name, found := strings.CutSuffix(text, " FOUND"); ours && found && name != "" {

@@ -136,7 +136,7 @@ func (s *Store) Open(ctx context.Context, f File) (io.ReadCloser, error) {
 }
 
 // verified is a reader that ends with ErrChanged instead of io.EOF if the content does not have the hash. A reader of a
-// sealed stream reads to the end of its source before it returns the last part.
+// sealed stream reads this source to its end before it returns the last part.
 type verified struct {
 	from io.Reader
 	hash hash.Hash
