@@ -89,8 +89,8 @@ func (s *sealing) Close() error {
 	return s.plain.Close()
 }
 
-// opening checks the key in the same manner for a download. After an error it always fails: the cipher would treat the
-// segment after one that it could not open as the last.
+// opening checks the key in the same manner for a download. After an error every Read fails: the cipher treats a
+// segment that it could not open as the last one and would then report the end.
 type opening struct {
 	ctx    context.Context // context of the download
 	owners *Owners

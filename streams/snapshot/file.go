@@ -43,8 +43,8 @@ type Header struct {
 // anchorSize is the size of an anchor in a file, in bytes.
 const anchorSize = 8 + 8 + 32
 
-// appendFile returns the content of a file: the header, the anchors, the state, and an HMAC-SHA-256 over all of them,
-// so that only a holder of the key can create or change a snapshot.
+// appendFile returns the content of a file: the header, the anchors, the state, and an HMAC-SHA-256 of everything
+// before, so that only a holder of the key can create or change a snapshot.
 func appendFile(key []byte, h Header, anchors []journal.Position, state []byte) ([]byte, error) {
 	h.Anchors, h.State = len(anchors), len(state)
 	line, err := json.Marshal(h)
@@ -106,7 +106,8 @@ func parseFile(key, b []byte) (h Header, anchors []journal.Position, state []byt
 // maxAnchors is the maximum number of anchors in a file.
 const maxAnchors = 1 << 16
 
-// thin reduces the anchors to maxAnchors by keeping sequences that are multiples of 2048, 4096 and so on.
+// thin drops anchors until at most maxAnchors are left. It keeps those with sequences that are multiples of a power of
+// two, 2048 or more.
 func thin(anchors []journal.Position) []journal.Position {
 	for every := int64(2048); len(anchors) > maxAnchors; every *= 2 {
 		kept := make([]journal.Position, 0, len(anchors)/2+1)
@@ -120,8 +121,8 @@ func thin(anchors []journal.Position) []journal.Position {
 	return anchors
 }
 
-// name is the name of a snapshot in the folder of its partition, without the seal that follows. It holds everything
-// that an owner needs to verify the snapshot's position in the log.
+// name is the name of a snapshot in the folder of its partition, without the seal that follows. It holds all data that
+// an owner needs to verify the snapshot's position in the log.
 type name struct {
 	Position journal.Position
 	Codec    int

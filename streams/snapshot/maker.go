@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// holdable is the largest state, in bytes of its saved form, that is saved while the node's own fold is blocked.
-	// That takes a few milliseconds, which its sockets and queries do not notice. A larger state is folded separately.
+	// holdable is the largest state, in bytes after encoding, that is saved while the node's own fold is blocked. That
+	// takes a few milliseconds, which its sockets and queries do not notice. A larger state is folded separately.
 	holdable = 512 << 10
 	// poll is the interval at which a maker checks whether a snapshot is due.
 	poll = time.Second
@@ -149,7 +149,7 @@ func (m *Maker) spread() time.Duration {
 	return max(1, min(max(spread*m.took, leastSpread), m.cfg.Interval/spreadPartOf))
 }
 
-// due reports whether a snapshot is due at a sequence, at a time since the last one.
+// due reports whether a snapshot is due at a sequence, if the last one was made the given time ago.
 func (m *Maker) due(sequence int64, since time.Duration) bool {
 	added := sequence - m.last.Sequence
 	putOff := min(effort*m.took, max(m.cfg.Interval, leastEffort*m.took))

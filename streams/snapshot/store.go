@@ -247,8 +247,8 @@ func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, 
 	return len(content), nil
 }
 
-// Forget deletes every snapshot of a partition, including those of other venues, and returns their number. It is part
-// of forgetting a log.
+// Forget deletes every snapshot of a partition, including those that this venue did not make, and returns their number.
+// It is part of forgetting a log.
 func (s *Store) Forget(ctx context.Context, journalName string, partition int32) (n int, err error) {
 	found, err := s.all(ctx, journalName, partition)
 	if err != nil {
