@@ -33,7 +33,7 @@ func listenDebug(ctx context.Context, address string) (*debugServer, error) {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	// There is no time limit for the response: the client chooses how many seconds a profile takes.
+	// The response has no time limit: the client chooses how many seconds a profile takes.
 	return &debugServer{l, &http.Server{Handler: localOnly(mux), ReadHeaderTimeout: 10 * time.Second}}, nil
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 )
 
-// gauges report the state of a node when the metrics are collected: the positions of its readers, its Postgres
-// connections, whether it is ready. They cost nothing between collections.
+// gauges report the state of a node when the metrics are collected: its readers' positions, its Postgres connections,
+// whether it is ready. They cost nothing between collections.
 type gauges struct {
 	n *Node
 

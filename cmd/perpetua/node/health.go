@@ -55,7 +55,7 @@ func (n *Node) watch(ctx context.Context) error {
 	for {
 		n.health.prober.probe(ctx, n.Logger)
 		for _, f := range n.followers {
-			// The fold is read first: rows that are ahead of it by then are not behind.
+			// The fold is read first: rows that pass that sequence in the meantime are not behind.
 			folded := f.fold.Position().Sequence
 			if at, err := n.rowsAt(ctx, f); err == nil {
 				f.pace.note(time.Now(), at, folded)
@@ -121,7 +121,7 @@ func (p *prober) probe(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// lost reports whether Postgres has stopped answering, and the time of its last answer.
+// lost reports whether Postgres has stopped answering, and when it last answered.
 func (p *prober) lost() (since time.Time, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -77,7 +77,7 @@ func (p *heapPace) growth(allocated uint64) uint64 {
 }
 
 // paceCollector sets the garbage collector's pace until the context ends: the heap may grow by the bytes from heapPace
-// or by the size of the live heap, whichever is larger. By default Go uses only the latter, so a node with a few
+// or by the size of the live heap, if that is larger. By default Go uses only the latter, so a node with a few
 // megabytes of live data collects dozens of times a second under load, at a high cost in processor time. paceCollector
 // does nothing if the operator has set GOGC.
 func paceCollector(ctx context.Context) error {

@@ -22,10 +22,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// Nodes ask each other for their terms: an API node checks that the owner which the log names serves the same log, and a
-// standby checks that the owner still works. Question and answer both carry a proof by a key that all nodes derive from their
-// master key, and the proof of the answer covers the question's nonce. A question carries no time: what a replay can do at
-// most is to delay refusals.
+// Nodes ask each other for their terms: an API node checks that the owner which the log names serves the same log, and
+// a standby checks that the owner still works. Question and answer both carry a proof by a key that all nodes derive
+// from their master key, and the proof of the answer covers the question's nonce. A question carries no time: a replay
+// can only delay refusals.
 const (
 	termPath     = "/internal/v1/term"
 	termBody     = 4 << 10

@@ -26,7 +26,7 @@ import (
 
 // Some commands do not come from a client and cannot use the operator's interface. The seed of a venue precedes its
 // first user and its first signing key, and a node itself observes the use of an API key. If another node owns the
-// journal of such a command, it is sent to that node on a separate route. The route accepts only the command types in
+// journal, the command is sent to that node on a separate route. The route accepts only the command types in
 // Journal.FromNodes, and only with a proof by a key that all nodes derive from the master key.
 const (
 	peerPath   = "/internal/v1/commands"
