@@ -18,7 +18,7 @@ const bootstrapPatience = 30 * time.Second
 
 // Bootstrap creates the first users and instruments on the given Kafka and Postgres, as `perpetua run` does on its
 // embedded ones, and writes the passwords to users.json in the data folder. If engines are running, it sends them the
-// commands; otherwise this process is the engine meanwhile.
+// commands; otherwise this process acts as the engine for that time.
 func Bootstrap(ctx context.Context, args []string, std settings.IO) error {
 	var asJSON bool
 	m, err := joinCluster("admin bootstrap", args, std, func(fs *flag.FlagSet) { settings.JSONFlag(fs, &asJSON) })
@@ -48,8 +48,8 @@ type bootstrapped struct {
 	Position journal.LogPosition `json:"position"`
 }
 
-// bootstrap creates a venue's initial contents, as the engine or through running engines. It returns the positions at
-// which a follower has all of them.
+// bootstrap creates a venue's initial contents, as the engine or through running engines. It returns the positions of
+// the journals after the last of its records.
 func (m *member) bootstrap(ctx context.Context, engine bool, usersPath string) (at map[string]journal.LogPosition, err error) {
 	if !engine {
 		m.settings.Listen, m.settings.Advertise = "127.0.0.1:0", "" // no other node connects to this one

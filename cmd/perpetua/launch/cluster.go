@@ -208,8 +208,8 @@ func (t *together) start(ctx context.Context, folder *local.Folder) error {
 	return nil
 }
 
-// environment returns the environment of a node. The variables of its files come first, then the settings given to this
-// command, then own; later values override earlier ones.
+// environment returns the environment of a node. A node's files come first, then the settings given to this command,
+// then own; later values override earlier ones.
 func (t *together) environment(files []string, own ...string) []string {
 	var env []string
 	table := settings.Table()

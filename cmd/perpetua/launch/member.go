@@ -20,7 +20,7 @@ type member struct {
 	id       string
 }
 
-// joinCluster parses the settings of such a command and locks its data folder. The caller must close the folder.
+// joinCluster parses the settings of a member's command and locks its data folder. The caller must close the folder.
 func joinCluster(command string, args []string, std settings.IO, extra func(*flag.FlagSet)) (*member, error) {
 	s, err := settings.Parse(command, args, std, extra)
 	if err != nil {

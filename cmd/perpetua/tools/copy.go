@@ -21,7 +21,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
 )
 
-// copyRequest is what the arguments of a copy ask for.
+// copyRequest holds the arguments of a copy.
 type copyRequest struct {
 	*settings.Settings
 	from, to, prefix string // prefix of the topic names at the target
@@ -311,7 +311,7 @@ func (p *place) source(name string) transfer.Log {
 	return transfer.Topic(p.client, name, p.String())
 }
 
-// hold checks the logs of a source against every known position: a log that lost its end must not become the backup of
+// hold compares the logs of a source with every known position: a log that lost its end must not become the backup of
 // the complete one.
 func (p *place) hold(ctx context.Context, s *settings.Settings, table journals.Table, std settings.IO) error {
 	if p.kind == inFile {

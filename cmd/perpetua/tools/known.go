@@ -23,8 +23,8 @@ import (
 )
 
 // atHand gives access to the known positions of a log, as far as a command can find their stores: the read models,
-// snapshots and witnesses. An owner checks the log against all of them before a term. Tools that only read the log do
-// the same, so that they also report LOG_DIVERGED for a log that lost its end.
+// snapshots and witnesses. An owner checks the log against them before a term. Tools that only read the log do the
+// same, so that they also report LOG_DIVERGED for a log that lost its end.
 type atHand struct {
 	rows   *pgxpool.Pool // nil if there is no database
 	saved  *saved        // nil if there is no bucket
@@ -54,8 +54,8 @@ func withRows(ctx context.Context, s *settings.Settings, rows *pgxpool.Pool) *at
 	return h
 }
 
-// hold checks the logs of journals against every known position. A *journal.DivergedError means that a log is wrong;
-// any other error means that a store could not be read. Missing stores are reported on out.
+// hold compares the logs of journals with every known position. A *journal.DivergedError means that a log is wrong; any
+// other error means that a store could not be read. Missing stores are reported on out.
 func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
 	var known []journal.Known
 	if h.rows != nil {
@@ -97,7 +97,7 @@ type saved struct {
 }
 
 // openSaved opens the bucket that the settings name, or that in the data folder if the folder belongs to the log that
-// is read. It returns nil if there is no bucket.
+// is read. It returns nil if neither exists.
 func openSaved(ctx context.Context, s *settings.Settings) (*saved, error) {
 	if s.BlobURL == "" {
 		ours, _, err := folderOfLog(s)

@@ -68,8 +68,8 @@ func (h *atHand) lastSnapshot(ctx context.Context, name string, sequence int64) 
 }
 
 // rowsAtHand opens the database that the settings name. If the log is that of the data folder, it opens the folder's
-// database: that of the node that runs on the folder, or else one served until done is called. If there is no database,
-// the pool is nil; reading a log does not create one.
+// database: that of the node that runs on the folder, or else one served until done is called. Without a database, the
+// pool is nil; reading a log does not create one.
 func rowsAtHand(ctx context.Context, s *settings.Settings) (pool *pgxpool.Pool, done func(), err error) {
 	done = func() {}
 	if s.DatabaseURL == "" {

@@ -65,8 +65,8 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 	return nil
 }
 
-// placeOf returns the journal id of the venue that the settings name, and the place of its log. The embedded broker of a data
-// folder runs only while placeOf does. An empty log is an error.
+// placeOf returns the journal id of the venue that the settings name, and the place of the venue's log. The embedded
+// broker of a data folder runs only while placeOf does. An empty log is an error.
 func placeOf(ctx context.Context, s *settings.Settings) (id scalar.ID, place string, err error) {
 	brokers := s.Brokers()
 	if len(brokers) == 0 {
