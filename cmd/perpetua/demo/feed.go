@@ -119,8 +119,9 @@ func (f *feed) session(ctx context.Context) error {
 	}
 }
 
-// renew authenticates the connection, which was opened with the token used, with each new token before the old one
-// expires and ends the subscription. It is the connection's only writer until the returned function has been called.
+// renew authenticates the connection, which was opened with the token used, with each new token, because the
+// subscription ends when its token expires. It is the connection's only writer until the returned function has been
+// called.
 func (f *feed) renew(ctx context.Context, conn *websocket.Conn, used string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var renewing sync.WaitGroup

@@ -51,7 +51,7 @@ func traders() []trader {
 	}
 }
 
-// act returns the turn within the current act and the side that its traders take. ok is false if there is no act.
+// act returns the turn within the current act and the side that its traders take. ok is false outside of the acts.
 func (m *market) act() (turn, side int, ok bool) {
 	n := int(m.turns) - 1 // turns begin with 1
 	return n % actTurns, n / actTurns % 2, m.symbol == showSymbol && n/actTurns < acts

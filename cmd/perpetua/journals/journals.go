@@ -1,6 +1,6 @@
-// Package journals is the table of the journals. It holds all that nodes and tools need for each journal, by name: an
-// owner, a fold, rows, snapshots and tools follow from the entry, so a new journal needs only a new entry. The order of
-// the entries has no meaning.
+// Package journals is the table of the journals. It holds everything that nodes and tools need for each journal, by
+// name: an owner, a fold, rows, snapshots and tools follow from the entry, so a new journal needs only a new entry. The
+// order of the entries has no meaning.
 package journals
 
 import (
@@ -28,7 +28,7 @@ const (
 // Journal is the entry of one journal. Only Rules is required.
 type Journal struct {
 	Rules decide.Rules // contains the journal's name
-	// Codec encodes the journal's states. Without a codec there are no snapshots, and every fold starts at genesis.
+	// Codec encodes the journal's states. If it is nil, the journal has no snapshots, and every fold starts at genesis.
 	Codec decide.StateCodec
 	// Projections write the journal's rows in Postgres, in the order in which a runner must apply them.
 	Projections []projections.Projection

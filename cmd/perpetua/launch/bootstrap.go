@@ -49,7 +49,7 @@ type bootstrapped struct {
 }
 
 // bootstrap creates a venue's initial contents, as the engine or through running engines. It returns the positions of
-// the journals after the last of its records.
+// the journals after the last record that it caused.
 func (m *member) bootstrap(ctx context.Context, engine bool, usersPath string) (at map[string]journal.LogPosition, err error) {
 	if !engine {
 		m.settings.Listen, m.settings.Advertise = "127.0.0.1:0", "" // no other node connects to this one

@@ -8,8 +8,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
 )
 
-// Operation is an operator's command: perpetua admin GROUP VERB. Its arguments are the parameters of its path, in their
-// order.
+// Operation is an operator's command: perpetua admin GROUP VERB. Its arguments are the path parameters, in the order of
+// the path.
 type Operation struct {
 	Group, Verb string
 	Method      string
