@@ -259,7 +259,8 @@ func orderBody(random *rand.Rand, reference string) []byte {
 	}
 	price := 650000 + sign*(random.IntN(60)-30)
 	body, _ := json.Marshal(map[string]any{"symbol": "BTCUSDC_PERP", "action": side, "type": "limit", "reference_id": reference,
-		"amount": fmt.Sprintf("0.%03d", 1+random.IntN(9)), "limit_price": fmt.Sprintf("%d.%d", price/10, price%10)}) // strings cannot fail to encode
+		// Strings cannot fail to encode.
+		"amount": fmt.Sprintf("0.%03d", 1+random.IntN(9)), "limit_price": fmt.Sprintf("%d.%d", price/10, price%10)})
 	return body
 }
 

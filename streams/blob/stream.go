@@ -36,7 +36,8 @@ func (s *Store) NewWriter(ctx context.Context, key string) (*Writer, error) {
 	// that all stores accept keeps memory low.
 	options := &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: 5 << 20, MaxConcurrency: 1}
 	out, err := open(ctx, s.line, pieceWithin, func(context.Context, func()) (*blob.Writer, error) {
-		return s.bucket.NewWriter(ctx, key, options) // the writer's context: the context of the question ends when NewWriter returns
+		// The writer's context: the context of the question ends when NewWriter returns.
+		return s.bucket.NewWriter(ctx, key, options)
 	}, func(late *blob.Writer) {
 		cancel() // before Close, which would otherwise commit
 		_ = late.Close()

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// Limit bounds an upload, from the first byte of a file to the submission of its record. A slower upload is
+	// Limit bounds the time from the first byte of an upload to the submission of the record. A slower upload is
 	// abandoned.
 	Limit = 10 * time.Minute
 	// Orphaned is the age from which a file may be swept. It is much longer than Limit, and than the clock difference

@@ -25,8 +25,8 @@ func (n *Node) awaitClock(ctx context.Context) {
 	}
 }
 
-// clockOff returns the reason why this node's clock prevents it from taking a term of one of its journals, according to
-// the last records that it has read.
+// clockOff returns the reason why this node's clock prevents it from taking a term of any journal that it may own,
+// according to the last records that it has read.
 func (n *Node) clockOff(ctx context.Context) error {
 	var asking errgroup.Group
 	n.mu.Lock()

@@ -104,8 +104,8 @@ func (n *named) good(age time.Duration) bool {
 
 func (n *named) worthAsking() bool { return !n.foreign && time.Since(n.doubted) > retryPause }
 
-// shared runs a function once for all concurrent callers with the same key. It waits no longer than queryTimeout, because a client
-// that dials a hanging broker ignores its context.
+// shared runs a function once for all concurrent callers with the same key. It waits no longer than queryTimeout,
+// because a client that dials a hanging broker ignores its context.
 func (f *Finder) shared(ctx context.Context, key string, run func(context.Context) error) error {
 	answer := f.ask.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), leaving)

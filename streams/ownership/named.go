@@ -144,7 +144,8 @@ func (n *named) differs(here string, t Term) bool {
 		return true
 	case !n.journal.IsZero() && n.journal != t.Journal:
 		return true
-	case t.Term > n.term || n.hash == (journal.Hash{}): // the node took the partition again, and this node has not read that record yet
+	// The node took the partition again, and this node has not read that record yet.
+	case t.Term > n.term || n.hash == (journal.Hash{}):
 		return false
 	}
 	return n.hash != t.Taken

@@ -191,8 +191,8 @@ func (n *Node) Run(ctx context.Context) error {
 		if !errors.As(err, &foreign) && !errors.As(err, &clock) {
 			return err
 		}
-		// If this node took over again immediately, the two nodes would fence each other forever. And a node with a
-		// wrong clock gives up its partitions to the nodes with correct clocks.
+		// If this node owned the partition again immediately, the two nodes would fence each other forever. And a node
+		// with a wrong clock gives up its partitions to the nodes with correct clocks.
 		n.log.Warn("left the group of engines for a while", "error", err)
 		n.standBy(following)
 		timer := time.NewTimer(away)

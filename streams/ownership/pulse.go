@@ -12,9 +12,10 @@ import (
 // machine that hangs. The group would notice only after its session of six seconds, and the brokers do not allow a
 // shorter one.
 const (
-	pingEvery   = 250 * time.Millisecond
-	silentAfter = 1500 * time.Millisecond // time without an answer or a new record after which the owner is removed from the group …
-	unanswered  = 3                       // … if this many questions in a row have failed
+	pingEvery = 250 * time.Millisecond
+	// Time without an answer or a new record after which the owner is removed from the group, if unanswered questions in a row have failed.
+	silentAfter = 1500 * time.Millisecond
+	unanswered  = 3
 	askWithin   = (silentAfter - pingEvery) / unanswered
 	removeEvery = 30 * time.Second // minimum interval between removals of one node
 	retryRemove = time.Second      // pause after an attempt to end the same membership

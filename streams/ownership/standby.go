@@ -116,7 +116,8 @@ func (s *standby) atTip(ctx context.Context) {
 	s.mu.Unlock()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
-	_ = s.client.ToTip(ctx, s.rules.Journal(), s.partition, func(ctx context.Context, end int64) error { // an error only means that the node does not wait
+	// An error only means that the node does not wait.
+	_ = s.client.ToTip(ctx, s.rules.Journal(), s.partition, func(ctx context.Context, end int64) error {
 		for {
 			s.mu.Lock()
 			reached := s.observed >= end || s.done == nil
@@ -143,8 +144,8 @@ func (s *standby) take() *journal.Seed {
 	if stop == nil {
 		return nil
 	}
-	// The lock is not held here: the fold takes it to report its progress. The state may be used only after the fold
-	// has ended, because until then a record may be applied to it.
+	// The lock is not held here: the fold takes it to report its progress. The state must not be used before the fold
+	// has ended, because the fold may still apply a record to it.
 	stop()
 	<-done
 	s.mu.Lock()

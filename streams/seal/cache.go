@@ -95,7 +95,7 @@ func (c *keyCache) sweep() {
 	}
 }
 
-// forget drops a key. A concurrent read may put it back for the rest of its lifetime.
+// forget drops a key. A concurrent read may put it back until it expires.
 func (c *keyCache) forget(owner string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

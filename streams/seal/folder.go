@@ -13,8 +13,10 @@ import (
 
 // folderStore stores each object in a separate file, readable by the folder's owner only.
 type folderStore struct {
-	root  string
-	made  bool // the folder may be created; otherwise every operation fails while it is missing, for example because it is not mounted
+	root string
+	// The folder may be created; otherwise every operation fails while it is missing, for example because it is not
+	// mounted.
+	made  bool
 	slots chan struct{}
 	sync  func(*os.File) error // (*os.File).Sync, except in tests
 }
@@ -56,7 +58,8 @@ func (s *folderStore) mounted() error {
 		return nil
 	}
 	if about, err := os.Stat(s.root); err != nil {
-		return fmt.Errorf("%w: the folder %s, which has to be there, is not", ErrAway, s.root) // not fs.ErrNotExist, which would mean that a key does not exist
+		// Not fs.ErrNotExist, which would mean that a key does not exist.
+		return fmt.Errorf("%w: the folder %s, which has to be there, is not", ErrAway, s.root)
 	} else if !about.IsDir() {
 		return fmt.Errorf("%w: %s is no folder", ErrAway, s.root)
 	}

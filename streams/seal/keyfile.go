@@ -84,7 +84,7 @@ func (f *keyFile) open(master *Box) (*Box, error) {
 
 func keyPlace(of string) Place { return Place{of, "key", "owner"} }
 
-// longID returns an id of an owner's key that does not reveal the key, for the certificate of its destruction.
+// longID returns an id of an owner's key that does not reveal the key. The certificate of a destruction names it.
 func longID(b *Box) string { return hex.EncodeToString(b.Derive("owner key id")[:16]) }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

@@ -42,8 +42,8 @@ type Options struct {
 	Move   bool
 }
 
-// Open returns a box with the master key. If there is no key, it creates one if Create allows that. If both the
-// environment and the store have a key, the two must be the same.
+// Open returns a box with the master key. If none exists, it creates one if Create allows that. If both the environment
+// and the store have a key, the two must be the same.
 func Open(ctx context.Context, o Options) (*Box, error) {
 	given, err := o.given()
 	if err != nil {

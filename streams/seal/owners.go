@@ -130,7 +130,8 @@ func (o *Owners) Fetch(ctx context.Context, owners []string) error {
 	group.SetLimit(fetches)
 	for _, owner := range owners {
 		group.Go(func() error {
-			if reading.Err() != nil { // the store does not answer or the caller has left: another read would only wait for the same
+			// The store does not answer or the caller has left: another read would only wait for the same.
+			if reading.Err() != nil {
 				return nil
 			}
 			if _, err := o.cache.get(reading, owner); errors.Is(err, ErrAway) {

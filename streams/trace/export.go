@@ -70,7 +70,8 @@ type queue struct {
 
 func newQueue(told *told) *queue {
 	q := &queue{told: told}
-	q.SpanProcessor = sdk.NewBatchSpanProcessor(told, func(o *sdk.BatchSpanProcessorOptions) { q.most = int64(o.MaxQueueSize) }) // the SDK reads the size from its environment variable
+	// The SDK reads the size from its environment variable.
+	q.SpanProcessor = sdk.NewBatchSpanProcessor(told, func(o *sdk.BatchSpanProcessorOptions) { q.most = int64(o.MaxQueueSize) })
 	return q
 }
 

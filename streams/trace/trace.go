@@ -1,20 +1,21 @@
-// Package trace follows one command from its request, through the decision and the record, to the rows and the sockets, as
-// OpenTelemetry spans.
+// Package trace follows one command from its request, through the decision and the record, to the rows and the sockets,
+// as OpenTelemetry spans.
 //
-// The log holds nothing for tracing. A record's key, headers and timestamp are functions of its value, and a trace context
-// is not part of the value. So the ids are derived from the command's id, which every reader has. It is a UUID of version 7,
-// which has the size of a trace id and ends in 62 random bits:
+// The log holds nothing for tracing. A record's key, headers and timestamp are functions of the record's value, which
+// does not include a trace context. So the ids are derived from the command's id, which every reader has. It is a UUID
+// of version 7, which has the size of a trace id and ends in 62 random bits:
 //
 //	trace id        = the command's id, all 16 bytes
 //	the record's span = its last 8 bytes
 //
-// So every reader of a record, at any time and in any language, can compute its trace and its parent span. A request without
-// a trace context takes the id of its future command as its trace id. A request with a traceparent stays in the trace of its
-// sender, and that trace and the command's are linked to each other.
+// So every reader of a record, at any time and in any language, can compute its trace and its parent span. A request
+// without a trace context uses the id that its command will have as its trace id. A request with a traceparent stays in
+// the sender's trace, and that trace and the command's are linked to each other.
 //
 // Sampling also follows from the command's id: from its last 7 bytes, the random ones of W3C Trace Context 2, as in
-// OpenTelemetry's consistent probability sampling. So all processes with the same ratio agree without communication. The
-// sender of a request can only opt out: the interface is public, and a sender's flag must not decide how much is recorded.
+// OpenTelemetry's consistent probability sampling. So all processes with the same ratio agree without communication.
+// The sender of a request can only opt out: the interface is public, and a sender's flag must not decide how much is
+// recorded.
 //
 // A nil *Tracer turns tracing off. It then costs only the comparison with nil.
 package trace
@@ -201,7 +202,7 @@ func (c *Command) Decided(submitted, began, ended time.Time) {
 	work.End(trace.WithTimestamp(ended))
 }
 
-// End ends the span of a command with the name of its result.
+// End ends the span of a command and records the name of the command's result.
 func (c *Command) End(result string) {
 	if c == nil {
 		return

@@ -218,7 +218,7 @@ func Finish(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// wholeEnd returns the end of the last complete line of a file, or of its last complete frame. If data follows, it must
+// wholeEnd returns the end of the last complete line of a file, or of the last complete frame. If data follows, it must
 // be the beginning of another line or frame, as an interrupted copy leaves it. Otherwise another program wrote the
 // file, and wholeEnd returns an error so that it is not truncated.
 func wholeEnd(f *os.File, compressed bool) (end int64, err error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Topic returns the log of a journal in partition 0 of its topic, read and written through a client. where describes
-// the brokers for humans. The topic must exist.
+// Topic returns the log of a journal in partition 0 of the journal's topic, read and written through a client. where
+// describes the brokers for humans. The topic must exist.
 func Topic(client *journal.Client, name, where string) Log {
 	return &topic{client, name, where}
 }

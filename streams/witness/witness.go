@@ -1,14 +1,14 @@
-// Package witness stores, outside of the log, how far each node has read it. The rows in Postgres are a moment behind and a
-// snapshot may be far behind. So without a witness, the last batches of a log could be cut off and the next start would not
-// notice.
+// Package witness stores, outside of the log, how far each node has read it. The rows in Postgres are a moment behind
+// and a snapshot may be far behind. So without a witness, the last batches of a log could be cut off and the next start
+// would not notice.
 //
-// A witness is a small blob for each journal partition and node, replaced as a whole. It names a position that a fold of
-// that node has applied, so the record is valid and acknowledged. An owner that does not find that position in the log
-// reports LOG_DIVERGED. It also does so if an older backup of the log was restored, because acknowledged records are then
-// missing. To restore one on purpose, forget the log; that removes the witnesses as well.
+// A witness is a small blob for each journal partition and node, replaced as a whole. It names a position that a fold
+// of that node has applied, so the record is valid and acknowledged. An owner that does not find that position in the
+// log reports LOG_DIVERGED. It also does so if an older backup of the log was restored, because acknowledged records
+// are then missing. To restore one on purpose, forget the log; that also removes the witnesses.
 //
-// A witness is authenticated by an HMAC with a key derived from the venue's master key. Any other blob is ignored with a
-// warning.
+// A witness is authenticated by an HMAC with a key derived from the venue's master key. Any other blob is ignored with
+// a warning.
 package witness
 
 import (

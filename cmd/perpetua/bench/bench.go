@@ -96,8 +96,8 @@ type failure struct {
 	Error   string `json:"error"`
 }
 
-// measure runs the chosen measures one after the other. It records a failure and continues with the next measure, unless the context
-// has ended.
+// measure runs the chosen measures one after the other. It records a failure and continues with the next measure,
+// unless the context has ended.
 func (b *bench) measure(ctx context.Context, chosen []measure) {
 	for _, m := range chosen {
 		start := time.Now()

@@ -90,8 +90,8 @@ func firstOrder(ctx context.Context, owner *journal.Owner) (int64, error) {
 	}
 }
 
-// runOrders enters orders from several clients, each one order after the other, until enough returns true. It returns the longest time
-// between two accepted orders, and the duration of the run.
+// runOrders enters orders from several clients, each one order after the other, until enough returns true. It returns
+// the longest time between two accepted orders, and the duration of the run.
 func runOrders(ctx context.Context, owner *journal.Owner, seen *accepted, enough func(a *accepted) bool) (longest, took time.Duration, err error) {
 	start := time.Now()
 	err = during(clients, func(n int) error {

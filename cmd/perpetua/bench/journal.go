@@ -75,7 +75,8 @@ func journalChild(ctx context.Context, in *json.Decoder, out *json.Encoder) (err
 	if err := in.Decode(&cfg); err != nil {
 		return err
 	}
-	compression, err := journal.ParseCompression(os.Getenv("PERPETUA_COMPRESSION")) // the same variable as for the venues of other measures
+	// The same variable as for the venues of other measures.
+	compression, err := journal.ParseCompression(os.Getenv("PERPETUA_COMPRESSION"))
 	if err != nil {
 		return err
 	}
@@ -238,7 +239,8 @@ func produce(ctx context.Context, client *journal.Client, values [][]byte, lengt
 	var done atomic.Int64
 	start := time.Now()
 	for i := 0; time.Since(start) < length; i++ {
-		kc.Produce(ctx, &kgo.Record{Topic: produceTopic, Value: values[i%len(values)]}, func(_ *kgo.Record, err error) { // blocks while the buffer is full
+		// Blocks while the buffer is full.
+		kc.Produce(ctx, &kgo.Record{Topic: produceTopic, Value: values[i%len(values)]}, func(_ *kgo.Record, err error) {
 			if err != nil {
 				failed.Store(&err)
 			}

@@ -65,7 +65,8 @@ func appendAll(ctx context.Context, client *journal.Client, entries []journal.En
 	defer kc.Close()
 	failed := make(chan error, 1)
 	for _, e := range entries {
-		kc.Produce(ctx, &kgo.Record{Topic: client.Topic("trading"), Value: e.Value}, func(_ *kgo.Record, err error) { // blocks while the buffer is full
+		// Blocks while the buffer is full.
+		kc.Produce(ctx, &kgo.Record{Topic: client.Topic("trading"), Value: e.Value}, func(_ *kgo.Record, err error) {
 			if err != nil {
 				select {
 				case failed <- err:

@@ -42,7 +42,8 @@ func Bootstrap(ctx context.Context, args []string, std settings.IO) error {
 	return nil
 }
 
-// bootstrapped is the JSON output of bootstrap: the file of passwords, and the position of the identity journal after the last user.
+// bootstrapped is the JSON output of bootstrap: the file of passwords, and the position of the identity journal after
+// the last user.
 type bootstrapped struct {
 	Users    string              `json:"users"`
 	Position journal.LogPosition `json:"position"`

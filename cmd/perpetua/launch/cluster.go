@@ -79,8 +79,8 @@ type nodeFile struct {
 	WebSocket string `json:"websocket,omitempty"`
 }
 
-// clusterFile is the run.json of a cluster. It has the members of a single node's run.json, with the addresses of the first api node and
-// the first live node, and a list of all nodes.
+// clusterFile is the run.json of a cluster. It has the members of a single node's run.json, with the addresses of the
+// first api node and the first live node, and a list of all nodes.
 type clusterFile struct {
 	local.RunFile
 	Nodes []nodeFile `json:"nodes"`
@@ -109,7 +109,8 @@ func (t *together) run(ctx context.Context) (err error) {
 	defer release()
 	t.embedded = len(t.settings.Brokers()) == 0
 	t.settings.KafkaBrokers, t.settings.DatabaseURL = strings.Join(services.Brokers, ","), services.DatabaseURL()
-	if t.settings.BlobURL, err = t.settings.BucketURL(); err != nil { // one bucket for all nodes, which have separate data folders
+	// One bucket for all nodes, which have separate data folders.
+	if t.settings.BlobURL, err = t.settings.BucketURL(); err != nil {
 		return err
 	}
 	fresh, err := found(ctx, t.settings, services.Brokers, t.journals, t.settings.DatabaseURL, t.log)

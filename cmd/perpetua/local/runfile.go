@@ -30,8 +30,8 @@ func WriteRunFile(path string, r any) error {
 	return writeWhole(path, append(content, '\n'), 0o600)
 }
 
-// ReadRunFile returns the run.json of a live process; ok is false if there is none. Older versions of `perpetua cluster` wrote a list of
-// REST addresses: ReadRunFile returns the first.
+// ReadRunFile returns the run.json of a live process; ok is false if there is none. Older versions of `perpetua
+// cluster` wrote a list of REST addresses: ReadRunFile returns the first.
 func ReadRunFile(path string) (r RunFile, ok bool, err error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -123,7 +123,8 @@ func (n *Node) hasOwnKey(v fence.View) bool {
 	return known
 }
 
-// keyPurpose returns the purpose from which the signing key of a fenced venue is derived. It differs each time the venue is fenced.
+// keyPurpose returns the purpose from which the signing key of a fenced venue is derived. It differs each time the
+// venue is fenced.
 func keyPurpose(v fence.View) string {
 	return fmt.Sprintf("%s, fenced by epoch %d", v.Venue, v.Fence.Epoch)
 }

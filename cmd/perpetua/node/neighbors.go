@@ -27,9 +27,10 @@ import (
 // from their master key, and the proof of the answer covers the question's nonce. A question carries no time: a replay
 // can only delay refusals.
 const (
-	termPath     = "/internal/v1/term"
-	termBody     = 4 << 10
-	termPatience = 300 * time.Millisecond // time that a term's goroutine has to answer; shorter than a standby waits for the answer
+	termPath = "/internal/v1/term"
+	termBody = 4 << 10
+	// Time that a term's goroutine has to answer; shorter than a standby waits for the answer.
+	termPatience = 300 * time.Millisecond
 	nonceSize    = 16
 )
 

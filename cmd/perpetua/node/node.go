@@ -161,7 +161,9 @@ func (n *Node) Run(ctx context.Context) error {
 		n.health.phase.Store(stopping)
 		n.Logger.Info("stopping")
 		if ctx.Err() != nil { // after a failure there is no wait
-			n.serving.hub.Part(following) // while this node may still be the owner: the owner decides orders from sockets and the cancellations at their end
+			// While this node may still be the owner: the owner decides orders from sockets and the cancellations at
+			// their end.
+			n.serving.hub.Part(following)
 		}
 		stopSending()
 		<-sent // before the engine stops, which records the last attempts

@@ -44,7 +44,7 @@ func openTracer(ctx context.Context, c Config, metrics prometheus.Registerer) (*
 	}
 	endpoint := s.Trace.Endpoint
 	if strings.HasPrefix(s.Source("trace-endpoint"), "OTEL_") {
-		endpoint = "" // the exporter reads the OTEL_ variables, which have different rules for the path
+		endpoint = "" // the exporter reads the OTEL_ variables, which differ in meaning
 	}
 	return trace.Open(ctx, trace.Config{Endpoint: endpoint, Ratio: ratio, Node: c.ID, Build: build, Logger: c.Logger.With("part", "trace"), Metrics: metrics})
 }
