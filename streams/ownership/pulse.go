@@ -13,7 +13,8 @@ import (
 // shorter one.
 const (
 	pingEvery = 250 * time.Millisecond
-	// Time without an answer or a new record after which the owner is removed from the group, if unanswered questions in a row have failed.
+	// An owner is removed from the group after silentAfter without an answer or a new record, if also unanswered
+	// questions in a row have failed.
 	silentAfter = 1500 * time.Millisecond
 	unanswered  = 3
 	askWithin   = (silentAfter - pingEvery) / unanswered
