@@ -61,7 +61,7 @@ func (b *brokers) ask(ctx context.Context, question func(context.Context, *kgo.C
 	return question(ctx, client, kadm.NewClient(client))
 }
 
-// roles asks the cluster for the present roles.
+// roles asks the cluster for the current roles.
 func (b *brokers) roles(ctx context.Context) (r roles, err error) {
 	err = b.ask(ctx, func(ctx context.Context, client *kgo.Client, admin *kadm.Client) error {
 		topics, err := admin.ListTopics(ctx, topic)

@@ -20,11 +20,11 @@ import (
 
 const (
 	requestTime = 12 * time.Second // a little more than a node waits for a command's outcome
-	orderTime   = 2 * time.Minute  // after which a client gives an order up
+	orderTime   = 2 * time.Minute  // after which a client gives up an order
 	maxOpen     = 3000             // orders without an answer; beyond that no new ones are placed
 	firstWait   = 100 * time.Millisecond
 	longestWait = 2 * time.Second
-	cancelEvery = 400 // orders, after which a client cancels what rests of its own
+	cancelEvery = 400 // a client cancels its resting orders after this many orders
 )
 
 // acceptance is the arrival of an answer that accepts an order.
@@ -41,9 +41,10 @@ type answer struct {
 	rejected  bool
 }
 
-// load places orders at a steady rate, whether or not earlier ones were answered: while the venue is away, orders wait
-// as those of real clients do, and the first that gets through shows that it is back. An order that gets no answer, or
-// one that says to try again, is sent again with the same reference until its outcome is known.
+// load places orders at a steady rate, whether or not earlier ones were answered: while the venue does not answer,
+// orders wait like those of real clients, and the first one that succeeds shows that the venue is back. An order
+// without an answer, or with an answer that asks for a retry, is sent again with the same reference until its outcome
+// is known.
 type load struct {
 	venue  *venue
 	apis   []*node
@@ -57,14 +58,14 @@ type load struct {
 	answers  []answer
 	open     map[string]bool // orders that were sent and have no outcome yet, by reference
 	unknown  []string        // references of orders that were given up
-	lastWord []string        // the result of the last attempt of each
+	lastWord []string        // result of the last attempt of each
 	retries  int
-	skipped  int              // orders not placed since too many had no answer
-	strange  map[string]int   // answers that no client should get, with their number
-	codesOf  map[string]int64 // how often each 503 came, by code
+	skipped  int              // orders not placed because too many had no answer
+	strange  map[string]int   // number of answers that no client should receive, by answer
+	codesOf  map[string]int64 // number of 503 answers, by code
 }
 
-// token is a login that is renewed now and then.
+// token is a login that is renewed regularly.
 type token struct {
 	v        *venue
 	user     string
@@ -73,7 +74,7 @@ type token struct {
 	obtained time.Time
 }
 
-// tokenAge is when a token is renewed, well before it expires.
+// tokenAge is the age at which a token is renewed, well before it expires.
 const tokenAge = 20 * time.Minute
 
 // get returns a token of the user. Any API node may issue it.
@@ -95,7 +96,7 @@ func (t *token) get(ctx context.Context) (string, error) {
 		last = err
 	}
 	if t.value != "" && last != nil {
-		return t.value, nil // it is good for a while yet
+		return t.value, nil // the token is still valid for a while
 	}
 	return "", last
 }
@@ -124,7 +125,7 @@ func (t *token) login(ctx context.Context, api *node) (string, error) {
 	return body.Token, nil
 }
 
-// newLoad makes the customers, with money, and an index price.
+// newLoad creates funded customers and sets an index price.
 func newLoad(ctx context.Context, v *venue, o options) (*load, error) {
 	l := &load{venue: v, apis: v.of("api"), seed: o.seed, rate: o.rate, broker: &token{v: v, user: "broker-a"}, open: make(map[string]bool),
 		strange: make(map[string]int), codesOf: make(map[string]int64)}
@@ -146,7 +147,7 @@ func newLoad(ctx context.Context, v *venue, o options) (*load, error) {
 	return l, nil
 }
 
-// must sends a request until it succeeds, for the setup. A node may not know a user yet that another has made.
+// must sends a request of the setup until it succeeds. A node may not have seen a user that another node has created.
 func (l *load) must(ctx context.Context, as *token, path string, body any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -170,7 +171,7 @@ func (l *load) must(ctx context.Context, as *token, path string, body any) error
 	}
 }
 
-// reply is an answer over HTTP.
+// reply is an HTTP response.
 type reply struct {
 	status   int
 	body     []byte
@@ -209,14 +210,14 @@ func (l *load) send(ctx context.Context, as *token, api *node, method, path stri
 	return r, err
 }
 
-// run places orders until the context ends, then waits for the outcome of those that are under way.
+// run places orders until the context ends, and then waits for the outcomes of the pending ones.
 func (l *load) run(ctx context.Context) {
 	var orders sync.WaitGroup
 	defer orders.Wait()
 	random := rand.New(rand.NewPCG(l.seed, 1))
 	tick := time.NewTicker(time.Second / time.Duration(l.rate))
 	defer tick.Stop()
-	// Orders that are under way when the load ends are asked for until their outcome is known.
+	// Orders that are pending when the load ends are sent until their outcome is known.
 	finishing := context.WithoutCancel(ctx)
 	for i := 0; ; i++ {
 		select {
@@ -258,7 +259,8 @@ func orderBody(random *rand.Rand, reference string) []byte {
 	}
 	price := 650000 + sign*(random.IntN(60)-30)
 	body, _ := json.Marshal(map[string]any{"symbol": "BTCUSDC_PERP", "action": side, "type": "limit", "reference_id": reference,
-		"amount": fmt.Sprintf("0.%03d", 1+random.IntN(9)), "limit_price": fmt.Sprintf("%d.%d", price/10, price%10)}) // strings alone do not fail
+		// Strings cannot fail to encode.
+		"amount": fmt.Sprintf("0.%03d", 1+random.IntN(9)), "limit_price": fmt.Sprintf("%d.%d", price/10, price%10)})
 	return body
 }
 
@@ -316,7 +318,7 @@ func (l *load) settle(reference string, r reply, api int) bool {
 	return true
 }
 
-// errNoOrder says that the venue refused a request without making an order of it, so that it acknowledged nothing.
+// errNoOrder reports that the venue refused a request without creating an order, so it acknowledged nothing.
 var errNoOrder = errors.New("no order came of the request")
 
 // readAnswer reads the order in an answer: the body of a 200 or 201, or the rejected order in the problem of a 422. It returns an
@@ -350,12 +352,12 @@ func readAnswer(reference string, r reply) (answer, error) {
 	return answer{reference, order.Code, sequence, order.Status == "rejected"}, err
 }
 
-// note records an answer that no client should get.
+// note counts an answer that no client should receive.
 func (l *load) note(r reply) { l.strange[fmt.Sprintf("%d %s", r.status, problemCode(r.body))]++ }
 
 func problemCode(body []byte) string {
 	var problem struct{ Code string }
-	_ = json.Unmarshal(body, &problem) // else it has none
+	_ = json.Unmarshal(body, &problem) // without a problem, the code stays empty
 	return problem.Code
 }
 
@@ -384,8 +386,8 @@ func (l *load) cancelAll(ctx context.Context, customer string, i int) {
 	}
 }
 
-// longestGap returns the longest time between two accepted orders that ended after from and began before to, and of the
-// gaps that single API nodes had, the longest. A gap that has not ended at to ends there.
+// longestGap returns the longest time between two accepted orders, of all gaps that ended after from and began before
+// to. one is the longest such gap at any single API node. A gap that has not ended at to ends there.
 func (l *load) longestGap(from, to time.Time) (all, one time.Duration) {
 	l.mu.Lock()
 	accepted := slices.Clone(l.accepted)

@@ -1,19 +1,16 @@
-// Command faults measures what one lost process costs a venue. It starts three
-// Kafka brokers and the nodes of a venue as processes, places orders at its API
-// nodes all the while, and injects one fault after the other: brokers and owners
-// are killed, paused, or cut off from the network. After each fault it waits
-// until all replicas are in sync again. In the end it holds every answer that a
-// client got against the log.
+// Command faults measures what one lost process costs a venue. It starts three Kafka brokers and the nodes of a venue
+// as processes, places orders at its API nodes all the time, and injects one fault after another: brokers and owners
+// are killed, paused, or cut off from the network. After each fault it waits until all replicas are in sync again. At
+// the end it compares every answer that a client received with the log.
 //
 // Without Java the brokers are containers. Then no fault drops packets.
 //
-// The seed decides which faults come, in which order, and how long each lasts.
+// The seed determines the faults, their order, and their durations.
 //
-// Exit code 0 means that nothing acknowledged was lost or doubled, that the read
-// models equal the log, and that the venue accepted orders again after every
-// fault. 1 means that one of these failed, or with -strict that a goal for the
-// gaps was missed. 2 is an error of usage or setup; 3 means that the
-// program was skipped because there is neither Java nor Docker.
+// Exit code 0 means that nothing acknowledged was lost or duplicated, that the read models equal the log, and that the
+// venue accepted orders again after every fault. 1 means that one of these failed, or with -strict that a goal for the
+// gaps was missed. 2 is an error of usage or setup; 3 means that the program was skipped because there is neither Java
+// nor Docker.
 //
 // Start reading at run.go.
 package main

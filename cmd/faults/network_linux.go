@@ -64,7 +64,7 @@ func runInside(ctx context.Context, args []string, out, errs io.Writer) (int, er
 	return exitSetup, fmt.Errorf("ended by %v", inside.ProcessState)
 }
 
-// noNamespace says why no namespace can be made, or "".
+// noNamespace returns the reason why no namespace can be created, or "".
 func noNamespace(o options) string {
 	if o.plain {
 		return "-plain"
@@ -80,7 +80,7 @@ func noNamespace(o options) string {
 			return "there is no command " + tool
 		}
 	}
-	// A kernel or container may refuse even root, so try the two kinds of devices that the network needs.
+	// A kernel or container may refuse even root, so this tries the two kinds of devices that the network needs.
 	try := exec.Command("sh", "-c", "ip link add faults0 type bridge && ip link add broker1 type veth peer name eth9")
 	try.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	if said, err := try.CombinedOutput(); err != nil {
@@ -99,7 +99,7 @@ func (b *bridge) host(node int) string { return fmt.Sprintf("10.77.0.%d", node) 
 func hardware(node int) string         { return fmt.Sprintf("02:00:00:00:00:%02x", node) }
 func port(node int) string             { return "broker" + strconv.Itoa(node) }
 
-// gateway is the number of this process's own end.
+// gateway is the host number of this process's end.
 const gateway = 254
 
 // newBridge makes the network in this process's namespace.

@@ -2,5 +2,6 @@ package main
 
 import "syscall"
 
-// endWithParent has the kernel kill a child when this process ends, even by SIGKILL. A paused child would not heed SIGTERM.
+// endWithParent makes the kernel kill a child when this process ends, even if it is killed. The signal is SIGKILL
+// because a paused child does not react to SIGTERM.
 func endWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }

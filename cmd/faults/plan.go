@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// action is the way in which a process fails.
+// action is the manner in which a process fails.
 type action string
 
 // The actions. A silent process keeps its connections and never answers.
@@ -18,7 +18,7 @@ const (
 	silence action = "silence" // every packet to and from the process is dropped
 )
 
-// target is the part that a process plays at the moment of the fault.
+// target is the role of a process when the fault begins.
 type target string
 
 // The targets. All but the owner are brokers.
@@ -36,7 +36,7 @@ type kind struct {
 	target target
 }
 
-// String writes a kind as the -kinds flag reads it.
+// String returns a kind in the form of the -kinds flag.
 func (k kind) String() string { return string(k.action) + " " + string(k.target) }
 
 // allKinds lists the kinds of faults. Only a broker's network can be cut.
@@ -51,7 +51,7 @@ func allKinds(canSilence bool) []kind {
 	return all
 }
 
-// parseKind reads a kind.
+// parseKind parses a kind.
 func parseKind(text string) (kind, error) {
 	all := allKinds(true)
 	i := slices.IndexFunc(all, func(k kind) bool { return k.String() == text })
@@ -65,7 +65,7 @@ func parseKind(text string) (kind, error) {
 	return all[i], nil
 }
 
-// parseKinds reads kinds that are separated by commas, each once. It returns nil for none.
+// parseKinds parses kinds separated by commas, and drops repeated ones. It returns nil for none.
 func parseKinds(text string) (kinds []kind, err error) {
 	for name := range strings.SplitSeq(text, ",") {
 		if name = strings.TrimSpace(name); name == "" {
@@ -85,15 +85,16 @@ func parseKinds(text string) (kinds []kind, err error) {
 // planned is a fault before its victim is known.
 type planned struct {
 	kind kind
-	down time.Duration // how long it lasts
+	down time.Duration // duration
 	// leader and coordinator are the brokers, 0 to 2, that lead the trading partition and coordinate the engines' group
-	// when the fault begins. The seed draws them, so that a run covers every combination of roles on one broker. Kafka
-	// gives no way to choose the active controller.
+	// when the fault begins. The seed draws them, so that a run covers every combination of roles on one broker. In
+	// Kafka the active controller cannot be chosen.
 	leader, coordinator int
 	pick                uint64 // chooses among several followers
 }
 
-// plan draws n faults. Each run of len(kinds) faults holds every kind once, so that a short run has seen them all.
+// plan draws n faults. Each run of len(kinds) faults contains every kind once, so that even a short run covers all
+// kinds.
 func plan(seed uint64, n int, kinds []kind, down time.Duration) []planned {
 	random := rand.New(rand.NewPCG(seed, 0x6661756c7473))
 	var out []planned

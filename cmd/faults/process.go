@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// process is a child of this one. On Linux the kernel kills it with its parent.
+// process is a child of this process. On Linux the kernel kills it with its parent.
 type process struct {
 	command *exec.Cmd
 	ended   chan struct{} // closed when it has ended
@@ -25,13 +25,13 @@ func start(command *exec.Cmd) (*process, error) {
 	p := &process{command: command, ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// The kernel takes the end of the thread that started a child for the end of the parent.
+		// The kernel sends the signal when the thread that started the child ends, not only when the process does.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := command.Start()
 		started <- err
 		if err == nil {
-			_ = command.Wait() // how it ended is in ProcessState
+			_ = command.Wait() // ProcessState tells how it ended
 			close(p.ended)
 		}
 	}()
@@ -41,7 +41,7 @@ func start(command *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// running reports whether the process lives, paused or not.
+// running reports whether the process exists, paused or not.
 func (p *process) running() bool {
 	select {
 	case <-p.ended:
@@ -51,7 +51,7 @@ func (p *process) running() bool {
 	}
 }
 
-// kill ends the process with SIGKILL, which a paused process heeds too, and waits for its end.
+// kill ends the process with SIGKILL, which works on a paused process, and waits for its end.
 func (p *process) kill() {
 	_ = p.command.Process.Kill() // it may have ended just now
 	<-p.ended

@@ -16,14 +16,14 @@ import (
 type proof struct {
 	acknowledged int
 	records      int64
-	lost         []string // references of acknowledged orders that the log does not hold as they were answered
-	doubled      []string // references that more than one record holds
+	lost         []string // references of acknowledged orders that the log lacks or contradicts
+	doubled      []string // references in more than one record
 	audit        error    // nil if the read models equal the log
 }
 
 func (p proof) safe() bool { return len(p.lost) == 0 && len(p.doubled) == 0 && p.audit == nil }
 
-// placed is an order as the log has it.
+// placed is an order in the log.
 type placed struct {
 	count    int
 	sequence int64
@@ -56,7 +56,7 @@ func compare(answers []answer, unknown []string, orders map[string]placed) (lost
 		case o.count > 1:
 			doubled = append(doubled, a.reference)
 		case o.count == 0, o.code != a.code, o.rejected != a.rejected, a.sequence < o.sequence:
-			// The answer to an order that is sent again may be of a later record, which changed the order.
+			// An order that was sent again may be answered from a later record, which changed the order.
 			lost = append(lost, a.reference)
 		}
 	}
@@ -101,7 +101,7 @@ type event struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// eachRecord reads records, one a line.
+// eachRecord parses records, one per line.
 func eachRecord(r io.Reader, do func(sequence int64, command string, events []event) error) error {
 	lines := bufio.NewReaderSize(r, 1<<20)
 	for {
@@ -128,8 +128,8 @@ func eachRecord(r io.Reader, do func(sequence int64, command string, events []ev
 	}
 }
 
-// noteOrder records the order that a record placed. The record also has events of the orders that it traded with: those
-// are known by their code from the records that placed them.
+// noteOrder records the order that a record placed. The record also has events of the orders that it traded with, which
+// are recognized by their codes.
 func noteOrder(orders map[string]placed, sequence int64, events []event) {
 	for _, e := range events {
 		if e.Type != "order.opened" && e.Type != "order.rejected" && e.Type != "order.filled" && e.Type != "order.partially_filled" && e.Type != "order.canceled" {
@@ -146,7 +146,7 @@ func noteOrder(orders map[string]placed, sequence int64, events []event) {
 		}
 		known := orders[o.Reference]
 		if known.count > 0 && known.code == o.Code {
-			continue // a change of an order that is known
+			continue // a change of a known order
 		}
 		known.count++
 		known.sequence, known.code, known.rejected = sequence, o.Code, e.Type == "order.rejected"

@@ -15,13 +15,13 @@ import (
 // The goals for the gaps between accepted orders.
 const (
 	longestGoal     = 5 * time.Second
-	longestBothGoal = 8 * time.Second // where the active controller is lost together with the leader
+	longestBothGoal = 8 * time.Second // if the active controller is lost together with the leader
 	killedGoal      = 2500 * time.Millisecond
 	silentGoal      = 4 * time.Second
 	pausedOwnerGoal = 3500 * time.Millisecond
 )
 
-// class groups the kinds of faults that have one goal.
+// class groups the kinds of faults with the same goal.
 type class struct {
 	name string
 	goal time.Duration // of the median
@@ -76,14 +76,14 @@ func (t *trial) conclude(ctx context.Context) (int, error) {
 // buckets are the upper bounds of the histogram's rows, in seconds. The last row has no upper bound.
 func buckets() []float64 { return []float64{0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 8, 12, 20} }
 
-// report prints the histogram, the medians and the goals. It returns how many goals were missed.
+// report prints the histogram, the medians and the goals. It returns the number of missed goals.
 func report(out io.Writer, results []result) (missed int) {
 	printHistogram(out, results)
 	missed = printMedians(out, results)
 	return missed + printLongest(out, results)
 }
 
-// printHistogram prints how many faults had a gap of each length.
+// printHistogram prints the number of faults by the length of their gaps.
 func printHistogram(out io.Writer, results []result) {
 	fmt.Fprint(out, "\ngap         faults\n")
 	low := 0.0
@@ -103,7 +103,8 @@ func printHistogram(out io.Writer, results []result) {
 	}
 }
 
-// printMedians prints the median gap of each class and each kind, and returns how many classes missed their goal.
+// printMedians prints the median gap of each class and each kind, and returns the number of classes that missed their
+// goal.
 func printMedians(out io.Writer, results []result) (missed int) {
 	fmt.Fprintf(out, "\n%-15s %6s %8s %8s   %s\n", "class", "faults", "median", "longest", "goal of the median")
 	for _, c := range classes() {
@@ -126,7 +127,7 @@ func printMedians(out io.Writer, results []result) (missed int) {
 	return missed
 }
 
-// printLongest prints the longest gaps, and returns how many of them missed their goal.
+// printLongest prints the longest gaps, and returns the number of those that missed their goal.
 func printLongest(out io.Writer, results []result) (missed int) {
 	fmt.Fprintln(out)
 	for _, g := range []struct {
@@ -142,7 +143,7 @@ func printLongest(out io.Writer, results []result) (missed int) {
 	return missed
 }
 
-// verdict words whether a goal was met, and counts it if not.
+// verdict returns whether a goal was met as text, and counts it if not.
 func verdict(met bool, missed *int) string {
 	if met {
 		return "met"
@@ -158,7 +159,7 @@ func bar(n int) string {
 	return fmt.Sprintf("%d %s", n, strings.Repeat("#", min(n, 100)))
 }
 
-// gapsOf returns the gaps of some results, sorted.
+// gapsOf returns the gaps of the selected results, sorted.
 func gapsOf(results []result, has func(result) bool) []time.Duration {
 	var gaps []time.Duration
 	for _, r := range results {
@@ -170,7 +171,7 @@ func gapsOf(results []result, has func(result) bool) []time.Duration {
 	return gaps
 }
 
-// median returns the middle of sorted durations, which are not empty.
+// median returns the median of sorted durations. There must be at least one.
 func median(sorted []time.Duration) time.Duration {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2

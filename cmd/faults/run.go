@@ -14,10 +14,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/broker/kafkatest"
 )
 
-// patience bounds every wait for something that must happen.
+// patience bounds every wait for an event that must happen.
 const patience = 2 * time.Minute
 
-// steady is how many orders the venue accepts between two faults before it counts as recovered.
+// steady is the number of orders that the venue must accept between two faults to count as recovered.
 const steady = 25
 
 // settling is a little longer than the brokers' replica.lag.time.max.ms.
@@ -33,13 +33,13 @@ type result struct {
 	Victim      string        `json:"victim"`
 	Parts       []string      `json:"parts"` // the victim's roles
 	Down        time.Duration `json:"down_ns"`
-	Gap         time.Duration `json:"gap_ns"`      // longest between two accepted orders, whoever answered
-	NodeGap     time.Duration `json:"node_gap_ns"` // the same at the API node that had the longest
-	Recovery    time.Duration `json:"recovery_ns"` // from the fault's end until all replicas and nodes were well
+	Gap         time.Duration `json:"gap_ns"`      // longest time between two accepted orders, at any API node
+	NodeGap     time.Duration `json:"node_gap_ns"` // longest such time at a single API node
+	Recovery    time.Duration `json:"recovery_ns"` // from the end of the fault until all replicas and nodes were well
 	Unrecovered string        `json:"unrecovered,omitempty"`
 
 	kind kind
-	both bool // the active controller, which led the trading partition too
+	both bool // the victim was the active controller and led the trading partition
 }
 
 // needKafka looks for Java or Docker. Without both, it prints why the program is skipped and returns exitSkipped.
@@ -51,7 +51,7 @@ func needKafka(ctx context.Context, out io.Writer) int {
 	return exitGood
 }
 
-// run is the program: set up, inject, prove, report.
+// run sets up the venue, injects the faults, compares the answers with the log and reports.
 func run(ctx context.Context, o options, net *bridge, out, errs io.Writer) (code int, err error) {
 	if code := needKafka(ctx, out); code != exitGood {
 		return code, nil
@@ -211,7 +211,7 @@ func (t *trial) fault(ctx context.Context, number int, p planned) (result, error
 	return r, ctx.Err()
 }
 
-// whoIsWho asks for the roles until every one is filled: right after a fault the group may be rebalancing.
+// whoIsWho asks for the roles until every one is taken: right after a fault the group may be rebalancing.
 func (t *trial) whoIsWho(ctx context.Context) (roles, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

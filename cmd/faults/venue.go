@@ -88,7 +88,7 @@ func startVenue(ctx context.Context, binary, dir string, brokers []string) (*ven
 	return v, v.await(ctx)
 }
 
-// tool runs a command of the binary to its end. Its output goes to out.
+// tool runs a command of the binary to its end. It writes the command's output to out.
 func (v *venue) tool(ctx context.Context, out io.Writer, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
@@ -107,7 +107,7 @@ func (v *venue) tool(ctx context.Context, out io.Writer, args ...string) error {
 	return nil
 }
 
-// readUsers reads the passwords that bootstrap made.
+// readUsers reads the passwords that bootstrap created.
 func (v *venue) readUsers() error {
 	content, err := os.ReadFile(filepath.Join(v.dir, "tools", "users.json"))
 	if err != nil {
@@ -145,7 +145,7 @@ func (v *venue) add(ctx context.Context, role string) error {
 	return v.start(n)
 }
 
-// start starts a node that does not run.
+// start starts a node that is not running.
 func (v *venue) start(n *node) error {
 	log, err := os.OpenFile(n.dir+".log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -236,7 +236,7 @@ func (v *venue) close() error {
 		if n.process == nil || !n.process.running() {
 			continue
 		}
-		_ = n.process.signal(syscall.SIGCONT) // a paused process does not heed SIGTERM
+		_ = n.process.signal(syscall.SIGCONT) // a paused process does not react to SIGTERM
 		if err := n.process.stop(); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", n.name, err))
 		}

@@ -131,7 +131,7 @@ as JSON with --json; logs and errors go to the standard error.
 `, exitDone, exitFailed, exitUsage, exitDone)
 }
 
-// adminCommand runs one of the commands that do not go through the interface, or else an operation of the operator's.
+// adminCommand runs a command that does not use the REST interface, or else an operation of the operator.
 func adminCommand(ctx context.Context, args []string, std settings.IO) error {
 	if len(args) == 0 {
 		operate.List(std.Err, "")
@@ -149,7 +149,7 @@ func adminCommand(ctx context.Context, args []string, std settings.IO) error {
 	return operate.Command(ctx, args, std)
 }
 
-// benchCommand measures the system beside what bounds it.
+// benchCommand compares the system with its limits.
 func benchCommand(ctx context.Context, args []string, std settings.IO) error {
 	err := bench.Command(ctx, args, std.In, std.Out, std.Err)
 	var wrong *bench.UsageError

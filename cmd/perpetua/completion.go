@@ -74,8 +74,8 @@ func operations(ctx context.Context) (groups []word, below []spot) {
 	return groups, below
 }
 
-// flagLine matches a line of help that declares a flag, as printed by this program or by the flag package. The second group is
-// the type of its value, which a switch does not have.
+// flagLine matches a line of help that declares a flag, as printed by this program or by the flag package. The second
+// group is the type of the flag's value, which a switch does not have.
 var flagLine = regexp.MustCompile(`^  --?([a-z][a-z0-9-]*)(?: ([a-z]+))?(?:\t|$)`)
 
 // flagsOf returns the flags in the help of a command.

@@ -13,7 +13,8 @@ import (
 
 func main() { os.Exit(command(settings.StandardIO())) }
 
-// command runs the command that the process was started with until it ends or is told to, and returns its exit code.
+// command runs the command in the arguments of the process until it ends or a signal stops it, and returns its exit
+// code.
 func command(std settings.IO) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -9,28 +9,29 @@ import (
 )
 
 const (
-	// Patience is how long a store is waited for without a sign of life: what lists blobs, or the next piece of one.
+	// Patience is how long an operation waits for a store without progress: the next listed blobs, or the next part of
+	// a blob.
 	Patience = 4 * time.Second
-	// Rest is for how long a store that has not answered is left alone by those who would only be spared work.
+	// Rest is the time after a failure to answer during which callers that can do without the store should not use it.
 	Rest = 30 * time.Second
-	// Pending is how many questions may be under way; those that hang for ever count.
+	// Pending is the maximum number of concurrent questions, including those that hang forever.
 	Pending = 16
 )
 
-// ErrSilent says that the store did not answer in time.
+// ErrSilent reports that the store did not answer in time.
 var ErrSilent = errors.New("the blob store does not answer")
 
-// line is a way to a store that may hang. A hanging folder knows of no context, so a question to it is left behind, and the
-// number of questions is limited so that these don't add up. It is safe for concurrent use.
+// line limits the concurrent questions to a store that may hang. A hanging folder does not observe a context, so a
+// question to it is abandoned, and the limit keeps abandoned questions from piling up. It is safe for concurrent use.
 type line struct {
-	free   chan struct{} // a token for each question that may be asked
-	silent atomic.Int64  // when it last did not answer, in Unix nanoseconds
+	free   chan struct{} // holds one token for each pending question
+	silent atomic.Int64  // time of the last failure to answer, in Unix nanoseconds; 0 if the store has answered since
 }
 
-// newLine returns a line on which nothing was asked.
+// newLine returns a line without pending questions.
 func newLine() *line { return &line{free: make(chan struct{}, Pending)} }
 
-// resting returns an error if the store did not answer a short while ago.
+// resting returns an error if the store failed to answer less than Rest ago.
 func (l *line) resting() error {
 	if at := l.silent.Load(); at != 0 && time.Since(time.Unix(0, at)) < Rest {
 		return fmt.Errorf("%w: it did not at %s, and is asked again %v after that", ErrSilent, time.Unix(0, at).UTC().Format(time.TimeOnly), Rest)
@@ -38,14 +39,15 @@ func (l *line) resting() error {
 	return nil
 }
 
-// ask returns what a question to the store returns, or ErrSilent once the store has given no sign of life for so long. It
-// does not wait for the question then: who asks owns nothing that the question still uses. The question calls alive at each
-// sign of life, and observes its context where the store can.
+// ask runs a question to the store and returns its result, or ErrSilent after quietFor without progress. It then
+// abandons the question without waiting for it, so the caller must not own data that the question uses. The question
+// calls alive when it makes progress, and observes its context if the store can.
 func ask[T any](ctx context.Context, l *line, quietFor time.Duration, question func(ctx context.Context, alive func()) (T, error)) (T, error) {
 	return open(ctx, l, quietFor, question, func(T) {})
 }
 
-// open is ask for what has to be closed: unwanted closes what a question that was left behind opens after all.
+// open is ask for a question that returns a resource to be closed. If an abandoned question succeeds after all, open
+// passes its result to unwanted, which closes it.
 func open[T any](ctx context.Context, l *line, quietFor time.Duration, question func(ctx context.Context, alive func()) (T, error), unwanted func(T)) (T, error) {
 	type answer struct {
 		value T
@@ -61,16 +63,18 @@ func open[T any](ctx context.Context, l *line, quietFor time.Duration, question 
 	defer quiet.Stop()
 	select {
 	case l.free <- struct{}{}:
-	case <-ctx.Done(): // as many questions as there may be hang
+	case <-ctx.Done(): // Pending questions hang
 		return none, context.Cause(ctx)
 	}
-	answered := make(chan answer, 1) // with room, so that a question that is left behind can end
-	// Either the question is over first, and who asks takes the answer; or who asks leaves first, and nobody takes it.
+	answered := make(chan answer, 1) // buffered, so that an abandoned question can end
+	// Either the question ends first and the caller takes the answer, or the caller leaves first and the answer is
+	// discarded.
 	var settled atomic.Bool
 	go func() {
-		defer func() { <-l.free }() // whenever that is: until then it counts
+		defer func() { <-l.free }() // the question counts as pending until it ends
 		value, err := question(ctx, func() {
-			// What comes after it was given up must not start the clock again: it would be taken for another silence.
+			// Progress of an abandoned question must not restart the timer: when it fired, the store would look silent
+			// again.
 			if ctx.Err() == nil {
 				quiet.Reset(quietFor)
 			}
@@ -93,7 +97,7 @@ func open[T any](ctx context.Context, l *line, quietFor time.Duration, question 
 		return take(a)
 	case <-ctx.Done():
 		if !settled.CompareAndSwap(false, true) {
-			return take(<-answered) // it came at the same moment
+			return take(<-answered) // the answer came at the same moment
 		}
 		return none, context.Cause(ctx)
 	}

@@ -1,13 +1,15 @@
-// Package blob opens the bucket: the store of what is too large, or of the wrong kind, for the log. Snapshots live in it,
-// which can be deleted and come back from the log, and uploaded files, which can't. Keys have a store of their own.
+// Package blob opens the bucket: the store for data that is too large for the log or does not belong in it. It holds
+// snapshots, which can be deleted and rebuilt from the log, and uploaded files, which cannot. Keys have a separate
+// store.
 //
 // A bucket is named by a URL. The scheme file is a folder, mem is memory that ends with the process; s3, gs and azblob
 // are in binaries built with the tag cloud. With prefix=venue/ in the URL's query, several venues share one bucket.
 //
-// A blob is written whole or not at all: in a folder under a temporary name that is synced and renamed, elsewhere by the
-// store. A writer that is killed leaves its temporary file behind, for others to clear up.
+// A blob is written whole or not at all: a folder writes a temporary file, syncs it and renames it; the other stores
+// are atomic themselves. A writer that is killed leaves its temporary file behind, which the users of the bucket delete
+// later (see Abandoned).
 //
-// The packages beside this one use a bucket through a Store, which does not wait for one that hangs.
+// Other packages use a bucket through a Store, which does not wait for a bucket that hangs.
 package blob
 
 import (
@@ -19,16 +21,16 @@ import (
 	"time"
 
 	"gocloud.dev/blob"
-	_ "gocloud.dev/blob/memblob" // the scheme mem
+	_ "gocloud.dev/blob/memblob" // scheme mem
 )
 
-// folderScheme is the scheme of the URLs of folders.
+// folderScheme is the scheme of the URL of a folder.
 const folderScheme = "file"
 
-// Folder is where the bucket is inside a data folder, where no URL names another.
+// Folder is the name of the default bucket inside a data folder, used unless a URL is configured.
 const Folder = "blob"
 
-// URLOf returns the URL of the bucket that is a folder.
+// URLOf returns the URL of the bucket in a folder.
 func URLOf(folder string) string {
 	return (&url.URL{Scheme: folderScheme, Path: filepath.ToSlash(folder)}).String()
 }
@@ -63,9 +65,9 @@ func exampleQuery(scheme string) string {
 	return ""
 }
 
-// Open returns the bucket at a URL. It makes a folder that is not there yet, for its owner only, unless the query says
-// create_dir=false: then a folder that is missing, perhaps because nothing is mounted there, is an error. The caller
-// closes the bucket.
+// Open returns the bucket at a URL. It creates a missing folder, accessible to its owner only, unless the query says
+// create_dir=false: then a missing folder, for example one that is not mounted, is an error. The caller must close the
+// bucket.
 func Open(ctx context.Context, at string) (*blob.Bucket, error) {
 	u, err := url.Parse(at)
 	if err != nil {
@@ -84,10 +86,10 @@ func Open(ctx context.Context, at string) (*blob.Bucket, error) {
 	return bucket, nil
 }
 
-// openWithin is how long a folder may take to be there: one that is mounted from elsewhere may hang for ever.
+// openWithin bounds the time to open a folder: a folder on a network file system may hang forever.
 const openWithin = 10 * time.Second
 
-// openInTime opens a folder, which knows of no context, and gives up on one that hangs.
+// openInTime opens a folder, which does not observe a context, and abandons the attempt if it hangs.
 func openInTime(ctx context.Context, u *url.URL, open func(*url.URL) (*blob.Bucket, error)) (*blob.Bucket, error) {
 	type opened struct {
 		bucket *blob.Bucket

@@ -2,9 +2,9 @@
 
 package blob
 
-// The drivers of the clouds make the binary several times as large, so they are in it only where they are asked for.
+// The cloud drivers make the binary several times larger, so they need a build tag.
 import (
-	_ "gocloud.dev/blob/azureblob" // the scheme azblob
-	_ "gocloud.dev/blob/gcsblob"   // the scheme gs
-	_ "gocloud.dev/blob/s3blob"    // the scheme s3
+	_ "gocloud.dev/blob/azureblob" // scheme azblob
+	_ "gocloud.dev/blob/gcsblob"   // scheme gs
+	_ "gocloud.dev/blob/s3blob"    // scheme s3
 )

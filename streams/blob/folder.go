@@ -17,19 +17,20 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// folder is the driver of a bucket that is a folder: a blob is a file, and its key the path to it.
+// folder is the driver of a bucket in a folder: a blob is a file, and its key is the file's path.
 //
-// gocloud's own driver reads a file of attributes beside each blob, even to list them, and opens whatever has that name. A
-// pipe put there would block every listing. This driver knows no attributes, opens without waiting, and takes only regular
-// files for blobs.
+// gocloud's own driver reads a file of attributes for each blob, even to list them, and opens any kind of file with
+// that name. A pipe of that name would block every listing. This driver has no attributes, opens files without
+// blocking, and treats only regular files as blobs.
 type folder struct {
 	root string
-	sync func(*os.File) error // (*os.File).Sync; for tests
+	sync func(*os.File) error // (*os.File).Sync, except in tests
 }
 
 var _ driver.Bucket = (*folder)(nil)
 
-// newFolder returns the driver of a folder, which is made for its owner alone if need be.
+// newFolder returns the driver of a folder. If create is set, it creates a missing folder, accessible to its owner
+// only.
 func newFolder(path string, create bool) (*folder, error) {
 	if create {
 		if err := os.MkdirAll(path, 0o700); err != nil {
@@ -51,7 +52,7 @@ func newFolder(path string, create bool) (*folder, error) {
 	return &folder{root, (*os.File).Sync}, nil
 }
 
-// path returns where a blob lies.
+// path returns the path of a blob's file.
 func (f *folder) path(key string) (string, error) {
 	if !fs.ValidPath(key) || key == "." {
 		return "", fmt.Errorf("%q is no path below a folder: %w", key, fs.ErrInvalid)
@@ -59,8 +60,8 @@ func (f *folder) path(key string) (string, error) {
 	return filepath.Join(f.root, filepath.FromSlash(key)), nil
 }
 
-// folderOf returns the folder that all keys with a prefix lie in, "." for the root. A prefix that leads out of the root, or
-// to its folder in a roundabout way, is none of any key.
+// folderOf returns the folder that contains all keys with a prefix, "." for the root. A prefix that leads out of the
+// root, or is not a clean path, is an error: no key has it.
 func folderOf(prefix string) (string, error) {
 	end := strings.LastIndexByte(prefix, '/')
 	if end < 0 {
@@ -72,7 +73,7 @@ func folderOf(prefix string) (string, error) {
 	return prefix[:end], nil
 }
 
-// ListPaged returns everything in one page. Where something else than a folder leads to the prefix, there is nothing.
+// ListPaged returns all blobs in one page. If the path to the prefix is not a folder, the page is empty.
 func (f *folder) ListPaged(_ context.Context, opts *driver.ListOptions) (*driver.ListPage, error) {
 	if opts.Delimiter != "" {
 		return nil, errors.ErrUnsupported
@@ -88,7 +89,7 @@ func (f *folder) ListPaged(_ context.Context, opts *driver.ListOptions) (*driver
 			if path == top && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 				return err
 			}
-			return nil // it has been deleted meanwhile, or is none of ours
+			return nil // deleted during the walk, or not a blob
 		}
 		if entry.IsDir() {
 			return nil
@@ -107,7 +108,7 @@ func (f *folder) ListPaged(_ context.Context, opts *driver.ListOptions) (*driver
 	return page, err
 }
 
-// folderReader reads a part of a file.
+// folderReader reads a range of a file.
 type folderReader struct {
 	io.Reader
 	io.Closer
@@ -117,13 +118,14 @@ type folderReader struct {
 func (r *folderReader) Attributes() *driver.ReaderAttributes { return &r.attributes }
 func (r *folderReader) As(any) bool                          { return false }
 
-// NewRangeReader opens a file.
+// NewRangeReader opens a file for reading.
 func (f *folder) NewRangeReader(_ context.Context, key string, offset, length int64, _ *driver.ReaderOptions) (driver.Reader, error) {
 	path, err := f.path(key)
 	if err != nil {
 		return nil, err
 	}
-	// Without O_NONBLOCK, opening a pipe waits until somebody writes to it. It may have come after the blobs were listed.
+	// Without O_NONBLOCK, opening a pipe blocks until another process opens it for writing. A pipe may have replaced
+	// the blob after it was listed.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -146,15 +148,15 @@ func (f *folder) NewRangeReader(_ context.Context, key string, offset, length in
 	return r, nil
 }
 
-// folderWriter writes a blob under another name, which Temporary knows.
+// folderWriter writes a blob under a temporary name that Temporary recognizes.
 type folderWriter struct {
 	*os.File
-	ctx    context.Context // that the blob is given up with
+	ctx    context.Context // ends when the blob is abandoned
 	folder *folder
 	path   string
 }
 
-// NewTypedWriter begins to write a blob.
+// NewTypedWriter starts to write a blob.
 func (f *folder) NewTypedWriter(ctx context.Context, key, _ string, opts *driver.WriterOptions) (driver.Writer, error) {
 	path, err := f.path(key)
 	if err != nil {
@@ -173,10 +175,10 @@ func (f *folder) NewTypedWriter(ctx context.Context, key, _ string, opts *driver
 	return &folderWriter{file, ctx, f, path}, nil
 }
 
-// Close gives the blob its name, unless its context has ended. The file is synced before, and the folders that lead to it
-// after: in any other order a power cut could leave the name without the content.
+// Close renames the file to the blob's key, unless the context has ended. It syncs the file before and the folders
+// above it after the rename: in any other order a power cut could leave the name without the content.
 func (w *folderWriter) Close() error {
-	defer os.Remove(w.Name()) // which is gone if all went well
+	defer os.Remove(w.Name()) // does nothing after a successful rename
 	err := w.ctx.Err()
 	if err == nil {
 		err = w.folder.sync(w.File)
@@ -206,14 +208,14 @@ func (f *folder) syncFolder(path string) error {
 		return err
 	}
 	defer at.Close()
-	// Some file systems sync no folders, and need it not or can't.
+	// Some file systems do not support syncing folders, or do not need it.
 	if err := f.sync(at); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	return nil
 }
 
-// Delete removes a file.
+// Delete deletes a blob.
 func (f *folder) Delete(_ context.Context, key string, _ *driver.DeleteOptions) error {
 	path, err := f.path(key)
 	if err != nil {
@@ -235,7 +237,7 @@ func (f *folder) ErrorCode(err error) gcerrors.ErrorCode {
 	return gcerrors.Unknown
 }
 
-// What follows is of no use to anybody here.
+// The remaining methods of driver.Bucket are not used.
 
 func none(any) bool { return false }
 

@@ -14,19 +14,20 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// Store is a bucket of which nobody waits for an answer longer than Patience. It is safe for concurrent use.
+// Store is a bucket with time limits: no operation waits longer than Patience without progress. It is safe for
+// concurrent use.
 type Store struct {
 	bucket *blob.Bucket
 	line   *line
 }
 
-// NewStore returns a store in a bucket, which stays its user's to close.
+// NewStore returns a store in a bucket. The caller keeps the bucket and closes it.
 func NewStore(bucket *blob.Bucket) *Store { return &Store{bucket, newLine()} }
 
-// Resting returns an error if the bucket did not answer a short while ago.
+// Resting returns an error if the bucket failed to answer less than Rest ago.
 func (s *Store) Resting() error { return s.line.resting() }
 
-// List returns the blobs whose keys begin with a prefix.
+// List returns the blobs with keys that begin with a prefix.
 func (s *Store) List(ctx context.Context, prefix string) ([]*blob.ListObject, error) {
 	return ask(ctx, s.line, Patience, func(ctx context.Context, alive func()) (all []*blob.ListObject, err error) {
 		for it := s.bucket.List(&blob.ListOptions{Prefix: prefix}); ; alive() {
@@ -42,10 +43,10 @@ func (s *Store) List(ctx context.Context, prefix string) ([]*blob.ListObject, er
 	})
 }
 
-// readSize is how many bytes are read at a time.
+// readSize is the number of bytes after which Read reports progress.
 const readSize = 256 << 10
 
-// Read returns the content of a blob, up to a limit in bytes. It waits for as long as more of it keeps coming.
+// Read returns the content of a blob, at most limit bytes of it. It waits as long as the content keeps arriving.
 func (s *Store) Read(ctx context.Context, key string, limit int64) ([]byte, error) {
 	return ask(ctx, s.line, Patience, func(ctx context.Context, alive func()) ([]byte, error) {
 		r, err := s.bucket.NewReader(ctx, key, nil)
@@ -67,7 +68,7 @@ func (s *Store) Read(ctx context.Context, key string, limit int64) ([]byte, erro
 	})
 }
 
-// Write writes a blob, which is there whole or not at all, also after a power cut. It may take as long as is given.
+// Write writes a blob. The blob exists whole or not at all, even after a power cut. within bounds the whole write.
 func (s *Store) Write(ctx context.Context, key string, content []byte, within time.Duration) error {
 	_, err := ask(ctx, s.line, within, func(ctx context.Context, _ func()) (struct{}, error) {
 		return struct{}{}, s.bucket.WriteAll(ctx, key, content, &blob.WriterOptions{ContentType: "application/octet-stream"})
@@ -78,7 +79,7 @@ func (s *Store) Write(ctx context.Context, key string, content []byte, within ti
 	return nil
 }
 
-// Delete deletes blobs. That one is not there, since another node has deleted it, is no error.
+// Delete deletes blobs. A missing blob, which another node may have deleted, is not an error.
 func (s *Store) Delete(ctx context.Context, keys ...string) error {
 	for _, key := range keys {
 		_, err := ask(ctx, s.line, Patience, func(ctx context.Context, _ func()) (struct{}, error) {
@@ -91,11 +92,11 @@ func (s *Store) Delete(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// Missing reports whether an error says that there is no such blob.
+// Missing reports whether an error says that a blob does not exist.
 func Missing(err error) bool { return gcerrors.Code(err) == gcerrors.NotFound }
 
-// Temporary reports whether a key is that of a temporary file. In a folder, a blob is listed under such a key until it is
-// complete, or for good if its writer was killed.
+// Temporary reports whether a key belongs to a temporary file. A folder lists a blob under such a key until it is
+// complete, and for good if its writer was killed.
 func Temporary(key string) bool {
 	rest, ok := strings.CutSuffix(key, ".tmp")
 	dot := strings.LastIndexByte(rest, '.')
@@ -106,10 +107,11 @@ func Temporary(key string) bool {
 	return err == nil
 }
 
-// AbandonedAfter is how long after its last write a temporary file counts as abandoned. Its writer was killed, or has failed.
+// AbandonedAfter is the age, since its last write, at which a temporary file counts as abandoned: its writer was killed
+// or has failed.
 const AbandonedAfter = time.Hour
 
-// Abandoned reports whether what was listed is a temporary file that nobody writes any more, and may be deleted.
+// Abandoned reports whether a listed blob is an abandoned temporary file, which may be deleted.
 func Abandoned(o *blob.ListObject) bool {
 	return Temporary(o.Key) && time.Since(o.ModTime) > AbandonedAfter
 }

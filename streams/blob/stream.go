@@ -10,33 +10,36 @@ import (
 	"gocloud.dev/blob"
 )
 
-// How long a store may take over a piece of a blob, and over its end: a folder syncs all of it then.
+// Time limits of a store: pieceWithin for one piece of a blob, endWithin for its end, when a folder syncs the whole
+// file.
 const (
 	pieceWithin = 15 * time.Second
 	endWithin   = time.Minute
 )
 
-// Writer writes a blob piece by piece. The blob is there once Commit has returned nil, and never in part. Whoever does not
-// commit abandons; to abandon what is committed does nothing.
+// Writer writes a blob piece by piece. The blob exists once Commit has returned nil, and never in part. A caller that
+// does not commit must call Abandon, which does nothing after Commit.
 type Writer struct {
 	key    string
-	worker *worker // nil once it is closed
+	worker *worker // nil after the end
 	write  func(piece []byte) (int, error)
 	close  func([]byte) (int, error)
 	cancel context.CancelFunc
 	failed error
 }
 
-// NewWriter begins to write a blob, which is given up when the context ends.
+// NewWriter starts to write a blob. The write is abandoned when the context ends.
 func (s *Store) NewWriter(ctx context.Context, key string) (*Writer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Writer{key: key, cancel: cancel}
-	// A store that cuts blobs into parts keeps as many in memory as it sends at once: one, of the least size that all take.
+	// A store that splits blobs into parts buffers every part that it sends concurrently. One part of the smallest size
+	// that all stores accept keeps memory low.
 	options := &blob.WriterOptions{ContentType: "application/octet-stream", BufferSize: 5 << 20, MaxConcurrency: 1}
 	out, err := open(ctx, s.line, pieceWithin, func(context.Context, func()) (*blob.Writer, error) {
-		return s.bucket.NewWriter(ctx, key, options) // under the writer's context: the question's ends with the question
+		// The writer's context: the context of the question ends when NewWriter returns.
+		return s.bucket.NewWriter(ctx, key, options)
 	}, func(late *blob.Writer) {
-		cancel() // before the end, which would otherwise commit
+		cancel() // before Close, which would otherwise commit
 		_ = late.Close()
 	})
 	if err != nil {
@@ -48,7 +51,7 @@ func (s *Store) NewWriter(ctx context.Context, key string) (*Writer, error) {
 	return w, nil
 }
 
-// Write writes a piece. After an error the piece must not be changed: a store that hangs may still read it.
+// Write writes a piece. After an error the caller must not change the piece: a store that hangs may still read it.
 func (w *Writer) Write(piece []byte) (int, error) {
 	if w.failed != nil {
 		return 0, w.failed
@@ -63,22 +66,22 @@ func (w *Writer) Write(piece []byte) (int, error) {
 	return n, w.failed
 }
 
-// Commit ends the blob. After an error it is not there.
+// Commit completes the blob. If it returns an error, the blob does not exist.
 func (w *Writer) Commit() error {
 	if w.failed == nil {
 		w.failed = w.wrap(w.end(endWithin))
 	}
-	w.Abandon() // what is there stays
+	w.Abandon() // releases the context; a committed blob stays
 	return w.failed
 }
 
-// Abandon gives the blob up, unless it is committed.
+// Abandon gives up the blob, unless it is committed.
 func (w *Writer) Abandon() {
-	w.cancel() // before the end, which would otherwise commit
+	w.cancel() // before Close, which would otherwise commit
 	_ = w.end(pieceWithin)
 }
 
-// end closes the writer, once.
+// end closes the underlying writer, at most once.
 func (w *Writer) end(within time.Duration) error {
 	worker := w.worker
 	if w.worker = nil; worker == nil {
@@ -99,14 +102,14 @@ func (w *Writer) wrap(err error) error {
 // Reader reads a blob piece by piece.
 type Reader struct {
 	key    string
-	worker *worker // nil once it is closed
+	worker *worker // nil after Close
 	read   func(room []byte) (int, error)
 	close  func([]byte) (int, error)
 	cancel context.CancelFunc
 	failed error
 }
 
-// NewReader begins to read a blob. The caller closes it.
+// NewReader starts to read a blob. The caller must close the reader.
 func (s *Store) NewReader(ctx context.Context, key string) (*Reader, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	in, err := open(ctx, s.line, pieceWithin, func(context.Context, func()) (*blob.Reader, error) { return s.bucket.NewReader(ctx, key, nil) },
@@ -118,7 +121,8 @@ func (s *Store) NewReader(ctx context.Context, key string) (*Reader, error) {
 	return &Reader{key: key, worker: newWorker(s.line), read: in.Read, close: func([]byte) (int, error) { return 0, in.Close() }, cancel: cancel}, nil
 }
 
-// Read implements io.Reader. After an error the room must not be used: a store that hangs may still write to it.
+// Read implements io.Reader. After an error the caller must not use the buffer: a store that hangs may still write to
+// it.
 func (r *Reader) Read(room []byte) (int, error) {
 	if r.failed != nil {
 		return 0, r.failed
@@ -133,7 +137,7 @@ func (r *Reader) Read(room []byte) (int, error) {
 	return n, r.failed
 }
 
-// Close ends the reading. Nothing is read after it.
+// Close ends the reading. Later calls of Read fail.
 func (r *Reader) Close() error {
 	defer r.cancel()
 	worker := r.worker

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// worker asks the store about one blob, one question after the other, in a goroutine of its own: a store that hangs holds up
-// that goroutine, not who asks. It lives as long as the blob is open, so a piece of a blob costs no allocation, which ask
-// would for its goroutine, its channel and its timer.
+// worker runs the questions about one open blob sequentially in one goroutine, so that a store that hangs blocks that
+// goroutine and not the caller. The goroutine lives as long as the blob is open, so a piece of a blob costs no
+// allocation, whereas ask allocates a goroutine, a channel and a timer.
 //
-// One goroutine uses it.
+// A worker is not safe for concurrent use.
 type worker struct {
 	line      *line
 	questions chan question
 	answers   chan answered
 	quiet     *time.Timer
-	asked     int // questions so far
+	asked     int // number of questions so far
 }
 
-// question is what to do, and the bytes to do it with.
+// question is an operation and its argument.
 type question struct {
 	number int
 	do     func([]byte) (int, error)
@@ -31,9 +31,9 @@ type answered struct {
 	err    error
 }
 
-// newWorker starts a worker, which runs until its end.
+// newWorker starts a worker. Its goroutine runs until end is called.
 func newWorker(l *line) *worker {
-	// Room for two: nothing but the end is asked behind a question that hangs, and whoever asked waits for neither.
+	// Room for two: after a question that hangs, only the closing question follows, and the caller waits for neither.
 	w := &worker{line: l, questions: make(chan question, 2), answers: make(chan answered, 2), quiet: time.NewTimer(0)}
 	w.quiet.Stop()
 	go w.run()
@@ -43,22 +43,22 @@ func newWorker(l *line) *worker {
 func (w *worker) run() {
 	for q := range w.questions {
 		n, err := q.do(q.bytes)
-		<-w.line.free // whenever that is: until then the question counts
+		<-w.line.free // a question counts as pending until it ends
 		w.answers <- answered{q.number, n, err}
 	}
 }
 
-// end has the worker end once it has done all that was asked.
+// end makes the goroutine end after all questions asked so far.
 func (w *worker) end() { close(w.questions) }
 
-// ask returns what comes of a question, or ErrSilent once the store has not answered for so long. A question that is left
-// behind then may go on, and one that is asked later waits for it.
+// ask runs a question and returns its result, or ErrSilent if the store does not answer in time. The abandoned question
+// may continue, and later questions wait for it.
 func (w *worker) ask(within time.Duration, do func([]byte) (int, error), bytes []byte) (int, error) {
 	w.quiet.Reset(within)
 	defer w.quiet.Stop()
 	select {
 	case w.line.free <- struct{}{}:
-	case <-w.quiet.C: // as many questions as there may be hang
+	case <-w.quiet.C: // Pending questions hang
 		return 0, w.silent(within)
 	}
 	w.asked++
@@ -66,7 +66,7 @@ func (w *worker) ask(within time.Duration, do func([]byte) (int, error), bytes [
 	for {
 		select {
 		case a := <-w.answers:
-			if a.number < w.asked { // of the one that was left behind
+			if a.number < w.asked { // answer to an abandoned question
 				continue
 			}
 			w.line.silent.Store(0)

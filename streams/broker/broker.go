@@ -1,48 +1,40 @@
-// Package broker runs the embedded Kafka broker: franz-go's kfake with a data
-// directory, on loopback, spoken to over the ordinary Kafka protocol.
+// Package broker runs the embedded Kafka broker: franz-go's kfake with a data directory, listening on loopback and
+// speaking the ordinary Kafka protocol. Start reading here; gate.go, disk.go and flush.go make acknowledgements
+// durable, scan.go and repair.go check and repair a folder before it is opened.
 //
-// What it promises:
-//   - A batch that was acknowledged is in its segment file: synced to disk with
-//     Config.Sync, in the page cache (Kafka's own way, which survives kill -9
-//     and not a power cut) without it.
-//   - With Config.Sync, nobody hears of a record before it is on the disk: no
-//     fetch carries it and no offset that is told lies behind it. So nothing
-//     that a follower has made of the log (a row, a message on a socket, a
-//     position) can be ahead of what a power cut leaves.
-//   - The first write or sync that fails ends the broker with a *FailedError:
-//     Done is closed, every connection too, and nothing is acknowledged after it.
-//   - kfake repairs what it does not understand by cutting it off. So before it
-//     opens a folder, Scan reads every segment and index, and Start refuses with
-//     a *DamageError, having changed nothing, unless all of it is intact. The one
-//     thing ever dropped is the incomplete last batch of a partition's last
-//     segment, which is what a crash in the middle of a write leaves behind.
-//   - One process at a time: a second Start on the folder fails with *InUseError.
+// It promises:
+//   - An acknowledged batch is in its segment file: synced to disk with Config.Sync; without it in the page cache,
+//     which survives kill -9 but not a power cut (Kafka's own default).
+//   - With Config.Sync, no client can see a record before it is on disk: no fetch returns it, and no response reports
+//     an offset after it. So nothing that a follower derived from the log (a row, a message on a socket, a position)
+//     can be ahead of the log that a power cut leaves.
+//   - The first write or sync that fails ends the broker with a *FailedError: it closes Done and every connection, and
+//     acknowledges nothing afterwards.
+//   - kfake repairs a log that it cannot parse by truncating it. So Scan reads every segment and index before kfake
+//     opens the folder, and Start returns a *DamageError, having changed nothing, unless the whole log is intact. The
+//     only data ever dropped is an incomplete last batch in a partition's last segment, which a crash in the middle of
+//     a write leaves behind.
+//   - Only one process uses a folder: a second Start on it fails with *InUseError.
 //
-// What it does not promise:
-//   - Kafka transactions. They are refused, because kfake cannot recover them
-//     safely after a crash.
-//   - Producer state and group members across a restart. Both are dropped at
-//     every start, so that a clean restart and a restart after kill -9 take the
-//     same path: idempotent producers are accepted with any sequence, group
-//     members join again. A batch whose acknowledgement was lost may then be
-//     appended twice; the journal's readers skip the second. Committed group
-//     offsets are kept in groups.log; of a damaged groups.log, kfake keeps the
-//     entries before the damage. None of this is truth.
-//   - To know of a log that was cut exactly between two batches: it looks like a
-//     shorter log. The positions that readers keep (offset and hash) tell that.
+// It does not promise:
+//   - Kafka transactions. They are refused, because kfake cannot recover them safely after a crash.
+//   - Producer state and group members across a restart. Start always drops both, so that a clean restart and a restart
+//     after kill -9 take the same path: idempotent producers are accepted with any sequence, and group members join
+//     again. If an acknowledgement was lost, the batch may then be appended twice; the journal's readers skip the
+//     second copy. Committed group offsets are kept in groups.log; if that file is damaged, kfake keeps the entries
+//     before the damage. None of this is authoritative.
+//   - To detect a log that was cut exactly between two batches: it looks like a shorter log. Readers detect the cut by
+//     the positions that they keep (offset and hash).
 //
-// How it syncs. kfake is run without syncing of its own: that would sync each
-// batch by itself and twice, the segment and its index, and drop both errors.
-// Instead every connection passes a gate (gate.go) which looks at the responses
-// on their way out. Those that tell how far a log goes (logends.go) wait until it
-// is on the disk that far (disk.go, flush.go); all that wait share one sync. What
-// is there to be synced is read from the segment file, not believed.
+// How it syncs. kfake runs with its own syncing switched off: that would sync each batch separately and twice, the
+// segment and its index, and drop both errors. Instead every connection passes a gate (gate.go), which inspects each
+// response on its way out. A response that reveals how far a log extends (logends.go) waits until the log is on disk up
+// to that offset (disk.go, flush.go); all waiting responses share one sync. The extent to sync is read from the segment
+// file, not taken from the response.
 //
-// How it notices a write that fails. kfake has then moved on the producer's
-// sequence window already, so that a resend counts as a duplicate and is
-// acknowledged. But it logs the error before it answers, and before it takes the
-// next request. The broker stops with that message (storageFailed), and a gate
-// of a broker that has stopped lets nothing out.
+// How it notices a failed write. By then kfake has already advanced the producer's sequence window, so a resend counts
+// as a duplicate and is acknowledged. But kfake logs the error before it answers, and before it takes the next request.
+// The broker stops at that log message (storageFailed), and once it has stopped its gates pass no more responses.
 package broker
 
 import (
@@ -63,20 +55,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// SizeLimit is the size in bytes of all segments together up to which the
-// embedded broker is meant to be used. Beyond it, a warning asks for Kafka.
+// SizeLimit is the total size in bytes of all segments up to which the embedded broker is meant to be used. Beyond it,
+// the broker logs a warning to move to Kafka.
 const SizeLimit = 2 << 30
 
-// Config says how to run the embedded broker.
+// Config configures the embedded broker.
 type Config struct {
 	// Dir holds the log and is created if missing. Required.
 	Dir string
-	// Sync syncs every batch to disk before anybody hears of it.
+	// Sync makes the broker sync every batch to disk before any client can see it.
 	Sync bool
-	// Logger gets the broker's own messages; slog.Default() if nil.
+	// Logger receives the broker's log messages. Nil means slog.Default().
 	Logger *slog.Logger
-	// SizeCheck is how often the size of the log is compared with SizeLimit;
-	// a minute if zero.
+	// SizeCheck is the interval between comparisons of the log's size with SizeLimit. Zero means one minute.
 	SizeCheck time.Duration
 
 	syncFile func(*os.File) error // (*os.File).Sync if nil; for tests
@@ -96,15 +87,14 @@ type Broker struct {
 	halt  *halt
 	group sync.WaitGroup
 	once  sync.Once
-	err   error // of Close
+	err   error // result of Close
 
 	lateMu sync.Mutex
-	late   error // what failed while it closed
+	late   error // errors that occurred while the broker closed
 }
 
-// Start checks the folder, repairs what a crash left, and serves it. The
-// errors to tell apart are *InUseError and *DamageError; on either, nothing on
-// disk was changed. The context bounds the check of a large log.
+// Start checks the folder, repairs the traces of a crash, and serves the log. It returns *InUseError or *DamageError
+// without having changed anything on disk. The context bounds the check of a large log.
 func Start(ctx context.Context, config Config) (*Broker, error) {
 	if config.Dir == "" {
 		return nil, errors.New("broker: no data directory")
@@ -179,8 +169,7 @@ func (b *Broker) serve(config Config) error {
 		kfake.DefaultNumPartitions(1),
 		kfake.WithLogger(kfakeLogger{b.logger, b.fail}),
 		kfake.ListenFn(b.listen),
-		// kfake's defaults would let a topic without settings of its own
-		// lose what is older than a week.
+		// By default kfake would delete records older than a week from a topic without retention settings.
 		kfake.BrokerConfigs(map[string]string{"log.retention.ms": "-1", "log.retention.bytes": "-1"}),
 	)
 	if err != nil {
@@ -200,13 +189,13 @@ func (b *Broker) serve(config Config) error {
 	return nil
 }
 
-// fail stops the broker for good at the first error. kfake goes on until Close,
-// but nobody hears of it.
+// fail stops the broker for good at the first error. kfake runs on until Close, but its responses no longer reach a
+// client.
 func (b *Broker) fail(err error) {
 	failed := &FailedError{Dir: b.dir, Err: err}
 	if b.halt.stop(failed) {
 		b.logger.Error(failed.Error())
-		if b.gates != nil { // it is nil if kfake fails while it opens the folder
+		if b.gates != nil { // gates is nil if kfake fails while it opens the folder
 			b.gates.hangUp()
 		}
 		return
@@ -218,11 +207,11 @@ func (b *Broker) fail(err error) {
 	}
 }
 
-// Done is closed when the broker has stopped, by Close or because it failed.
+// Done returns a channel that is closed when the broker stops, by Close or because it failed.
 func (b *Broker) Done() <-chan struct{} { return b.halt.done }
 
-// While returns a context that ends with ctx, or when the broker stops: whatever
-// waits for the broker would wait for ever. The caller calls release.
+// While returns a context that ends with ctx or when the broker stops: an operation that waits for a stopped broker
+// would otherwise wait forever. The caller must call release.
 func (b *Broker) While(ctx context.Context) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	watching := make(chan struct{})
@@ -237,23 +226,21 @@ func (b *Broker) While(ctx context.Context) (_ context.Context, release func()) 
 	return ctx, func() { cancel(); <-watching }
 }
 
-// Err returns the *FailedError for which the broker has stopped; nil while it
-// serves and after Close.
+// Err returns the *FailedError that stopped the broker. It is nil while the broker serves and after Close.
 func (b *Broker) Err() error { return b.halt.cause() }
 
 // Addrs returns the broker's addresses, host:port, on loopback.
 func (b *Broker) Addrs() []string { return b.addrs }
 
-// Close stops serving, writes what is left to write, waits for it and unlocks
-// the folder. Requests that are being answered may be cut off: their clients
-// see a closed connection, as with any broker. The error says what could not be
-// written; for a broker that had failed before, see Err.
+// Close stops serving, finishes outstanding writes and unlocks the folder. It may cut off requests in progress: their
+// clients see a closed connection, as with any broker. The error describes the data that could not be written. If the
+// broker had failed before, see Err.
 func (b *Broker) Close() error {
 	b.once.Do(func() {
 		b.halt.stop(nil)
 		b.group.Wait()
 		if b.disk != nil {
-			// First, for what it does may ask kfake, which answers nobody after its end.
+			// The disk is closed first: its pending work may query kfake, which answers nothing after its Close.
 			b.err = b.disk.close()
 		}
 		b.cluster.Close()
@@ -265,12 +252,10 @@ func (b *Broker) Close() error {
 	return b.err
 }
 
-// portFile keeps the last port, so that clients and people find a restarted
-// broker where it was.
+// portFile stores the last port, so that a restarted broker keeps its address.
 const portFile = "port"
 
-// listen makes the broker's listener. kfake calls it once, and asks for port 0
-// because no port is configured.
+// listen returns the broker's listener. kfake calls it once, with port 0 because no port is configured.
 func (b *Broker) listen(network, _ string) (net.Listener, error) {
 	l, err := b.listenTCP(network)
 	if err != nil {
@@ -282,7 +267,7 @@ func (b *Broker) listen(network, _ string) (net.Listener, error) {
 	return b.gates, nil
 }
 
-// listenTCP takes the port of the last run if it is free, else any.
+// listenTCP listens on the port of the last run if it is free, else on any port.
 func (b *Broker) listenTCP(network string) (net.Listener, error) {
 	if text, err := os.ReadFile(filepath.Join(b.dir, portFile)); err == nil {
 		port, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 16)
@@ -308,7 +293,7 @@ func (b *Broker) rememberPort() error {
 	return nil
 }
 
-// watchSize warns when the log outgrows SizeLimit, once at each doubling.
+// watchSize warns when the log exceeds SizeLimit, and again each time its size doubles.
 func (b *Broker) watchSize(every time.Duration) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -330,8 +315,7 @@ func (b *Broker) watchSize(every time.Duration) {
 	}
 }
 
-// refuseTransactions answers every request for a transactional producer with an
-// error that no client retries.
+// refuseTransactions answers every request for a transactional producer with an error that clients do not retry.
 func refuseTransactions(cluster *kfake.Cluster) {
 	cluster.ControlKey(kmsg.InitProducerID.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
@@ -345,7 +329,7 @@ func refuseTransactions(cluster *kfake.Cluster) {
 	})
 }
 
-// kfakeLogger writes kfake's messages to slog, and reports those of failures.
+// kfakeLogger writes kfake's messages to slog and reports failed writes.
 type kfakeLogger struct {
 	logger *slog.Logger
 	failed func(error)
@@ -354,16 +338,15 @@ type kfakeLogger struct {
 // Logf implements kfake.Logger.
 func (l kfakeLogger) Logf(level kfake.LogLevel, format string, args ...any) {
 	if storageFailed(level, format) {
-		// kfake calls this between the failed write and its answer, and takes
-		// no request meanwhile. So the gates are shut before there is an answer,
-		// or a resend, that they must not let out.
+		// kfake logs between the failed write and its answer and takes no request in between. So the gates are shut
+		// before an answer, or a resend, exists that they must not pass.
 		l.failed(fmt.Errorf("kfake: "+format, args...))
 		return
 	}
 	levels := map[kfake.LogLevel]slog.Level{
 		kfake.LogLevelError: slog.LevelError,
 		kfake.LogLevelWarn:  slog.LevelWarn,
-		// What kfake calls information is one line for each closed connection.
+		// kfake logs one line at this level for each closed connection.
 		kfake.LogLevelInfo:  slog.LevelDebug,
 		kfake.LogLevelDebug: slog.LevelDebug - 4,
 	}
@@ -374,9 +357,8 @@ func (l kfakeLogger) Logf(level kfake.LogLevel, format string, args ...any) {
 	l.logger.Log(context.Background(), to, "kfake: "+fmt.Sprintf(format, args...))
 }
 
-// storageFailed reports whether a message of kfake says that something could not
-// be written. These are the words of its persist.go; tests with a full disk fail
-// if an update changes them.
+// storageFailed reports whether a message of kfake announces a failed write. The prefixes are those of messages in
+// kfake's persist.go; tests with a full disk fail if an update changes them.
 func storageFailed(level kfake.LogLevel, format string) bool {
 	if level != kfake.LogLevelWarn && level != kfake.LogLevelError {
 		return false

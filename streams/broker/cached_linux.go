@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropCached makes the kernel forget the last bytes of a file that it holds in
-// memory, unless they are yet to be written.
+// dropCached makes the kernel drop the last bytes of a file from its page cache, except pages that are not written to
+// disk yet.
 func dropCached(file *os.File, last int64) error {
 	info, err := file.Stat()
 	if err != nil {

@@ -4,5 +4,5 @@ package broker
 
 import "os"
 
-// dropCached does nothing where there is no way to.
+// dropCached does nothing on systems without fadvise.
 func dropCached(*os.File, int64) error { return nil }

@@ -25,9 +25,8 @@ func checksum(in io.Reader, head []byte, n int64) (uint32, error) {
 	return sum, nil
 }
 
-// explain makes a fault more exact where it can: a batch whose checksum holds
-// for another length has a damaged length, and a batch whose checksum would hold
-// if one single byte were different has that byte damaged.
+// explain makes the location of damage more exact if it can. If a batch's checksum matches another length, the length
+// field is damaged. If the checksum would match with a single byte changed, that byte is damaged.
 func explain(file io.ReaderAt, size, at, next int64, f *fault) error {
 	rest := make([]byte, min(size-at, maxBatchBytes))
 	if n, err := file.ReadAt(rest, at); err != nil && !errors.Is(err, io.EOF) || n < headerSize {
@@ -46,13 +45,12 @@ func explain(file io.ReaderAt, size, at, next int64, f *fault) error {
 	return f
 }
 
-// singleByte finds the one byte whose change would make b, a stored checksum
-// and the bytes it covers, consistent; false if none or several would.
+// singleByte finds the one byte that, if changed, would make b, a stored checksum and the bytes it covers, consistent.
+// It returns false if no byte or several bytes qualify.
 //
-// A CRC is linear: the difference between the stored and the computed sum
-// depends only on where the change is and on the bits changed. So the
-// difference is run backwards through the register, byte by byte from the end;
-// wherever it equals a table entry, a change of that byte explains it.
+// A CRC is linear: the difference between the stored and the computed sum depends only on the position of the change
+// and on the bits changed. So the difference is run backward through the register, byte by byte from the end. Wherever
+// it equals a table entry, a change of that byte explains it.
 func singleByte(b []byte) (int, bool) {
 	stored, covered := binary.BigEndian.Uint32(b), b[4:]
 	difference := stored ^ crc32.Checksum(covered, castagnoli)
@@ -62,8 +60,7 @@ func singleByte(b []byte) (int, bool) {
 			where, count = i, count+1
 		}
 	}
-	// The high bytes of the table's entries are all different, so the entry
-	// that made a register can be told by it.
+	// The high bytes of the table's entries are all different, so they identify the entry that made a register.
 	var entry [256]byte
 	for i, t := range castagnoli {
 		entry[t>>24] = byte(i)

@@ -15,7 +15,7 @@ import (
 // hexadecimal, so a copy of the directory has another cluster id.
 const ClusterPrefix = "perpetua-embedded-"
 
-// Embedded reports whether a cluster id is that of an embedded broker.
+// Embedded reports whether a cluster id belongs to an embedded broker.
 func Embedded(cluster string) bool { return strings.HasPrefix(cluster, ClusterPrefix) }
 
 // clusterID returns the cluster id of the broker in a folder.
@@ -34,13 +34,13 @@ func clusterID(dir string) (string, error) {
 // metaFile is the file in which kfake stores the cluster id. Its content takes precedence over the option.
 const metaFile = "meta.json"
 
-// nameCluster makes kfake serve a folder under a cluster id, also where the folder is a copy of another broker's. It
-// replaces the file as a whole, so that a crash leaves the old one or the new one.
+// nameCluster sets the cluster id under which kfake serves a folder, even if the folder is a copy of another broker's.
+// It replaces the file atomically, so that a crash leaves either the old or the new one.
 func nameCluster(dir, id string) error {
 	path := filepath.Join(dir, metaFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a new folder: the option counts
+		return nil // a new folder: kfake uses the option
 	}
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func nameCluster(dir, id string) error {
 	return replaceFile(path, text)
 }
 
-// replaceFile puts a file with a content in the place of another and syncs both it and its folder.
+// replaceFile atomically replaces a file with the given content and syncs the file and its folder.
 func replaceFile(path string, content []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*.tmp")
 	if err != nil {

@@ -10,22 +10,22 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// disk holds a response back until all offsets that it tells of are on the disk.
+// disk holds a response back until all offsets that it reveals are on disk.
 type disk struct {
 	dir  string
 	sync func(*os.File) error
 	halt *halt
 	fail func(error) // stops the broker
 
-	cluster *kfake.Cluster // answers while using is held
+	cluster *kfake.Cluster // queried while using is held
 
-	// using is held for reading while a response is looked at. close takes it
-	// for writing: it closes the files, and kfake answers nobody afterwards.
+	// using is locked for reading while a response is processed. close locks it for writing: it closes the files, and
+	// kfake answers nothing afterwards.
 	using sync.RWMutex
 
 	mu         sync.Mutex
 	partitions map[place]*flushed
-	names      map[[16]byte]string // of topics
+	names      map[[16]byte]string // topic names by id
 }
 
 func newDisk(dir string, sync func(*os.File) error, h *halt, fail func(error)) *disk {
@@ -33,8 +33,7 @@ func newDisk(dir string, sync func(*os.File) error, h *halt, fail func(error)) *
 		partitions: map[place]*flushed{}, names: map[[16]byte]string{}}
 }
 
-// resume takes over where each partition ends from a scan of folders that
-// flushAll has taken to the disk.
+// resume initializes the recovery points from the scan of a folder that flushAll has synced.
 func (d *disk) resume(report *Report) error {
 	for _, p := range report.partitions {
 		at, ok := placeOf(filepath.Base(p.dir))
@@ -54,8 +53,8 @@ func (d *disk) resume(report *Report) error {
 	return nil
 }
 
-// release returns when a response may be handed on: everything that it tells of
-// is on the disk. After an error it must not be.
+// release returns when a response may be sent: everything that it reveals is on disk. After an error it must not be
+// sent.
 func (d *disk) release(r kmsg.Response) error {
 	d.using.RLock()
 	defer d.using.RUnlock()
@@ -87,9 +86,9 @@ func (d *disk) await(e logEnd) error {
 	at := place{e.topic, e.partition}
 	err := d.partition(at).await(e.end, d.halt)
 	if missing := (*missingError)(nil); errors.As(err, &missing) || errors.Is(err, os.ErrNotExist) {
-		// While a response was on its way its topic may have been deleted, and
-		// even made anew. Then kfake does not repeat what it said, or we have
-		// looked at the folder in between and find now what was written since.
+		// The topic may have been deleted, and even created again, while the response was on its way. If it was
+		// deleted, kfake no longer reports this high watermark. If it does report it, the folder was read between
+		// deletion and creation, and a second attempt finds the records written since.
 		if info := d.cluster.PartitionInfo(at.topic, at.partition); info == nil || info.HighWatermark < e.end {
 			return errDeleted
 		}
@@ -98,7 +97,7 @@ func (d *disk) await(e logEnd) error {
 	return err
 }
 
-// partition returns what is known of a partition.
+// partition returns the flush state of a partition.
 func (d *disk) partition(at place) *flushed {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -110,10 +109,10 @@ func (d *disk) partition(at place) *flushed {
 	return f
 }
 
-// errDeleted ends the connection of somebody who waits for a deleted topic.
+// errDeleted ends the connection of a client that waits for a deleted topic.
 var errDeleted = errors.New("broker: the topic was deleted")
 
-// name returns the name of a topic, as newer requests name topics by their ids.
+// name returns the name of a topic. Newer requests identify topics by id.
 func (d *disk) name(id [16]byte) (string, bool) {
 	d.mu.Lock()
 	name, ok := d.names[id]
@@ -121,7 +120,7 @@ func (d *disk) name(id [16]byte) (string, bool) {
 	if ok {
 		return name, true
 	}
-	// Not under the lock: kfake answers between two requests.
+	// Called without the lock, because kfake answers only between two requests.
 	info := d.cluster.TopicIDInfo(id)
 	if info == nil {
 		return "", false
@@ -132,10 +131,9 @@ func (d *disk) name(id [16]byte) (string, bool) {
 	return info.Topic, true
 }
 
-// forget drops what is known of topics that were deleted. One that is made anew
-// under the same name begins at offset 0 again, below the old recovery point.
-// This comes before the answer to the deletion is handed on, so whoever makes
-// the topic anew because of it comes later.
+// forget drops the state of deleted topics. A topic that is created again under the same name begins at offset 0, below
+// the old recovery point. forget runs before the answer to the deletion is sent, so a client that creates the topic
+// again after that answer comes later.
 func (d *disk) forget(r *kmsg.DeleteTopicsResponse) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,15 +144,15 @@ func (d *disk) forget(r *kmsg.DeleteTopicsResponse) {
 		delete(d.names, t.TopicID)
 		for at := range d.partitions {
 			if at.topic == *t.Topic {
-				// Its file is not closed here: somebody may still flush it.
+				// The file is not closed here: another goroutine may still flush it.
 				delete(d.partitions, at)
 			}
 		}
 	}
 }
 
-// close waits for the responses that are being looked at and closes the files.
-// The broker has stopped before, so later ones are refused.
+// close waits for the responses in progress and closes the files. The broker has stopped before, so later responses are
+// refused.
 func (d *disk) close() error {
 	d.using.Lock()
 	defer d.using.Unlock()
@@ -165,10 +163,9 @@ func (d *disk) close() error {
 	return errors.Join(errs...)
 }
 
-// flushAll takes a folder to the disk as it was left, and makes later reads
-// come from there. A broker that was killed leaves behind what the kernel has
-// not written yet, and one whose sync failed pages that the kernel believes it
-// has written: read from memory, both would pass for a log that is there.
+// flushAll syncs all segments of a folder, and makes later reads come from the disk. A killed broker leaves data that
+// the kernel has not written yet, and a broker that failed to sync leaves pages that the kernel regards as written.
+// Read from the page cache, both would look like an intact log.
 func flushAll(dir string, sync func(*os.File) error) error {
 	paths, err := filepath.Glob(filepath.Join(dir, "partitions", "*", "*"+segmentExtension))
 	if err != nil {
@@ -196,8 +193,7 @@ func flushFile(path string, sync func(*os.File) error) error {
 	}
 	err = sync(file)
 	if err == nil {
-		// What a failed sync concerned is at the end, and no larger than what
-		// can be under way at a time.
+		// The pages of a failed sync are at the end of the file, and no more than the largest amount of data in flight.
 		err = dropCached(file, maxBatchBytes)
 	}
 	return errors.Join(err, file.Close())

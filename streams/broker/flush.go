@@ -10,29 +10,27 @@ import (
 	"sync/atomic"
 )
 
-// flushed follows the segment files of one partition and takes them to the disk
-// (in Kafka's words: it moves the recovery point).
+// flushed tracks the segment files of one partition and syncs them to disk. In Kafka's terms, it advances the recovery
+// point.
 //
-// kfake appends a batch to its segment in one write before anybody hears of it.
-// So whoever holds a response that tells of an offset finds its batch complete
-// in the file, and a flush that begins after that takes it to the disk.
+// kfake appends a batch to its segment in one write before it answers any request about it. So when a response reveals
+// an offset, its batch is complete in the file, and a flush that begins afterwards puts it on disk.
 type flushed struct {
-	dir  string               // of the partition
-	sync func(*os.File) error // (*os.File).Sync but for tests
+	dir  string               // folder of the partition
+	sync func(*os.File) error // (*os.File).Sync, except in tests
 
-	// recoveryPoint is the offset after the last batch that is on the disk. It
-	// never goes back.
+	// recoveryPoint is the offset after the last batch that is on disk. It never decreases.
 	recoveryPoint atomic.Int64
 
 	mu       sync.Mutex
-	ended    *sync.Cond // a flush has ended
+	ended    *sync.Cond // signals the end of a flush
 	flushing bool
-	failed   error // of the first flush that failed, for all that wait
+	failed   error // error of the first failed flush, returned to every waiter
 
-	// The place of the recovery point. They belong to whoever set flushing.
-	file *os.File // the segment; nil before the first
+	// The recovery point in the files. Only the goroutine that set flushing may access these fields.
+	file *os.File // segment; nil before the first one
 	base int64    // its first offset
-	at   int64    // the byte in it where the batch of the recovery point begins, or will
+	at   int64    // position in the segment of the batch at the recovery point, which may not be written yet
 }
 
 func newFlushed(dir string, toDisk func(*os.File) error) *flushed {
@@ -41,7 +39,7 @@ func newFlushed(dir string, toDisk func(*os.File) error) *flushed {
 	return f
 }
 
-// missingError says that kfake told of an offset that is not in the files.
+// missingError reports that kfake announced an offset that is not in the files.
 type missingError struct {
 	dir       string
 	told, end int64
@@ -52,14 +50,12 @@ func (e *missingError) Error() string {
 	return fmt.Sprintf("kfake tells that %s ends at offset %d, and its segments end at %d", e.dir, e.told, e.end)
 }
 
-// await returns when everything before the offset is on the disk. The caller
-// knows from kfake that it was written. Those who wait share one flush: the
-// first of them flushes, the others, and whoever comes meanwhile, wait for it,
-// and the next flush is for all of them together.
+// await returns when everything before offset end is on disk. The caller has learned from kfake that it was written.
+// Concurrent callers share flushes: the first one flushes, the others wait for it, and the next flush serves every
+// caller that arrived during the first.
 //
-// After a flush that failed nobody tries again: the kernel may take the pages of
-// a failed fsync for clean, and a second one would succeed with nothing on the
-// disk.
+// After a failed flush await never tries again: the kernel may have marked the pages of a failed fsync as clean, and a
+// second fsync would succeed with nothing on disk.
 func (f *flushed) await(end int64, h *halt) error {
 	if f.recoveryPoint.Load() >= end {
 		return nil
@@ -75,8 +71,7 @@ func (f *flushed) await(end int64, h *halt) error {
 		case f.flushing:
 			f.ended.Wait()
 		case mine:
-			// This flush began after the batch was written, so it has met
-			// everything that is there.
+			// This flush began after the batch was written, so it would have found the batch if it existed.
 			return &missingError{f.dir, end, f.recoveryPoint.Load()}
 		default:
 			f.flushing, mine = true, true
@@ -85,7 +80,7 @@ func (f *flushed) await(end int64, h *halt) error {
 			f.mu.Lock()
 			f.flushing = false
 			if !errors.Is(err, os.ErrNotExist) { // the partition's folder may be deleted at any time
-				// Before the others wake: they come here before the broker stops.
+				// Set before the waiters wake, which happens before the broker stops.
 				f.failed = err
 			}
 			f.ended.Broadcast()
@@ -97,7 +92,7 @@ func (f *flushed) await(end int64, h *halt) error {
 	return nil
 }
 
-// flush takes to the disk what is complete in the files at this moment.
+// flush syncs all batches that are complete in the files now.
 func (f *flushed) flush() error {
 	for {
 		if f.file != nil {
@@ -105,8 +100,8 @@ func (f *flushed) flush() error {
 				return err
 			}
 		}
-		// kfake begins a segment with the batch for which it has closed the last
-		// one, so the next has the name of the next offset.
+		// kfake starts a new segment with the batch for which it closed the last one, so the new segment is named after
+		// the next offset.
 		opened, err := f.openNext()
 		if err != nil || !opened {
 			return err
@@ -123,17 +118,16 @@ func (f *flushed) flushSegment() error {
 		return fmt.Errorf("sync %s: %w", f.file.Name(), err)
 	}
 	f.at = at
-	// The last step: who sees the new recovery point hands on an acknowledgement.
+	// This comes last: a goroutine that sees the new recovery point releases an acknowledgement.
 	f.recoveryPoint.Store(next)
 	return nil
 }
 
-// openNext goes on to the segment that begins at the recovery point, if there
-// is one.
+// openNext opens the segment that begins at the recovery point. It reports whether there was a segment to open.
 func (f *flushed) openNext() (bool, error) {
 	next := f.recoveryPoint.Load()
 	if f.file != nil && f.base == next {
-		return false, nil // it is open, and still empty
+		return false, nil // already open, and still empty
 	}
 	file, err := os.Open(filepath.Join(f.dir, strconv.FormatInt(next, 10)+segmentExtension))
 	if errors.Is(err, os.ErrNotExist) {
@@ -142,8 +136,8 @@ func (f *flushed) openNext() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// A file that is on the disk is of no use while its name is not. The names
-	// above it are new as well if this is the partition's first.
+	// A synced file is lost while its directory entry is not synced. The two folders above are also new if this is the
+	// partition's first segment.
 	for _, dir := range []string{f.dir, filepath.Dir(f.dir), filepath.Dir(filepath.Dir(f.dir))} {
 		if err := syncFolder(dir, f.sync); err != nil {
 			return false, errors.Join(err, file.Close())
@@ -154,9 +148,8 @@ func (f *flushed) openNext() (bool, error) {
 	return true, err
 }
 
-// complete walks over the batches that were added to the segment, and returns
-// the offset and the byte after the last complete one. Behind it there may be
-// the beginning of one that is being written at this moment.
+// complete walks over the batches that were appended to the segment since the last flush, and returns the offset and
+// the position after the last complete one. A batch that is being written may follow.
 func (f *flushed) complete() (next, at int64, err error) {
 	next, at = f.recoveryPoint.Load(), f.at
 	info, err := f.file.Stat()

@@ -13,38 +13,34 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// gate is kfake's end of a connection. It holds each response back until the
-// disk has what the response tells of, so that kfake can be run without syncing
-// anything itself: it would do so one batch after the other, twice for each, and
+// gate is the server's end of a connection to kfake. It holds each response back until the disk has all the data that
+// the response reveals. So kfake can run without its own syncing, which would sync each batch separately and twice, and
 // drop the errors.
 type gate struct {
 	net.Conn
 	halt   *halt
-	disk   *disk // nil if nothing is to be synced
+	disk   *disk // nil without Config.Sync
 	logger *slog.Logger
 	left   func(*gate) // called at Close
 
-	in reader // used by the goroutine that reads
+	in reader // used only by the goroutine that reads
 
 	mu    sync.Mutex
-	heads []head // of requests that may still be answered
+	heads []head // requests that may still be answered
 }
 
-// head is how a response finds its request: the response itself does not say
-// what it is.
+// head identifies a request. A response carries only the correlation id, so its kind is looked up here.
 type head struct {
 	key, version int16
 	correlation  int32
 }
 
-// maxRequest is the size of the largest request, which is that of Kafka's own
-// brokers. kfake would make room for whatever a client claims to send, and
-// panic at a request of a kind that it does not know.
+// maxRequest is the size limit of a request in bytes, the default of Kafka's own brokers. Without the gate's checks,
+// kfake would allocate any size that a client claims to send, and panic at a request of an unknown kind.
 const maxRequest = 100 << 20
 
-// headsKept is how many requests can be without an answer. kfake takes one
-// request of a connection at a time and reads one ahead. When a third arrives,
-// the first has been answered, or gets no answer (acks=0).
+// headsKept is the largest number of unanswered requests on a connection. kfake handles one request of a connection at
+// a time and reads one ahead. When a third arrives, the first has been answered or will never be (acks=0).
 const headsKept = 3
 
 // Read implements net.Conn.
@@ -66,15 +62,15 @@ func (g *gate) remember(h head) {
 	g.heads = append(g.heads, h)
 }
 
-// Write implements net.Conn. kfake writes each response as a whole.
+// Write implements net.Conn. kfake writes each response in one call.
 func (g *gate) Write(b []byte) (int, error) {
 	if g.disk != nil {
 		if err := g.release(b); err != nil {
 			return 0, err
 		}
 	}
-	// Also without a disk: a failed write has stopped the broker before kfake
-	// answers it, and a resend of it would be acknowledged as a duplicate.
+	// This check is also needed without a disk: a failed write has stopped the broker before kfake answers it, and
+	// kfake would acknowledge a resend as a duplicate.
 	if g.halt.stopped() {
 		return 0, errStopped
 	}
@@ -87,7 +83,7 @@ func (g *gate) Close() error {
 	return g.Conn.Close()
 }
 
-// release returns when the disk has what a response tells of.
+// release returns when the disk has all the data that a response reveals.
 func (g *gate) release(b []byte) error {
 	if len(b) < 8 || int64(binary.BigEndian.Uint32(b)) != int64(len(b)-4) {
 		return fmt.Errorf("broker: %d bytes that are not one response", len(b))
@@ -123,14 +119,14 @@ func (g *gate) find(correlation int32) (head, bool) {
 	return head{}, false
 }
 
-// reader finds the heads of requests in the bytes that pass by.
+// reader extracts the heads of requests from the bytes that a connection receives.
 type reader struct {
 	head [12]byte // size, key, version, correlation id
-	have int      // how many bytes of it
-	rest int64    // of the request after its head
+	have int      // number of bytes of head received so far
+	rest int64    // bytes of the request not yet received after its head
 }
 
-// pass takes the next bytes and calls found for each head that they complete.
+// pass processes the next bytes and calls found for each head that they complete.
 func (r *reader) pass(b []byte, found func(head)) error {
 	for len(b) > 0 {
 		if r.rest > 0 {
@@ -164,7 +160,7 @@ func (r *reader) pass(b []byte, found func(head)) error {
 	return nil
 }
 
-// gateListener puts a gate on every connection.
+// gateListener wraps every connection in a gate.
 type gateListener struct {
 	net.Listener
 	open   chan struct{} // closed when kfake is ready for connections
@@ -200,8 +196,8 @@ func (l *gateListener) remove(g *gate) {
 	delete(l.gates, g)
 }
 
-// hangUp accepts no further connection and closes those that are there: their
-// clients learn at once that nobody will answer.
+// hangUp accepts no further connection and closes the open ones: their clients learn immediately that no answer will
+// come.
 func (l *gateListener) hangUp() {
 	l.Close()
 	l.mu.Lock()

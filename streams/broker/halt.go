@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// FailedError says that the log can no longer be written. Nothing is
-// acknowledged after it. What was acknowledged before is on the disk.
+// FailedError reports that the log can no longer be written. The broker acknowledges nothing after it. Everything
+// acknowledged before is on disk.
 type FailedError struct {
 	Dir string
 	Err error
@@ -22,21 +22,19 @@ func (e *FailedError) Error() string {
 // Unwrap returns the cause.
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// errStopped is what a response meets whose broker has stopped.
+// errStopped is the error of a response that is written after the broker stopped.
 var errStopped = errors.New("broker: it has stopped")
 
-// halt is the end of a broker, by Close or by the first failure, whichever
-// comes first. It happens once.
+// halt records the end of a broker, by Close or by its first failure. It happens once.
 type halt struct {
 	once sync.Once
 	done chan struct{}
-	err  error // written before done is closed, read after it
+	err  error // written before done is closed, read afterwards
 }
 
 func newHalt() *halt { return &halt{done: make(chan struct{})} }
 
-// stop ends the broker, with an error if it failed, and reports whether it was
-// the first to do so.
+// stop ends the broker, with an error if it failed, and reports whether this call was the first.
 func (h *halt) stop(err error) (first bool) {
 	h.once.Do(func() {
 		h.err, first = err, true
@@ -54,7 +52,7 @@ func (h *halt) stopped() bool {
 	}
 }
 
-// cause returns why the broker failed; nil while it serves and after Close.
+// cause returns the error that stopped the broker. It is nil while the broker serves and after Close.
 func (h *halt) cause() error {
 	if !h.stopped() {
 		return nil

@@ -17,22 +17,20 @@ const (
 	indexExtension   = ".idx"
 )
 
-// index is what an index file needs so that it agrees with its segment. An
-// index holds one entry for each batch and nothing that the segment does not, so
-// it can always be made again: a crash leaves it short (the batch was written,
-// its entry was not) or long (the other way round), a full disk with half of an
-// entry, and a power cut with anything, for it is never synced.
+// index describes an index file and the repair that makes it agree with its segment. An index holds one entry for each
+// batch and only data from the segment, so it can always be rebuilt. A crash leaves it short (the batch was written,
+// its entry was not) or long (the reverse), a full disk leaves half an entry, and a power cut may leave anything, for
+// the index is never synced.
 type index struct {
 	path  string
-	size  int64  // as it is
-	right int64  // as it must be
-	agree int64  // how many bytes from the start are as they must be
-	rest  []byte // what must follow those
+	size  int64  // actual size
+	right int64  // required size
+	agree int64  // length of the prefix that is correct
+	rest  []byte // required content after that prefix
 }
 
-// indexEntry is the entry that kfake writes for a batch: version, the low byte
-// of the checksum of the rest, leader epoch, the highest timestamp so far, and
-// whether the batch belongs to a transaction; numbers little-endian.
+// indexEntry returns the entry that kfake writes for a batch: version, low byte of the checksum of the rest, leader
+// epoch, the highest timestamp so far, and whether the batch belongs to a transaction. Numbers are little-endian.
 func indexEntry(b batch, maxTimestamp int64) []byte {
 	e := make([]byte, 15)
 	e[0] = 1
@@ -44,7 +42,7 @@ func indexEntry(b batch, maxTimestamp int64) []byte {
 	return e
 }
 
-// indexReader compares an index file with what its segment says.
+// indexReader compares an index file with the entries that its segment requires.
 type indexReader struct {
 	index
 	file *os.File
@@ -75,10 +73,10 @@ func (r *indexReader) close() {
 	}
 }
 
-// check compares the next entry.
+// check compares the next entry with the required one.
 func (r *indexReader) check(want []byte) error {
 	agree := 0
-	if r.agree == r.right { // as far as everything before it
+	if r.agree == r.right { // everything before it agrees
 		got := make([]byte, len(want))
 		n, err := io.ReadFull(r.in, got)
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -94,8 +92,8 @@ func (r *indexReader) check(want []byte) error {
 	return nil
 }
 
-// repair writes what follows the part that agrees. It is not synced: what a
-// crash does to it, the next start mends again.
+// repair rewrites the file after the part that agrees. It does not sync: if a crash damages the file, the next start
+// mends it again.
 func (x index) repair(logger *slog.Logger) error {
 	if x.agree == x.right && x.size == x.right {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// InUseError says that another process holds a folder.
+// InUseError reports that another process has locked a folder.
 type InUseError struct {
 	Dir string
 	PID int // 0 if the holder has not written it yet
@@ -26,14 +26,12 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("%s is in use by process %d", e.Dir, e.PID)
 }
 
-// Lock is the exclusive use of a folder by this process. The kernel gives it up
-// when the process ends, however it ends.
+// Lock is an exclusive lock of this process on a folder. The kernel releases it when the process ends in any manner.
 type Lock struct{ file *os.File }
 
-// LockFolder takes the folder, which must exist, for this process, or fails
-// with *InUseError. The lock is on the file "lock" inside it, which holds the
-// process id of the last holder and is never removed: removing it would let two
-// processes lock two files of that name.
+// LockFolder locks an existing folder for this process, or fails with *InUseError. The lock is on the file "lock"
+// inside the folder, which holds the process id of the last holder. The file is never removed: otherwise two processes
+// could lock two different files of that name.
 func LockFolder(dir string) (*Lock, error) {
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -54,7 +52,7 @@ func LockFolder(dir string) (*Lock, error) {
 	return &Lock{file: file}, nil
 }
 
-// Unlock gives the folder back.
+// Unlock releases the folder.
 func (l *Lock) Unlock() error { return l.file.Close() }
 
 func writeAt(file *os.File, text string) error {
@@ -62,8 +60,7 @@ func writeAt(file *os.File, text string) error {
 	return err
 }
 
-// WaitFolder takes the folder like LockFolder, and waits while another process
-// holds it.
+// WaitFolder locks a folder like LockFolder, but waits while another process has locked it.
 func WaitFolder(ctx context.Context, dir string) (*Lock, error) {
 	pause := time.NewTicker(50 * time.Millisecond)
 	defer pause.Stop()

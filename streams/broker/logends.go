@@ -7,8 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// logEnd is an offset before which, as a response tells, there are records. The
-// topic is named by its name or, where that is empty, by its id.
+// logEnd says that, according to a response, a partition has records up to (excluding) the offset end. The topic is
+// given by name or, if the name is empty, by id.
 type logEnd struct {
 	topic     string
 	id        [16]byte
@@ -16,7 +16,7 @@ type logEnd struct {
 	end       int64
 }
 
-// tells says whether responses of a kind concern what is on the disk.
+// tells reports whether responses to requests of this kind depend on the data that is on disk.
 func tells(key kmsg.Key) bool {
 	switch key {
 	case kmsg.Produce, kmsg.Fetch, kmsg.ShareFetch, kmsg.ListOffsets, kmsg.OffsetForLeaderEpoch, kmsg.DeleteTopics:
@@ -26,12 +26,11 @@ func tells(key kmsg.Key) bool {
 	}
 }
 
-// errRefused is a produce that kfake could not write.
+// errRefused reports that kfake could not write a produced batch.
 var errRefused = errors.New("kfake could not write a batch")
 
-// logEnds returns what a response tells of the ends of logs: an acknowledgement
-// of its batch, a fetch of the high watermark, below which its records are. It
-// fails if the response says that a write has failed.
+// logEnds returns the log ends that a response reveals: for an acknowledgement the end of the batch, for a fetch the
+// high watermark, which all returned records are below. It fails if the response reports a failed write.
 func logEnds(r kmsg.Response) ([]logEnd, error) {
 	switch r := r.(type) {
 	case *kmsg.ProduceResponse:
@@ -54,8 +53,8 @@ func produced(r *kmsg.ProduceResponse) (ends []logEnd, err error) {
 		for _, p := range t.Partitions {
 			switch p.ErrorCode {
 			case 0:
-				// How many records the batch has is not told. It is on the disk
-				// as a whole or not at all.
+				// The response does not say how many records the batch has. A batch is on disk as a whole or not at
+				// all, so its first offset suffices.
 				ends = append(ends, logEnd{t.Topic, t.TopicID, p.Partition, p.BaseOffset + 1})
 			case kerr.UnknownServerError.Code:
 				return nil, errRefused

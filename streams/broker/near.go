@@ -10,11 +10,11 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// nearBuffer is how much of a message fits between the two ends of a connection within the process.
+// nearBuffer is the buffer size in bytes of an in-process connection.
 const nearBuffer = 256 << 10
 
-// Dial connects to an address as net.Dialer does, except that a connection to this broker itself stays within the
-// process: the same protocol, and no system calls. It is what kgo.Dialer takes.
+// Dial connects like net.Dialer, except that a connection to this broker stays within the process: it uses the same
+// protocol without system calls. Pass it to kgo.Dialer.
 func (b *Broker) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if addr != b.addrs[0] {
 		return new(net.Dialer).DialContext(ctx, network, addr)
@@ -26,10 +26,10 @@ func (b *Broker) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return nearConn{c}, nil
 }
 
-// nearConn fails in the terms of package net, by which a Kafka client tells what is worth another try.
+// nearConn returns the error types of package net, from which a Kafka client decides what to retry.
 type nearConn struct{ net.Conn }
 
-// Read reads from the connection.
+// Read implements net.Conn.
 func (c nearConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -38,7 +38,7 @@ func (c nearConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write writes to the connection.
+// Write implements net.Conn.
 func (c nearConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c nearConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// closed returns net.ErrClosed for what is neither a time-out nor the end of a context.
+// closed returns net.ErrClosed for every error except timeouts and ended contexts.
 func closed(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -58,7 +58,7 @@ func closed(err error) error {
 
 // bothListener accepts connections over loopback and from within the process.
 type bothListener struct {
-	net.Listener // over loopback: its address is the broker's
+	net.Listener // over loopback; its address is the broker's
 	near         *bufconn.Listener
 	accepted     chan net.Conn
 	once         sync.Once
@@ -72,7 +72,7 @@ func listenBoth(l net.Listener) *bothListener {
 	return b
 }
 
-// pass hands over what one of the two accepts, until it is closed.
+// pass forwards the connections that one of the two listeners accepts, until that listener is closed.
 func (b *bothListener) pass(from net.Listener) {
 	for {
 		c, err := from.Accept()
@@ -101,7 +101,7 @@ func (b *bothListener) Accept() (net.Conn, error) {
 
 func (b *bothListener) end() { b.once.Do(func() { close(b.stop) }) }
 
-// Close stops accepting. Connections that were accepted go on.
+// Close stops accepting. Accepted connections stay open.
 func (b *bothListener) Close() error {
 	b.end()
 	return errors.Join(b.near.Close(), b.Listener.Close())

@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// repair brings a scanned folder into the state that kfake would have left at
-// this log's end: it drops the incomplete last batches, mends the indexes, and
-// replaces everything else that is derived. A kill in the middle
-// leaves a folder that scans and repairs to the same.
+// repair brings a scanned folder into the state that kfake would have left at the end of this log: it drops incomplete
+// last batches, mends the indexes, and replaces all other derived files. If the process is killed in the middle, the
+// next scan and repair give the same result.
 func (r *Report) repair(logger *slog.Logger) error {
 	for i := range r.partitions {
 		p := &r.partitions[i]
@@ -37,8 +36,8 @@ func (r *Report) repair(logger *slog.Logger) error {
 			return err
 		}
 	}
-	// Producers and members of before. They are kept from a clean stop only,
-	// and would be stale after a crash that follows it.
+	// The state of producers and group members. kfake writes it only on a clean stop, so it would be stale after a
+	// later crash.
 	for _, name := range []string{"pids.log", "seq_windows.json", "session_state.json"} {
 		if err := remove(filepath.Join(r.dir, name)); err != nil {
 			return err
@@ -47,8 +46,8 @@ func (r *Report) repair(logger *slog.Logger) error {
 	return nil
 }
 
-// dropEmpty removes an empty last segment, which kfake does not open again, and
-// indexes without a segment. The scan has made sure that nothing is in them.
+// dropEmpty removes an empty last segment, which kfake does not open again, and indexes without a segment. The scan has
+// verified that they hold no data.
 func (p *partition) dropEmpty() error {
 	for _, base := range p.indexes {
 		s, ok := p.find(base)
@@ -94,10 +93,9 @@ type snapshotSegment struct {
 	Size       int64 `json:"size"`
 }
 
-// writeSnapshot replaces kfake's summary by one made from the scan. kfake
-// believes a summary whose segment sizes are right, also about where the log
-// starts and ends, and the one it wrote may be damaged; without any, it holds
-// the whole partition in memory while it loads.
+// writeSnapshot replaces kfake's summary with one made from the scan. kfake trusts a summary if its segment sizes are
+// right, even for the log's start and end, and the one it wrote may be damaged. Without any summary, kfake holds the
+// whole partition in memory while it loads.
 func (p *partition) writeSnapshot() error {
 	path := filepath.Join(p.dir, "snapshot.json")
 	if len(p.segments) == 0 {
@@ -114,7 +112,7 @@ func (p *partition) writeSnapshot() error {
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
-	temporary := path + ".tmp" // a leftover is removed by kfake
+	temporary := path + ".tmp" // kfake removes a leftover
 	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)

@@ -13,11 +13,10 @@ import (
 	"strings"
 )
 
-// DamageError says that a folder holds what no crash leaves behind. Nothing was
-// changed.
+// DamageError reports that a folder has contents that no crash can explain. Nothing was changed.
 type DamageError struct {
 	File   string
-	Offset int64 // the byte in File
+	Offset int64 // position of the byte in File
 	Reason string
 }
 
@@ -43,8 +42,8 @@ func (r *Report) Bytes() int64 {
 	return n
 }
 
-// Incomplete names the segment files that end with an incomplete batch, with
-// the length in bytes to which Start will cut them.
+// Incomplete returns the segment files that end with an incomplete batch, with the length in bytes to which Start will
+// cut each.
 func (r *Report) Incomplete() map[string]int64 {
 	files := map[string]int64{}
 	for _, p := range r.partitions {
@@ -60,9 +59,9 @@ func (r *Report) Incomplete() map[string]int64 {
 type partition struct {
 	dir      string
 	segments []segment
-	next     int64 // the offset after the last
+	next     int64 // offset after the last record
 	indexes  []int64
-	// maxTimestamp is the highest of all batches, as the index entries keep it.
+	// maxTimestamp is the highest timestamp of all batches, as recorded in index entries.
 	maxTimestamp int64
 }
 
@@ -73,11 +72,9 @@ type segment struct {
 	index index
 }
 
-// Scan reads the whole folder without changing anything. It returns a
-// *DamageError for anything but an intact log, with or without the one
-// incomplete batch that a crash may leave at the end of a partition, and with
-// indexes as they may be. A folder that is empty or does not exist is an intact,
-// empty log.
+// Scan reads the whole folder without changing anything. An intact log may end in one incomplete batch per partition,
+// as a crash leaves it, and its indexes may be in any state that the segments can repair. Scan returns a *DamageError
+// for anything else. A folder that is empty or does not exist is an intact, empty log.
 func Scan(ctx context.Context, dir string) (*Report, error) {
 	report := &Report{dir: dir}
 	known, source, err := topics(dir)
@@ -98,8 +95,8 @@ func Scan(ctx context.Context, dir string) (*Report, error) {
 			return nil, err
 		}
 		if len(p.segments)+len(p.indexes) > 0 && !known.have(entry.Name()) {
-			// kfake would not load it, and write a new log into its files
-			// once a topic of this name is created.
+			// kfake would not load this partition, and would write a new log into its files once a topic of this name
+			// is created.
 			return nil, &DamageError{source, 0, "it is missing or does not name the partition " + entry.Name() + ", whose log is there"}
 		}
 		if err := p.scan(ctx); err != nil {
@@ -112,7 +109,7 @@ func Scan(ctx context.Context, dir string) (*Report, error) {
 
 const topicsFile = "topics.json"
 
-// partitionCounts is the number of partitions by topic.
+// partitionCounts maps topics to their numbers of partitions.
 type partitionCounts map[string]int
 
 func (c partitionCounts) have(folder string) bool {
@@ -120,18 +117,18 @@ func (c partitionCounts) have(folder string) bool {
 	return ok && int(at.partition) < c[at.topic]
 }
 
-// place is a partition of a topic.
+// place identifies a partition of a topic.
 type place struct {
 	topic     string
 	partition int32
 }
 
-// folder is the name of the partition's folder.
+// folder returns the name of the partition's folder.
 func (p place) folder() string {
 	return url.PathEscape(p.topic) + "-" + strconv.Itoa(int(p.partition))
 }
 
-// placeOf returns whose folder has this name.
+// placeOf returns the partition of a folder name.
 func placeOf(folder string) (place, bool) {
 	dash := strings.LastIndexByte(folder, '-')
 	if dash < 0 {
@@ -145,9 +142,8 @@ func placeOf(folder string) (place, bool) {
 	return place{topic, int32(number)}, err == nil && number >= 0
 }
 
-// topics reads which topics the broker will open, and returns the file that
-// says so. kfake replaces the files atomically, so no crash leaves half of one.
-// Without meta.json it takes the folder for a new one.
+// topics returns the topics that the broker will open, and the path of the file that lists them. kfake replaces these
+// files atomically, so a crash never leaves a partial one. Without meta.json, kfake treats the folder as new.
 func topics(dir string) (partitionCounts, string, error) {
 	var path string
 	for _, name := range []string{"meta.json", topicsFile} {
@@ -183,7 +179,7 @@ func topics(dir string) (partitionCounts, string, error) {
 	return nil, path, nil
 }
 
-// list finds the partition's segments and indexes, in order.
+// list collects the partition's segments, in order of their offsets, and its indexes.
 func (p *partition) list() error {
 	entries, err := os.ReadDir(p.dir)
 	if err != nil {
@@ -286,7 +282,7 @@ func segmentBytes(dir string) (int64, error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // its topic was deleted meanwhile
+			continue // its topic was deleted after the listing
 		}
 		if err != nil {
 			return 0, err

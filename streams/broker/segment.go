@@ -9,31 +9,30 @@ import (
 	"io"
 )
 
-// A segment file is nothing but record batches (Kafka's message format 2), one
-// after the other. These are the places of the header fields that the scan
-// looks at, in bytes from the start of a batch; numbers are big-endian.
+// A segment file is a sequence of record batches (Kafka's message format 2). These are the offsets, in bytes from the
+// start of a batch, of the header fields that the scan reads. Numbers are big-endian.
 const (
-	atLength          = 8  // int32, bytes after this field
+	atLength          = 8  // int32, number of bytes after this field
 	atLeaderEpoch     = 12 // int32, not covered by the checksum; always 0 here
 	atMagic           = 16 // int8, not covered by the checksum; always 2
-	atChecksum        = 17 // CRC-32C of all that follows it
+	atChecksum        = 17 // CRC-32C of all bytes after it
 	atAttributes      = 21 // int16
 	atLastOffsetDelta = 23 // int32
 	atMaxTimestamp    = 35 // int64
 	atRecordCount     = 57 // int32
 	headerSize        = 61
 
-	// lengthFrom is where the bytes counted by the length field begin.
+	// lengthFrom is the position of the first byte that the length field counts.
 	lengthFrom = 12
-	// maxBatchBytes bounds a batch: far above the journals' 4 MiB, and far
-	// below what a damaged length field can claim.
+	// maxBatchBytes bounds a batch. It is far above the journals' 4 MiB and far below the lengths that a damaged field
+	// can claim.
 	maxBatchBytes = 64 << 20
 
 	attributeTransactional = 0x10
 	attributeControl       = 0x20
 )
 
-// A fault is damage at one byte of a segment or index.
+// fault describes damage at one byte of a segment or index.
 type fault struct {
 	at     int64
 	reason string
@@ -41,29 +40,27 @@ type fault struct {
 
 func (f *fault) Error() string { return fmt.Sprintf("byte %d: %s", f.at, f.reason) }
 
-// A batch is what the scan learns from one intact batch.
+// batch describes one intact batch.
 type batch struct {
-	at           int64 // where it starts in the file
+	at           int64 // position of its first byte in the file
 	size         int64
 	lastOffset   int64
 	maxTimestamp int64
 	attributes   uint16
 }
 
-// tail is what ends a segment after its last complete batch.
+// tail is the incomplete batch after a segment's last complete one.
 type tail struct {
-	at   int64 // the length of the segment without it
-	size int64 // 0 if there is none
+	at   int64 // length of the segment without the tail
+	size int64 // 0 without a tail
 }
 
-// scanSegment reads a whole segment of the given size whose first batch must
-// have the offset next, calls found for each batch, and returns what is left
-// after the last complete one. Damage is a *fault.
+// scanSegment reads a whole segment of the given size. Its first batch must have the offset next. It calls found for
+// each batch and returns the tail after the last complete one. It returns damage as a *fault.
 //
-// A tail that is returned is provably the beginning of one batch of which the
-// rest is missing, as far as its bytes can tell: the fields that are there are
-// as they must be, and neither does the checksum hold for a shorter batch (then
-// it is the length that is damaged) nor does a further batch begin inside it.
+// A returned tail is provably the beginning of one batch that was cut off, as far as its bytes can show: its header
+// fields are correct, the checksum does not match a shorter batch (which would mean a damaged length), and no further
+// batch begins inside it.
 func scanSegment(file io.ReaderAt, size, next int64, found func(batch) error) (tail, error) {
 	in := bufio.NewReaderSize(io.NewSectionReader(file, 0, size), 1<<16)
 	header := make([]byte, headerSize)
@@ -108,7 +105,7 @@ func scanSegment(file io.ReaderAt, size, next int64, found func(batch) error) (t
 	}
 }
 
-// declared is the length that a header claims; 0 if it is cut off before it.
+// declared returns the length field of a header, or 0 if the header is cut off before the field's end.
 func declared(h []byte) int64 {
 	if len(h) < atLeaderEpoch {
 		return 0
@@ -116,10 +113,10 @@ func declared(h []byte) int64 {
 	return int64(int32(binary.BigEndian.Uint32(h[atLength:])))
 }
 
-// lastOffsetDelta is how many offsets a batch has after its first.
+// lastOffsetDelta returns the difference between a batch's last and first offset.
 func lastOffsetDelta(h []byte) int64 { return int64(binary.BigEndian.Uint32(h[atLastOffsetDelta:])) }
 
-// checkHeader checks what the checksum does not cover, as far as the bytes go.
+// checkHeader checks the fields that the checksum does not cover. A truncated header is checked as far as it goes.
 func checkHeader(h []byte, at, next int64) *fault {
 	var want [atChecksum]byte
 	binary.BigEndian.PutUint64(want[:], uint64(next))
@@ -140,7 +137,7 @@ func checkHeader(h []byte, at, next int64) *fault {
 	return nil
 }
 
-// field prints a number of the header, or its first bytes if it is cut off.
+// field formats a number of the header. If the header is cut off inside it, field formats the bytes that exist.
 func field(h []byte, from, to int) string {
 	if len(h) < to {
 		return fmt.Sprintf("%x…", h[from:])
@@ -152,7 +149,7 @@ func field(h []byte, from, to int) string {
 	return fmt.Sprint(n)
 }
 
-// checkCounts checks that a batch has records and counts them as its offsets do.
+// checkCounts checks that a batch has records and that their number agrees with its offsets.
 func checkCounts(h []byte, at int64) *fault {
 	delta := int32(binary.BigEndian.Uint32(h[atLastOffsetDelta:]))
 	count := int32(binary.BigEndian.Uint32(h[atRecordCount:]))
@@ -162,8 +159,8 @@ func checkCounts(h []byte, at int64) *fault {
 	return nil
 }
 
-// checkTail tells a batch that a crash cut off from a complete one whose length
-// field is damaged, and from damage that hides further batches.
+// checkTail distinguishes a batch that a crash cut off from a complete batch with a damaged length field, and from
+// damage that hides further batches.
 func checkTail(file io.ReaderAt, size, at, next int64) error {
 	if size-at > maxBatchBytes {
 		return &fault{at + atLength, "the batch that starts here claims more than the rest of the segment, which is more than any batch has"}
@@ -189,9 +186,8 @@ func checkTail(file io.ReaderAt, size, at, next int64) error {
 	return nil
 }
 
-// rightLength looks for the length with which the batch at the start of rest
-// matches its checksum. Only ends where the file ends or the next batch begins
-// are considered: a checksum alone would be found by chance in a long rest.
+// rightLength searches for the length with which the batch at the start of rest matches its checksum. It considers only
+// ends at which the file ends or the next batch begins: in a long rest, some length would match the checksum by chance.
 func rightLength(rest []byte, next int64) (int64, bool) {
 	var follower [8]byte
 	binary.BigEndian.PutUint64(follower[:], uint64(next)+uint64(binary.BigEndian.Uint32(rest[atLastOffsetDelta:]))+1)
@@ -222,7 +218,7 @@ func wrongLength(h []byte, at, length int64) *fault {
 	return &fault{at + atLength + int64(i), fmt.Sprintf("the batch claims a length of %d, and its checksum holds for %d", declared(h), length)}
 }
 
-// intactBatch says whether b starts with a complete batch after the offset.
+// intactBatch reports whether b starts with a complete batch at an offset above after.
 func intactBatch(b []byte, after int64) bool {
 	if b[atMagic] != 2 || binary.BigEndian.Uint32(b[atLeaderEpoch:]) != 0 {
 		return false

@@ -1,9 +1,9 @@
-// Package clamd asks a ClamAV daemon whether a stream holds something that harms, in its INSTREAM form (clamd(8)): the
-// stream is sent in pieces, each behind its length in four bytes, big-endian, and an empty piece ends it; the daemon
-// answers one line.
+// Package clamd asks a ClamAV daemon whether a stream contains malware. It uses the daemon's INSTREAM command
+// (clamd(8)): the stream is sent in pieces, each preceded by its length in four bytes, big-endian; an empty piece ends
+// it; the daemon answers with one line.
 //
-// A scan says clean only where the daemon has said so. Everything else (no daemon, no answer in time, an answer that is
-// not understood) is ErrAway, so that who has to know is never told what nobody found out.
+// A scan reports a stream as clean only if the daemon said so. In every other case (no daemon, no answer in time, an
+// answer that cannot be parsed) it returns ErrAway, so that a missing verdict never counts as one.
 package clamd
 
 import (
@@ -19,28 +19,28 @@ import (
 	"time"
 )
 
-// ErrAway says that the daemon gave no verdict.
+// ErrAway reports that the daemon gave no verdict.
 var ErrAway = errors.New("the scanner gives no verdict")
 
-// Limits bound how long a daemon is waited for.
+// Limits bound the time spent waiting for a daemon.
 type Limits struct {
-	Dial    time.Duration // until it is connected
-	Write   time.Duration // until it takes a piece
-	Verdict time.Duration // from the end of the stream to its answer
+	Dial    time.Duration // to connect
+	Write   time.Duration // to send a piece
+	Verdict time.Duration // from the end of the stream to the verdict
 }
 
-// DefaultLimits are long enough for a daemon that scans many large files at once.
+// DefaultLimits returns limits long enough for a daemon that scans many large files concurrently.
 func DefaultLimits() Limits {
 	return Limits{Dial: 5 * time.Second, Write: 10 * time.Second, Verdict: time.Minute}
 }
 
-// Scanner is a daemon. It is safe for concurrent use.
+// Scanner connects to one daemon. It is safe for concurrent use.
 type Scanner struct {
 	network, address string
 	limits           Limits
 }
 
-// New returns the daemon at a URL: tcp://host:port or unix:///path/of/the/socket. Nothing is connected yet.
+// New returns a scanner for the daemon at a URL: tcp://host:port or unix:///path/of/the/socket. It does not connect.
 func New(at string, limits Limits) (*Scanner, error) {
 	u, err := url.Parse(at)
 	switch {
@@ -55,22 +55,22 @@ func New(at string, limits Limits) (*Scanner, error) {
 	return nil, fmt.Errorf("scanner: it is tcp://host:port or unix:///path, not %q", at)
 }
 
-// Scan is one stream on its way to a daemon.
+// Scan sends one stream to a daemon.
 type Scan struct {
 	conn   net.Conn
-	stop   func() bool // the watch of the context
+	stop   func() bool // stops watching the context
 	ctx    context.Context
 	limits Limits
 	failed error
-	length [4]byte     // of the piece that is sent
-	pieces [2][]byte   // that are sent
-	unsent net.Buffers // of them
+	length [4]byte     // length field of the current piece
+	pieces [2][]byte   // buffers being sent
+	unsent net.Buffers // unsent part of pieces
 }
 
-// maxPiece is how many bytes are sent behind one length.
+// maxPiece is the largest size of a piece in bytes.
 const maxPiece = 256 << 10
 
-// Begin connects. The scan ends with the context; Close ends it before that.
+// Begin connects to the daemon and starts a scan. The scan ends with the context or with Close.
 func (s *Scanner) Begin(ctx context.Context) (*Scan, error) {
 	conn, err := (&net.Dialer{Timeout: s.limits.Dial}).DialContext(ctx, s.network, s.address)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Scanner) Begin(ctx context.Context) (*Scan, error) {
 	return scan, nil
 }
 
-// Write sends more of the stream. A daemon that has heard enough may stop listening: Verdict tells why.
+// Write sends more of the stream. It fails if the daemon has stopped reading; Verdict then returns the reason.
 func (s *Scan) Write(b []byte) (int, error) {
 	written := 0
 	for len(b) > 0 {
@@ -99,7 +99,7 @@ func (s *Scan) Write(b []byte) (int, error) {
 	return written, nil
 }
 
-// send writes up to two pieces at once. The first error stays.
+// send writes up to two buffers in one call. After an error it always returns that error.
 func (s *Scan) send(pieces ...[]byte) error {
 	if s.failed != nil {
 		return s.failed
@@ -115,13 +115,13 @@ func (s *Scan) send(pieces ...[]byte) error {
 	return s.failed
 }
 
-// maxAnswer is how long an answer may be, in bytes: names of signatures are short.
+// maxAnswer bounds an answer, in bytes: signature names are short.
 const maxAnswer = 4 << 10
 
-// Verdict ends the stream and returns the name of what was found in it, "" for nothing.
+// Verdict ends the stream and returns the name of the malware found in it, or "" if it is clean.
 func (s *Scan) Verdict() (found string, err error) {
 	sent, within := s.send(make([]byte, 4)), s.limits.Verdict
-	if sent != nil { // a daemon that hears no more has said why before: its answer is read, not waited for
+	if sent != nil { // A daemon that stopped reading has sent its reason before, so a short time to read it suffices.
 		within = s.limits.Write
 	}
 	if err := s.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
@@ -137,8 +137,8 @@ func (s *Scan) Verdict() (found string, err error) {
 	return "", away(errors.Join(fmt.Errorf("its answer breaks off: %.100q", answer), sent))
 }
 
-// verdict reads the daemon's answer: "stream: OK", "stream: NAME FOUND" or anything with ERROR. An answer to a stream
-// that could not be sent whole clears nothing.
+// verdict parses the daemon's answer: "stream: OK", "stream: NAME FOUND" or a line with ERROR. If sending failed, OK
+// does not count.
 func verdict(line string, sent error) (string, error) {
 	text, ours := strings.CutPrefix(line, "stream: ")
 	if name, found := strings.CutSuffix(text, " FOUND"); ours && found && name != "" {
@@ -150,7 +150,8 @@ func verdict(line string, sent error) (string, error) {
 	return "", away(errors.Join(fmt.Errorf("it says %.100q", line), sent))
 }
 
-// away is why there is no verdict. The end of the context closes the connection, in whichever way that shows first.
+// away returns the reason for a missing verdict. If the context has ended, that is the reason: its end closes the
+// connection, which causes various errors.
 func (s *Scan) away(err error) error {
 	if gone := s.ctx.Err(); gone != nil {
 		err = gone
@@ -158,7 +159,7 @@ func (s *Scan) away(err error) error {
 	return away(err)
 }
 
-// Close ends the scan, with or without a verdict.
+// Close ends the scan, whether or not there was a verdict.
 func (s *Scan) Close() error {
 	s.stop()
 	return s.conn.Close()

@@ -59,7 +59,7 @@ func FormerPlace(ctx context.Context, client *journal.Client) (string, error) {
 // Fence is the content of fence/<journal id>.
 type Fence struct {
 	Version   int    `json:"version"`
-	JournalID string `json:"journal_id"` // of the journal that the fence is named after
+	JournalID string `json:"journal_id"` // id of the journal that the fence is named after
 	// Epoch begins with 1. Every take-over raises it by one.
 	Epoch int64 `json:"epoch"`
 	// Venue names the venue in holds and tokens. It stays the same for good.

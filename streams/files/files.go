@@ -1,8 +1,9 @@
-// Package files keeps uploaded files in the bucket, each sealed as a stream with its owner's key. No file is ever in memory
-// whole, and none is anywhere in the clear.
+// Package files stores uploaded files in the bucket, each sealed as a stream with its owner's key. A file is never
+// wholly in memory, and never stored in the clear.
 //
-// A file is written under a key that is made for it, before the journal knows of it. Who writes it keeps it, and then tells
-// the journal; or discards it. A process that is killed in between leaves a file that no record names: Sweep removes those.
+// A file is written under a new key before the journal records it. The writer then either calls Keep and submits the
+// command that records the file, or calls Discard. A process that is killed in between leaves a file without a record;
+// Sweeper removes it.
 package files
 
 import (
@@ -22,42 +23,42 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// Sealer seals streams with the keys of owners; *seal.Owners does.
+// Sealer seals streams with the keys of owners. *seal.Owners implements it.
 type Sealer interface {
 	Writer(ctx context.Context, w io.Writer, at seal.Place) (io.WriteCloser, error)
 	Reader(ctx context.Context, r io.Reader, at seal.Place) (io.Reader, error)
 }
 
-// Store is where files are kept. It is safe for concurrent use.
+// Store stores files in a bucket. It is safe for concurrent use.
 type Store struct {
 	blobs  *blob.Store
 	sealer Sealer
-	prefix string // of all keys
+	prefix string // prefix of all keys
 }
 
-// New returns a store in a bucket, which stays its user's to close. Venues that share a bucket have different prefixes: of
-// files that are no other's, what one does not know is swept.
+// New returns a store in a bucket. The caller keeps the bucket and closes it. Venues that share a bucket must use
+// different prefixes: a venue sweeps every file under its prefix that it does not need.
 func New(bucket *gocloud.Bucket, sealer Sealer, prefix string) *Store {
 	return &Store{blob.NewStore(bucket), sealer, prefix + "documents/"}
 }
 
-// key returns where the file of a document lies. The last two digits of the document's id, which are random, are a folder: so
-// none holds more than a 256th of all files.
+// key returns the key of a document's file. The last two digits of the document's id, which are random, name a folder,
+// so that each folder holds about a 256th of all files.
 func (s *Store) key(id scalar.ID) string {
 	text := id.String()
 	return s.prefix + text[len(text)-2:] + "/" + text
 }
 
-// ErrChanged says that a file in the bucket is not the one that was kept there.
+// ErrChanged reports that a file in the bucket is not the one that was stored there.
 var ErrChanged = errors.New("the file in the bucket is not the one that was uploaded")
 
-// File says where a file is kept and what it is.
+// File locates and describes a stored file.
 type File struct {
-	owner.Ref           // whose it is
-	ID        scalar.ID // of its document
-	Source    string    // its key in the bucket
-	SHA256    []byte    // of what lies there, sealed
-	Size      int64     // in clear, in bytes
+	owner.Ref           // owner of the file
+	ID        scalar.ID // id of the document
+	Source    string    // key in the bucket
+	SHA256    []byte    // of the sealed content
+	Size      int64     // of the content in clear, in bytes
 }
 
 // Draft is a file that is being written.
@@ -70,7 +71,7 @@ type Draft struct {
 	kept   bool
 }
 
-// Create begins to write a file. It is given up when the context ends before it is kept.
+// Create starts to write a file. The write is abandoned if the context ends before Keep.
 func (s *Store) Create(ctx context.Context, of owner.Ref, id scalar.ID) (*Draft, error) {
 	d := &Draft{store: s, file: File{Ref: of, ID: id, Source: s.key(id)}, hash: sha256.New()}
 	var err error
@@ -84,14 +85,14 @@ func (s *Store) Create(ctx context.Context, of owner.Ref, id scalar.ID) (*Draft,
 	return d, nil
 }
 
-// Write adds to the file, in the clear.
+// Write appends clear bytes to the file.
 func (d *Draft) Write(b []byte) (int, error) {
 	n, err := d.sealed.Write(b)
 	d.file.Size += int64(n)
 	return n, err
 }
 
-// Keep ends the file, which then lies in the bucket for good.
+// Keep completes the file. It then stays in the bucket until it is deleted.
 func (d *Draft) Keep() (File, error) {
 	if err := d.sealed.Close(); err != nil {
 		d.out.Abandon()
@@ -105,7 +106,8 @@ func (d *Draft) Keep() (File, error) {
 	return d.file, nil
 }
 
-// Discard gives the file up, and removes it if it is kept. What can't be removed now, Sweep removes later.
+// Discard abandons the file, or deletes it if Keep has completed it. If the deletion fails, Sweeper deletes the file
+// later.
 func (d *Draft) Discard(ctx context.Context) error {
 	if !d.kept {
 		d.out.Abandon()
@@ -114,8 +116,9 @@ func (d *Draft) Discard(ctx context.Context) error {
 	return d.store.blobs.Delete(ctx, d.file.Source)
 }
 
-// Open reads a file. The last part of it comes only once all of it has turned out to be what was kept; where it is not, the
-// reader fails with ErrChanged or seal.ErrDamaged. The caller closes it.
+// Open returns a reader of the file's clear content. The reader returns the last part only after the whole file has
+// been verified; if it is not the stored file, the reader fails with ErrChanged or seal.ErrDamaged. The caller must
+// close it.
 func (s *Store) Open(ctx context.Context, f File) (io.ReadCloser, error) {
 	in, err := s.blobs.NewReader(ctx, f.Source)
 	if err != nil {
@@ -132,8 +135,8 @@ func (s *Store) Open(ctx context.Context, f File) (io.ReadCloser, error) {
 	}{clear, in}, nil
 }
 
-// verified ends only if what it has read has the hash: what opens a sealed stream looks for its end before it gives the
-// last part away.
+// verified is a reader that ends with ErrChanged instead of io.EOF if the content does not have the hash. A reader of a
+// sealed stream reads this source to its end before it returns the last part.
 type verified struct {
 	from io.Reader
 	hash hash.Hash

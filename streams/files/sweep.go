@@ -18,40 +18,42 @@ import (
 )
 
 const (
-	// Limit is how long it may take from the first byte of a file to the moment at which the journal is told of it. Whoever
-	// takes longer gives up.
+	// Limit bounds the time from the first byte of an upload to the submission of the record. A slower upload is
+	// abandoned.
 	Limit = 10 * time.Minute
-	// Orphaned is how old a file has to be before it may be swept. It is far more than Limit, and than clocks of a bucket and
-	// of nodes are apart.
+	// Orphaned is the age from which a file may be swept. It is much longer than Limit, and than the clock difference
+	// between a bucket and the nodes.
 	Orphaned = 2 * time.Hour
-	// SweepEvery is how often a node sweeps, beginning with its start.
+	// SweepEvery is the interval between sweeps of a node. The first one is at its start.
 	SweepEvery = time.Hour
-	// sweepAgain is how soon it tries again what failed: at a start the journal may have no owner yet.
+	// sweepAgain is the delay before a failed sweep is tried again: at a node's start the journal may have no owner
+	// yet.
 	sweepAgain = time.Minute
 )
 
-// Journal tells which files are needed.
+// Journal reports which files are needed.
 type Journal interface {
-	// Settle returns once every document that anybody has told the journal of before is among those that Needs knows, or
-	// never will be.
+	// Settle returns once the outcome of every earlier command with a document is known: Needs reports the document, or
+	// it will never be recorded.
 	Settle(ctx context.Context) error
-	// Needs reports whether the journal has a document whose file lies under the key, and somebody may still read it.
+	// Needs reports whether the journal has a document with its file under the key source, and the file may still be
+	// read.
 	Needs(document scalar.ID, source string) bool
 }
 
-// Sweeper removes the files that nobody needs: those whose upload was never finished, and those of erased owners.
+// Sweeper removes files that are no longer needed: those of unfinished uploads and those of erased owners.
 type Sweeper struct {
 	Store   *Store
 	Journal Journal
 	Logger  *slog.Logger
-	// May returns nil if the venue may remove files now; nil for always.
+	// May returns nil if the venue may remove files now. A nil May permits it always.
 	May func(ctx context.Context) error
-	// Age is how old a file has to be, zero for Orphaned; Again how soon it tries again what failed, zero for a minute. For tests.
+	// Age replaces Orphaned and Again replaces sweepAgain, unless zero. For tests.
 	Age, Again time.Duration
 }
 
-// Run sweeps until the context ends. What fails is tried again the next time. That the journal has no owner when a node starts is
-// as it should be: it is nothing to warn of unless it is so the next time.
+// Run sweeps until the context ends, and tries a failed sweep again. When a node starts, the journal normally has no
+// owner yet, so Run warns about that only if the next sweep fails too.
 func (s *Sweeper) Run(ctx context.Context) error {
 	for first := true; ; first = false {
 		pause := SweepEvery
@@ -74,11 +76,11 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	}
 }
 
-// Sweep removes what nobody needs, once, and returns how many files it has removed.
+// Sweep removes the files that are not needed, once, and returns the number of removed files.
 //
-// A record that names a file may be on its way for long: a broker that is cut off commits it when it returns. So files are
-// listed first; then the journal is asked to settle; then they are looked for. A file that is old enough when it is listed
-// was told of before the journal settled, or never will be.
+// A record that names a file may be in flight for a long time: a broker that was cut off commits it when it returns. So
+// Sweep lists the files first, then waits until the journal has settled, then checks whether they are needed. Any
+// record of a listed file that is old enough was submitted before the journal settled, or never will be.
 func (s *Sweeper) Sweep(ctx context.Context) (removed int, err error) {
 	for shard := range 256 {
 		old, err := s.old(ctx, fmt.Sprintf("%s%02x/", s.Store.prefix, shard))
@@ -107,7 +109,7 @@ func (s *Sweeper) Sweep(ctx context.Context) (removed int, err error) {
 	return removed, nil
 }
 
-// old lists what is old enough to be swept.
+// old lists the keys of the files that are old enough to be swept.
 func (s *Sweeper) old(ctx context.Context, below string) (keys []string, err error) {
 	all, err := s.Store.blobs.List(ctx, below)
 	for _, o := range all {
@@ -132,7 +134,7 @@ func (s *Sweeper) needed(key string) bool {
 	}
 	id, err := scalar.ParseID(key[strings.LastIndexByte(key, '/')+1:])
 	if err != nil || s.Store.key(id) != key {
-		return true // none of ours
+		return true // not a file of this store
 	}
 	return s.Journal.Needs(id, key)
 }

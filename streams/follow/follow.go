@@ -1,5 +1,5 @@
-// Package follow folds one journal partition into a state and keeps it at the tip: the one fold that queries,
-// sockets, snapshots, as-of reads and audits share. A follower never decides anything.
+// Package follow replays one journal partition into a state and keeps it at the tip. Queries, sockets, snapshots, as-of
+// reads and audits share this one implementation. A follower never decides a command.
 package follow
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Fold follows one journal partition into a decide.State.
+// Fold replays one journal partition into a decide.State.
 type Fold struct {
 	client    *journal.Client
 	rules     decide.Rules
@@ -19,10 +19,10 @@ type Fold struct {
 	mu        sync.RWMutex
 	state     decide.State
 	at        journal.Position
-	term      int64 // of the seed; 0 if there was none
-	next      int64 // the offset after the last record observed, valid or not
+	term      int64 // term of the seed; 0 without one
+	next      int64 // offset after the last record read, valid or not
 	err       error
-	applied   chan struct{} // closed and replaced when at moves on or err is set
+	applied   chan struct{} // closed and replaced when at advances or err is set
 	listeners []*listener
 }
 
@@ -30,15 +30,15 @@ type listener struct {
 	call func(journal.Entry, decide.State)
 }
 
-// Option changes how a fold starts.
+// Option configures a new fold.
 type Option func(*Fold)
 
-// FromSeed starts the fold from a state that was saved, instead of from genesis.
+// FromSeed starts the fold from a saved state instead of from genesis.
 func FromSeed(seed journal.Seed) Option {
 	return func(f *Fold) { f.state, f.at, f.term = seed.State, seed.Position, seed.Term }
 }
 
-// New returns a fold that stands before genesis until Run moves it.
+// New returns a fold at the position before genesis, or at its seed. Run advances it.
 func New(client *journal.Client, rules decide.Rules, partition int32, options ...Option) *Fold {
 	f := &Fold{client: client, rules: rules, partition: partition, state: rules.NewState(), at: journal.Before,
 		applied: make(chan struct{})}
@@ -48,7 +48,7 @@ func New(client *journal.Client, rules decide.Rules, partition int32, options ..
 	return f
 }
 
-// Run follows the journal until the context ends or the log turns out to be at fault, and returns why.
+// Run follows the journal until the context ends or the log proves invalid, and returns the error.
 func (f *Fold) Run(ctx context.Context) error {
 	r := journal.NewTail(f.client, f.rules, f.partition, f.Position())
 	defer r.Close()
@@ -60,7 +60,8 @@ func (f *Fold) Run(ctx context.Context) error {
 		if err == nil {
 			err = f.apply(entries)
 		}
-		// After the records up to it were applied: who waits for the tip reads the state as soon as next has reached it.
+		// This comes after the records are applied: a caller of WaitTip reads the state as soon as next reaches the
+		// tip.
 		f.mu.Lock()
 		if err == nil {
 			f.next = next
@@ -74,20 +75,20 @@ func (f *Fold) Run(ctx context.Context) error {
 	}
 }
 
-// moved wakes those who wait. The lock must be held.
+// moved wakes all waiters. The caller must hold the lock.
 func (f *Fold) moved() {
 	close(f.applied)
 	f.applied = make(chan struct{})
 }
 
-// NextOffset returns the offset after the last record that the fold has observed, whether it was valid or not.
+// NextOffset returns the offset after the last record that the fold has read, valid or not.
 func (f *Fold) NextOffset() int64 {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.next
 }
 
-// maxHeld bounds how many records are applied under one hold of the lock, so that a long catch-up lets views in.
+// maxHeld bounds the number of records applied while the lock is held, so that views can run during a long catch-up.
 const maxHeld = 256
 
 func (f *Fold) apply(entries []journal.Entry) error {
@@ -107,7 +108,7 @@ func (f *Fold) applySome(entries []journal.Entry) error {
 	defer f.moved()
 	for _, e := range entries {
 		if err := f.client.Apply(f.rules.Journal(), f.partition, f.state, e); err != nil {
-			f.err = err // at once: what the state says now is void
+			f.err = err // set before the lock is released: the state is no longer valid
 			return err
 		}
 		f.at = e.Position
@@ -118,21 +119,21 @@ func (f *Fold) applySome(entries []journal.Entry) error {
 	return nil
 }
 
-// View calls view with the state and the position that it stands at. The state must not be kept or changed.
+// View calls view with the state and its position. The state must not be kept or changed.
 func (f *Fold) View(view func(s decide.State, at journal.Position)) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	view(f.state, f.at)
 }
 
-// Wait returns once the record with the sequence has been applied, or with the context's error, or with the error
-// that ended the fold.
+// Wait returns nil once the record with the sequence has been applied. Otherwise it returns the context's error or the
+// error that ended the fold.
 func (f *Fold) Wait(ctx context.Context, sequence int64) error {
 	return f.until(ctx, func() bool { return f.at.Sequence >= sequence })
 }
 
-// WaitTip returns once the fold has reached the end that the log has now: or the end that it has later, should it lose its
-// end meanwhile and the fold's position not be in that.
+// WaitTip returns once the fold has reached the current end of the log. If the log loses its end in the meantime and no
+// longer holds the fold's position, WaitTip waits for the later end.
 func (f *Fold) WaitTip(ctx context.Context) error {
 	if err := f.Err(); err != nil {
 		return err
@@ -144,7 +145,7 @@ func (f *Fold) WaitTip(ctx context.Context) error {
 
 func (f *Fold) until(ctx context.Context, reached func() bool) error {
 	for {
-		// Both under one hold of the lock: a record that is applied right after it closes this very channel.
+		// All three are read under one lock: a record that is applied afterwards closes this channel.
 		f.mu.RLock()
 		ok, err, applied := reached(), f.err, f.applied
 		f.mu.RUnlock()
@@ -162,16 +163,16 @@ func (f *Fold) until(ctx context.Context, reached func() bool) error {
 	}
 }
 
-// Listen registers a function that is called after each record, in order, under the fold's lock: it must be quick
-// and must not call the fold. Registered before Run it sees every record.
+// Listen registers a function that is called after each record, in order, under the fold's lock: it must be quick and
+// must not call the fold. A function registered before Run sees every record.
 func (f *Fold) Listen(call func(e journal.Entry, s decide.State)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.listeners = append(f.listeners, &listener{call})
 }
 
-// ListenFrom calls start with the state as it is and then call after each later record, with nothing between the two.
-// Both run under the fold's lock. The function that it returns ends the listening.
+// ListenFrom calls start with the current state, and then calls call after each later record, with no record missed in
+// between. Both run under the fold's lock. The returned function ends the listening.
 func (f *Fold) ListenFrom(start func(s decide.State, at journal.Position), call func(e journal.Entry, s decide.State)) (stop func()) {
 	l := &listener{call}
 	f.mu.Lock()

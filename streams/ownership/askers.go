@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// askMargin is for clocks that do not run equally fast.
+// askMargin allows for clocks that do not run equally fast.
 const askMargin = 100 * time.Millisecond
 
 // askers are the other engines that listen to this node's terms, and may remove it from the group once they have received no
@@ -17,17 +17,17 @@ const askMargin = 100 * time.Millisecond
 // clock, and the next question repeats the stamp of the last answer that was received.
 type askers struct {
 	start time.Time
-	base  int64 // of the stamps; random, so that no stamp of an earlier process is valid
+	base  int64 // base of the stamps; random, so that no stamp of an earlier process is valid
 
 	mu     sync.Mutex
-	places map[place]map[string]*asker // by the engine's id
+	places map[place]map[string]*asker // by partition and engine id
 }
 
 // asker is one engine that listens to one term.
 type asker struct {
-	heard  time.Time // it received an answer that was sent at this time, or a later one
-	asked  time.Time // its last question
-	member bool      // it was seen in the group
+	heard  time.Time // the engine received an answer that was sent at this time or later
+	asked  time.Time // time of its last question
+	member bool      // whether it was seen in the group
 }
 
 func newAskers() *askers {
@@ -51,7 +51,7 @@ func (a *askers) answer(q Question) (stamp int64) {
 	switch {
 	case e == nil && valid:
 		e = &asker{heard: heard}
-	case e == nil: // it counts silence from this answer on, if it receives it
+	case e == nil: // the engine counts silence from this answer on, if it receives it
 		e = &asker{heard: now}
 	case valid && heard.After(e.heard):
 		e.heard = heard
@@ -84,7 +84,7 @@ func (a *askers) hold(places []place) bool {
 	return true
 }
 
-// forget drops the askers of a partition that this node owns no more.
+// forget drops the askers of a partition that this node no longer owns.
 func (a *askers) forget(p place) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,11 +7,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// clockEvery is how often a node whose clock is off looks whether it still is.
+// clockEvery is the interval at which a node with a wrong clock checks it again.
 const clockEvery = time.Second
 
-// awaitClock returns once this node's clock keeps it from no term, or when the context ends. A node that joined before
-// would be assigned partitions that it must leave again, and that others served meanwhile.
+// awaitClock returns once this node's clock is good enough for every term, or when the context ends. If the node joined
+// the group before that, it would be assigned partitions that other nodes serve and that it would have to give up
+// again.
 func (n *Node) awaitClock(ctx context.Context) {
 	ticker := time.NewTicker(clockEvery)
 	defer ticker.Stop()
@@ -24,7 +25,8 @@ func (n *Node) awaitClock(ctx context.Context) {
 	}
 }
 
-// clockOff returns why this node would take no term of one of its journals, by the last records that it knows of.
+// clockOff returns the reason why this node's clock prevents it from taking a term of any journal that it may own,
+// according to the last records that it has read.
 func (n *Node) clockOff(ctx context.Context) error {
 	var asking errgroup.Group
 	n.mu.Lock()

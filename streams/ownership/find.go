@@ -18,31 +18,31 @@ import (
 // every command to another node.
 type Finder struct {
 	client    *journal.Client
-	neighbors Neighbors         // nil: nobody confirms what the log says
-	self      string            // the URL of this node, if it may own partitions; "" if not
-	names     map[string]string // of the journals, by topic
+	neighbors Neighbors         // nil: names in the log cannot be confirmed
+	self      string            // URL of this node if it may own partitions; "" otherwise
+	names     map[string]string // journals by topic
 	group     *group
 
 	ask     singleflight.Group
 	mu      sync.Mutex
 	named   map[place]*named
 	changed chan struct{}    // closed at the next change of named
-	urls    map[place]string // of the owners, as the group has assigned the partitions
-	urlsAt  time.Time        // when urls was read; zero to read it again
+	urls    map[place]string // owners according to the group's assignment
+	urlsAt  time.Time        // time at which urls was read; zero to read it again
 	away    bool             // the last search for an owner failed
 }
 
 // The finder's times.
 const (
 	assignmentAge   = 250 * time.Millisecond // maximum age of an answer of the group
-	retryPause      = 50 * time.Millisecond  // before a node that could not help, or the group, is asked again
-	queryTimeout    = time.Second            // of a question to a node or to the group
-	confirmationAge = time.Second            // maximum age of a confirmation that Owner returns
-	searchTimeout   = 2 * time.Second        // of the search for another owner, for a command that was sent to a wrong one
+	retryPause      = 50 * time.Millisecond  // before another question to a node that could not help, or to the group
+	queryTimeout    = time.Second            // for a question to a node or to the group
+	confirmationAge = time.Second            // maximum age of a confirmation that Owner accepts
+	searchTimeout   = 2 * time.Second        // for finding another owner, after a command was sent to a wrong one
 )
 
-// NewFinder returns a finder of the owners of the named journals. Nodes are asked through neighbors; without them only the
-// group is asked. It is closed by its user.
+// NewFinder returns a finder of the owners of the named journals. It asks nodes through neighbors; if that is nil, it
+// asks only the group. The caller must close it.
 func NewFinder(client *journal.Client, neighbors Neighbors, journals ...string) (*Finder, error) {
 	kc, err := client.KafkaFor(journal.ForAdmin)
 	if err != nil {
@@ -59,13 +59,14 @@ func NewFinder(client *journal.Client, neighbors Neighbors, journals ...string) 
 // Close ends the finder's connections.
 func (f *Finder) Close() { f.group.kafka.Close() }
 
-// Owner returns the URL of the node that owns a partition at present, or "". The node has confirmed it within the last
-// second, or the group has assigned the partition to it: whether it lives, and has its term, is then another matter.
+// Owner returns the URL of the current owner of a partition, or "" if there is none. Either the node has confirmed it
+// within the last second, or the group has assigned the partition to the node, which may then be dead or without a
+// term.
 func (f *Finder) Owner(ctx context.Context, name string, partition int32) (url string, err error) {
 	return f.owner(ctx, place{name, partition}, confirmationAge)
 }
 
-// owner is Owner with the confirmation at most so old; zero for any age.
+// owner is Owner with a maximum age of the confirmation; zero accepts any age.
 func (f *Finder) owner(ctx context.Context, p place, age time.Duration) (url string, err error) {
 	n, known := f.lastNamed(p)
 	if known && n.good(age) {
@@ -85,7 +86,7 @@ func (f *Finder) owner(ctx context.Context, p place, age time.Duration) (url str
 	return f.assignee(ctx, p)
 }
 
-// lastNamed returns what is known of the owner that the log names.
+// lastNamed returns the owner that the log names, if the finder has read any.
 func (f *Finder) lastNamed(p place) (named, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,15 +97,15 @@ func (f *Finder) lastNamed(p place) (named, bool) {
 	return *n, true
 }
 
-// good reports whether the name counts.
+// good reports whether the name counts, given the maximum age of its confirmation; zero accepts any age.
 func (n *named) good(age time.Duration) bool {
 	return !n.confirmed.IsZero() && (age == 0 || time.Since(n.confirmed) < age)
 }
 
 func (n *named) worthAsking() bool { return !n.foreign && time.Since(n.doubted) > retryPause }
 
-// shared runs a function once for all concurrent callers with the same key. It waits no longer than queryTimeout, because a client
-// that dials a hanging broker ignores its context.
+// shared runs a function once for all concurrent callers with the same key. It waits no longer than queryTimeout,
+// because a client that dials a hanging broker ignores its context.
 func (f *Finder) shared(ctx context.Context, key string, run func(context.Context) error) error {
 	answer := f.ask.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), leaving)
@@ -143,13 +144,13 @@ func (f *Finder) assignee(ctx context.Context, p place) (url string, err error) 
 	return f.urls[p], nil
 }
 
-// Engine is a node of the group: one that owns partitions, or may come to.
+// Engine is a member of the group: a node that owns partitions or may be assigned some.
 type Engine struct {
-	ID  string // the node's
-	URL string // where other nodes reach it
+	ID  string // id of the node
+	URL string // URL at which other nodes reach it
 }
 
-// Engines asks for the nodes of the group.
+// Engines asks the group for its members.
 func (f *Finder) Engines(ctx context.Context) ([]Engine, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaving)
 	defer cancel()
@@ -168,7 +169,7 @@ func (f *Finder) Engines(ctx context.Context) ([]Engine, error) {
 	return out, nil
 }
 
-// members asks for the group's members and takes note of what they own.
+// members asks the group for its members and stores their assignments.
 func (f *Finder) members(ctx context.Context) ([]member, error) {
 	members, err := f.group.members(ctx)
 	if err != nil {
@@ -186,7 +187,7 @@ func (f *Finder) members(ctx context.Context) ([]member, error) {
 	return members, nil
 }
 
-// owned returns the places that a member is assigned.
+// owned returns the partitions assigned to a member.
 func (f *Finder) owned(m member) (places []place) {
 	for topic, partitions := range m.topics {
 		name, ok := f.names[topic]
@@ -200,17 +201,18 @@ func (f *Finder) owned(m member) (places []place) {
 	return places
 }
 
-// Submit says where the journal's owner is. It implements journal.Submitter for a node that owns nothing.
+// Submit returns the error that names the journal's owner. It implements journal.Submitter for a node that owns no
+// partitions.
 func (f *Finder) Submit(ctx context.Context, name string, _ decide.Command) (journal.Result, error) {
 	return journal.Result{}, f.elsewhere(ctx, name)
 }
 
-// SubmitAll says of each command where the journal's owner is. It implements journal.BatchSubmitter.
+// SubmitAll returns the error that names the journal's owner for each command. It implements journal.BatchSubmitter.
 func (f *Finder) SubmitAll(ctx context.Context, name string, cs []decide.Command) []journal.Outcome {
 	return allFail(cs, f.elsewhere(ctx, name))
 }
 
-// allFail is one outcome for all commands.
+// allFail returns the same error as the outcome of every command.
 func allFail(cs []decide.Command, err error) []journal.Outcome {
 	out := make([]journal.Outcome, len(cs))
 	for i := range out {
@@ -219,15 +221,15 @@ func allFail(cs []decide.Command, err error) []journal.Outcome {
 	return out
 }
 
-// elsewhere returns the error that sends a command to the owner of a journal, or says that there is none but perhaps
-// the asking node itself.
+// elsewhere returns the error that redirects a command to the owner of a journal. If no other node is known to own it,
+// the error is a *journal.NotAcceptedError.
 func (f *Finder) elsewhere(ctx context.Context, name string) error {
 	if _, ok := f.names[f.client.Topic(name)]; !ok {
 		return fmt.Errorf("ownership: no journal %q", name)
 	}
 	p := place{name, 0}
 	url, err := f.owner(ctx, p, 0)
-	if ctx.Err() == nil { // else it says nothing of the brokers
+	if ctx.Err() == nil { // otherwise the error says nothing about the brokers
 		f.tell(err)
 	}
 	if err == nil && url != "" && url != f.self {
@@ -252,7 +254,7 @@ func (f *Finder) next(ctx context.Context, p place, wrong string) *journal.Elsew
 	defer cancel()
 	for {
 		f.mu.Lock()
-		changed := f.changed // before the question, so that no change is missed
+		changed := f.changed // read before the question, so that no change is missed
 		f.mu.Unlock()
 		url, err := f.owner(ctx, p, 0)
 		n, known := f.lastNamed(p)
@@ -272,7 +274,8 @@ func (f *Finder) next(ctx context.Context, p place, wrong string) *journal.Elsew
 	}
 }
 
-// tell logs whether the owners can be found, when that changes: while they can't, every request looks for them.
+// tell logs when the owners can no longer be found and when they can be found again, once for each change: while they
+// cannot, every request searches for them.
 func (f *Finder) tell(err error) {
 	f.mu.Lock()
 	changed := f.away != (err != nil)

@@ -21,7 +21,7 @@ type group struct {
 	kafka *kgo.Client
 
 	mu          sync.Mutex
-	coordinator int32 // its broker id; noCoordinator if it has to be looked up
+	coordinator int32 // broker id of the coordinator; noCoordinator if unknown
 }
 
 const noCoordinator = -1
@@ -32,9 +32,9 @@ func newGroup(kafka *kgo.Client, name string) *group {
 
 // member is a member of the group.
 type member struct {
-	id       string  // of the membership
-	instance *string // the node's id; nil for a member that is no engine
-	url      string  // where other nodes reach the node
+	id       string  // id of the membership
+	instance *string // id of the node; nil for a member that is not an engine
+	url      string  // URL at which other nodes reach the node
 	topics   map[string][]int32
 }
 
@@ -60,7 +60,7 @@ func (g *group) members(ctx context.Context) ([]member, error) {
 	return all, nil
 }
 
-// assigned reads a member's assignment. One that can't be read assigns nothing.
+// assigned decodes a member's assignment. If that fails, it returns no partitions.
 func assigned(raw []byte) map[string][]int32 {
 	var assignment kmsg.ConsumerMemberAssignment
 	if len(raw) == 0 || assignment.ReadFrom(raw) != nil {
@@ -97,8 +97,8 @@ func (g *group) remove(ctx context.Context, m member, reason string) error {
 	return nil
 }
 
-// leave ends the membership of this node, and asks until the coordinator answers: else the others would have to wait for the
-// session to lapse.
+// leave ends the membership of this node. It repeats the request until the coordinator answers, because otherwise the
+// other nodes would wait until the session expires.
 func (g *group) leave(ctx context.Context, instance string) error {
 	for {
 		err := g.remove(ctx, member{instance: &instance}, "stopping")
@@ -157,7 +157,7 @@ func (g *group) find(ctx context.Context) (int32, error) {
 	return id, nil
 }
 
-// forget has the coordinator looked up again.
+// forget makes the next request find the coordinator again.
 func (g *group) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

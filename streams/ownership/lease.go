@@ -27,8 +27,8 @@ import (
 // A record needs no lease.
 
 const (
-	leasePatience = time.Second           // that a refusal waits for the lease
-	leasePoll     = 20 * time.Millisecond // between two looks at it
+	leasePatience = time.Second           // time that a refusal waits for the lease
+	leasePoll     = 20 * time.Millisecond // interval between two checks of it
 )
 
 var errUnleased = &journal.NotAcceptedError{RetryAfter: time.Second,
@@ -64,24 +64,25 @@ func (n *Node) leased(ctx context.Context, o *journal.Owner) bool {
 	return serving && now == term
 }
 
-// owned returns the places that are assigned to this node.
+// owned returns the partitions assigned to this node.
 func (n *Node) owned() []place {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Collect(maps.Keys(n.runs))
 }
 
-// lease knows until when the group can't have dropped this member for missing heartbeats.
+// lease tracks the time before which the group cannot have dropped this member for missing heartbeats.
 type lease struct {
 	mu        sync.Mutex
-	last      time.Time // the latest heartbeat was sent
-	confirmed time.Time // the latest one was sent that is known to have been good
+	last      time.Time // time at which the latest heartbeat was sent
+	confirmed time.Time // time at which the latest heartbeat known to be successful was sent
 }
 
 var _ kgo.HookBrokerE2E = (*lease)(nil)
 
-// OnBrokerE2E notes when a heartbeat that was answered had been sent. Whether the answer was good is known here only
-// when the next one follows, for a bad one ends the heartbeats. A sync is followed by the assignment only if it was.
+// OnBrokerE2E records the time at which an answered heartbeat was sent. This hook does not see whether the answer was
+// an error. A heartbeat was successful if another one follows, because an error ends the heartbeats. A SyncGroup counts
+// as successful immediately: without an assignment, no partition is owned.
 func (l *lease) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e kgo.BrokerE2E) {
 	if e.WriteErr != nil || e.ReadErr != nil {
 		return
@@ -97,7 +98,7 @@ func (l *lease) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e kgo.BrokerE2E) {
 	}
 }
 
-// holds reports whether the membership can't have lapsed yet.
+// holds reports whether the membership cannot have expired yet.
 func (l *lease) holds() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

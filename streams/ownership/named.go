@@ -19,7 +19,7 @@ type Neighbors interface {
 	Term(ctx context.Context, url string, q Question) (Term, error)
 }
 
-// The errors of a node that answered and did not tell its term.
+// The errors of a node that answered without a term.
 var (
 	ErrNoSuchQuestion = errors.New("ownership: the node can't be asked for its terms")
 	ErrSilent         = errors.New("ownership: the goroutine of the node's term is silent")
@@ -29,14 +29,14 @@ var (
 type Question struct {
 	Journal   string
 	Partition int32
-	Engine    string // the id of the engine that listens for the term's silence; "" for any other question
-	Heard     int64  // the Stamp of the last answer that this engine has received to such a question; 0 for none
+	Engine    string // id of the engine that monitors the term for silence; "" for any other question
+	Heard     int64  // Stamp of the last answer to such a question that this engine has received; 0 for none
 }
 
 // Term is a node's answer about its term of a partition.
 type Term struct {
 	Stamp   int64  // for Question.Heard
-	Log     string // the identity of its log, as journal.Client.LogID returns it; "" if unknown
+	Log     string // identity of its log, as journal.Client.LogID returns it; "" if unknown
 	Serving bool   // whether it has a valid term; if not, Standing is empty
 	journal.Standing
 }
@@ -58,7 +58,7 @@ type named struct {
 	term       int64
 	url        string
 	hash       journal.Hash  // of the taken record; zero if it was not read but came with a snapshot
-	journal    scalar.ID     // zero likewise
+	journal    scalar.ID     // zero in the same case
 	superseded chan struct{} // closed when the log names another node
 
 	confirmed time.Time // when the node last confirmed the name; zero if it has not since doubted
@@ -90,9 +90,9 @@ func (f *Finder) learn(p place, n named) {
 	switch {
 	case old == nil:
 		n.superseded = make(chan struct{})
-	case n.term <= old.term: // two readers of one log
+	case n.term <= old.term: // a second reader of the same log
 		return
-	case n.url == old.url: // the node took a new term, in which it answers what it has kept of the last one
+	case n.url == old.url: // the node took a new term, in which it answers the commands carried over from the last one
 		n.superseded = old.superseded
 	default:
 		n.superseded = make(chan struct{})
@@ -144,7 +144,8 @@ func (n *named) differs(here string, t Term) bool {
 		return true
 	case !n.journal.IsZero() && n.journal != t.Journal:
 		return true
-	case t.Term > n.term || n.hash == (journal.Hash{}): // it took the partition again, which this node has not read yet
+	// The node took the partition again, and this node has not read that record yet.
+	case t.Term > n.term || n.hash == (journal.Hash{}):
 		return false
 	}
 	return n.hash != t.Taken
@@ -171,7 +172,7 @@ func (f *Finder) doubt(p place, url string) {
 	}
 }
 
-// wake wakes those who wait for a change. The lock must be held.
+// wake wakes all waiters. The caller must hold the lock.
 func (f *Finder) wake() {
 	close(f.changed)
 	f.changed = make(chan struct{})

@@ -2,8 +2,8 @@ package ownership
 
 import "time"
 
-// Stalled returns since when nothing has been acknowledged of what this node's owner of a partition has appended, if
-// that is so long ago that it takes nothing in.
+// Stalled reports whether this node's owner of a partition has stopped accepting commands because the brokers have not
+// acknowledged its records for too long. since is the start of that time.
 func (n *Node) Stalled(name string, partition int32) (since time.Time, stalled bool) {
 	n.mu.Lock()
 	o := n.owners[place{name, partition}]
@@ -14,8 +14,8 @@ func (n *Node) Stalled(name string, partition int32) (since time.Time, stalled b
 	return o.Stalled()
 }
 
-// Observed returns the offset after the last record that this node has met while it folds a partition that it does not
-// own, and false while it does not: it owns the partition, or nobody asked it to stand by.
+// Observed returns the offset after the last record that this node has read while it folds a partition as a standby.
+// standing is false if it does not: it owns the partition, or the fold was not started.
 func (n *Node) Observed(name string, partition int32) (offset int64, standing bool) {
 	p := place{name, partition}
 	n.mu.Lock()
@@ -30,7 +30,7 @@ func (n *Node) Observed(name string, partition int32) (offset int64, standing bo
 	return s.observed, s.stop != nil
 }
 
-// ClockRefused reports whether this node's clock keeps it from taking a term of a partition.
+// ClockRefused reports whether this node's clock prevents it from taking a term of a partition.
 func (n *Node) ClockRefused(name string, partition int32) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -27,39 +27,40 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Group is the name of the group, after the prefix.
+// Group is the name of the consumer group, after the prefix.
 const Group = "perpetua-engine"
 
-// The group's times. A node that dies is missed after the session, if the watch does not see it; one that stops says
-// so. The others learn of a change with their next heartbeat, and what changes hands has no owner until then.
+// The group's times. Unless the watch notices the death of a node, the group notices it after the session timeout; a
+// node that stops leaves the group. The other members learn of a change with their next heartbeat, and until then a
+// partition that moves has no owner.
 const (
 	session   = 6 * time.Second
 	heartbeat = 300 * time.Millisecond
 	rebalance = 10 * time.Second
-	leaving   = 5 * time.Second // that a leave may take
-	away      = 2 * time.Second // that a node stays out after it met a foreign term
+	leaving   = 5 * time.Second // limit for leaving the group
+	away      = 2 * time.Second // time for which a node stays out of the group after it met a foreign term
 
-	identifyWithin = 100 * time.Millisecond // that an answer about a term waits for the identity of the log
+	identifyWithin = 100 * time.Millisecond // time for which an answer about a term waits for the identity of the log
 )
 
-// Config says who a node is and which journals it may own partitions of.
+// Config configures a Node.
 type Config struct {
 	Client *journal.Client
-	NodeID string // stays the same over restarts; the group's static member id
-	URL    string // where other nodes reach this one
+	NodeID string // static member id in the group, the same after a restart
+	URL    string // URL at which other nodes reach this one
 	Build  string
 	Rules  []decide.Rules // one for each journal
 	Known  []journal.Known
 
-	Neighbors Neighbors // through which other nodes are asked for their terms; nil: only the group says who owns what
+	Neighbors Neighbors // to ask other nodes for their terms; nil: only the group names the owners
 
 	Seed func(ctx context.Context, journal string, partition int32) (*journal.Seed, error) // nil: fold from genesis
 
-	OtherClock  func(context.Context) (time.Time, error) // to hold this node's clock against, where it answers; nil for none
-	AcceptClock bool                                     // own partitions even if this node's clock is off
+	OtherClock  func(context.Context) (time.Time, error) // reference for this node's clock, used if it answers; nil for none
+	AcceptClock bool                                     // own partitions even if this node's clock is wrong
 }
 
-// place is one partition of one journal.
+// place identifies one partition of one journal.
 type place struct {
 	journal   string
 	partition int32
@@ -76,25 +77,25 @@ type Node struct {
 	askers *askers
 
 	mu     sync.Mutex
-	owners map[place]*journal.Owner // made when first assigned, kept for what outlives a term
+	owners map[place]*journal.Owner // created at the first assignment, and kept because some state outlives a term
 	ready  map[place]*standby       // one for each owner
-	runs   map[place]*run           // assigned at present
+	runs   map[place]*run           // of the partitions that are assigned now
 
 	joined     sync.Mutex
-	membership *kgo.Client // nil while there is none
+	membership *kgo.Client // nil while this node is not a member
 
-	removals *prometheus.CounterVec // of other nodes from the group, by reason
+	removals *prometheus.CounterVec // removals of other nodes from the group, by reason
 	removing sync.Mutex
-	removed  map[string]removal // the last one of each node
+	removed  map[string]removal // last removal of each node
 }
 
-// run is an owner at work.
+// run is a running owner.
 type run struct {
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-// New returns a node that owns nothing until Run.
+// New returns a node. It owns nothing before Run.
 func New(cfg Config) (*Node, error) {
 	if cfg.NodeID == "" || cfg.URL == "" {
 		return nil, errors.New("ownership: a node needs an id and a URL")
@@ -122,10 +123,10 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// Close ends the node's connections. It is called after Run, when nobody submits any more.
+// Close closes the node's connections. It must be called after Run has returned and no command is submitted any more.
 func (n *Node) Close() { n.find.Close() }
 
-// owner returns the owner of a place, making it if need be.
+// owner returns the owner of a partition. It creates the owner at the first call.
 func (n *Node) owner(p place) (*journal.Owner, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -161,8 +162,8 @@ func (n *Node) owner(p place) (*journal.Owner, error) {
 	return o, nil
 }
 
-// Run is a member of the group until the context ends: it owns what it is assigned. It returns nil after a clean
-// stop, with everything drained and the group left, and an error when a log is at fault.
+// Run is a member of the group until the context ends, and owns the partitions assigned to it. It returns nil after a
+// clean stop, when its owners have drained and it has left the group, and an error when a log is invalid.
 func (n *Node) Run(ctx context.Context) error {
 	following, stop := context.WithCancel(ctx)
 	defer n.standDown()
@@ -172,7 +173,8 @@ func (n *Node) Run(ctx context.Context) error {
 	defer stop()
 	for {
 		n.standBy(following)
-		// Its partitions are given to a node as soon as it joins, and nobody owns them until it has folded them.
+		// A node is assigned its partitions as soon as it joins, and they have no working owner until it has folded
+		// them. So it folds first.
 		for _, s := range n.standbys() {
 			s.atTip(ctx)
 		}
@@ -189,8 +191,8 @@ func (n *Node) Run(ctx context.Context) error {
 		if !errors.As(err, &foreign) && !errors.As(err, &clock) {
 			return err
 		}
-		// Taking over again at once would fence the other node, which would fence this one, for ever. And a node whose
-		// clock is off leaves what it was assigned to those whose clocks are right.
+		// If this node owned the partition again immediately, the two nodes would fence each other forever. And a node
+		// with a wrong clock gives up its partitions to the nodes with correct clocks.
 		n.log.Warn("left the group of engines for a while", "error", err)
 		n.standBy(following)
 		timer := time.NewTimer(away)
@@ -203,7 +205,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 }
 
-// member is one membership, from joining to leaving. It returns why it ended.
+// member is one membership, from joining to leaving. It returns the reason for its end.
 func (n *Node) member(ctx context.Context) error {
 	failed := make(chan error, 1)
 	working, stop := context.WithCancel(ctx)
@@ -217,18 +219,20 @@ func (n *Node) member(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	// In this order. First nothing is begun any more that would outlive this membership, and the watch has no client to
-	// rebalance that is about to close. Then the owners drain, while the partitions are still this node's: whoever is assigned
-	// one takes a term, and what this node had in flight could not become valid any more. Only then the group is told.
+	// The order matters. First, no new run can start that would outlive this membership, and the watch gets no client
+	// to rebalance that is about to close. Then the owners drain while the partitions still belong to this node: once
+	// another node is assigned one, it takes a term, and records that this node has in flight could no longer become
+	// valid. Only then this node leaves the group.
 	stop()
 	n.setMembership(nil)
 	n.endAll()
 	n.leave(kc)
-	n.endAll() // what was assigned while leaving
+	n.endAll() // partitions assigned while leaving
 	return err
 }
 
-// join makes a member of the group. Owners run in working and say in failed why they have ended.
+// join creates a member of the group. Its owners run in the context working and report the reason for their end in
+// failed.
 func (n *Node) join(ctx, working context.Context, failed chan<- error) (*kgo.Client, error) {
 	topics := make([]string, 0, len(n.rules))
 	journals := make(map[string]string)
@@ -264,20 +268,20 @@ func (n *Node) join(ctx, working context.Context, failed chan<- error) (*kgo.Cli
 	if err != nil {
 		return nil, err
 	}
-	// Partitions may be assigned, and owners fail, from here on. The client must not fetch as well: the group only assigns, and
-	// what is in the journals is read elsewhere.
+	// From here on, partitions may be assigned and owners may fail. The client must not fetch: the group only assigns
+	// partitions, and other clients read the journals.
 	kc.PauseFetchTopics(topics...)
 	return kc, nil
 }
 
-// setMembership says through which client the node is a member of the group.
+// setMembership sets the client through which the node is a member of the group.
 func (n *Node) setMembership(kc *kgo.Client) {
 	n.joined.Lock()
 	defer n.joined.Unlock()
 	n.membership = kc
 }
 
-// standBy has every place that the node does not own folded for the day that it does.
+// standBy starts the fold of every partition that the node does not own, so that a later term starts at the tip.
 func (n *Node) standBy(ctx context.Context) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -288,14 +292,14 @@ func (n *Node) standBy(ctx context.Context) {
 	}
 }
 
-// standbys returns those that there are now. An assignment may add one at any time.
+// standbys returns the current standbys. An assignment may add one at any time.
 func (n *Node) standbys() []*standby {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Collect(maps.Values(n.ready))
 }
 
-// standDown ends that.
+// standDown ends all folds.
 func (n *Node) standDown() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -304,7 +308,7 @@ func (n *Node) standDown() {
 	}
 }
 
-// begin starts to own a place.
+// begin starts to own a partition.
 func (n *Node) begin(ctx context.Context, p place, failed chan<- error) {
 	o, err := n.owner(p)
 	if err != nil {
@@ -314,7 +318,8 @@ func (n *Node) begin(ctx context.Context, p place, failed chan<- error) {
 		}
 		return
 	}
-	// A partition that is lost and assigned again without a word in between: two runs of one owner would wait for each other.
+	// A partition may be lost and assigned again without a revocation in between. Two runs of one owner would wait for
+	// each other.
 	n.end(p)
 	ctx, stop := context.WithCancel(ctx)
 	r := &run{stop: stop, done: make(chan struct{})}
@@ -328,16 +333,16 @@ func (n *Node) begin(ctx context.Context, p place, failed chan<- error) {
 		if err := o.Run(ctx); err != nil {
 			select {
 			case failed <- err:
-			default: // another partition's owner has ended the membership already
+			default: // another partition's owner has already ended the membership
 			}
 		}
 	}()
 }
 
-// end stops owning a place and waits until what was in flight is drained.
+// end stops owning a partition and waits until the records in flight are drained.
 func (n *Node) end(p place) {
-	// Taken out first: from here on commands are sent elsewhere instead of into an owner that stops. Draining is waited for
-	// without the lock, which they need.
+	// The run is removed first: from here on commands are redirected instead of being submitted to an owner that stops.
+	// Draining happens without the lock, because the owner's remaining commands need it.
 	n.mu.Lock()
 	r := n.runs[p]
 	delete(n.runs, p)
@@ -363,12 +368,13 @@ func (n *Node) endAll() {
 	}
 }
 
-// leave ends the membership so that the others need not wait for the session to lapse. A static member's client does
-// not leave by itself, and while it lives it would join again: so it is closed first, and then named to the group.
+// leave ends the membership so that the other nodes need not wait for the session to expire. The client of a static
+// member does not leave the group when it is closed, and an open client would join again. So it is closed first, and
+// then the group is asked to remove this member.
 func (n *Node) leave(kc *kgo.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()
-	if n.cfg.Client.Gone() { // nobody is there to be told
+	if n.cfg.Client.Gone() { // no broker answers any more
 		cancel()
 	}
 	if err := kc.LeaveGroupContext(ctx); err != nil {
@@ -380,8 +386,8 @@ func (n *Node) leave(kc *kgo.Client) {
 	}
 }
 
-// Submit has a command decided by the owner of the journal's partition, if that is this node, and says where it is
-// if it's another.
+// Submit submits a command to the owner of the journal's partition if that is this node. Otherwise the error names the
+// owner.
 func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
 	o := n.assigned(name)
 	if o == nil {
@@ -394,8 +400,8 @@ func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journ
 	return result, unowned(o, err)
 }
 
-// SubmitAll is Submit for several commands, which are sent to the owner together: this node's, or another one's that the
-// outcome of each of them names. It implements journal.BatchSubmitter.
+// SubmitAll is Submit for several commands, which go to the same owner together. If that is another node, the outcome
+// of each command names it. It implements journal.BatchSubmitter.
 func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) []journal.Outcome {
 	o := n.assigned(name)
 	if o == nil {
@@ -427,7 +433,7 @@ func unowned(o *journal.Owner, err error) error {
 	return &marked
 }
 
-// assigned returns the owner of a journal's partition, nil where it is not assigned to this node.
+// assigned returns the owner of a journal's partition, or nil if the partition is not assigned to this node.
 func (n *Node) assigned(name string) *journal.Owner {
 	p := place{name, 0}
 	n.mu.Lock()
@@ -497,7 +503,7 @@ func (n *Node) Serving(name string, partition int32) (term int64, ok bool) {
 	return o.Serving()
 }
 
-// Owner returns the URL of the node that owns a partition, this node's included, or "" if none does.
+// Owner returns the URL of the node that owns a partition, possibly this one, or "" if there is none.
 func (n *Node) Owner(ctx context.Context, name string, partition int32) (url string, err error) {
 	if _, ok := n.Serving(name, partition); ok {
 		return n.cfg.URL, nil
@@ -505,5 +511,5 @@ func (n *Node) Owner(ctx context.Context, name string, partition int32) (url str
 	return n.find.Owner(ctx, name, partition)
 }
 
-// Engines asks for the nodes of the group, this one included.
+// Engines asks the group for its members, including this node.
 func (n *Node) Engines(ctx context.Context) ([]Engine, error) { return n.find.Engines(ctx) }

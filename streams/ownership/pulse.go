@@ -8,20 +8,23 @@ import (
 	"time"
 )
 
-// The times by which an owner is judged that listens and does not work: a process that was stopped, a machine that hangs.
-// The group would notice only after its session of six seconds, and the brokers allow no shorter one.
+// The times that determine when an owner that accepts connections but does not work is removed: a stopped process or a
+// machine that hangs. The group would notice only after its session of six seconds, and the brokers do not allow a
+// shorter one.
 const (
-	pingEvery   = 250 * time.Millisecond
-	silentAfter = 1500 * time.Millisecond // without an answer or a new record the owner is removed from the group …
-	unanswered  = 3                       // … if this many questions in a row have failed
+	pingEvery = 250 * time.Millisecond
+	// An owner is removed from the group after silentAfter without an answer or a new record, if also unanswered
+	// questions in a row have failed.
+	silentAfter = 1500 * time.Millisecond
+	unanswered  = 3
 	askWithin   = (silentAfter - pingEvery) / unanswered
-	removeEvery = 30 * time.Second // how often one node is removed at most
-	retryRemove = time.Second      // after an attempt to end the same membership
+	removeEvery = 30 * time.Second // minimum interval between removals of one node
+	retryRemove = time.Second      // pause after an attempt to end the same membership
 )
 
-// pulseKey names one owner's work on one partition.
+// pulseKey identifies one owner and one partition.
 type pulseKey struct {
-	member string // the membership's id
+	member string // id of the membership
 	place  place
 }
 
@@ -30,7 +33,7 @@ type pulseKey struct {
 type pulses struct {
 	node    *Node
 	running map[pulseKey]context.CancelFunc
-	owned   map[string]*atomic.Pointer[[]place] // what each membership is assigned, by its id
+	owned   map[string]*atomic.Pointer[[]place] // assignment of each membership, by its id
 	done    *sync.WaitGroup
 }
 
@@ -39,8 +42,8 @@ func newPulses(n *Node, done *sync.WaitGroup) *pulses {
 		owned: make(map[string]*atomic.Pointer[[]place])}
 }
 
-// follow listens to the partitions that others are assigned now, and to no other. During a rebalance the group does not list
-// the assignments, and the listening continues by the last ones.
+// follow starts a listener for each partition that another member is assigned, and stops all others. During a rebalance
+// the group does not list the assignments, so the last ones remain in effect.
 func (ps *pulses) follow(ctx context.Context, members []member) {
 	n := ps.node
 	if n.cfg.Neighbors == nil {
@@ -95,19 +98,19 @@ func (ps *pulses) follow(ctx context.Context, members []member) {
 // member would have it removed again and again: each time it joins, and works.
 type listener struct {
 	ask      func(context.Context, Question) (Term, error)
-	observed func(p place) int64 // the end of the log as this node has read it
-	owned    func() []place      // by the member
+	observed func(p place) int64 // end of the log as this node has read it
+	owned    func() []place      // partitions assigned to the member
 	remove   func(reason) bool
 
 	place    place
 	question Question
 	answered bool
 	node     silence // no sign of life from the node
-	term     silence // from the term's goroutine; its failures are answers of the node that the goroutine is silent
+	term     silence // no sign of life from the term's goroutine; a failure is an answer of the node that the goroutine is silent
 }
 
-// newListener returns a listener to a member's term of a partition. The context of the watch lasts longer than that of the
-// listening, which may end before the coordinator has confirmed the removal.
+// newListener returns a listener to a member's term of a partition. A removal uses the context of the watch, because
+// the listening may end before the coordinator has confirmed the removal.
 func (n *Node) newListener(watch context.Context, m member, p place, owned *atomic.Pointer[[]place]) *listener {
 	now := time.Now()
 	return &listener{
@@ -150,7 +153,7 @@ func (l *listener) run(ctx context.Context) {
 	}
 }
 
-// judge takes the outcome of a question and returns the reason to remove the member, or "".
+// judge processes the outcome of a question and returns the reason to remove the member, or "".
 func (l *listener) judge(now time.Time, err error) (why reason) {
 	all := int64(0)
 	for _, p := range l.owned() {
@@ -180,16 +183,16 @@ func (l *listener) judge(now time.Time, err error) (why reason) {
 	return ""
 }
 
-// silence measures for how long there has been no sign of life.
+// silence measures the time without a sign of life.
 type silence struct {
 	quiet    time.Duration
-	failed   int       // questions
-	last     time.Time // when quiet was last increased
-	observed int64     // the end of the log as this node has read it
+	failed   int       // questions that failed in a row
+	last     time.Time // time at which quiet was last increased
+	observed int64     // end of the log as this node has read it
 }
 
-// tick adds the time since the last tick, unless the log has grown. Time in which this node itself did not run counts for
-// two ticks at most: it could not hear anything.
+// tick adds the time since the last tick, unless the log has grown. It adds at most two intervals: in a longer gap this
+// node did not run, so it could not receive answers.
 func (s *silence) tick(now time.Time, observed int64) {
 	s.quiet += min(now.Sub(s.last), 2*pingEvery)
 	s.last = now
@@ -199,14 +202,14 @@ func (s *silence) tick(now time.Time, observed int64) {
 	}
 }
 
-// end is a sign of life at the last tick.
+// end records a sign of life at the last tick.
 func (s *silence) end() { s.quiet, s.failed = 0, 0 }
 
 func (s *silence) long() bool { return s.quiet >= silentAfter && s.failed >= unanswered }
 
 // removal is the last attempt to remove a node from the group for its silence.
 type removal struct {
-	member string // the membership
+	member string // id of the membership
 	at     time.Time
 }
 

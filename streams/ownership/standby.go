@@ -11,27 +11,27 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// standby folds a partition for as long as this node does not own it, so that a term of its own begins with a state
-// that is at the tip. What it hands over is no longer its own; it then folds again from the start, once the node owns
-// the partition no more.
+// standby folds a partition while this node does not own it, so that a term of this node starts with a state at the
+// tip. take hands the state over to the owner. After the node has lost the partition, the standby folds again from the
+// start.
 type standby struct {
 	client    *journal.Client
 	rules     decide.Rules
 	partition int32
-	from      func(context.Context) (*journal.Seed, error) // where to start; nil, or a nil seed: genesis
+	from      func(context.Context) (*journal.Seed, error) // returns where to start; genesis if it is nil or returns nil
 
 	mu       sync.Mutex
 	stop     context.CancelFunc // nil while it does not fold
 	done     chan struct{}
-	seed     *journal.Seed    // its own until done is closed
-	observed int64            // the offset after the last record that the fold has met
-	time     scalar.Time      // of the last valid one, of this fold or those before it
-	anchors  *journal.Anchors // of the positions that it has passed
-	met      atomic.Bool      // something else knows a position that the fold has passed
-	seeks    *journal.Anchors // of the owner, which is to find old records as if it had folded them itself
+	seed     *journal.Seed    // used only by the fold until done is closed
+	observed int64            // offset after the last record that the fold has read
+	time     scalar.Time      // time of the last valid record, of this fold or earlier ones
+	anchors  *journal.Anchors // of the positions that the fold has passed
+	met      atomic.Bool      // another source knows a position that the fold has passed
+	seeks    *journal.Anchors // anchors of the owner, which must find old records as if it had folded them
 }
 
-// begin starts to fold, unless it does.
+// begin starts the fold unless it is running.
 func (s *standby) begin(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,17 +47,17 @@ func (s *standby) begin(ctx context.Context) {
 		seed := s.fold(ctx, anchors)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.done == done { // else it was taken meanwhile, and perhaps another fold has begun
+		if s.done == done { // otherwise the seed was taken in the meantime, and another fold may have begun
 			s.seed = seed
-			if seed == nil { // nothing is handed over that would stand on them
+			if seed == nil { // without a seed, the positions passed prove nothing
 				s.anchors = nil
 			}
 		}
 	}()
 }
 
-// fold returns what it has reached when the context ends, or nil if the log is at fault or the rules fail on it: the next
-// fold meets the same and says so.
+// fold folds until the context ends and returns the result. It returns nil if the log is invalid or the rules fail on
+// it: the next fold meets and reports the same error.
 func (s *standby) fold(ctx context.Context, anchors *journal.Anchors) *journal.Seed {
 	seed := &journal.Seed{State: s.rules.NewState(), Position: journal.Before}
 	if s.from != nil {
@@ -102,21 +102,22 @@ func (s *standby) reached(next int64, time scalar.Time) {
 	s.observed, s.time = next, max(s.time, time)
 }
 
-// lastTime returns the time of the last record that was met.
+// lastTime returns the time of the last record read.
 func (s *standby) lastTime() scalar.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.time
 }
 
-// atTip returns once the fold has reached the end that the log has now, or has ended, or if the brokers do not tell.
+// atTip returns once the fold has reached the current end of the log or has ended, or if the brokers do not answer.
 func (s *standby) atTip(ctx context.Context) {
 	s.mu.Lock()
 	done := s.done
 	s.mu.Unlock()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
-	_ = s.client.ToTip(ctx, s.rules.Journal(), s.partition, func(ctx context.Context, end int64) error { // of no use, but nobody's fault
+	// An error only means that the node does not wait.
+	_ = s.client.ToTip(ctx, s.rules.Journal(), s.partition, func(ctx context.Context, end int64) error {
 		for {
 			s.mu.Lock()
 			reached := s.observed >= end || s.done == nil
@@ -135,7 +136,7 @@ func (s *standby) atTip(ctx context.Context) {
 	})
 }
 
-// take ends the fold and hands over what it has reached: nil if it does not fold.
+// take ends the fold and returns its result, or nil if it is not running.
 func (s *standby) take() *journal.Seed {
 	s.mu.Lock()
 	stop, done := s.stop, s.done
@@ -143,8 +144,8 @@ func (s *standby) take() *journal.Seed {
 	if stop == nil {
 		return nil
 	}
-	// Without the lock, which the fold takes to say how far it is. It hands its state over only at its very end: until then it
-	// may be about to apply a record to it.
+	// The lock is not held here: the fold takes it to report its progress. The state must not be used before the fold
+	// has ended, because the fold may still apply a record to it.
 	stop()
 	<-done
 	s.mu.Lock()
@@ -154,7 +155,7 @@ func (s *standby) take() *journal.Seed {
 	return seed
 }
 
-// passed reports whether the fold that goes on has met a position: what it hands over then stands on it.
+// passed reports whether the running fold has passed a position, so that the seed it hands over includes that record.
 func (s *standby) passed(p journal.Position) bool {
 	s.mu.Lock()
 	anchors := s.anchors
@@ -162,15 +163,15 @@ func (s *standby) passed(p journal.Position) bool {
 	return anchors != nil && anchors.Below(p.Sequence+1).Equal(p)
 }
 
-// unpassed is what something knows of a partition, less what the standby has met already: those positions need no
-// reading again.
+// unpassed returns the known positions of a partition, except those that the standby has passed: they need not be
+// checked again.
 type unpassed struct {
 	journal.Known
 	place   place
 	standby *standby
 }
 
-// Positions returns the known positions that are still to be looked for in the log.
+// Positions returns the known positions that must still be found in the log.
 func (u unpassed) Positions(ctx context.Context, name string, partition int32) ([]journal.Position, error) {
 	positions, err := u.Known.Positions(ctx, name, partition)
 	if err != nil || name != u.place.journal || partition != u.place.partition {

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	probeEvery = 250 * time.Millisecond // at the other members
+	probeEvery = 250 * time.Millisecond // interval between probes of the other members
 	dialWithin = time.Second
-	refusals   = 2 // in a row make a dead member of one that was reached before
+	refusals   = 2 // number of refused connections in a row after which a member that was reached before counts as dead
 )
 
-// reason says why a node is removed from the group. It is a label of a metric.
+// reason is the reason for removing a node from the group. It is the label of a metric.
 type reason string
 
 // The reasons.
 const (
-	closed reason = "closed" // its port
-	silent reason = "silent" // the node gives no answer
-	hung   reason = "hung"   // the node answers, and the goroutine of its term does not
+	closed reason = "closed" // its port is closed
+	silent reason = "silent" // the node does not answer
+	hung   reason = "hung"   // the node answers, but the goroutine of its term does not
 )
 
 func newRemovals() *prometheus.CounterVec {
@@ -33,7 +33,7 @@ func newRemovals() *prometheus.CounterVec {
 		Help: "Other engines that this one has removed from the group, because their port was closed, or they or their terms were silent.",
 	}, []string{"reason"})
 	for _, r := range []reason{closed, silent, hung} {
-		c.WithLabelValues(string(r)) // is there before the first
+		c.WithLabelValues(string(r)) // creates the series before the first removal
 	}
 	return c
 }
@@ -41,20 +41,20 @@ func newRemovals() *prometheus.CounterVec {
 // Collectors returns the metrics of a node.
 func (n *Node) Collectors() []prometheus.Collector { return []prometheus.Collector{n.removals} }
 
-// peer is what the watch knows of another member.
+// peer is the state of another member in the watch.
 type peer struct {
-	reached bool // it accepted a connection once, so that its URL is good
-	refused int  // connections in a row since
+	reached bool // it has accepted a connection, so its URL is correct
+	refused int  // refused connections in a row since then
 }
 
-// watch names the members that have died to the group, which otherwise would miss them only after their sessions. It
-// begins before the node joins: whoever dies right after that was reached already. Dead means that the member's host answers
-// but refuses connections at the member's address: a stopping node closes its port last. A member that accepts connections
-// but does not work is found by asking for its terms (see pulses).
+// watch removes dead members from the group, which would notice them only after their sessions expire. It starts before
+// the node joins, so that it has already reached a member that dies right afterwards. A member is dead if its host
+// answers but refuses connections at the member's address: a stopping node closes its port last. A member that accepts
+// connections but does not work is found by asking for its terms (see pulses).
 //
-// Where the watch errs, the member lives, serves, and believes itself the owner for a while, by a lease that counts: its port
-// alone may be gone. Then nothing but time is lost. Its records do not count unless the log says so, and its refusals wait for
-// the brokers.
+// If the watch is wrong, for example because only the member's port was closed, the member keeps serving for a while as
+// an owner with a valid lease. That costs only time: the log decides whether its records count, and its refusals wait
+// for the brokers.
 func (n *Node) watch(ctx context.Context) {
 	var listening sync.WaitGroup
 	defer listening.Wait()
@@ -66,7 +66,7 @@ func (n *Node) watch(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		members, err := n.find.members(ctx)
-		if err != nil { // of those who were there last, the terms are still listened to
+		if err != nil { // the terms of the last known members are still monitored
 			n.log.Debug("looking at the other engines", "error", err)
 		} else {
 			pulses.follow(ctx, members)
@@ -81,10 +81,10 @@ func (n *Node) watch(ctx context.Context) {
 	}
 }
 
-// other reports whether a member is an engine, and not this one.
+// other reports whether a member is another engine.
 func (n *Node) other(m member) bool { return m.instance != nil && *m.instance != n.cfg.NodeID }
 
-// probeAll tries to reach each of the other members once, and returns what is known of them now.
+// probeAll probes each of the other members once and returns their new states.
 func (n *Node) probeAll(ctx context.Context, members []member, before map[string]*peer) map[string]*peer {
 	now := make(map[string]*peer)
 	for _, m := range members {
@@ -106,7 +106,7 @@ func (n *Node) probeAll(ctx context.Context, members []member, before map[string
 
 func (p *peer) dead() bool { return p.reached && p.refused >= refusals }
 
-// probe tries to reach a member.
+// probe tries to connect to a member.
 func (p *peer) probe(ctx context.Context, at string) {
 	u, err := url.Parse(at)
 	if err != nil || u.Port() == "" {
@@ -134,7 +134,8 @@ func (n *Node) remove(ctx context.Context, m member, why reason) error {
 	}
 	n.log.Warn("removed another engine from the group", "member", *m.instance, "url", m.url, "reason", why)
 	n.removals.WithLabelValues(string(why)).Inc()
-	// The other members see the rebalance with their next heartbeat. This one rejoins now. The lock keeps the client open.
+	// The other members learn of the rebalance with their next heartbeat. This one rejoins now. The lock keeps the
+	// client open.
 	n.joined.Lock()
 	defer n.joined.Unlock()
 	if n.membership != nil {

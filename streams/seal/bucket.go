@@ -12,7 +12,7 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// bucketStore keeps things in a bucket, which must not keep versions.
+// bucketStore stores objects in a bucket. The bucket must not keep old versions.
 type bucketStore struct{ bucket *gocloud.Bucket }
 
 func (s *bucketStore) close() error { return s.bucket.Close() }
@@ -39,7 +39,7 @@ func (s *bucketStore) overwrite(ctx context.Context, name string, content []byte
 	return s.write(ctx, name, content, false)
 }
 
-// replace is overwrite: a bucket writes no object partly.
+// replace is overwrite: a bucket writes an object whole or not at all.
 func (s *bucketStore) replace(ctx context.Context, name string, content []byte) error {
 	return s.write(ctx, name, content, false)
 }

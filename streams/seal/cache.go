@@ -8,33 +8,33 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// KeyLifetime is how long a node goes on to use a key after it read it: the longest time from the destruction of a key to
-// the last use of it, on any node.
+// KeyLifetime is the time for which a node may use a key after reading it. It bounds the time from the destruction of a
+// key to its last use on any node.
 const KeyLifetime = 3 * time.Second
 
-// cachedKeys is how many keys a node holds in memory.
+// cachedKeys is the maximum number of keys that a node holds in memory.
 const cachedKeys = 4096
 
-// keyCache holds keys in memory, each KeyLifetime long.
+// keyCache holds keys in memory, each for KeyLifetime.
 type keyCache struct {
 	load    func(ctx context.Context, owner string) (*Box, error)
 	loading singleflight.Group
 
 	mu       sync.Mutex
 	keys     map[string]cachedKey
-	sweeping bool // a sweep is to come
+	sweeping bool // a sweep is scheduled
 }
 
 type cachedKey struct {
 	box  *Box
-	read time.Time // when the store was asked
+	read time.Time // time before the store was asked
 }
 
 func newKeyCache(load func(context.Context, string) (*Box, error)) *keyCache {
 	return &keyCache{load: load, keys: make(map[string]cachedKey)}
 }
 
-// get returns an owner's key, from the store where it was not read a short while ago.
+// get returns an owner's key. It asks the store unless the cached key was read within KeyLifetime.
 func (c *keyCache) get(ctx context.Context, owner string) (*Box, error) {
 	c.mu.Lock()
 	k, held := c.keys[owner]
@@ -42,8 +42,8 @@ func (c *keyCache) get(ctx context.Context, owner string) (*Box, error) {
 	if held && time.Since(k.read) < KeyLifetime {
 		return k.box, nil
 	}
-	// Many requests about one owner ask once. Whoever gives up does not take the answer from the others, so the question has
-	// the values of the first's context and not its end; the store has a patience of its own.
+	// Concurrent requests for one owner share one read. A caller that gives up must not cancel it for the others, so
+	// the read has the values of the first caller's context but not its end. The store has a time limit.
 	asked := c.loading.DoChan(owner, func() (any, error) { return c.fetch(context.WithoutCancel(ctx), owner) })
 	select {
 	case r := <-asked:
@@ -56,9 +56,10 @@ func (c *keyCache) get(ctx context.Context, owner string) (*Box, error) {
 	}
 }
 
-// fetch reads a key and keeps it.
+// fetch reads a key and caches it.
 func (c *keyCache) fetch(ctx context.Context, owner string) (*Box, error) {
-	// The time before the question: a tombstone that is written while the answer is on its way counts from then on.
+	// The time is taken before the read: a tombstone that is written while the answer is in flight counts from its
+	// writing.
 	read := time.Now()
 	box, err := c.load(ctx, owner)
 	if err != nil {
@@ -67,7 +68,7 @@ func (c *keyCache) fetch(ctx context.Context, owner string) (*Box, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.keys) >= cachedKeys {
-		for another := range c.keys { // any one: each is read again soon anyway
+		for another := range c.keys { // an arbitrary key: each is read again soon anyway
 			delete(c.keys, another)
 			break
 		}
@@ -80,7 +81,7 @@ func (c *keyCache) fetch(ctx context.Context, owner string) (*Box, error) {
 	return box, nil
 }
 
-// sweep drops the keys whose time is over, which nobody may ever ask for again, and comes again while there are others.
+// sweep drops expired keys, which may never be requested again. It schedules itself again while keys remain.
 func (c *keyCache) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +95,7 @@ func (c *keyCache) sweep() {
 	}
 }
 
-// forget drops a key. One that is being read meanwhile may come back for the rest of its time.
+// forget drops a key. A concurrent read may put it back until it expires.
 func (c *keyCache) forget(owner string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,9 +2,9 @@
 
 package seal
 
-// The clients of the clouds' key management services make the binary larger still.
+// The clients of the cloud key management services make the binary even larger.
 import (
-	_ "gocloud.dev/secrets/awskms"        // the scheme awskms
-	_ "gocloud.dev/secrets/azurekeyvault" // the scheme azurekeyvault
-	_ "gocloud.dev/secrets/gcpkms"        // the scheme gcpkms
+	_ "gocloud.dev/secrets/awskms"        // scheme awskms
+	_ "gocloud.dev/secrets/azurekeyvault" // scheme azurekeyvault
+	_ "gocloud.dev/secrets/gcpkms"        // scheme gcpkms
 )

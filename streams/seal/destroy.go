@@ -60,7 +60,7 @@ func (o *Owners) attempt(ctx context.Context, f *keyFile) (done bool, err error)
 	}
 	at, err := o.decide(ctx, f.Owner, id, destroys)
 	switch {
-	case err != nil: // the decision may have been created, or may still be
+	case err != nil: // the decision may exist already, or may still be created
 		return false, err
 	case at.Decision == withdrew:
 		return false, o.removeAttempt(ctx, f.Owner, id)
@@ -146,7 +146,7 @@ func (o *Owners) decide(ctx context.Context, owner, id string, d decision) (mark
 			return marker{}, away("decide on the key of "+owner, err)
 		}
 		at, err := o.decisionOn(ctx, owner, id)
-		if !errors.Is(err, fs.ErrNotExist) { // otherwise it was removed meanwhile, and one more does no harm
+		if !errors.Is(err, fs.ErrNotExist) { // otherwise it was removed after the create, and creating another one is harmless
 			return at, err
 		}
 	}
@@ -167,7 +167,8 @@ func (o *Owners) decisionOn(ctx context.Context, owner, id string) (m marker, er
 	return m, nil
 }
 
-// bury writes the tombstone. Its time is that of the decision, so everybody who completes an attempt writes the same bytes.
+// bury writes the tombstone. Its time is that of the decision, so every process that completes an attempt writes the
+// same bytes.
 func (o *Owners) bury(ctx context.Context, f *keyFile, at time.Time) error {
 	tombstone := &keyFile{Version: f.Version, Owner: f.Owner, KeyID: f.KeyID, Created: f.Created, Destroyed: at}
 	content, err := tombstone.encode()

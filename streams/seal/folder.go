@@ -11,22 +11,24 @@ import (
 	"time"
 )
 
-// folderStore keeps each thing in a file of its own, which only the folder's owner may read.
+// folderStore stores each object in a separate file, readable by the folder's owner only.
 type folderStore struct {
-	root  string
-	made  bool // the folder may be made; else nothing is kept while it is not there, perhaps because nothing is mounted
+	root string
+	// The folder may be created; otherwise every operation fails while it is missing, for example because it is not
+	// mounted.
+	made  bool
 	slots chan struct{}
-	sync  func(*os.File) error // (*os.File).Sync; for tests
+	sync  func(*os.File) error // (*os.File).Sync, except in tests
 }
 
-// beside is the folder of files that are being written. One that a killed process left there is nobody's.
+// beside is the folder of files that are being written. A file that a killed process left there is unused.
 const beside = "unfinished"
 
-// abandonedAfter is how long after its last write an unfinished file counts as abandoned.
+// abandonedAfter is the age, since its last write, at which an unfinished file counts as abandoned.
 const abandonedAfter = time.Hour
 
-// openFolder opens the store in a folder, and clears up what others left unfinished. The folder is made with the first thing
-// that is kept there: who only looks for a key leaves no trace.
+// openFolder opens the store in a folder, and deletes abandoned unfinished files. It does not create the folder: the
+// first object written does, so looking up a key leaves no trace.
 func openFolder(path string, create bool) (*folderStore, error) {
 	root, err := filepath.Abs(path)
 	if err != nil {
@@ -42,7 +44,7 @@ func openFolder(path string, create bool) (*folderStore, error) {
 	}
 	for _, e := range left {
 		if about, err := e.Info(); err == nil && time.Since(about.ModTime()) > abandonedAfter {
-			_ = os.Remove(filepath.Join(root, beside, e.Name())) // or it is cleared up next time
+			_ = os.Remove(filepath.Join(root, beside, e.Name())) // if this fails, the next start tries again
 		}
 	}
 	return s, nil
@@ -50,13 +52,14 @@ func openFolder(path string, create bool) (*folderStore, error) {
 
 func (s *folderStore) close() error { return nil }
 
-// mounted returns an error if the folder has to be there and is not.
+// mounted returns an error if the folder is missing and must not be created.
 func (s *folderStore) mounted() error {
 	if s.made {
 		return nil
 	}
 	if about, err := os.Stat(s.root); err != nil {
-		return fmt.Errorf("%w: the folder %s, which has to be there, is not", ErrAway, s.root) // and no fs.ErrNotExist, which says that there is no key
+		// Not fs.ErrNotExist, which would mean that a key does not exist.
+		return fmt.Errorf("%w: the folder %s, which has to be there, is not", ErrAway, s.root)
 	} else if !about.IsDir() {
 		return fmt.Errorf("%w: %s is no folder", ErrAway, s.root)
 	}
@@ -84,8 +87,8 @@ func (s *folderStore) create(ctx context.Context, name string, content []byte) e
 	return err
 }
 
-// createFile makes a file that appears whole or not at all. It is synced before it has its name, and the folders that lead to
-// it after that: in any other order a power cut could leave the name without the content, or neither.
+// createFile creates a file that appears whole or not at all. It syncs the file before it links it to its name, and the
+// folders above it afterwards: in any other order a power cut could leave the name without the content, or neither.
 func (s *folderStore) createFile(path string, content []byte) error {
 	if err := s.mounted(); err != nil {
 		return err
@@ -97,11 +100,11 @@ func (s *folderStore) createFile(path string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(unfinished) // whatever its other name
-	// Not a rename, which would take the place of what another process has put there meanwhile and sealed with.
+	defer os.Remove(unfinished) // the file stays under its other name
+	// A rename would replace a file that another process has created since and may have sealed with.
 	if err := os.Link(unfinished, path); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			// The other may not have synced the folder yet, and whoever finds the key there goes on to use it.
+			// The other process may not have synced the folder yet, and the caller will use the existing key.
 			return errors.Join(err, s.syncUpTo(filepath.Dir(path)))
 		}
 		return err
@@ -109,13 +112,14 @@ func (s *folderStore) createFile(path string, content []byte) error {
 	return s.syncUpTo(filepath.Dir(path))
 }
 
-// writeBeside writes a new file among the unfinished ones, syncs it, and returns its path. The caller removes or renames it.
+// writeBeside writes and syncs a new file in the folder of unfinished files, and returns its path. The caller must
+// remove or rename it.
 func (s *folderStore) writeBeside(content []byte) (path string, err error) {
 	folder := filepath.Join(s.root, beside)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
 	}
-	file, err := os.CreateTemp(folder, "key-*") // mode 0600
+	file, err := os.CreateTemp(folder, "key-*") // creates it with mode 0600
 	if err != nil {
 		return "", err
 	}
@@ -134,8 +138,8 @@ func (s *folderStore) replace(ctx context.Context, name string, content []byte) 
 	return err
 }
 
-// replaceFile renames a new file to the path of one that exists, and keeps its owner: an administrator may replace a file that
-// the venue reads as another user.
+// replaceFile renames a new file over an existing one and keeps the file's owner: an administrator may replace a file
+// that the venue reads as another user.
 func (s *folderStore) replaceFile(path string, content []byte) error {
 	about, err := os.Stat(path)
 	if err != nil {
@@ -162,8 +166,8 @@ func (s *folderStore) overwrite(ctx context.Context, name string, content []byte
 	return err
 }
 
-// overwriteFile writes over the file's own blocks. A file that took its name would leave those behind, where tools that
-// restore deleted files find them; and so would the name that a killed process has not removed from the unfinished ones.
+// overwriteFile writes over the blocks of the existing file. Replacing the file would leave the old blocks on the disk,
+// where undelete tools find them. So would an unfinished name of the file, which a killed process has not removed.
 func (s *folderStore) overwriteFile(path string, content []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -174,7 +178,7 @@ func (s *folderStore) overwriteFile(path string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	if size := about.Size(); size > int64(len(content)) { // nothing of ours; nothing of it may be left all the same
+	if size := about.Size(); size > int64(len(content)) { // a file that this store did not write is cleared too
 		content = append(content[:len(content):len(content)], make([]byte, size-int64(len(content)))...)
 	}
 	if _, err := file.WriteAt(content, 0); err != nil {
@@ -188,7 +192,8 @@ func (s *folderStore) remove(ctx context.Context, name string) error {
 	return err
 }
 
-// removeFile removes a file, and what it held from its blocks: in this order nobody meets a file without its content.
+// removeFile removes a file and then overwrites its blocks. In this order no process can open the file without its
+// content.
 func (s *folderStore) removeFile(path string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -227,12 +232,12 @@ func (s *folderStore) list(ctx context.Context, folder string) ([]string, error)
 	})
 }
 
-// syncUpTo syncs a folder and those above it, up to the one that the store's own is in.
+// syncUpTo syncs a folder and those above it, up to the parent of the store's root.
 func (s *folderStore) syncUpTo(path string) error {
 	for {
 		err := s.syncFolder(path)
 		if above := filepath.Dir(s.root); path == above || path == filepath.Dir(path) {
-			if errors.Is(err, fs.ErrPermission) { // one that we may not even read we have not written in
+			if errors.Is(err, fs.ErrPermission) { // this process has written nothing in a folder that it cannot read
 				err = nil
 			}
 			return err
@@ -250,7 +255,7 @@ func (s *folderStore) syncFolder(path string) error {
 		return err
 	}
 	defer at.Close()
-	// Some file systems sync no folders, and need it not or can't.
+	// Some file systems do not support syncing folders, or do not need it.
 	if err := s.sync(at); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}

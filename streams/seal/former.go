@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 )
 
-// FormerFile is where older versions kept the master key inside the data folder: among the blobs, which are copied to where
-// no key may be.
+// FormerFile is the file in the data folder in which older versions stored the master key. It is among the blobs, which
+// are backed up to places that must not hold keys.
 const FormerFile = "blob/keys/master.key"
 
-// moveFormer moves the master key of an older version into the store. It is durable there before it is removed here, and a
-// move that was broken off between the two is gone on with.
+// moveFormer moves the master key of an older version into the store. The key is durable in the store before the old
+// file is removed. A move that was interrupted in between is completed.
 func moveFormer(ctx context.Context, s store, path string) error {
 	key, err := readFormer(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +51,7 @@ func readFormer(path string) ([]byte, error) {
 	return key, nil
 }
 
-// readSecret reads a file that nobody but its owner may read.
+// readSecret reads a file that only its owner can read.
 func readSecret(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -63,7 +63,7 @@ func readSecret(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// removeFormer removes the file, and its folder if nothing else is in there.
+// removeFormer removes the file, and its folder if that is then empty.
 func removeFormer(path string) error {
 	former := &folderStore{sync: (*os.File).Sync}
 	if err := former.removeFile(path); err != nil {

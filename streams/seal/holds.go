@@ -44,7 +44,7 @@ type HeldError struct {
 	Venues []string
 }
 
-// Error names the holds as the key store has them.
+// Error lists the names of the holds in the key store.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("%v: the key store has %s/{%s}", ErrHeld, heldFolder(e.Owner), strings.Join(e.Venues, ","))
 }

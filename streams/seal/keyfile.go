@@ -10,21 +10,22 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 )
 
-// keyFileSize is the length of every file of an owner's key, in bytes: one sector, which disks write whole or not at all, so
-// that a destruction that a power cut breaks off leaves the key or the tombstone.
+// keyFileSize is the length of every key file in bytes: one sector, which disks write whole or not at all. So if a
+// power cut interrupts a destruction, the file holds either the key or the tombstone.
 const keyFileSize = 512
 
-// keyFile is what the key store holds about one owner: the key, sealed under the master key, or the tombstone of it.
+// keyFile is the content of an owner's file in the key store: the key, sealed with the master key, or its tombstone.
 type keyFile struct {
 	Version   int       `json:"version"`
 	Owner     string    `json:"owner"`
 	KeyID     string    `json:"key_id"`
 	Created   time.Time `json:"created_at,omitzero"`
 	Destroyed time.Time `json:"destroyed_at,omitzero"`
-	Key       []byte    `json:"key,omitempty"` // none in a tombstone
+	Key       []byte    `json:"key,omitempty"` // nil in a tombstone
 }
 
-// keyFileName returns the name of an owner's file. What is no owner's reference has none, so that no name leads elsewhere.
+// keyFileName returns the name of an owner's file. It fails if its argument is not an owner's reference, so that no
+// name leads out of the folder.
 func keyFileName(of string) (string, error) {
 	if _, err := owner.ParseRef(of); err != nil {
 		return "", err
@@ -32,7 +33,7 @@ func keyFileName(of string) (string, error) {
 	return "owners/" + of, nil
 }
 
-// encode returns the file's content: a line of JSON, with spaces up to the length that all have.
+// encode returns the file's content: a line of JSON, padded with spaces to keyFileSize.
 func (f *keyFile) encode() ([]byte, error) {
 	line, err := json.Marshal(f)
 	if err != nil {
@@ -45,7 +46,7 @@ func (f *keyFile) encode() ([]byte, error) {
 	return append(line, '\n'), nil
 }
 
-// decodeKeyFile reads what encode wrote about an owner. Anything else is ErrDamaged.
+// decodeKeyFile decodes the result of encode for an owner. It returns ErrDamaged for any other content.
 func decodeKeyFile(content []byte, of string) (*keyFile, error) {
 	f := new(keyFile)
 	if err := json.Unmarshal(content, f); err != nil || f.Version != 1 || f.Owner != of || f.KeyID == "" || f.Destroyed.IsZero() == (f.Key == nil) {
@@ -54,7 +55,7 @@ func decodeKeyFile(content []byte, of string) (*keyFile, error) {
 	return f, nil
 }
 
-// newKeyFile seals an owner's new key under the master key.
+// newKeyFile seals an owner's new key with the master key.
 func newKeyFile(master *Box, of string, key []byte) (*keyFile, error) {
 	box, err := New(key)
 	if err != nil {
@@ -64,7 +65,8 @@ func newKeyFile(master *Box, of string, key []byte) (*keyFile, error) {
 	return &keyFile{Version: 1, Owner: of, KeyID: longID(box), Created: now(), Key: sealed}, err
 }
 
-// open returns the owner's key: ErrDestroyed from a tombstone, ErrDamaged and *WrongKeyError as Box.Open.
+// open returns the owner's key. It returns ErrDestroyed for a tombstone, and ErrDamaged and *WrongKeyError like
+// Box.Open.
 func (f *keyFile) open(master *Box) (*Box, error) {
 	if !f.Destroyed.IsZero() {
 		return nil, ErrDestroyed
@@ -82,7 +84,7 @@ func (f *keyFile) open(master *Box) (*Box, error) {
 
 func keyPlace(of string) Place { return Place{of, "key", "owner"} }
 
-// longID names an owner's key without giving it away, for the certificate of its destruction.
+// longID returns an id of an owner's key that does not reveal the key. The certificate of a destruction names it.
 func longID(b *Box) string { return hex.EncodeToString(b.Derive("owner key id")[:16]) }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

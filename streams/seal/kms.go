@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"gocloud.dev/secrets"
-	"gocloud.dev/secrets/localsecrets" // the scheme base64key
+	"gocloud.dev/secrets/localsecrets" // scheme base64key
 )
 
-// keeperPatience is how long a key management service is waited for: at a start only, and there is no going on without it.
+// keeperPatience bounds a request to the key management service. It is used only at start, which cannot succeed without
+// it.
 const keeperPatience = 30 * time.Second
 
-// wrap has a key management service encrypt the master key, and keeps what comes out. If another process was first, its key
-// counts.
+// wrap encrypts the master key with a key management service and stores the ciphertext. If another process was first,
+// wrap returns the key of that process.
 func wrap(ctx context.Context, s store, at string, key []byte) ([]byte, error) {
 	wrapped, err := withKeeper(ctx, at, func(ctx context.Context, k *secrets.Keeper) ([]byte, error) { return k.Encrypt(ctx, key) })
 	if err != nil {
@@ -31,8 +32,8 @@ func wrap(ctx context.Context, s store, at string, key []byte) ([]byte, error) {
 	return key, err
 }
 
-// unwrap has the service decrypt the master key of the store. A store that holds one in the clear takes it in first: that is
-// how a venue which began without a service gets one.
+// unwrap decrypts the store's master key with the service. If the store holds a key in the clear, unwrap encrypts it
+// first: that is how a venue that started without a service adopts one.
 func unwrap(ctx context.Context, s store, at string) ([]byte, error) {
 	text, err := s.read(ctx, WrappedFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,7 +44,7 @@ func unwrap(ctx context.Context, s store, at string) ([]byte, error) {
 		if _, err := wrap(ctx, s, at, clear); err != nil {
 			return nil, err
 		}
-		return unwrap(ctx, s, at) // to see that it comes back, before the other is removed
+		return unwrap(ctx, s, at) // verifies that the key can be decrypted, before the clear one is removed
 	}
 	if err != nil {
 		return nil, err
@@ -62,7 +63,7 @@ func unwrap(ctx context.Context, s store, at string) ([]byte, error) {
 	return key, dropClear(ctx, s, key)
 }
 
-// dropClear removes the master key in the clear, once the wrapped one is known to be the same.
+// dropClear removes the master key in the clear after checking that the wrapped one is the same.
 func dropClear(ctx context.Context, s store, key []byte) error {
 	clear, err := read(ctx, s)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +78,7 @@ func dropClear(ctx context.Context, s store, key []byte) error {
 	return s.remove(ctx, File)
 }
 
-// withKeeper asks a key management service. Its URL may hold a secret, so errors do not name it.
+// withKeeper calls a key management service. The service's URL may hold a secret, so errors do not include it.
 func withKeeper(ctx context.Context, at string, ask func(context.Context, *secrets.Keeper) ([]byte, error)) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, keeperPatience, fmt.Errorf("it does not answer within %v", keeperPatience))
 	defer cancel()

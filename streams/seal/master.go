@@ -10,40 +10,40 @@ import (
 	"io/fs"
 )
 
-// Environment is the variable that may hold the master key, in base64.
+// Environment is the environment variable that may hold the master key, in base64.
 const Environment = "PERPETUA_MASTER_KEY"
 
 const (
-	// File is the name under which the key store holds the master key, in base64.
+	// File is the name of the master key in the key store, in base64.
 	File = "master.key"
-	// WrappedFile is the name under which it holds one that a key management service has encrypted, in base64.
+	// WrappedFile is the name of the master key encrypted by a key management service, in base64.
 	WrappedFile = "master.key.wrapped"
 )
 
-// ErrNoKey says that there is no master key although one is needed to read what was sealed.
+// ErrNoKey reports that a master key is needed to read sealed values, and there is none.
 var ErrNoKey = errors.New("there is no master key, and the log holds values sealed with one: restore " + File +
 	" in the key store (--key-url, by default the folder keys in the data folder) or set " + Environment)
 
-// Options say where the master key is.
+// Options configure where the master key is stored.
 type Options struct {
-	// URL is that of the key store.
+	// URL is the URL of the key store.
 	URL string
-	// Value is what the environment holds, in base64; empty if it is not set.
+	// Value is the value of the environment variable, in base64. It is empty if the variable is not set.
 	Value string
-	// KMS is the URL of the key by which a key management service encrypts the master key; empty for none. It takes what
-	// gocloud.dev/secrets does.
+	// KMS is the URL of the key with which a key management service encrypts the master key, in the form of
+	// gocloud.dev/secrets. Empty means none.
 	KMS string
-	// Create allows a new key to be made in the store if there is none. It must be false as soon as an identity
-	// journal exists: a new key could not open what is in there.
+	// Create allows Open to create a key in the store if there is none. It must be false once an identity journal
+	// exists: a new key could not open the values in it.
 	Create bool
-	// Former is the file in which older versions kept the key. Who owns the data folder has it moved into the store; others
-	// leave it and read it.
+	// Former is the file in which older versions stored the key. With Move, Open moves that key into the store, which
+	// only the owner of the data folder may do. Without Move, it only reads the file.
 	Former string
 	Move   bool
 }
 
-// Open finds the master key, or makes one where that is allowed. A key in the environment and one in the store have to be the
-// same.
+// Open returns a box with the master key. If none exists, it creates one if Create allows that. If both the environment
+// and the store have a key, the two must be the same.
 func Open(ctx context.Context, o Options) (*Box, error) {
 	given, err := o.given()
 	if err != nil {
@@ -79,7 +79,7 @@ func (o *Options) Check() error {
 	return err
 }
 
-// given returns the key of the environment, or nil.
+// given returns the key from the environment, or nil.
 func (o *Options) given() ([]byte, error) {
 	if o.Value == "" {
 		return nil, nil
@@ -94,7 +94,8 @@ func (o *Options) given() ([]byte, error) {
 	return key, nil
 }
 
-// kept returns the key of the store, once what older versions left has been moved there. fs.ErrNotExist says that there is none.
+// kept returns the key in the store, after moving the key of an older version there. It returns fs.ErrNotExist if there
+// is none.
 func (o *Options) kept(ctx context.Context, s store) ([]byte, error) {
 	if o.Move {
 		if err := moveFormer(ctx, s, o.Former); err != nil {
@@ -114,8 +115,8 @@ func (o *Options) kept(ctx context.Context, s store) ([]byte, error) {
 	return key, err
 }
 
-// create makes a key and keeps it. It is on disk before anything is sealed with it. If another process was first, its key
-// counts.
+// create generates a key and stores it. The key is durable before anything is sealed with it. If another process was
+// first, create returns the key of that process.
 func (o *Options) create(ctx context.Context, s store) ([]byte, error) {
 	key := make([]byte, KeySize)
 	rand.Read(key) // never fails

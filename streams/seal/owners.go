@@ -10,28 +10,28 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ErrDestroyed says that an owner's key was destroyed: what was sealed with it can't be read any more, by anybody.
+// ErrDestroyed reports that an owner's key was destroyed: data sealed with it can never be read again.
 var ErrDestroyed = errors.New("the owner's key is destroyed")
 
-// ErrMissing says that the key store holds nothing about an owner, neither a key nor the tombstone of one: it is not the one
-// that the key was made in, or an old copy of it.
+// ErrMissing reports that the key store has neither a key nor a tombstone of an owner: it is not the store in which the
+// key was created, or it is an old copy.
 var ErrMissing = errors.New("the key store holds no key of the owner, nor that it was destroyed: restore the key store, or look at --key-url")
 
-// Owners seals what is about one person or corporate with that owner's own key, so that all of it becomes unreadable at once,
-// wherever it was copied to, when the key is destroyed.
+// Owners seals data about persons and corporates, each with a separate key. Destroying an owner's key makes all copies
+// of the owner's data unreadable.
 //
-// Each owner has a file in the key store: the key, sealed under the master key. It is on disk before anything is sealed
-// with it. Destroyed, the key is overwritten by a tombstone in the same place, so that it is never made anew; of two nodes
-// that make one at once, the first one counts.
+// Each owner has a file in the key store. It holds the key, sealed with the master key, and is durable before anything
+// is sealed with the key. Destroying the key overwrites it with a tombstone in the same file, so that it is never
+// created again. If two nodes create a key concurrently, the first one is used.
 //
-// A node keeps the keys that it uses in memory, KeyLifetime long and no more than cachedKeys of them; then it reads the
-// file again. So KeyLifetime after a destruction no node opens or seals anything of that owner any more, whoever destroyed
-// the key, and streams that are under way end with ErrDestroyed.
+// A node keeps the keys that it uses in memory, each for KeyLifetime and at most cachedKeys of them; then it reads the
+// file again. So KeyLifetime after a destruction on any node, no node seals or opens data of that owner any more, and
+// open streams fail with ErrDestroyed.
 //
-// holds.go says who may change the store, and when a key in a shared store is destroyed.
+// holds.go describes which venue may change the store, and when a key in a shared store is destroyed.
 //
-// Owners are named as owner.Ref.String does. Errors are ErrDestroyed, ErrMissing, ErrDamaged, *WrongKeyError where the key
-// file was sealed under another master key, and ErrAway where the store can't be asked. It is safe for concurrent use.
+// Owners are named by owner.Ref.String. Errors are ErrDestroyed, ErrMissing, ErrDamaged, *WrongKeyError if the key file
+// was sealed with another master key, and ErrAway if the store does not answer. Owners is safe for concurrent use.
 type Owners struct {
 	store  store
 	master *Box
@@ -39,8 +39,8 @@ type Owners struct {
 	guard  Guard
 }
 
-// OpenOwners opens the key store at a URL: the scheme file for a folder, mem for tests, and those of buckets. The caller
-// closes it.
+// OpenOwners opens the key store at a URL: the scheme file for a folder, mem for tests, or a bucket's scheme. The
+// caller must close it.
 func OpenOwners(ctx context.Context, url string, master *Box) (*Owners, error) {
 	s, err := openStore(ctx, url)
 	if err != nil {
@@ -62,11 +62,11 @@ func (o *Owners) SetGuard(g Guard) { o.guard = g }
 // Store returns the key store that the keys are in. It is closed with the Owners.
 func (o *Owners) Store() *KeyStore { return &KeyStore{o.store} }
 
-// Close lets go of the store.
+// Close closes the store.
 func (o *Owners) Close() error { return o.store.close() }
 
-// Create makes an owner's key, and returns once that is durable. That there is one already is no error, and that there was
-// one is ErrDestroyed.
+// Create creates an owner's key and returns once it is durable. It returns nil if the key exists, and ErrDestroyed if
+// it was destroyed.
 func (o *Owners) Create(ctx context.Context, owner string) error {
 	name, err := keyFileName(owner)
 	if err != nil {
@@ -87,7 +87,7 @@ func (o *Owners) Create(ctx context.Context, owner string) error {
 	}
 	err = o.store.create(ctx, name, content)
 	if errors.Is(err, fs.ErrExist) {
-		// Another request or node was first, or this is a retry. Whatever it made has to be of use.
+		// Another request or node was first, or this is a retry. The existing key must be usable.
 		_, err = o.load(ctx, owner)
 		return err
 	}
@@ -97,7 +97,7 @@ func (o *Owners) Create(ctx context.Context, owner string) error {
 	return nil
 }
 
-// Seal encrypts a value for its place with the key of the place's owner.
+// Seal encrypts a value with the key of the place's owner and binds it to the place.
 func (o *Owners) Seal(ctx context.Context, plain []byte, at Place) ([]byte, error) {
 	box, err := o.cache.get(ctx, at.Owner)
 	if err != nil {
@@ -113,24 +113,25 @@ func (o *Owners) Open(ctx context.Context, sealed []byte, at Place) ([]byte, err
 		return nil, err
 	}
 	plain, err := box.Open(sealed, at)
-	if err != nil { // also *WrongKeyError, which would speak of the master key
+	if err != nil { // including *WrongKeyError, whose message would blame the master key
 		return nil, ErrDamaged
 	}
 	return plain, nil
 }
 
-// fetches is how many keys Fetch reads at a time. A folder is asked no more than pending questions at once.
+// fetches is the number of keys that Fetch reads concurrently. For a folder, pending is the upper limit.
 const fetches = 16
 
-// Fetch has the keys of owners in memory, read several at a time: who then opens something of each, all within KeyLifetime,
-// does not wait for the store as often as there are owners. Its error is ErrAway. What is wrong with one of the keys, who
-// opens something with it learns.
+// Fetch reads the keys of owners into memory, several concurrently. A caller that then opens data of each owner within
+// KeyLifetime does not wait for the store once per owner. Fetch returns only ErrAway; other errors of a key are
+// returned when the key is used.
 func (o *Owners) Fetch(ctx context.Context, owners []string) error {
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(fetches)
 	for _, owner := range owners {
 		group.Go(func() error {
-			if reading.Err() != nil { // the store is away, or the caller is: this one would only wait for the same
+			// The store does not answer or the caller has left: another read would only wait for the same.
+			if reading.Err() != nil {
 				return nil
 			}
 			if _, err := o.cache.get(reading, owner); errors.Is(err, ErrAway) {
@@ -142,7 +143,7 @@ func (o *Owners) Fetch(ctx context.Context, owners []string) error {
 	return group.Wait()
 }
 
-// KeyID names an owner's key, and goes on to do so once it is destroyed.
+// KeyID returns the id of an owner's key, even after the key was destroyed.
 func (o *Owners) KeyID(ctx context.Context, owner string) (string, error) {
 	f, err := o.file(ctx, owner)
 	if err != nil {
@@ -151,8 +152,9 @@ func (o *Owners) KeyID(ctx context.Context, owner string) (string, error) {
 	return f.KeyID, nil
 }
 
-// Discard removes the key of an owner who never came to be, without a trace. It is for who has made the key, and knows that
-// nothing that was sealed with it is kept and that nobody else will ever use the owner's name. That there is none is no error.
+// Discard removes the key of an owner that was never recorded, and leaves no trace. The caller must have created the
+// key, and must know that nothing sealed with it is stored and that the owner's name will never be used. A missing key
+// is not an error.
 func (o *Owners) Discard(ctx context.Context, owner string) error {
 	name, err := keyFileName(owner)
 	if err != nil {
@@ -192,7 +194,7 @@ func (o *Owners) file(ctx context.Context, owner string) (*keyFile, error) {
 	return decodeKeyFile(content, owner)
 }
 
-// away tells that the store could not be asked, and why.
+// away wraps an error in ErrAway, unless it is one already.
 func away(doing string, err error) error {
 	if errors.Is(err, ErrAway) {
 		return fmt.Errorf("%s: %w", doing, err)

@@ -5,13 +5,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// The places of what the onboarding journal holds sealed. Those of an owner are sealed with that owner's key, by Owners; the
-// others with the venue's own, by Box.
+// These functions return the places of the sealed values in the onboarding journal. Values of an owner are sealed with
+// the owner's key, by Owners; the others with the venue's key, by Box.
 
-// OwnerFields is the place of what is told of an owner: the JSON of an owner.Person or an owner.Corporate.
+// OwnerFields is the place of an owner's data: the JSON of an owner.Person or an owner.Corporate.
 func OwnerFields(o owner.Ref) Place { return Place{o.String(), "fields", "owner"} }
 
-// DocumentName is the place of the name that a file was uploaded under.
+// DocumentName is the place of the name of an uploaded file.
 func DocumentName(o owner.Ref, document scalar.ID) Place {
 	return Place{o.String(), "name", "document/" + document.String()}
 }
@@ -26,15 +26,15 @@ func Answers(o owner.Ref, version scalar.ID) Place {
 	return Place{o.String(), "answers", "response/" + version.String()}
 }
 
-// Reason is the place of the reason of an action on a trigger, which the tenant is shown.
+// Reason is the place of the reason of an action on a trigger, as shown to the tenant.
 func Reason(o owner.Ref, trigger scalar.ID) Place { return ofTrigger(o, "reason", trigger) }
 
-// InternalReason is the place of the reason of an action on a trigger, which operators are shown.
+// InternalReason is the place of the reason of an action on a trigger, as shown to operators.
 func InternalReason(o owner.Ref, trigger scalar.ID) Place {
 	return ofTrigger(o, "internal_reason", trigger)
 }
 
-// ExternalReference is the place of the tenant's own name of a trigger.
+// ExternalReference is the place of the tenant's reference for a trigger.
 func ExternalReference(o owner.Ref, trigger scalar.ID) Place {
 	return ofTrigger(o, "external_reference", trigger)
 }
@@ -43,37 +43,38 @@ func ofTrigger(o owner.Ref, field string, trigger scalar.ID) Place {
 	return Place{o.String(), field, "trigger/" + trigger.String()}
 }
 
-// NoticeBody is the place of the body that receivers are sent about an event.
+// NoticeBody is the place of the body of an event's deliveries.
 func NoticeBody(o owner.Ref, event scalar.ID) Place {
 	return Place{o.String(), "body", "event/" + event.String()}
 }
 
-// DeliveryResponse is the place of what a receiver replied to a delivery.
+// DeliveryResponse is the place of a receiver's response to a delivery.
 func DeliveryResponse(o owner.Ref, delivery scalar.ID) Place {
 	return Place{o.String(), "response", "delivery/" + delivery.String()}
 }
 
-// The places below are of the venue's own key.
+// The places below use the venue's key.
 
 // ErasureReason is the place of the reason why an owner is erased, held or released. It outlives the owner's key.
 func ErasureReason(o owner.Ref) Place { return Place{o.String(), "reason", "erasure"} }
 
-// WebhookKey is the place of the private key that a webhook's deliveries are signed with.
+// WebhookKey is the place of the private key that signs a webhook's deliveries.
 func WebhookKey(webhook scalar.ID) Place {
 	return Place{"webhook/" + webhook.String(), "private_key", "webhook"}
 }
 
-// TestBody is the place of the body of an event about no owner, which a tenant has sent to try its receiver.
+// TestBody is the place of the body of a test event, which a tenant sends to try its receiver and which concerns no
+// owner.
 func TestBody(tenant string, event scalar.ID) Place {
 	return Place{"tenant/" + tenant, "body", "event/" + event.String()}
 }
 
-// TestResponse is the place of what a receiver replied to such an event's delivery.
+// TestResponse is the place of a receiver's response to the delivery of a test event.
 func TestResponse(tenant string, delivery scalar.ID) Place {
 	return Place{"tenant/" + tenant, "response", "delivery/" + delivery.String()}
 }
 
-// ExternalID returns the keyed hash by which a tenant's own name of an owner is found again, and nothing else told of it.
+// ExternalID returns a keyed hash of a tenant's id for an owner. The hash finds the owner without revealing the id.
 func (b *Box) ExternalID(tenant string, of owner.Type, externalID string) []byte {
 	return MAC(b.Derive("external id "+tenant), []byte(string(of)+"/"+externalID))
 }

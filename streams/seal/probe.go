@@ -15,8 +15,8 @@ import (
 // that create the key of one owner concurrently would then seal with different keys, and one of the keys is lost.
 var ErrOverwrites = errors.New("the key store replaces an object that it was asked to create only if absent")
 
-// Probe creates an object in the key store at a URL twice and removes it. It returns nil if the second attempt fails as it
-// must, and ErrOverwrites if the store ignores the condition. A folder that is missing is not made.
+// Probe creates an object in the key store at a URL twice and removes it. It returns nil if the second attempt fails as
+// it must, and ErrOverwrites if the store ignores the condition. It does not create a missing folder.
 func Probe(ctx context.Context, at string) (err error) {
 	u, err := url.Parse(at)
 	if err != nil {

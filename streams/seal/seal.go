@@ -31,31 +31,32 @@ const (
 	headerSize = 1 + keyIDSize
 )
 
-// Place says what a ciphertext is: whose, which field, of which type of thing. It is authenticated, not stored.
+// Place identifies a ciphertext: its owner, its field, and the type of the object that has the field. It is
+// authenticated but not stored.
 type Place struct{ Owner, Field, Type string }
 
-// ErrDamaged says that a ciphertext was changed, or is not of the place that it is said to be of.
+// ErrDamaged reports that a ciphertext was changed or belongs to another place.
 var ErrDamaged = errors.New("the sealed value is damaged or belongs elsewhere")
 
-// WrongKeyError says that a value was sealed with another master key than this one.
+// WrongKeyError reports that a value was sealed with another master key.
 type WrongKeyError struct {
 	Have, Sealed string // key ids in hex
 }
 
-// Error names both keys.
+// Error names the ids of both keys.
 func (e *WrongKeyError) Error() string {
 	return fmt.Sprintf("the value was sealed with master key %s, and this is master key %s: restore the right key in the key store or in %s",
 		e.Sealed, e.Have, Environment)
 }
 
-// Box seals and opens. It is safe for concurrent use.
+// Box seals and opens values with keys derived from the master key. It is safe for concurrent use.
 type Box struct {
 	master []byte
 	id     [keyIDSize]byte
 	aead   tink.AEAD
 }
 
-// New makes a box out of a master key.
+// New returns a box with a master key of KeySize bytes.
 func New(master []byte) (*Box, error) {
 	if len(master) != KeySize {
 		return nil, fmt.Errorf("the master key has %d bytes, not %d", len(master), KeySize)
@@ -70,7 +71,8 @@ func New(master []byte) (*Box, error) {
 	return b, nil
 }
 
-// Derive returns a key of 32 bytes for another purpose. Every node with the same master key derives the same.
+// Derive derives a key of 32 bytes for another purpose from the master key. Every node with the same master key derives
+// the same key.
 func (b *Box) Derive(purpose string) []byte {
 	key, err := hkdf.Key(sha256.New, b.master, nil, "perpetua "+purpose, KeySize)
 	if err != nil { // only for impossible lengths
@@ -79,10 +81,10 @@ func (b *Box) Derive(purpose string) []byte {
 	return key
 }
 
-// KeyID names the master key without giving it away.
+// KeyID returns an id of the master key that does not reveal the key.
 func (b *Box) KeyID() string { return hex.EncodeToString(b.id[:]) }
 
-// Seal encrypts a value for its place.
+// Seal encrypts a value and binds it to its place.
 func (b *Box) Seal(plain []byte, at Place) ([]byte, error) {
 	header := append([]byte{version}, b.id[:]...)
 	c, err := b.aead.Encrypt(plain, associated(header, at))
@@ -108,18 +110,19 @@ func (b *Box) Open(sealed []byte, at Place) ([]byte, error) {
 	return plain, nil
 }
 
-// MAC returns a keyed hash: equal for equal data, and of no use to those without the key.
+// MAC returns a keyed hash. It is equal for equal data, and reveals nothing to a reader without the key.
 func (b *Box) MAC(data []byte) []byte { return MAC(b.Derive("mac"), data) }
 
-// MAC returns the HMAC-SHA-256 of data, 32 bytes, under a key that was derived for the purpose. Compare two with hmac.Equal,
-// which takes the same time wherever they differ.
+// MAC returns the HMAC-SHA-256 of data, 32 bytes, with a key derived for the purpose. Compare two with hmac.Equal,
+// which takes constant time.
 func MAC(key, data []byte) []byte {
 	h := hmac.New(sha256.New, key)
 	h.Write(data)
 	return h.Sum(nil)
 }
 
-// associated joins the header and the place, each part with its length, so that no two places give the same bytes.
+// associated joins the header and the place. Each part is preceded by its length, so that different places never give
+// the same bytes.
 func associated(header []byte, at Place) []byte {
 	out := append([]byte(nil), header...)
 	for _, s := range []string{at.Owner, at.Field, at.Type} {

@@ -12,31 +12,31 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
-// Folder is where the key store is inside a data folder, where no URL names another.
+// Folder is the name of the default key store inside a data folder, used unless a URL is configured.
 const Folder = "keys"
 
-// ErrAway says that the key store can't be asked.
+// ErrAway reports that the key store does not answer.
 var ErrAway = errors.New("the key store does not answer")
 
-// store keeps small things by name, each whole or not at all, also after a power cut. Its errors are fs.ErrNotExist from
-// read and remove, fs.ErrExist from create, and others where it can't be asked.
+// store stores small objects by name. An object is written whole or not at all, even at a power cut. read and remove
+// return fs.ErrNotExist, and create returns fs.ErrExist; all other errors mean that the store cannot be used.
 type store interface {
 	read(ctx context.Context, name string) ([]byte, error)
-	// create keeps what is not there yet. Of two who do it at once, one gets fs.ErrExist.
+	// create creates an object that does not exist. Of two concurrent calls, one returns fs.ErrExist.
 	create(ctx context.Context, name string, content []byte) error
-	// overwrite writes content over the old content, which has the same length, so that nothing of it is left. A power cut may
-	// leave a mixture of both, unless they are one sector long.
+	// overwrite writes content over the old content, which has the same length, so that none of the old content
+	// remains. A power cut may leave a mixture of both, unless they are one sector long.
 	overwrite(ctx context.Context, name string, content []byte) error
 	// replace replaces the content. A power cut leaves the old or the new content. The old content may stay on the disk.
 	replace(ctx context.Context, name string, content []byte) error
 	remove(ctx context.Context, name string) error
-	// list returns the names directly under a folder, without the folder's name; none where there is no such folder.
+	// list returns the names directly under a folder, without the folder's name. A missing folder has none.
 	list(ctx context.Context, folder string) ([]string, error)
 	close() error
 }
 
-// openStore opens the key store at a URL: a folder, which is made if need be unless the query says create_dir=false, or a
-// bucket as those of package blob are.
+// openStore opens the key store at a URL: a folder, which is created if missing unless the query says create_dir=false,
+// or a bucket that package blob supports.
 func openStore(ctx context.Context, at string) (store, error) {
 	u, err := url.Parse(at)
 	if err != nil {
@@ -60,7 +60,7 @@ func openStore(ctx context.Context, at string) (store, error) {
 	return s, nil
 }
 
-// folderOf returns the path of a folder that a URL names, and whether it may be made.
+// folderOf returns the path of the folder at a URL, and whether it may be created.
 func folderOf(u *url.URL) (path string, create bool, err error) {
 	path = filepath.FromSlash(u.Path)
 	query := u.Query()
@@ -79,13 +79,14 @@ func folderOf(u *url.URL) (path string, create bool, err error) {
 
 const (
 	openWithin = 10 * time.Second
-	// patience is how long the key store is waited for.
+	// patience bounds the wait for the key store.
 	patience = 4 * time.Second
-	// pending is how many questions to a folder may be under way; those that hang for ever count.
+	// pending is the maximum number of concurrent questions to a folder, including those that hang forever.
 	pending = 32
 )
 
-// inTime returns what a question to a folder returns, which knows of no context, or gives up on it. What hangs keeps its slot.
+// inTime runs a question to a folder, which does not observe a context, and returns its result. It abandons the
+// question when the time is over. An abandoned question holds its slot until it ends.
 func inTime[T any](ctx context.Context, slots chan struct{}, within time.Duration, question func() (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -99,7 +100,7 @@ func inTime[T any](ctx context.Context, slots chan struct{}, within time.Duratio
 	case <-ctx.Done():
 		return none, context.Cause(ctx)
 	}
-	answered := make(chan answer, 1) // with room, so that a question that is left behind can end
+	answered := make(chan answer, 1) // buffered, so that an abandoned question can end
 	go func() {
 		defer func() { <-slots }()
 		value, err := question()

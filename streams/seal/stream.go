@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	// segmentSize is the length of a sealed segment of a stream in bytes: how much of a file is in memory at a time.
+	// segmentSize is the length of a sealed segment of a stream in bytes. It bounds the part of a file that is in
+	// memory.
 	segmentSize   = 64 << 10
 	streamVersion = 1
 )
 
-// Writer returns a writer of a sealed stream: what is written to it goes to w encrypted with the key of the place's owner, in
-// segments of 64 KiB. The stream is complete once it is closed, which does not close w; one that was not closed is not read
-// to its end by anybody. Once the key is destroyed, Write and Close return ErrDestroyed.
+// Writer returns a writer of a sealed stream. It encrypts the data with the key of the place's owner, in segments of 64
+// KiB, and writes them to w. Close completes the stream, and does not close w. Readers fail at the end of a stream that
+// was not closed. Once the key is destroyed, Write and Close return ErrDestroyed.
 func (o *Owners) Writer(ctx context.Context, w io.Writer, at Place) (io.WriteCloser, error) {
 	cipher, header, err := o.stream(ctx, at.Owner)
 	if err != nil {
@@ -33,9 +34,9 @@ func (o *Owners) Writer(ctx context.Context, w io.Writer, at Place) (io.WriteClo
 	return &sealing{ctx, o, at.Owner, plain}, nil
 }
 
-// Reader returns a reader of what was sealed by Writer for the given place. What it returns is as it was written, up to where
-// the stream is changed, cut off or of another place: there it fails with ErrDamaged. So whoever reads must not take what
-// came before an error for the whole. Once the key is destroyed, Read returns ErrDestroyed.
+// Reader returns a reader of a stream that Writer sealed for the given place. It fails with ErrDamaged where the stream
+// was changed or cut off, or if it belongs to another place. The data before that is correct, but a caller must not
+// treat it as the whole. Once the key is destroyed, Read returns ErrDestroyed.
 func (o *Owners) Reader(ctx context.Context, r io.Reader, at Place) (io.Reader, error) {
 	cipher, own, err := o.stream(ctx, at.Owner)
 	if err != nil {
@@ -53,7 +54,7 @@ func (o *Owners) Reader(ctx context.Context, r io.Reader, at Place) (io.Reader, 
 	return &opening{ctx: ctx, owners: o, owner: at.Owner, from: from, plain: plain}, nil
 }
 
-// stream returns the cipher of an owner's streams, and how each of them begins: with a version and the id of the key.
+// stream returns the cipher of an owner's streams, and the header of each stream: a version and the id of the key.
 func (o *Owners) stream(ctx context.Context, owner string) (*subtle.AESGCMHKDF, []byte, error) {
 	box, err := o.cache.get(ctx, owner)
 	if err != nil {
@@ -66,9 +67,9 @@ func (o *Owners) stream(ctx context.Context, owner string) (*subtle.AESGCMHKDF, 
 	return cipher, append([]byte{streamVersion}, box.id[:]...), nil
 }
 
-// sealing looks at each piece whether the key is still there: an upload may take long.
+// sealing checks at each piece that the key still exists: an upload may take long.
 type sealing struct {
-	ctx    context.Context // of the upload
+	ctx    context.Context // context of the upload
 	owners *Owners
 	owner  string
 	plain  io.WriteCloser
@@ -88,9 +89,10 @@ func (s *sealing) Close() error {
 	return s.plain.Close()
 }
 
-// opening does the same for a download, and fails for good: the cipher takes a segment that it could not open for the last.
+// opening checks the key in the same manner for a download. After an error every Read fails: the cipher treats a
+// segment that it could not open as the last one and would then report the end.
 type opening struct {
-	ctx    context.Context // of the download
+	ctx    context.Context // context of the download
 	owners *Owners
 	owner  string
 	from   *source
@@ -112,7 +114,7 @@ func (s *opening) Read(p []byte) (int, error) {
 	return n, s.err
 }
 
-// source remembers why it could not be read, to tell that from what is wrong with its content.
+// source records its read error, which distinguishes a failed read from damaged content.
 type source struct {
 	r   io.Reader
 	err error
@@ -126,7 +128,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fault returns what is wrong with a stream that could not be opened.
+// fault returns the error of a stream that could not be opened.
 func (s *source) fault() error {
 	if s.err != nil {
 		return fmt.Errorf("read a sealed stream: %w", s.err)

@@ -20,18 +20,18 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// magic is the first line of a file. The second is its header.
+// magic is the first line of a snapshot file. The second line is the header.
 const magic = "perpetua snapshot 1\n"
 
-// Header says what is in a snapshot. It is a line of JSON, so that `head -2` shows it.
+// Header describes a snapshot. It is a line of JSON, readable as text.
 type Header struct {
 	Journal   string           `json:"journal"`
 	Partition int32            `json:"partition"`
 	JournalID scalar.ID        `json:"journal_id"`
 	Position  journal.Position `json:"position"`
-	Time      scalar.Time      `json:"time"` // of the record at the position
+	Time      scalar.Time      `json:"time"` // time of the record at the position
 	Term      int64            `json:"term"`
-	URL       string           `json:"url"` // of the node that took the term
+	URL       string           `json:"url"` // URL of the node that took the term
 	Rules     int              `json:"rules"`
 	Codec     int              `json:"codec"`
 	Made      time.Time        `json:"made"`
@@ -40,11 +40,11 @@ type Header struct {
 	State     int              `json:"state_bytes"`
 }
 
-// anchorSize is what a position takes in a file.
+// anchorSize is the size of an anchor in a file, in bytes.
 const anchorSize = 8 + 8 + 32
 
-// appendFile writes a file: the header, the anchors, the state, and over all of it an HMAC-SHA-256, so that only who
-// knows the key can make or change one.
+// appendFile returns the content of a file: the header, the anchors, the state, and an HMAC-SHA-256 of everything
+// before, so that only a holder of the key can create or change a snapshot.
 func appendFile(key []byte, h Header, anchors []journal.Position, state []byte) ([]byte, error) {
 	h.Anchors, h.State = len(anchors), len(state)
 	line, err := json.Marshal(h)
@@ -69,7 +69,8 @@ var (
 	errForm    = errors.New("it is not in the form of a snapshot")
 )
 
-// parseFile reads what appendFile wrote. It trusts nothing before the HMAC was checked. The state is part of b.
+// parseFile decodes the result of appendFile. It verifies the HMAC before it decodes anything. The state is a part of
+// b.
 func parseFile(key, b []byte) (h Header, anchors []journal.Position, state []byte, err error) {
 	if len(b) < sha256.Size {
 		return h, nil, nil, errDamaged
@@ -102,10 +103,11 @@ func parseFile(key, b []byte) (h Header, anchors []journal.Position, state []byt
 	return h, anchors, rest, nil
 }
 
-// maxAnchors bounds how many anchors a file holds.
+// maxAnchors is the maximum number of anchors in a file.
 const maxAnchors = 1 << 16
 
-// thin leaves so many anchors that they fit into a file: those whose sequences are the roundest.
+// thin drops anchors until at most maxAnchors are left. It keeps those with sequences that are multiples of a power of
+// two, 2048 or more.
 func thin(anchors []journal.Position) []journal.Position {
 	for every := int64(2048); len(anchors) > maxAnchors; every *= 2 {
 		kept := make([]journal.Position, 0, len(anchors)/2+1)
@@ -119,25 +121,25 @@ func thin(anchors []journal.Position) []journal.Position {
 	return anchors
 }
 
-// name is what a snapshot is called, below the folder of its partition, but for the seal after it. It says all that an
-// owner needs to know of it to hold the log against it.
+// name is the name of a snapshot in the folder of its partition, without the seal that follows. It holds all data that
+// an owner needs to verify the snapshot's position in the log.
 type name struct {
 	Position journal.Position
 	Codec    int
 }
 
-// String returns the name as it is in the bucket, without its seal: in the order of names, sequences rise.
+// String returns the name in the bucket, without its seal. The order of names is the order of sequences.
 func (n name) String() string {
 	return fmt.Sprintf("%020d-%d-%s.%d", n.Position.Sequence, n.Position.Offset, n.Position.Hash, n.Codec)
 }
 
-// sealed returns the key of a blob with its seal, an HMAC over it that is cut to 128 bits. Owners refuse to start where the
-// log does not hold what a name says, so a name has to be of the venue's own making.
+// sealed appends a seal to the key of a blob: its HMAC, truncated to 128 bits. An owner refuses to start if the log
+// does not hold the position in a name, so only the venue must be able to create names.
 func sealed(key []byte, blob string) string {
 	return blob + "." + hex.EncodeToString(seal.MAC(key, []byte(blob))[:16])
 }
 
-// isSealed reports whether a blob's key is one that the venue has made, and returns it without its seal.
+// isSealed reports whether the key of a blob has a valid seal, and returns the key without it.
 func isSealed(key []byte, blob string) (plain string, ok bool) {
 	dot := strings.LastIndexByte(blob, '.')
 	if dot < 0 {
@@ -146,7 +148,7 @@ func isSealed(key []byte, blob string) (plain string, ok bool) {
 	return blob[:dot], hmac.Equal([]byte(sealed(key, blob[:dot])), []byte(blob))
 }
 
-// parseName reads a name in its one form.
+// parseName parses the result of String and accepts no other form.
 func parseName(s string) (n name, ok bool) {
 	body, codec, dotted := strings.Cut(s, ".")
 	parts := strings.Split(body, "-")

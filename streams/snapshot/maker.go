@@ -14,30 +14,30 @@ import (
 )
 
 const (
-	// holdable is the largest state, in bytes of its saved form, that is saved with the node's own fold held still: a few
-	// milliseconds, which its sockets and queries don't notice. A larger one is folded apart.
+	// holdable is the largest state, in bytes after encoding, that is saved while the node's own fold is blocked. That
+	// takes a few milliseconds, which its sockets and queries do not notice. A larger state is folded separately.
 	holdable = 512 << 10
-	// poll is how often a maker asks whether a snapshot is due.
+	// poll is the interval at which a maker checks whether a snapshot is due.
 	poll = time.Second
-	// effort is how much longer than making the last one took the next one is put off, so that snapshots don't follow one
-	// another while the journal grows fast. But no longer than the interval: what is put off has to be folded all the
-	// same, and under a load that lasts, each one would take longer and have the next put off further. Unless making one
-	// takes most of an interval: then leastEffort is kept.
+	// The delay before the next snapshot is effort times the duration of making the last one, so that snapshots do not
+	// follow each other while the journal grows fast. It is at most the interval: the records have to be folded in any
+	// case, and under a lasting load each snapshot would take longer and delay the next one more. But it is never less
+	// than leastEffort times the duration.
 	effort      = 20
 	leastEffort = 4
-	// The nodes of a venue find at the same moment that a snapshot is due, so each waits a time of its own before it makes
-	// it: then the others see it before they begin. It is drawn from so many times what making one takes, but at least
-	// from leastSpread and at most from this part of the interval.
+	// All nodes of a venue find a snapshot due at the same moment, so each waits a random time before it makes one: the
+	// others then see that snapshot before they start. The time is random up to spread times the duration of making
+	// one, but this maximum is at least leastSpread and at most the interval divided by spreadPartOf.
 	spread       = 10
 	leastSpread  = 3 * poll
 	spreadPartOf = 4
-	// atStop is the part of Records that makes a snapshot worth its while when the node stops, and atInterval when one is
-	// due for its age.
+	// A snapshot is worthwhile after Records/atStop new records when the node stops, and after Records/atInterval when
+	// the interval has passed.
 	atStop     = 10
 	atInterval = 100
 )
 
-// MakerConfig says of what snapshots are made, and how often.
+// MakerConfig configures a Maker.
 type MakerConfig struct {
 	Store     *Store
 	Client    *journal.Client
@@ -45,34 +45,33 @@ type MakerConfig struct {
 	Codec     decide.StateCodec
 	Partition int32
 	Fold      *follow.Fold
-	Seed      *journal.Seed // that the fold started from, if it did
-	Node      string        // that makes them
-	Records   int64         // after so many a snapshot is due
-	Interval  time.Duration // or after so long, if it spares a hundredth of them
-	// May reports whether the venue may write to the bucket; nil for always.
+	Seed      *journal.Seed // seed of the fold; nil without one
+	Node      string        // name of this node
+	Records   int64         // number of new records after which a snapshot is due
+	Interval  time.Duration // age at which a snapshot is due if it saves a hundredth of Records
+	// May reports whether the venue may write to the bucket. A nil May permits it always.
 	May func() bool
 }
 
-// Maker makes snapshots of what a node's fold of a journal stands at.
+// Maker makes snapshots of the state of a node's fold of a journal.
 //
-// Nobody waits for a snapshot: a small state is saved within a moment for which the fold is held still, and for a large
-// one the maker folds the records since the last snapshot by itself, beside the node's own fold, and lets that state go
-// again.
+// No request waits for a snapshot. A small state is saved while the fold is blocked for a moment. For a large one the
+// maker folds the records since the last snapshot into a separate state, which it drops afterwards.
 type Maker struct {
 	cfg  MakerConfig
 	name string
 	log  *slog.Logger
 
-	mark    mark // of the fold; changed and read under its lock
+	mark    mark // mark of the fold; accessed under the fold's lock
 	anchors journal.Anchors
 
-	last journal.Position // of the newest snapshot known
-	made time.Time        // when it was, or when this maker began
-	took time.Duration    // to make it
-	turn time.Time        // when to make the next one; zero while none is due
+	last journal.Position // position of the newest known snapshot
+	made time.Time        // time at which last was set, or at which this maker started
+	took time.Duration    // duration of making it
+	turn time.Time        // time to make the next one; zero while none is due
 }
 
-// mark is what a snapshot says of the record that it stands at, beside the position.
+// mark is the data about the last record that a snapshot holds besides the position.
 type mark struct {
 	id   scalar.ID
 	time scalar.Time
@@ -80,7 +79,7 @@ type mark struct {
 	url  string
 }
 
-// NewMaker returns a maker that listens to the fold from then on, so it is made before the fold runs.
+// NewMaker returns a maker that listens to the fold. It must be called before the fold runs.
 func NewMaker(cfg MakerConfig) *Maker {
 	m := &Maker{cfg: cfg, name: cfg.Rules.Journal(), last: journal.Before, made: time.Now()}
 	m.log = cfg.Store.cfg.Logger.With("journal", m.name, "partition", cfg.Partition)
@@ -98,7 +97,7 @@ func NewMaker(cfg MakerConfig) *Maker {
 
 func markOf(s *journal.Seed) mark { return mark{s.Journal, s.Time, s.Term, s.URL} }
 
-// pass takes note of a record.
+// pass updates the mark with the next record.
 func (m *mark) pass(e journal.Entry) {
 	m.id, m.time = e.Journal, e.Record.Time
 	if taken, ok := e.Record.Events[0].(*journal.Taken); ok {
@@ -106,7 +105,8 @@ func (m *mark) pass(e journal.Entry) {
 	}
 }
 
-// Run makes snapshots whenever they are due, from when the fold has reached the log's end until the context ends.
+// Run makes a snapshot whenever one is due, after the fold has first reached the end of the log and until the context
+// ends.
 func (m *Maker) Run(ctx context.Context) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -130,7 +130,7 @@ func (m *Maker) Run(ctx context.Context) error {
 
 func (m *Maker) may() bool { return m.cfg.May == nil || m.cfg.May() }
 
-// itsTurn reports whether a snapshot is due at a sequence and this node has waited for the others before it makes it.
+// itsTurn reports whether a snapshot is due at a sequence and this node's random delay has passed.
 func (m *Maker) itsTurn(sequence int64, now time.Time) bool {
 	switch {
 	case !m.due(sequence, now.Sub(m.made)):
@@ -144,27 +144,28 @@ func (m *Maker) itsTurn(sequence int64, now time.Time) bool {
 	return false
 }
 
-// spread returns what the time is drawn from that this node waits when a snapshot is due.
+// spread returns the upper bound of the random delay.
 func (m *Maker) spread() time.Duration {
 	return max(1, min(max(spread*m.took, leastSpread), m.cfg.Interval/spreadPartOf))
 }
 
-// due reports whether a snapshot is due at a sequence, so long after the last.
+// due reports whether a snapshot is due at a sequence, if the last one was made the given time ago.
 func (m *Maker) due(sequence int64, since time.Duration) bool {
 	added := sequence - m.last.Sequence
 	putOff := min(effort*m.took, max(m.cfg.Interval, leastEffort*m.took))
 	return since >= putOff && (added >= m.cfg.Records || added >= max(1, m.cfg.Records/atInterval) && since >= m.cfg.Interval)
 }
 
-// failed tells of a snapshot that could not be made. The next one is tried when it would have been due after it.
+// failed reports a snapshot that could not be made. The next attempt follows after the delay that would have followed
+// the snapshot.
 func (m *Maker) failed(err error) {
 	m.cfg.Store.metrics.failures.WithLabelValues(m.name).Inc()
 	m.log.Warn("no snapshot could be made", "error", err)
 	m.made, m.took = time.Now(), max(m.took, poll)
 }
 
-// Stop makes a snapshot if enough has been added since the last for that to be worth it. It is called when the node has
-// stopped, after Run: then nobody minds that the fold is held still.
+// Stop makes a snapshot if the number of new records makes it worthwhile. It must be called when the node has stopped,
+// after Run has returned: then the fold may be blocked.
 func (m *Maker) Stop(ctx context.Context) {
 	if !m.may() || m.cfg.Fold.Position().Sequence-m.last.Sequence < max(1, m.cfg.Records/atStop) {
 		return
@@ -178,7 +179,7 @@ func (m *Maker) Stop(ctx context.Context) {
 	}
 }
 
-// Make makes a snapshot, unless another node has just made one that is as good.
+// Make makes a snapshot, unless another node has just made a recent one.
 func (m *Maker) Make(ctx context.Context) error {
 	if err := m.catchUpWithOthers(ctx); err != nil {
 		return err
@@ -194,7 +195,7 @@ func (m *Maker) Make(ctx context.Context) error {
 	return m.apart(ctx)
 }
 
-// catchUpWithOthers takes note of a newer snapshot that another node has made.
+// catchUpWithOthers looks for a newer snapshot of another node and records it as the last one.
 func (m *Maker) catchUpWithOthers(ctx context.Context) error {
 	names, err := m.cfg.Store.list(ctx, m.name, m.cfg.Partition)
 	if err != nil {
@@ -213,7 +214,7 @@ func (m *Maker) catchUpWithOthers(ctx context.Context) error {
 	return nil
 }
 
-// hold saves what the node's fold stands at.
+// hold saves the state of the node's fold while the fold is blocked.
 func (m *Maker) hold(ctx context.Context) error {
 	start := time.Now()
 	var saved []byte
@@ -227,12 +228,12 @@ func (m *Maker) hold(ctx context.Context) error {
 		m.cfg.Store.metrics.held.WithLabelValues(m.name).Observe(time.Since(start).Seconds())
 	})
 	if err := m.cfg.Fold.Err(); journal.Final(err) {
-		return err // and the state may be void
+		return err // the state may be invalid
 	}
 	return m.save(ctx, h, anchors, saved, start)
 }
 
-// apart folds from the last snapshot to where the node's fold stands now, and saves that.
+// apart folds from the last snapshot to the current position of the node's fold into a separate state, and saves that.
 func (m *Maker) apart(ctx context.Context) error {
 	start := time.Now()
 	target := m.cfg.Fold.Position()
@@ -267,7 +268,7 @@ func (m *Maker) apart(ctx context.Context) error {
 	}
 	before := m.last
 	if err := m.catchUpWithOthers(ctx); err != nil || !m.last.Equal(before) {
-		return err // another node was faster, and one is enough
+		return err // another node was faster, and one snapshot suffices
 	}
 	anchors := m.anchors.All()
 	for len(anchors) > 0 && anchors[len(anchors)-1].Sequence > at.Sequence {
@@ -285,7 +286,7 @@ func (m *Maker) header(s decide.State, at journal.Position, k mark) Header {
 	return h
 }
 
-// save writes the snapshot and takes note of it.
+// save writes the snapshot and records it as the last one.
 func (m *Maker) save(ctx context.Context, h Header, anchors []journal.Position, saved []byte, start time.Time) error {
 	size, err := m.cfg.Store.save(ctx, h, anchors, saved)
 	if err != nil {

@@ -2,17 +2,17 @@ package snapshot
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are what a store and its makers report, by journal.
+// metrics are the metrics of a store and its makers, by journal.
 type metrics struct {
-	sequence *prometheus.GaugeVec     // of the newest snapshot that this process knows
-	made     *prometheus.GaugeVec     // when this process made its last one
-	bytes    *prometheus.GaugeVec     // of it
-	seconds  *prometheus.HistogramVec // that making takes
-	held     *prometheus.HistogramVec // of those, seconds that the fold was held still
+	sequence *prometheus.GaugeVec     // sequence of the newest snapshot that this process has seen
+	made     *prometheus.GaugeVec     // time of this process's last snapshot
+	bytes    *prometheus.GaugeVec     // size of that snapshot
+	seconds  *prometheus.HistogramVec // duration of making a snapshot
+	held     *prometheus.HistogramVec // part of that during which the fold was blocked
 	failures *prometheus.CounterVec
 	ignored  *prometheus.CounterVec // by reason
 	loads    *prometheus.HistogramVec
-	loaded   *prometheus.GaugeVec // the sequence of the snapshot that was started from
+	loaded   *prometheus.GaugeVec // sequence of the snapshot that the fold started from
 }
 
 func newMetrics() *metrics {
@@ -40,7 +40,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// begin makes the series of a journal before anything is counted.
+// begin creates the series of a journal with the value 0.
 func (m *metrics) begin(journal string) {
 	m.failures.WithLabelValues(journal)
 	for _, reason := range []string{"unreachable", "version", "damaged"} {

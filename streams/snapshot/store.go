@@ -25,32 +25,32 @@ import (
 )
 
 const (
-	folder = "snapshots/" // in the bucket, which holds other things too
+	folder = "snapshots/" // in the bucket, which also holds other blobs
 	keep   = 3            // snapshots of a partition and codec version; older ones are deleted
 
-	// A snapshot only spares work, so nobody waits for one as long as it may take to fold the log. But one that is being
-	// read is waited for, since a large one takes its time from far away.
-	loadWithin = time.Minute     // for all that it takes to load one
-	saveWithin = 5 * time.Minute // for all that it takes to write one
-	maxSize    = 4 << 30         // of what is read of a blob, in bytes
+	// A snapshot only saves work, so a fold does not wait for one that does not answer. But a snapshot that is being
+	// read may take long: a large one is slow over a network.
+	loadWithin = time.Minute     // limit for loading one, including the listing
+	saveWithin = 5 * time.Minute // limit for writing one
+	maxSize    = 4 << 30         // bytes read from a blob
 )
 
-// Config says where snapshots are.
+// Config configures a Store.
 type Config struct {
 	Bucket      *gocloud.Bucket
-	Key         []byte // of the HMACs over each snapshot and its name; only Forget does without
-	TopicPrefix string // of the journals, so that the venues of one Kafka may share a bucket
+	Key         []byte // key of the HMACs over each snapshot and its name; only Forget works without it
+	TopicPrefix string // prefix of the journals' topics, so that venues of one Kafka can share a bucket
 	Logger      *slog.Logger
 }
 
-// Store keeps the snapshots of a venue. It is safe for concurrent use, and implements journal.Known.
+// Store stores the snapshots of a venue. It is safe for concurrent use, and implements journal.Known.
 type Store struct {
 	cfg     Config
 	metrics *metrics
 	blobs   *blob.Store
 }
 
-// NewStore returns a store in a bucket, which stays its user's to close.
+// NewStore returns a store in a bucket. The caller keeps the bucket and closes it.
 func NewStore(cfg Config) *Store {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -69,21 +69,22 @@ func (s *Store) key(journalName string, partition int32, n name) string {
 	return sealed(s.cfg.Key, s.folder(journalName, partition)+n.String())
 }
 
-// list returns the snapshots of a partition by falling sequence.
+// list returns the snapshots of a partition in descending order of sequence.
 func (s *Store) list(ctx context.Context, journalName string, partition int32) ([]name, error) {
 	l, err := s.listFolder(ctx, journalName, partition)
 	return l.names, err
 }
 
-// listing is what lies in the folder of a partition.
+// listing is the content of a partition's folder.
 type listing struct {
-	names     []name   // of the snapshots, by falling sequence
-	abandoned []string // keys of temporary files that nobody writes any more
+	names     []name   // snapshots, in descending order of sequence
+	abandoned []string // keys of abandoned temporary files
 }
 
 var errNoKey = errors.New("without the venue's key nobody can tell which snapshots are its own")
 
-// listFolder lists the folder of a partition. What the venue has not made itself does not count, whatever its name.
+// listFolder lists the folder of a partition. It ignores blobs that the venue has not made, even with the name of a
+// snapshot.
 func (s *Store) listFolder(ctx context.Context, journalName string, partition int32) (l listing, err error) {
 	if len(s.cfg.Key) == 0 {
 		return l, errNoKey
@@ -106,7 +107,7 @@ func (s *Store) listFolder(ctx context.Context, journalName string, partition in
 	return l, err
 }
 
-// all returns what lies in the folder of a partition.
+// all returns the blobs in the folder of a partition.
 func (s *Store) all(ctx context.Context, journalName string, partition int32) ([]*gocloud.ListObject, error) {
 	found, err := s.blobs.List(ctx, s.folder(journalName, partition))
 	if err != nil {
@@ -125,7 +126,7 @@ func compare(a, b name) int {
 	return 0
 }
 
-// Positions returns the positions of all snapshots of a partition, whatever their codec. It implements journal.Known.
+// Positions returns the positions of all snapshots of a partition, of every codec version. It implements journal.Known.
 func (s *Store) Positions(ctx context.Context, journalName string, partition int32) ([]journal.Position, error) {
 	names, err := s.list(ctx, journalName, partition)
 	if err != nil {
@@ -138,8 +139,9 @@ func (s *Store) Positions(ctx context.Context, journalName string, partition int
 	return positions, nil
 }
 
-// Load returns the newest snapshot of a partition that can be read, or nil if there is none, or the blob store doesn't
-// answer: then the log is folded. Its only error is the context's. Each call makes a state of its own.
+// Load returns the newest readable snapshot of a partition. It returns nil if there is none or the blob store does not
+// answer; the log is then folded from its beginning. The only error is that of the context. Each call returns a
+// separate state.
 func (s *Store) Load(ctx context.Context, journalName string, partition int32, codec decide.StateCodec) (*journal.Seed, error) {
 	start := time.Now()
 	err := s.blobs.Resting()
@@ -161,13 +163,13 @@ func (s *Store) Load(ctx context.Context, journalName string, partition int32, c
 	return seed, nil
 }
 
-// ignored tells of a snapshot, or of all, that is not used.
+// ignored reports that a snapshot, or every snapshot, is not used.
 func (s *Store) ignored(journalName string, partition int32, reason, message string, args ...any) {
 	s.metrics.ignored.WithLabelValues(journalName, reason).Inc()
 	s.cfg.Logger.Warn(message, append([]any{"journal", journalName, "partition", partition}, args...)...)
 }
 
-// load returns the newest snapshot that can be read, nil if there is none, and an error if the store does not answer.
+// load returns the newest readable snapshot, nil if there is none, or an error if the store does not answer.
 func (s *Store) load(ctx context.Context, journalName string, partition int32, codec decide.StateCodec) (*journal.Seed, error) {
 	ctx, cancel := context.WithTimeout(ctx, loadWithin)
 	defer cancel()
@@ -215,7 +217,7 @@ func (s *Store) read(ctx context.Context, journalName string, partition int32, n
 		Anchors: anchors}, nil
 }
 
-// save writes a snapshot and deletes what is too old. It returns how many bytes it took.
+// save writes a snapshot, deletes old ones, and returns the size of the new one in bytes.
 func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, state []byte) (bytes int, err error) {
 	content, err := appendFile(s.cfg.Key, h, thin(anchors), state)
 	if err != nil {
@@ -233,7 +235,7 @@ func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, 
 	if len(old) > 0 {
 		s.cfg.Logger.Info("deleting snapshots that a killed process left unfinished", "blobs", old)
 	}
-	of := make(map[int]int) // by codec
+	of := make(map[int]int) // number of snapshots by codec version
 	for _, n := range l.names {
 		if of[n.Codec]++; of[n.Codec] > keep {
 			old = append(old, s.key(h.Journal, h.Partition, n))
@@ -245,8 +247,8 @@ func (s *Store) save(ctx context.Context, h Header, anchors []journal.Position, 
 	return len(content), nil
 }
 
-// Forget deletes every snapshot of a partition, whoever made it, and returns how many there were. It is part of forgetting
-// a log.
+// Forget deletes every snapshot of a partition, including those that this venue did not make, and returns their number.
+// It is part of forgetting a log.
 func (s *Store) Forget(ctx context.Context, journalName string, partition int32) (n int, err error) {
 	found, err := s.all(ctx, journalName, partition)
 	if err != nil {

@@ -15,20 +15,21 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Config says where the spans of a process go.
+// Config configures the export of a process's spans.
 type Config struct {
-	// Endpoint is the URL of a collector that takes OTLP over HTTP, /v1/traces being understood; "" for what the
-	// variables OTEL_EXPORTER_OTLP_… say. They also give headers, certificates, timeouts and compression.
+	// Endpoint is the URL of a collector that accepts OTLP over HTTP; the path defaults to /v1/traces. If it is "", the
+	// environment variables OTEL_EXPORTER_OTLP_… define the endpoint. In both cases they define headers, certificates,
+	// timeouts and compression.
 	Endpoint string
-	Ratio    float64 // of all commands, from 0 to 1
+	Ratio    float64 // ratio of all commands, from 0 to 1
 	Node     string
 	Build    string
 	Logger   *slog.Logger
 	Metrics  prometheus.Registerer // nil for none
 }
 
-// Open returns a tracer whose spans go to a collector, in batches and behind everybody's back: a collector that is away
-// or slow costs spans, and never a request its time.
+// Open returns a tracer that exports spans to a collector, in batches and in the background. If the collector is slow
+// or does not answer, spans are lost, but requests are never delayed.
 func Open(ctx context.Context, c Config) (*Tracer, error) {
 	var options []otlptracehttp.Option
 	if c.Endpoint != "" {
@@ -59,8 +60,8 @@ func Open(ctx context.Context, c Config) (*Tracer, error) {
 	return New(c.Ratio, sdk.WithSpanProcessor(newQueue(told)), sdk.WithResource(from)), nil
 }
 
-// queue hands spans to the SDK's own queue, and counts those that it would drop silently because it is full: the
-// collector does not take spans as fast as they come.
+// queue passes spans to the SDK's queue. It counts the spans that the SDK would drop silently because its queue is
+// full, which means that the collector is too slow.
 type queue struct {
 	sdk.SpanProcessor
 	told *told
@@ -69,7 +70,8 @@ type queue struct {
 
 func newQueue(told *told) *queue {
 	q := &queue{told: told}
-	q.SpanProcessor = sdk.NewBatchSpanProcessor(told, func(o *sdk.BatchSpanProcessorOptions) { q.most = int64(o.MaxQueueSize) }) // as its variable says
+	// The SDK reads the size from its environment variable.
+	q.SpanProcessor = sdk.NewBatchSpanProcessor(told, func(o *sdk.BatchSpanProcessorOptions) { q.most = int64(o.MaxQueueSize) })
 	return q
 }
 
@@ -83,13 +85,13 @@ func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(s)
 }
 
-// told is an exporter that tells the log, once, when the collector is away and when it is back.
+// told is an exporter that logs when the collector stops answering and when it answers again, once for each change.
 type told struct {
 	sdk.SpanExporter
 	log     *slog.Logger
 	spans   *prometheus.CounterVec
 	away    atomic.Bool
-	waiting atomic.Int64 // spans that were not handed to it yet
+	waiting atomic.Int64 // number of spans in the queue
 }
 
 func newTold(exporter sdk.SpanExporter, log *slog.Logger) *told {
@@ -119,5 +121,5 @@ func (e *told) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error 
 			e.log.Info("the collector of traces takes them again")
 		}
 	}
-	return nil // it is told
+	return nil // reported above
 }

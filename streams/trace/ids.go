@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// ids gives a span the ids that its context wants, and random ones otherwise.
+// ids generates the ids of spans. It uses the ids in the span's context, and random ones if there are none.
 type ids struct{}
 
 // NewIDs implements the SDK's IDGenerator for a span without a parent.

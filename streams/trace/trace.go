@@ -1,20 +1,21 @@
-// Package trace follows one command from its request, through the decision and the record, to the rows and the sockets, as
-// OpenTelemetry spans.
+// Package trace follows one command from its request, through the decision and the record, to the rows and the sockets,
+// as OpenTelemetry spans.
 //
-// The log holds nothing for tracing. A record's key, headers and timestamp are functions of its value, and a trace context
-// is not part of the value. So the ids are derived from the command's id, which every reader has. It is a UUID of version 7,
-// which has the size of a trace id and ends in 62 random bits:
+// The log holds nothing for tracing. A record's key, headers and timestamp are functions of the record's value, which
+// does not include a trace context. So the ids are derived from the command's id, which every reader has. It is a UUID
+// of version 7, which has the size of a trace id and ends in 62 random bits:
 //
 //	trace id        = the command's id, all 16 bytes
 //	the record's span = its last 8 bytes
 //
-// So every reader of a record, at any time and in any language, can compute its trace and its parent span. A request without
-// a trace context takes the id of its future command as its trace id. A request with a traceparent stays in the trace of its
-// sender, and that trace and the command's are linked to each other.
+// So every reader of a record, at any time and in any language, can compute its trace and its parent span. A request
+// without a trace context uses the id that its command will have as its trace id. A request with a traceparent stays in
+// the sender's trace, and that trace and the command's are linked to each other.
 //
 // Sampling also follows from the command's id: from its last 7 bytes, the random ones of W3C Trace Context 2, as in
-// OpenTelemetry's consistent probability sampling. So all processes with the same ratio agree without communication. The
-// sender of a request can only opt out: the interface is public, and a sender's flag must not decide how much is recorded.
+// OpenTelemetry's consistent probability sampling. So all processes with the same ratio agree without communication.
+// The sender of a request can only opt out: the interface is public, and a sender's flag must not decide how much is
+// recorded.
 //
 // A nil *Tracer turns tracing off. It then costs only the comparison with nil.
 package trace
@@ -34,25 +35,26 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// late is how old a record may be for its readers to tell of it. Those that catch up, or rebuild, do not tell of the
-// past.
+// late is the age from which a record is not traced by its readers. So a reader that catches up or rebuilds creates no
+// spans for old records.
 const late = time.Minute
 
-// maxLinks bounds how many records of one batch are told of.
+// maxLinks is the maximum number of traced records of one batch.
 const maxLinks = 64
 
-// Tracer makes the spans of a process. It is safe for concurrent use.
+// Tracer creates the spans of a process. It is safe for concurrent use.
 type Tracer struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
-	rejected uint64 // of the 2^56 values of an id's random part, the lowest ones are not traced
+	rejected uint64 // commands whose id has a random part below this number, of 2^56 values, are not traced
 	now      func() time.Time
 }
 
-// randomness is how many values the random part of an id has.
+// randomness is the number of values of the random part of an id.
 const randomness = 1 << 56
 
-// New returns a tracer that hands its spans to a processor. Of all commands it traces a ratio, from 0 to 1.
+// New returns a tracer of a ratio of all commands, from 0 to 1. Options configure the SDK's provider, such as the
+// processor that receives the spans.
 func New(ratio float64, options ...sdk.TracerProviderOption) *Tracer {
 	options = append(options, sdk.WithSampler(sdk.AlwaysSample()), sdk.WithIDGenerator(ids{}))
 	t := &Tracer{provider: sdk.NewTracerProvider(options...), now: time.Now}
@@ -61,7 +63,7 @@ func New(ratio float64, options ...sdk.TracerProviderOption) *Tracer {
 	return t
 }
 
-// Close hands over what is left.
+// Close flushes the remaining spans.
 func (t *Tracer) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -76,14 +78,15 @@ func (t *Tracer) traces(id scalar.ID) bool {
 	return binary.BigEndian.Uint64(id[8:])&(randomness-1) >= t.rejected && !id.IsZero()
 }
 
-// ofRecord returns the context of the span of the record that a command became: whose name everybody can derive.
+// ofRecord returns the context of the span of the record that a command led to. Every reader can derive it from the
+// command's id.
 func ofRecord(id scalar.ID) trace.SpanContext {
 	var span trace.SpanID
 	copy(span[:], id[8:])
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID(id), SpanID: span, TraceFlags: trace.FlagsSampled, Remote: true})
 }
 
-// wanted are the ids that a span is to have, in its context; zero ones are made at random.
+// wanted holds, in the context of a span, the ids that the span must have. Zero ids are replaced by random ones.
 type wanted struct {
 	trace trace.TraceID
 	span  trace.SpanID
@@ -91,32 +94,32 @@ type wanted struct {
 
 type wantedKey struct{}
 
-// root returns a context whose next span begins the trace of a command.
+// root returns a context in which the next span starts the trace of a command.
 func root(ctx context.Context, w wanted) context.Context {
 	return context.WithValue(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), wantedKey{}, w)
 }
 
-// Request is the trace of a request, from its coming in to its answer.
+// Request is the span of a request, from its arrival to its response.
 type Request struct {
-	span trace.Span // nil in a zero Request, whose End does nothing
-	// Context carries the span, for Command.
+	span trace.Span // nil in a zero Request; End then does nothing
+	// Context carries the span. Pass it to StartCommand.
 	Context context.Context
-	// Command is the id that the request's command is to have, so that both are one trace.
+	// Command is the id to use for the request's command, so that both are in one trace.
 	Command scalar.ID
-	// Parent is the traceparent for requests that this one causes.
+	// Parent is the traceparent header for requests that this one causes.
 	Parent string
 }
 
-// Sender is what a request says of the trace that it comes from.
+// Sender is the trace context that a request arrived with.
 type Sender struct {
 	Parent, State string // its traceparent and tracestate headers, or ""
-	// Peer says that another node of the venue sent it, which has decided already whether it is traced.
+	// Peer says that another node of the venue sent the request and has already decided whether to trace it.
 	Peer bool
 }
 
-// StartRequest begins the span of a request. fresh is an id for its command. The request has a span if that command is
-// traced and its sender, if it is in a trace, records that; one from a peer has a span if the peer's request has one.
-// It has all the rest in any case.
+// StartRequest starts the span of a request. fresh is a new id for its command. The request has a span if that command
+// is traced and the sender, if it sent a trace context, has sampled it. A request from a peer has a span if the peer's
+// request has one. The other fields of the Request are set in any case.
 func (t *Tracer) StartRequest(ctx context.Context, from Sender, fresh scalar.ID) Request {
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": from.Parent, "tracestate": from.State})
 	given := trace.SpanContextFromContext(ctx)
@@ -141,8 +144,8 @@ func (t *Tracer) StartRequest(ctx context.Context, from Sender, fresh scalar.ID)
 	return r
 }
 
-// End ends the span of a request: its method, the route that it found, the status and the code of the answer, "" for
-// none.
+// End ends the span of a request. It records the method, the matched route, the status of the response and its error
+// code, "" if there is none.
 func (r Request) End(method, route string, status int, code string) {
 	if r.span == nil || !r.span.IsRecording() {
 		return
@@ -159,16 +162,16 @@ func (r Request) End(method, route string, status int, code string) {
 	r.span.End()
 }
 
-// Command is the trace of a command at its owner; nil where it is not traced. It is not changed after StartCommand, but
-// by End.
+// Command is the span of a command at its owner; nil if the command is not traced. After StartCommand only End changes
+// it.
 type Command struct {
 	tracer *Tracer
 	ctx    context.Context
 	span   trace.Span
 }
 
-// StartCommand begins the span of a command that is submitted to its owner. ctx is its request's: where that is in
-// another trace, the two are linked. A nil tracer returns a nil command.
+// StartCommand starts the span of a command that is submitted to its owner. ctx is the context of the request: if that
+// is in another trace, the two traces are linked. A nil tracer returns a nil command.
 func (t *Tracer) StartCommand(ctx context.Context, id scalar.ID, kind, journal string) *Command {
 	if t == nil || !t.traces(id) {
 		return nil
@@ -188,7 +191,7 @@ func (t *Tracer) StartCommand(ctx context.Context, id scalar.ID, kind, journal s
 	return c
 }
 
-// Decided tells when a command was submitted, when its decision began and when that ended.
+// Decided records when a command was submitted, when its decision began, and when the decision ended.
 func (c *Command) Decided(submitted, began, ended time.Time) {
 	if c == nil {
 		return
@@ -199,7 +202,7 @@ func (c *Command) Decided(submitted, began, ended time.Time) {
 	work.End(trace.WithTimestamp(ended))
 }
 
-// End ends the span of a command with the name of its result.
+// End ends the span of a command and records the name of the command's result.
 func (c *Command) End(result string) {
 	if c == nil {
 		return
@@ -212,7 +215,7 @@ func (c *Command) End(result string) {
 	c.span.End()
 }
 
-// Record is what a reader or the owner knows of a record.
+// Record identifies a record in a span.
 type Record struct {
 	Command  scalar.ID
 	Type     string
@@ -226,8 +229,9 @@ func (r Record) attributes() trace.SpanStartEventOption {
 		attribute.String("perpetua.command.type", r.Type))
 }
 
-// Appended tells that a record was appended: when it was handed to the producer, and when it was acknowledged and known
-// to be valid. c is the command that asked for it; nil for a record of the engine's own.
+// Appended records the span of an appended record. produced is the time at which it was passed to the producer,
+// complete the time at which it was acknowledged and known to be valid. c is the command that led to it; nil for a
+// record that the engine wrote without a command.
 func (t *Tracer) Appended(c *Command, r Record, produced, complete time.Time) {
 	if !t.Traces(r.Command) {
 		return
@@ -242,7 +246,7 @@ func (t *Tracer) Appended(c *Command, r Record, produced, complete time.Time) {
 	span.End(trace.WithTimestamp(complete))
 }
 
-// Batch tells what became of records that were dealt with together.
+// Batch collects the traced records of a batch for its spans.
 type Batch struct {
 	tracer *Tracer
 	name   string
@@ -251,8 +255,7 @@ type Batch struct {
 	all    int
 }
 
-// StartBatch begins to tell of a batch of something that has a name, like "project trading". A nil tracer returns a nil
-// batch.
+// StartBatch starts a batch of an operation with a name like "project trading". A nil tracer returns a nil batch.
 func (t *Tracer) StartBatch(name string) *Batch {
 	if t == nil {
 		return nil
@@ -260,7 +263,7 @@ func (t *Tracer) StartBatch(name string) *Batch {
 	return &Batch{tracer: t, name: name, began: t.now()}
 }
 
-// Add counts a record, and keeps it if its command is traced and it has just come.
+// Add counts a record, and keeps it for End if its command is traced and the record is recent.
 func (b *Batch) Add(r Record) {
 	if b == nil {
 		return
@@ -271,8 +274,8 @@ func (b *Batch) Add(r Record) {
 	}
 }
 
-// End tells of the batch, if a record of it is traced: a span of its own with links to all of those, and in the trace of
-// each of them a span that follows from the record.
+// End creates the spans of the batch if a record of it is traced: one span for the batch with links to all traced
+// records, and in the trace of each of these a span that follows from the record.
 func (b *Batch) End(err error) {
 	if b == nil || len(b.traced) == 0 {
 		return
@@ -292,8 +295,8 @@ func (b *Batch) End(err error) {
 	}
 }
 
-// Followed tells what somebody did with a record by itself, like handing it to sockets, if its command is traced and it
-// has just come.
+// Followed records a span for an operation on a single record, such as sending it to sockets, if its command is traced
+// and the record is recent.
 func (t *Tracer) Followed(name string, r Record, began time.Time) {
 	if !t.Traces(r.Command) {
 		return
@@ -303,7 +306,7 @@ func (t *Tracer) Followed(name string, r Record, began time.Time) {
 	}
 }
 
-// follow makes a span that follows from a record.
+// follow creates a span that follows from a record.
 func (t *Tracer) follow(name string, r Record, began, ended time.Time, err error, options ...trace.SpanStartOption) {
 	ctx := trace.ContextWithRemoteSpanContext(context.Background(), ofRecord(r.Command))
 	options = append(options, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithTimestamp(began), r.attributes())

@@ -15,60 +15,60 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Log is where the records of one journal are, or are to be.
+// Log is the source or the target of a copy: the records of one journal.
 type Log interface {
-	// Records returns the records from the first one to the end that the log has now.
+	// Records returns the records from the first one to the current end of the log.
 	Records(ctx context.Context) (Records, error)
 	// Append returns an appender to the end of the log.
 	Append(ctx context.Context) (Appender, error)
-	// String says for a person where it is.
+	// String returns a description of the location for humans.
 	String() string
 }
 
-// Records are read one after the other.
+// Records is a sequence of records.
 type Records interface {
-	// Next returns the next record, or io.EOF.
+	// Next returns the next record, or io.EOF at the end.
 	Next(ctx context.Context) (*kgo.Record, error)
 	Close()
 }
 
-// Appender writes records in order. Nothing need be written before Close returns.
+// Appender writes records in order. It may buffer them until Close returns.
 type Appender interface {
 	Append(ctx context.Context, r *kgo.Record) error
-	// Close writes what is left to write, has it synced, and returns nil if all of it is there.
+	// Close writes and syncs all buffered records. It returns nil only if every record is durable.
 	Close(ctx context.Context) error
 }
 
-// OtherError says that a target holds something else than the source. It was not changed.
+// OtherError reports that a target has other content than the source. The target was not changed.
 type OtherError struct {
 	Target string
-	Record int64 // the number of the first record that differs, from 0
+	Record int64 // index of the first record that differs, from 0
 	Reason string
 }
 
-// Error says what differs.
+// Error names the record and the difference.
 func (e *OtherError) Error() string {
 	return fmt.Sprintf("%s holds something else than the source, and was not changed: record %d %s", e.Target, e.Record, e.Reason)
 }
 
-// Summary is what a copy came to.
+// Summary is the result of a copy.
 type Summary struct {
-	Records int64            // that the log holds
-	Skipped int64            // of them, by every reader
-	After   int64            // of those, after the last valid record
-	Found   int64            // of them, which the target held already
-	Tip     journal.Position // the last valid record; the offset is that of the target
+	Records int64            // number of records in the log
+	Skipped int64            // number of those that every reader skips
+	After   int64            // number of skipped records after the last valid one
+	Found   int64            // number of records that the target already had
+	Tip     journal.Position // last valid record; the offset is that of the target
 }
 
-// Copy makes the target hold what the source holds now, and checks that it does. tell, if it is not nil, is called now
-// and then with how many records are done. Of a source whose history was changed it makes no whole copy: the error, a
-// *journal.DivergedError, says where.
+// Copy makes the target hold all records that the source has now, and verifies the result. tell, if it is not nil, is
+// called at intervals with the number of records done. If the history of the source was changed, Copy stops with a
+// *journal.DivergedError that names the record.
 func Copy(ctx context.Context, rules decide.Rules, from, to Log, tell func(records int64)) (Summary, error) {
 	read, found, err := carry(ctx, rules, from, to, tell)
 	if err != nil {
 		return Summary{}, fmt.Errorf("copy %s from %s to %s: %w", rules.Journal(), from, to, err)
 	}
-	// What was written is read again: only that tells that it is there.
+	// Only reading the target again proves that it holds the records.
 	written, err := examine(ctx, rules, to)
 	if err != nil {
 		return Summary{}, fmt.Errorf("read again what was copied to %s: %w", to, err)
@@ -81,8 +81,8 @@ func Copy(ctx context.Context, rules decide.Rules, from, to Log, tell func(recor
 	return Summary{Records: read.records, Skipped: read.skipped, After: read.after, Found: found, Tip: wrote}, nil
 }
 
-// carry compares what the target holds with the source and appends the rest. It returns what it has read of the source,
-// and how many records the target held.
+// carry compares the target's records with the source and appends the missing ones. It returns the examination of the
+// source, and the number of records that the target had.
 func carry(ctx context.Context, rules decide.Rules, from, to Log, tell func(int64)) (_ *examination, found int64, err error) {
 	source, err := from.Records(ctx)
 	if err != nil {
@@ -110,12 +110,12 @@ func carry(ctx context.Context, rules decide.Rules, from, to Log, tell func(int6
 	if errors.Is(err, io.EOF) {
 		err = read.chain.Torn()
 	}
-	// What was appended before an error is closed as well, so that the next attempt finds it.
+	// The appender is closed even after an error, so that the next attempt finds the records appended so far.
 	return read, found, errors.Join(err, appender.Close(ctx))
 }
 
-// compare reads as many records of the source as the target holds; they have to be the same. Nothing is changed before
-// all of the target is known to be the beginning of the source.
+// compare reads as many records of the source as the target has, and checks that they are equal. The target is not
+// changed before it is known to be a prefix of the source.
 func compare(ctx context.Context, source Records, to Log, read *examination, tell func(int64)) (found int64, err error) {
 	target, err := to.Records(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func compare(ctx context.Context, source Records, to Log, read *examination, tel
 	}
 }
 
-// differs names what differs between two records, other than their offsets, or returns "".
+// differs returns the name of the first part in which two records differ, not counting offsets, or "".
 func differs(a, b *kgo.Record) string {
 	same := func(a, b []byte) bool { return string(a) == string(b) && (a == nil) == (b == nil) }
 	switch {
@@ -168,7 +168,7 @@ func differs(a, b *kgo.Record) string {
 	return ""
 }
 
-// examine reads all of a log.
+// examine reads a whole log.
 func examine(ctx context.Context, rules decide.Rules, log Log) (*examination, error) {
 	records, err := log.Records(ctx)
 	if err != nil {
@@ -189,19 +189,19 @@ func examine(ctx context.Context, rules decide.Rules, log Log) (*examination, er
 	}
 }
 
-// examination is what is known of a log after its records were read.
+// examination summarizes the records read from a log.
 type examination struct {
 	chain            *journal.Verifier
-	sum              hash.Hash // of all that a copy has to preserve
+	sum              hash.Hash // over all parts that a copy must preserve
 	records, skipped int64
-	after            int64 // of the skipped, since the last valid record
+	after            int64 // number of skipped records since the last valid one
 }
 
 func newExamination(rules decide.Rules) *examination {
 	return &examination{chain: journal.NewVerifier(rules, 0), sum: sha256.New()}
 }
 
-// add takes the next record.
+// add processes the next record.
 func (x *examination) add(r *kgo.Record) error {
 	valid, err := x.chain.Verify(r)
 	if err != nil {
@@ -225,7 +225,7 @@ func (x *examination) add(r *kgo.Record) error {
 	return nil
 }
 
-// bytes adds bytes to the sum with their number before them, so that two records that differ never look the same.
+// bytes adds bytes to the sum, preceded by their length, so that different records never have the same sum.
 func (x *examination) bytes(b []byte) {
 	n := int64(len(b))
 	if b == nil {
@@ -241,7 +241,7 @@ func (x *examination) number(n int64) {
 	x.sum.Write(b[:])
 }
 
-// tellEvery is how many records lie between two words on how far a copy is.
+// tellEvery is the number of records between two calls of tell.
 const tellEvery = 10000
 
 func (x *examination) tell(tell func(int64)) {

@@ -15,20 +15,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// partSuffix is what the name of a file ends in until the first copy into it is complete.
+// partSuffix is the suffix of a file's name until the first copy into it is complete.
 const partSuffix = ".part"
 
-// Source returns the log of a journal in a file that was written by a copy.
+// Source returns the log of a journal in a complete file that a copy has written.
 func Source(path, journal string) Log { return &file{path: path, journal: journal, complete: true} }
 
-// Target returns the log of a journal that is to be copied into a file. Until the file is there whole it is PATH.part; to
-// a file that is there, what is new is appended.
+// Target returns the log of a journal in a file to copy into. Until the first copy is complete, the file is PATH.part.
+// A copy into an existing file appends the new records.
 func Target(path, journal string) Log { return &file{path: path, journal: journal} }
 
 type file struct {
 	path     string
 	journal  string
-	complete bool // an end in the middle of a line is a fault, and not what a copy left that was broken off
+	complete bool // an incomplete last line is an error, and not the result of an interrupted copy
 }
 
 // String returns the path.
@@ -36,7 +36,7 @@ func (f *file) String() string { return f.path }
 
 func (f *file) compressed() bool { return strings.HasSuffix(f.path, ".zst") }
 
-// place is where the file is at present: under its name, or under that of one that is not complete yet.
+// place returns the current path of the file, which ends in partSuffix while the file is incomplete.
 func (f *file) place() (string, error) {
 	_, err := os.Stat(f.path)
 	if errors.Is(err, os.ErrNotExist) && !f.complete {
@@ -45,7 +45,7 @@ func (f *file) place() (string, error) {
 	return f.path, err
 }
 
-// Records reads the lines of the journal.
+// Records returns the records of the journal.
 func (f *file) Records(context.Context) (Records, error) {
 	path, err := f.place()
 	if err != nil {
@@ -72,10 +72,10 @@ type fileRecords struct {
 	file    *os.File
 	zstd    *zstd.Decoder
 	lines   *bufio.Reader
-	number  int64 // of the last line that was read, from 1
+	number  int64 // number of the last line read, from 1
 }
 
-// open begins to read; wholeOnly leaves out what a copy has left that was broken off.
+// open starts to read. With wholeOnly, it ignores the incomplete end that an interrupted copy has left.
 func (r *fileRecords) open(compressed, wholeOnly bool) error {
 	var from io.Reader = r.file
 	if wholeOnly {
@@ -131,13 +131,14 @@ func (r *fileRecords) Close() {
 	}
 }
 
-// Append cuts off what a copy has left that was broken off, and goes on from there.
+// Append returns an appender at the end of the file, after truncating the incomplete end that an interrupted copy has
+// left.
 func (f *file) Append(context.Context) (Appender, error) {
 	path, err := f.place()
 	if err != nil {
 		return nil, err
 	}
-	content, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // the log holds what not everybody may read
+	content, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // the log holds confidential data
 	if err != nil {
 		return nil, err
 	}
@@ -148,11 +149,11 @@ func (f *file) Append(context.Context) (Appender, error) {
 	return a, nil
 }
 
-// frameBytes is about how much a compressed file holds in one frame: what a copy that is broken off may lose.
+// frameBytes is the approximate size of the content of a compressed frame. An interrupted copy loses at most this much.
 const frameBytes = 4 << 20
 
 type fileAppender struct {
-	path, at   string // what it is called in the end, and now
+	path, at   string // final path and current path
 	journal    string
 	file       *os.File
 	compressed bool
@@ -174,7 +175,7 @@ func (a *fileAppender) open() (err error) {
 	return err
 }
 
-// Append keeps the line until there are enough.
+// Append buffers the line until there are enough for a frame.
 func (a *fileAppender) Append(_ context.Context, r *kgo.Record) (err error) {
 	if a.lines, err = appendLine(a.lines, a.journal, r); err != nil || len(a.lines) < frameBytes {
 		return err
@@ -192,7 +193,7 @@ func (a *fileAppender) write() error {
 	return err
 }
 
-// Close syncs the file. It does not get its name here: Finish gives it.
+// Close writes the rest and syncs the file. Finish renames it.
 func (a *fileAppender) Close(context.Context) error {
 	err := a.write()
 	if err == nil {
@@ -201,11 +202,11 @@ func (a *fileAppender) Close(context.Context) error {
 	return errors.Join(err, a.file.Close())
 }
 
-// Finish gives a file its name after all journals have been copied into it.
+// Finish gives a file its final name, after all journals have been copied into it.
 func Finish(path string) error {
 	err := os.Rename(path+partSuffix, path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // it had it before
+		return nil // the file already has its final name
 	}
 	if err != nil {
 		return err
@@ -217,8 +218,9 @@ func Finish(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// wholeEnd returns where the last whole line of a file ends, or its last whole frame. What follows has to be the beginning of
-// another one, as a copy leaves it that was broken off: anything else is not ours to cut off.
+// wholeEnd returns the end of the last complete line of a file, or of the last complete frame. If data follows, it must
+// be the beginning of another line or frame, as an interrupted copy leaves it. Otherwise another program wrote the
+// file, and wholeEnd returns an error so that it is not truncated.
 func wholeEnd(f *os.File, compressed bool) (end int64, err error) {
 	about, err := f.Stat()
 	if err != nil {
@@ -244,13 +246,13 @@ func wholeEnd(f *os.File, compressed bool) (end int64, err error) {
 	return end, nil
 }
 
-// What each line and each frame of a copy begins with.
+// The beginning of every line and every frame of a copy.
 const (
 	lineBegins  = `{"journal":"`
 	frameBegins = "\x28\xb5\x2f\xfd"
 )
 
-// linesEnd returns where the last whole line ends.
+// linesEnd returns the end of the last complete line.
 func linesEnd(f *io.SectionReader) (int64, error) {
 	tail := make([]byte, 64<<10)
 	for end := f.Size(); end > 0; {
@@ -267,8 +269,8 @@ func linesEnd(f *io.SectionReader) (int64, error) {
 	return 0, nil
 }
 
-// framesEnd returns where the last whole frame of a series of Zstandard frames ends (RFC 8878, 3.1.1). It looks at the
-// heads of frames and blocks only.
+// framesEnd returns the end of the last complete frame in a series of Zstandard frames (RFC 8878, 3.1.1). It reads only
+// the headers of frames and blocks.
 func framesEnd(f *io.SectionReader) (end int64, err error) {
 	for end < f.Size() {
 		head := make([]byte, min(zstd.HeaderMaxSize, f.Size()-end))
@@ -291,16 +293,17 @@ func framesEnd(f *io.SectionReader) (end int64, err error) {
 			at += 4
 		}
 		if at > f.Size() {
-			return end, nil // the last one was cut off
+			return end, nil // the last frame is incomplete
 		}
 		end = at
 	}
 	return end, nil
 }
 
-// blocksEnd returns where the blocks of a frame end that begin at a place; beyond the end if they do not end.
+// blocksEnd returns the end of the blocks of a frame, which begin at the offset at. It returns a value beyond the end
+// of the file if the blocks are incomplete.
 func blocksEnd(f *io.SectionReader, at int64) (int64, error) {
-	const runLength = 1 // a type of block that stores one byte, however long it is
+	const runLength = 1 // a block of this type stores one byte, regardless of its size field
 	for {
 		var head [3]byte
 		if at+int64(len(head)) > f.Size() {

@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// line is a record as a file holds it.
+// line is a record in a file.
 type line struct {
 	Journal   string   `json:"journal"`
 	Partition int32    `json:"partition"`
@@ -24,16 +24,16 @@ type line struct {
 	Value     octets   `json:"value"`
 }
 
-// header is a record's header: a pair, since a name may be there twice and their order counts.
+// header is a record header. It is a pair, since names may repeat and their order matters.
 type header struct {
 	name  string
 	value octets
 }
 
-// octets are bytes, of which nil differs from none.
+// octets are bytes. nil and empty octets are different.
 type octets []byte
 
-// MarshalJSONTo writes null, a string, or an object with base64 where a string can't hold them.
+// MarshalJSONTo writes null, a string, or an object with base64 if the bytes are not valid UTF-8.
 func (o octets) MarshalJSONTo(e *jsontext.Encoder) error {
 	switch {
 	case o == nil:
@@ -90,7 +90,7 @@ func (h *header) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return nil
 }
 
-// appendLine appends a record of a journal with its line's end.
+// appendLine appends the line of a record, including the newline.
 func appendLine(b []byte, journal string, r *kgo.Record) ([]byte, error) {
 	l := line{Journal: journal, Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
 		Headers: make([]header, len(r.Headers))}
@@ -104,7 +104,7 @@ func appendLine(b []byte, journal string, r *kgo.Record) ([]byte, error) {
 	return append(into.Bytes(), '\n'), nil
 }
 
-// parseLine reads what appendLine writes.
+// parseLine parses the result of appendLine, without the newline.
 func parseLine(text []byte) (journal string, r *kgo.Record, err error) {
 	var l line
 	if err := json.Unmarshal(text, &l, json.RejectUnknownMembers(true)); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Topic returns the log of a journal that a client's brokers hold, in partition 0. where says for a person whose they
-// are. The topic has to be there.
+// Topic returns the log of a journal in partition 0 of the journal's topic, read and written through a client. where
+// describes the brokers for humans. The topic must exist.
 func Topic(client *journal.Client, name, where string) Log {
 	return &topic{client, name, where}
 }
@@ -23,10 +23,10 @@ type topic struct {
 	where  string
 }
 
-// String says whose topic it is.
+// String returns the description of the brokers.
 func (t *topic) String() string { return t.where }
 
-// Records reads with a client of its own, without a group.
+// Records reads with a separate Kafka client, without a consumer group.
 func (t *topic) Records(ctx context.Context) (Records, error) {
 	end, err := t.client.Tip(ctx, t.name, 0)
 	if err != nil {
@@ -45,7 +45,7 @@ type topicRecords struct {
 	topic   *topic
 	kafka   *kgo.Client
 	fetched []*kgo.Record
-	next    int64 // the offset after the last record returned
+	next    int64 // offset after the last record returned
 	end     int64
 }
 
@@ -62,16 +62,17 @@ func (t *topicRecords) Next(ctx context.Context) (*kgo.Record, error) {
 		t.fetched = t.fetched[1:]
 		t.next = r.Offset + 1
 		if r.Offset >= t.end {
-			break // it came after Records was called
+			break // appended after Records was called
 		}
-		if !r.Attrs.IsControl() { // of transactions, which journals do not use and others may have
+		if !r.Attrs.IsControl() { // control records belong to transactions, which journals do not use but other producers may
 			return r, nil
 		}
 	}
 	return nil, io.EOF
 }
 
-// fetch waits for more records, unless the log has lost its end since it was told: nothing would ever come.
+// fetch waits for more records. It fails if the log now ends before the end that Records saw: the missing records would
+// never arrive.
 func (t *topicRecords) fetch(ctx context.Context) error {
 	return t.topic.client.ToTip(ctx, t.topic.name, 0, func(ctx context.Context, end int64) error {
 		if end <= t.next {
@@ -86,15 +87,15 @@ func (t *topicRecords) fetch(ctx context.Context) error {
 // Close ends the client.
 func (t *topicRecords) Close() { t.kafka.Close() }
 
-// A topic is written in pieces, each acknowledged before the next one is sent: a record that fails leaves a hole in its
-// own piece at worst, and the copy stops there.
+// A topic is written in pieces. Each piece is acknowledged before the next one is sent: a record that fails leaves a
+// gap in its piece at worst, and the copy stops there.
 const (
 	pieceRecords = 4096
 	pieceBytes   = 8 << 20
-	maxMessage   = 4 << 20 // as the topics allow
+	maxMessage   = 4 << 20 // limit of the topics
 )
 
-// Append returns an appender that is the only one, as far as the caller knows.
+// Append returns an appender. The caller must make sure that nothing else appends to the topic.
 func (t *topic) Append(context.Context) (Appender, error) {
 	kc, err := t.client.KafkaFor(journal.ForWriting, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.StopProducerOnDataLossDetected(), kgo.ProducerBatchMaxBytes(maxMessage), kgo.MaxBufferedRecords(2*pieceRecords))
@@ -111,7 +112,7 @@ type topicAppender struct {
 	bytes int
 }
 
-// Append keeps the record until its piece is full.
+// Append buffers the record until its piece is full.
 func (t *topicAppender) Append(ctx context.Context, r *kgo.Record) error {
 	t.piece = append(t.piece, &kgo.Record{Topic: t.topic, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp})
 	t.bytes += len(r.Value)
@@ -122,8 +123,8 @@ func (t *topicAppender) Append(ctx context.Context, r *kgo.Record) error {
 }
 
 func (t *topicAppender) send(ctx context.Context) error {
-	// The end of its context alone does not end an idempotent produce that is under way: its outcome is unknown until the
-	// brokers answer, and they may never do.
+	// Canceling the context does not end an idempotent produce in flight: its outcome is unknown until the brokers
+	// answer, which may be never. So the client is closed.
 	stop := context.AfterFunc(ctx, t.kafka.Close)
 	defer stop()
 	results := t.kafka.ProduceSync(ctx, t.piece...)

@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// Every is after how many records a witness is written anew.
+	// Every is the number of new records after which a witness is written again.
 	Every = 4096
-	// poll is how often a keeper asks how far its fold is: each write syncs the disk that the log may lie on.
+	// poll is the interval at which a keeper checks the fold's position. It also limits the writes, each of which syncs
+	// a disk that may hold the log.
 	poll = 5 * time.Second
-	// within is after how long a witness is written anew although few records were added.
+	// within is the age after which a witness is written again if there are any new records.
 	within = time.Minute
-	// answersWithin is how long the brokers are waited for at a stop: they may be gone, and then nothing follows.
+	// answersWithin bounds the wait for the brokers at a stop: they may already have stopped.
 	answersWithin = 3 * time.Second
 )
 
-// KeeperConfig says whose witness is kept, of what.
+// KeeperConfig configures a Keeper.
 type KeeperConfig struct {
 	Store     *Store
 	Client    *journal.Client
@@ -31,31 +32,32 @@ type KeeperConfig struct {
 	Fold      *follow.Fold
 	Partition int32
 	Node      string
-	// May reports whether the venue may write to the bucket; nil for always.
+	// May reports whether the venue may write to the bucket. A nil May permits it always.
 	May func() bool
 }
 
-// Keeper keeps a node's witness of one journal partition.
+// Keeper keeps a node's witness of one journal partition up to date.
 //
-// It never takes back what an earlier process of the node has seen. A node that is started on a log without its end stops at
-// once, and every stop writes a witness. Were that of the shorter log, the next start would go on there without a word.
+// It never replaces a witness of an earlier process of the node with a lower position. A node that starts on a log
+// without its end stops immediately, and every stop writes a witness. If that witness recorded the shorter log, the
+// next start would accept it silently.
 type Keeper struct {
 	cfg  KeeperConfig
-	name string // of the journal
+	name string // journal name
 	log  *slog.Logger
-	last journal.Position // that this keeper has written; Before if none
-	at   time.Time        // when it was
+	last journal.Position // last position written by this keeper; Before if none
+	at   time.Time        // time of that write
 }
 
-// NewKeeper returns a keeper of what a fold has seen.
+// NewKeeper returns a keeper that records the position of a fold.
 func NewKeeper(cfg KeeperConfig) *Keeper {
 	name := cfg.Rules.Journal()
 	return &Keeper{cfg: cfg, name: name, log: cfg.Store.cfg.Logger.With("journal", name, "partition", cfg.Partition),
 		last: journal.Before, at: time.Now()}
 }
 
-// Run writes the witness whenever it is due, until the context ends. Where it can't be written it is tried again:
-// nothing is held up for it.
+// Run writes the witness whenever it is due, until the context ends. It retries a failed write at the next tick; no
+// other work waits for it.
 func (k *Keeper) Run(ctx context.Context) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -76,8 +78,8 @@ func (k *Keeper) due(at journal.Position, now time.Time) bool {
 	return added >= Every || added > 0 && now.Sub(k.at) >= within
 }
 
-// CatchUp waits until the fold has seen the end of the log, for a few seconds at most. It is called at a stop, when nobody of
-// this node appends any more and before the fold stops.
+// CatchUp waits until the fold has reached the end of the log, for answersWithin at most. It must be called at a stop,
+// after this node has stopped appending and before the fold stops.
 func (k *Keeper) CatchUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
@@ -86,7 +88,8 @@ func (k *Keeper) CatchUp(ctx context.Context) {
 	}
 }
 
-// Stop writes the witness of all that the node has seen. It is called when the fold has stopped, after Run.
+// Stop writes a witness of the fold's final position. It must be called after Run has returned and the fold has
+// stopped.
 func (k *Keeper) Stop(ctx context.Context) {
 	if k.cfg.Fold.Position().Sequence > k.last.Sequence {
 		k.write(ctx)
@@ -97,8 +100,8 @@ func (k *Keeper) write(ctx context.Context) {
 	if k.cfg.May != nil && !k.cfg.May() {
 		return
 	}
-	// The fold's position is that of the last record applied, so it is valid. Where the fold has ended for a fault of the log
-	// it is the last one before the fault.
+	// The fold's position is that of the last record applied, so that record is valid. If the fold ended because the
+	// log is invalid, it is the last record before the error.
 	at, first := k.cfg.Fold.Position(), k.last.IsBefore()
 	var err error
 	if first {
@@ -117,13 +120,14 @@ func (k *Keeper) write(ctx context.Context) {
 	if !first {
 		return
 	}
-	// Those of nodes that are gone would add up. For a week every owner has held the log against them.
+	// Witnesses of removed nodes would pile up. Every owner has checked them against the log for a week.
 	if err := k.cfg.Store.retire(ctx, k.name, k.cfg.Partition, at); err != nil && ctx.Err() == nil {
 		k.log.Warn("old witnesses of the log can't be cleared up", "error", err)
 	}
 }
 
-// follows returns nil if a position comes after what an earlier process of this node has seen, in a log that holds that.
+// follows returns nil if a position is not before the one that an earlier process of this node has recorded, and the
+// log holds the recorded one.
 func (k *Keeper) follows(ctx context.Context, at journal.Position) error {
 	all, err := k.cfg.Store.all(ctx, k.name, k.cfg.Partition)
 	if err == nil && k.cfg.Client.Gone() {

@@ -1,14 +1,14 @@
-// Package witness stores, outside of the log, how far each node has read it. The rows in Postgres are a moment behind and a
-// snapshot may be far behind. So without a witness, the last batches of a log could be cut off and the next start would not
-// notice.
+// Package witness stores, outside of the log, how far each node has read it. The rows in Postgres are a moment behind
+// and a snapshot may be far behind. So without a witness, the last batches of a log could be cut off and the next start
+// would not notice.
 //
-// A witness is a small blob for each journal partition and node, replaced as a whole. It names a position that a fold of
-// that node has applied, so the record is valid and acknowledged. An owner that does not find that position in the log
-// reports LOG_DIVERGED. It also does so if an older backup of the log was restored, because acknowledged records are then
-// missing. To restore one on purpose, forget the log; that removes the witnesses as well.
+// A witness is a small blob for each journal partition and node, replaced as a whole. It names a position that a fold
+// of that node has applied, so the record is valid and acknowledged. An owner that does not find that position in the
+// log reports LOG_DIVERGED. It also does so if an older backup of the log was restored, because acknowledged records
+// are then missing. To restore one on purpose, forget the log; that also removes the witnesses.
 //
-// A witness is authenticated by an HMAC with a key derived from the venue's master key. Any other blob is ignored with a
-// warning.
+// A witness is authenticated by an HMAC with a key derived from the venue's master key. Any other blob is ignored with
+// a warning.
 package witness
 
 import (
@@ -31,29 +31,29 @@ import (
 )
 
 const (
-	folder = "witnesses/" // in the bucket, which holds other things too
-	// retired is how long ago a node wrote its witness before another node, which has seen more, deletes it: that node is
-	// gone, or will write the next one.
+	folder = "witnesses/" // in the bucket, which also holds other blobs
+	// retired is the age at which another node may delete a witness with a lower position than its own. The node that
+	// wrote it has been removed, or will write the next one.
 	retired = 7 * 24 * time.Hour
-	// maxSize bounds what is read of a blob, in bytes: a witness is smaller.
+	// maxSize bounds the bytes read from a blob. A witness is smaller.
 	maxSize = 4 << 10
 )
 
-// Config says where witnesses are.
+// Config configures a Store.
 type Config struct {
 	Bucket      *gocloud.Bucket
-	Key         []byte // of the HMAC; only Forget does without
-	TopicPrefix string // of the journals, so that the venues of one Kafka may share a bucket
+	Key         []byte // key of the HMAC; only Forget works without it
+	TopicPrefix string // prefix of the journals' topics, so that venues of one Kafka can share a bucket
 	Logger      *slog.Logger
 }
 
-// Store keeps the witnesses of a venue. It is safe for concurrent use, and implements journal.Known.
+// Store stores the witnesses of a venue. It is safe for concurrent use, and implements journal.Known.
 type Store struct {
 	cfg   Config
 	blobs *blob.Store
 }
 
-// NewStore returns a store in a bucket, which stays its user's to close.
+// NewStore returns a store in a bucket. The caller keeps the bucket and closes it.
 func NewStore(cfg Config) *Store {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -63,9 +63,9 @@ func NewStore(cfg Config) *Store {
 
 var _ journal.Known = (*Store)(nil)
 
-// statement is what a witness says.
+// statement is the content of a witness.
 type statement struct {
-	Blob     string           `json:"blob"` // under which it is kept, so that it can't be taken for another's
+	Blob     string           `json:"blob"` // its key, so that it cannot be copied to another key
 	Node     string           `json:"node"`
 	Position journal.Position `json:"position"`
 	Written  time.Time        `json:"written"`
@@ -75,7 +75,7 @@ func (s *Store) folder(journalName string, partition int32) string {
 	return fmt.Sprintf("%s%s%s/%d/", folder, s.cfg.TopicPrefix, journalName, partition)
 }
 
-// key returns the key of a node's blob. Nodes may have any name.
+// key returns the key of a node's blob. A node may have any name.
 func (s *Store) key(journalName string, partition int32, node string) string {
 	return s.folder(journalName, partition) + url.PathEscape(node) + ".witness"
 }
@@ -91,7 +91,7 @@ func (s *Store) Positions(ctx context.Context, journalName string, partition int
 
 var errNoKey = errors.New("without the venue's key nobody can tell which witnesses are its own")
 
-// all returns the witnesses of a partition.
+// all returns the valid witnesses of a partition.
 func (s *Store) all(ctx context.Context, journalName string, partition int32) (all []statement, err error) {
 	if len(s.cfg.Key) == 0 {
 		return nil, errNoKey
@@ -118,7 +118,7 @@ func (s *Store) all(ctx context.Context, journalName string, partition int32) (a
 	return all, nil
 }
 
-// list returns the keys of the blobs of a partition, and of what killed nodes were writing.
+// list returns the keys of the blobs of a partition, and those of the temporary files that killed nodes left.
 func (s *Store) list(ctx context.Context, journalName string, partition int32) (keys, abandoned []string, err error) {
 	found, err := s.blobs.List(ctx, s.folder(journalName, partition))
 	if err != nil {
@@ -148,8 +148,9 @@ func (s *Store) write(ctx context.Context, journalName string, partition int32, 
 	return nil
 }
 
-// retire deletes the witnesses of nodes that have written none for long and have seen less than what is given, and what
-// killed nodes were writing: those that are gone for good would add up. One that says more is never deleted, however old: only that node has seen it.
+// retire deletes witnesses that have not been written for a long time and record less than the given position, which
+// would pile up as nodes are removed. It also deletes the temporary files of killed nodes. It never deletes a witness
+// with a higher position, however old: only that node has seen those records.
 func (s *Store) retire(ctx context.Context, journalName string, partition int32, at journal.Position) error {
 	all, err := s.all(ctx, journalName, partition)
 	if err != nil {
@@ -174,14 +175,14 @@ func (s *Store) delete(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// sign returns a witness as it is kept: a line of JSON and a line with the HMAC over it, so that `cat` shows it.
+// sign returns the stored form of a witness: a line of JSON and a line with its HMAC. It is readable as text.
 func (s *Store) sign(line []byte) []byte {
 	return fmt.Appendf(nil, "%s\n%x\n", line, seal.MAC(s.cfg.Key, line))
 }
 
 var errForeign = errors.New("it is cut off, damaged or not made by this venue")
 
-// parse reads what sign wrote. It trusts nothing before the HMAC was checked.
+// parse decodes the result of sign. It verifies the HMAC before it decodes anything.
 func (s *Store) parse(key string, content []byte) (w statement, err error) {
 	line, _, _ := bytes.Cut(content, []byte("\n"))
 	if !hmac.Equal(content, s.sign(line)) {
@@ -196,7 +197,7 @@ func (s *Store) parse(key string, content []byte) (w statement, err error) {
 	return w, nil
 }
 
-// Forget deletes every witness of a partition and returns how many there were. It is part of forgetting a log.
+// Forget deletes every witness of a partition and returns their number. It is part of forgetting a log.
 func (s *Store) Forget(ctx context.Context, journalName string, partition int32) (int, error) {
 	keys, abandoned, err := s.list(ctx, journalName, partition)
 	if err != nil {

@@ -20,12 +20,12 @@ import (
 	"time"
 )
 
-// UsageError is an error in the words of the command line.
+// UsageError is an error in the command line.
 type UsageError struct{ message string }
 
 func (e *UsageError) Error() string { return e.message }
 
-// measure is a group of rows that share what they start.
+// measure is a group of rows that share their processes.
 type measure struct {
 	name string
 	what string
@@ -56,10 +56,10 @@ func measures() []measure {
 
 // bench is one run of the command.
 type bench struct {
-	dir     string // of everything it starts
+	dir     string // folder of everything that it starts
 	rounds  int
 	round   time.Duration
-	scale   int // resting orders of the deep book
+	scale   int // number of resting orders in the deep book
 	sockets int
 	log     io.Writer
 	rows    []Row
@@ -96,8 +96,8 @@ type failure struct {
 	Error   string `json:"error"`
 }
 
-// measure runs the chosen measures one after the other. It records a failure and continues with the next measure, unless the context
-// has ended.
+// measure runs the chosen measures one after the other. It records a failure and continues with the next measure,
+// unless the context has ended.
 func (b *bench) measure(ctx context.Context, chosen []measure) {
 	for _, m := range chosen {
 		start := time.Now()
@@ -126,7 +126,7 @@ func (b *bench) verdict(chosen int) error {
 	return fmt.Errorf("%d of %d measures failed: %s", len(b.failed), chosen, strings.Join(each, "; "))
 }
 
-// parse reads the command line: what to measure, how, and the file for the results, if one is wanted.
+// parse parses the command line: the measures, their parameters, and the file for the results, "" for none.
 func (b *bench) parse(args []string) (chosen []measure, file string, err error) {
 	var only string
 	var seconds float64
@@ -170,7 +170,7 @@ func names() (out []string) {
 	return out
 }
 
-// choose returns the measures that a list names, all for an empty one.
+// choose returns the measures in a list of names, or all if the list is empty.
 func choose(list string) (chosen []measure, err error) {
 	if list == "" {
 		return measures(), nil
@@ -185,7 +185,7 @@ func choose(list string) (chosen []measure, err error) {
 	return chosen, nil
 }
 
-// print writes the table, and the JSON file if one is wanted.
+// print writes the table, and the JSON file if its name is not empty.
 func (b *bench) print(out io.Writer, file string) error {
 	printTable(out, b.rows)
 	for _, f := range b.failed {
@@ -207,14 +207,14 @@ func (b *bench) print(out io.Writer, file string) error {
 	return os.WriteFile(file, append(content, '\n'), 0o644)
 }
 
-// add keeps a row and says it at once: a whole run takes minutes.
+// add appends a row and prints it immediately, because a whole run takes minutes.
 func (b *bench) add(r Row) {
 	r.judge()
 	b.rows = append(b.rows, r)
 	fmt.Fprintf(b.log, "  %s\n", r.line())
 }
 
-// pair measures both of a pair in alternating rounds, after one of each that does not count.
+// pair measures both sides in alternating rounds, after a warm-up round of each.
 func (b *bench) pair(r Row, ours, beside func() (float64, error)) error {
 	for i := -1; i < b.rounds; i++ {
 		x, err := ours()

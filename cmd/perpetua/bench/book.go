@@ -12,13 +12,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// A bookFlow is what both books are put through: orders that rest around the middle, by number and by code, cancels by
-// either, and orders that take.
+// bookFlow generates operations for both books: orders that rest around the middle, cancels, and orders that take. An
+// order has a number for one book and a code for the other.
 type bookFlow struct {
 	random *rand.Rand
 	spread int64
 	next   uint64
-	live   []uint64 // resting, as far as the flow knows
+	live   []uint64 // resting orders, as far as the flow can predict
 	made   []bookOp
 }
 
@@ -32,8 +32,8 @@ const (
 type bookOp struct {
 	kind   uint8
 	side   book.Side
-	number uint64    // what an order is called in a conventional book,
-	code   scalar.ID // and in ours
+	number uint64    // key of an order in a conventional book …
+	code   scalar.ID // … and in ours
 	price  int64
 	amount int64
 }
@@ -42,7 +42,7 @@ func newBookFlow(spread int64) *bookFlow {
 	return &bookFlow{random: rand.New(rand.NewPCG(7, 8)), spread: spread}
 }
 
-// codeOf is the code of an order as the venue derives it.
+// codeOf returns the code of an order as the venue derives it.
 func codeOf(number uint64) scalar.ID {
 	return decide.Stamp{Journal: scalar.ID{1}, Sequence: int64(number)}.Derive(0)
 }
@@ -58,8 +58,8 @@ func (f *bookFlow) resting() bookOp {
 	return op
 }
 
-// ops returns n operations: 45 % new, 45 % cancel, 10 % that take up to five from the other side. They are good until
-// the next call.
+// ops returns n operations: 45 % new orders, 45 % cancels, and 10 % that take up to five orders of the other side. The
+// slice is valid until the next call.
 func (f *bookFlow) ops(n int) []bookOp {
 	f.made = f.made[:0]
 	for range n {
@@ -78,7 +78,7 @@ func (f *bookFlow) ops(n int) []bookOp {
 	return f.made
 }
 
-// venueBook is a book of ours with the orders that rest in it, found by code, as the rules have them.
+// venueBook is our book with an index of the resting orders by code, as the rules use it.
 type venueBook struct {
 	book   book.Book[struct{}]
 	orders book.Orders[struct{}]
@@ -118,14 +118,14 @@ func (v *venueBook) apply(op *bookOp) {
 
 func (v *venueBook) size() int { return v.book.Len() }
 
-// bookUnderTest is what a flow is applied to.
+// bookUnderTest is a book that a flow is applied to.
 type bookUnderTest interface {
 	apply(*bookOp)
 	size() int
 }
 
-// measureBook measures the books by themselves, without rules, records or accounts: an order is placed with its name,
-// canceled by its name, or takes.
+// measureBook measures the books without rules, records or accounts: an operation places an order, cancels an order by
+// its key, or takes.
 func measureBook(_ context.Context, b *bench) error {
 	for _, size := range []int{10_000, b.scale} {
 		spread := int64(max(1000, size/20))
@@ -155,7 +155,7 @@ func newTimedBook(under bookUnderTest, size int, spread int64) *timedBook {
 	return t
 }
 
-// refill rests orders until the book has its size again: what crosses takes some away.
+// refill adds resting orders until the book has its full size again, after orders that take have removed some.
 func (t *timedBook) refill() {
 	for t.book.size() < t.size {
 		op := t.flow.resting()
@@ -163,8 +163,8 @@ func (t *timedBook) refill() {
 	}
 }
 
-// run applies batches of operations for a time and returns the nanoseconds of one, collecting its garbage included.
-// What makes the operations, what fills the book again, and the garbage of whoever ran before are not counted.
+// run applies batches of operations for a time and returns the nanoseconds per operation, including collecting its
+// garbage. Generating operations, refilling the book, and garbage of earlier work are not counted.
 func (t *timedBook) run(length time.Duration) float64 {
 	runtime.GC()
 	var spent time.Duration
@@ -182,7 +182,7 @@ func (t *timedBook) run(length time.Duration) float64 {
 	return float64(spent) / float64(done)
 }
 
-// allocations returns how many an operation makes.
+// allocations returns the number of allocations per operation.
 func (t *timedBook) allocations() float64 {
 	var before, after runtime.MemStats
 	ops := t.flow.ops(bookBatch)

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// A child is a process of this binary that does one thing for the bench. It is told what to do in JSON on its standard
-// input, one value at a time, and answers each with one on its standard output. It ends with its input.
+// child is a process of this binary with one function in the bench. It reads requests in JSON from its standard input
+// and answers each on its standard output. It ends with its input.
 type child struct {
 	name string
 	cmd  *exec.Cmd
@@ -24,7 +24,7 @@ type child struct {
 	log  *os.File
 }
 
-// children are what `bench child NAME` can be. Each serves until its input ends.
+// children returns the functions of `bench child NAME`. Each serves until its input ends.
 func children() map[string]func(context.Context, *json.Decoder, *json.Encoder) error {
 	return map[string]func(context.Context, *json.Decoder, *json.Encoder) error{
 		"load":          loadChild,
@@ -50,7 +50,8 @@ func runChild(ctx context.Context, name string, in io.Reader, out io.Writer) err
 	if !ok {
 		return &UsageError{fmt.Sprintf("there is no child %q", name)}
 	}
-	// A node has its collector wait until the heap has grown a good deal. Whatever is beside it does the same.
+	// A node makes its collector wait until the heap has grown considerably. Children do the same, for a fair
+	// comparison.
 	debug.SetGCPercent(800)
 	err := run(ctx, json.NewDecoder(in), json.NewEncoder(out))
 	if errors.Is(err, io.EOF) {
@@ -59,7 +60,7 @@ func runChild(ctx context.Context, name string, in io.Reader, out io.Writer) err
 	return err
 }
 
-// child starts one, tells it its configuration and waits for its first answer.
+// child starts a child, sends its configuration, and waits for its first answer.
 func (b *bench) child(ctx context.Context, name string, config, ready any) (*child, error) {
 	cmd, log, err := b.command(ctx, name, "bench", "child", name)
 	if err != nil {
@@ -84,7 +85,7 @@ func (b *bench) child(ctx context.Context, name string, config, ready any) (*chi
 	return c, nil
 }
 
-// command makes a process of this binary whose complaints go into a file of the bench's folder.
+// command returns a command of this binary with its errors written to a file in the bench's folder.
 func (b *bench) command(ctx context.Context, name string, args ...string) (*exec.Cmd, *os.File, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -102,7 +103,7 @@ func (b *bench) command(ctx context.Context, name string, args ...string) (*exec
 	return cmd, log, nil
 }
 
-// call tells the child something and waits for what it answers.
+// call sends a request and waits for the reply.
 func (c *child) call(request, reply any) error {
 	err := c.enc.Encode(request)
 	if err == nil {
@@ -117,7 +118,7 @@ func (c *child) call(request, reply any) error {
 // stop ends the child by ending its input.
 func (c *child) stop() {
 	c.in.Close()
-	_ = c.cmd.Wait() // what it measured was answered before
+	_ = c.cmd.Wait() // its results have already been read
 	c.log.Close()
 }
 

@@ -19,13 +19,13 @@ import (
 
 const (
 	receiversMany = 50
-	tenantsMany   = 3   // who share the receivers, since one may not register so many
-	personsEach   = 256 // of a tenant: deliveries about one go out one after the other, and each question makes a case longer
-	askersMany    = 32  // connections over which the operator asks
+	tenantsMany   = 3   // who share the receivers, because one tenant may not register so many
+	personsEach   = 256 // of a tenant: deliveries about one person are sequential, and each question makes a case longer
+	askersMany    = 32  // connections over which the operator asks questions
 )
 
-// delivering is a venue whose tenants have receivers, and persons with open cases. Each question that the operator asks about a
-// case is told to all receivers of its tenant.
+// delivering is a venue with tenants that have receivers and persons with open cases. Each question of the operator
+// about a case is delivered to all receivers of the tenant.
 type delivering struct {
 	*venue
 	token         string
@@ -33,16 +33,17 @@ type delivering struct {
 	questionnaire string
 	triggers      [tenantsMany][]string
 	receivers     [tenantsMany]int
-	last          string // the registration of the last receiver
+	last          string // registration of the last receiver
 	dead          bool   // the last receiver never answers
 	db            *pgxpool.Pool
-	asked         int           // so far
-	receipts      int           // of deliveries that were acknowledged, once all are
-	behind        time.Duration // the most that rows were, at the end of a round
+	asked         int           // number of questions so far
+	receipts      int           // number of acknowledged deliveries to expect
+	behind        time.Duration // longest time that rows were behind at the end of a round
 }
 
-// measureDeliveries measures webhooks from what causes them to their receipts in the log, synced, beside bare posts
-// of the same bodies to the same receivers by the same client; and those to all receivers but one that never answers.
+// measureDeliveries measures webhooks from their cause to their receipts in the log, synced. It compares them with bare
+// posts of the same bodies to the same receivers by the same client, and measures those to all other receivers while
+// one never answers.
 func measureDeliveries(ctx context.Context, b *bench) error {
 	ca := filepath.Join(b.dir, "receivers.pem")
 	var at receiversReady
@@ -77,7 +78,7 @@ func measureDeliveries(ctx context.Context, b *bench) error {
 		dead.toOthers(ctx, questions), alive.toOthers(ctx, questions))
 }
 
-// comparePosts measures deliveries beside bare posts of what was delivered.
+// comparePosts compares deliveries with bare posts of the delivered bodies.
 func (b *bench) comparePosts(ctx context.Context, d *delivering, questions int, receivers *child, to posterConfig) error {
 	var came received
 	if err := receivers.call(struct{}{}, &came); err != nil {
@@ -105,11 +106,11 @@ func (b *bench) comparePosts(ctx context.Context, d *delivering, questions int, 
 		return err
 	}
 	b.rows[len(b.rows)-1].Note = fmt.Sprintf("the rows in Postgres were up to %.1f s behind at the end of a round", d.behind.Seconds())
-	// What signing alone leaves of the rate, which nothing that is sent signed can exceed.
+	// The cost of signing alone bounds the rate of signed deliveries.
 	return b.pair(Row{Measure: "net/http posts with both signatures", Unit: "posts/s", Against: "without"}, post(true), post(false))
 }
 
-// toOthers measures deliveries to all receivers but the last.
+// toOthers measures deliveries to all receivers except the last.
 func (d *delivering) toOthers(ctx context.Context, questions int) func() (float64, error) {
 	return func() (float64, error) {
 		_, others, err := d.rate(ctx, questions)
@@ -117,7 +118,7 @@ func (d *delivering) toOthers(ctx context.Context, questions int) func() (float6
 	}
 }
 
-// newDelivering starts a venue and registers receivers with it.
+// newDelivering starts a venue and registers receivers.
 func (b *bench) newDelivering(ctx context.Context, ca string, urls []string) (_ *delivering, err error) {
 	v, err := b.newVenue(ctx, "--sync=true", "--webhook-ca", ca, "--webhook-allow", "127.0.0.0/8")
 	if err != nil {
@@ -163,7 +164,7 @@ func (d *delivering) discard() {
 	d.venue.discard()
 }
 
-// entitle makes an entitlement that asks for a questionnaire.
+// entitle creates an entitlement with a questionnaire.
 func (d *delivering) entitle(ctx context.Context) (id string, err error) {
 	d.questionnaire, err = d.made(ctx, "operator", "/admin/v1/questionnaires", map[string]string{"name": "Bench", "owner_type": "person"})
 	if err != nil {
@@ -182,7 +183,7 @@ func (d *delivering) entitle(ctx context.Context) (id string, err error) {
 
 func tenantUser(n int) string { return fmt.Sprint("bench-user-", n) }
 
-// enrol makes a tenant with a user, and persons with open cases.
+// enrol creates a tenant with a user, and persons with open cases.
 func (d *delivering) enrol(ctx context.Context, n int, entitlement string) error {
 	name, password := fmt.Sprint("bench-", n), "a long password for the bench"
 	if _, err := d.do(ctx, "operator", http.MethodPost, "/admin/v1/brokers", map[string]string{"broker": name, "name": name}); err != nil {
@@ -207,11 +208,11 @@ func (d *delivering) enrol(ctx context.Context, n int, entitlement string) error
 	return nil
 }
 
-// calibrate returns how many questions take about so long to be delivered.
+// calibrate returns the number of questions with deliveries that take about one round.
 func (d *delivering) calibrate(ctx context.Context, round time.Duration) (int, error) {
 	const first = 2 * tenantsMany * personsEach
 	rate := 0.0
-	for range 2 { // the first makes connections
+	for range 2 { // the first round opens connections
 		var err error
 		if rate, _, err = d.rate(ctx, first); err != nil {
 			return 0, err
@@ -220,8 +221,8 @@ func (d *delivering) calibrate(ctx context.Context, round time.Duration) (int, e
 	return max(first, int(rate*round.Seconds())*tenantsMany/receiversMany), nil
 }
 
-// rate has the operator ask so many questions, and returns how many deliveries a second there were from the first question until
-// the last receipt: to all receivers that answer, and to all but the last.
+// rate makes the operator ask a number of questions, and returns deliveries per second from the first question to the
+// last receipt: to all receivers, and to all except the last.
 func (d *delivering) rate(ctx context.Context, questions int) (all, others float64, err error) {
 	start := time.Now()
 	told, last := 0, 0
@@ -249,16 +250,16 @@ func (d *delivering) rate(ctx context.Context, questions int) (all, others float
 		return 0, 0, err
 	}
 	took := time.Since(start).Seconds()
-	behind, err := d.rowsCome(ctx) // or what is beside would pay for it
+	behind, err := d.rowsCome(ctx) // otherwise this work would slow down the rival's round
 	d.behind = max(d.behind, behind)
 	return float64(told) / took, float64(told-last) / took, err
 }
 
-// recorded waits until all receipts are in the log that are to come.
+// recorded waits until all expected receipts are in the log.
 func (d *delivering) recorded(ctx context.Context) error {
 	for ; ; time.Sleep(20 * time.Millisecond) {
-		// An attempt counts as unrecorded before it counts as one. So once all have come, what is not in the log yet is unrecorded to
-		// whoever looks after that.
+		// The sender counts an attempt as unrecorded before it counts it as acknowledged. So once all are acknowledged,
+		// the metric of unrecorded ones includes every receipt that is not in the log yet.
 		came, err := d.metric(ctx, `perpetua_webhook_attempts_total{outcome="acknowledged"} `)
 		if err != nil {
 			return err
@@ -272,7 +273,7 @@ func (d *delivering) recorded(ctx context.Context) error {
 	}
 }
 
-// metric returns a metric of the venue's.
+// metric returns a metric of the venue.
 func (d *delivering) metric(ctx context.Context, name string) (float64, error) {
 	metrics, err := d.do(ctx, "operator", http.MethodGet, "/metrics", nil)
 	if err != nil {
@@ -286,7 +287,7 @@ func (d *delivering) metric(ctx context.Context, name string) (float64, error) {
 	return 0, fmt.Errorf("there is no metric %s", name)
 }
 
-// rowsCome waits until the rows hold all receipts, and returns how long that took.
+// rowsCome waits until the rows have all receipts, and returns how long that took.
 func (d *delivering) rowsCome(ctx context.Context) (time.Duration, error) {
 	start := time.Now()
 	for open := true; open; time.Sleep(5 * time.Millisecond) {
@@ -297,7 +298,7 @@ func (d *delivering) rowsCome(ctx context.Context) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// ask asks for the questionnaire once more.
+// ask asks for the questionnaire again.
 func (d *delivering) ask(ctx context.Context, trigger string) error {
 	content, err := json.Marshal(map[string]any{"code": "MORE", "reason": "The answers do not say enough.", "questionnaire_ids": []string{d.questionnaire}})
 	if err != nil {

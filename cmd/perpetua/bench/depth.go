@@ -17,16 +17,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
-// fewOrders is what the shallow book of the comparison holds.
+// fewOrders is the number of orders in the shallow book.
 const fewOrders = 1000
 
-// measureDepth compares a venue on a deep book with one on a shallow book, and says what a resting order costs in
-// memory and a deep journal at the start.
+// measureDepth compares a venue with a deep book to one with a shallow book. It also measures the memory of a resting
+// order and the start on a long journal.
 func measureDepth(ctx context.Context, b *bench) error {
 	if err := b.memory(ctx); err != nil {
 		return err
 	}
-	// So many records that no snapshot is made but at the stop.
+	// With this many records, only the stop makes a snapshot.
 	args := []string{"--role", "engine,api", "--sync=false", "--snapshot-records", strconv.Itoa(2 * b.scale)}
 	deep, started, err := b.deepVenue(ctx, args...)
 	if err != nil {
@@ -67,8 +67,8 @@ func measureDepth(ctx context.Context, b *bench) error {
 		targets[0].latency(b.round), targets[1].latency(b.round))
 }
 
-// deepVenue makes a venue whose journal holds as many resting orders as the scale says, and returns how long its start
-// took. The orders go straight into its log while it is stopped.
+// deepVenue starts a venue with b.scale resting orders in its journal, and returns how long the start took. The orders
+// are appended to its log while it is stopped.
 func (b *bench) deepVenue(ctx context.Context, args ...string) (*venue, time.Duration, error) {
 	v, err := b.newVenue(ctx, args...)
 	if err != nil {
@@ -84,7 +84,7 @@ func (b *bench) deepVenue(ctx context.Context, args ...string) (*venue, time.Dur
 	return v, time.Since(start), err
 }
 
-// startFromSnapshot starts a venue again, each time from the snapshot that it made when it stopped.
+// startFromSnapshot restarts a venue several times, each time from the snapshot that it made when it stopped.
 func (b *bench) startFromSnapshot(ctx context.Context, v *venue, args ...string) (*venue, error) {
 	var took Sample
 	for range b.rounds {
@@ -111,7 +111,7 @@ func (b *bench) startFromSnapshot(ctx context.Context, v *venue, args ...string)
 	return v, nil
 }
 
-// snapshot returns the sequence of the snapshot of the trading journal that the venue started from, and its size.
+// snapshot returns the sequence and size of the snapshot of the trading journal that the venue started from.
 func (v *venue) snapshot(ctx context.Context) (sequence, bytes int64, err error) {
 	metrics, err := v.do(ctx, "operator", http.MethodGet, "/metrics", nil)
 	if err != nil {
@@ -151,7 +151,7 @@ func (b *bench) fill(ctx context.Context, dir string) error {
 	return owner.call(journalRequest{Resting: true, Count: int64(b.scale)}, new(float64))
 }
 
-// memory measures what the engine's state grows by with each order that rests.
+// memory measures the growth of the engine's state per resting order.
 func (b *bench) memory(ctx context.Context) error {
 	var bytes float64
 	c, err := b.child(ctx, "memory", b.scale, &bytes)

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	batchOrders      = 50 // of a batch
+	batchOrders      = 50 // orders per batch
 	batchConnections = 16
 	batchVariants    = 16 // different batches that a connection repeats
-	socketsInFlight  = 32 // orders on each socket
+	socketsInFlight  = 32 // orders in flight on each socket
 )
 
 const singleOrders = "single orders over REST"
 
-// batchBody is the body of a batch of one customer's orders.
+// batchBody returns the body of a batch of one customer's orders.
 func batchBody(random *rand.Rand, n, orders int) string {
 	var items []string
 	for range orders {
@@ -51,7 +51,7 @@ func dialSocket(cfg loadConfig, n int) (*connection, error) {
 	return c, nil
 }
 
-// exchangeResult has as many orders in flight as may be, and reads a result.
+// exchangeResult fills the window of orders in flight and reads one result.
 func (c *connection) exchangeResult() error {
 	for ; c.inFlight < c.window; c.inFlight++ {
 		if err := c.socket.WriteMessage(websocket.TextMessage, c.requests[c.next%len(c.requests)]); err != nil {
@@ -77,7 +77,7 @@ func (c *connection) readResult() error {
 	return nil
 }
 
-// drain reads what is in flight at the end of a round, which counts in it.
+// drain reads the results in flight at the end of a round, which includes them.
 func (c *connection) drain() error {
 	for c.inFlight > 0 {
 		if err := c.readResult(); err != nil {
@@ -87,7 +87,8 @@ func (c *connection) drain() error {
 	return nil
 }
 
-// entered is a round of orders to the venue. It ends when the rows have them: the other of the pair would pay for it.
+// entered returns a function that enters orders for a round and waits until the rows include them: otherwise that work
+// would slow down the rival's round.
 func (v *venue) entered(ctx context.Context, t *target, connections int, round time.Duration) func() (float64, error) {
 	return func() (float64, error) {
 		r, err := t.drive(connections, round)
@@ -98,7 +99,7 @@ func (v *venue) entered(ctx context.Context, t *target, connections int, round t
 	}
 }
 
-// pairEntry measures a row, and notes what an order cost each of the two.
+// pairEntry measures a row and adds the processor time per order of both servers.
 func (b *bench) pairEntry(row Row, ours *target, our func() (float64, error), theirs *target, their func() (float64, error)) error {
 	for _, t := range []*target{ours, theirs} {
 		t.answered, t.used, t.below = 0, 0, 0
@@ -150,7 +151,7 @@ func measureEntry(ctx context.Context, b *bench) error {
 		batches, ours, theirs, theirs.throughput(b.round))
 }
 
-// overSockets measures orders over sockets beside single ones over REST.
+// overSockets compares orders over sockets with single ones over REST.
 func (b *bench) overSockets(ctx context.Context, v *venue, single *target, token string) error {
 	over, err := b.newTarget(ctx, loadConfig{URL: v.REST, WebSocket: v.WebSocket, InFlight: socketsInFlight, Token: token}, v.PID)
 	if err != nil {
@@ -162,7 +163,7 @@ func (b *bench) overSockets(ctx context.Context, v *venue, single *target, token
 		over, v.entered(ctx, over, clients, b.round), single, v.entered(ctx, single, clients, b.round))
 }
 
-// transactions is the rival that enters each order in a transaction of Postgres.
+// transactions returns the rival that enters each order in a Postgres transaction.
 func (b *bench) transactions(ctx context.Context, token string, answer []byte) (*target, error) {
 	server, err := postgres.Start(ctx, postgres.Config{Dir: filepath.Join(b.dir, "rival-postgres-of-batches"), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// engine is the trading rules without a log: it decides, makes the records, and folds them, all in memory.
+// engine applies the trading rules in memory, without a log: it decides commands, makes records, and folds them.
 type engine struct {
 	state *trading.State
 	id    scalar.ID
@@ -26,7 +26,7 @@ type engine struct {
 func operator() decide.Actor { return decide.Actor{Sub: "operator", Broker: "venue"} }
 func trader() decide.Actor   { return decide.Actor{Sub: "broker-a", Broker: "alpha"} }
 
-// newEngine returns an engine with the instrument and the customers of the bench, and the records that made them.
+// newEngine returns an engine with the bench's instrument and customers, and the records that created them.
 func newEngine() (*engine, []journal.Entry, error) {
 	e := &engine{state: trading.NewState(), id: scalar.ID{1}, at: journal.Before, time: scalar.TimeOf(time.Now())}
 	genesis := &journal.Genesis{Journal: "trading", JournalID: e.id, Partitions: 1}
@@ -46,7 +46,7 @@ func newEngine() (*engine, []journal.Entry, error) {
 	return e, entries, nil
 }
 
-// opening returns the commands that make the bench's instrument and customers.
+// opening returns the commands that create the bench's instrument and customers.
 func opening(list bool) (commands []decide.Command) {
 	if list {
 		commands = append(commands, command(operator(), trading.CommandListInstrument, &trading.ListInstrument{Instrument: contract()}))
@@ -64,7 +64,7 @@ func command(actor decide.Actor, kind string, ask any) decide.Command {
 	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: kind, Actor: actor, Payload: ask}
 }
 
-// contract is the instrument that `perpetua run` lists.
+// contract returns the instrument that `perpetua run` lists.
 func contract() market.Instrument {
 	d := func(coef int64, scale uint8) fixed.Decimal { return fixed.Decimal{Coef: coef, Scale: scale} }
 	return market.Instrument{Symbol: symbol, Underlying: "BTC", QuoteCurrency: "USDC", SettlementCurrency: "USDC", Status: market.Open,
@@ -83,7 +83,7 @@ func (e *engine) do(c decide.Command) (journal.Entry, error) {
 	return e.append(c.Recorded(), d)
 }
 
-// append makes the record of a decision and folds it.
+// append encodes the record of a decision and folds it.
 func (e *engine) append(c decide.Recorded, d decide.Decision) (journal.Entry, error) {
 	r := &journal.Record{Sequence: e.at.Sequence + 1, Prev: e.at.Hash, Time: e.time, Command: c, Outcome: d.Outcome, Events: d.Events}
 	value, err := journal.AppendRecord(nil, r)
@@ -97,7 +97,7 @@ func (e *engine) append(c decide.Recorded, d decide.Decision) (journal.Entry, er
 	return entry, nil
 }
 
-// drawn is an order of the flow: nine of ten rest somewhere within 1.4 % of the middle, one takes what rests.
+// drawn returns an order of the flow: nine of ten rest within 1.4 % of the middle, one takes resting orders.
 func drawn(random *rand.Rand, customer int) *trading.PlaceOrder {
 	o := restingOrder(random, customer)
 	if random.IntN(10) > 0 {
@@ -112,7 +112,7 @@ func drawn(random *rand.Rand, customer int) *trading.PlaceOrder {
 	return o
 }
 
-// restingOrder is an order that takes nothing.
+// restingOrder returns an order that takes nothing.
 func restingOrder(random *rand.Rand, customer int) *trading.PlaceOrder {
 	action, away := order.Buy, -(10 + random.Int64N(9_000))
 	if random.IntN(2) == 0 {

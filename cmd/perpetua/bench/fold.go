@@ -14,7 +14,8 @@ import (
 // foldedRecords is the length of the journal that is folded.
 const foldedRecords = 100_000
 
-// measureFold measures what a replay costs: hash, decode and evolve on one core, and then with reading the log on all.
+// measureFold measures the cost of a replay: hashing, decoding and evolving on one core, and then including reading the
+// log on all cores.
 func measureFold(ctx context.Context, b *bench) error {
 	entries, err := flow(foldedRecords)
 	if err != nil {
@@ -30,14 +31,14 @@ func measureFold(ctx context.Context, b *bench) error {
 	return measureReplay(ctx, b, entries, events)
 }
 
-// measureFolding measures what a replay costs beside reading the bytes.
+// measureFolding compares the cost of a replay, without reading, to that of decoding.
 func measureFolding(b *bench, entries []journal.Entry, events int) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	decoder := journal.NewDecoder(trading.Rules().Registry())
 	rate := func(each func(journal.Entry) error) func() (float64, error) {
 		return func() (float64, error) {
 			start := processorTime()
-			for _, e := range entries[1:] { // not the genesis, which is the journal's own
+			for _, e := range entries[1:] { // without the genesis, which the journal handles without the rules
 				if err := each(e); err != nil {
 					return 0, err
 				}

@@ -14,27 +14,29 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Who holds a position while a price comes, an instant falls due or a wave goes over them.
+// The numbers of accounts with a position: while prices change, at an instant, and in a wave of liquidations.
 const (
 	manyHolders = 100_000
 	fewHolders  = 1000
 	waveOf      = 10_000
 )
 
-// Of the wave: what an account has, which is a little more than its position needs, and the price at which it is gone.
+// The wave: an account's funds, which are slightly more than its position needs, and the price at which it is
+// liquidated.
 const (
 	waveFunds  = 6 * fixed.Unit
 	waveTicks  = middle * 10 * 92 / 100
 	waveBids   = waveTicks + 1000
 	safeFunds  = 1000 * fixed.Unit
-	priceFlow  = 64 // prices that are under way at once
-	oneAccount = 1  // customers of the bench, by what they are there for
+	priceFlow  = 64 // prices in flight
+	oneAccount = 1  // indexes of the customers for two purposes
 	twoAccount = 2
 )
 
 func holderCode(group string, n int64) string { return fmt.Sprintf("%s-%d", group, n) }
 
-// hold makes customers of a group who each buy one step at the middle, and never more than that rests there.
+// hold creates a group of customers, each of which buys one step at the middle price. No more than that rests in the
+// book.
 func hold(ctx context.Context, owner *journal.Owner, group string, holders int64, funds fixed.Money) error {
 	commands := []func(n int64) decide.Command{
 		func(n int64) decide.Command {
@@ -62,13 +64,13 @@ func hold(ctx context.Context, owner *journal.Owner, group string, holders int64
 	return nil
 }
 
-// priceAt is an index price of so many ticks.
+// priceAt returns a command that sets the index price to a number of ticks.
 func priceAt(ticks int64) decide.Command {
 	return command(operator(), trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: ticks, Scale: 1}})
 }
 
-// movePrice has index prices decided that bring nobody near the limit, for so long, and returns how many microseconds
-// each takes.
+// movePrice sets index prices that bring no account near liquidation, for a time, and returns the microseconds per
+// price.
 func movePrice(ctx context.Context, owner *journal.Owner, length time.Duration) (each float64, err error) {
 	var done atomic.Int64
 	start := time.Now()
@@ -83,8 +85,8 @@ func movePrice(ctx context.Context, owner *journal.Owner, length time.Duration) 
 	return microseconds(time.Since(start)) / float64(done.Load()), err
 }
 
-// crash takes the price below what so many accounts can bear, and returns how many of them are liquidated a second until
-// the owner takes commands again. Each sells what it has to bids that rest there.
+// crash moves the price below the liquidation price of a number of accounts, and returns how many are liquidated per
+// second until the owner accepts commands again. Each sells its position to resting bids.
 func crash(ctx context.Context, owner *journal.Owner, round, accounts int64) (perSecond float64, err error) {
 	if err := hold(ctx, owner, fmt.Sprint("WAVE-", round), accounts, waveFunds); err != nil {
 		return 0, err
@@ -102,7 +104,7 @@ func crash(ctx context.Context, owner *journal.Owner, round, accounts int64) (pe
 		return 0, fmt.Errorf("after the wave: %w", err)
 	}
 	took := time.Since(start)
-	// The bids are gone: every account has sold.
+	// The bids are used up: every account has sold.
 	var refused *journal.RefusedError
 	if _, err = owner.Submit(ctx, priceAt(middle*10)); err != nil && !errors.As(err, &refused) {
 		return 0, err
@@ -110,8 +112,8 @@ func crash(ctx context.Context, owner *journal.Owner, round, accounts int64) (pe
 	return float64(accounts) / took.Seconds(), nil
 }
 
-// measureHolders measures what a price costs where very many hold the instrument, and how fast those are liquidated who
-// cannot bear one.
+// measureHolders measures the cost of an index price when very many accounts hold the instrument, and how fast accounts
+// are liquidated.
 func measureHolders(ctx context.Context, b *bench) error {
 	err := b.withOwner(ctx, func(many asker) error {
 		return b.withOwner(ctx, func(few asker) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// follower is a live.Follower of an engine in memory.
+// follower implements live.Follower with an engine in memory.
 type follower struct {
 	mu     sync.RWMutex
 	engine *engine
@@ -38,7 +38,7 @@ func (f *follower) Listen(call func(journal.Entry, decide.State)) {
 	f.listen = append(f.listen, call)
 }
 
-// Wait waits for the end of what never fails, which is all that the hub waits for.
+// Wait waits for the end of the context: the hub calls it only to learn of an error, and this follower has none.
 func (f *follower) Wait(ctx context.Context, _ int64) error {
 	<-ctx.Done()
 	return ctx.Err()
@@ -59,14 +59,14 @@ func (f *follower) do(c decide.Command) error {
 	return nil
 }
 
-// nobody is a live.Verifier: the book is public.
+// nobody is a live.Verifier that accepts no token, because the book is public.
 type nobody struct{}
 
 func (nobody) Verify(_, _ string) (*web.Principal, error) {
 	return nil, errors.New("no token is known")
 }
 
-// hubChild serves sockets with the hub of a live node, from records that it decides itself.
+// hubChild serves sockets with the hub of a live node, from records that it decides.
 func hubChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 	var cfg socketConfig
 	if err := in.Decode(&cfg); err != nil {
@@ -85,7 +85,7 @@ func hubChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 	hub.Register(server.Echo)
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = hub.Run(running) }() // it ends with its context and has nothing to say
+	go func() { defer close(ended); _ = hub.Run(running) }() // it ends with its context and returns no other error
 	defer func() {
 		stop()
 		<-ended
@@ -95,7 +95,8 @@ func hubChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 	}()
 	n := int64(0)
 	return serveSockets(server, live.Path, cfg, in, out, func() error {
-		// An order that rests, one that takes it, and so on a level lower: every record changes the book, which stays small.
+		// An order that rests, one that takes it, and so on at lower levels: every record changes the book, which stays
+		// small.
 		o := levelOrder(int(n), 0)
 		o.LimitPrice.Coef -= n / 2 % 100
 		n++
@@ -114,7 +115,7 @@ func melodyChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
 	return serveSockets(handler, "/", cfg, in, out, func() error { return m.Broadcast(cfg.Message) }, false)
 }
 
-// serveSockets serves until the input ends. With sample it reads a message first, to say what they are like.
+// serveSockets serves until the input ends. With sample, it first reads a message to use as a sample.
 func serveSockets(handler http.Handler, path string, cfg socketConfig, in *json.Decoder, out *json.Encoder, send func() error, sample bool) error {
 	p, err := newPace(cfg.Sockets)
 	if err != nil {
@@ -137,7 +138,7 @@ func serveSockets(handler http.Handler, path string, cfg socketConfig, in *json.
 	return errors.Join(err, p.listener.Close(), stop())
 }
 
-// sampleMessage subscribes and returns the first update.
+// sampleMessage subscribes to the book and returns the first update.
 func sampleMessage(url string, send func() error) ([]byte, error) {
 	c, answer, err := websocket.DefaultDialer.Dial(url, nil)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// shifted is a clock that may be set forward. Both that an owner reads go along, so it follows.
+// shifted is a clock that can be set forward. It shifts both clocks that an owner reads, so the owner accepts the jump.
 type shifted struct {
 	clock journal.Clock
 	by    atomic.Int64 // nanoseconds
@@ -24,7 +24,7 @@ func (s *shifted) Wall() time.Time { return s.clock.Wall().Add(time.Duration(s.b
 // Elapsed implements journal.Clock.
 func (s *shifted) Elapsed() time.Duration { return s.clock.Elapsed() + time.Duration(s.by.Load()) }
 
-// toSettlement sets the clock to shortly before the next instant of both funding and settlement.
+// toSettlement sets the clock to shortly before the next instant of funding and settlement.
 func (s *shifted) toSettlement(before time.Duration) {
 	now := s.Wall().UTC()
 	at := now.Truncate(24 * time.Hour).Add(8 * time.Hour)
@@ -34,13 +34,13 @@ func (s *shifted) toSettlement(before time.Duration) {
 	s.by.Add(int64(at.Sub(now) - before))
 }
 
-// postedAtOnce is how many accounts a step posts at the most.
+// postedAtOnce is the maximum number of accounts that one step posts.
 const postedAtOnce = 64
 
-// patience is how long they may take.
+// patience bounds the time for all postings.
 const patience = 5 * time.Minute
 
-// leadIn is how long orders run before the instant.
+// leadIn is the time for which orders run before the instant.
 const leadIn = 100 * time.Millisecond
 
 // accepted counts accepted orders and the records between them. Counting starts at an order that was accepted before the instant.
@@ -67,7 +67,7 @@ func (a *accepted) note(sequence int64) {
 	a.highest = max(a.highest, sequence)
 }
 
-// steps returns the number of records since the first order that hold no accepted order: the engine's own steps.
+// steps returns the number of records since the first order without an accepted order: the engine's steps.
 func (a *accepted) steps() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,8 +90,8 @@ func firstOrder(ctx context.Context, owner *journal.Owner) (int64, error) {
 	}
 }
 
-// runOrders enters orders from several clients, each one order after the other, until enough returns true. It returns the longest time
-// between two accepted orders, and the duration of the run.
+// runOrders enters orders from several clients, each one order after the other, until enough returns true. It returns
+// the longest time between two accepted orders, and the duration of the run.
 func runOrders(ctx context.Context, owner *journal.Owner, seen *accepted, enough func(a *accepted) bool) (longest, took time.Duration, err error) {
 	start := time.Now()
 	err = during(clients, func(n int) error {
@@ -110,7 +110,7 @@ func runOrders(ctx context.Context, owner *journal.Owner, seen *accepted, enough
 	return seen.longest, time.Since(start), err
 }
 
-// passInstant lets an instant come at which funding and settlement are fixed, and orders run on until all accounts have
+// passInstant moves the clock to an instant of funding and settlement, and submits orders until all accounts have
 // posted both.
 func passInstant(ctx context.Context, owner *journal.Owner, clock *shifted, holders int64) (longest, took time.Duration, err error) {
 	// Before the clock is set: the engine may post everything before it accepts the first of the clients' orders.
@@ -128,7 +128,7 @@ func passInstant(ctx context.Context, owner *journal.Owner, clock *shifted, hold
 	return longest, took, err
 }
 
-// measureInstants measures how long clients wait at the most while very many accounts post funding and settlement.
+// measureInstants measures the longest wait of clients while very many accounts post funding and settlement.
 func measureInstants(ctx context.Context, b *bench) error {
 	return b.withOwner(ctx, func(ask asker) error {
 		if _, err := ask(journalRequest{Hold: manyHolders})(); err != nil {

@@ -29,7 +29,7 @@ type brokerConfig struct {
 
 type brokerReady struct{ Addrs []string }
 
-// brokerChild is an embedded broker in a process of its own.
+// brokerChild runs an embedded broker in a child process.
 func brokerChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 	var cfg brokerConfig
 	if err := in.Decode(&cfg); err != nil {
@@ -41,41 +41,42 @@ func brokerChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error
 	}
 	err = out.Encode(brokerReady{b.Addrs()})
 	if err == nil {
-		err = in.Decode(new(struct{})) // nothing more comes
+		err = in.Decode(new(struct{})) // waits for the end of the input
 	}
 	return errors.Join(err, b.Close())
 }
 
-// journalRequest asks the journal child for work: orders of the flow, or only ones that rest, for a length of time or
-// up to a number; or one of what follows.
+// journalRequest asks the journal child for work. By default it submits orders of the flow, or only resting ones, for a
+// time or up to a number. The fields below select other work.
 type journalRequest struct {
 	Resting bool
 	For     time.Duration
 	Count   int64
 
-	Bare    bool          // bare produces, for a length of time
-	Stops   int64         // so many at one price
-	Matched int64         // so many orders
-	Hold    int64         // so many accounts get a position
-	Prices  time.Duration // index prices for so long
-	Wave    int64         // so many accounts are liquidated
-	Instant int64         // funding and settlement of so many positions
-	Quiet   bool          // orders for as long as the last of those took
+	Bare    bool          // produce bare records for a time
+	Stops   int64         // number of stops at one price
+	Matched int64         // number of orders to match
+	Hold    int64         // number of accounts that get a position
+	Prices  time.Duration // time for which index prices are set
+	Wave    int64         // number of accounts to liquidate
+	Instant int64         // number of positions with funding and settlement
+	Quiet   bool          // submit orders for as long as the last Instant took
 }
 
-// submitters is how many commands are under way at a time.
+// submitters is the number of commands in flight.
 const submitters = 1024
 
-// journalChild owns the trading journal, alone on its brokers, and has commands decided in it.
+// journalChild owns the trading journal, as the only engine on its brokers, and submits commands to it.
 func journalChild(ctx context.Context, in *json.Decoder, out *json.Encoder) (err error) {
 	var cfg struct {
 		Brokers []string
-		Fresh   bool // the journal is to be made
+		Fresh   bool // the journal has no contents yet
 	}
 	if err := in.Decode(&cfg); err != nil {
 		return err
 	}
-	compression, err := journal.ParseCompression(os.Getenv("PERPETUA_COMPRESSION")) // as the venues of other measures do
+	// The same variable as for the venues of other measures.
+	compression, err := journal.ParseCompression(os.Getenv("PERPETUA_COMPRESSION"))
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func journalChild(ctx context.Context, in *json.Decoder, out *json.Encoder) (err
 	owning, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- owner.Run(owning) }()
-	// Before the client is closed, and waited for: what the owner has in flight drains through it.
+	// The owner stops before the client is closed, because its records in flight drain through the client.
 	defer func() {
 		stop()
 		err = errors.Join(err, <-done)
@@ -106,7 +107,7 @@ func journalChild(ctx context.Context, in *json.Decoder, out *json.Encoder) (err
 		select {
 		case <-tick.C:
 		case err := <-done:
-			done <- err // once more, for the end of this function
+			done <- err // once more, for the deferred function
 			return err
 		}
 	}
@@ -120,14 +121,14 @@ func journalChild(ctx context.Context, in *json.Decoder, out *json.Encoder) (err
 	return (&ownerWork{owner: owner, client: client, clock: clock}).serve(ctx, in, out)
 }
 
-// ownerWork is what the journal child does as it is asked.
+// ownerWork performs the requests to the journal child.
 type ownerWork struct {
 	owner  *journal.Owner
 	client *journal.Client
 	clock  *shifted
 	values [][]byte      // records of the flow
-	waves  int64         // so far
-	took   time.Duration // by the last instant
+	waves  int64         // number of waves so far
+	took   time.Duration // duration of the last instant
 }
 
 func (w *ownerWork) serve(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
@@ -157,7 +158,7 @@ func (w *ownerWork) serve(ctx context.Context, in *json.Decoder, out *json.Encod
 	}
 }
 
-// do does what is asked for, and returns the figure that it comes to.
+// do performs a request and returns its figure.
 func (w *ownerWork) do(ctx context.Context, r journalRequest) (figure float64, err error) {
 	switch {
 	case r.Bare:
@@ -190,7 +191,7 @@ func (w *ownerWork) do(ctx context.Context, r journalRequest) (figure float64, e
 	return figure, err
 }
 
-// submit has orders decided, many at a time, and returns how many a second and the last record of each submitter.
+// submit submits orders concurrently. It returns their number per second and the last record of each submitter.
 func submit(ctx context.Context, owner *journal.Owner, r journalRequest) (perSecond float64, values [][]byte, err error) {
 	var running sync.WaitGroup
 	var done atomic.Int64
@@ -226,8 +227,8 @@ func submit(ctx context.Context, owner *journal.Owner, r journalRequest) (perSec
 	return float64(done.Load()) / time.Since(start).Seconds(), values, nil
 }
 
-// produce appends the same records to a topic of their own, with the settings of the journal's writer and as many under
-// way as its window allows.
+// produce appends the same records to a separate topic, with the settings of the journal's writer and the same window
+// of records in flight.
 func produce(ctx context.Context, client *journal.Client, values [][]byte, length time.Duration) (perSecond float64, err error) {
 	kc, err := client.Kafka(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0), kgo.MaxBufferedRecords(4096))
 	if err != nil {
@@ -238,7 +239,8 @@ func produce(ctx context.Context, client *journal.Client, values [][]byte, lengt
 	var done atomic.Int64
 	start := time.Now()
 	for i := 0; time.Since(start) < length; i++ {
-		kc.Produce(ctx, &kgo.Record{Topic: produceTopic, Value: values[i%len(values)]}, func(_ *kgo.Record, err error) { // waits while the buffer is full
+		// Blocks while the buffer is full.
+		kc.Produce(ctx, &kgo.Record{Topic: produceTopic, Value: values[i%len(values)]}, func(_ *kgo.Record, err error) {
 			if err != nil {
 				failed.Store(&err)
 			}
@@ -254,7 +256,7 @@ func produce(ctx context.Context, client *journal.Client, values [][]byte, lengt
 	return float64(done.Load()) / time.Since(start).Seconds(), nil
 }
 
-// measureJournal measures how many commands an owner decides and appends, without HTTP.
+// measureJournal measures the number of commands that an owner decides and appends, without HTTP.
 func measureJournal(ctx context.Context, b *bench) error {
 	return b.withOwner(ctx, func(ask asker) error {
 		return b.pair(Row{Measure: fmt.Sprintf("commands into a journal, %d at a time, --sync=false", submitters), Unit: "commands/s",
@@ -263,10 +265,11 @@ func measureJournal(ctx context.Context, b *bench) error {
 	})
 }
 
-// An asker makes the measure of what an owner in a process of its own is asked for.
+// asker returns a function that measures a request to an owner in a child process.
 type asker func(journalRequest) func() (rate float64, err error)
 
-// withOwner calls measure with an owner of a fresh journal, on a broker that does not sync. Each is a process of its own.
+// withOwner calls measure with an owner of a new journal and a broker that does not sync. Each runs in a separate
+// process.
 func (b *bench) withOwner(ctx context.Context, measure func(asker) error) error {
 	dir, err := os.MkdirTemp(b.dir, "broker-*")
 	if err != nil {

@@ -20,15 +20,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 )
 
-// The lengths of the lists that are held against each other, and of their pages.
+// The lengths of the two lists that are compared, and of their pages.
 const (
 	longList  = 1_000_000
 	shortList = 1_000
 	listPage  = 50
 )
 
-// listed makes lists of so many rows: almost all is finished and delivered, as where a venue has onboarded for years. The database
-// counts the rows as it does those that a projection makes.
+// listed inserts lists of the given size. Almost all rows are finished or delivered, as in a venue after years of
+// onboarding. The database counts the rows in the same manner as those of a projection.
 const listed = `INSERT INTO triggers SELECT md5('trigger' || i)::uuid, md5('entitlement')::uuid, md5('owner' || i)::uuid, 'person', 'alpha',
 	CASE WHEN i % 500 = 3 THEN 'ongoing' ELSE 'finished' END, NULL, NULL, NULL, NULL, NULL, 'name', 'manual', false, '[]', false, NULL, NULL, '[]',
 	now(), now(), i, 1, NULL, NULL, i, 1 FROM generate_series(1, size) i;
@@ -37,7 +37,7 @@ INSERT INTO deliveries SELECT md5('delivery' || i)::uuid, md5('webhook' || i % 2
 	md5('owner' || i)::uuid, 'person', false, CASE WHEN i % 500 = 3 THEN 'dead' ELSE 'delivered' END, 1, NULL, now(), i, 3, i FROM generate_series(1, size) i;
 INSERT INTO checkpoints VALUES ('onboarding', 0, size, size, sha256(''), now())`
 
-// measureListings measures pages of long lists, anywhere in them, beside pages of short ones.
+// measureListings compares pages anywhere in long lists to pages of short ones.
 func measureListings(ctx context.Context, b *bench) error {
 	server, err := postgres.Start(ctx, postgres.Config{Dir: filepath.Join(b.dir, "listings-postgres"), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -63,7 +63,7 @@ func measureListings(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// lists returns a database with lists of so many rows.
+// lists returns a database with lists of a given size.
 func lists(ctx context.Context, url, schema string, size int) (pool *pgxpool.Pool, remove func(), err error) {
 	pool, remove, err = projections.OpenBeside(ctx, url, schema)
 	if err != nil {
@@ -76,7 +76,7 @@ func lists(ctx context.Context, url, schema string, size int) (pool *pgxpool.Poo
 			}
 		}
 	}
-	if err == nil { // what was just made is written by then, as it is of a venue that went on
+	if err == nil { // writes the new rows to disk, as in a venue that has run for a while
 		_, err = pool.Exec(ctx, "CHECKPOINT")
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func lists(ctx context.Context, url, schema string, size int) (pool *pgxpool.Poo
 	return pool, remove, nil
 }
 
-// listing reads a page of a list after so many of its rows, and says how many rows the list has.
+// listing reads a page of a list at an offset, and returns the length of the list.
 type listing struct {
 	what string
 	page func(ctx context.Context, db projections.DB, offset int) (rows, total int, err error)
@@ -113,8 +113,8 @@ func listings() []listing {
 	}
 }
 
-// tail returns what measures how long a page takes at the 99th percentile of a round, in milliseconds: every second one the
-// first of its list, the others anywhere in it.
+// tail returns a function that measures the 99th percentile of the time for a page, in milliseconds. Every second page
+// is the first of its list, the others are at random offsets.
 func (b *bench) tail(ctx context.Context, pool *pgxpool.Pool, size int, page func(context.Context, projections.DB, int) (int, int, error)) func() (float64, error) {
 	random := rand.New(rand.NewPCG(11, 12))
 	return func() (float64, error) {

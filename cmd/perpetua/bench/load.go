@@ -23,45 +23,45 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 )
 
-// loadConfig says where the load child sends orders to.
+// loadConfig configures the load child.
 type loadConfig struct {
 	URL   string
 	Token string
-	Level bool // of orders that leave the book as it is
-	Batch int  // orders of a request; 1 if zero
+	Level bool // use orders that leave the book unchanged
+	Batch int  // orders per request; 1 if zero
 
-	// Posts are what is sent in place of orders: connection n repeats those of its place, modulo how many places there are.
+	// Posts replace the orders. Connection n repeats the posts at index n modulo len(Posts).
 	Posts [][]post
 
-	WebSocket string // where orders are entered instead, if it is set …
-	InFlight  int    // … so many at once on each connection
+	WebSocket string // if set, orders are entered over sockets at this URL …
+	InFlight  int    // … with this many in flight on each connection
 }
 
-// post is a request that is sent as it is.
+// post is a request that is sent unchanged.
 type post struct {
 	Path string
 	Body string
 }
 
-// loadRequest asks for orders over so many connections for so long.
+// loadRequest asks for load over a number of connections for a time.
 type loadRequest struct {
 	Connections int
 	For         time.Duration
 }
 
-// loadReply is what came of it. Latencies are in microseconds, one for each answer as the connection saw it.
+// loadReply is the result of a load. Latencies are in microseconds, one per response as the connection saw it.
 type loadReply struct {
 	Count     int
 	PerSecond float64
 	P50, P99  float64
-	Sample    []byte // the body of an answer
+	Sample    []byte // body of one response
 }
 
-// variants is how many different requests a connection repeats.
+// variants is the number of different requests that a connection repeats.
 const variants = 256
 
-// loadChild sends orders from prebuilt requests over bare connections: it is to cost as little as can be, and the same
-// whatever answers. A connection has one request under way at a time.
+// loadChild sends prebuilt requests over bare connections, so that it costs little, and the same for any server. A
+// connection has one request in flight.
 func loadChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
 	runtime.GOMAXPROCS(1)
 	var cfg loadConfig
@@ -103,13 +103,13 @@ func loadChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
 	}
 }
 
-// connection sends a client's orders.
+// connection sends the orders of one client.
 type connection struct {
 	net      net.Conn
-	socket   *websocket.Conn // in place of it
-	window   int             // orders that may be in flight on the socket
-	inFlight int             // that are
-	orders   int             // of a request
+	socket   *websocket.Conn // replaces net if set
+	window   int             // maximum number of orders in flight on the socket
+	inFlight int             // orders in flight
+	orders   int             // orders per request
 	requests [][]byte
 	next     int
 	buffer   []byte
@@ -150,13 +150,14 @@ func dial(host string, cfg loadConfig, n int) (*connection, error) {
 	return c, nil
 }
 
-// orderBody is an order of the flow as a client writes it.
+// orderBody returns an order of the flow in JSON, as a client writes it.
 func orderBody(o *trading.PlaceOrder) string {
 	return fmt.Sprintf(`{"symbol":%q,"action":%q,"type":"limit","amount":"%s","limit_price":"%s","time_in_force":%q}`,
 		o.Symbol, o.Action, o.Amount, o.LimitPrice, o.TimeInForce)
 }
 
-// levelOrder returns one of orders that alternate: one rests at the best price and the next takes it, so that the book stays as it is.
+// levelOrder returns the i-th order of an alternating sequence: one rests at the best price and the next one takes it,
+// so that the book does not change.
 func levelOrder(i, n int) *trading.PlaceOrder {
 	o := &trading.PlaceOrder{CustomerCode: customerCode(n + i%2), Symbol: symbol, Action: order.Buy, Type: order.Limit, TimeInForce: order.GTC,
 		Amount: fixed.Decimal{Coef: 5, Scale: 3}, LimitPrice: fixed.Decimal{Coef: middle * 10, Scale: 1}}
@@ -166,7 +167,7 @@ func levelOrder(i, n int) *trading.PlaceOrder {
 	return o
 }
 
-// load drives the connections and returns what they did.
+// load drives the connections for a time and returns the result.
 func load(connections []*connection, length time.Duration) (loadReply, error) {
 	var running sync.WaitGroup
 	var stop atomic.Bool
@@ -210,7 +211,7 @@ func load(connections []*connection, length time.Duration) (loadReply, error) {
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// exchange sends one request and reads its answer.
+// exchange sends one request and reads its response.
 func (c *connection) exchange() error {
 	if c.socket != nil {
 		return c.exchangeResult()

@@ -2,5 +2,5 @@ package bench
 
 import "syscall"
 
-// endWithParent has the kernel stop a child when this process ends, even by SIGKILL, so that none stays behind.
+// endWithParent makes the kernel stop a child when this process ends, even if it is killed.
 func endWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} }

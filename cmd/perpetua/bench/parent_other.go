@@ -4,5 +4,6 @@ package bench
 
 import "syscall"
 
-// endWithParent does nothing here: a child ends with its input, and a venue has to be stopped by hand after a SIGKILL.
+// endWithParent does nothing on this system: a child ends with its input, and a venue must be stopped by hand if this
+// process is killed.
 func endWithParent() *syscall.SysProcAttr { return nil }

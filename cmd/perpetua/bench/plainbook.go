@@ -8,13 +8,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/book"
 )
 
-// plainBook is the book that most have: price levels in a balanced tree, a linked list of orders at each, and a map
-// that finds an order by its number. It stands in for the library that the aim was measured against (geseq/orderbook,
-// a tree of levels too, 208 ns at ten thousand orders and 660 at a million), whose module cannot be had everywhere.
+// plainBook is a conventional book: price levels in a balanced tree, a linked list of orders at each level, and a map
+// from order numbers to orders. It replaces the library for which the aim was set (geseq/orderbook, also a tree of
+// levels; 208 ns at ten thousand orders and 660 at a million), because that module is not available everywhere.
 type plainBook struct {
 	sides  [2]*btree.BTreeG[*plainLevel]
 	orders map[uint64]*list.Element
-	probe  plainLevel // to look levels up with
+	probe  plainLevel // key to look up levels with
 }
 
 type plainLevel struct {

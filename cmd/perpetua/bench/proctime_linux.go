@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// processorTimeOf returns what another process has used of the processors so far, in the kernel's hundredths of a
-// second.
+// processorTimeOf returns the processor time that another process has used, in the kernel's resolution of 10 ms.
 func processorTimeOf(pid int) (used time.Duration, ok bool) {
 	fields := statusOf(pid)
 	if fields == nil {
@@ -19,7 +18,7 @@ func processorTimeOf(pid int) (used time.Duration, ok bool) {
 	return ticks(fields[userTime]) + ticks(fields[systemTime]), true
 }
 
-// processorTimeBelow returns what the processes have used that a process started, and those that they did.
+// processorTimeBelow returns the processor time of all descendants of a process.
 func processorTimeBelow(pid int) (used time.Duration) {
 	paths, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -27,7 +26,7 @@ func processorTimeBelow(pid int) (used time.Duration) {
 	}
 	children := make(map[int][]int)
 	for _, path := range paths {
-		child, _ := strconv.Atoi(filepath.Base(filepath.Dir(path))) // the pattern lets only numbers through
+		child, _ := strconv.Atoi(filepath.Base(filepath.Dir(path))) // cannot fail: the pattern matches only numbers
 		if fields := statusOf(child); fields != nil {
 			parent, _ := strconv.Atoi(string(fields[parentProcess]))
 			children[parent] = append(children[parent], child)
@@ -38,7 +37,7 @@ func processorTimeBelow(pid int) (used time.Duration) {
 		child := below[0]
 		below = append(below[1:], children[child]...)
 		if fields := statusOf(child); fields != nil {
-			for _, f := range fields[userTime : endedSystemTime+1] { // its own and that of children which have ended
+			for _, f := range fields[userTime : endedSystemTime+1] { // the process and its children that have ended
 				used += ticks(f)
 			}
 		}
@@ -46,7 +45,7 @@ func processorTimeBelow(pid int) (used time.Duration) {
 	return used
 }
 
-// Fields of /proc/PID/stat, counted from behind the name.
+// Indexes of the fields of /proc/PID/stat after the process name.
 const (
 	parentProcess   = 1
 	userTime        = 11
@@ -54,7 +53,8 @@ const (
 	endedSystemTime = 14
 )
 
-// statusOf returns the fields of a process's status behind its name, which may hold anything; nil if there is none.
+// statusOf returns the fields of /proc/PID/stat after the process name, which may contain any character. It returns nil
+// if the process does not exist.
 func statusOf(pid int) [][]byte {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

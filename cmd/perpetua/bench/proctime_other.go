@@ -4,8 +4,8 @@ package bench
 
 import "time"
 
-// processorTimeOf is not known here.
+// processorTimeOf is available on Linux only.
 func processorTimeOf(int) (time.Duration, bool) { return 0, false }
 
-// processorTimeBelow is known on Linux only.
+// processorTimeBelow is available on Linux only.
 func processorTimeBelow(int) time.Duration { return 0 }

@@ -11,13 +11,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// produceConfig says which brokers the produce child writes to.
+// produceConfig configures the produce child.
 type produceConfig struct{ Brokers []string }
 
 const produceTopic = "bench-produce"
 
-// produceChild produces the last record of the trading journal again and again to a topic of its own, one at a time,
-// with the settings of the journal's writer. Asked with a length of time it answers with the median in microseconds.
+// produceChild repeatedly produces the last record of the trading journal to a separate topic, one record in flight,
+// with the settings of the journal's writer. It answers a request for a time with the median latency in microseconds.
 func produceChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 	var cfg produceConfig
 	if err := in.Decode(&cfg); err != nil {
@@ -59,7 +59,7 @@ func produceChild(ctx context.Context, in *json.Decoder, out *json.Encoder) erro
 	}
 }
 
-// lastRecord reads the newest record of the trading journal.
+// lastRecord reads the last record of the trading journal.
 func lastRecord(ctx context.Context, brokers []string) (*kgo.Record, error) {
 	kc, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
 		"trading": {0: kgo.NewOffset().AtEnd().Relative(-1)}}))

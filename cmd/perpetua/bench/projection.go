@@ -19,10 +19,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// projectedOrders is the length of the flow that is projected.
+// projectedOrders is the number of orders in the projected flow.
 const projectedOrders = 40_000
 
-// memoryLog is a projections.Log of entries that are decoded already: the reading of the log is not what is measured.
+// memoryLog is a projections.Log of decoded entries, because reading the log is not measured.
 type memoryLog struct{ entries []journal.Entry }
 
 func (l memoryLog) From(at journal.Position) projections.Reader {
@@ -46,8 +46,8 @@ func (r *memoryReader) Poll(ctx context.Context) ([]journal.Entry, error) {
 
 func (r *memoryReader) Close() {}
 
-// measureProjection measures how fast the runner writes a flow's rows, as after a rebuild was asked for, beside COPY of
-// the rows that come out of it into the same tables with the same indexes.
+// measureProjection measures how fast the runner writes the rows of a flow, as in a rebuild, compared with COPY of the
+// resulting rows into the same tables with the same indexes.
 func measureProjection(ctx context.Context, b *bench) error {
 	server, err := postgres.Start(ctx, postgres.Config{Dir: filepath.Join(b.dir, "projection-postgres"), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -68,13 +68,13 @@ func measureProjection(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// spent is what rows cost in processor time: of this process, which makes them, and of Postgres.
+// spent is the processor time used for rows: by this process, which makes them, and by Postgres.
 type spent struct {
 	rows           int
 	here, postgres time.Duration
 }
 
-// begin notes what was used before a round; the function that it returns adds what the round's rows cost.
+// begin starts to measure a round. The returned function adds the time used for the round's rows.
 func (s *spent) begin() (end func(rows int)) {
 	here, _ := processorTimeOf(os.Getpid())
 	postgres := processorTimeBelow(os.Getpid())
@@ -92,12 +92,12 @@ func (s *spent) String() string {
 	return fmt.Sprintf("%.1f µs and %.1f µs in Postgres", microseconds(s.here)/n, microseconds(s.postgres)/n)
 }
 
-// projected is what both of the pair write.
+// projected holds the data that both sides write.
 type projected struct {
 	server    string
 	databases int
 	entries   []journal.Entry
-	tables    map[string]rowsOf // as the first projection left them
+	tables    map[string]rowsOf // contents after the first projection
 }
 
 type rowsOf struct {
@@ -105,7 +105,7 @@ type rowsOf struct {
 	rows    [][]any
 }
 
-// database makes an empty one with the tables.
+// database creates an empty database with the tables.
 func (p *projected) database(ctx context.Context) (*pgxpool.Pool, error) {
 	conn, err := pgx.Connect(ctx, p.server)
 	if err != nil {
@@ -152,7 +152,7 @@ func (p *projected) project(ctx context.Context, used *spent) (rowsPerSecond flo
 		err = ending
 	}
 	if err == nil && p.tables == nil {
-		return 0, p.keep(ctx, pool) // the round that does not count
+		return 0, p.keep(ctx, pool) // the warm-up round
 	}
 	end(p.rows())
 	return float64(p.rows()) / took.Seconds(), err
@@ -165,10 +165,10 @@ func (p *projected) rows() (n int) {
 	return n
 }
 
-// keep reads the rows that the projections left.
+// keep reads the rows that the projections wrote.
 func (p *projected) keep(ctx context.Context, pool *pgxpool.Pool) error {
 	p.tables = make(map[string]rowsOf)
-	names := []string{"records"} // which no projection has for itself
+	names := []string{"records"} // not a table of any projection
 	for _, projection := range readmodels.Trading() {
 		names = append(names, projection.Tables()...)
 	}

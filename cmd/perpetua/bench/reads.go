@@ -16,25 +16,25 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 )
 
-// What a read has behind it, and how much it asks for.
+// The sizes of the data that reads use.
 const (
 	yearOfMinutes = 365 * 24 * 60
 	candlePage    = 5000
 	openOrders    = 1000
 )
 
-// year makes the candles of a year of minutes up to now, of trades, marks and index prices as they come, minute by minute.
+// year inserts a year of one-minute candles of trades, marks and index prices, minute by minute.
 const year = `INSERT INTO candles
 SELECT $1, k.price, 60, date_bin('1 minute', now(), 'epoch') - n * interval '1 minute', 65000 + n % 1000 + 0.1, 65000 + n % 1000 + 7.3, 65000 + n % 1000 - 9.9,
 	65000 + n % 1000 + 0.8, n % 7 + 0.125, (n % 7 + 0.125) * 65000.5, n % 7 + 1
 FROM generate_series($2::integer, 1, -1) n, (VALUES ('trade'), ('mark'), ('index')) AS k (price)`
 
-// scan reads as many rows by the same index as a page has, every column as a value.
+// scan reads the rows of a page by the same index, with every column as a value.
 const scan = `SELECT start, open::text, high::text, low::text, close::text, volume::text, turnover::text, trades FROM candles
 WHERE symbol = $1 AND price = 'trade' AND seconds = 60 AND start >= $2 AND start < $3 ORDER BY start`
 
-// measureReads measures a page of candles over REST, anywhere in a year of minutes, beside an index scan of as many rows,
-// and an account's state with a thousand open orders.
+// measureReads compares a page of candles over REST, anywhere in a year of minutes, with an index scan of as many rows.
+// It also measures the state of an account with a thousand open orders.
 func measureReads(ctx context.Context, b *bench) error {
 	v, err := b.newVenue(ctx, "--sync=false")
 	if err != nil {
@@ -65,7 +65,7 @@ func measureReads(ctx context.Context, b *bench) error {
 	return b.stateOf(ctx, v)
 }
 
-// each returns what measures how long one of something takes, in milliseconds, over a round.
+// each returns a function that measures the average duration of do over a round, in milliseconds.
 func (b *bench) each(do func() error) func() (float64, error) {
 	return func() (float64, error) {
 		start, n := time.Now(), 0
@@ -85,7 +85,7 @@ func (v *venue) page(ctx context.Context, from time.Time) error {
 	if err != nil {
 		return err
 	}
-	r.Header.Set("Accept-Encoding", "identity") // the rows beside come uncompressed, too
+	r.Header.Set("Accept-Encoding", "identity") // Postgres sends its rows uncompressed
 	content, err := v.send(r)
 	if err == nil && len(content) < candlePage*100 {
 		err = fmt.Errorf("a page of %d bytes: %.200s", len(content), content)
@@ -95,7 +95,7 @@ func (v *venue) page(ctx context.Context, from time.Time) error {
 
 var errFewRows = errors.New("the scan found too few rows")
 
-// scanned reads the rows of a page from Postgres itself.
+// scanned reads the rows of a page directly from Postgres.
 func scanned(ctx context.Context, conn *pgx.Conn, from time.Time) error {
 	rows, err := conn.Query(ctx, scan, symbol, from, from.Add(candlePage*time.Minute))
 	if err != nil {

@@ -30,28 +30,28 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/webhooks"
 )
 
-// receiversConfig says how many receivers there are, and where to write the certificate that vouches for them.
+// receiversConfig configures the receivers: their number, and the file to write their certificate to.
 type receiversConfig struct {
 	Count int
 	CA    string
 }
 
-// receiversReady says where they listen, and where one does that takes requests and never answers.
+// receiversReady contains the URLs of the receivers, and one of a receiver that reads requests and never answers.
 type receiversReady struct {
 	URLs []string
 	Dead string
 }
 
-// received is what a call to the receivers answers: the requests so far, and the bodies of some of them.
+// received is the answer to a call: the number of requests so far, and the bodies of some of them.
 type received struct {
 	Count  int64
 	Bodies []string
 }
 
-// bodiesKept is how many bodies the receivers keep.
+// bodiesKept is the number of bodies that the receivers keep.
 const bodiesKept = 256
 
-// receiversChild is all receivers of webhooks in one process: each reads a request and acknowledges it.
+// receiversChild runs all receivers of webhooks in one process. Each reads a request and acknowledges it.
 func receiversChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
 	var cfg receiversConfig
 	if err := in.Decode(&cfg); err != nil {
@@ -117,14 +117,14 @@ func (r *receivers) received() received {
 	return received{r.count.Load(), r.bodies}
 }
 
-// silence takes a request and lets it wait until who sent it has given up.
+// silence reads a request and does not answer until its sender has given up.
 func silence(_ http.ResponseWriter, request *http.Request) {
 	_, _ = io.Copy(io.Discard, request.Body)
 	<-request.Context().Done()
 	panic(http.ErrAbortHandler)
 }
 
-// serveTLS serves HTTPS on a port of its own until it is stopped.
+// serveTLS serves HTTPS on a free port until stop is called.
 func serveTLS(handler http.Handler, certificate tls.Certificate) (url string, stop func() error, err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -136,7 +136,7 @@ func serveTLS(handler http.Handler, certificate tls.Certificate) (url string, st
 	return "https://" + listener.Addr().String() + "/", func() error { return errors.Join(server.Close(), ignoreClosed(<-served)) }, nil
 }
 
-// vouched returns a certificate for 127.0.0.1 that vouches for itself, and writes it to a file.
+// vouched returns a self-signed certificate for 127.0.0.1, and writes it to a file.
 func vouched(file string) (c tls.Certificate, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -153,20 +153,21 @@ func vouched(file string) (c tls.Certificate, err error) {
 		os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o600)
 }
 
-// posterConfig says what is posted where.
+// posterConfig configures the poster child.
 type posterConfig struct {
 	URLs   []string
 	CA     string
 	Bodies []string
 }
 
-// posterRequest asks for so many posts, which answers how many of them went out in a second.
+// posterRequest asks for a number of posts. The answer is their number per second.
 type posterRequest struct {
 	Count  int
-	Signed bool // twice, as deliveries are
+	Signed bool // with two signatures, like deliveries
 }
 
-// posterChild posts bodies with the client that the sender has, as many at once to each receiver. It keeps no record of anything.
+// posterChild posts bodies with the sender's client, and the same number in flight to each receiver. It records
+// nothing.
 func posterChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 	var cfg posterConfig
 	if err := in.Decode(&cfg); err != nil {
@@ -207,7 +208,7 @@ type poster struct {
 	key    ed25519.PrivateKey
 }
 
-// postAll shares posts out among the receivers and returns how many went out in a second.
+// postAll distributes posts over the receivers and returns their number per second.
 func (p *poster) postAll(ctx context.Context, round posterRequest) (float64, error) {
 	start := time.Now()
 	each := max(1, round.Count/(len(p.URLs)*webhooks.PerReceiver))

@@ -13,8 +13,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// measureReplay measures how fast a reader far behind the tip folds a log, from the brokers to the state, with all the
-// machine's cores and with one. The brokers are in a process of their own.
+// measureReplay measures how fast a reader far behind the tip folds a log, from the brokers to the state, with all
+// cores and with one. The brokers run in a separate process.
 func measureReplay(ctx context.Context, b *bench, entries []journal.Entry, events int) error {
 	var ready brokerReady
 	server, err := b.child(ctx, "broker", brokerConfig{Dir: filepath.Join(b.dir, "replay")}, &ready)
@@ -47,13 +47,13 @@ func measureReplay(ctx context.Context, b *bench, entries []journal.Entry, event
 	return err
 }
 
-// eventsNote says what a rate of records is in events.
+// eventsNote converts a rate of records into events.
 func eventsNote(r *Row, events, records int) string {
 	each := float64(events) / float64(records)
 	return fmt.Sprintf("%.2f events to a record, so %s events/s", each, number(r.Ours.Median*each))
 }
 
-// appendAll puts records into the empty log of trading.
+// appendAll appends records to the empty trading log.
 func appendAll(ctx context.Context, client *journal.Client, entries []journal.Entry) error {
 	if err := client.EnsureTopics(ctx, "trading"); err != nil {
 		return err
@@ -65,7 +65,8 @@ func appendAll(ctx context.Context, client *journal.Client, entries []journal.En
 	defer kc.Close()
 	failed := make(chan error, 1)
 	for _, e := range entries {
-		kc.Produce(ctx, &kgo.Record{Topic: client.Topic("trading"), Value: e.Value}, func(_ *kgo.Record, err error) { // waits while the buffer is full
+		// Blocks while the buffer is full.
+		kc.Produce(ctx, &kgo.Record{Topic: client.Topic("trading"), Value: e.Value}, func(_ *kgo.Record, err error) {
 			if err != nil {
 				select {
 				case failed <- err:
@@ -85,7 +86,7 @@ func appendAll(ctx context.Context, client *journal.Client, entries []journal.En
 	}
 }
 
-// replay folds the log of trading up to a sequence.
+// replay folds the trading log up to a sequence.
 func replay(ctx context.Context, client *journal.Client, to int64) (*trading.State, error) {
 	state := trading.NewState()
 	r := journal.NewReader(client, trading.Rules(), 0, journal.Before)

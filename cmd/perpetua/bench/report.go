@@ -18,20 +18,20 @@ type Row struct {
 	Measure string `json:"measure"`
 	Unit    string `json:"unit"`
 	Ours    Sample `json:"ours"`
-	Against string `json:"against,omitempty"` // what the other figure is of
+	Against string `json:"against,omitempty"` // describes the other figure
 	Beside  Sample `json:"beside,omitzero"`
-	Ratio   Sample `json:"ratio,omitzero"` // ours to theirs, round by round
-	More    Sample `json:"more,omitzero"`  // ours less theirs, round by round, where the aim is of that
+	Ratio   Sample `json:"ratio,omitzero"` // ours divided by theirs, by round
+	More    Sample `json:"more,omitzero"`  // ours minus theirs, by round, if the aim is about that
 	Aim     Aim    `json:"aim,omitzero"`
 	Met     *bool  `json:"met,omitempty"`
 	Note    string `json:"note,omitempty"`
 }
 
-// Aim is a bound of the ratio, or of the figure itself where nothing is beside it.
+// Aim is a bound for the ratio, or for our figure if it is not compared.
 type Aim struct {
 	Bound float64 `json:"bound"`
-	Most  bool    `json:"most,omitempty"` // not at least but at most
-	More  bool    `json:"more,omitempty"` // not of the ratio but of what ours is above the other
+	Most  bool    `json:"most,omitempty"` // an upper bound instead of a lower one
+	More  bool    `json:"more,omitempty"` // bounds the difference instead of the ratio
 }
 
 func atLeast(x float64) Aim { return Aim{Bound: x} }
@@ -39,7 +39,7 @@ func atMost(x float64) Aim  { return Aim{Bound: x, Most: true} }
 
 func atMostMore(x float64) Aim { return Aim{Bound: x, Most: true, More: true} }
 
-// Sample is what the rounds gave.
+// Sample summarizes the results of the rounds.
 type Sample struct {
 	Median float64   `json:"median"`
 	Low    float64   `json:"low"`
@@ -59,7 +59,7 @@ func (s *Sample) summarize() {
 	s.Median, s.Low, s.High = (sorted[(n-1)/2]+sorted[n/2])/2, sorted[0], sorted[n-1]
 }
 
-// judge works out medians and ratios, and whether the aim is met.
+// judge computes medians and ratios, and whether the aim is met.
 func (r *Row) judge() {
 	for i := range min(len(r.Ours.Rounds), len(r.Beside.Rounds)) {
 		if r.Aim.More {
@@ -98,7 +98,7 @@ func (s Sample) text() string {
 	return fmt.Sprintf("%s (%s–%s)", number(s.Median), number(s.Low), number(s.High))
 }
 
-// number writes three significant digits, and whole numbers in full.
+// number formats a number with three significant digits, and numbers from 100 without decimals.
 func number(x float64) string {
 	switch a := math.Abs(x); {
 	case a >= 1e5:
@@ -149,7 +149,7 @@ func (r Row) line() string {
 	return s
 }
 
-// compared is what ours is to the other figure.
+// compared describes our figure relative to the other one.
 func (r Row) compared() string {
 	if r.More.IsZero() {
 		return "ratio " + r.Ratio.text()
@@ -164,7 +164,7 @@ func printTable(w io.Writer, rows []Row) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Measure, r.Unit, r.Ours.text(), r.Against, r.Beside.text(),
 			strings.TrimPrefix(r.compared(), "ratio "), r.aim(), r.verdict())
 	}
-	_ = t.Flush() // like every other line of it, it is lost if nobody reads
+	_ = t.Flush() // an error of the output is ignored, as for the other lines
 	m := thisMachine()
 	fmt.Fprintf(w, "\n%d cores, %s, %s/%s. Medians; in brackets the lowest and highest of the rounds.\n", m.Cores, m.Go, m.OS, m.Arch)
 	for _, r := range rows {
@@ -174,8 +174,8 @@ func printTable(w io.Writer, rows []Row) {
 	}
 }
 
-// processorTime is what this process has used of the processors so far. Where one goroutine works, that says what its
-// work costs whatever else runs on the machine.
+// processorTime returns the processor time of this process. If one goroutine works, that is the cost of the work,
+// independent of the machine's other load.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

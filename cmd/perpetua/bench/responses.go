@@ -19,21 +19,22 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 )
 
-// answersEach is how many answers a response of the measure has, and responsesEach how many different ones of them a client
-// repeats.
+// answersEach is the number of answers in a questionnaire response, and responsesEach the number of different responses
+// that a client repeats.
 const (
 	answersEach   = 20
 	responsesEach = 16
 )
 
-// asking are the types of the questions, which take turns. Documents are left out: the measure is of answers.
+// asking lists the types of the questions, which are used in rotation. Documents are left out, because only answers are
+// measured.
 var asking = []string{"text", "integer", "bool", "country", "single_choice", "multiple_choice", "text"}
 
-// onboarded are persons of a venue, what they are asked, and how they answer.
+// onboarded holds the persons of a venue, their questions, and their responses.
 type onboarded struct {
 	persons   []string
 	questions []asked
-	posts     [][]post // of each person
+	posts     [][]post // by person
 }
 
 type asked struct {
@@ -44,8 +45,8 @@ type asked struct {
 	} `json:"options"`
 }
 
-// measureResponses measures responses to a questionnaire, with every role, synced: checked, sealed with the key of who answers,
-// in the log and on their way into the rows.
+// measureResponses measures responses to a questionnaire with every role, synced: validated, sealed with the key of the
+// person, in the log, and on their way to the rows.
 func measureResponses(ctx context.Context, b *bench) error {
 	v, err := b.newVenue(ctx, "--sync=true")
 	if err != nil {
@@ -78,7 +79,7 @@ func measureResponses(ctx context.Context, b *bench) error {
 			if err != nil {
 				return 0, err
 			}
-			took, err := v.answersHeld(ctx, o.persons[0]) // or the rival would pay for it
+			took, err := v.answersHeld(ctx, o.persons[0]) // otherwise this work would slow down the rival's round
 			behind = max(behind, took)
 			return rate, err
 		}, theirs.throughput(b.round))
@@ -88,7 +89,7 @@ func measureResponses(ctx context.Context, b *bench) error {
 	return err
 }
 
-// responsesRival is the usual handler behind a load child that sends it the same.
+// responsesRival starts the usual handler and a load child that sends it the same requests.
 func (b *bench) responsesRival(ctx context.Context, o *onboarded, answer []byte) (*target, error) {
 	server, err := postgres.Start(ctx, postgres.Config{Dir: filepath.Join(b.dir, "responses-postgres"), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -103,7 +104,7 @@ func (b *bench) responsesRival(ctx context.Context, o *onboarded, answer []byte)
 	return b.newTarget(ctx, loadConfig{URL: ready.URL, Token: "t", Posts: o.posts}, rival.cmd.Process.Pid, rival.stop, func() { server.Close() })
 }
 
-// onboard registers a person for each connection, and publishes what they are asked.
+// onboard registers a person for each connection and publishes a questionnaire.
 func (v *venue) onboard(ctx context.Context) (*onboarded, string, error) {
 	token, err := v.token(ctx, "broker-a")
 	if err != nil {
@@ -141,7 +142,7 @@ func (v *venue) onboard(ctx context.Context) (*onboarded, string, error) {
 	return o, token, nil
 }
 
-// made posts something and returns its id.
+// made creates an object with a POST and returns its id.
 func (v *venue) made(ctx context.Context, user, path string, body any) (string, error) {
 	content, err := v.do(ctx, user, http.MethodPost, path, body)
 	if err != nil {
@@ -151,7 +152,7 @@ func (v *venue) made(ctx context.Context, user, path string, body any) (string, 
 	return made.ID, json.Unmarshal(content, &made)
 }
 
-// answersHeld waits until the rows hold all responses, and returns how long that took.
+// answersHeld waits until the rows have all responses, and returns how long that took.
 func (v *venue) answersHeld(ctx context.Context, person string) (time.Duration, error) {
 	start := time.Now()
 	if _, err := v.do(ctx, "broker-a", http.MethodPatch, "/api/v1/persons/"+person, map[string]string{"first_name": "Bench"}); err != nil {
@@ -168,7 +169,7 @@ type drafted struct {
 	Options  []drafted `json:"options,omitempty"`
 }
 
-// draft is what is asked.
+// draft returns a questionnaire version.
 func draft() any {
 	var questions []drafted
 	for i := range answersEach {
@@ -183,7 +184,7 @@ func draft() any {
 	return map[string]any{"questions": questions}
 }
 
-// answered is a response to the questions, another for another n.
+// answered returns a response to the questions, a different one for each n.
 func answered(questions []asked, n int) string {
 	var b strings.Builder
 	b.WriteString(`{"answers":[`)
@@ -211,14 +212,14 @@ func answered(questions []asked, n int) string {
 	return b.String()
 }
 
-// responsesConfig is what the usual handler knows.
+// responsesConfig configures the usual handler.
 type responsesConfig struct {
 	rivalConfig
 	Persons   []string
 	Questions []asked
 }
 
-// responseTables are what a service on Postgres alone would need at the least.
+// responseTables is the smallest schema of a service that only uses Postgres.
 const responseTables = `
 CREATE TABLE persons (id uuid PRIMARY KEY, tenant text NOT NULL);
 CREATE TABLE responses (id uuid PRIMARY KEY, person_id uuid NOT NULL REFERENCES persons, questionnaire_id uuid NOT NULL,
@@ -226,13 +227,14 @@ CREATE TABLE responses (id uuid PRIMARY KEY, person_id uuid NOT NULL REFERENCES 
 CREATE TABLE answers (response_id uuid NOT NULL REFERENCES responses, question_id uuid NOT NULL, value jsonb NOT NULL, PRIMARY KEY (response_id, question_id));
 CREATE INDEX responses_by_person ON responses (person_id, created);`
 
-// given is a response as a plain handler reads it.
+// given is a response as a plain handler decodes it.
 type given struct {
 	Answers []map[string]any `json:"answers"`
 }
 
-// responsesChild is the usual way: a handler that sees that each question is known, and one Postgres transaction, which sees that
-// the person is the tenant's, inserts the response and its answers in clear, and is durable when it is answered.
+// responsesChild is the usual implementation: a handler that checks that each question exists, and one Postgres
+// transaction that checks the person's tenant and inserts the response and its answers in clear. The transaction is
+// durable before the handler answers.
 func responsesChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 	var cfg responsesConfig
 	if err := in.Decode(&cfg); err != nil {
@@ -263,7 +265,7 @@ func responsesChild(ctx context.Context, in *json.Decoder, out *json.Encoder) er
 		if err := respond(c.Request().Context(), pool, known, c.Param("person_id"), c.Param("questionnaire_id"), &g); err != nil {
 			return err
 		}
-		c.Response().Header().Set(echo.HeaderContentLength, length) // or a long answer would be sent in chunks
+		c.Response().Header().Set(echo.HeaderContentLength, length) // otherwise a long response would be sent in chunks
 		return c.JSONBlob(http.StatusCreated, cfg.Answer)
 	})
 	return serveRival(e, in, out)

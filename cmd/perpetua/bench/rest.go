@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 )
 
-// clients is how many connections drive a server for its throughput.
+// clients is the number of connections that measure a server's throughput.
 const clients = 64
 
 // target is a server with its load child.
@@ -21,9 +21,9 @@ type target struct {
 	pid  int // of the server
 	stop []func()
 
-	answered int           // by the server while its processor time was taken …
-	used     time.Duration // … which was so much
-	below    time.Duration // and that of the processes that it started: its Postgres
+	answered int           // requests answered while the processor time was measured
+	used     time.Duration // processor time of the server
+	below    time.Duration // processor time of the processes that it started, such as Postgres
 }
 
 func (t *target) close() {
@@ -32,7 +32,7 @@ func (t *target) close() {
 	}
 }
 
-// drive has orders sent for a round.
+// drive applies load for a round.
 func (t *target) drive(connections int, length time.Duration) (loadReply, error) {
 	var r loadReply
 	before, known := processorTimeOf(t.pid)
@@ -46,8 +46,8 @@ func (t *target) drive(connections int, length time.Duration) (loadReply, error)
 	return r, err
 }
 
-// costs says what a request cost each of a pair of servers in processor time, which does not depend on what else the
-// machine does.
+// costs describes the processor time per request of each server of a pair. It does not depend on the machine's other
+// load.
 func costs(ours, theirs *target) string { return costsOf("order", ours, theirs) }
 
 func costsOf(what string, ours, theirs *target) string {
@@ -62,7 +62,7 @@ func costsOf(what string, ours, theirs *target) string {
 	return fmt.Sprintf("processor time of the server per %s: %s µs%s, beside %s µs", what, number(each(ours)), postgres, number(each(theirs)))
 }
 
-// newTarget puts a load child in front of a server.
+// newTarget starts a load child for a server.
 func (b *bench) newTarget(ctx context.Context, to loadConfig, pid int, stop ...func()) (*target, error) {
 	t := &target{pid: pid, stop: stop}
 	var err error
@@ -74,7 +74,8 @@ func (b *bench) newTarget(ctx context.Context, to loadConfig, pid int, stop ...f
 	return t, nil
 }
 
-// venueTarget is a venue of its own behind a load child. token is what its clients send, and the rival's clients too.
+// venueTarget starts a venue and a load child. token is the token of the venue's clients, and is also used by the
+// rival's.
 func (b *bench) venueTarget(ctx context.Context, args ...string) (v *venue, t *target, token string, err error) {
 	if v, err = b.newVenue(ctx, args...); err != nil {
 		return nil, nil, "", err
@@ -87,7 +88,7 @@ func (b *bench) venueTarget(ctx context.Context, args ...string) (v *venue, t *t
 	return v, t, token, err
 }
 
-// rivalTarget is a rival server behind a load child. It answers what the venue answered.
+// rivalTarget starts a rival server and a load child. The rival answers with a response of the venue.
 func (b *bench) rivalTarget(ctx context.Context, name, token, databaseURL string, answer []byte, stop ...func()) (*target, error) {
 	var ready rivalReady
 	server, err := b.child(ctx, name, rivalConfig{answer, databaseURL}, &ready)
@@ -100,7 +101,7 @@ func (b *bench) rivalTarget(ctx context.Context, name, token, databaseURL string
 	return b.newTarget(ctx, loadConfig{URL: ready.URL, Token: token}, server.cmd.Process.Pid, append([]func(){server.stop}, stop...)...)
 }
 
-// throughput and latency are the two figures of a round.
+// throughput and latency return functions that measure a round.
 func (t *target) throughput(length time.Duration) func() (float64, error) {
 	return func() (float64, error) {
 		r, err := t.drive(clients, length)
@@ -117,8 +118,8 @@ func (t *target) latency(length time.Duration) func() (float64, error) {
 
 const bareEcho = "bare Echo no-op"
 
-// measureREST measures the write path by itself: the roles engine and api, without projections and sockets. The
-// embedded broker is in the same process.
+// measureREST measures only the write path: the roles engine and api, without projections and sockets. The embedded
+// broker is in the same process.
 func measureREST(ctx context.Context, b *bench) error {
 	for _, sync := range []bool{false, true} {
 		if err := b.rest(ctx, sync); err != nil {
@@ -170,8 +171,8 @@ func (b *bench) rest(ctx context.Context, sync bool) error {
 	})
 }
 
-// measureLive measures the whole of `perpetua run`: every role, with projections into Postgres and a socket that
-// reads the book, without syncs beside a bare Echo and with them beside the usual handler on Postgres.
+// measureLive measures the whole of `perpetua run`: every role, with projections into Postgres and a socket that reads
+// the book. The rival is a bare Echo without syncs, and the usual handler on Postgres with syncs.
 func measureLive(ctx context.Context, b *bench) error {
 	if err := b.live(ctx, false, Row{Measure: "REST orders, everything live, --sync=false", Against: bareEcho, Aim: atLeast(0.35)},
 		func(token string, answer []byte) (*target, error) {
@@ -216,7 +217,7 @@ func (b *bench) live(ctx context.Context, sync bool, row Row, rival func(token s
 		if err != nil {
 			return 0, err
 		}
-		took, err := v.caughtUp(ctx) // or the rival would pay for it
+		took, err := v.caughtUp(ctx) // otherwise this work would slow down the rival's round
 		behind = max(behind, took)
 		return rate, err
 	}, theirs.throughput(b.round))
@@ -226,7 +227,7 @@ func (b *bench) live(ctx context.Context, sync bool, row Row, rival func(token s
 	return err
 }
 
-// watchBook reads the book over a socket until it is stopped.
+// watchBook reads the book over a socket until stop is called.
 func (v *venue) watchBook(ctx context.Context) (stop func(), err error) {
 	c, answer, err := websocket.DefaultDialer.DialContext(ctx, v.WebSocket, nil)
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// rivalConfig says what a rival server answers, and where its database is.
+// rivalConfig configures a rival server.
 type rivalConfig struct {
-	Answer      []byte // an order as the venue answers it
+	Answer      []byte // the venue's response to an order
 	DatabaseURL string
 }
 
-// rivalReady says where it listens.
+// rivalReady contains the URL of a rival.
 type rivalReady struct{ URL string }
 
-// entered is an order entry as a plain handler reads it.
+// entered is an order as a plain handler decodes it.
 type entered struct {
 	Symbol      string `json:"symbol"`
 	Action      string `json:"action"`
@@ -35,7 +35,7 @@ type entered struct {
 
 const entryPath = "/v1/customers/:customer_code/orders"
 
-// noopChild is a bare Echo without middleware that reads the order's JSON and answers with the bytes of an order. It
+// noopChild is a bare Echo without middleware that decodes the order's JSON and answers with the bytes of an order. It
 // does nothing else: no authentication, no checks, no state, no log.
 func noopChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
 	var cfg rivalConfig
@@ -61,12 +61,12 @@ func serveRival(handler http.Handler, in *json.Decoder, out *json.Encoder) error
 	}
 	err = out.Encode(rivalReady{"http://" + addr})
 	if err == nil {
-		err = in.Decode(new(struct{})) // nothing more comes
+		err = in.Decode(new(struct{})) // waits for the end of the input
 	}
 	return errors.Join(err, stop())
 }
 
-// serveHTTP serves on a port of its own until it is stopped, which waits for its end.
+// serveHTTP serves on a free port until stop is called, which waits for the server's end.
 func serveHTTP(handler http.Handler) (addr string, stop func() error, err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -85,7 +85,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// tables are what a venue on Postgres alone would need at the least for an order that rests.
+// tables is the smallest schema for a resting order in a venue that only uses Postgres.
 const tables = `
 CREATE TABLE accounts (customer_code text PRIMARY KEY, balance numeric NOT NULL, reserved numeric NOT NULL);
 CREATE TABLE orders (code uuid PRIMARY KEY, customer_code text NOT NULL REFERENCES accounts, symbol text NOT NULL, action text NOT NULL,
@@ -93,8 +93,8 @@ CREATE TABLE orders (code uuid PRIMARY KEY, customer_code text NOT NULL REFERENC
 CREATE TABLE ledger (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, customer_code text NOT NULL, order_code uuid NOT NULL,
 	account text NOT NULL, amount numeric NOT NULL, created timestamptz NOT NULL DEFAULT now());`
 
-// postgresChild is the usual way: the same handler with one Postgres transaction, which locks the account, inserts the
-// order and two ledger rows, and is durable when it is answered.
+// postgresChild is the usual implementation: the same handler with one Postgres transaction, which locks the account
+// and inserts the order and two ledger rows. The transaction is durable before the handler answers.
 func postgresChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 	var cfg rivalConfig
 	if err := in.Decode(&cfg); err != nil {
@@ -134,7 +134,7 @@ func postgresChild(ctx context.Context, in *json.Decoder, out *json.Encoder) err
 	return serveRival(e, in, out)
 }
 
-// durablePool connects as many sessions as there are cores to use them, with commits that are on disk.
+// durablePool opens a pool of 32 connections with synchronous commits.
 func durablePool(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {

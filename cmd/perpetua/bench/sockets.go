@@ -18,23 +18,23 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// inFlight is how many messages to each socket may be on their way. Both rivals drop sockets or messages beyond their
-// buffers, melody by default beyond 256 messages.
+// inFlight is the maximum number of messages in flight to each socket. Both servers drop sockets or messages beyond
+// their buffers; melody's default is 256 messages.
 const inFlight = 64
 
-// socketConfig tells a server of sockets how many will read, and what melody is to send.
+// socketConfig configures a server of sockets: the number of readers, and the message that melody sends.
 type socketConfig struct {
 	Sockets int
 	Message []byte
 }
 
-// socketReady says where the server listens, where it wants to be told what has arrived, and what a message is.
+// socketReady contains the server's URL, the address to which readers report arrived messages, and a sample message.
 type socketReady struct {
 	URL, Pace string
 	Message   []byte
 }
 
-// pace lets a server send as fast as its readers read: they tell it over a connection how many messages have arrived.
+// pace lets a server send as fast as its readers read: they report the number of arrived messages over a connection.
 type pace struct {
 	listener net.Listener
 	sockets  int64
@@ -53,7 +53,7 @@ func newPace(sockets int) (*pace, error) {
 	return p, nil
 }
 
-// read takes in how many messages have arrived, until the connection ends.
+// read receives the number of arrived messages until the connection ends.
 func (p *pace) read() {
 	c, err := p.listener.Accept()
 	if err != nil {
@@ -73,7 +73,7 @@ func (p *pace) read() {
 	}
 }
 
-// until waits until no more than so many messages to each socket are under way.
+// until waits until at most left messages to each socket are in flight.
 func (p *pace) until(left int64) error {
 	for p.sent*p.sockets-p.arrived.Load() > left*p.sockets {
 		select {
@@ -85,13 +85,13 @@ func (p *pace) until(left int64) error {
 	return nil
 }
 
-// socketRound is what a server of sockets answers for a length of time.
+// socketRound is the result of a round of a server of sockets.
 type socketRound struct {
-	Rate     float64 // messages a second that arrived
+	Rate     float64 // messages that arrived per second
 	Messages int64
 }
 
-// serve sends for each length of time asked for and answers how many messages arrived.
+// serve sends messages for each requested time and answers with the number that arrived.
 func (p *pace) serve(in *json.Decoder, out *json.Encoder, send func() error) error {
 	for {
 		var length time.Duration
@@ -118,15 +118,15 @@ func (p *pace) serve(in *json.Decoder, out *json.Encoder, send func() error) err
 	}
 }
 
-// readerConfig tells the reader whom to read.
+// readerConfig configures the reader.
 type readerConfig struct {
 	URL, Pace string
 	Sockets   int
-	Subscribe string // sent first, if anything
-	Skip      int    // messages that answer it
+	Subscribe string // sent first if it is not empty
+	Skip      int    // number of messages that answer it
 }
 
-// socketReaderChild opens sockets and counts what they get, looking at nothing but the frames' lengths.
+// socketReaderChild opens sockets and counts their messages. It parses only the lengths of frames.
 func socketReaderChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 	runtime.GOMAXPROCS(1)
 	var cfg readerConfig
@@ -152,13 +152,13 @@ func socketReaderChild(ctx context.Context, in *json.Decoder, out *json.Encoder)
 	reading.Go(func() { tell(report, &arrived, stop) })
 	err = out.Encode(struct{}{})
 	if err == nil {
-		err = in.Decode(new(struct{})) // nothing more comes
+		err = in.Decode(new(struct{})) // waits for the end of the input
 	}
 	close(stop)
 	return errors.Join(err, report.Close())
 }
 
-// dial opens a socket and reads what answers its subscription.
+// dial opens a socket, subscribes, and reads the answers to the subscription.
 func (cfg *readerConfig) dial(ctx context.Context) (*websocket.Conn, error) {
 	c, answer, err := websocket.DefaultDialer.DialContext(ctx, cfg.URL, http.Header{})
 	if err != nil {
@@ -178,7 +178,7 @@ func (cfg *readerConfig) dial(ctx context.Context) (*websocket.Conn, error) {
 	return c, nil
 }
 
-// tell reports how many messages have arrived, whenever there are more, until it is stopped.
+// tell reports the number of arrived messages whenever it has grown, until it is stopped.
 func tell(report io.Writer, arrived *atomic.Int64, stop <-chan struct{}) {
 	tick := time.NewTicker(500 * time.Microsecond)
 	defer tick.Stop()
@@ -197,9 +197,9 @@ func tell(report io.Writer, arrived *atomic.Int64, stop <-chan struct{}) {
 	}
 }
 
-// countFrames counts unmasked text frames until the connection ends. It takes one system call for what has come, not
-// a second one to learn that no more is there: a read that does not fill its buffer has emptied the connection, and
-// whatever comes after it wakes the reader. Its buffers are those of all readers, since most have nothing to read.
+// countFrames counts unmasked text frames until the connection ends. It uses one system call for the data that has
+// arrived, without a second one to find the connection empty: a read that does not fill its buffer has emptied the
+// connection, and later data wakes the reader. All readers share the buffers, since most have no data to read.
 func countFrames(c net.Conn, buffers *sync.Pool, arrived *atomic.Int64) {
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -231,17 +231,17 @@ func countFrames(c net.Conn, buffers *sync.Pool, arrived *atomic.Int64) {
 	}
 }
 
-// readSize is more than inFlight messages of a book are together.
+// readSize is larger than inFlight messages of a book together.
 const readSize = 64 << 10
 
-// frameCounter counts frames in a stream of bytes. None is masked or longer than 64 KiB.
+// frameCounter counts frames in a stream of bytes. Frames must be unmasked and at most 64 KiB long.
 type frameCounter struct {
-	header [4]byte // what is there of a frame's
+	header [4]byte // received part of a frame's header
 	have   int
-	left   int // bytes of a frame whose header is complete
+	left   int // missing bytes of a frame with a complete header
 }
 
-// count takes the next bytes of the stream and returns how many text frames end in them.
+// count processes the next bytes of the stream and returns the number of text frames that end in them.
 func (f *frameCounter) count(b []byte) (text int64) {
 	for len(b) > 0 {
 		if f.left > 0 {
@@ -293,13 +293,13 @@ func measureSockets(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// sockets is a server of sockets with its readers.
+// sockets is a server of sockets and its readers.
 type sockets struct {
 	server, reader *child
 	length         time.Duration // of a round
 
-	messages   int64         // that arrived while the processor time was taken
-	used, read time.Duration // by the server and by the readers
+	messages   int64         // messages that arrived while the processor time was measured
+	used, read time.Duration // processor time of the server and of the readers
 }
 
 func (s *sockets) stop() {
@@ -307,7 +307,7 @@ func (s *sockets) stop() {
 	s.server.stop()
 }
 
-// round has messages sent for a round, and returns how many arrived in a second.
+// round sends messages for a round and returns the number that arrived per second.
 func (s *sockets) round() (float64, error) {
 	var r socketRound
 	used, known := processorTimeOf(s.server.cmd.Process.Pid)
@@ -325,7 +325,7 @@ func (s *sockets) round() (float64, error) {
 	return r.Rate, nil
 }
 
-// each is the part of one message in a time, in microseconds.
+// each returns the part of a time per message, in microseconds.
 func (s *sockets) each(of time.Duration) float64 {
 	return microseconds(of) / float64(max(1, s.messages))
 }

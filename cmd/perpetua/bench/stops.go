@@ -15,16 +15,17 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// cascade is how many stops wait at one price.
+// cascade is the number of stops at one price.
 const cascade = 10_000
 
-// Where they wait, and where what they find rests, in ticks.
+// The prices of the stops and of the bids that they trade with, in ticks.
 const (
 	stopTicks = middle*10 - 1000
 	bidTicks  = stopTicks - 1000
 )
 
-// measureStops measures how fast stops at one price fire and trade, beside limit orders that trade with the same.
+// measureStops measures how fast stops at one price fire and trade, compared with limit orders that trade with the same
+// bids.
 func measureStops(ctx context.Context, b *bench) error {
 	return b.withOwner(ctx, func(ask asker) error {
 		return b.pair(Row{Measure: fmt.Sprintf("stops fired, %d at one price, each filled, --sync=false", cascade), Unit: "stops/s",
@@ -33,8 +34,8 @@ func measureStops(ctx context.Context, b *bench) error {
 	})
 }
 
-// fireStops lets stops wait at one price, reaches it, and returns how many fired a second until the owner takes commands
-// again.
+// fireStops places stops at one price, moves the price there, and returns the number that fired per second until the
+// owner accepted commands again.
 func fireStops(ctx context.Context, owner *journal.Owner, stops int64) (perSecond float64, err error) {
 	trade := func(ticks int64) error {
 		for n, action := range [...]order.Action{order.Buy, order.Sell} {
@@ -44,7 +45,7 @@ func fireStops(ctx context.Context, owner *journal.Owner, stops int64) (perSecon
 		}
 		return nil
 	}
-	if err := trade(middle * 10); err != nil { // or the stops would fire at once
+	if err := trade(middle * 10); err != nil { // otherwise the stops would fire immediately
 		return 0, err
 	}
 	if err := many(ctx, owner, stops, func() *trading.PlaceOrder { return limitAt(1, order.Buy, bidTicks) }); err != nil {
@@ -67,8 +68,8 @@ func fireStops(ctx context.Context, owner *journal.Owner, stops int64) (perSecon
 	return float64(stops) / time.Since(start).Seconds(), nil
 }
 
-// untilFree waits until the owner takes commands again. What comes next is decided when all is done that blocks it, and
-// answered once the records of that are in the log. It may be told to come again meanwhile.
+// untilFree waits until the owner accepts commands again. The next command is decided after all work that blocks
+// commands, and answered once those records are in the log. Until then the owner may refuse it with NotAcceptedError.
 func untilFree(ctx context.Context, owner *journal.Owner) (err error) {
 	refused, busy := new(journal.RefusedError), new(journal.NotAcceptedError)
 	for err = error(busy); errors.As(err, &busy); {
@@ -80,7 +81,7 @@ func untilFree(ctx context.Context, owner *journal.Owner) (err error) {
 	return err
 }
 
-// matchOrders returns how many limit orders a second trade with as many that rest.
+// matchOrders returns the number of limit orders per second that trade with as many resting ones.
 func matchOrders(ctx context.Context, owner *journal.Owner, orders int64) (perSecond float64, err error) {
 	if err := many(ctx, owner, orders, func() *trading.PlaceOrder { return limitAt(1, order.Buy, bidTicks) }); err != nil {
 		return 0, err
@@ -90,12 +91,12 @@ func matchOrders(ctx context.Context, owner *journal.Owner, orders int64) (perSe
 	return float64(orders) / time.Since(start).Seconds(), err
 }
 
-// many enters orders, many at a time.
+// many submits orders concurrently.
 func many(ctx context.Context, owner *journal.Owner, orders int64, next func() *trading.PlaceOrder) error {
 	return manyCommands(ctx, owner, orders, func(int64) decide.Command { return command(trader(), trading.CommandPlaceOrder, next()) })
 }
 
-// manyCommands has commands decided, many at a time. next makes the n-th of them, from 0.
+// manyCommands submits commands concurrently. next returns the n-th command, counting from 0.
 func manyCommands(ctx context.Context, owner *journal.Owner, commands int64, next func(n int64) decide.Command) error {
 	var begun atomic.Int64
 	return during(submitters, func(int) error {
@@ -108,7 +109,7 @@ func manyCommands(ctx context.Context, owner *journal.Owner, commands int64, nex
 	})
 }
 
-// during has so many goroutines work side by side, and returns the first error of one.
+// during runs work in a number of goroutines and returns the first error.
 func during(goroutines int, work func(n int) error) error {
 	var running sync.WaitGroup
 	errs := make(chan error, goroutines)
@@ -128,7 +129,7 @@ func during(goroutines int, work func(n int) error) error {
 	}
 }
 
-// limitAt is an order of one step.
+// limitAt returns a limit order of one step.
 func limitAt(customer int, a order.Action, ticks int64) *trading.PlaceOrder {
 	return &trading.PlaceOrder{CustomerCode: customerCode(customer), Symbol: symbol, Action: a, Type: order.Limit,
 		Amount: fixed.Decimal{Coef: 1, Scale: 3}, LimitPrice: fixed.Decimal{Coef: ticks, Scale: 1}}

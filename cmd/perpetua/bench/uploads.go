@@ -22,20 +22,20 @@ import (
 )
 
 const (
-	uploadSize  = 20 << 20 // as large as any may be
-	uploadsLive = 8        // at once
+	uploadSize  = 20 << 20 // bytes; the largest file allowed
+	uploadsLive = 8        // concurrent uploads
 )
 
-// uploadConfig says where files are uploaded to.
+// uploadConfig configures the child that uploads files.
 type uploadConfig struct{ URL, Token string }
 
-// uploadReply is what was uploaded within a round.
+// uploadReply is the result of a round.
 type uploadReply struct {
 	Count     int
 	PerSecond float64 // megabytes
 }
 
-// uploadBody is a form with a file of the greatest size, which is told to be a PDF.
+// uploadBody returns a form with a file of the largest size, declared as a PDF.
 func uploadBody() (contentType string, content []byte) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
@@ -54,7 +54,7 @@ func uploadBody() (contentType string, content []byte) {
 	return w.FormDataContentType(), b.Bytes()
 }
 
-// uploaderChild uploads files over so many connections, for as long as it is told.
+// uploaderChild uploads files over the requested number of connections for the requested time.
 func uploaderChild(ctx context.Context, in *json.Decoder, out *json.Encoder) error {
 	var cfg uploadConfig
 	if err := in.Decode(&cfg); err != nil {
@@ -122,14 +122,14 @@ func uploadOne(ctx context.Context, client *http.Client, cfg uploadConfig, conte
 	return err
 }
 
-// plainFilesConfig says where a rival keeps files, and whether they are on disk when it answers.
+// plainFilesConfig configures the rival: its folder, and whether files are on disk when it answers.
 type plainFilesConfig struct {
 	Folder string
 	Sync   bool
 }
 
-// plainFilesChild is a bare Echo whose handler streams a form's file to a file, hashes it on the way, and answers with the
-// hash. It does nothing else: it looks at nothing, encrypts nothing and tells nobody.
+// plainFilesChild is a bare Echo with a handler that streams a form's file to disk, hashes it on the way, and answers
+// with the hash. It does nothing else: no scan, no encryption, no record.
 func plainFilesChild(_ context.Context, in *json.Decoder, out *json.Encoder) error {
 	var cfg plainFilesConfig
 	if err := in.Decode(&cfg); err != nil {
@@ -178,14 +178,14 @@ func keepPlain(r *http.Request, cfg plainFilesConfig) (sum string, err error) {
 	}
 }
 
-// uploads is a server that takes files, behind a child that uploads them.
+// uploads is a server that accepts files, and the child that uploads them.
 type uploads struct {
 	load   *child
-	folder string // where the files lie
+	folder string // folder of the files
 	stop   func()
 }
 
-// round uploads for a while, and then removes what was uploaded: a disk has an end.
+// round uploads for a while and then deletes the files, so that the disk does not fill up.
 func (u *uploads) round(length time.Duration) func() (float64, error) {
 	return func() (float64, error) {
 		var r uploadReply
@@ -211,7 +211,7 @@ func (u *uploads) close() {
 	u.stop()
 }
 
-// venueUploads starts a venue with a person whose files are uploaded.
+// venueUploads starts a venue with a person to upload files for.
 func (b *bench) venueUploads(ctx context.Context) (*venue, *uploads, error) {
 	v, err := b.newVenue(ctx)
 	if err != nil {
@@ -256,7 +256,7 @@ func (b *bench) plainUploads(ctx context.Context, sync bool) (*uploads, error) {
 	return u, nil
 }
 
-// measureUploads measures uploads, and what memory they take.
+// measureUploads measures uploads and the memory that they need.
 func measureUploads(ctx context.Context, b *bench) error {
 	_, ours, err := b.venueUploads(ctx)
 	if err != nil {
@@ -285,9 +285,9 @@ func measureUploads(ctx context.Context, b *bench) error {
 	return b.uploadMemory(ctx)
 }
 
-// uploadMemory measures by how much a process with default settings grows while files are uploaded: what it has in memory at
-// the most, by the kernel's count, above what it had before the first upload. All that it has grown by is counted, whether it
-// is garbage that may be collected at any time or the program's own pages.
+// uploadMemory measures the growth of a process with default settings while files are uploaded: the peak of its
+// resident memory, as counted by the kernel, minus its size before the first upload. That includes garbage that could
+// be collected and the program's code pages.
 func (b *bench) uploadMemory(ctx context.Context) error {
 	v, ours, err := b.venueUploads(ctx)
 	if err != nil {
@@ -308,7 +308,7 @@ func (b *bench) uploadMemory(ctx context.Context) error {
 	return nil
 }
 
-// residentOf and highestOf return the memory that a process has, and the most that it had, in bytes.
+// residentOf and highestOf return the current and the peak resident memory of a process, in bytes.
 func residentOf(pid int) (bytes int64, ok bool) { return memoryOf(pid, "VmRSS:") }
 func highestOf(pid int) (bytes int64, ok bool)  { return memoryOf(pid, "VmHWM:") }
 

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// venue is a `perpetua run` in a process and a folder of its own, with customers that can trade.
+// venue is a `perpetua run` in a separate process and folder, with funded customers.
 type venue struct {
 	dir       string
 	cmd       *exec.Cmd
@@ -29,10 +29,10 @@ type venue struct {
 	Database  string   `json:"database_url"`
 	Users     []struct{ Username, Password string }
 	tokens    map[string]string
-	positions map[string]string // of the journals, at the last answers that named one
+	positions map[string]string // by journal, from the latest response that named one
 }
 
-// The flow of every measure is on one instrument around one price.
+// All measures use one instrument and prices around one middle.
 const (
 	symbol    = "BTCUSDC_PERP"
 	middle    = 65_000
@@ -42,7 +42,8 @@ const (
 
 func customerCode(n int) string { return fmt.Sprintf("BENCH-%02d", n%customers) }
 
-// startVenue starts a venue in a folder, with the settings of `perpetua run` and those given, and waits for it.
+// startVenue starts a venue in a folder, with the default settings of `perpetua run` and args, and waits until it is
+// ready.
 func (b *bench) startVenue(ctx context.Context, dir string, args ...string) (*venue, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func (b *bench) newVenue(ctx context.Context, args ...string) (*venue, error) {
 	return v, nil
 }
 
-// stop ends the venue as Ctrl-C does.
+// stop stops the venue as Ctrl-C does.
 func (v *venue) stop() {
 	_ = v.cmd.Process.Signal(os.Interrupt)
 	<-v.exited
@@ -131,7 +132,7 @@ func (v *venue) fund(ctx context.Context) error {
 	return nil
 }
 
-// do sends a request and returns the answer's body. Any status but 2xx is an error.
+// do sends a request and returns the response's body. Any status other than 2xx is an error.
 func (v *venue) do(ctx context.Context, user, method, path string, body any) ([]byte, error) {
 	token, err := v.token(ctx, user)
 	if err != nil {
@@ -171,7 +172,7 @@ func (v *venue) send(r *http.Request) ([]byte, error) {
 	return content, nil
 }
 
-// sendOnce sends a request and returns the answer's body and header. Any status but 2xx is an error.
+// sendOnce sends a request and returns the response's body and header. Any status other than 2xx is an error.
 func sendOnce(client *http.Client, r *http.Request) ([]byte, http.Header, error) {
 	answer, err := client.Do(r)
 	if err != nil {
@@ -185,7 +186,7 @@ func sendOnce(client *http.Client, r *http.Request) ([]byte, http.Header, error)
 	return content, answer.Header, err
 }
 
-// journalOf returns the journal that an answer is made of.
+// journalOf returns the journal that a response is based on.
 func journalOf(path string) string {
 	if strings.HasPrefix(path, "/api/v1/") {
 		return "onboarding"
@@ -193,7 +194,7 @@ func journalOf(path string) string {
 	return "trading"
 }
 
-// statusError is an answer that was not expected.
+// statusError reports an unexpected status.
 type statusError struct {
 	request string
 	status  int
@@ -234,7 +235,7 @@ func (v *venue) token(ctx context.Context, user string) (string, error) {
 	return answer.AccessToken, nil
 }
 
-// caughtUp waits until the read models hold everything that was acknowledged, and returns how long that took.
+// caughtUp waits until the read models include every acknowledged record, and returns how long that took.
 func (v *venue) caughtUp(ctx context.Context) (time.Duration, error) {
 	start := time.Now()
 	if _, err := v.do(ctx, "operator", http.MethodPost, "/admin/v1/index-prices/"+symbol, map[string]string{"price": fmt.Sprint(middle)}); err != nil {
@@ -243,13 +244,13 @@ func (v *venue) caughtUp(ctx context.Context) (time.Duration, error) {
 	return v.rowsHold(ctx, start, "/v1/customers")
 }
 
-// rowsHold waits until rows that a path is answered from hold what was written last, and returns how long that took.
+// rowsHold waits until a path's rows include the last write, and returns how long that took.
 func (v *venue) rowsHold(ctx context.Context, start time.Time, path string) (time.Duration, error) {
 	for {
 		_, err := v.do(ctx, "broker-a", http.MethodGet, path, nil)
 		var status *statusError
 		if errors.As(err, &status) && status.status == http.StatusPreconditionFailed {
-			continue // it waited two seconds for that answer
+			continue // the server waited two seconds before that response
 		}
 		return time.Since(start), err
 	}

@@ -14,23 +14,23 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 )
 
-// The demo's own broker and user.
+// The broker and user of the demo.
 const (
 	brokerName = "demo"
 	userName   = "demo"
 )
 
-// NewcomerFunds are what the newcomer gets, in USDC.
+// NewcomerFunds is the deposit of the newcomer, in USDC.
 const NewcomerFunds = 100_000
 
 const (
-	// funds are deposited at the start, in USDC, and again whenever less than a part of them is available.
+	// funds is the deposit at the start, in USDC. It is repeated when less than reserve is available.
 	funds = 250_000
-	// reserve is that part.
+	// reserve is the minimum of available funds, in USDC.
 	reserve = 100_000
 )
 
-// customers are all accounts of the demo.
+// customers returns all accounts of the demo.
 func customers() []string {
 	var all []string
 	for _, k := range makers() {
@@ -39,14 +39,14 @@ func customers() []string {
 	return append(all, takers()...)
 }
 
-// password derives that of the demo's user from the operator's, so that nobody has to keep it.
+// password derives the password of the demo's user from the operator's, so that it need not be stored.
 func password(operators string) string {
 	sum := hmac.New(sha256.New, []byte(operators))
 	sum.Write([]byte("perpetua demo user"))
 	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
 }
 
-// open makes what the demo needs, as far as it is not there: broker, user, customers and their first deposits.
+// open creates the missing objects of the demo: broker, user, customers and their first deposits.
 func (d *demo) open(ctx context.Context) error {
 	if err := d.admin(ctx, http.MethodPost, "/admin/v1/brokers", map[string]any{"broker": brokerName, "name": "Demo market"}); err != nil {
 		return err
@@ -77,13 +77,13 @@ func (d *demo) open(ctx context.Context) error {
 	return nil
 }
 
-// admin sends what can only be done once; that it has been done is as good.
+// admin sends a request that can succeed only once. An earlier success counts.
 func (d *demo) admin(ctx context.Context, method, path string, body any) error {
 	_, err := d.once(ctx, method, path, body)
 	return err
 }
 
-// makeUser is admin for the demo's user, who can log in from the record on that says so.
+// makeUser is admin for the demo's user. It stores the position from which on the user can log in.
 func (d *demo) makeUser(ctx context.Context, method, path string, body any) error {
 	r, err := d.once(ctx, method, path, body)
 	if err == nil {
@@ -100,8 +100,8 @@ func (d *demo) once(ctx context.Context, method, path string, body any) (reply, 
 	return r, r.err(method + " " + path)
 }
 
-// welcome registers and funds the newcomer, once. That it cannot be done, since the broker's password is another now, is
-// no reason not to trade.
+// welcome registers and funds the newcomer, once. A changed password of the broker is only logged, because the demo can
+// trade without the newcomer.
 func (d *demo) welcome(ctx context.Context) error {
 	n := d.newcomer
 	if n.Customer == "" {
@@ -126,7 +126,8 @@ func (d *demo) welcome(ctx context.Context) error {
 	return d.introduce(ctx)
 }
 
-// logIn logs the demo's user in. If the operator has got another password since the user was made, so does the user.
+// logIn logs in the demo's user. If the operator's password has changed since the user was created, logIn changes the
+// user's password first.
 func (d *demo) logIn(ctx context.Context) error {
 	_, err := d.rest.login(ctx, d.user)
 	if errors.Is(err, errCredentials) {
@@ -138,7 +139,7 @@ func (d *demo) logIn(ctx context.Context) error {
 	if errors.Is(err, errCredentials) {
 		return err
 	}
-	return nil // whatever else it is, requests are repeated until it is over
+	return nil // requests are repeated until other errors are over
 }
 
 func (d *demo) deposit(ctx context.Context, customer, reference string) error {
@@ -155,7 +156,7 @@ func (d *demo) depositOf(ctx context.Context, customer string, amount int, refer
 	return r.err("deposit for " + customer)
 }
 
-// topUp deposits for every customer who has less than the reserve available.
+// topUp makes a deposit for every customer with less than the reserve available.
 func (d *demo) topUp(ctx context.Context) error {
 	for _, customer := range customers() {
 		r, err := d.rest.do(ctx, d.user, http.MethodGet, "/v1/customers/"+customer+"/account-summary", nil, d.last)

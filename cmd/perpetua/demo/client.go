@@ -20,24 +20,24 @@ const (
 	requestTime  = 10 * time.Second
 	firstBackoff = 250 * time.Millisecond
 	lastBackoff  = 10 * time.Second
-	// tokenAge is when a token is replaced, well before it expires.
+	// tokenAge is the age at which a token is replaced, well before it expires.
 	tokenAge = 20 * time.Minute
-	// patience is how often a request is repeated that the server fails to answer, other than by asking to come back.
+	// patience is the number of server errors, other than 503, after which a request is not repeated.
 	patience = 5
 )
 
-// user is somebody who logs in.
+// user is a user of the demo.
 type user struct {
 	name, password string
-	made           string // the position in the log that the user, or the password, was made at; "" where nobody knows
+	made           string // log position at which the user or the password was recorded; "" if unknown
 
 	mu    sync.Mutex
 	token string
 	since time.Time
 }
 
-// client speaks REST. A request that is not answered, or answered with 429 or 503, is repeated after a while, the
-// longer the more often: every request of the demo may be sent again.
+// client sends REST requests. It repeats a request that is not answered, or is answered with 429 or 503, with growing
+// delays: every request of the demo is safe to repeat.
 type client struct {
 	base  string
 	agent string
@@ -52,15 +52,15 @@ func newClient(base, agent string, log *slog.Logger) *client {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// reply is what a request was answered with.
+// reply is the response to a request.
 type reply struct {
 	status   int
 	body     []byte
-	sequence int64 // of the record that the answer is about or as of, −1 if it says nothing
+	sequence int64 // sequence of the record that the response refers to or is as of, −1 if it names none
 	position string
 }
 
-// code is that of a problem.
+// code returns the code of a problem.
 func (r reply) code() string {
 	var problem struct {
 		Code string `json:"code"`
@@ -69,7 +69,7 @@ func (r reply) code() string {
 	return problem.Code
 }
 
-// err is what the reply says went wrong, nil for success.
+// err returns the error that the reply reports, or nil for success.
 func (r reply) err(what string) error {
 	if r.status < 300 {
 		return nil
@@ -77,8 +77,8 @@ func (r reply) err(what string) error {
 	return fmt.Errorf("%s: %d %.300s", what, r.status, r.body)
 }
 
-// do sends a request as a user, nil for nobody, until it is answered. asOf makes a read wait until it shows that record;
-// 0 for none. The only error is the context's.
+// do sends a request as a user, nil for none, until it is answered. A read with asOf waits until it reflects that
+// record; 0 for no wait. The only error is that of the context.
 func (c *client) do(ctx context.Context, u *user, method, path string, body any, asOf int64) (reply, error) {
 	var content []byte
 	if body != nil {
@@ -113,7 +113,7 @@ func (c *client) do(ctx context.Context, u *user, method, path string, body any,
 	}
 }
 
-// try sends a request once. after is how long the server asks to wait.
+// try sends a request once. after is the delay that the server asks for.
 func (c *client) try(ctx context.Context, u *user, method, path string, body []byte, asOf int64) (r reply, after time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -159,10 +159,10 @@ func (c *client) send(request *http.Request) (reply, time.Duration, error) {
 	return reply{response.StatusCode, body, at, position}, time.Duration(seconds) * time.Second, nil
 }
 
-// errCredentials says that a password is wrong.
+// errCredentials reports a wrong username or password.
 var errCredentials = errors.New("wrong username or password")
 
-// login returns the user's token, a new one if there is none or it is old.
+// login returns the user's token, a new one if there is none or the old one has reached tokenAge.
 func (c *client) login(ctx context.Context, u *user) (string, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -175,7 +175,7 @@ func (c *client) login(ctx context.Context, u *user) (string, error) {
 		return "", err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	// Logins follow the log. Without the position, one right after the user was made is told that the password is wrong.
+	// Logins are read from a follower. Without the position, a login right after the user was created could fail.
 	if u.made != "" {
 		request.Header.Set("X-Min-Log-Position", u.made)
 	}
@@ -202,7 +202,7 @@ func (u *user) forget() {
 	u.token = ""
 }
 
-// health logs trouble when it begins and when it is over, for each of its places.
+// health logs when a failure begins and when it ends, for each place.
 type health struct {
 	log *slog.Logger
 
@@ -210,7 +210,7 @@ type health struct {
 	ill map[string]bool
 }
 
-// The places of trouble.
+// The places of failures.
 const (
 	requests = "requests"
 	socket   = "socket"
@@ -234,11 +234,12 @@ func (h *health) well(place string) {
 	h.ill[place] = false
 }
 
-// position is the text of a position in the trading log.
+// position formats a position in the trading log.
 func position(sequence int64) string { return "trading/0@" + strconv.FormatInt(sequence, 10) }
 
-// record reads a position as an answer or a message carries it: the record's sequence, −1 if it is no position, and
-// whether the record is told in full with it. "trading/0@123.2" is that of a message which others of its record follow.
+// record parses a position in a response or message. It returns the record's sequence, −1 if the text is not a
+// position, and whether this message completes the record. In "trading/0@123.2", further messages of the same record
+// follow.
 func record(position string) (sequence int64, whole bool) {
 	_, number, _ := strings.Cut(position, "@")
 	number, _, part := strings.Cut(number, ".")
@@ -249,7 +250,7 @@ func record(position string) (sequence int64, whole bool) {
 	return n, !part
 }
 
-// wait lets time pass.
+// wait sleeps for a duration or until the context ends.
 func wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -14,53 +14,54 @@ import (
 	"time"
 )
 
-// Config is what the demo needs to know of the venue.
+// Config configures the demo.
 type Config struct {
 	// REST is the base URL of the venue; its WebSocket is at /v1/ws there.
 	REST string
-	// Operator and Password are those of a user with the scope operator.
+	// Operator and Password are the credentials of a user with the scope operator.
 	Operator, Password string
-	// Newcomer is a customer that the demo registers and funds for somebody who looks at the venue for the first time;
-	// nobody if it has no code.
+	// Newcomer is a customer that the demo registers and funds for a user who looks at the venue for the first time;
+	// none if its Customer is empty.
 	Newcomer Newcomer
 	Seed     uint64
-	// UserAgent is what the demo's requests say they come from.
+	// UserAgent is the user agent of the demo's requests.
 	UserAgent string
 	Logger    *slog.Logger
 }
 
-// Newcomer is a customer of a broker who is not the demo's: the demo does not trade for it.
+// Newcomer is a customer of another broker. The demo does not trade for it.
 type Newcomer struct {
-	Broker, Password string // a user of the broker's, with the scope trade
+	Broker, Password string // user of the broker, with the scope trade
 	Customer         string
 }
 
-// pace is how fast the market moves.
+// pace is the speed of the market.
 type pace struct {
-	turn   time.Duration // from one turn of an instrument to the next
-	deeds  int           // what the makers do in a turn, at most
-	trades int64         // in how many of a thousand turns a taker acts
+	turn   time.Duration // interval between turns of an instrument
+	deeds  int           // maximum number of maker actions in a turn
+	trades int64         // number of turns in a thousand in which a taker acts
 }
 
-// brisk is the pace of the first turns after a start, when somebody is likely to be looking, and calm the one after
-// that, at which a venue may run for months: the log grows by less than 100 MB a day, and the index price is well
-// within the ten seconds after which it would be stale.
+// brisk is the pace of the first turns after a start, when a user is likely to watch. calm is the pace after that, at
+// which a venue may run for months: the log grows by less than 100 MB a day, and the index price never reaches the age
+// of ten seconds at which it is stale.
 func brisk() pace { return pace{time.Second, 3, 600} }
 func calm() pace  { return pace{6 * time.Second, 2, 350} }
 
 const (
 	briskTurns = 900 // of each instrument: a quarter of an hour
-	// opening is how many deeds a turn may have while most of the book is missing.
+	// opening is the maximum number of maker actions in a turn while most of the book is missing.
 	opening = 12
-	// topUpTurns is how often accounts are looked at, in turns of an instrument.
+	// topUpTurns is the interval at which accounts are checked, in turns of an instrument.
 	topUpTurns = 250
-	// haltTurns is for how long nobody orders on an instrument that takes no orders.
+	// haltTurns is the number of turns without orders after an instrument refused one.
 	haltTurns = 10
-	// coolingTurns is for how long makers do not advance on a side where somebody else's order is in their way.
+	// coolingTurns is the number of turns in which makers do not advance on a side after another trader's order blocked
+	// them.
 	coolingTurns = 5
 )
 
-// spent reports whether the makers have done enough in a turn. While much of the book is missing they do more.
+// spent reports whether the makers have done enough in a turn. While much of the book is missing, they do more.
 func (p pace) spent(done, missing int) bool {
 	return done >= opening || done >= p.deeds && missing < opening/2
 }
@@ -73,19 +74,19 @@ type demo struct {
 	operator *user
 	user     *user
 	newcomer Newcomer
-	broker   *user // the newcomer's; nil if it cannot log in
+	broker   *user // the newcomer's broker; nil if it cannot log in
 	markets  []*market
 	makers   []maker
 	feed     *feed
-	last     int64  // the newest record that the demo knows of
-	run      string // what makes references unique: the record that this run began at
-	made     int    // references
-	stuck    string // the request that failed last because its order was gone
+	last     int64  // newest record that the demo has seen
+	run      string // record at which this run began, which makes references unique
+	made     int    // number of references created
+	stuck    string // last request that failed because its order was gone
 	failures map[string]bool
 }
 
-// Run trades until the context ends. Whatever happens to the venue meanwhile, it waits and goes on; what is not worth
-// waiting for is logged. At the end it cancels nothing: the quotes rest where they are, and the next run takes them over.
+// Run trades until the context ends. If the venue fails, Run waits and continues; errors that waiting cannot cure are
+// logged. At its end it cancels nothing: the next run continues with the resting quotes.
 func Run(ctx context.Context, c Config) {
 	d := &demo{log: c.Logger, seed: c.Seed, rest: newClient(c.REST, c.UserAgent, c.Logger), makers: makers(), failures: make(map[string]bool),
 		operator: &user{name: c.Operator, password: c.Password}, user: &user{name: userName, password: password(c.Password)},
@@ -117,7 +118,7 @@ func (d *demo) trade(ctx context.Context) error {
 			p = calm()
 		}
 		if m.moving() {
-			p.deeds = opening // or the quotes stay behind
+			p.deeds = opening // otherwise the quotes lag behind the price
 		}
 		if err := d.turn(ctx, m, p); err != nil {
 			return err
@@ -174,7 +175,8 @@ func (d *demo) survey(ctx context.Context) error {
 	return nil
 }
 
-// again tells apart the runs on a venue by the index prices that they begin with: 0 for a fresh venue without any.
+// again identifies a run on a venue by the index prices that it starts with. It returns 0 for a new venue without
+// prices.
 func again(prices []int64) uint64 {
 	h, any := fnv.New64a(), false
 	for _, p := range prices {
@@ -187,7 +189,7 @@ func again(prices []int64) uint64 {
 	return h.Sum64() >> 8
 }
 
-// turn lets an instrument move once.
+// turn performs one turn of an instrument.
 func (d *demo) turn(ctx context.Context, m *market, p pace) error {
 	m.move()
 	r, err := d.rest.do(ctx, d.operator, http.MethodPost, "/admin/v1/index-prices/"+m.symbol, map[string]string{"price": m.price(m.index)}, 0)
@@ -216,7 +218,7 @@ func (d *demo) turn(ctx context.Context, m *market, p pace) error {
 	return d.take(ctx, m)
 }
 
-// quote lets the makers do what is most urgent.
+// quote performs the makers' most urgent actions.
 func (d *demo) quote(ctx context.Context, m *market, p pace) error {
 	for done := 0; m.turns >= m.rests; done++ {
 		var do deed
@@ -234,7 +236,7 @@ func (d *demo) quote(ctx context.Context, m *market, p pace) error {
 	return nil
 }
 
-// act does what a maker has to do.
+// act performs one action of a maker.
 func (d *demo) act(ctx context.Context, m *market, do deed) error {
 	path := "/v1/customers/" + do.maker.customer + "/orders"
 	side := do.slot.side
@@ -248,7 +250,7 @@ func (d *demo) act(ctx context.Context, m *market, do deed) error {
 		"amount": m.amount(m.depth(do.slot.level)), "limit_price": m.price(do.price), "post_only": true, "reference_id": do.slot.reference(d.unique(""))})
 }
 
-// take lets a taker do what it wants.
+// take performs one action of a taker.
 func (d *demo) take(ctx context.Context, m *market) error {
 	var w wish
 	if err := d.feed.look(ctx, func(own *mirror) { w = wants(m, own) }); err != nil {
@@ -262,7 +264,7 @@ func (d *demo) take(ctx context.Context, m *market) error {
 	return d.order(ctx, m, bid, http.MethodPost, path, w.order)
 }
 
-// order sends what concerns an order, and waits until the socket has told what became of it.
+// order sends a request about an order, and waits until the socket has reported the result.
 func (d *demo) order(ctx context.Context, m *market, side int, method, path string, body any) error {
 	r, err := d.rest.do(ctx, d.user, method, path, body, 0)
 	if err != nil {
@@ -282,7 +284,8 @@ func (d *demo) order(ctx context.Context, m *market, side int, method, path stri
 		return d.topUp(ctx)
 	case code == "NO_LIQUIDITY" || code == "CASH_AMOUNT_TOO_SMALL":
 	case r.status == http.StatusConflict || r.status == http.StatusNotFound:
-		// Somebody else has just filled the order, so the socket is about to tell. If it never does, it begins again.
+		// Another trader has just filled the order, so the socket will report it soon. If the same request fails again,
+		// the socket is restarted.
 		m.rests = m.turns + 1
 		if d.stuck == path {
 			d.feed.again()
@@ -295,7 +298,7 @@ func (d *demo) order(ctx context.Context, m *market, side int, method, path stri
 	return nil
 }
 
-// complain logs what should not be, once for each kind of it.
+// complain logs an unexpected response, once for each kind.
 func (d *demo) complain(err error, r reply) {
 	kind := strconv.Itoa(r.status) + r.code()
 	if d.failures[kind] {
@@ -305,7 +308,7 @@ func (d *demo) complain(err error, r reply) {
 	d.log.Warn("the venue refused something to the demo market; this is said once", "error", err)
 }
 
-// unique returns a reference that no run on this venue gives again.
+// unique returns a reference that no other run on this venue returns.
 func (d *demo) unique(kind string) string {
 	if d.run == "" {
 		d.run = strconv.FormatInt(d.last, 36)

@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// silence is after how long without a ping of the server a connection counts as dead.
+	// silence is the time without a ping of the server after which a connection counts as dead.
 	silence = 45 * time.Second
-	// overdue is how long the socket may take to tell of a record that REST has answered with.
+	// overdue bounds the time until the socket reports a record that a REST response has named.
 	overdue = 10 * time.Second
-	// grace is how long the rest of a record is waited for once a part of it was told. The rest may be for another
-	// broker: then nothing more comes.
+	// grace bounds the wait for the remaining messages of a record after its first one. They may be meant for another
+	// broker and never come.
 	grace = 200 * time.Millisecond
 )
 
-// feed keeps the mirror: it reads the demo's orders and positions by REST, and then follows the channel orders from
-// there. Whenever the connection is lost, it begins again.
+// feed keeps the mirror up to date. It reads the demo's orders and positions by REST, and from there follows the
+// socket's channel orders. When the connection is lost, it starts again.
 type feed struct {
 	rest      *client
 	user      *user
 	customers []string
 	markets   []*market
-	after     int64         // the record by which the customers are known
-	renewal   time.Duration // how often a session looks for a new token
+	after     int64         // record at which the customers exist
+	renewal   time.Duration // interval at which a session looks for a new token
 
 	mu     sync.Mutex
 	mirror *mirror // nil while there is no connection
-	seen   int64   // the last record told in full
-	begun  int64   // the last record told at all
+	seen   int64   // last record reported completely
+	begun  int64   // last record reported at least in part
 	news   chan struct{}
 	conn   *websocket.Conn
 }
@@ -119,8 +119,9 @@ func (f *feed) session(ctx context.Context) error {
 	}
 }
 
-// renew authenticates the connection, which used the token, with each new one before the old one expires and takes the
-// subscription along. It is the connection's only writer until the function that it returns has been called.
+// renew authenticates the connection, which was opened with the token used, with each new token, because the
+// subscription ends when its token expires. It is the connection's only writer until the returned function has been
+// called.
 func (f *feed) renew(ctx context.Context, conn *websocket.Conn, used string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var renewing sync.WaitGroup
@@ -133,14 +134,14 @@ func (f *feed) renew(ctx context.Context, conn *websocket.Conn, used string) (st
 			used = token
 			_ = conn.SetWriteDeadline(time.Now().Add(requestTime))
 			if conn.WriteJSON(map[string]any{"op": "authenticate", "data": map[string]string{"token": token}}) != nil {
-				return // the reader finds that the connection is gone
+				return // the reader notices that the connection is lost
 			}
 		}
 	})
 	return func() { cancel(); renewing.Wait() }
 }
 
-// dial connects with the user's token, and returns both.
+// dial connects with the user's token and returns both.
 func (f *feed) dial(ctx context.Context) (conn *websocket.Conn, token string, err error) {
 	token, err = f.rest.login(ctx, f.user)
 	if err != nil {
@@ -158,7 +159,7 @@ func (f *feed) dial(ctx context.Context) (conn *websocket.Conn, token string, er
 	return conn, token, err
 }
 
-// snapshot reads live orders and positions, and the record from which on the socket has to tell.
+// snapshot reads live orders and positions, and returns the record after which the socket must report.
 func (f *feed) snapshot(ctx context.Context) (*mirror, int64, error) {
 	m := newMirror(f.markets)
 	r, err := f.rest.do(ctx, f.user, http.MethodGet, "/v1/orders", nil, f.after)
@@ -178,7 +179,7 @@ func (f *feed) snapshot(ctx context.Context) (*mirror, int64, error) {
 		}
 	}
 	for _, o := range orders {
-		m.learn(o, r.sequence) // not after any position, so it changes none
+		m.learn(o, r.sequence) // positions were read at this record or later, so this changes none
 	}
 	return m, r.sequence, nil
 }
@@ -199,7 +200,7 @@ func (f *feed) positions(ctx context.Context, m *mirror, customer string, after 
 	return nil
 }
 
-// change changes what the feed knows and tells those who wait for it.
+// change changes the state of the feed and wakes its waiters.
 func (f *feed) change(what func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -208,7 +209,7 @@ func (f *feed) change(what func()) {
 	f.news = make(chan struct{})
 }
 
-// again gives up the connection, and the mirror with it, for a new one.
+// again closes the connection and drops the mirror, so that run starts a new one.
 func (f *feed) again() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -218,7 +219,7 @@ func (f *feed) again() {
 	}
 }
 
-// look shows the mirror, waiting for a connection if there is none. It must not be kept.
+// look calls at with the mirror, after waiting for a connection if there is none. The mirror must not be kept.
 func (f *feed) look(ctx context.Context, at func(*mirror)) error {
 	for {
 		f.mu.Lock()
@@ -238,11 +239,11 @@ func (f *feed) look(ctx context.Context, at func(*mirror)) error {
 	}
 }
 
-// errOverdue says that the socket has not told of a record in time.
+// errOverdue reports that the socket did not report a record in time.
 var errOverdue = errors.New("the socket is behind")
 
-// await waits until the mirror has everything up to a record that concerns an order of the demo. A socket that does not
-// tell in time is closed, and so begins again.
+// await waits until the mirror includes a record that concerns an order of the demo. If the socket does not report the
+// record in time, await closes it, and run starts again.
 func (f *feed) await(ctx context.Context, sequence int64) error {
 	limit := time.NewTimer(overdue)
 	defer limit.Stop()
@@ -252,7 +253,7 @@ func (f *feed) await(ctx context.Context, sequence int64) error {
 		lost, done, begun, news := f.mirror == nil, f.seen >= sequence, f.begun >= sequence, f.news
 		f.mu.Unlock()
 		if lost || done {
-			return nil // a new connection begins with what is newer
+			return nil // a new connection starts with a newer state
 		}
 		if begun && rest == nil {
 			t := time.NewTimer(grace)

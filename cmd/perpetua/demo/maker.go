@@ -3,7 +3,7 @@ package demo
 // maker quotes both sides of every instrument on a ladder of levels around the index price.
 type maker struct {
 	customer string
-	ladder   []int64 // distances from the centre, in parts per million
+	ladder   []int64 // distances from the center, in parts per million
 }
 
 func makers() []maker {
@@ -16,21 +16,22 @@ func makers() []maker {
 const (
 	// makerLimit is the position, in lots, beyond which a maker no longer quotes the side that adds to it.
 	makerLimit = 400
-	// skew is how far, in parts per million, a maker at its limit shifts its quotes so that others take it off.
+	// skew is the distance, in parts per million, by which a maker at its limit shifts its quotes so that other traders
+	// reduce its position.
 	skew = 600
 )
 
-// centre is what a maker quotes around, in ticks: the index price, shifted against its position.
+// centre returns the price that a maker quotes around, in ticks: the index price, shifted against the maker's position.
 func (k *maker) centre(m *market, position int64) int64 {
 	limit := makerLimit * m.lot
 	position = min(max(position, -limit), limit)
 	return m.index - m.index*(skew*position/limit)/million
 }
 
-// deed is something that a maker does.
+// deed is an action of a maker.
 type deed struct {
 	verb    verb
-	order   resting // to amend or cancel
+	order   resting // order to amend or cancel
 	slot    slot    // of a new order
 	maker   *maker
 	price   int64 // in ticks, to amend to or place at
@@ -46,13 +47,13 @@ const (
 	post
 )
 
-// Urgencies of what is not measured by a distance.
+// Urgencies of actions that have no distance to measure.
 const (
 	urgentCancel = 1 << 40
 	urgentPost   = 3000
 )
 
-// most returns the more urgent of two deeds, the first if they are equally so.
+// most returns the more urgent of two deeds, the first one if they are equal.
 func most(a, b deed) deed {
 	if b.urgency > a.urgency {
 		return b
@@ -60,9 +61,9 @@ func most(a, b deed) deed {
 	return a
 }
 
-// next returns the most urgent thing to do about the quotes on an instrument. A quote that the price has come too
-// close to goes first, since others could trade with it to the maker's loss; one that is merely too far away follows.
-// missing is how many levels of all ladders stand empty.
+// next returns the most urgent action on the quotes of an instrument. Quotes that the price has come too close to come
+// first, since others could trade with them at the maker's loss; quotes that are too far away come later. missing is
+// the number of empty levels of all ladders.
 func next(all []maker, m *market, own *mirror) (urgent deed, missing int) {
 	orders := own.on(m.symbol)
 	for i := range all {
@@ -103,7 +104,7 @@ func (k *maker) quotes(side int, m *market, position int64) bool {
 	return sign(side)*position < makerLimit*m.lot
 }
 
-// adjust brings an order to its level if it is far enough from there.
+// adjust returns the amendment that moves an order to its level, if it is far enough off.
 func (k *maker) adjust(m *market, o resting, s slot, position int64, orders []resting) deed {
 	want := away(k.centre(m, position), k.ladder[s.level], s.side)
 	off := (want - o.price) * million / m.index * sign(s.side) // positive if the order is too far out
@@ -117,17 +118,17 @@ func (k *maker) adjust(m *market, o resting, s slot, position int64, orders []re
 	}
 	price := uncrossed(want, s.side, orders)
 	if price == o.price || off > 0 && sign(s.side)*(price-o.price) < 0 {
-		return deed{} // the way is not free yet
+		return deed{} // other orders of the demo are still in between
 	}
 	return deed{verb: amend, order: o, maker: k, price: price, urgency: urgency}
 }
 
-// depth draws the size of an order for a level, in steps: outer levels are deeper, and no two orders alike.
+// depth draws the size of an order for a level, in steps. Outer levels are deeper, and sizes vary at random.
 func (m *market) depth(level int) int64 {
 	return max(1, m.lot*int64(2+level)*(60+m.flow.below(80))/100)
 }
 
-// uncrossed returns the price, or the best one that does not trade with the demo's own orders on the other side.
+// uncrossed returns the price, or the best price that does not trade with the demo's orders on the other side.
 func uncrossed(price int64, side int, orders []resting) int64 {
 	for _, o := range orders {
 		if o.side != side && sign(side)*(price-o.price) >= 0 {

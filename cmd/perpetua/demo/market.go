@@ -12,20 +12,20 @@ const (
 	ask
 )
 
-// sideName is the action of an order on a side.
+// sideName returns the action of an order on a side.
 func sideName(side int) string { return [2]string{"buy", "sell"}[side] }
 
-// sign is 1 for bids, which add to a position, and −1 for asks.
+// sign returns 1 for bids, which add to a position, and −1 for asks.
 func sign(side int) int64 { return [2]int64{1, -1}[side] }
 
-// preset is what the demo assumes of an instrument: where its price starts, how much it moves, and what a usual order
-// is. The rest it reads from the venue.
+// preset holds the demo's assumptions about an instrument: its initial price, how much the price moves, and the usual
+// size of an order. The demo reads the other properties from the venue.
 type preset struct {
 	symbol, price, lot string
 	volatility         int64 // of a turn, in parts per million
 }
 
-// presets are the instruments that the demo trades, as far as the venue lists them.
+// presets returns the instruments that the demo trades, if the venue lists them.
 func presets() []preset {
 	return []preset{
 		{"BTCUSDC_PERP", "65000", "0.010", 60},
@@ -34,22 +34,22 @@ func presets() []preset {
 	}
 }
 
-// market is an instrument and what the demo knows of it.
+// market is the state of an instrument in the demo.
 type market struct {
 	symbol     string
 	tick, step fixed.Decimal
-	lot        int64 // a usual order, in steps
+	lot        int64 // usual size of an order, in steps
 	walk       *walk
-	flow       draws // of orders
-	index      int64 // in ticks
-	before     int64 // the index price before that
-	began      int64 // the price that the market was made with
+	flow       draws // random numbers for orders
+	index      int64 // index price in ticks
+	before     int64 // previous index price
+	began      int64 // base price of the market, from the preset
 	turns      int64
-	rests      int64    // until this turn nobody places orders: the instrument is halted
-	cooling    [2]int64 // until this turn the makers do not advance on a side: somebody else's order is in the way
+	rests      int64    // no orders are placed before this turn: the instrument is halted
+	cooling    [2]int64 // by side, the makers do not advance before this turn: another trader's order blocks them
 }
 
-// listed is an instrument or ticker as the venue shows it, as far as the demo reads it.
+// listed is the part of an instrument or ticker that the demo reads.
 type listed struct {
 	Symbol     string         `json:"symbol"`
 	PriceTick  fixed.Decimal  `json:"price_tick"`
@@ -57,8 +57,8 @@ type listed struct {
 	IndexPrice *fixed.Decimal `json:"index_price"`
 }
 
-// newMarket makes the market of a listed instrument. last is its index price in ticks, 0 if it has none yet; run
-// tells apart the runs on a venue, 0 for the first one.
+// newMarket returns the market of a listed instrument. last is its index price in ticks, 0 if it has none yet. run
+// identifies the run on a venue, 0 for the first one.
 func newMarket(p preset, number int, i listed, last int64, seed, run uint64) (*market, error) {
 	base, err := inUnits(p.price, i.PriceTick)
 	if err != nil {
@@ -89,25 +89,26 @@ func inUnits(text string, unit fixed.Decimal) (int64, error) {
 	return n, nil
 }
 
-// move takes the index price one step further.
+// move advances the index price by one step.
 func (m *market) move() {
 	m.turns++
 	m.before, m.index = m.index, m.walk.step()
 	m.push()
 }
 
-// price is the text of a price in ticks.
+// price formats a price in ticks.
 func (m *market) price(ticks int64) string { return inText(m.tick, ticks) }
 
-// amount is the text of an amount in steps.
+// amount formats an amount in steps.
 func (m *market) amount(steps int64) string { return inText(m.step, steps) }
 
 func inText(unit fixed.Decimal, n int64) string {
-	d, _ := unit.Times(n) // a price or amount that the engine can hold
+	d, _ := unit.Times(n) // never overflows: the engine accepts such prices and amounts
 	return d.String()
 }
 
-// away returns the price that lies so many parts per million from another one, on the outer side of the book.
+// away returns the price at a distance, in parts per million, from another price, toward the outer end of a side of the
+// book.
 func away(from, distance int64, side int) int64 {
 	return from - sign(side)*(from*distance/million)
 }

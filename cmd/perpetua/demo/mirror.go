@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 )
 
-// resting is one of the demo's own orders, as the venue told it.
+// resting is one of the demo's live orders, as the venue reported it.
 type resting struct {
 	code      string
 	customer  string
@@ -21,8 +21,8 @@ type resting struct {
 	reference string
 }
 
-// slot is where in its ladder a maker's order belongs. It is written into the order's reference_id, so that it is
-// known again after a restart.
+// slot is the place of a maker's order in its ladder. It is part of the order's reference_id, so that it is recognized
+// after a restart.
 type slot struct{ side, level int }
 
 // reference returns the text of the slot, followed by what makes it unique.
@@ -30,7 +30,7 @@ func (s slot) reference(unique string) string {
 	return string("ba"[s.side]) + strconv.Itoa(s.level) + "-" + unique
 }
 
-// slotOf reads the slot in a reference. ok is false for an order that belongs nowhere.
+// slotOf parses the slot in a reference. ok is false for an order without a slot.
 func slotOf(reference string) (s slot, ok bool) {
 	head, _, found := strings.Cut(reference, "-")
 	if !found || len(head) < 2 {
@@ -41,11 +41,11 @@ func slotOf(reference string) (s slot, ok bool) {
 	return slot{side, level}, err == nil && side >= 0
 }
 
-// mirror is what the demo's customers have: live orders and positions. It is no more than what the socket told.
+// mirror holds the live orders and positions of the demo's customers, as reported by REST and the socket.
 type mirror struct {
 	orders    map[string]resting       // by code
 	positions map[string]int64         // in steps, by customer and symbol
-	asOf      map[string]int64         // the log sequence that a customer's positions were read at
+	asOf      map[string]int64         // log sequence at which a customer's positions were read
 	units     map[string]fixed.Decimal // amount_step by symbol
 	ticks     map[string]fixed.Decimal // price_tick by symbol
 }
@@ -59,7 +59,7 @@ func newMirror(markets []*market) *mirror {
 	return m
 }
 
-// told is an order as REST and socket show it.
+// told is an order in REST responses and socket messages.
 type told struct {
 	Code         string         `json:"code"`
 	CustomerCode string         `json:"customer_code"`
@@ -72,12 +72,12 @@ type told struct {
 	ReferenceID  string         `json:"reference_id"`
 }
 
-// learn takes in an order as it was after the record at a sequence. What it filled since it was known last changed its
-// customer's position.
+// learn records the state of an order after the record at a sequence. The amount filled since its last known state
+// changes the customer's position.
 func (m *mirror) learn(o told, sequence int64) {
 	unit, traded := m.units[o.Symbol]
 	if !traded {
-		return // an instrument that the demo does not trade
+		return // the demo does not trade this instrument
 	}
 	amount, _ := o.Amount.Over(unit)
 	filled, _ := o.FilledAmount.Over(unit)
@@ -100,10 +100,10 @@ func (m *mirror) learn(o told, sequence int64) {
 	m.orders[o.Code] = r
 }
 
-// position is a customer's, in steps.
+// position returns a customer's position in steps.
 func (m *mirror) position(customer, symbol string) int64 { return m.positions[customer+" "+symbol] }
 
-// on returns the live orders on an instrument, always in the same order: by reference, which is unique.
+// on returns the live orders on an instrument, sorted by customer and reference, which is unique.
 func (m *mirror) on(symbol string) []resting {
 	var out []resting
 	for _, o := range m.orders {
@@ -117,13 +117,13 @@ func (m *mirror) on(symbol string) []resting {
 	return out
 }
 
-// positionOf is a position as REST shows it.
+// positionOf is a position in REST responses.
 type positionOf struct {
 	Symbol string        `json:"symbol"`
 	Amount fixed.Decimal `json:"amount"`
 }
 
-// hold takes in a customer's positions as they were after the record at a sequence.
+// hold records a customer's positions after the record at a sequence.
 func (m *mirror) hold(customer string, all []positionOf, sequence int64) {
 	m.asOf[customer] = sequence
 	for _, p := range all {

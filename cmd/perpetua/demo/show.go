@@ -10,38 +10,40 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
 )
 
-// The show is for whoever looks at the venue for the first time: two customers of the newcomer's broker trade with leverage
-// on one instrument whose price then goes against them, so that within the first minutes a stop fires, funding is paid and
-// a position is liquidated. It is played in acts, one after the other: in one they are long and the price falls, in the
-// next they are short and it rises again. What they do needs no mirror: at the beginning of an act both are tidied up.
+// The show is for users who look at the venue for the first time. Two customers of the newcomer's broker trade with
+// leverage on one instrument, and then its price moves against them, so that within the first minutes a stop fires,
+// funding is paid and a position is liquidated. The show has several acts: in one the customers are long and the price
+// falls, in the next they are short and it rises. The show needs no mirror, because each act begins by closing the
+// customers' orders and positions.
 
-// showSymbol is where it is played. Its funding is each minute there, see the instruments that `run --demo` lists.
+// showSymbol is the instrument of the show. In the demo it has funding every minute; see the instruments that `run
+// --demo` lists.
 const showSymbol = "SOLUSDC_PERP"
 
 // The turns of an act, counted from its beginning.
 const (
-	tidyTurn  = 20 // after the book has been built
-	enterTurn = 24 // the first trader enters, and the others each so much later:
+	tidyTurn  = 20 // by then the book has been built
+	enterTurn = 24 // the first trader enters, and each following one enterGap turns later
 	enterGap  = 4
 	moveTurn  = 60 // from here on the price moves against them
 	moveTurns = 50
 	actTurns  = 120
-	acts      = 6 // then the quarter of an hour is over in which somebody is likely to look
+	acts      = 6 // about a quarter of an hour, in which a user is likely to watch
 )
 
-// movePace is by how much the price moves in each of those turns, in parts per million: 7 % in all.
+// movePace is the price change in each of those turns, in parts per million: 7 % in total.
 const movePace = 1400
 
-// trader is a customer who plays. Distances are parts per million of the index price, 0 for no such order.
+// trader is a customer in the show. Distances are in parts per million of the index price; 0 means no such order.
 type trader struct {
 	customer, name string
 	funds          int   // in USDC, at the beginning of each act
-	leverage       int   // asked for with the order that enters
-	lots           int64 // of the position, at the price that the market began with
+	leverage       int   // requested with the entering order
+	lots           int64 // size of the position, at the market's base price
 	stop, profit   int64 // distances of a stop loss and a take profit
 }
 
-// traders are those who play: one is stopped out at a small loss, the other has no stop.
+// traders returns the customers of the show: one is stopped out at a small loss, the other has no stop.
 func traders() []trader {
 	return []trader{
 		{"CAREFUL", "The demo's: 5x leverage, and a stop", 10_000, 5, 10, 20_000, 30_000},
@@ -49,26 +51,26 @@ func traders() []trader {
 	}
 }
 
-// act returns the turn of the act that is played, and the side that its traders take; ok is false when none is.
+// act returns the turn within the current act and the side that its traders take. ok is false outside of the acts.
 func (m *market) act() (turn, side int, ok bool) {
-	n := int(m.turns) - 1 // the first turn is 1
+	n := int(m.turns) - 1 // turns begin with 1
 	return n % actTurns, n / actTurns % 2, m.symbol == showSymbol && n/actTurns < acts
 }
 
-// moving reports whether the price is being moved.
+// moving reports whether the show moves the price in this turn.
 func (m *market) moving() bool {
 	turn, _, ok := m.act()
 	return ok && turn >= moveTurn && turn < moveTurn+moveTurns
 }
 
-// push moves the price against whoever plays: down from those who bought.
+// push moves the price against the traders: down if they bought.
 func (m *market) push() {
 	if _, side, _ := m.act(); m.moving() {
 		m.index = m.walk.push(-sign(side) * movePace)
 	}
 }
 
-// play lets the traders do what their turn is.
+// play performs the traders' actions of this turn.
 func (d *demo) play(ctx context.Context, m *market) error {
 	turn, side, ok := m.act()
 	if !ok || d.broker == nil {
@@ -104,7 +106,7 @@ func (d *demo) introduce(ctx context.Context) error {
 	return nil
 }
 
-// tidy takes away what a trader has left from before, and gives it what it may lose.
+// tidy closes a trader's orders and position of the last act, and deposits enough for the next one.
 func (d *demo) tidy(ctx context.Context, m *market, t trader) error {
 	path := "/v1/customers/" + t.customer
 	if err := d.ask(ctx, http.MethodDelete, path+"/orders?symbol="+m.symbol, nil, nil); err != nil {
@@ -141,10 +143,10 @@ func (d *demo) tidy(ctx context.Context, m *market, t trader) error {
 	return nil
 }
 
-// enter opens a trader's position, and places the orders that are to end it.
+// enter opens a trader's position and places the orders that close it.
 func (d *demo) enter(ctx context.Context, m *market, t trader, side int) error {
 	path := "/v1/customers/" + t.customer + "/orders"
-	amount := m.amount(max(1, m.lot*t.lots*m.began/m.index)) // for the same money, whatever the price is by now
+	amount := m.amount(max(1, m.lot*t.lots*m.began/m.index)) // the same value at any price
 	err := d.ask(ctx, http.MethodPost, path, map[string]any{"symbol": m.symbol, "action": sideName(side), "type": "market",
 		"amount": amount, "leverage": t.leverage, "reference_id": d.unique("show")}, nil)
 	if err != nil || t.stop == 0 {
@@ -164,8 +166,8 @@ func (d *demo) enter(ctx context.Context, m *market, t trader, side int) error {
 	return nil
 }
 
-// ask sends a request of the traders' broker, and reads the answer into out unless that is nil. A refusal is logged and no
-// error: the show goes on without it.
+// ask sends a request as the traders' broker, and decodes the response into out unless that is nil. A refusal is logged
+// but not returned: the show continues.
 func (d *demo) ask(ctx context.Context, method, path string, body, out any) error {
 	after := int64(0)
 	if method == http.MethodGet {

@@ -2,26 +2,26 @@ package demo
 
 import "strconv"
 
-// takers are the customers who trade with what rests.
+// takers are the customers who trade with resting orders.
 func takers() []string { return []string{"demo-taker-1", "demo-taker-2", "demo-taker-3"} }
 
 const (
-	// takerLimit is the position, in lots, at which a taker only trades the other way.
+	// takerLimit is the position, in lots, at which a taker trades only to reduce it.
 	takerLimit = 100
-	// reach is how far from the index price a taker's limit order lies, in parts per million.
+	// reach is the distance from the index price to a taker's limit price, in parts per million.
 	reach = 1500
-	// inside is how far from the index price an order lies that a taker lets rest, inside the makers' quotes.
+	// inside is the distance from the index price to a taker's resting order, which is inside the makers' quotes.
 	inside = 150
 )
 
-// wish is what a taker does in a turn: cancel the order that it let rest, or place a new one.
+// wish is the action of a taker in a turn: it cancels its resting order or places a new one.
 type wish struct {
 	customer string
 	cancel   *resting
 	order    map[string]any
 }
 
-// wants draws what happens on an instrument this turn.
+// wants draws the action on an instrument in this turn.
 func wants(m *market, own *mirror) wish {
 	names := takers()
 	w := wish{customer: names[m.flow.below(int64(len(names)))]}
@@ -50,8 +50,8 @@ func wants(m *market, own *mirror) wish {
 	return w
 }
 
-// leaning draws the side on which a taker with a position trades: rather the one that the price moved to, and the more
-// its position grows the rather the other one.
+// leaning draws the side on which a taker with a position trades. The direction in which the price moved is more
+// likely, and the larger the position, the more likely is the opposite side.
 func leaning(m *market, position int64) int {
 	limit := takerLimit * m.lot
 	buys := 500 - 400*position/limit

@@ -3,20 +3,21 @@ package demo
 // million is the unit of relative distances: parts per million.
 const million = 1_000_000
 
-// The walk counts in 2^-16 ticks, so that a step much smaller than a tick still counts.
+// The walk counts in 2^-16 ticks, so that steps much smaller than a tick add up.
 const fraction = 16
 
-// walk is an index price that wanders: each step is a random shock, plus a trend that itself wanders slowly, plus a
-// pull towards the base. It stays within three quarters and four thirds of the base.
+// walk is a random index price. Each step is the sum of a random shock, a trend that itself changes slowly, and a pull
+// toward the base. The price stays within three quarters and four thirds of the base.
 type walk struct {
 	draws      draws
 	value      int64 // in 2^-16 ticks
-	base       int64 // likewise
+	base       int64 // in 2^-16 ticks
 	volatility int64 // standard deviation of the shock in parts per million
-	trend      int64 // parts per billion a step
+	trend      int64 // parts per billion per step
 }
 
-// newWalk starts at a price in ticks. One that is out of bounds becomes the base: the operator has moved the market.
+// newWalk starts at a price in ticks. If the price is outside of the bounds, it becomes the base: an operator has moved
+// the market.
 func newWalk(d draws, base, volatility, start int64) *walk {
 	w := &walk{draws: d, value: start << fraction, base: base << fraction, volatility: volatility}
 	if w.value < w.floor() || w.value > w.ceiling() {
@@ -28,10 +29,10 @@ func newWalk(d draws, base, volatility, start int64) *walk {
 func (w *walk) floor() int64   { return w.base / 4 * 3 }
 func (w *walk) ceiling() int64 { return w.base / 3 * 4 }
 
-// ticks is the price.
+// ticks returns the price in ticks.
 func (w *walk) ticks() int64 { return w.value >> fraction }
 
-// push moves the price by so many parts per million, as far as it may go, and returns it.
+// push moves the price by a distance in parts per million, within the bounds, and returns it.
 func (w *walk) push(distance int64) int64 {
 	w.value = min(max(w.value+w.value/million*distance, w.floor()), w.ceiling())
 	return w.ticks()
@@ -39,12 +40,12 @@ func (w *walk) push(distance int64) int64 {
 
 // step moves the price and returns it.
 func (w *walk) step() int64 {
-	reach := w.volatility * 1000 * 7 / 8 // the sum of four draws from −r to r deviates by 2r/√3
+	reach := w.volatility * 1000 * 7 / 8 // the sum of four draws from −r to r has a standard deviation of 2r/√3
 	shock := int64(0)
 	for range 4 {
 		shock += w.draws.within(reach)
 	}
-	// The trend forgets a 64th of itself a step; its own deviation is about a fifth of the shock's.
+	// The trend decays by 1/64 per step. Its standard deviation is about a fifth of the shock's.
 	w.trend += w.draws.within(w.volatility*1000/16) - w.trend/64
 	moved := w.value / million * (shock + w.trend) / 1000
 	pull := (w.base - w.value) / (1 << 14)

@@ -1,6 +1,6 @@
-// Package journals is the one table of the journals: everything that a node or a tool has to know of each, found by its
-// name. What else there is of a journal (an owner, a fold, rows, snapshots, tools) follows from its entry, so a new
-// journal is a new entry. The order of the entries means nothing.
+// Package journals is the table of the journals. It holds everything that nodes and tools need for each journal, by
+// name: an owner, a fold, rows, snapshots and tools follow from the entry, so a new journal needs only a new entry. The
+// order of the entries has no meaning.
 package journals
 
 import (
@@ -18,34 +18,34 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
 )
 
-// The journals that handlers and seeds are written for. They have to be in a node's table.
+// The names of the journals that handlers and seeds use. A node's table must contain them.
 const (
 	Identity   = "identity"
 	Trading    = "trading"
 	Onboarding = "onboarding"
 )
 
-// Journal is the entry of one journal. All but the rules may be left out.
+// Journal is the entry of one journal. Only Rules is required.
 type Journal struct {
-	Rules decide.Rules // which also say its name
-	// Codec is how its states are saved. Without one there are no snapshots, and every fold begins with genesis.
+	Rules decide.Rules // contains the journal's name
+	// Codec encodes the journal's states. If it is nil, the journal has no snapshots, and every fold starts at genesis.
 	Codec decide.StateCodec
-	// Projections are what is kept of it in Postgres, in the order in which a runner must apply them.
+	// Projections write the journal's rows in Postgres, in the order in which a runner must apply them.
 	Projections []projections.Projection
-	// Compare holds its rows against a fold of it at a sequence and returns what differs; readmodels.ErrMoved if the rows
-	// stand elsewhere.
+	// Compare compares the journal's rows with a fold at a sequence and returns the differences. It returns
+	// readmodels.ErrMoved if the rows are at another sequence.
 	Compare func(ctx context.Context, pool *pgxpool.Pool, state decide.State, sequence int64) ([]string, error)
-	// Payloads knows the payloads of its commands.
+	// Payloads creates the payloads of the journal's commands.
 	Payloads *decide.Payloads
-	// FromNodes are the types of its commands that other nodes may send to its owner: those that make a venue before there
-	// is a user to make it, and those that tell what a node itself has seen.
+	// FromNodes lists the types of commands that other nodes may send to the journal's owner: those that seed a venue
+	// before it has a user, and those that report a node's own observations.
 	FromNodes []string
 }
 
 // Name returns the name of the journal.
 func (j Journal) Name() string { return j.Rules.Journal() }
 
-// Table is the entries of all journals.
+// Table holds the entries of all journals.
 type Table []Journal
 
 // All returns the journals of this build.
@@ -88,7 +88,7 @@ func All() Table {
 	}
 }
 
-// Of returns the entry of a journal. A name that is not in the table is an error in the words of the command line.
+// Of returns the entry of a journal. If there is none, the error is a usage error.
 func (t Table) Of(name string) (Journal, error) {
 	i := slices.IndexFunc(t, func(j Journal) bool { return j.Name() == name })
 	if i < 0 {
@@ -115,7 +115,7 @@ func (t Table) Rules() []decide.Rules {
 	return rules
 }
 
-// Newest returns the highest rules that this build knows, by journal.
+// Newest returns the highest rules number that this build supports, by journal.
 func (t Table) Newest() map[string]int {
 	out := make(map[string]int, len(t))
 	for _, j := range t {

@@ -13,12 +13,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 )
 
-// bootstrapPatience bounds how long bootstrap waits for owners that are other nodes' business.
+// bootstrapPatience bounds the time that bootstrap waits for owners on other nodes.
 const bootstrapPatience = 30 * time.Second
 
-// Bootstrap makes the first users and instruments on a given Kafka and Postgres, as `perpetua run` does on its
-// own, and keeps the passwords in users.json in the data folder. Where engines serve already, it sends them the
-// commands; else it is the engine for as long as that takes.
+// Bootstrap creates the first users and instruments on the given Kafka and Postgres, as `perpetua run` does on its
+// embedded ones, and writes the passwords to users.json in the data folder. If engines are running, it sends them the
+// commands; otherwise this process acts as the engine for that time.
 func Bootstrap(ctx context.Context, args []string, std settings.IO) error {
 	var asJSON bool
 	m, err := joinCluster("admin bootstrap", args, std, func(fs *flag.FlagSet) { settings.JSONFlag(fs, &asJSON) })
@@ -42,17 +42,18 @@ func Bootstrap(ctx context.Context, args []string, std settings.IO) error {
 	return nil
 }
 
-// bootstrapped is the JSON output of bootstrap: the file of passwords, and the position of the identity journal after the last user.
+// bootstrapped is the JSON output of bootstrap: the file of passwords, and the position of the identity journal after
+// the last user.
 type bootstrapped struct {
 	Users    string              `json:"users"`
 	Position journal.LogPosition `json:"position"`
 }
 
-// bootstrap makes what a venue begins with, as the engine or through the engines that there are, and returns the positions
-// from which on everybody knows of it.
+// bootstrap creates a venue's initial contents, as the engine or through running engines. It returns the positions of
+// the journals after the last record that it caused.
 func (m *member) bootstrap(ctx context.Context, engine bool, usersPath string) (at map[string]journal.LogPosition, err error) {
 	if !engine {
-		m.settings.Listen, m.settings.Advertise = "127.0.0.1:0", "" // nobody needs to reach it
+		m.settings.Listen, m.settings.Advertise = "127.0.0.1:0", "" // no other node connects to this one
 	}
 	n, err := m.open(ctx, node.Roles{Engine: engine}, true)
 	if err != nil {
@@ -76,7 +77,7 @@ func (m *member) bootstrap(ctx context.Context, engine bool, usersPath string) (
 	return at, err
 }
 
-// served reports whether some journal has an owner.
+// served reports whether any journal has an owner.
 func (m *member) served(ctx context.Context) (bool, error) {
 	client, err := m.settings.NewClient(m.settings.Brokers(), m.log)
 	if err != nil {
@@ -92,7 +93,7 @@ func (m *member) served(ctx context.Context) (bool, error) {
 	defer cancel()
 	for _, name := range m.journals.Names() {
 		owner, err := finder.Owner(asking, name, 0)
-		for err != nil { // a new cluster has no coordinator of groups at first
+		for err != nil { // a new cluster has no group coordinator at first
 			m.log.Info("asking who owns a journal", "journal", name, "error", err)
 			select {
 			case <-asking.Done():
@@ -108,7 +109,7 @@ func (m *member) served(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// seedNode has a node that runs make what a venue begins with, once it has caught up.
+// seedNode waits until a running node has caught up and then seeds the venue through it.
 func seedNode(ctx context.Context, n *node.Node, usersPath string, demo bool) error {
 	catching, cancel := context.WithTimeout(ctx, bootstrapPatience)
 	defer cancel()

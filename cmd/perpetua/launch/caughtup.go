@@ -13,7 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// positionsOf returns where a node's folds stand, by journal.
+// positionsOf returns the positions of a node's folds, by journal.
 func positionsOf(n *node.Node, table journals.Table) (map[string]journal.LogPosition, error) {
 	at := make(map[string]journal.LogPosition)
 	for _, name := range table.Names() {
@@ -26,7 +26,7 @@ func positionsOf(n *node.Node, table journals.Table) (map[string]journal.LogPosi
 	return at, nil
 }
 
-// caughtUp waits until a node that runs has followed the journals to some positions, as its /readyz says.
+// caughtUp waits until a running node has followed the journals to the given positions, according to its /readyz.
 func caughtUp(ctx context.Context, p *local.Process, rest string, to map[string]journal.LogPosition) error {
 	for {
 		behind, err := behindOf(ctx, rest, to)
@@ -43,7 +43,7 @@ func caughtUp(ctx context.Context, p *local.Process, rest string, to map[string]
 	}
 }
 
-// behindOf returns a journal in which a node has not reached its position, "" if there is none.
+// behindOf returns a journal in which a node has not reached the given position, or "".
 func behindOf(ctx context.Context, rest string, to map[string]journal.LogPosition) (name string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

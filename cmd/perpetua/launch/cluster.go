@@ -23,13 +23,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// roleNames are the kinds of nodes, after the files that say their roles, in the order in which they stop: those that others
-// need last.
+// roleNames returns the kinds of nodes, named after their settings files, in the order in which they stop: nodes that
+// others depend on come last.
 func roleNames() []string { return []string{"live", "api", "worker", "projector", "engine"} }
 
-// Cluster starts two nodes of each role as plain processes on one broker and one Postgres, embedded unless
-// given, from the files that a deployment's nodes get their settings from. It is for trying a cluster out on one
-// machine: kill a node by its process id and see.
+// Cluster starts several nodes of each role, two by default, as processes on one broker and one Postgres, which are
+// embedded unless named. The nodes get their settings from the same files as a deployment's nodes. It is meant for
+// trying out a cluster on one machine, for example by killing a node.
 func Cluster(ctx context.Context, args []string, std settings.IO) error {
 	t := &together{journals: journals.All(), out: std.Out, err: local.NewLines(std.Err)}
 	var envDir string
@@ -56,11 +56,11 @@ func Cluster(ctx context.Context, args []string, std settings.IO) error {
 	return t.run(ctx)
 }
 
-// together is a number of nodes and what they share.
+// together is a set of nodes and their shared resources.
 type together struct {
 	settings *settings.Settings
 	journals journals.Table
-	env      fs.FS // holds node.env and ROLE.env
+	env      fs.FS // with node.env and ROLE.env
 	each     int
 	embedded bool // this process runs the broker
 	log      *slog.Logger
@@ -71,7 +71,7 @@ type together struct {
 	files []nodeFile
 }
 
-// nodeFile tells of one node in run.json.
+// nodeFile describes one node in run.json.
 type nodeFile struct {
 	Name      string `json:"name"`
 	PID       int    `json:"pid"`
@@ -79,8 +79,8 @@ type nodeFile struct {
 	WebSocket string `json:"websocket,omitempty"`
 }
 
-// clusterFile is the run.json of a cluster. It has the members of a single node's run.json, with the addresses of the first api node and
-// the first live node, and a list of all nodes.
+// clusterFile is the run.json of a cluster. It has the members of a single node's run.json, with the addresses of the
+// first api node and the first live node, and a list of all nodes.
 type clusterFile struct {
 	local.RunFile
 	Nodes []nodeFile `json:"nodes"`
@@ -98,8 +98,8 @@ func (t *together) run(ctx context.Context) (err error) {
 	if err := prepare(ctx, t.settings, folder); err != nil {
 		return err
 	}
-	// Deferred before the nodes' stop, so that it comes after: they drain into the broker. Why the broker ended comes first in
-	// the message: what else failed, failed for that.
+	// Deferred before the nodes' stop, so that the services close after the nodes, which drain into the broker. The
+	// broker's error comes first in the message, because it causes the others.
 	services, err := local.StartServices(ctx, t.settings, folder, t.log)
 	if err != nil {
 		return err
@@ -109,26 +109,27 @@ func (t *together) run(ctx context.Context) (err error) {
 	defer release()
 	t.embedded = len(t.settings.Brokers()) == 0
 	t.settings.KafkaBrokers, t.settings.DatabaseURL = strings.Join(services.Brokers, ","), services.DatabaseURL()
-	if t.settings.BlobURL, err = t.settings.BucketURL(); err != nil { // one for all nodes, whose data folders are their own
+	// One bucket for all nodes, which have separate data folders.
+	if t.settings.BlobURL, err = t.settings.BucketURL(); err != nil {
 		return err
 	}
 	fresh, err := found(ctx, t.settings, services.Brokers, t.journals, t.settings.DatabaseURL, t.log)
 	if err != nil {
 		return err
 	}
-	if t.settings.KeyURL, err = t.settings.KeyStoreURL(); err != nil { // the same
+	if t.settings.KeyURL, err = t.settings.KeyStoreURL(); err != nil { // one key store for all nodes, for the same reason
 		return err
 	}
 	box, err := t.settings.OpenMaster(ctx, fresh)
-	if err != nil { // which the nodes find in the store, or are told as this command was
+	if err != nil { // the nodes find the key in the store or in their environment, as this command does
 		return err
 	}
 	return t.serve(ctx, folder, services, box)
 }
 
-// serve starts the nodes and serves until the context ends. Then it stops them.
+// serve starts the nodes, serves until the context ends, and then stops them.
 func (t *together) serve(ctx context.Context, folder *local.Folder, services *local.Services, box *seal.Box) (err error) {
-	defer func() { err = errors.Join(err, t.stop()) }() // also those that were started before one did not start
+	defer func() { err = errors.Join(err, t.stop()) }() // also stops the nodes that were started before one failed to start
 	if err := t.start(ctx, folder); err != nil {
 		return err
 	}
@@ -147,15 +148,15 @@ func (t *together) serve(ctx context.Context, folder *local.Folder, services *lo
 	r.print(t.out, runJSON)
 	t.tellOfEnds(ctx)
 	return services.Supervise(ctx, func() error {
-		if services.DatabaseURL() != t.settings.DatabaseURL { // which the nodes were started with
+		if services.DatabaseURL() != t.settings.DatabaseURL { // the URL with which the nodes were started
 			return errors.New("the embedded Postgres came back at another port: start the cluster again")
 		}
 		return nil
 	})
 }
 
-// tellOfEnds tells of each node that ends before the context does. Its peers go on: that is what a cluster is tried out for.
-// The goroutines end with the nodes, which stop waits for.
+// tellOfEnds logs each node that ends before the context does. The other nodes continue, which is the purpose of trying
+// out a cluster. The goroutines end with the nodes, which stop waits for.
 func (t *together) tellOfEnds(ctx context.Context) {
 	for _, p := range t.nodes {
 		go func() {
@@ -208,7 +209,8 @@ func (t *together) start(ctx context.Context, folder *local.Folder) error {
 	return nil
 }
 
-// environment is what a node is started with: the files, over them what this command was told, over that its own.
+// environment returns the environment of a node. A node's files come first, then the settings given to this command,
+// then own; later values override earlier ones.
 func (t *together) environment(files []string, own ...string) []string {
 	var env []string
 	table := settings.Table()
@@ -240,7 +242,7 @@ func envFiles(dir string) (fs.FS, error) {
 	return os.DirFS(dir), nil
 }
 
-// readEnvFiles reads lines of NAME=value. Empty ones and those that begin with # say nothing.
+// readEnvFiles returns the NAME=value lines of files. It ignores empty lines and lines that begin with #.
 func readEnvFiles(files fs.FS, paths ...string) (pairs []string, err error) {
 	for _, path := range paths {
 		content, err := fs.ReadFile(files, path)
@@ -262,7 +264,7 @@ func readEnvFiles(files fs.FS, paths ...string) (pairs []string, err error) {
 	return pairs, nil
 }
 
-// bootstrap makes the first users and instruments through the engines.
+// bootstrap creates the first users and instruments through the engines.
 func (t *together) bootstrap(ctx context.Context, folder *local.Folder) ([]local.User, error) {
 	s := *t.settings
 	s.Demo = t.settings.Demo && t.settings.Source("demo") != "default"
@@ -272,7 +274,7 @@ func (t *together) bootstrap(ctx context.Context, folder *local.Folder) ([]local
 	if err != nil {
 		return nil, err
 	}
-	for i, p := range t.nodes { // or who reads run.json at once may be told at one of them that the user is unknown
+	for i, p := range t.nodes { // otherwise a script that reads run.json could find a node that does not have the users yet
 		if err := caughtUp(ctx, p, t.files[i].REST, at); err != nil {
 			return nil, err
 		}
@@ -294,7 +296,7 @@ func (t *together) describe(services *local.Services, users []local.User) cluste
 	return r
 }
 
-// print shows a person what run.json tells a script.
+// print prints the content of run.json for humans.
 func (r clusterFile) print(w io.Writer, path string) {
 	fmt.Fprintf(w, "\nPerpetua is ready: %d nodes under process %d\n\n  %-12s %-8s %s\n", len(r.Nodes), r.PID, "node", "process", "address")
 	for _, n := range r.Nodes {
@@ -305,7 +307,7 @@ func (r clusterFile) print(w io.Writer, path string) {
 	fmt.Fprintf(w, "\n  The same is in %s. Ctrl-C stops all.\n", path)
 }
 
-// stop ends the nodes, one role after the other.
+// stop stops the nodes, one role after the other.
 func (t *together) stop() error {
 	var errs []error
 	for _, role := range roleNames() {

@@ -1,4 +1,4 @@
-// Package launch brings a venue up: `perpetua run` with everything in one process, `perpetua serve` as one node of many,
-// `perpetua cluster` as several processes of this machine. And it makes what a venue begins with: topics and tables
+// Package launch starts a venue: `perpetua run` runs everything in one process, `perpetua serve` one node of many, and
+// `perpetua cluster` several processes on this machine. It also creates a venue's initial contents: topics and tables
 // (`perpetua migrate`), the first users and instruments (`perpetua admin bootstrap`).
 package launch

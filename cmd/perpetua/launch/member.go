@@ -11,7 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 )
 
-// member is a process that works on a Kafka and a Postgres which it was given: `perpetua serve`, `admin bootstrap`.
+// member is a process that uses a given Kafka and Postgres: `perpetua serve`, `admin bootstrap`.
 type member struct {
 	settings *settings.Settings
 	journals journals.Table
@@ -20,7 +20,7 @@ type member struct {
 	id       string
 }
 
-// joinCluster reads the settings of such a command and takes its data folder. The caller closes the folder.
+// joinCluster parses the settings of a member's command and locks its data folder. The caller must close the folder.
 func joinCluster(command string, args []string, std settings.IO, extra func(*flag.FlagSet)) (*member, error) {
 	s, err := settings.Parse(command, args, std, extra)
 	if err != nil {
@@ -45,8 +45,8 @@ func joinCluster(command string, args []string, std settings.IO, extra func(*fla
 	return &member{s, journals.All(), log, folder, id}, nil
 }
 
-// open makes the member's node after it has checked the topics. A master key may be made only by the one who founds
-// the identity journal.
+// open checks the topics and opens the member's node. Only a process that may found the identity journal may create a
+// master key.
 func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.Node, error) {
 	client, err := m.settings.NewClient(m.settings.Brokers(), m.log)
 	if err != nil {

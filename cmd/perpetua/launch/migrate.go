@@ -34,9 +34,9 @@ func Migrate(ctx context.Context, args []string, std settings.IO) error {
 	return migrate(ctx, client, journals.All(), s.DatabaseURL, log)
 }
 
-// found makes topics and tables where they are not there yet, and reports whether the identity journal is yet to be founded:
-// only then may there be a new master key. What an older log holds sealed can't be opened with another key, and after a
-// restore without the key that would be noticed too late.
+// found creates missing topics and tables, and reports whether the identity journal is empty: only then may a new
+// master key be created. The values in an existing log cannot be opened with another key, which would be noticed too
+// late after a restore without the key.
 func found(ctx context.Context, s *settings.Settings, brokers []string, table journals.Table, databaseURL string, log *slog.Logger) (fresh bool, err error) {
 	client, err := s.NewClient(brokers, log)
 	if err != nil {
@@ -49,7 +49,7 @@ func found(ctx context.Context, s *settings.Settings, brokers []string, table jo
 	return emptyIdentity(ctx, client)
 }
 
-// migrate makes what the journals and the read models are kept in, and checks the topics' settings.
+// migrate creates the topics of the journals and the tables of the read models, and checks the topics' settings.
 func migrate(ctx context.Context, client *journal.Client, table journals.Table, databaseURL string, log *slog.Logger) error {
 	names := table.Names()
 	if err := client.EnsureTopics(ctx, names...); err != nil {

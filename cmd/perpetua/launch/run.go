@@ -21,7 +21,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Run brings up everything on one data folder and serves until the context ends.
+// Run starts all parts of a venue on one data folder and serves until the context ends.
 func Run(ctx context.Context, args []string, std settings.IO) error {
 	s, err := settings.Parse("run", args, std, nil)
 	if err != nil {
@@ -45,11 +45,11 @@ func Run(ctx context.Context, args []string, std settings.IO) error {
 type program struct {
 	settings *settings.Settings
 	journals journals.Table
-	seed     uint64 // of the demo
-	agent    string // by which this process knows the demo's requests, which would drown all others in the log
+	seed     uint64 // random seed of the demo
+	agent    string // user agent of the demo's requests, which are not logged because there are too many
 	log      *slog.Logger
 	out      io.Writer
-	serving  func(local.RunFile) // called once ready; for tests
+	serving  func(local.RunFile) // called once the venue is ready; for tests
 }
 
 func (p *program) run(ctx context.Context) (err error) {
@@ -63,7 +63,7 @@ func (p *program) run(ctx context.Context) (err error) {
 	}
 	defer folder.Close()
 	if err := local.RemoveRunFile(folder.Path("run.json")); err != nil {
-		return err // left by a kill; nobody may take it for true
+		return err // left by a killed process, and misleading to clients
 	}
 	id, err := folder.NodeID(p.settings.NodeID)
 	if err != nil {
@@ -72,7 +72,7 @@ func (p *program) run(ctx context.Context) (err error) {
 	if err := prepare(ctx, p.settings, folder); err != nil {
 		return err
 	}
-	// Deferred first, so that they close last: the node drains into the broker and the rows until its end.
+	// The services are closed last, because the node writes to the broker and the rows until its end.
 	services, err := local.StartServices(ctx, p.settings, folder, p.log)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (p *program) run(ctx context.Context) (err error) {
 	return errors.Join(err, local.RemoveRunFile(folder.Path("run.json")))
 }
 
-// work opens the venue on its node, and then does what goes on beside it until the context ends.
+// work opens the venue on its node and then runs the supervisor and the demo until the context ends.
 func (p *program) work(ctx context.Context, n *node.Node, folder *local.Folder, services *local.Services) error {
 	users, err := p.open(ctx, n, folder, services)
 	if err != nil {
@@ -118,7 +118,7 @@ func (p *program) work(ctx context.Context, n *node.Node, folder *local.Folder, 
 	return g.Wait()
 }
 
-// open waits until the node serves, seeds it, and tells scripts and people where everything is.
+// open waits until the node serves, seeds it, writes run.json for scripts and prints the addresses for humans.
 func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, services *local.Services) ([]local.User, error) {
 	if err := n.CatchUp(ctx); err != nil {
 		return nil, err
@@ -152,18 +152,18 @@ func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, 
 	return users, nil
 }
 
-// The demo funds a customer of a seeded broker, so that a newcomer can trade at once.
+// The demo funds a customer of a seeded broker, so that a newcomer can trade immediately.
 const (
 	newcomersBroker = "broker-a"
 	newcomer        = "NEWCOMER"
 )
 
-// demo reports whether the demo market runs: it needs somebody to serve it.
+// demo reports whether the demo market runs. It needs the interfaces of this node.
 func (p *program) demo(n *node.Node) bool {
 	return p.settings.Demo && n.Roles.API && n.Roles.Live && n.Roles.Projector
 }
 
-// trade lets the demo's makers and takers trade until the context ends. They come in by the front door like everybody.
+// trade runs the demo's makers and takers until the context ends. They use the public interfaces.
 func (p *program) trade(ctx context.Context, n *node.Node, users []local.User) {
 	c := demo.Config{REST: n.LocalURL(), Seed: p.seed, UserAgent: p.agent, Logger: p.log.With("part", "demo")}
 	for _, u := range users {
@@ -177,13 +177,13 @@ func (p *program) trade(ctx context.Context, n *node.Node, users []local.User) {
 	demo.Run(ctx, c)
 }
 
-// describe returns what run.json says.
+// describe returns the content of run.json.
 func (p *program) describe(n *node.Node, services *local.Services, users []local.User) local.RunFile {
 	return local.RunFile{PID: os.Getpid(), REST: n.URL(), WebSocket: "ws" + strings.TrimPrefix(n.URL(), "http") + "/v1/ws",
 		Kafka: services.Brokers, DatabaseURL: services.DatabaseURL(), Debug: n.DebugURL(), Users: users}
 }
 
-// emptyIdentity reports whether the identity journal has no record yet, so that no master key can be missing.
+// emptyIdentity reports whether the identity journal is empty. Only then can no master key be missing.
 func emptyIdentity(ctx context.Context, client *journal.Client) (bool, error) {
 	end, err := client.Tip(ctx, journals.Identity, 0)
 	return end == 0, err

@@ -21,21 +21,21 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// venueBroker is the first broker that there is: the venue's own.
+// venueBroker is the venue itself as a broker, and the first one to be registered.
 const venueBroker = "venue"
 
-// seeder has a new venue go by the newest rules, and makes the first brokers, users, signing key and instruments, and with the demo
-// something to onboard with. Its commands have fixed keys and ask for things that can exist once only, so whichever node sends
-// them, and however often, they apply once.
+// seeder activates the newest rules of a new venue and creates the first brokers, users, signing key and instruments,
+// and with the demo the questionnaires and entitlements. Its commands have fixed keys and create objects that can exist
+// only once, so they apply once even if several nodes send them repeatedly.
 type seeder struct {
 	node *node.Node
 	demo bool
 }
 
-// seedActor is on whose behalf they are made.
+// seedActor is the actor of these commands.
 func seedActor() decide.Actor { return decide.Actor{System: "seed"} }
 
-// seed makes what is missing and returns the users with their passwords, kept at usersPath.
+// seed creates what is missing and returns the users with their passwords, which are stored at usersPath.
 func (s *seeder) seed(ctx context.Context, usersPath string) ([]local.User, error) {
 	if err := s.newestRules(ctx); err != nil {
 		return nil, err
@@ -64,10 +64,11 @@ func (s *seeder) seed(ctx context.Context, usersPath string) ([]local.User, erro
 	return users, s.onboarding(ctx)
 }
 
-// newestRules has the journals of a new venue go by the newest rules. Those of a venue that was there before wait for an operator:
-// another node may not know them, and would stop at their record.
+// newestRules activates the newest rules of a new venue's journals. In an existing venue an operator activates rules:
+// another node may not support them and would stop at that record.
 func (s *seeder) newestRules(ctx context.Context) error {
-	// The brokers come after the rules. So a first start that was broken off in between does it again.
+	// Brokers are registered after the rules are activated. So if the first start is interrupted in between, the next
+	// one activates the rules again.
 	var there bool
 	err := s.viewIdentity(func(state *identity.State) { _, there = state.Broker(venueBroker) })
 	if err != nil || there {
@@ -104,9 +105,9 @@ func (s *seeder) signingKey(ctx context.Context) error {
 	return s.once(ctx, false, journals.Identity, identity.CommandAddSigningKey, "first", key)
 }
 
-// users registers the preset users that the identity journal lacks. Passwords are written to the folder before they
-// are registered, so that a crash in between loses none; where the journal has the users and the folder does not,
-// they get new ones, which are written once they are in force.
+// users registers the preset users that the identity journal lacks. Passwords are written to the folder before the
+// users are registered, so that a crash in between loses none. If the journal has the users and the folder has no
+// passwords, the users get new passwords, which are written once they are in force.
 func (s *seeder) users(ctx context.Context, path string) ([]local.User, error) {
 	users, fresh, err := local.KeptUsers(path)
 	if err != nil {
@@ -183,7 +184,8 @@ func (s *seeder) viewIdentity(view func(*identity.State)) error {
 	return nil
 }
 
-// once sends a command with a fixed key, unless what it asks for is there. That somebody else was faster is as good.
+// once submits a command with a fixed key, unless the object exists (there). If another node was faster, that is a
+// success.
 func (s *seeder) once(ctx context.Context, there bool, name, kind, key string, payload any) error {
 	if there {
 		return nil
@@ -198,7 +200,7 @@ func (s *seeder) once(ctx context.Context, there bool, name, kind, key string, p
 	return err
 }
 
-// send submits a command until it is decided, and waits until the follower of the journal has seen the outcome.
+// send submits a command until it is decided, and waits until the follower of the journal has applied the record.
 func (s *seeder) send(ctx context.Context, name string, c decide.Command) error {
 	fold, err := s.node.Fold(name)
 	if err != nil {
@@ -207,7 +209,7 @@ func (s *seeder) send(ctx context.Context, name string, c decide.Command) error 
 	for {
 		r, err := s.node.Submitter().Submit(ctx, name, c)
 		var busy *journal.NotAcceptedError
-		var unknown *journal.OutcomeUnknownError // its key, or what it asks for, makes a second one harmless
+		var unknown *journal.OutcomeUnknownError // repeating the command is safe: it has a fixed key or the same effect
 		switch {
 		case errors.As(err, &busy), errors.As(err, &unknown):
 			select {
@@ -223,8 +225,9 @@ func (s *seeder) send(ctx context.Context, name string, c decide.Command) error 
 	}
 }
 
-// presetInstruments are listed at the first start, in this order. Their index prices go stale only in the demo, where
-// somebody keeps them fresh; and one of them has its funding each minute there, for people to see it.
+// presetInstruments returns the instruments that are listed at the first start, in order. Only in the demo do index
+// prices become stale, because only the demo updates them. The demo also has one instrument with funding every minute,
+// so that users can observe it.
 func presetInstruments(demo bool) []market.Instrument {
 	perpetual := func(underlying, tick, step, most string) market.Instrument {
 		i := market.Instrument{
@@ -249,7 +252,7 @@ func presetInstruments(demo bool) []market.Instrument {
 	return all
 }
 
-// exact reads a decimal that stands in this program.
+// exact parses a decimal constant of this program.
 func exact(s string) fixed.Decimal {
 	d, err := fixed.ParseDecimal(s)
 	if err != nil {

@@ -14,17 +14,17 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// catalogue is what the demo asks of one type of owners, and what for.
+// catalogue is the demo's questionnaire and entitlement for one type of owners.
 type catalogue struct {
 	ownerType     owner.Type
-	questionnaire string // its name
+	questionnaire string // name of the questionnaire
 	questions     []questionnaire.Question
-	entitlement   string // its name
+	entitlement   string // name of the entitlement
 	description   string
 }
 
-// presetCatalogues are there with the demo, so that the onboarding service can be walked through at once: each asks one
-// question of every type, and an operator approves.
+// presetCatalogues returns the catalogues of the demo, which let a user try the onboarding service immediately. Each
+// has one question of every type, and an operator approves the answers.
 func presetCatalogues() []catalogue {
 	return []catalogue{
 		{owner.PersonType, "Know your customer", personQuestions(), "retail_onboarding", "To trade as a person."},
@@ -78,9 +78,9 @@ func positioned(questions ...questionnaire.Question) []questionnaire.Question {
 	return questions
 }
 
-// onboarding makes the demo's questionnaires and entitlements. Their keys make them once whichever node sends them, for as
-// long as keys are remembered; later, what is there by its name is not made again. Once there is an entitlement for each type
-// of owners, the seeds have done their part, and whatever operators rename or unpublish since stays as they want it.
+// onboarding creates the demo's questionnaires and entitlements. Fixed keys keep concurrent nodes from creating them
+// twice while keys are remembered; later, names identify the existing ones. Once each type of owners has an
+// entitlement, the seeding is complete, and objects that operators rename or unpublish are not created again.
 func (s *seeder) onboarding(ctx context.Context) error {
 	if !s.demo {
 		return nil
@@ -107,10 +107,11 @@ func (s *seeder) onboarding(ctx context.Context) error {
 	return nil
 }
 
-// maxSeen is more than seeds that were broken off can have left behind.
+// maxSeen is larger than the number of objects that interrupted seedings can leave.
 const maxSeen = 1000
 
-// catalogue makes what is missing of one. Each step finds what those before it have made, now or at an earlier start.
+// catalogue creates the missing objects of one catalogue. Each step finds the objects of the previous steps, made now
+// or at an earlier start.
 func (s *seeder) catalogue(ctx context.Context, c *catalogue) error {
 	made, err := s.made(c)
 	if err != nil {
@@ -138,7 +139,7 @@ func (s *seeder) catalogue(ctx context.Context, c *catalogue) error {
 		Questionnaires: []entitlement.Item{{QuestionnaireID: made.id, Position: 1}}})
 }
 
-// madeQuestionnaire is the demo's questionnaire as it is there; the zero value where it is not.
+// madeQuestionnaire is the demo's questionnaire in the journal, or the zero value if it does not exist.
 type madeQuestionnaire struct {
 	id       scalar.ID
 	versions []onboarding.CatalogueVersion

@@ -11,9 +11,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 )
 
-// Serve runs one node in chosen roles on a given Kafka and Postgres. It creates and seeds nothing: `perpetua
-// migrate` and `perpetua admin bootstrap` do. Once ready it says where it is in run.json, as `perpetua run` does, without
-// users and database.
+// Serve runs one node with the configured roles on a given Kafka and Postgres. It creates and seeds nothing: `perpetua
+// migrate` and `perpetua admin bootstrap` do. When the node is ready, Serve writes its address to run.json like
+// `perpetua run`, without users and database.
 func Serve(ctx context.Context, args []string, std settings.IO) error {
 	m, err := joinCluster("serve", args, std, nil)
 	if err != nil {
@@ -31,7 +31,7 @@ func Serve(ctx context.Context, args []string, std settings.IO) error {
 	}
 	runJSON := m.folder.Path("run.json")
 	if err := local.RemoveRunFile(runJSON); err != nil {
-		return err // left by a kill; nobody may take it for true
+		return err // left by a killed process, and misleading to clients
 	}
 	chosen, err := node.ParseRoles(m.settings.Roles)
 	if err != nil {
@@ -53,7 +53,7 @@ func Serve(ctx context.Context, args []string, std settings.IO) error {
 	return errors.Join(err, local.RemoveRunFile(runJSON))
 }
 
-// runFileOf says where a node is. The users and the database's password are no business of its folder.
+// runFileOf returns the run.json of a node. It omits the users and the database's password.
 func runFileOf(n *node.Node, s *settings.Settings) local.RunFile {
 	return local.RunFile{PID: os.Getpid(), REST: n.URL(), WebSocket: "ws" + strings.TrimPrefix(n.URL(), "http") + "/v1/ws",
 		Kafka: s.Brokers(), Debug: n.DebugURL(), Users: []local.User{}}

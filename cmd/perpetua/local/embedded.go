@@ -16,24 +16,24 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 )
 
-// Services is what `perpetua run` brings up by itself because no address was given for it.
+// Services are the embedded services: the broker and Postgres, each unless the settings name another one.
 type Services struct {
-	broker   *broker.Broker // nil if brokers were named
+	broker   *broker.Broker // nil if the settings name brokers
 	database postgres.Config
 	log      *slog.Logger
 
 	mu       sync.Mutex
-	postgres *postgres.Server // nil if a database was named
+	postgres *postgres.Server // nil if the settings name a database
 	closed   bool
 
-	Brokers []string               // where they are to be found
-	url     atomic.Pointer[string] // of the database
+	Brokers []string               // addresses of the brokers
+	url     atomic.Pointer[string] // URL of the database
 }
 
-// DatabaseURL returns where Postgres is at present.
+// DatabaseURL returns the current URL of Postgres.
 func (e *Services) DatabaseURL() string { return *e.url.Load() }
 
-// Dialer returns how clients in this process connect to the broker; nil for as anybody does.
+// Dialer returns the function with which clients in this process connect to the broker; nil for the default.
 func (e *Services) Dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	if e.broker == nil {
 		return nil
@@ -41,8 +41,7 @@ func (e *Services) Dialer() func(ctx context.Context, network, addr string) (net
 	return e.broker.Dial
 }
 
-// StartServices starts the broker and Postgres side by side, each unless the settings name one, and returns where
-// both are to be found.
+// StartServices starts the broker and Postgres concurrently, each unless the settings name another one.
 func StartServices(ctx context.Context, s *settings.Settings, folder *Folder, log *slog.Logger) (*Services, error) {
 	e := &Services{Brokers: s.Brokers(), log: log,
 		database: postgres.Config{Dir: folder.Path("postgres"), Logger: log.With("part", "postgres")}}
@@ -76,7 +75,8 @@ func StartServices(ctx context.Context, s *settings.Settings, folder *Folder, lo
 	return e, nil
 }
 
-// Err returns why the embedded broker has stopped by itself. Nothing in this process can mend that.
+// Err returns the error that stopped the embedded broker, which cannot be restarted in this process. It is nil while
+// the broker runs.
 func (e *Services) Err() error {
 	if e.broker == nil {
 		return nil
@@ -84,7 +84,7 @@ func (e *Services) Err() error {
 	return e.broker.Err()
 }
 
-// While returns a context that ends with ctx, or when the embedded broker stops by itself. The caller calls release.
+// While returns a context that ends with ctx or when the embedded broker fails. The caller must call release.
 func (e *Services) While(ctx context.Context) (_ context.Context, release func()) {
 	if e.broker == nil {
 		return ctx, func() {}
@@ -92,9 +92,9 @@ func (e *Services) While(ctx context.Context) (_ context.Context, release func()
 	return e.broker.While(ctx)
 }
 
-// Supervise starts Postgres again whenever it dies by itself, until the context ends. Meanwhile reads that need it are
-// answered 503 and everything else goes on. Should another process have taken its port, it comes back at a new one,
-// and moved is called.
+// Supervise restarts Postgres when it dies, until the context ends. In the meantime, reads that need Postgres are
+// answered with 503. If another process has taken its port, Postgres gets a new one. After each restart, Supervise
+// calls moved.
 func (e *Services) Supervise(ctx context.Context, moved func() error) error {
 	for e.postgres != nil {
 		select {
@@ -120,7 +120,7 @@ func (e *Services) Supervise(ctx context.Context, moved func() error) error {
 	return nil
 }
 
-// restart replaces the dead server by a new one.
+// restart replaces the dead server with a new one.
 func (e *Services) restart(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,7 +140,7 @@ func (e *Services) restart(ctx context.Context) error {
 	return nil
 }
 
-// Close stops what was started, the broker last: everything else follows it.
+// Close stops the services, the broker last because all other parts follow it.
 func (e *Services) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

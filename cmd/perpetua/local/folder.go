@@ -11,14 +11,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// Folder is the data folder: of everything that a node keeps. OpenFolder holds it for this process alone.
+// Folder is the data folder: it holds all files of a node. OpenFolder locks it for this process.
 type Folder struct {
 	Dir  string
 	lock *os.File
 }
 
-// OpenFolder makes the folder if need be and takes its lock. A folder in use by a living process is an error
-// that names the process.
+// OpenFolder creates the folder if it is missing, and locks it. If another process holds the lock, the error names that
+// process.
 func OpenFolder(dir string) (*Folder, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -50,7 +50,7 @@ func OpenFolder(dir string) (*Folder, error) {
 	return &Folder{dir, lock}, nil
 }
 
-// Close gives the folder up. The kernel does the same when the process dies.
+// Close unlocks the folder. The kernel does the same when the process dies.
 func (d *Folder) Close() error { return d.lock.Close() }
 
 // Path returns a path inside the folder.
@@ -58,7 +58,7 @@ func (d *Folder) Path(elem ...string) string {
 	return filepath.Join(append([]string{d.Dir}, elem...)...)
 }
 
-// NodeID returns the node's id: what was configured, or a UUID that is made once and kept in the folder.
+// NodeID returns the configured id of the node, or a UUID that is generated once and stored in the folder.
 func (d *Folder) NodeID(configured string) (string, error) {
 	if configured != "" {
 		return configured, nil
@@ -74,7 +74,7 @@ func (d *Folder) NodeID(configured string) (string, error) {
 	return id, writeWhole(d.Path("node-id"), []byte(id+"\n"), 0o644)
 }
 
-// Keep writes a small file of the folder, unless it has that content already.
+// Keep writes a small file in the folder, unless it already has that content.
 func (d *Folder) Keep(name, content string) error {
 	if kept, err := os.ReadFile(d.Path(name)); err == nil && string(kept) == content {
 		return nil
@@ -82,7 +82,7 @@ func (d *Folder) Keep(name, content string) error {
 	return writeWhole(d.Path(name), []byte(content), 0o644)
 }
 
-// writeWhole writes a file so that after a crash it is there whole or not at all.
+// writeWhole writes a file atomically: after a crash it exists whole or not at all.
 func writeWhole(path string, content []byte, mode os.FileMode) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

@@ -2,5 +2,5 @@ package local
 
 import "syscall"
 
-// endWithParent has the kernel ask a child to stop when this process ends, even by SIGKILL.
+// endWithParent makes the kernel send SIGTERM to a child when this process ends, even if it is killed.
 func endWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGTERM }

@@ -4,5 +4,5 @@ package local
 
 import "syscall"
 
-// endWithParent does nothing here: children outlive a killed parent until somebody stops them.
+// endWithParent does nothing on other systems: children outlive a killed parent.
 func endWithParent(*syscall.SysProcAttr) {}

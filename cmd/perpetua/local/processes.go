@@ -16,21 +16,22 @@ import (
 	"time"
 )
 
-// Process is a node that runs as a process of its own, the child of this one.
+// Process is a node in a child process.
 type Process struct {
 	Name string
 	dir  string
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
+	done chan struct{} // closed when the process has ended
 }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// State says how the process has ended.
+// State returns the exit status of the ended process.
 func (p *Process) State() *os.ProcessState { return p.cmd.ProcessState }
 
-// StartProcess runs `perpetua serve` of this very binary. What it says is written line by line, with its name.
+// StartProcess runs `perpetua serve` with the binary of this process. It writes the node's output line by line, with
+// the node's name.
 func StartProcess(name, dir string, env []string, out *Lines) (*Process, error) {
 	binary, err := os.Executable()
 	if err != nil {
@@ -38,7 +39,7 @@ func StartProcess(name, dir string, env []string, out *Lines) (*Process, error) 
 	}
 	p := &Process{Name: name, dir: dir, cmd: exec.Command(binary, "serve"), done: make(chan struct{})}
 	p.cmd.Env = env
-	// In a group of its own it does not hear the terminal's Ctrl-C: its parent stops it when its time has come.
+	// A separate process group keeps the terminal's Ctrl-C from the node: this process stops it in the right order.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	endWithParent(p.cmd.SysProcAttr)
 	pipe, err := p.cmd.StderrPipe()
@@ -47,7 +48,7 @@ func StartProcess(name, dir string, env []string, out *Lines) (*Process, error) 
 	}
 	started := make(chan error)
 	go func() {
-		// The kernel takes the end of the thread that started a child for the end of the parent.
+		// The kernel sends the signal when the thread that started the child ends, not only when the process does.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
@@ -65,7 +66,7 @@ func StartProcess(name, dir string, env []string, out *Lines) (*Process, error) 
 	return p, nil
 }
 
-// Await waits until the node is ready, and returns where it is.
+// Await waits until the node is ready and returns its run.json.
 func (p *Process) Await(ctx context.Context) (RunFile, error) {
 	for {
 		r, ok, err := ReadRunFile(filepath.Join(p.dir, "run.json"))
@@ -85,10 +86,10 @@ func (p *Process) Await(ctx context.Context) (RunFile, error) {
 	}
 }
 
-// stopWithin is how long a node may take to drain.
+// stopWithin bounds the time that a node has to drain.
 const stopWithin = 30 * time.Second
 
-// Stop asks the process to drain, and ends it if it does not.
+// Stop asks the process to drain, and kills it if it does not end in time.
 func (p *Process) Stop() error {
 	select {
 	case <-p.done:
@@ -111,16 +112,16 @@ func (p *Process) Stop() error {
 	return nil
 }
 
-// Lines writes what several processes say to one place, a line at a time.
+// Lines merges the output of several processes, line by line.
 type Lines struct {
 	mu sync.Mutex
 	w  io.Writer
 }
 
-// NewLines returns lines that are written to w.
+// NewLines returns lines written to w.
 func NewLines(w io.Writer) *Lines { return &Lines{w: w} }
 
-// copy writes each line that is read with a name before it, until the end.
+// copy writes each line from a reader, prefixed with a name, until the reader ends.
 func (l *Lines) copy(name string, from io.Reader) {
 	lines := bufio.NewReader(from)
 	for {

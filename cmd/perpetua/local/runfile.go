@@ -10,18 +10,18 @@ import (
 	"syscall"
 )
 
-// RunFile is what DIR/run.json tells scripts of the node that runs on the folder.
+// RunFile is the content of DIR/run.json: it describes the node that runs on the folder, for scripts.
 type RunFile struct {
 	PID         int      `json:"pid"`
 	REST        string   `json:"rest"`
 	WebSocket   string   `json:"websocket"`
 	Kafka       []string `json:"kafka"`
 	DatabaseURL string   `json:"database_url"`
-	Debug       string   `json:"debug,omitempty"` // of the profiles; absent while they are off
+	Debug       string   `json:"debug,omitempty"` // URL of the profiles; absent if they are off
 	Users       []User   `json:"users"`
 }
 
-// WriteRunFile writes it, or a cluster's, for the owner's eyes alone: it holds passwords.
+// WriteRunFile writes the run.json of a node or of a cluster. Only the file's owner may read it: it holds passwords.
 func WriteRunFile(path string, r any) error {
 	content, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -30,8 +30,8 @@ func WriteRunFile(path string, r any) error {
 	return writeWhole(path, append(content, '\n'), 0o600)
 }
 
-// ReadRunFile returns the run.json of a live process; ok is false if there is none. Older versions of `perpetua cluster` wrote a list of
-// REST addresses: ReadRunFile returns the first.
+// ReadRunFile returns the run.json of a live process; ok is false if there is none. Older versions of `perpetua
+// cluster` wrote a list of REST addresses: ReadRunFile returns the first.
 func ReadRunFile(path string) (r RunFile, ok bool, err error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -55,12 +55,12 @@ func ReadRunFile(path string) (r RunFile, ok bool, err error) {
 		return RunFile{}, false, fmt.Errorf("%s: %w", path, err)
 	}
 	if r.PID <= 0 || errors.Is(syscall.Kill(r.PID, 0), syscall.ESRCH) {
-		return RunFile{}, false, nil // left behind by a kill
+		return RunFile{}, false, nil // left by a killed process
 	}
 	return r, true, nil
 }
 
-// RemoveRunFile removes the file, if it is there.
+// RemoveRunFile removes the file if it exists.
 func RemoveRunFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -68,7 +68,7 @@ func RemoveRunFile(path string) error {
 	return nil
 }
 
-// Print shows a person what run.json at path tells a script.
+// Print prints the content of run.json for humans. path is the path of that file.
 func (r RunFile) Print(w io.Writer, path string) {
 	fmt.Fprintf(w, "\nPerpetua is ready (process %d)\n\n", r.PID)
 	fmt.Fprintf(w, "  Console    %s/\n", r.REST)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// User is one of the users that the first start makes, as run.json and users.json show it.
+// User is a user that the first start creates, in the form of run.json and users.json.
 type User struct {
 	Username string   `json:"username"`
 	Password string   `json:"password"`
@@ -19,7 +19,7 @@ type User struct {
 	Scopes   []string `json:"scopes"`
 }
 
-// presetUsers lists them without passwords.
+// presetUsers returns the users without passwords.
 func presetUsers() []User {
 	return []User{
 		{Username: "operator", Broker: "venue", Scopes: []string{"operator", "read"}},
@@ -29,8 +29,8 @@ func presetUsers() []User {
 	}
 }
 
-// KeptUsers reads the users and their passwords from the data folder. fresh says that there was no file, so that the
-// passwords are new and the identity journal has to be told of them.
+// KeptUsers reads the users and their passwords from the data folder. fresh reports that the file did not exist: the
+// passwords are new and must be recorded in the identity journal.
 func KeptUsers(path string) (users []User, fresh bool, err error) {
 	content, err := os.ReadFile(path)
 	switch {
@@ -51,7 +51,7 @@ func KeptUsers(path string) (users []User, fresh bool, err error) {
 	return users, false, nil
 }
 
-// WriteUsers keeps the users where only their owner may read them.
+// WriteUsers writes the users to a file that only its owner may read.
 func WriteUsers(path string, users []User) error {
 	content, err := json.MarshalIndent(users, "", "  ")
 	if err != nil {
@@ -60,7 +60,7 @@ func WriteUsers(path string, users []User) error {
 	return writeWhole(path, append(content, '\n'), 0o600)
 }
 
-// PrintUsers shows the users to a person.
+// PrintUsers prints the users for humans.
 func PrintUsers(w io.Writer, users []User) {
 	fmt.Fprintf(w, "  %-10s %-26s %-8s %s\n", "user", "password", "broker", "scopes")
 	for _, u := range users {

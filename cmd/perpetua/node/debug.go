@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// debugServer is the operator's own listener: Go's profiles, for whoever has a shell on this host. It is apart from the
-// public one, since a profile costs processor time and shows the command line and the inside of the program.
+// debugServer serves Go's profiles to operators with a shell on this host. It has a separate listener, since a profile
+// costs processor time and reveals the command line and the internals of the program.
 type debugServer struct {
 	listener net.Listener
 	server   *http.Server
 }
 
-// listenDebug opens the listener. The address has to be on the loopback interface: nothing here asks who is there.
+// listenDebug opens the listener. The address must be on the loopback interface: the server does not authenticate its
+// clients.
 func listenDebug(ctx context.Context, address string) (*debugServer, error) {
 	if err := checkDebugAddress(address); err != nil {
 		return nil, err
@@ -32,18 +33,18 @@ func listenDebug(ctx context.Context, address string) (*debugServer, error) {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	// No limit on the answer: a profile takes as many seconds as it is asked for.
+	// The response has no time limit: the client chooses how many seconds a profile takes.
 	return &debugServer{l, &http.Server{Handler: localOnly(mux), ReadHeaderTimeout: 10 * time.Second}}, nil
 }
 
-// isLoopback reports whether a host is this one's loopback interface.
+// isLoopback reports whether a host is the loopback interface.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// localOnly refuses requests that name another host: a page in a browser on this machine could reach the listener by a
-// name of its own that resolves to 127.0.0.1.
+// localOnly refuses requests with another Host: a page in a browser on this machine could otherwise reach the listener
+// by a name that resolves to 127.0.0.1.
 func localOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
@@ -58,7 +59,7 @@ func localOnly(next http.Handler) http.Handler {
 	})
 }
 
-// url returns where it is, or "" where it is off.
+// url returns the server's URL, or "" if it is off.
 func (d *debugServer) url() string {
 	if d == nil {
 		return ""
@@ -66,7 +67,7 @@ func (d *debugServer) url() string {
 	return "http://" + d.listener.Addr().String() + "/debug/pprof/"
 }
 
-// serve answers until the context ends.
+// serve serves until the context ends.
 func (d *debugServer) serve(ctx context.Context) error {
 	if d == nil {
 		return nil
@@ -79,7 +80,7 @@ func (d *debugServer) serve(ctx context.Context) error {
 	return nil
 }
 
-// close ends it, profiles under way included.
+// close closes the server and ends running profiles.
 func (d *debugServer) close() {
 	if d != nil {
 		d.server.Close()

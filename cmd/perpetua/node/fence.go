@@ -28,7 +28,7 @@ type fencing struct {
 	replaced *atomic.Pointer[string]
 }
 
-// openFencing makes the fence the guard of the key store. Nothing is read yet.
+// openFencing makes the fence the guard of the key store. It does not read the fence yet.
 func openFencing(c Config, s *stores, belongs func(context.Context) error) (fencing, error) {
 	f := fencing{replaced: new(atomic.Pointer[string])}
 	f.watch = fence.NewWatch(fence.Config{Keys: s.owners.Store(), Settle: fence.Settle, Command: c.Settings.TakeOverCommand(),
@@ -123,7 +123,8 @@ func (n *Node) hasOwnKey(v fence.View) bool {
 	return known
 }
 
-// keyPurpose returns the purpose from which the signing key of a fenced venue is derived. It differs each time the venue is fenced.
+// keyPurpose returns the purpose from which the signing key of a fenced venue is derived. It differs each time the
+// venue is fenced.
 func keyPurpose(v fence.View) string {
 	return fmt.Sprintf("%s, fenced by epoch %d", v.Venue, v.Fence.Epoch)
 }
@@ -132,7 +133,7 @@ func (n *Node) ownKey(v fence.View) (*identity.AddSigningKey, error) {
 	return login.DerivedSigningKey(n.Box, keyPurpose(v))
 }
 
-// replaceEvery is how soon the replacement of signing keys is tried again.
+// replaceEvery is the delay before another attempt to replace the signing keys.
 const replaceEvery = 200 * time.Millisecond
 
 // replaceKeys submits a command to replace the signing keys whenever the venue becomes fenced, until the context ends. Every

@@ -17,34 +17,34 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
 
-// follower is all that a node makes of one journal: the fold that its interfaces read, the rows in Postgres, and what
-// listens to the fold.
+// follower is everything that a node derives from one journal: the fold that its interfaces read, the rows in Postgres,
+// and the listeners of the fold.
 type follower struct {
 	journals.Journal
 	client *journal.Client
 	fold   *follow.Fold
-	seed   *journal.Seed   // that the fold started from; nil: from genesis
-	maker  *snapshot.Maker // nil where this node saves nothing
+	seed   *journal.Seed   // seed of the fold; nil: from genesis
+	maker  *snapshot.Maker // nil if this node makes no snapshots
 	keeper *witness.Keeper
 	runner *projections.Runner
-	rows   readModels // the runner, or a watch of what others write
+	rows   readModels // the runner, or a watch of the rows that other nodes write
 	tail   *admin.Tail
 	owner  lastOwner
-	time   atomic.Int64 // of the last record folded, in microseconds
+	time   atomic.Int64 // time of the last record folded, in Unix microseconds
 	pace   pace         // of the rows
 }
 
-// readModels tells where the rows of a journal stand: a runner of them in this process, or a watch of the database.
+// readModels reports the position of a journal's rows. It is a runner in this process or a watch of the database.
 type readModels interface {
 	Wait(ctx context.Context, sequence int64) error
 	Position() journal.Position
 	Err() error
 }
 
-// followers are a node's, one for each journal. Their order means nothing.
+// followers are the followers of a node, one for each journal, in no particular order.
 type followers []*follower
 
-// openFollowers makes them. They stand still until their tasks run.
+// openFollowers creates the followers. They do nothing until their tasks run.
 func openFollowers(ctx context.Context, c Config, s *stores, mayWrite func() bool) (followers, error) {
 	var all followers
 	for _, j := range c.Journals {
@@ -70,7 +70,7 @@ func openFollower(ctx context.Context, c Config, s *stores, j journals.Journal, 
 		f.owner.url = seed.URL
 	}
 	f.fold = follow.New(s.client, j.Rules, 0, options...)
-	// Who listens before the fold runs is told of every record after the seed.
+	// A listener that is registered before the fold runs receives every record after the seed.
 	f.fold.Listen(f.tail.Observe)
 	f.fold.Listen(f.owner.observe)
 	f.fold.Listen(func(e journal.Entry, _ decide.State) { f.time.Store(int64(e.Record.Time)) })
@@ -94,7 +94,7 @@ func (all followers) of(name string) (*follower, error) {
 	return nil, fmt.Errorf("this node follows no journal %q", name)
 }
 
-// tasks are what keeps the follower at the tip.
+// tasks returns the tasks that keep the follower at the tip.
 func (f *follower) tasks(does Roles, log *slog.Logger) []task {
 	tasks := []task{
 		{"follow " + f.Name(), f.fold.Run},
@@ -110,7 +110,7 @@ func (f *follower) tasks(does Roles, log *slog.Logger) []task {
 	return tasks
 }
 
-// catchUp waits, within limits, until the folds have seen what this node's engine has appended.
+// catchUp waits, with a time limit, until the folds have read the records that this node's engine has appended.
 func (all followers) catchUp(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -122,11 +122,11 @@ func (all followers) catchUp(ctx context.Context) {
 	}
 }
 
-// save leaves the witnesses, and makes the snapshots that are worth it, after the node has stopped.
+// save writes the witnesses, and the snapshots that are worthwhile, after the node has stopped.
 func (all followers) save(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	for _, f := range all { // first: they are small, and a snapshot may take all the time that there is
+	for _, f := range all { // Witnesses come first: they are small, and a snapshot may use up the remaining time.
 		f.keeper.Stop(ctx)
 	}
 	for _, f := range all {
@@ -136,7 +136,7 @@ func (all followers) save(ctx context.Context) {
 	}
 }
 
-// fillTail reads the last records before the fold's snapshot for the interface that shows the last records.
+// fillTail reads the last records before the fold's snapshot, for the interface that lists the latest records.
 func (f *follower) fillTail(ctx context.Context, log *slog.Logger) {
 	from, to := f.tail.Missing()
 	if f.seed == nil || from > to {
@@ -147,12 +147,12 @@ func (f *follower) fillTail(ctx context.Context, log *slog.Logger) {
 	entries, err := readUpTo(ctx, journal.NewReader(f.client, f.Rules, 0, anchors.Below(from)), to)
 	if err == nil {
 		f.tail.Precede(entries)
-	} else if ctx.Err() == nil { // the fold of the same log says what is wrong with it
+	} else if ctx.Err() == nil { // the fold reports errors of the same log
 		log.Warn("the last records before the snapshot can't be read", "journal", f.Name(), "error", err)
 	}
 }
 
-// readUpTo returns what a reader reads, up to a sequence that the log held.
+// readUpTo returns the records of a reader up to a sequence that the log contained.
 func readUpTo(ctx context.Context, r *journal.Reader, to int64) (entries []journal.Entry, err error) {
 	defer r.Close()
 	for r.Position().Sequence < to {
@@ -165,16 +165,16 @@ func readUpTo(ctx context.Context, r *journal.Reader, to int64) (entries []journ
 	return entries, nil
 }
 
-// lastOwner remembers who took a journal last, as the fold tells.
+// lastOwner tracks which node last took a journal, according to the fold.
 type lastOwner struct {
 	mu  sync.Mutex
-	url string // of the node with the latest term; "" where the fold began after it
+	url string // URL of the node with the latest term; "" if the fold started after that record and its seed has no URL
 }
 
-// nobody has taken a journal that has just been founded.
+// nobody is the URL for a journal that has its genesis but no term yet.
 const nobody = "nobody"
 
-// observe is called with every record.
+// observe processes every record of the fold.
 func (o *lastOwner) observe(e journal.Entry, _ decide.State) {
 	url := nobody
 	switch event := e.Record.Events[0].(type) {
@@ -189,7 +189,7 @@ func (o *lastOwner) observe(e journal.Entry, _ decide.State) {
 	o.url = url
 }
 
-// node returns its URL.
+// node returns the URL of the node that last took the journal, or nobody, or "" if unknown.
 func (o *lastOwner) node() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 )
 
-// gauges tell how a node stands when somebody asks: how far each of its readers is, what its connections to Postgres
-// do, whether it is ready. Nothing is counted while it works.
+// gauges report the state of a node when the metrics are collected: its readers' positions, its Postgres connections,
+// whether it is ready. They cost nothing between collections.
 type gauges struct {
 	n *Node
 
@@ -86,8 +86,8 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	g.pool(ch, g.n.stores.pool.Stat())
 }
 
-// readers shows how far the readers of a journal are. The slowest is asked first, and where the log ends last, so that no lag
-// comes out too small.
+// readers reports the positions of a journal's readers. It reads the slowest reader first and the end of the log last,
+// so that no lag is reported too small.
 func (g *gauges) readers(f *follower, gauge func(*prometheus.Desc, float64, ...string)) {
 	name := f.Name()
 	rows := f.runner.Checkpoint()
@@ -103,8 +103,8 @@ func (g *gauges) readers(f *follower, gauge func(*prometheus.Desc, float64, ...s
 	gauge(g.sequence, float64(at.Sequence), name, "fold")
 	gauge(g.time, float64(f.time.Load())/1e6, name, "fold")
 	if g.n.Roles.Projector {
-		// The offset of a checkpoint is a hint, and another one where the log was copied: the rows are as far behind the fold as
-		// their sequences are apart.
+		// The offset of a checkpoint is a hint, and differs if the log was copied. So the lag of the rows behind the
+		// fold is the difference of their sequences.
 		gauge(g.lag, float64(unseen+max(0, at.Sequence-rows.Position.Sequence)), name, "projections")
 		gauge(g.sequence, float64(rows.Position.Sequence), name, "projections")
 		gauge(g.time, float64(rows.Time)/1e6, name, "projections")

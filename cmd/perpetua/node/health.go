@@ -17,14 +17,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// The phases of a node's life. Only while it serves does it matter how its roles are.
+// The phases of a node's life. Its readiness depends on its roles only while it serves.
 const (
 	starting int32 = iota
 	serves
 	stopping
 )
 
-// health is what a node knows of how it is.
+// health is the state behind /readyz.
 type health struct {
 	phase  atomic.Int32
 	prober *prober
@@ -36,15 +36,16 @@ func (h *health) close() {
 	}
 }
 
-// How often a node polls what does not tell by itself how it is, and what it takes for a fault.
+// The interval at which a node polls the parts that do not report changes, and the times after which a part counts as
+// failed.
 const (
 	pollEvery  = time.Second
-	probeTime  = 2 * time.Second  // within which Postgres answers
-	stillAfter = 10 * time.Second // rows that lag behind the fold and have not moved for so long stand still
-	askTime    = 2 * time.Second  // within which the group says who owns a journal
+	probeTime  = 2 * time.Second  // for an answer of Postgres
+	stillAfter = 10 * time.Second // rows that are behind the fold and have not advanced for this long are stuck
+	askTime    = 2 * time.Second  // for the group to name the owner of a journal
 )
 
-// watch polls Postgres and the positions of the rows until the context ends, so that /readyz only tells what is known.
+// watch polls Postgres and the positions of the rows until the context ends, so that /readyz can answer from memory.
 func (n *Node) watch(ctx context.Context) error {
 	if !n.Roles.API && !n.Roles.Projector {
 		return nil
@@ -54,7 +55,7 @@ func (n *Node) watch(ctx context.Context) error {
 	for {
 		n.health.prober.probe(ctx, n.Logger)
 		for _, f := range n.followers {
-			// The fold is asked first: rows that are ahead of it are not behind.
+			// The fold is read first: rows that pass that sequence in the meantime are not behind.
 			folded := f.fold.Position().Sequence
 			if at, err := n.rowsAt(ctx, f); err == nil {
 				f.pace.note(time.Now(), at, folded)
@@ -68,7 +69,7 @@ func (n *Node) watch(ctx context.Context) error {
 	}
 }
 
-// rowsAt returns the sequence that the rows of a journal stand at.
+// rowsAt returns the sequence of the last record in the rows of a journal.
 func (n *Node) rowsAt(ctx context.Context, f *follower) (int64, error) {
 	if n.Roles.Projector {
 		return f.runner.Position().Sequence, nil
@@ -79,19 +80,19 @@ func (n *Node) rowsAt(ctx context.Context, f *follower) (int64, error) {
 	return at.Position.Sequence, err
 }
 
-// prober asks Postgres whether it is there, on a connection of its own: one from the pool may have to wait while queries
-// take them all, which is no fault of Postgres.
+// prober checks whether Postgres answers. It has a separate connection: one from the pool may have to wait for busy
+// queries, which would not mean that Postgres fails.
 type prober struct {
 	pool *pgxpool.Pool
 
 	mu       sync.Mutex
 	away     bool
-	answered time.Time // last
+	answered time.Time // time of the last answer
 }
 
-// newProber returns a prober of the database that a pool is of. It does not connect yet.
+// newProber returns a prober of the database that a pool is connected to. It does not connect yet.
 func newProber(ctx context.Context, of *pgxpool.Pool) (*prober, error) {
-	c := of.Config() // a copy
+	c := of.Config() // Config returns a copy
 	c.MaxConns, c.MinConns = 1, 0
 	pool, err := pgxpool.NewWithConfig(ctx, c)
 	if err != nil {
@@ -100,13 +101,13 @@ func newProber(ctx context.Context, of *pgxpool.Pool) (*prober, error) {
 	return &prober{pool: pool, answered: time.Now()}, nil
 }
 
-// probe asks once, and logs when the answer changes.
+// probe sends one ping, and logs when Postgres stops or starts to answer.
 func (p *prober) probe(ctx context.Context, log *slog.Logger) {
 	asking, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	err := p.pool.Ping(asking)
 	if ctx.Err() != nil {
-		return // it says nothing of Postgres
+		return // the error does not concern Postgres
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,21 +121,21 @@ func (p *prober) probe(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// lost returns since when Postgres has not answered, if it does not.
+// lost reports whether Postgres has stopped answering, and when it last answered.
 func (p *prober) lost() (since time.Time, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.answered, p.away
 }
 
-// pace tells rows that are behind and catch up from rows that stand still.
+// pace distinguishes rows that are catching up from rows that are stuck.
 type pace struct {
 	mu    sync.Mutex
 	at    int64
-	since time.Time // when they last moved, or were not behind
+	since time.Time // time at which they last advanced or were not behind
 }
 
-// note takes down where the rows were when the fold was at a sequence or a little further.
+// note records the sequence of the rows. folded is a sequence that the fold had reached before that.
 func (p *pace) note(now time.Time, rows, folded int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,25 +144,26 @@ func (p *pace) note(now time.Time, rows, folded int64) {
 	}
 }
 
-// still returns since when the rows have stood still although there is more to apply, if that is so.
+// still reports whether the rows are stuck although there are records to apply, and since when.
 func (p *pace) still(now time.Time) (since time.Time, still bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.since, !p.since.IsZero() && now.Sub(p.since) > stillAfter
 }
 
-// state is the body of /healthz and /readyz.
+// state is the body of the responses of /healthz and /readyz.
 type state struct {
 	Status   string               `json:"status"`
-	Roles    map[string]roleState `json:"roles,omitempty"` // that the node has
+	Roles    map[string]roleState `json:"roles,omitempty"` // the node's roles only
 	Journals map[string]string    `json:"journals,omitempty"`
-	// LogAway says since when a journal's log can't be read, or not be written by this node, which owns it.
+	// LogAway contains, by journal, since when its log cannot be read, or cannot be written if this node owns the
+	// journal.
 	LogAway map[string]scalar.Time `json:"log_away,omitempty"`
 	Fence   *fenceState            `json:"fence,omitempty"`
 }
 
-// roleState says whether a node does what it is there for, and in a sentence each why not. Anybody may read it: what an
-// error says of addresses, files and rows is in the node's log alone.
+// roleState reports whether a role works, with one sentence for each reason why not. The response is public, so it must
+// not contain error texts with addresses, files or rows; those are only in the node's log.
 type roleState struct {
 	Ready   bool     `json:"ready"`
 	Because []string `json:"because,omitempty"`
@@ -169,8 +171,8 @@ type roleState struct {
 
 func (s state) ready() bool { return s.Status == "ready" }
 
-// readiness says how the node is now, by what is known in this process. Only who owns a journal that others own is asked of
-// the group, at most every so often.
+// readiness returns the current state from the memory of this process. The only question to other nodes is who owns a
+// journal; the group's answers are cached.
 func (n *Node) readiness(ctx context.Context) state {
 	now := time.Now()
 	s := state{Status: "ready", Roles: map[string]roleState{}, Journals: map[string]string{}, LogAway: n.logAway(now), Fence: n.fenceState()}
@@ -197,7 +199,7 @@ func (n *Node) readiness(ctx context.Context) state {
 	return s
 }
 
-// logFaults returns what is wrong with the journals, which all roles live on.
+// logFaults returns the errors of the journals, which concern all roles.
 func (n *Node) logFaults(ctx context.Context, away map[string]scalar.Time) (faults []string) {
 	if n.Services != nil {
 		if n.Services() != nil {
@@ -220,7 +222,8 @@ func (n *Node) logFaults(ctx context.Context, away map[string]scalar.Time) (faul
 	return faults
 }
 
-// clockFault says of a journal that nobody owns that this node would, were it not for its clock.
+// clockFault returns an addition to the error of a journal without an owner, if only this node's wrong clock keeps it
+// from taking the term.
 func (n *Node) clockFault(name string) string {
 	if n.owning.engine == nil || !n.owning.engine.ClockRefused(name, 0) {
 		return ""
@@ -228,16 +231,16 @@ func (n *Node) clockFault(name string) string {
 	return "; this node takes none, since its clock is off (" + journal.CodeClockOff + ")"
 }
 
-// rowFaults returns what is wrong with the rows, for the roles that write or read them.
+// rowFaults returns the errors of the rows, for the roles that write or read them.
 func (n *Node) rowFaults(now time.Time) (faults []string) {
 	if n.Alone && !n.Roles.Projector {
-		return nil // nobody writes what it would read
+		return nil // without a projector there are no rows to read
 	}
 	if since, lost := n.health.prober.lost(); lost {
 		faults = append(faults, fmt.Sprintf("Postgres has not answered since %v", scalar.TimeOf(since)))
 	}
 	for _, f := range n.followers {
-		// A runner whose last attempt failed and that has nothing more to apply is not failing.
+		// A runner is failing only if its last attempt failed and there are records to apply.
 		failing := f.runner.Failing() != nil && f.runner.Position().Sequence < f.fold.Position().Sequence
 		since, still := f.pace.still(now)
 		switch {
@@ -252,7 +255,7 @@ func (n *Node) rowFaults(now time.Time) (faults []string) {
 	return faults
 }
 
-// logAway returns since when the log of each journal is out of reach, nothing where all are there.
+// logAway returns since when each unreachable log has been unreachable, by journal.
 func (n *Node) logAway(now time.Time) map[string]scalar.Time {
 	away := make(map[string]scalar.Time)
 	for _, f := range n.followers {
@@ -269,12 +272,12 @@ func (n *Node) logAway(now time.Time) map[string]scalar.Time {
 	return away
 }
 
-// healthz answers as long as the process lives.
+// healthz answers 200 while the process runs.
 func (n *Node) healthz(c echo.Context) error {
 	return c.JSON(http.StatusOK, state{Status: "ok"})
 }
 
-// readyz answers 200 while the node does everything that it is there for, and what is wrong otherwise.
+// readyz answers 200 while all roles of the node work. Otherwise it answers 503 with the reasons.
 func (n *Node) readyz(c echo.Context) error {
 	s := n.readiness(c.Request().Context())
 	if !s.ready() {

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// The bounds of how much the heap may grow by before it is collected, if it doesn't hold more than that, and how often
-// it is looked at.
+// The bounds for the growth of the heap between two collections, which apply while the live heap is smaller, and the
+// interval at which the heap is checked.
 const (
-	quietGrowth = 32 << 20 // where next to nothing is allocated
+	quietGrowth = 32 << 20 // if hardly anything is allocated
 	leastGrowth = 64 << 20
-	usualGrowth = 256 << 20 // where the memory's size is not known
+	usualGrowth = 256 << 20 // if the size of the memory is unknown
 	mostGrowth  = 768 << 20
 	heapLook    = 500 * time.Millisecond
-	heapLooks   = 10 // for which what is allocated may be kept: five seconds
+	heapLooks   = 10 // number of checks in the window of recent allocation: five seconds
 )
 
-// heapGrowth is how much the heap may grow by at most: a thirty-second part of the memory that the process may use, within
+// heapGrowth returns the largest growth of the heap in bytes: 1/32 of the memory that the process may use, within
 // bounds, since several nodes and a database may share a machine.
 func heapGrowth() uint64 {
 	memory := min(memoryOf("/proc/meminfo"), memoryOf("/sys/fs/cgroup/memory.max"), uint64(debug.SetMemoryLimit(-1)))
@@ -32,8 +32,8 @@ func heapGrowth() uint64 {
 	return min(max(memory/32, leastGrowth), mostGrowth)
 }
 
-// memoryOf reads the first number of a file that tells how much memory there is, in bytes or, if it says so, in kB.
-// What can't be read limits nothing.
+// memoryOf reads the first number of a file that contains an amount of memory, in bytes or, if the file says so, in kB.
+// If it cannot be read, the result is the largest number.
 func memoryOf(file string) uint64 {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -46,7 +46,7 @@ func memoryOf(file string) uint64 {
 	}
 	n, err := strconv.ParseUint(fields[0], 10, 64)
 	if err != nil {
-		return math.MaxUint64 // "max"
+		return math.MaxUint64 // "max": no limit
 	}
 	if len(fields) > 1 && fields[1] == "kB" {
 		n <<= 10
@@ -54,16 +54,16 @@ func memoryOf(file string) uint64 {
 	return n
 }
 
-// heapPace says by how much the heap may grow: by what was allocated in the last seconds, so that it is collected every few
-// seconds, however busy the node is. What would be gained by waiting longer is next to nothing, and the memory is the
-// machine's: a node that uploads or idles is not as large as one that matches at full speed.
+// heapPace computes the growth of the heap between two collections: the number of bytes allocated in the last five
+// seconds. So the heap is collected every few seconds at any load. A longer interval would gain almost nothing, and
+// memory is shared: a node that idles should not be as large as one that matches at full speed.
 type heapPace struct {
 	most      uint64            // bytes
-	allocated [heapLooks]uint64 // bytes since the process began, at the last looks in turn
+	allocated [heapLooks]uint64 // total bytes allocated by the process, at the last checks; a ring buffer
 	looks     int
 }
 
-// growth returns it at a look, in bytes.
+// growth adds a check with the total bytes allocated, and returns the growth in bytes.
 func (p *heapPace) growth(allocated uint64) uint64 {
 	if p.looks == 0 {
 		for i := range p.allocated {
@@ -76,10 +76,10 @@ func (p *heapPace) growth(allocated uint64) uint64 {
 	return min(max(recently, quietGrowth), p.most)
 }
 
-// paceCollector has the garbage collector wait until the heap has grown by what heapPace says or by its own size, whichever
-// is more, until the context ends. Left to itself it waits for the second only, and so a node whose live data is a few
-// megabytes collects dozens of times a second under load, for a good part of its processor time. It does nothing where
-// GOGC says how the operator wants it.
+// paceCollector sets the garbage collector's pace until the context ends: the heap may grow by the bytes from heapPace
+// or by the size of the live heap, if that is larger. By default Go uses only the latter, so a node with a few
+// megabytes of live data collects dozens of times a second under load, at a high cost in processor time. paceCollector
+// does nothing if the operator has set GOGC.
 func paceCollector(ctx context.Context) error {
 	if os.Getenv("GOGC") != "" {
 		return nil

@@ -22,14 +22,15 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// Nodes ask each other for their terms: an API node checks that the owner which the log names serves the same log, and a
-// standby checks that the owner still works. Question and answer both carry a proof by a key that all nodes derive from their
-// master key, and the proof of the answer covers the question's nonce. A question carries no time: what a replay can do at
-// most is to delay refusals.
+// Nodes ask each other for their terms: an API node checks that the owner which the log names serves the same log, and
+// a standby checks that the owner still works. Question and answer both carry a proof by a key that all nodes derive
+// from their master key, and the proof of the answer covers the question's nonce. A question carries no time: a replay
+// can only delay refusals.
 const (
-	termPath     = "/internal/v1/term"
-	termBody     = 4 << 10
-	termPatience = 300 * time.Millisecond // that a term's goroutine is waited for; shorter than a standby waits for the answer
+	termPath = "/internal/v1/term"
+	termBody = 4 << 10
+	// Time that a term's goroutine has to answer; shorter than a standby waits for the answer.
+	termPatience = 300 * time.Millisecond
 	nonceSize    = 16
 )
 
@@ -52,7 +53,7 @@ type termAnswer struct {
 	Serving bool      `json:"serving"`
 	Log     string    `json:"log,omitempty"`
 	Term    int64     `json:"term,omitempty"`
-	Taken   string    `json:"taken,omitempty"` // the hash of the term's record, in hex
+	Taken   string    `json:"taken,omitempty"` // hash of the term's record, in hex
 	ID      scalar.ID `json:"journal_id,omitzero"`
 }
 
@@ -64,7 +65,7 @@ type neighbors struct {
 
 func newNeighbors(box *seal.Box) *neighbors {
 	transport := newNodeTransport()
-	transport.MaxIdleConnsPerHost = 8 // some for each journal
+	transport.MaxIdleConnsPerHost = 8 // several for each journal
 	transport.DialContext = (&net.Dialer{Timeout: time.Second}).DialContext
 	return &neighbors{newTermKey(box), &http.Client{Transport: transport}}
 }
@@ -110,7 +111,7 @@ func (n *neighbors) Term(ctx context.Context, url string, q ownership.Question) 
 	return question.term(text)
 }
 
-// term reads the answer to a question.
+// term decodes the answer to a question.
 func (q termQuestion) term(text []byte) (ownership.Term, error) {
 	var a termAnswer
 	if err := json.Unmarshal(text, &a); err != nil {
@@ -133,7 +134,7 @@ func (q termQuestion) term(text []byte) (ownership.Term, error) {
 
 func proofOf(key, body []byte) string { return hex.EncodeToString(seal.MAC(key, body)) }
 
-// terms are this node's.
+// terms returns the terms of this node.
 type terms interface {
 	Term(ctx context.Context, q ownership.Question) (ownership.Term, error)
 }

@@ -23,25 +23,26 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// build names this build in the terms that it takes.
+// build is the name of this build in its term records.
 const build = "perpetua/1"
 
-// Config is what a node is started with.
+// Config configures a node.
 type Config struct {
 	Settings    *settings.Settings
 	Journals    journals.Table
 	Logger      *slog.Logger
 	ID          string
 	Roles       Roles
-	Alone       bool // no other node is there: what this one lacks, nobody does
+	Alone       bool // there are no other nodes: a role that this node lacks does not exist
 	Brokers     []string
-	Dial        func(ctx context.Context, network, addr string) (net.Conn, error) // to the brokers; nil for the usual way
+	Dial        func(ctx context.Context, network, addr string) (net.Conn, error) // dials the brokers; nil for the default
 	DatabaseURL func() string
 	Box         *seal.Box
-	Clock       journal.Clock // of this node's terms; nil for the machine's
-	// Services returns why what this process itself runs for the node has failed for good: the embedded broker. nil for none.
+	Clock       journal.Clock // clock of this node's terms; nil for the system clock
+	// Services returns an error if a service that this process runs for the node (the embedded broker) has failed for
+	// good. It is nil if there is no such service.
 	Services func() error
-	Quiet    func(*http.Request) bool // requests that the log need not tell of; nil for none
+	Quiet    func(*http.Request) bool // reports which requests need not be logged; nil for none
 }
 
 // Node is one process of the system.
@@ -56,11 +57,11 @@ type Node struct {
 	fence     fencing
 	managers  *process.Managers // nil without the role
 	sender    *webhooks.Sender  // nil without the role
-	// keyOverlap is how long a webhook's old and new key sign both.
+	// keyOverlap is the time for which a webhook signs with both its old and its new key.
 	keyOverlap time.Duration
 }
 
-// Open makes a node: it listens, but serves and follows nothing before Run. The caller closes it.
+// Open opens a node. Its port is open, but it serves and follows nothing before Run. The caller must close it.
 func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	n := &Node{Config: c}
 	defer func() {
@@ -102,20 +103,21 @@ func (n *Node) Fold(name string) (*follow.Fold, error) {
 	return f.fold, nil
 }
 
-// Submitter takes the commands that make a venue, for whichever node owns their journal.
+// Submitter submits commands to the owner of their journal, on any node. It is used for the commands that seed a venue.
 func (n *Node) Submitter() journal.Submitter { return n.owning.peers }
 
-// drain is how long requests and connections may take to end at a stop.
+// drain bounds the time that requests and connections have to end at a stop.
 const drain = 10 * time.Second
 
-// Run works until the context ends or something fails for good, and then stops in order: first order entry over sockets,
-// whose end may cancel orders, which takes an engine; then the engine, which answers what it has in flight and hands its
-// journals over; then the interfaces, which until then pass requests on to the next owner; then those who follow. The port
-// closes last for one more reason: by it the other engines tell a node that has died from one that is stopping.
+// Run runs the node until the context ends or a part fails for good, and then stops in this order. Order entry over
+// sockets ends first: closing a socket may cancel orders, which needs an engine. Then the engine answers the commands
+// in flight and hands its journals over. Then the interfaces close; they forward requests to the next owner as long as
+// they are open. Then the followers stop. The port also closes after the engine because other engines take a closed
+// port as a sign that the node has died.
 func (n *Node) Run(ctx context.Context) error {
-	// What follows must outlive the engine's stop: the answers that it still gives are held until the reader of this
-	// process has passed their records, and a request with X-Min-Log-Position waits for the fold or the rows. Hence more
-	// contexts, none of which ends with the caller's.
+	// The followers must outlive the engine: its last answers wait until this process's reader has passed their
+	// records, and a request with X-Min-Log-Position waits for the fold or the rows. So there are several contexts,
+	// none of which ends with the caller's.
 	following, stopFollowing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopFollowing()
 	owning, stopOwning := context.WithCancel(following)
@@ -123,7 +125,7 @@ func (n *Node) Run(ctx context.Context) error {
 	sending, stopSending := context.WithCancel(following)
 	defer stopSending()
 
-	// The fence is watched until the last snapshot and witness are written, which need it.
+	// The fence is watched until the last snapshot and witness are written, which depend on it.
 	fencing, stopFencing := context.WithCancel(context.WithoutCancel(ctx))
 	var fenced sync.WaitGroup
 	fenced.Go(func() { n.fence.watch.Run(fencing) })
@@ -155,36 +157,38 @@ func (n *Node) Run(ctx context.Context) error {
 	})
 	g.Go(n.serving.serve)
 	g.Go(func() error {
-		<-failed.Done() // of ctx, or of any of the above
+		<-failed.Done() // ctx has ended or one of the goroutines above has failed
 		n.health.phase.Store(stopping)
 		n.Logger.Info("stopping")
-		if ctx.Err() != nil { // else something has failed, and nothing is waited for
-			n.serving.hub.Part(following) // while this node may still be the owner, who decides what comes over sockets and what their end cancels
+		if ctx.Err() != nil { // after a failure there is no wait
+			// While this node may still be the owner: the owner decides orders from sockets and the cancellations at
+			// their end.
+			n.serving.hub.Part(following)
 		}
 		stopSending()
-		<-sent // before the engine goes, which records the last attempts
+		<-sent // before the engine stops, which records the last attempts
 		stopOwning()
-		<-disowned // before the port closes: a closed port says that this node died, and would cost it its journals unasked
+		<-disowned // before the port closes: the other engines would take a closed port for a dead node and take its journals
 		n.serving.shutdown(ctx, n.Logger)
-		// Nobody waits for a position any more. What the engine appended last is still followed to its end, so that the
-		// witnesses name it: nothing else outside of the log may know of it yet.
+		// No request waits for a position any more. The last records that the engine appended are still followed, so
+		// that the witnesses name them: nothing else outside of the log may know of them yet.
 		n.followers.catchUp(ctx)
 		stopFollowing()
 		return nil
 	})
 	err := g.Wait()
-	// The folds stand still, so that what is saved is the end of what this node has seen.
+	// The folds have stopped, so the saved positions are the last ones that this node has read.
 	n.followers.save(ctx)
 	return err
 }
 
-// task is something that runs until the context ends.
+// task is a function that runs until the context ends.
 type task struct {
 	name string
 	run  func(context.Context) error
 }
 
-// tasks are what runs until the interfaces have closed.
+// tasks returns the tasks that run until the interfaces have closed.
 func (n *Node) tasks() []task {
 	tasks := []task{{"pace the collector", paceCollector}, {"debug", n.telemetry.debug.serve}, {"watch itself", n.watch},
 		{"uses of API keys", n.serving.uses.Run}}
@@ -206,7 +210,7 @@ func (n *Node) tasks() []task {
 	return tasks
 }
 
-// sweepFiles removes uploaded files that no document has, until the context ends.
+// sweepFiles removes uploaded files that no document needs, until the context ends.
 func (n *Node) sweepFiles(ctx context.Context) error {
 	owners, err := n.followers.of(journals.Onboarding)
 	if err != nil {
@@ -217,7 +221,7 @@ func (n *Node) sweepFiles(ctx context.Context) error {
 	return s.Run(ctx)
 }
 
-// Close releases what Open took. It is called after Run, or instead of it.
+// Close releases the resources of Open. It must be called after Run has returned, or without Run.
 func (n *Node) Close() {
 	n.serving.close()
 	n.owning.close()

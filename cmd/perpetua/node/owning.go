@@ -9,28 +9,29 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 )
 
-// owning is how commands get to the owner of their journal, this node or another.
+// owning submits commands to the owner of their journal, on this node or another one.
 type owning struct {
 	owners owners
-	engine *ownership.Node // the same, where the node has the role; else nil
+	engine *ownership.Node // the same object if the node has the engine role; else nil
 	peers  *peers
 }
 
-// owners take commands and say who would.
+// owners accepts commands and names the owners of journals.
 type owners interface {
 	journal.BatchSubmitter
-	// Owner returns the URL of the node that owns a partition, as far as that node or the group of engines says so, or "".
+	// Owner returns the URL of the node that owns a partition, or "". The information comes from that node or from the
+	// group of engines.
 	Owner(ctx context.Context, name string, partition int32) (string, error)
-	// Engines returns the nodes of that group.
+	// Engines returns the members of that group.
 	Engines(ctx context.Context) ([]ownership.Engine, error)
-	// Begin and Read pass on the seed that the reading of a journal starts from, and then each record, because the log names
-	// the owner.
+	// Begin passes on the seed that the reading of a journal starts from, and Read each later record, because the log
+	// names the owner.
 	Read(name string, partition int32, e journal.Entry)
 	Begin(name string, partition int32, s *journal.Seed)
 	Close()
 }
 
-// openOwning makes the node one of the owners, or one that only finds them.
+// openOwning creates an engine if the node has that role, else a finder of owners.
 func openOwning(c Config, s *stores, url string) (o owning, err error) {
 	asking := newNeighbors(c.Box)
 	if c.Roles.Engine {
@@ -52,7 +53,7 @@ func openOwning(c Config, s *stores, url string) (o owning, err error) {
 	return o, nil
 }
 
-// run owns what the group assigns until the context ends, and hands it over.
+// run owns the assigned partitions until the context ends, and then hands them over.
 func (o *owning) run(ctx context.Context) error {
 	if o.engine == nil {
 		return nil

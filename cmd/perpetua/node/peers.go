@@ -24,22 +24,22 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// The seeds of a venue come before its first user and its first key for tokens, so they can't be sent through the
-// operator's interface; and what a node itself has seen, the use of an API key, no client asked for. Where another node
-// owns the journal that they are for, they go to that node on a route of its own, which takes these types of commands
-// only, and only with a proof by the key that all nodes derive from their master key.
+// Some commands do not come from a client and cannot use the operator's interface. The seed of a venue precedes its
+// first user and its first signing key, and a node itself observes the use of an API key. If another node owns the
+// journal, the command is sent to that node on a separate route. The route accepts only the command types in
+// Journal.FromNodes, and only with a proof by a key that all nodes derive from the master key.
 const (
 	peerPath   = "/internal/v1/commands"
 	peerProof  = "X-Perpetua-Proof" // HMAC-SHA-256 of the body, in hex
-	peerBody   = 1 << 20            // as many receipts as a command may hold
-	peerReply  = 8 << 20            // of an answer, with a record as long as records may be
-	peerOldest = time.Minute        // that a command may be on its way, so that nobody can send it again later
-	// peerIdle is how many connections to a node are kept. A sender's receipts go there many at a time, and a connection for
-	// each would cost more than the receipt.
+	peerBody   = 1 << 20            // bytes; fits the largest number of receipts in one command
+	peerReply  = 8 << 20            // bytes of an answer; fits the longest record
+	peerOldest = time.Minute        // maximum age of a command, so that it cannot be replayed later
+	// peerIdle is the number of idle connections kept to a node. A sender submits many receipts concurrently, and a new
+	// connection would cost more than the receipt.
 	peerIdle = 256
 )
 
-// peerCommand is a command on its way to another node.
+// peerCommand is the form of a command sent to another node.
 type peerCommand struct {
 	Sent    time.Time       `json:"sent"`
 	Journal string          `json:"journal"`
@@ -50,19 +50,19 @@ type peerCommand struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// peerAnswer is its outcome.
+// peerAnswer is the answer to a peerCommand.
 type peerAnswer struct {
-	Position string          `json:"position,omitempty"` // of the record, or of the state that a refusal is as of
+	Position string          `json:"position,omitempty"` // position of the record, or of the state that a refusal refers to
 	Repeated bool            `json:"repeated,omitempty"`
-	Record   []byte          `json:"record,omitempty"` // that answers the command, as it stands in the log
+	Record   []byte          `json:"record,omitempty"` // the record that answers the command, as stored in the log
 	Refusal  *decide.Refusal `json:"refusal,omitempty"`
 	Code     string          `json:"code,omitempty"`      // NOT_ACCEPTED, OUTCOME_UNKNOWN or empty
 	NotOwner bool            `json:"not_owner,omitempty"` // with NOT_ACCEPTED: the node does not own the journal
 	Error    string          `json:"error,omitempty"`
 }
 
-// peers submits commands to the owners of their journals, as a journal.Submitter does. Of an entry that comes from another
-// node there is the record only.
+// peers submits commands to the owners of their journals, on any node. It implements journal.Submitter. The entry of a
+// result from another node has only the record.
 type peers struct {
 	owners   journal.Submitter
 	journals journals.Table
@@ -76,7 +76,7 @@ func newPeers(owners journal.Submitter, table journals.Table, box *seal.Box) *pe
 	return &peers{owners, table, box.Derive("peers"), &http.Client{Timeout: 15 * time.Second, Transport: transport}}
 }
 
-// payload reads what a command asks for, if it is one of those that are taken from other nodes.
+// payload decodes the payload of a command. It fails if the command's type is not accepted from other nodes.
 func (p *peers) payload(c peerCommand) (any, error) {
 	j, err := p.journals.Of(c.Journal)
 	if err != nil {
@@ -93,13 +93,14 @@ func (p *peers) proof(body []byte) string {
 	return hex.EncodeToString(seal.MAC(p.key, body))
 }
 
-// maxOwners is how many nodes a command is sent to, each after the one before it has turned out not to be the owner.
+// maxOwners is the maximum number of nodes that a command is sent to, each after the previous one turned out not to be
+// the owner.
 const maxOwners = 3
 
-// errNotOwner says that a node has not taken a command: it does not own the journal, or can't be reached.
+// errNotOwner reports that a node did not take a command, because it does not own the journal or cannot be reached.
 var errNotOwner = errors.New("the node does not own the journal")
 
-// Submit has a command decided here or, where the journal's owner is elsewhere, there.
+// Submit submits a command to the journal's owner, on this node or another one.
 func (p *peers) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
 	result, err := p.owners.Submit(ctx, name, c)
 	var elsewhere *journal.ElsewhereError
@@ -122,7 +123,7 @@ func (p *peers) Submit(ctx context.Context, name string, c decide.Command) (jour
 	}
 }
 
-// send has a command decided by another node. An errNotOwner says that it was not taken there.
+// send submits a command to another node. It returns errNotOwner if that node did not take it.
 func (p *peers) send(ctx context.Context, url, name string, c decide.Command) (journal.Result, error) {
 	payload, err := json.Marshal(c.Payload)
 	if err != nil {
@@ -162,7 +163,7 @@ func (p *peers) send(ctx context.Context, url, name string, c decide.Command) (j
 	return a.result(c, j.Rules)
 }
 
-// result turns the answer back into what the owner's Submit returned.
+// result converts the answer back into the result of the owner's Submit.
 func (a peerAnswer) result(c decide.Command, rules decide.Rules) (journal.Result, error) {
 	switch {
 	case a.NotOwner:
@@ -181,7 +182,7 @@ func (a peerAnswer) result(c decide.Command, rules decide.Rules) (journal.Result
 	if a.Refusal != nil {
 		return journal.Result{}, &journal.RefusedError{Refusal: a.Refusal, AsOf: at}
 	}
-	if a.Record == nil { // the command's work goes on
+	if a.Record == nil { // the command's work continues
 		return journal.Result{Position: at, Repeated: a.Repeated}, nil
 	}
 	record, err := journal.DecodeRecord(rules.Registry(), a.Record)
@@ -191,7 +192,7 @@ func (a peerAnswer) result(c decide.Command, rules decide.Rules) (journal.Result
 	return journal.Result{Position: at, Repeated: a.Repeated, Entry: &journal.Entry{Record: record, Value: a.Record}}, nil
 }
 
-// serve takes a command of another node.
+// serve answers a command of another node.
 func (p *peers) serve(c echo.Context) error {
 	body, err := io.ReadAll(io.LimitReader(c.Request().Body, peerBody))
 	if err != nil {
@@ -216,7 +217,7 @@ func answerTo(result journal.Result, err error) peerAnswer {
 		refused   *journal.RefusedError
 		busy      *journal.NotAcceptedError
 		unknown   *journal.OutcomeUnknownError
-		elsewhere *journal.ElsewhereError // a request that was passed on once is not passed on again
+		elsewhere *journal.ElsewhereError // a command that was forwarded once is not forwarded again
 	)
 	switch {
 	case err == nil:

@@ -11,8 +11,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 )
 
-// RunUntil runs the node, and open beside it, which is to make it ready. What open fails with counts only while the
-// node runs: after that, the node's own error is the reason.
+// RunUntil runs the node and concurrently open, which makes it ready. An error of open counts only while the node runs:
+// afterwards, the node's error is the reason.
 func (n *Node) RunUntil(ctx context.Context, open func(context.Context) error) error {
 	g, running := errgroup.WithContext(ctx)
 	g.Go(func() error { return n.Run(running) })
@@ -25,8 +25,8 @@ func (n *Node) RunUntil(ctx context.Context, open func(context.Context) error) e
 	return g.Wait()
 }
 
-// CatchUp waits until the journals have owners and this node's readers stand at their tips, and checks that the master
-// key opens what the identity journal holds.
+// CatchUp waits until the journals have owners and this node's readers have reached their tips. Then it checks that the
+// master key opens the secrets in the identity journal.
 func (n *Node) CatchUp(ctx context.Context) error {
 	if err := n.awaitOwners(ctx); err != nil {
 		return err
@@ -48,11 +48,11 @@ func (n *Node) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// Announce has /readyz say how the node is, from now on. Until then it says that the node is starting.
+// Announce makes /readyz report the actual state. Before that, it reports that the node is starting.
 func (n *Node) Announce() { n.health.phase.CompareAndSwap(starting, serves) }
 
-// owned reports whether a journal has an owner with a valid term: this node, or the one that the group has assigned
-// it to and that was the last to take it.
+// owned reports whether a journal has an owner with a valid term: this node, or a node that is both the owner according
+// to the finder and the last one to have taken the journal.
 func (n *Node) owned(ctx context.Context, f *follower) bool {
 	if n.owning.engine != nil {
 		if _, here := n.owning.engine.Serving(f.Name(), 0); here {
@@ -87,14 +87,14 @@ func (n *Node) awaitOwners(ctx context.Context) error {
 	return nil
 }
 
-// AwaitTip returns once this node's followers have looked at everything that the journals hold now, and the read
-// models, where the node writes or reads them, have applied what is valid of it.
+// AwaitTip returns once this node's followers have read all records that the journals have now. If the node writes or
+// reads the read models, these must have applied the valid ones.
 func (n *Node) AwaitTip(ctx context.Context) error {
 	for _, f := range n.followers {
 		if err := f.fold.WaitTip(ctx); err != nil {
 			return fmt.Errorf("waiting for the follower of the journal %s: %w", f.Name(), err)
 		}
-		if !n.Roles.Projector && (!n.Roles.API || n.Alone) { // alone, nobody writes what it would read
+		if !n.Roles.Projector && (!n.Roles.API || n.Alone) { // a lone node without a projector has no rows to read
 			continue
 		}
 		if err := f.rows.Wait(ctx, f.fold.Position().Sequence); err != nil {

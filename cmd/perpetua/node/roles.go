@@ -6,10 +6,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 )
 
-// Roles are what a node does. One that lacks a role leaves it to its peers.
+// Roles are the functions of a node. It leaves the functions of other roles to other nodes.
 type Roles struct{ Engine, API, Projector, Live, Process, Sender bool }
 
-// ParseRoles reads a list like "engine,api".
+// ParseRoles parses a list like "engine,api".
 func ParseRoles(list string) (Roles, error) {
 	var r Roles
 	for _, name := range strings.Split(list, ",") {
@@ -33,7 +33,7 @@ func ParseRoles(list string) (Roles, error) {
 	return r, nil
 }
 
-// Names returns what ParseRoles reads.
+// Names returns the names of the roles, as ParseRoles accepts them.
 func (r Roles) Names() (out []string) {
 	for _, role := range []struct {
 		name string
@@ -46,7 +46,7 @@ func (r Roles) Names() (out []string) {
 	return out
 }
 
-// AllRoles are those of `perpetua run`.
+// AllRoles returns the roles of `perpetua run`.
 func AllRoles() Roles {
 	return Roles{Engine: true, API: true, Projector: true, Live: true, Process: true, Sender: true}
 }

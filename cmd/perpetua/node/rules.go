@@ -14,18 +14,20 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/admin"
 )
 
-// rulesPath is where a node tells other nodes which rules it knows: the highest number of each journal. Anybody may ask.
+// rulesPath is the route on which a node reports the highest rules number that it supports for each journal. It needs
+// no authorization.
 const rulesPath = "/internal/v1/rules"
 
-// asking is how long a node may take to say so.
+// asking bounds the wait for a node's answer.
 const asking = 5 * time.Second
 
-// serveRules answers another node.
+// serveRules answers the question of another node.
 func (p *peers) serveRules(c echo.Context) error {
 	return c.JSON(http.StatusOK, p.journals.Newest())
 }
 
-// rules asks every engine which rules it knows: the nodes of the group, and this one whether it is of the group or not.
+// rules asks all engines of the group for the rules that they support. The result includes this node, even if it is not
+// in the group.
 func (o *owning) rules(ctx context.Context, self string) ([]admin.Node, error) {
 	engines, err := o.owners.Engines(ctx)
 	if err != nil {
@@ -48,7 +50,7 @@ func (o *owning) rules(ctx context.Context, self string) ([]admin.Node, error) {
 	return nodes, all.Wait()
 }
 
-// rulesOf asks a node.
+// rulesOf asks one node.
 func (p *peers) rulesOf(ctx context.Context, url string) (map[string]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -61,7 +63,7 @@ func (p *peers) rulesOf(ctx context.Context, url string) (map[string]int, error)
 		return nil, err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK { // a build from before there was such a question
+	if response.StatusCode != http.StatusOK { // an older build without this route
 		return nil, fmt.Errorf("%s answered %s", url, response.Status)
 	}
 	known := make(map[string]int)

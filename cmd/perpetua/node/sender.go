@@ -11,10 +11,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/jobs"
 )
 
-// maxOverlap is how long the rules let two keys be in use at once.
+// maxOverlap is the longest time for which a webhook may sign with two keys.
 const maxOverlap = 30 * 24 * time.Hour
 
-// wireSender makes the node's sender of webhooks, if it has the role, and has its projector insert the jobs for senders.
+// wireSender creates the node's sender of webhooks, if it has that role. If the node has the projector role, it makes
+// the projector insert the jobs for senders.
 func (n *Node) wireSender(owners *follower) (err error) {
 	if n.keyOverlap, err = keyOverlap(n.Settings); err != nil {
 		return err
@@ -44,7 +45,7 @@ func (n *Node) wireSender(owners *follower) (err error) {
 	return nil
 }
 
-// receiversOf says how receivers are reached.
+// receiversOf returns the settings for connections to receivers.
 func receiversOf(s *settings.Settings) (d webhooks.Dialing, err error) {
 	if d.Allowed, err = webhooks.ParseNetworks(s.Webhooks.Allow); err != nil {
 		return d, settings.Usagef("--webhook-allow: %v", err)

@@ -15,23 +15,23 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 )
 
-// serving is a node's port and what is served there.
+// serving is a node's port and the server on it.
 type serving struct {
 	listener net.Listener
 	server   *http.Server
 	hub      *live.Hub
-	uses     *apikeys.Uses // whichever role met the key
+	uses     *apikeys.Uses // uses of API keys, noted by all roles
 }
 
-// handle makes the server of a handler.
+// handle creates the server of a handler.
 func (s *serving) handle(h http.Handler) {
-	// A slow body or reader holds a goroutine for no longer than this. Sockets lift the deadlines when they are upgraded.
+	// These limits free a goroutine that a slow client holds. Sockets remove the deadlines when they are upgraded.
 	s.server = &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
 		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
 	web.Watch(s.server)
 }
 
-// serve answers until the server is shut down.
+// serve serves until the server is shut down.
 func (s *serving) serve() error {
 	if err := s.server.Serve(web.Listen(s.listener)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
@@ -39,7 +39,7 @@ func (s *serving) serve() error {
 	return nil
 }
 
-// shutdown closes the sockets, which would not end by themselves, and then the port, once what was asked is answered.
+// shutdown closes the sockets, which would not end otherwise, and then the port, once all requests are answered.
 func (s *serving) shutdown(ctx context.Context, log *slog.Logger) {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
@@ -59,7 +59,7 @@ func (s *serving) close() {
 	}
 }
 
-// URL returns the address under which other nodes reach this one.
+// URL returns the URL at which other nodes reach this one.
 func (n *Node) URL() string {
 	if n.Settings.Advertise != "" {
 		return strings.TrimSuffix(n.Settings.Advertise, "/")
@@ -67,7 +67,7 @@ func (n *Node) URL() string {
 	return "http://" + n.serving.listener.Addr().String()
 }
 
-// LocalURL returns an address of this node for clients in the same process, whatever others are told.
+// LocalURL returns a URL of this node for clients in the same process, independent of the advertised one.
 func (n *Node) LocalURL() string {
 	addr := n.serving.listener.Addr().(*net.TCPAddr)
 	if addr.IP.IsUnspecified() {
@@ -76,5 +76,5 @@ func (n *Node) LocalURL() string {
 	return "http://" + addr.String()
 }
 
-// DebugURL returns where the profiles are, or "" where they are off.
+// DebugURL returns the URL of the profiles, or "" if they are off.
 func (n *Node) DebugURL() string { return n.telemetry.debug.url() }

@@ -16,18 +16,19 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
 
-// Snapshots are where a node's folds start, and how often it saves what they have come to. Beside them in the bucket are the
-// witnesses of how far the nodes have seen the logs.
+// Snapshots loads and saves the states of a node's folds. The same bucket holds the witnesses, which record how far
+// each node has read the logs.
 type Snapshots struct {
 	journals  journals.Table
 	store     *snapshot.Store
 	witnesses *witness.Store
 	bucket    *gocloud.Bucket
-	records   int64 // 0: this node makes none
+	records   int64 // 0: this node makes no snapshots
 	interval  time.Duration
 }
 
-// OpenSnapshots opens the bucket. What lies there is signed with keys that all nodes derive from their master key.
+// OpenSnapshots opens the bucket. Snapshots and witnesses are signed with keys that all nodes derive from the master
+// key.
 func OpenSnapshots(ctx context.Context, s *settings.Settings, table journals.Table, box *seal.Box, log *slog.Logger) (*Snapshots, error) {
 	records, interval, err := snapshotPace(s)
 	if err != nil {
@@ -42,7 +43,7 @@ func OpenSnapshots(ctx context.Context, s *settings.Settings, table journals.Tab
 		witnesses: witness.NewStore(witness.Config{Bucket: bucket, Key: box.Derive("witness"), TopicPrefix: s.TopicPrefix, Logger: log})}, nil
 }
 
-// Close closes the bucket. It leaves one that hangs behind.
+// Close closes the bucket. It does not wait for one that hangs.
 func (s *Snapshots) Close() {
 	closed := make(chan struct{})
 	go func() {
@@ -64,7 +65,7 @@ func (s *Snapshots) Seed(ctx context.Context, name string, partition int32) (*jo
 	return s.store.Load(ctx, name, partition, j.Codec)
 }
 
-// maker returns what saves the states of a fold that started from a seed; nil where nobody is to.
+// maker returns a maker of snapshots of a fold that started from a seed; nil if this node makes none.
 func (s *Snapshots) maker(client *journal.Client, j journals.Journal, fold *follow.Fold, seed *journal.Seed, node string, may func() bool) *snapshot.Maker {
 	if s.records == 0 || j.Codec == nil {
 		return nil

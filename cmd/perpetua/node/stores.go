@@ -13,7 +13,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// stores are a node's connections to what it keeps nothing of itself: the log, the rows, the bucket and the keys.
+// stores are a node's connections to its stores: the log, the rows, the bucket and the keys. The node has no other
+// durable data.
 type stores struct {
 	client    *journal.Client
 	pool      *pgxpool.Pool
@@ -22,7 +23,7 @@ type stores struct {
 	files     *files.Store
 }
 
-// openStores connects to nothing yet but the bucket and the key store.
+// openStores opens the bucket and the key store. The other connections are opened on first use.
 func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err error) {
 	config, err := c.Settings.JournalConfig(c.Brokers)
 	if err != nil {
@@ -57,12 +58,13 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 	return s, nil
 }
 
-// known is what remembers positions of the log outside of it: owners hold their fold against them before a term.
+// known returns the sources of positions outside of the log. An owner checks them against its fold before it takes a
+// term.
 func (s *stores) known() []journal.Known {
 	return []journal.Known{projections.KnownTo{DB: s.pool}, s.snapshots.store, s.snapshots.witnesses}
 }
 
-// postgresTime returns what Postgres's clock says.
+// postgresTime returns the time of Postgres's clock.
 func (s *stores) postgresTime(ctx context.Context) (t time.Time, err error) {
 	if err = s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&t); err != nil {
 		return t, fmt.Errorf("asking Postgres for the time: %w", err)

@@ -12,14 +12,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
-// telemetry is what a node tells its operator of itself.
+// telemetry holds a node's metrics, tracer and profiles.
 type telemetry struct {
 	metrics *prometheus.Registry
-	tracer  *trace.Tracer // nil unless asked for
-	debug   *debugServer  // nil unless asked for
+	tracer  *trace.Tracer // nil unless configured
+	debug   *debugServer  // nil unless configured
 }
 
-// openTelemetry opens the listener for profiles, if one is asked for.
+// openTelemetry creates the metrics and the tracer, and opens the listener for profiles if one is configured.
 func openTelemetry(ctx context.Context, c Config) (t telemetry, err error) {
 	t.metrics = prometheus.NewRegistry()
 	t.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -32,7 +32,7 @@ func openTelemetry(ctx context.Context, c Config) (t telemetry, err error) {
 	return t, err
 }
 
-// openTracer returns the tracer that the settings ask for, nil for none.
+// openTracer returns the configured tracer, or nil if tracing is off.
 func openTracer(ctx context.Context, c Config, metrics prometheus.Registerer) (*trace.Tracer, error) {
 	s := c.Settings
 	if s.Trace.Endpoint == "" {
@@ -44,12 +44,12 @@ func openTracer(ctx context.Context, c Config, metrics prometheus.Registerer) (*
 	}
 	endpoint := s.Trace.Endpoint
 	if strings.HasPrefix(s.Source("trace-endpoint"), "OTEL_") {
-		endpoint = "" // the exporter reads those itself, and knows better what each of them means
+		endpoint = "" // the exporter reads the OTEL_ variables, which differ in meaning
 	}
 	return trace.Open(ctx, trace.Config{Endpoint: endpoint, Ratio: ratio, Node: c.ID, Build: build, Logger: c.Logger.With("part", "trace"), Metrics: metrics})
 }
 
-// close hands over the last spans, if the collector takes them soon.
+// close stops the listener and flushes the last spans, if the collector accepts them soon.
 func (t *telemetry) close(log *slog.Logger) {
 	t.debug.close()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)

@@ -26,7 +26,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
-// wire connects the handlers to what they serve from.
+// wire creates the handlers and connects them to their data sources.
 func (n *Node) wire() error {
 	identities, err := n.followers.of(journals.Identity)
 	if err != nil {
@@ -45,8 +45,8 @@ func (n *Node) wire() error {
 		return err
 	}
 	e := server.Echo
-	// The fold is read by requests from their first on, and stands before its first record until Run moves it: nobody is let in
-	// before, since it knows no user.
+	// Requests read the fold as soon as the server runs, and until Run starts the fold it is at its beginning. It then
+	// contains no users, so no request is authorized.
 	users := login.FromFold(identities.fold)
 	tokens := web.NewTokens(login.NewDirectory(users), login.DefaultIssuer, time.Now)
 	tokens.For(n.audience)
@@ -55,7 +55,8 @@ func (n *Node) wire() error {
 	n.serving.uses = apikeys.NewUses(n.owning.peers, n.Logger.With("part", "api keys"))
 	tokens.Used(n.serving.uses.Note)
 
-	// Made before Run, as all that listens to the fold: sockets are told of every record after the state that they begin with.
+	// The hub is created before Run, like everything that listens to a fold: a socket must receive every record after
+	// the state that it starts with.
 	n.serving.hub = live.New(live.Config{Follower: venue.fold, Journal: venue.Name(), Tokens: tokens, Changes: users,
 		Log: live.NewLog(n.stores.client, venue.Rules, 0), REST: rest, Nodes: n.owning.peers,
 		Logger: n.Logger.With("part", "live"), Seed: venue.seed, Compression: n.Settings.DeflateSockets})
@@ -71,7 +72,7 @@ func (n *Node) wire() error {
 	n.measure()
 
 	trade.New(n.tradingInterface(auth, venue)).Register(rest)
-	if n.Roles.API || n.Roles.Engine { // an owner answers what the others pass on to it
+	if n.Roles.API || n.Roles.Engine { // an owner answers the requests that other nodes forward to it
 		login.New(login.Options{Identity: users, Box: n.Box, Issuer: login.DefaultIssuer, Audience: n.audience, Now: time.Now,
 			PasswordMemory: n.Settings.PasswordMemory}).Register(e)
 		apikeys.New(apikeys.Config{Auth: auth, Journals: n.owning.owners, Identity: identities.fold, Venue: venue.fold}).Register(e)
@@ -97,8 +98,8 @@ func (n *Node) wire() error {
 	return nil
 }
 
-// servers returns the server of the node's port, and the REST interface that its sockets use, to enter orders for example:
-// the same where the node serves that, or else one of their own.
+// servers returns the server of the node's port, and the REST interface that its sockets use, for example to enter
+// orders. They are the same if the node serves the REST interface; otherwise the sockets have a separate one.
 func (n *Node) servers(identities *follower) (e, rest *web.Server, err error) {
 	proxies, err := n.Settings.TrustedProxies()
 	if err != nil {
@@ -110,12 +111,12 @@ func (n *Node) servers(identities *follower) (e, rest *web.Server, err error) {
 	if e, err = web.New(options); err != nil || n.Roles.API || n.Roles.Engine {
 		return e, e, err
 	}
-	options.Metrics = nil // which can be registered once
+	options.Metrics = nil // metrics can be registered only once
 	rest, err = web.New(options)
 	return e, rest, err
 }
 
-// registerOwn registers the routes that are about the node itself, and those of its sockets and peers.
+// registerOwn registers the routes about the node itself, its sockets, and the routes for other nodes.
 func (n *Node) registerOwn(e *echo.Echo) {
 	if n.Roles.Live {
 		n.serving.hub.Register(e)
@@ -130,7 +131,7 @@ func (n *Node) registerOwn(e *echo.Echo) {
 	e.GET("/metrics", echo.WrapHandler(promhttp.HandlerFor(n.telemetry.metrics, promhttp.HandlerOpts{})))
 }
 
-// measure registers what the parts tell of themselves.
+// measure registers the metrics of the node's parts.
 func (n *Node) measure() {
 	n.telemetry.metrics.MustRegister(n.serving.hub.Collectors()...)
 	for _, f := range n.followers {
@@ -142,7 +143,7 @@ func (n *Node) measure() {
 	n.telemetry.metrics.MustRegister(newGauges(n), buildInfo(version.Current()))
 }
 
-// tradingInterface says what the trading interface serves from.
+// tradingInterface returns the configuration of the trading interface.
 func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
 	c := trade.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Rows: n.rowsOf(venue), Now: time.Now, Version: version.Current().Version}
 	sockets := live.DefaultLimits()
@@ -157,7 +158,7 @@ func (n *Node) tradingInterface(auth *web.Auth, venue *follower) trade.Config {
 	return c
 }
 
-// onboardingInterface says what the onboarding interface serves from.
+// onboardingInterface returns the configuration of the onboarding interface.
 func (n *Node) onboardingInterface(auth *web.Auth, owners *follower) (onboarding.Config, error) {
 	scanner, badScanner := n.Settings.Scanner()
 	lifetime, badLifetime := n.Settings.Lifetime()
@@ -165,7 +166,7 @@ func (n *Node) onboardingInterface(auth *web.Auth, owners *follower) (onboarding
 		KeyOverlap: n.keyOverlap, Now: time.Now, Files: n.stores.files, Scanner: scanner, LinkLifetime: lifetime, Nodes: n.owning.peers}, errors.Join(badScanner, badLifetime)
 }
 
-// sources are what the interfaces answer reads from, by journal.
+// sources returns the data sources of the interfaces, by journal.
 func (n *Node) sources() map[string][]web.Positioned {
 	sources := make(map[string][]web.Positioned, len(n.followers))
 	for _, f := range n.followers {
@@ -174,12 +175,12 @@ func (n *Node) sources() map[string][]web.Positioned {
 	return sources
 }
 
-// rowsOf is where the rows of a journal are read from.
+// rowsOf returns the source of a journal's rows.
 func (n *Node) rowsOf(f *follower) rows.Source {
 	return rows.Source{Journal: f.Name(), DB: n.stores.pool, Waiter: f.rows}
 }
 
-// adminInterface says what the operator's interface serves from.
+// adminInterface returns the configuration of the operator's interface.
 func (n *Node) adminInterface(auth *web.Auth, clients *onboarding.Handler, venue, identities, owners *follower) admin.Config {
 	c := admin.Config{Auth: auth, Journals: n.owning.owners, Venue: venue.fold, Identity: identities.fold, People: n.rowsOf(identities), MAC: n.Box.MAC,
 		Onboarding: owners.fold, Owners: n.stores.owners, Box: n.Box, Reads: clients.Operated(admin.Base),

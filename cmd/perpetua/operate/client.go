@@ -19,13 +19,14 @@ import (
 
 const (
 	requestTime = 5 * time.Minute // an export is streamed
-	// tries is how often a request is sent that the venue does not decide, and firstWait how long is waited in between at first.
+	// tries is the maximum number of attempts at a request that the venue does not decide, and firstWait the first
+	// delay between them.
 	tries     = 6
 	firstWait = 250 * time.Millisecond
 	maxAnswer = 256 << 20
 )
 
-// client asks one venue as one user.
+// client sends requests to one venue as one user.
 type client struct {
 	base, token string
 	http        *http.Client
@@ -35,7 +36,7 @@ func newClient(base string) *client {
 	return &client{base: strings.TrimSuffix(base, "/"), http: &http.Client{Timeout: requestTime}}
 }
 
-// problem is an answer that says what went wrong.
+// problem is an error response.
 type problem struct {
 	Status int    `json:"status"`
 	Code   string `json:"code"`
@@ -47,7 +48,7 @@ type problem struct {
 	} `json:"errors"`
 }
 
-// Error tells it in a line, and each fault of the request in one more.
+// Error returns a line for the problem and one more for each error in the request.
 func (p *problem) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %s: %s", p.Status, p.Code, p.Detail)
@@ -78,7 +79,7 @@ func (c *client) login(ctx context.Context, user, password string) error {
 	return nil
 }
 
-// do sends a request until it is decided: what is repeated has the same key, so it is done once.
+// do sends a request until it is decided. Repetitions have the same key, so the operation is done once.
 func (c *client) do(ctx context.Context, method, target string, body []byte, key string) ([]byte, error) {
 	if method != http.MethodGet && key == "" {
 		key = web.NewID().String()
@@ -112,7 +113,7 @@ func (c *client) do(ctx context.Context, method, target string, body []byte, key
 	}
 }
 
-// send sends a request once. What the venue refuses is a *problem.
+// send sends a request once. If the venue refuses it, the error is a *problem.
 func (c *client) send(r *http.Request) ([]byte, error) {
 	answer, err := c.http.Do(r)
 	if err != nil {
@@ -129,7 +130,7 @@ func (c *client) send(r *http.Request) ([]byte, error) {
 	return nil, problemOf(answer.StatusCode, content)
 }
 
-// problemOf reads a problem in either of the two shapes that the venue has; the status always stands.
+// problemOf decodes a problem in either of the venue's two formats. The status is always that of the response.
 func problemOf(status int, content []byte) *problem {
 	p := &problem{}
 	if json.Unmarshal(content, p) != nil {

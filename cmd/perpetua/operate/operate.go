@@ -26,18 +26,18 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 )
 
-// line is what the command line says beside the operation.
+// line is the parsed command line of an operation.
 type line struct {
 	operation *Operation
 	data      string
 	user      string
 	key       string // Idempotency-Key; "" for a new one
-	text      string // the body
+	text      string // text of the body
 	filters   map[string]*string
 	arguments []string
 }
 
-// Command does what args say: GROUP VERB, the arguments, and flags anywhere behind them.
+// Command runs an operation. args are GROUP VERB and its arguments, with flags anywhere after the verb.
 func Command(ctx context.Context, args []string, std settings.IO) error {
 	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
 		List(std.Err, "")
@@ -86,7 +86,7 @@ func find(args []string, help io.Writer) (*Operation, error) {
 	return &all[at], nil
 }
 
-// List writes what there is to do, in one group or in all ("").
+// List writes the operations of a group, or all if group is "".
 func List(w io.Writer, group string) {
 	fmt.Fprint(w, "usage: perpetua admin GROUP VERB [ARGUMENT…] [--data DIR | $PERPETUA_ADMIN_URL] [FILE | - | --json TEXT]\n\n")
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -95,10 +95,10 @@ func List(w io.Writer, group string) {
 			fmt.Fprintf(table, "  %s\t%s\n", o.usage(), o.Help)
 		}
 	}
-	_ = table.Flush() // to a terminal
+	_ = table.Flush() // an error on the terminal is ignored
 }
 
-// parse reads the line behind the verb.
+// parse parses the command line after the verb.
 func parse(o *Operation, args []string, std settings.IO) (*line, error) {
 	env := func(name, preset string) string {
 		if v, ok := std.Env(name); ok && v != "" {
@@ -124,7 +124,7 @@ func parse(o *Operation, args []string, std settings.IO) (*line, error) {
 		fmt.Fprintf(std.Err, "usage: perpetua admin %s [flags]\n  %s\n\n", o.usage(), o.Help)
 		fs.PrintDefaults()
 	}
-	for { // flags may stand before, between and behind the arguments
+	for { // flags may be before, between and after the arguments
 		if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
 			return nil, err
 		} else if err != nil {
@@ -137,7 +137,7 @@ func parse(o *Operation, args []string, std settings.IO) (*line, error) {
 	}
 }
 
-// check wants as many arguments as the operation has.
+// check returns an error if the number of arguments is wrong.
 func (l *line) check() error {
 	given, least := len(l.arguments), len(l.operation.parameters())
 	most := least
@@ -153,7 +153,7 @@ func (l *line) check() error {
 	return nil
 }
 
-// body returns the JSON that is sent, nil for none.
+// body returns the JSON body of the request, or nil for none.
 func (l *line) body(stdin io.Reader) ([]byte, error) {
 	rest := l.arguments[len(l.operation.parameters()):]
 	switch {
@@ -167,7 +167,7 @@ func (l *line) body(stdin io.Reader) ([]byte, error) {
 	return os.ReadFile(rest[0])
 }
 
-// target is the path that is asked for, with its query.
+// target returns the path of the request with its query.
 func (l *line) target() string {
 	target := l.operation.Path
 	for i, name := range l.operation.parameters() {
@@ -214,7 +214,7 @@ func connect(ctx context.Context, l *line, std settings.IO) (*client, error) {
 	return c, c.login(ctx, l.user, password)
 }
 
-// printAnswer writes an answer: JSON for people and for programs, anything else, such as a zip, as it is.
+// printAnswer writes a response: JSON indented, anything else, such as a zip, unchanged.
 func printAnswer(w io.Writer, answer []byte) error {
 	var indented bytes.Buffer
 	if json.Indent(&indented, answer, "", "  ") == nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/entitlement"
 )
 
-// Operation is one thing that operators do: perpetua admin GROUP VERB. Its arguments on the line are the parameters of its
-// path, in their order.
+// Operation is an operator's command: perpetua admin GROUP VERB. Its arguments are the path parameters, in the order of
+// the path.
 type Operation struct {
 	Group, Verb string
 	Method      string
 	Path        string   // parameters as :name
 	Filters     []string // parameters of the query, each a flag
 	Body        Body
-	Help        string // what it does, in a line
+	Help        string // description in one line
 }
 
-// Body says whether an operation sends JSON, which comes from a file, from stdin, or from the line.
+// Body says whether an operation sends JSON. The JSON comes from a file, from stdin, or from the command line.
 type Body int
 
 // The kinds of bodies.
@@ -57,7 +57,7 @@ func put(group, verb, path, help string) Operation {
 	return Operation{group, verb, http.MethodPut, base + path, nil, NeedsBody, help}
 }
 
-// Operations lists all of them, group by group. There is one for each route of the operator's interface.
+// Operations lists all operations by group. There is one for each route of the operator's interface.
 func Operations() []Operation {
 	return slices.Concat(venueOperations(), systemOperations(), catalogueOperations(), triggerOperations(), deliveryOperations(), ownerOperations("person"), ownerOperations("corporate"))
 }
@@ -119,7 +119,7 @@ func catalogueOperations() []Operation {
 	}
 }
 
-// triggerOperations has a verb for each action of an operator on a trigger.
+// triggerOperations returns a verb for each action of an operator on a trigger.
 func triggerOperations() []Operation {
 	out := []Operation{
 		list("triggers", "/entitlement_triggers", "the cases of all owners; --status 'pending|ongoing|blocked' --sort asc: what waits, oldest first",
@@ -127,7 +127,7 @@ func triggerOperations() []Operation {
 		show("triggers", "/entitlement_triggers/:id", "a trigger with what is open of it and its timeline"),
 	}
 	for _, a := range entitlement.Actions() {
-		if a == entitlement.Start { // the venue's own
+		if a == entitlement.Start { // only the venue performs it
 			continue
 		}
 		out = append(out, post("triggers", strings.ReplaceAll(string(a), "_", "-"), "/entitlement_triggers/:id/"+string(a), NeedsBody, actionHelp(a)))
@@ -162,7 +162,7 @@ func actionHelp(a entitlement.Action) string {
 	return "a trigger, which ends with a failure: " + said
 }
 
-// ownerOperations are those about persons or corporates.
+// ownerOperations returns the operations on persons or corporates.
 func ownerOperations(kind string) []Operation {
 	group, one := kind+"s", "/"+kind+"s/:"+kind+"_id"
 	get := func(verb, path, help string, filters ...string) Operation {
@@ -199,7 +199,7 @@ func (o *Operation) parameters() (names []string) {
 	return names
 }
 
-// usage is how the operation is written on the line.
+// usage returns the syntax of the operation on the command line.
 func (o *Operation) usage() string {
 	var b strings.Builder
 	b.WriteString(o.Group + " " + o.Verb)

@@ -6,7 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Clock returns the clock of this process's terms: nil for the machine's.
+// Clock returns the clock of this process's terms, or nil for the system clock.
 func (s *Settings) Clock() journal.Clock {
 	if s.ClockAhead == 0 {
 		return nil
@@ -14,7 +14,7 @@ func (s *Settings) Clock() journal.Clock {
 	return ahead{journal.SystemClock(), s.ClockAhead}
 }
 
-// ahead is a clock whose wall time is off.
+// ahead is a clock with a shifted wall time.
 type ahead struct {
 	journal.Clock
 	by time.Duration

@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// IO is where a command reads and writes; tests give their own.
+// IO holds the input and output of a command. Tests replace it.
 type IO struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Env      func(string) (string, bool) // looks up an environment variable
 	Environ  func() []string             // lists the environment as NAME=value; nil to skip the search for misspelled names
-	// PasswordMemory is what a new hash of a password takes, in KiB; 0 for what is safe. Tests that are not about passwords
-	// take less: most of a venue's first start goes into hashes.
+	// PasswordMemory is the memory for a new password hash, in KiB; 0 for a safe default. Tests that do not concern
+	// passwords use less, because hashing takes most of the time of a venue's first start.
 	PasswordMemory uint32
-	// ClockAhead is how far the wall clock of this process's terms is ahead of the machine's; below 0 it is behind. Tests of what
-	// falls due at an hour of the day set it, with --accept-clock.
+	// ClockAhead is the difference between the wall clock of this process's terms and the system clock; negative if it
+	// is behind. Tests of work that is due at an hour of the day set it, with --accept-clock.
 	ClockAhead time.Duration
 }
 
-// StandardIO returns that of the process.
+// StandardIO returns the input and output of the process.
 func StandardIO() IO {
 	return IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Environ: os.Environ}
 }
 
-// UsageError is an error in the words of the command line: exit code 2.
+// UsageError is an error in the command line or a setting. Its exit code is 2.
 type UsageError struct{ message string }
 
-// Error says what was wrong.
+// Error returns the message.
 func (e *UsageError) Error() string { return e.message }
 
 // Usagef returns a UsageError with a formatted message.

@@ -11,14 +11,14 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// Embedded returns the settings without those of connections to Kafka, which an embedded broker has none of.
+// Embedded returns the settings without those for connections to Kafka, which an embedded broker does not use.
 func (s *Settings) Embedded() *Settings {
 	e := *s
 	e.KafkaTLS, e.KafkaCA, e.SASL, e.SASLUser, e.SASLPassword = false, "", "", "", ""
 	return &e
 }
 
-// KafkaTLSConfig returns how connections to Kafka are encrypted, nil for not at all.
+// KafkaTLSConfig returns the TLS configuration of connections to Kafka, or nil if they are not encrypted.
 func (s *Settings) KafkaTLSConfig() (*tls.Config, error) {
 	if !s.KafkaTLS {
 		return nil, nil
@@ -37,7 +37,7 @@ func (s *Settings) KafkaTLSConfig() (*tls.Config, error) {
 	return c, nil
 }
 
-// KafkaOptions returns how a client authenticates to Kafka.
+// KafkaOptions returns the options with which a client authenticates to Kafka.
 func (s *Settings) KafkaOptions() ([]kgo.Opt, error) {
 	var opts []kgo.Opt
 	switch s.SASL {

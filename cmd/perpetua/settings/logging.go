@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// Logger returns the logger that the settings ask for.
+// Logger returns the logger that the settings describe.
 func (s *Settings) Logger(w io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {

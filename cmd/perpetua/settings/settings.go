@@ -21,8 +21,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// Settings are what a node can be told. Each has one Name: the flag --kafka-brokers is the environment variable
-// PERPETUA_KAFKA_BROKERS. A flag wins over the environment, the environment over the default.
+// Settings are the settings of a node. Each has one Name: the flag --kafka-brokers is the environment variable
+// PERPETUA_KAFKA_BROKERS. A flag overrides the environment, and the environment overrides the default.
 type Settings struct {
 	Data             string
 	Listen           string
@@ -61,22 +61,22 @@ type Settings struct {
 	unknown []Unknown         // misspelled variables of the environment
 
 	Trace struct{ Endpoint, Ratio string }
-	// Webhooks is how receivers are reached: retries and what is allowed as text, KeyOverlap too.
+	// Webhooks holds the settings of connections to receivers, as text.
 	Webhooks struct{ Retries, Allow, CA, Proxy, KeyOverlap string }
 
-	PasswordMemory uint32        // as IO has it; there is no flag for it
-	ClockAhead     time.Duration // the same
+	PasswordMemory uint32        // copied from IO; there is no flag
+	ClockAhead     time.Duration // copied from IO; there is no flag
 }
 
-// Setting describes one of them.
+// Setting describes one setting.
 type Setting struct {
 	Name    string
-	Aliases []string // environment names accepted beside PERPETUA_…
+	Aliases []string // environment variables accepted besides PERPETUA_…
 	Of      Group    // decides which commands list it in their help
 
 	usage  string
 	secret bool
-	text   func(*Settings) *string // one of the two
+	text   func(*Settings) *string // exactly one of text and toggle is set
 	toggle func(*Settings) *bool
 	preset string
 }
@@ -132,7 +132,7 @@ func (d Setting) Variable() string {
 	return "PERPETUA_" + strings.ToUpper(strings.ReplaceAll(d.Name, "-", "_"))
 }
 
-// Value returns the setting as text.
+// Value returns the value of the setting as text.
 func (d Setting) Value(s *Settings) string {
 	if d.toggle != nil {
 		return fmt.Sprint(*d.toggle(s))
@@ -156,7 +156,7 @@ func (d Setting) set(s *Settings, v string) error {
 	return nil
 }
 
-// flagValue lets the flag package write into a setting.
+// flagValue implements flag.Value for a setting.
 type flagValue struct {
 	d Setting
 	s *Settings
@@ -177,8 +177,8 @@ func (v flagValue) Set(text string) error {
 	return nil
 }
 
-// Parse reads defaults, environment and flags, in rising order of weight. extra adds a command's own flags.
-// What is left on the line after the flags is a usage error.
+// Parse reads defaults, environment and flags; later ones override earlier ones. extra declares a command's own flags.
+// Arguments after the flags are a usage error.
 func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*Settings, error) {
 	s := &Settings{sources: make(map[string]string), PasswordMemory: std.PasswordMemory, ClockAhead: std.ClockAhead}
 	fs := flag.NewFlagSet("perpetua "+command, flag.ContinueOnError)
@@ -222,13 +222,13 @@ func Parse(command string, args []string, std IO, extra func(*flag.FlagSet)) (*S
 	return s, nil
 }
 
-// Brokers returns the Kafka addresses, none if the embedded broker is to be used.
+// Brokers returns the Kafka addresses, or none for the embedded broker.
 func (s *Settings) Brokers() []string { return listed(s.KafkaBrokers) }
 
-// CORSOrigins returns the origins whose pages may call the interfaces, none for any.
+// CORSOrigins returns the origins of pages that may call the interfaces, or none for any.
 func (s *Settings) CORSOrigins() []string { return listed(s.Origins) }
 
-// listed returns what stands between the commas of a setting.
+// listed splits a setting at its commas.
 func listed(text string) []string {
 	var out []string
 	for _, b := range strings.Split(text, ",") {
@@ -239,10 +239,10 @@ func listed(text string) []string {
 	return out
 }
 
-// Source returns where a setting comes from: "flag", the variable's name, or "default".
+// Source returns the source of a setting: "flag", the variable's name, or "default".
 func (s *Settings) Source(name string) string { return s.sources[name] }
 
-// NeedCluster says what is missing for a command that brings up nothing by itself.
+// NeedCluster returns a usage error if the settings name no brokers or no database, for a command that starts neither.
 func (s *Settings) NeedCluster() error {
 	switch {
 	case len(s.Brokers()) == 0:
@@ -253,7 +253,7 @@ func (s *Settings) NeedCluster() error {
 	return nil
 }
 
-// BucketURL returns where the bucket is: as told, or in the data folder.
+// BucketURL returns the URL of the bucket: the configured one or that in the data folder.
 func (s *Settings) BucketURL() (string, error) {
 	if s.BlobURL != "" {
 		return s.BlobURL, nil
@@ -262,7 +262,7 @@ func (s *Settings) BucketURL() (string, error) {
 	return blob.URLOf(filepath.Join(dir, blob.Folder)), err
 }
 
-// OpenBucket opens the bucket. The caller closes it.
+// OpenBucket opens the bucket. The caller must close it.
 func (s *Settings) OpenBucket(ctx context.Context) (*gocloud.Bucket, error) {
 	at, err := s.BucketURL()
 	if err != nil {
@@ -271,7 +271,7 @@ func (s *Settings) OpenBucket(ctx context.Context) (*gocloud.Bucket, error) {
 	return blob.Open(ctx, at)
 }
 
-// KeyStoreURL returns where the keys are: as told, or in the data folder.
+// KeyStoreURL returns the URL of the key store: the configured one or that in the data folder.
 func (s *Settings) KeyStoreURL() (string, error) {
 	if s.KeyURL != "" {
 		return s.KeyURL, nil
@@ -280,7 +280,8 @@ func (s *Settings) KeyStoreURL() (string, error) {
 	return blob.URLOf(filepath.Join(dir, seal.Folder)), err
 }
 
-// NeedKeyStore says what is missing for a node among others, which all need the same keys.
+// NeedKeyStore returns a usage error if the settings name no key store, for a node among others, which all need the
+// same keys.
 func (s *Settings) NeedKeyStore() error {
 	if s.KeyURL == "" {
 		return Usagef("--key-url is needed (or $PERPETUA_KEY_URL): a folder or bucket of keys that all nodes share")
@@ -288,7 +289,7 @@ func (s *Settings) NeedKeyStore() error {
 	return nil
 }
 
-// FindMaster opens the master key of a log that was begun already. It changes nothing.
+// FindMaster opens the master key of an existing log. It changes nothing.
 func (s *Settings) FindMaster(ctx context.Context) (*seal.Box, error) {
 	o, err := s.master()
 	if err != nil {
@@ -297,8 +298,8 @@ func (s *Settings) FindMaster(ctx context.Context) (*seal.Box, error) {
 	return seal.Open(ctx, o)
 }
 
-// OpenMaster opens the master key for a process that owns the data folder. Where nothing was sealed yet, it makes one if there
-// is none.
+// OpenMaster opens the master key for a process that owns the data folder. If fresh is set, nothing has been sealed
+// yet, and a missing key is created.
 func (s *Settings) OpenMaster(ctx context.Context, fresh bool) (*seal.Box, error) {
 	o, err := s.master()
 	if err != nil {
@@ -340,7 +341,7 @@ func (s *Settings) Seed() (uint64, error) {
 	return seed, nil
 }
 
-// Scanner returns what uploads are scanned by, nil for nothing.
+// Scanner returns the scanner of uploads, or nil if they are not scanned.
 func (s *Settings) Scanner() (*clamd.Scanner, error) {
 	if s.ScannerURL == "" {
 		return nil, nil
@@ -352,7 +353,7 @@ func (s *Settings) Scanner() (*clamd.Scanner, error) {
 	return scanner, nil
 }
 
-// Lifetime returns how long a link to a file is good: whole seconds, up to a week.
+// Lifetime returns the validity of a link to a file: whole seconds, up to a week.
 func (s *Settings) Lifetime() (time.Duration, error) {
 	lifetime, err := time.ParseDuration(s.LinkLifetime)
 	if err != nil {
@@ -364,7 +365,7 @@ func (s *Settings) Lifetime() (time.Duration, error) {
 	return lifetime, nil
 }
 
-// NewClient returns a client of the journals on the brokers, which need not be those that the settings name.
+// NewClient returns a client of the journals on the brokers, which may differ from those that the settings name.
 func (s *Settings) NewClient(brokers []string, log *slog.Logger) (*journal.Client, error) {
 	c, err := s.JournalConfig(brokers)
 	if err != nil {
@@ -374,7 +375,7 @@ func (s *Settings) NewClient(brokers []string, log *slog.Logger) (*journal.Clien
 	return journal.NewClient(c)
 }
 
-// JournalConfig returns what the settings say of how the journals on the brokers are reached.
+// JournalConfig returns the configuration of a client of the journals on the brokers.
 func (s *Settings) JournalConfig(brokers []string) (journal.Config, error) {
 	options, err := s.KafkaOptions()
 	if err != nil {
@@ -386,12 +387,12 @@ func (s *Settings) JournalConfig(brokers []string) (journal.Config, error) {
 	}
 	compression, err := journal.ParseCompression(s.Compression)
 	if err != nil {
-		return journal.Config{}, Usagef("--compression: %v", err) // Parse has looked already
+		return journal.Config{}, Usagef("--compression: %v", err) // Parse has checked this already
 	}
 	return journal.Config{Brokers: brokers, Prefix: s.TopicPrefix, TLS: encryption, Options: options, Compression: compression}, nil
 }
 
-// TrustedProxies returns the networks whose word on a client's address is taken.
+// TrustedProxies returns the networks of proxies that are trusted to report a client's address.
 func (s *Settings) TrustedProxies() ([]*net.IPNet, error) {
 	var out []*net.IPNet
 	for _, text := range strings.Split(s.Proxies, ",") {

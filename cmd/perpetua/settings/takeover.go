@@ -2,7 +2,7 @@ package settings
 
 import "strings"
 
-// TakeOver is the command that makes a fenced venue act. It takes the settings of the venue.
+// TakeOver is the command that makes a fenced venue act. It needs the settings of the venue.
 const TakeOver = "perpetua admin take-over"
 
 // TakeOverCommand returns TakeOver with the settings that it needs.

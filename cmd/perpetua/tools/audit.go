@@ -19,12 +19,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// auditSchema is where an audit replays the log.
+// auditSchema is the schema into which an audit replays the log.
 const auditSchema = "audited"
 
-// Audit reads every journal from its genesis, checking its chain, keys, headers and timestamps, and holds every column
-// of every table in Postgres against what the log makes of it. It prints what differs and fails if anything does. The
-// venue may run meanwhile.
+// Audit reads every journal from its genesis, verifies its chain, keys, headers and timestamps, and compares every
+// column of every table in Postgres with the result of replaying the log. It prints the differences and fails if there
+// are any. The venue may run during an audit.
 func Audit(ctx context.Context, args []string, std settings.IO) error {
 	var asJSON bool
 	s, err := settings.Parse("audit", args, std, func(fs *flag.FlagSet) { settings.JSONFlag(fs, &asJSON) })
@@ -71,7 +71,7 @@ type audited struct {
 	Differences []string              `json:"differences"`
 }
 
-// positions writes where journals stand.
+// positions formats the positions of journals.
 func positions(at []journal.LogPosition) string {
 	texts := make([]string, len(at))
 	for i, p := range at {
@@ -80,7 +80,7 @@ func positions(at []journal.LogPosition) string {
 	return strings.Join(texts, ", ")
 }
 
-// replayOf is the replay of all journals into a schema, which checks what it reads: keys, headers and timestamps too.
+// replayOf returns the replay of all journals into a schema. It also verifies keys, headers and timestamps.
 func replayOf(client *journal.Client, beside *pgxpool.Pool, told func(string)) readmodels.Replay {
 	replay := readmodels.Replay{Beside: beside, Told: told}
 	for _, j := range journals.All() {
@@ -95,7 +95,8 @@ func replayOf(client *journal.Client, beside *pgxpool.Pool, told func(string)) r
 	return replay
 }
 
-// progress returns what tells somebody at a terminal how far a long command is; nil where nobody sits there.
+// progress returns a function that prints the progress of a long command on the terminal, or nil if there is no
+// terminal.
 func progress(std settings.IO) func(string) {
 	terminal, ok := std.Err.(*os.File)
 	if !ok {
@@ -107,7 +108,7 @@ func progress(std settings.IO) func(string) {
 	return func(line string) { fmt.Fprintln(terminal, line) }
 }
 
-// OpenReadModels returns a pool on the database that the settings mean.
+// OpenReadModels returns a pool on the database that the settings name.
 func OpenReadModels(ctx context.Context, s *settings.Settings) (*pgxpool.Pool, func(), error) {
 	url, stop, err := findDatabase(ctx, s)
 	if err != nil {
@@ -121,8 +122,8 @@ func OpenReadModels(ctx context.Context, s *settings.Settings) (*pgxpool.Pool, f
 	return pool, func() { pool.Close(); stop() }, nil
 }
 
-// findDatabase returns the URL of the database that the settings mean: the one they name, that of the node which runs
-// on the data folder, or else the folder's own, served until stop is called.
+// findDatabase returns the URL of the database: the one that the settings name, that of the node that runs on the data
+// folder, or else the folder's database, served until stop is called.
 func findDatabase(ctx context.Context, s *settings.Settings) (url string, stop func(), err error) {
 	if s.DatabaseURL != "" {
 		return s.DatabaseURL, func() {}, nil

@@ -21,7 +21,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
 )
 
-// copyRequest is what the arguments of a copy ask for.
+// copyRequest holds the arguments of a copy.
 type copyRequest struct {
 	*settings.Settings
 	from, to, prefix string // prefix of the topic names at the target
@@ -89,7 +89,7 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 		return err
 	}
 	if c.move && kindOf(c.from) == inFolder {
-		folder, err := local.OpenFolder(c.from) // so that no venue runs on it
+		folder, err := local.OpenFolder(c.from) // locks the folder, so that no venue runs on it
 		if err != nil {
 			return err
 		}
@@ -108,8 +108,8 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 		return err
 	}
 	defer target.close()
-	// The embedded broker of a target may find its disk full. It stops then, and what is sent to it would wait for ever: so the
-	// copy ends with it, and with its reason rather than with that of the connection.
+	// The embedded broker of a target stops if its disk is full, and requests to it would then wait forever. So the
+	// copy ends with the broker, and reports the broker's error instead of the connection's.
 	if target.broker != nil {
 		var release func()
 		ctx, release = target.broker.While(ctx)
@@ -118,7 +118,7 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 	}
 	facts := std
 	if c.json {
-		std.Out = io.Discard // messages for people
+		std.Out = io.Discard // only messages for humans are written to it
 	}
 	var m *move
 	if c.move {
@@ -150,7 +150,7 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 	return facts.PrintJSON(all)
 }
 
-// copyJournal copies one journal and says what came of it.
+// copyJournal copies one journal and prints the result.
 func copyJournal(ctx context.Context, j journals.Journal, source, target *place, std settings.IO) (copied, error) {
 	to, err := target.target(ctx, j.Name())
 	if err != nil {
@@ -183,13 +183,13 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *place,
 type place struct {
 	kind   string
 	path   string          // of a file
-	said   string          // as it was named
+	said   string          // its name in the arguments
 	client *journal.Client // nil for a file
-	broker *broker.Broker  // of a data folder to copy to
+	broker *broker.Broker  // of the target, if it is a data folder
 	close  func()
 }
 
-// String says for a person what the place is taken for.
+// String returns the kind and the name of the place, for humans.
 func (p *place) String() string { return p.kind + " " + p.said }
 
 // The kinds of places.
@@ -199,10 +199,10 @@ const (
 	inFile    = "file"
 )
 
-// brokersPattern is how brokers are named; nothing else looks like that.
+// brokersPattern matches a list of broker addresses. No other kind of place has that form.
 var brokersPattern = regexp.MustCompile(`^[^/,]+:[0-9]+(,[^/,]+:[0-9]+)*$`)
 
-// kindOf tells the kind of a place by its name, and by what is there.
+// kindOf returns the kind of a place, from its name and the file or folder with that name.
 func kindOf(said string) string {
 	about, err := os.Stat(said)
 	switch {
@@ -231,7 +231,7 @@ func openSource(ctx context.Context, s *settings.Settings, said string) (*place,
 	return p, p.connect(ctx, s.Embedded(), brokers, s.TopicPrefix, stop)
 }
 
-// openTarget opens a place to copy to. A data folder is made if need be, and taken: no node may run on it.
+// openTarget opens a place to copy to. It creates a missing data folder and locks it, so that no node runs on it.
 func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) (*place, error) {
 	p, opened, err := openNamed(ctx, s, said, prefix)
 	if opened || err != nil {
@@ -251,11 +251,11 @@ func openTarget(ctx context.Context, s *settings.Settings, said, prefix string) 
 		return nil, err
 	}
 	p.broker = b
-	// The folder's lock is the last to go: a node that starts before would find the broker's files in use.
+	// The folder is unlocked last: otherwise a node could start and find the broker's files in use.
 	return p, p.connect(ctx, s.Embedded(), b.Addrs(), prefix, func() { b.Close(); folder.Close() })
 }
 
-// openNamed opens a file, or brokers. Of a data folder it only says that it is one.
+// openNamed opens a file or brokers. For a data folder it only returns the kind.
 func openNamed(ctx context.Context, s *settings.Settings, said, prefix string) (p *place, opened bool, err error) {
 	p = &place{kind: kindOf(said), said: said, close: func() {}}
 	switch p.kind {
@@ -269,7 +269,7 @@ func openNamed(ctx context.Context, s *settings.Settings, said, prefix string) (
 	return p, true, err
 }
 
-// same reports whether two names are those of one file or folder.
+// same reports whether two names refer to the same file or folder.
 func same(a, b string) bool {
 	one, err := os.Stat(a)
 	if err != nil {
@@ -279,10 +279,10 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// connectWithin is how long brokers may take to answer for the first time.
+// connectWithin bounds the wait for the first answer of brokers.
 const connectWithin = 30 * time.Second
 
-// connect makes the client of the place, and looks whether anybody is there. stop is called once it is closed.
+// connect creates the client of the place and checks that the brokers answer. stop is called when the place is closed.
 func (p *place) connect(ctx context.Context, s *settings.Settings, brokers []string, prefix string, stop func()) error {
 	config, err := s.JournalConfig(brokers)
 	if err == nil {
@@ -311,11 +311,11 @@ func (p *place) source(name string) transfer.Log {
 	return transfer.Topic(p.client, name, p.String())
 }
 
-// hold holds the logs to copy from against every position that is known of them at hand: a log that lost its end is not
-// to become the backup of what it was.
+// hold compares the logs of a source with every known position: a log that lost its end must not become the backup of
+// the complete one.
 func (p *place) hold(ctx context.Context, s *settings.Settings, table journals.Table, std settings.IO) error {
 	if p.kind == inFile {
-		return nil // nothing but its chain is known of it
+		return nil // only the chain of a file can be verified
 	}
 	of := *s
 	of.KafkaBrokers = p.said
@@ -327,8 +327,8 @@ func (p *place) hold(ctx context.Context, s *settings.Settings, table journals.T
 	return known.holdOrTell(ctx, p.client, std.Err, table...)
 }
 
-// target returns the log of a journal to copy to. Its topic is made if need be; one that is there has to have the settings
-// of a journal.
+// target returns the log of a journal to copy to. It creates a missing topic; an existing one must have the settings of
+// a journal.
 func (p *place) target(ctx context.Context, name string) (transfer.Log, error) {
 	if p.kind == inFile {
 		return transfer.Target(p.path, name), nil
@@ -342,7 +342,7 @@ func (p *place) target(ctx context.Context, name string) (transfer.Log, error) {
 	return transfer.Topic(p.client, name, p.String()), nil
 }
 
-// finish is called when everything was copied to the place.
+// finish is called after all journals were copied to the place.
 func (p *place) finish() error {
 	if p.kind != inFile {
 		return nil
@@ -350,8 +350,8 @@ func (p *place) finish() error {
 	return transfer.Finish(p.path)
 }
 
-// moved prints a message if the source has grown during the copy, and returns its end offset then. The copy is complete up to the
-// position that was printed.
+// moved prints a message if the source has grown during the copy, and returns the source's end offset in that case. The
+// copy is complete up to the position that was printed.
 func (p *place) moved(ctx context.Context, name string, copied int64, std settings.IO) (int64, error) {
 	if p.kind == inFile {
 		return 0, nil
@@ -364,8 +364,8 @@ func (p *place) moved(ctx context.Context, name string, copied int64, std settin
 	return end, nil
 }
 
-// folderBrokers returns the brokers of the log in a data folder: those of the node that runs on it, or else one that
-// serves it until stop is called.
+// folderBrokers returns the brokers of the log in a data folder: those of the node that runs on the folder, or else an
+// embedded one that serves the log until stop is called.
 func folderBrokers(ctx context.Context, dir string) (brokers []string, stop func(), err error) {
 	folder := local.Folder{Dir: dir}
 	running, ok, err := local.ReadRunFile(folder.Path("run.json"))

@@ -55,7 +55,7 @@ func (d *diagnosis) count(v verdict) (n int) {
 	return n
 }
 
-// Every check ends within one of these. A chain may have to be read from genesis.
+// The time limits of the checks. A chain may have to be read from genesis.
 const (
 	checkWithin = 20 * time.Second
 	chainWithin = 5 * time.Minute
@@ -111,7 +111,7 @@ func (d *diagnosis) printJSON(out io.Writer) error {
 	}{d.count(isFailed) == 0, d.count(isWarning), d.findings})
 }
 
-// examine runs every check. One that needs what does not answer says so and is not run.
+// examine runs every check. A check that depends on a service that does not answer reports that and is skipped.
 func (d *diagnosis) examine(ctx context.Context, s *settings.Settings) {
 	rows, closeRows := d.checkPostgres(ctx, s)
 	defer closeRows()

@@ -13,8 +13,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
 
-// ForgetLog forgets what was read of a journal: its read models, its snapshots, its witnesses and every position of it. It is the deliberate
-// answer to LOG_DIVERGED where a log was lost for good: the next start takes the log as it is, or begins a new one.
+// ForgetLog deletes everything that was derived from a journal's log: its read models, its snapshots, its witnesses and
+// all positions. It is the deliberate answer to LOG_DIVERGED if a log was lost for good: the next start accepts the log
+// in its current state, or begins a new one.
 func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 	var name string
 	var asJSON bool
@@ -71,7 +72,7 @@ type forgotten struct {
 	Witnesses int    `json:"witnesses"`
 }
 
-// forgetSaved deletes the snapshots and the witnesses of a journal and returns how many there were.
+// forgetSaved deletes the snapshots and the witnesses of a journal and returns their numbers.
 func forgetSaved(ctx context.Context, s *settings.Settings, name string) (snapshots, witnesses int, err error) {
 	bucket, err := s.OpenBucket(ctx)
 	if err != nil {

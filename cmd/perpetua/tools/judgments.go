@@ -26,8 +26,8 @@ type recommendation struct {
 	why  string
 }
 
-// recommendations are the settings that decide how long the loss of a broker or a controller stops the venue, and that no
-// acknowledged record is lost with it.
+// recommendations returns the settings that determine how long the loss of a broker or controller stops the venue, and
+// that no acknowledged record is lost.
 func recommendations() []recommendation {
 	return []recommendation{
 		{name: "broker.session.timeout.ms", max: 2000, why: "a lost broker is replaced only after it"},
@@ -41,12 +41,12 @@ func recommendations() []recommendation {
 	}
 }
 
-// heartbeats is how many heartbeats a broker's session must be longer than: below that a busy machine's live brokers are
+// heartbeats is the minimum number of heartbeats in a broker's session: with fewer, live brokers on a busy machine are
 // fenced.
 const heartbeats = 6
 
-// judgeBrokers judges the settings of every broker, and which brokers are missing. Dedicated controllers cannot be asked for
-// their settings through the brokers.
+// judgeBrokers checks the settings of every broker, and whether brokers are missing. The settings of dedicated
+// controllers cannot be read through the brokers.
 func (d *diagnosis) judgeBrokers(brokers []journal.BrokerSettings, controllers []int32, replication []journal.Replication) {
 	good := 0
 	alive, known := make(map[int32]bool), make(map[int32]bool) // brokers that are registered, and all that have replicas
@@ -92,12 +92,12 @@ func (d *diagnosis) judgeBrokers(brokers []journal.BrokerSettings, controllers [
 	}
 }
 
-// deviations says which settings of a broker are not as recommended.
+// deviations returns the settings of a broker that differ from the recommendations.
 func deviations(have map[string]string) (out []string) {
 	for _, r := range recommendations() {
 		value, known := have[r.name]
 		if !known {
-			continue // an older broker, which does not have what the setting would change
+			continue // an older broker, without the feature that the setting controls
 		}
 		if r.is != "" {
 			if value != r.is {
@@ -117,7 +117,7 @@ func deviations(have map[string]string) (out []string) {
 	return out
 }
 
-// judgeReplication judges how many replicas the journals have, and how many of them are in sync.
+// judgeReplication checks the number of replicas of the journals, and how many of them are in sync.
 func (d *diagnosis) judgeReplication(all []journal.Replication, brokers int) {
 	want := min(3, brokers)
 	good := 0
@@ -151,7 +151,7 @@ func (d *diagnosis) judgeTopics(err error) {
 	}
 }
 
-// judgeSchema judges the migrations of a database.
+// judgeSchema checks the migrations of a database.
 func (d *diagnosis) judgeSchema(have, newest int64) {
 	switch {
 	case have == 0:
@@ -166,13 +166,13 @@ func (d *diagnosis) judgeSchema(have, newest int64) {
 }
 
 const (
-	// clockTolerance is how far clocks may be apart without a word.
+	// clockTolerance is the largest accepted difference between clocks.
 	clockTolerance = time.Second
-	// clockLimit is how far a node's clock may be off for it to own a journal.
+	// clockLimit is the largest error of a node's clock with which the node may own a journal.
 	clockLimit = time.Minute
 )
 
-// judgeClock judges how far Postgres's clock is ahead of this machine's.
+// judgeClock checks the difference between Postgres's clock and this machine's.
 func (d *diagnosis) judgeClock(ahead time.Duration) {
 	apart := ahead.Abs().Round(time.Millisecond)
 	switch {
@@ -185,7 +185,7 @@ func (d *diagnosis) judgeClock(ahead time.Duration) {
 	}
 }
 
-// judgeClockOfLog judges how far the time of a log's last record is ahead of this machine's clock.
+// judgeClockOfLog checks how far the time of a log's last record is ahead of this machine's clock.
 func (d *diagnosis) judgeClockOfLog(name string, ahead time.Duration) {
 	ahead = ahead.Round(time.Millisecond)
 	if ahead > clockLimit {
@@ -195,10 +195,10 @@ func (d *diagnosis) judgeClockOfLog(name string, ahead time.Duration) {
 	d.add("clock", isWarning, "the last record of %s is %v ahead of this machine's clock", name, ahead)
 }
 
-// manyRecords is how far the read models may be behind a log without a word.
+// manyRecords is the number of records that the read models may be behind a log without a warning.
 const manyRecords = 4096
 
-// judgeRows judges how far the read models of a journal are behind its tip.
+// judgeRows checks how far the read models of a journal are behind its tip.
 func (d *diagnosis) judgeRows(name string, tip int64, known []journal.Position, err error) {
 	check := "read models " + name
 	at := highest(known)
@@ -215,7 +215,7 @@ func (d *diagnosis) judgeRows(name string, tip int64, known []journal.Position, 
 	}
 }
 
-// judgeWitnesses judges what the witnesses of a journal have seen.
+// judgeWitnesses checks the positions of a journal's witnesses.
 func (d *diagnosis) judgeWitnesses(name string, tip int64, known []journal.Position, err error) {
 	check := "witnesses " + name
 	switch {
@@ -259,11 +259,11 @@ func highest(known []journal.Position) int64 {
 }
 
 const (
-	diskLow   = 1 << 30 // bytes free, below which a node may soon end
-	diskShort = 10      // percent free, below which somebody should make room
+	diskLow   = 1 << 30 // free bytes below which a node may soon fail
+	diskShort = 10      // percentage of free space below which an operator should free some
 )
 
-// judgeDisk judges the room on a disk, in bytes.
+// judgeDisk checks the space on a disk, in bytes.
 func (d *diagnosis) judgeDisk(folder string, free, total uint64) {
 	room := fmt.Sprintf("%.1f of %.1f GiB free for %s", float64(free)/(1<<30), float64(total)/(1<<30), folder)
 	switch {

@@ -22,17 +22,18 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
 
-// atHand is what remembers positions of a log beside the log itself, as far as a command finds it. An owner holds the log
-// against all of it before a term, and so do the tools that only read it: a log that lost its end is LOG_DIVERGED for them too.
+// atHand gives access to the known positions of a log, as far as a command can find their stores: the read models,
+// snapshots and witnesses. An owner checks the log against them before a term. Tools that only read the log do the
+// same, so that they also report LOG_DIVERGED for a log that lost its end.
 type atHand struct {
-	rows   *pgxpool.Pool // nil where none are at hand
-	saved  *saved        // nil where there is no bucket
-	failed error         // why something that is there can't be asked
+	rows   *pgxpool.Pool // nil if there is no database
+	saved  *saved        // nil if there is no bucket
+	failed error         // error of a store that exists and cannot be read
 	close  func()
 }
 
-// openAtHand opens what the settings name and, where the log is that of the data folder, what the folder holds: its Postgres
-// is started if no node runs on it.
+// openAtHand opens the stores that the settings name and, if the log is that of the data folder, those in the folder.
+// It starts the folder's Postgres if no node runs on it.
 func openAtHand(ctx context.Context, s *settings.Settings) *atHand {
 	rows, done, failed := rowsAtHand(ctx, s)
 	h := withRows(ctx, s, rows)
@@ -41,7 +42,7 @@ func openAtHand(ctx context.Context, s *settings.Settings) *atHand {
 	return h
 }
 
-// withRows is openAtHand for those who have opened the rows already.
+// withRows is openAtHand for a caller that has opened the database.
 func withRows(ctx context.Context, s *settings.Settings, rows *pgxpool.Pool) *atHand {
 	h := &atHand{rows: rows, close: func() {}}
 	if h.saved, h.failed = openSaved(ctx, s); h.saved != nil {
@@ -53,8 +54,8 @@ func withRows(ctx context.Context, s *settings.Settings, rows *pgxpool.Pool) *at
 	return h
 }
 
-// hold holds the logs of journals against every position that is known. A *journal.DivergedError says that a log is at fault;
-// any other error, that something which is there could not be asked. What is not there is told on out.
+// hold compares the logs of journals with every known position. A *journal.DivergedError means that a log is wrong; any
+// other error means that a store could not be read. Missing stores are reported on out.
 func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
 	var known []journal.Known
 	if h.rows != nil {
@@ -78,7 +79,7 @@ func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer
 	return failed
 }
 
-// holdOrTell is hold for a command that goes on where something can't be asked, and tells of it on out.
+// holdOrTell is hold for a command that continues if a store cannot be read, and prints that on out.
 func (h *atHand) holdOrTell(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
 	err := h.hold(ctx, client, out, table...)
 	if err == nil || journal.Final(err) {
@@ -88,15 +89,15 @@ func (h *atHand) holdOrTell(ctx context.Context, client *journal.Client, out io.
 	return nil
 }
 
-// saved is what the bucket keeps of the log.
+// saved is the part of the bucket that concerns logs.
 type saved struct {
 	bucket    *gocloud.Bucket
 	snapshots *snapshot.Store
 	witnesses *witness.Store
 }
 
-// openSaved opens the bucket that the settings name, or that in the data folder if the folder is of the log that is read;
-// nil where there is none.
+// openSaved opens the bucket that the settings name, or that in the data folder if the folder belongs to the log that
+// is read. It returns nil if neither exists.
 func openSaved(ctx context.Context, s *settings.Settings) (*saved, error) {
 	if s.BlobURL == "" {
 		ours, _, err := folderOfLog(s)
@@ -104,7 +105,7 @@ func openSaved(ctx context.Context, s *settings.Settings) (*saved, error) {
 			return nil, err
 		}
 		if _, err := os.Stat((&local.Folder{Dir: s.Data}).Path(blob.Folder)); err != nil {
-			return nil, nil // nothing was ever saved, and to ask makes no folder
+			return nil, nil // nothing was ever saved, and opening it would create the folder
 		}
 	}
 	box, err := s.FindMaster(ctx)
@@ -123,12 +124,12 @@ func openSaved(ctx context.Context, s *settings.Settings) (*saved, error) {
 
 func (s *saved) close() { s.bucket.Close() }
 
-// openLogAndRows opens a log and the live rows that belong to it, held against each other and against everything else that
-// is known of the log, for tools that make rows anew. The caller closes both at once.
+// openLogAndRows opens a log and its live rows for a tool that rebuilds rows. It checks the log against the rows and
+// all other known positions. The caller must close both with undo.
 func openLogAndRows(ctx context.Context, s *settings.Settings, std settings.IO) (client *journal.Client, url string, live *pgxpool.Pool, undo func(), err error) {
 	var opened []func()
 	closeBoth := func() {
-		for _, shut := range slices.Backward(opened) { // the pool before the database that it is of
+		for _, shut := range slices.Backward(opened) { // the pool before its database
 			shut()
 		}
 	}
@@ -160,7 +161,7 @@ func openLogAndRows(ctx context.Context, s *settings.Settings, std settings.IO) 
 	return client, url, live, closeBoth, nil
 }
 
-// holdAll holds the logs of all journals against the live rows and what is saved, which all have to answer.
+// holdAll checks the logs of all journals against the live rows and the bucket. All stores must answer.
 func holdAll(ctx context.Context, s *settings.Settings, client *journal.Client, live *pgxpool.Pool, out io.Writer) error {
 	h := withRows(ctx, s, live)
 	defer h.close()

@@ -18,16 +18,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// logFilter says which records `perpetua log` prints.
+// logFilter selects the records that `perpetua log` prints.
 type logFilter struct {
 	from, to       int64
 	kind, customer string
 }
 
-// Log prints the valid records of a journal, byte for byte as they stand in the log, one a line. It checks the
-// chain as it goes and fails at the first record that breaks it. It begins with genesis, but where only later records
-// are wanted, with the last position before them that anything at hand remembers. A log that does not hold every position
-// that is remembered is printed as far as it goes, and then LOG_DIVERGED. `perpetua log copy` is CopyLog.
+// Log prints the valid records of a journal, byte for byte as in the log, one per line. It verifies the chain and fails
+// at the first record that breaks it. It reads from genesis or, if only later records are requested, from the last
+// known position before them. If the log lacks any known position, Log prints all records that exist and then fails
+// with LOG_DIVERGED. `perpetua log copy` is CopyLog.
 func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 	if len(args) > 0 && args[0] == "copy" {
 		return CopyLog(ctx, args[1:], std)
@@ -65,14 +65,15 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 	if held != nil && follow {
 		return held
 	}
-	defer func() { failed = cmp.Or(failed, held) }() // first what there is: it may be just what somebody looks for
+	defer func() { failed = cmp.Or(failed, held) }() // the records are printed first: the user may be looking for just those
 	out := bufio.NewWriterSize(std.Out, 1<<16)
 	err = printLog(ctx, client, j.Rules, start, filter, follow, out)
 	return errors.Join(err, out.Flush())
 }
 
-// prepareLog holds a log against what is known of it, and returns the position from which its chain is to be checked for
-// records from a sequence on. What was started for that, it ends: a log may be followed for days.
+// prepareLog checks a log against the known positions, and returns the position from which the chain must be verified
+// for records from a sequence on. It stops the services that it started for this, because a log may be followed for
+// days.
 func prepareLog(ctx context.Context, s *settings.Settings, client *journal.Client, j journals.Journal, from int64, out io.Writer) (start journal.Position, err error) {
 	known := openAtHand(ctx, s)
 	defer known.close()
@@ -83,8 +84,8 @@ func prepareLog(ctx context.Context, s *settings.Settings, client *journal.Clien
 	return start, known.holdOrTell(ctx, client, out, j)
 }
 
-// OpenLog returns a client of the log that the settings mean: the brokers they name, or those of the node that runs
-// on the data folder, or else the folder's own log, served for as long as it is read.
+// OpenLog returns a client of the log that the settings name: that of the named brokers, or that of the node that runs
+// on the data folder, or else the folder's log, served until the returned function is called.
 func OpenLog(ctx context.Context, s *settings.Settings) (*journal.Client, func(), error) {
 	brokers, stop := s.Brokers(), func() {}
 	if len(brokers) == 0 {
@@ -106,10 +107,11 @@ func OpenLog(ctx context.Context, s *settings.Settings) (*journal.Client, func()
 	return client, func() { client.Close(); stop() }, nil
 }
 
-// errPrinted ends the reading of a log after the last record that is wanted.
+// errPrinted ends the reading after the last requested record.
 var errPrinted = errors.New("everything that is wanted is printed")
 
-// printLog writes the records after a position that the filter lets through, up to the end that the log has now, or for ever.
+// printLog writes the records after a position that pass the filter, up to the current end of the log or, with follow,
+// until the context ends.
 func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, start journal.Position, filter logFilter, follow bool, out *bufio.Writer) error {
 	r := journal.NewReader(client, rules, 0, start)
 	r.Audit()
@@ -146,7 +148,7 @@ func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, s
 	return err
 }
 
-// passes reports whether a record is to be printed.
+// passes reports whether a record passes the filter.
 func (f logFilter) passes(e journal.Entry) bool {
 	if e.Record.Sequence < f.from {
 		return false
@@ -166,7 +168,7 @@ func (f logFilter) hasType(e journal.Entry) bool {
 	return false
 }
 
-// concerns reports whether any customer_code in the record is the filter's.
+// concerns reports whether any customer_code in the record is the filter's customer.
 func (f logFilter) concerns(e journal.Entry) bool {
 	if e.Record.Command.Actor.Customer == f.customer {
 		return true

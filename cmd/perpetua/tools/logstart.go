@@ -16,11 +16,11 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// seekWithin is how long what remembers positions may take to tell them: what it spares is often no longer.
+// seekWithin bounds the search for a position to start from: reading from genesis often takes no longer.
 const seekWithin = 5 * time.Second
 
-// startBefore returns the last position before a sequence that anything at hand remembers, for a reader that is not to begin
-// with genesis: the reader holds the log against it, and goes on from there. It tells on out where that is.
+// startBefore returns the last known position before a sequence, for a reader that need not start at genesis. The
+// reader checks that the log holds the position. startBefore prints on out which position it is.
 func (h *atHand) startBefore(ctx context.Context, name string, sequence int64, out io.Writer) journal.Position {
 	ctx, cancel := context.WithTimeout(ctx, seekWithin)
 	defer cancel()
@@ -44,7 +44,7 @@ func (h *atHand) startBefore(ctx context.Context, name string, sequence int64, o
 	return start
 }
 
-// lastAnchor returns the read models' last position up to a sequence.
+// lastAnchor returns the last position in the read models up to a sequence.
 func (h *atHand) lastAnchor(ctx context.Context, name string, sequence int64) (journal.Position, error) {
 	if h.rows == nil {
 		return journal.Before, nil
@@ -67,9 +67,9 @@ func (h *atHand) lastSnapshot(ctx context.Context, name string, sequence int64) 
 	return last, err
 }
 
-// rowsAtHand opens the database that the settings name or, where the log is that of the data folder, the folder's: that of
-// the node which runs on it, or else its own, which is served until done is called. Where there is none, the pool is nil:
-// to ask a log nobody makes one.
+// rowsAtHand opens the database that the settings name. If the log is that of the data folder, it opens the folder's
+// database: that of the node that runs on the folder, or else one served until done is called. Without a database, the
+// pool is nil; reading a log does not create one.
 func rowsAtHand(ctx context.Context, s *settings.Settings) (pool *pgxpool.Pool, done func(), err error) {
 	done = func() {}
 	if s.DatabaseURL == "" {
@@ -89,8 +89,9 @@ func rowsAtHand(ctx context.Context, s *settings.Settings) (pool *pgxpool.Pool, 
 	return pool, closeRows, nil
 }
 
-// folderOfLog reports whether the data folder is of the log that is read, and which node runs on it. With brokers that
-// are named, only a node that runs on the same says that it is: the folder may be of another venue.
+// folderOfLog reports whether the data folder belongs to the log that is read, and returns the run.json of the node on
+// it. If the settings name brokers, the folder belongs to their log only if a node on it uses the same brokers: it may
+// be another venue's folder.
 func folderOfLog(s *settings.Settings) (ours bool, running local.RunFile, err error) {
 	running, ok, err := local.ReadRunFile((&local.Folder{Dir: s.Data}).Path("run.json"))
 	if named := s.Brokers(); err != nil || len(named) > 0 && !(ok && slices.Equal(named, running.Kafka)) {

@@ -16,13 +16,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
-// move makes a venue go on where its log was copied to.
+// move moves a venue to the place that its log was copied to.
 type move struct {
 	source, target *place
 	table          journals.Table
 	keys           *seal.KeyStore
-	id             scalar.ID // that names the fence
-	from, to       string    // where the log is
+	id             scalar.ID // id that names the fence
+	from, to       string    // old and new place of the log
 }
 
 // openMove checks that the venue can be moved, before anything is copied: that it is stopped, and holds its fence.
@@ -38,7 +38,7 @@ func openMove(ctx context.Context, c copyRequest, source, target *place) (_ *mov
 	if err := m.stopped(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := target.target(ctx, fence.Journal); err != nil { // its topic is made, so that it has an id
+	if _, err := target.target(ctx, fence.Journal); err != nil { // creates the topic, so that it has an id
 		return nil, err
 	}
 	to, err := target.client.LogPlace(ctx, fence.Journal)
@@ -64,8 +64,8 @@ func openMove(ctx context.Context, c copyRequest, source, target *place) (_ *mov
 	return m, nil
 }
 
-// endTerms ends the terms of engines that may still run and are not in their group any more, such as suspended ones. Whatever
-// they append after the copy's last record is invalid, and they do not acknowledge it.
+// endTerms ends the terms of engines that may still run but have left their group, such as suspended ones. Records that
+// they append after the copy's last record are invalid, and they do not acknowledge them.
 func (m *move) endTerms(ctx context.Context) error {
 	if m.source.kind != onBrokers {
 		return nil
@@ -106,7 +106,7 @@ func (m *move) close() { m.keys.Close() }
 // stopped returns an error if engines serve the source.
 func (m *move) stopped(ctx context.Context) error {
 	if m.source.kind != onBrokers {
-		return nil // its folder is locked
+		return nil // this command has locked the folder
 	}
 	finder, err := ownership.NewFinder(m.source.client, nil, m.table.Names()...)
 	if err != nil {

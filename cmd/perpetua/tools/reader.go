@@ -17,17 +17,17 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 )
 
-// readerName matches the names that a reader may have. They need no quotes in SQL or in a URL.
+// readerName matches the valid names of a reader. They need no quotes in SQL or in a URL.
 var readerName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
 // reader is the JSON output of Reader.
 type reader struct {
 	Name string `json:"name"`
-	URL  string `json:"url"` // with the password
+	URL  string `json:"url"` // including the password
 }
 
-// Reader makes a database user who may read the read models, but no sealed column, and prints the URL to connect with. It
-// gives a reader who exists a new password.
+// Reader creates a database user with read access to the read models, except sealed columns, and prints the URL to
+// connect with. An existing reader gets a new password.
 func Reader(ctx context.Context, args []string, std settings.IO) error {
 	var name string
 	var asJSON bool
@@ -52,7 +52,7 @@ func Reader(ctx context.Context, args []string, std settings.IO) error {
 	}
 	defer stop()
 	admin := address
-	if s.DatabaseURL == "" { // the venue's own user may not make users
+	if s.DatabaseURL == "" { // the venue's database user may not create users
 		if admin, err = postgres.AdminURL((&local.Folder{Dir: s.Data}).Path("postgres"), address); err != nil {
 			return err
 		}

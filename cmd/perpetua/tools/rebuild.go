@@ -16,7 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// besideSchema is the schema in which a rebuild makes its rows.
+// besideSchema is the schema in which a rebuild creates its rows.
 const besideSchema = "rebuilt"
 
 // Rebuild makes every row of the read models from the log in a separate schema, checks the new rows against a fold of the
@@ -33,7 +33,7 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 	}
 	said := std
 	if asJSON {
-		std.Out = io.Discard // messages for people
+		std.Out = io.Discard // only messages for humans are written to it
 	}
 	client, url, live, closeBoth, err := openLogAndRows(ctx, s, std)
 	if err != nil {
@@ -47,8 +47,8 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 	defer remove()
 	print := func(line string) { fmt.Fprintln(std.Out, line) }
 	rebuild := readmodels.Rebuild{Replay: replayOf(client, beside, print), Live: live, Schema: besideSchema, CompareOnly: compareOnly, Print: print,
-		// The new rows replace positions that only the live rows remember. The log must still hold them: it may have lost its
-		// end while it was read.
+		// The new rows replace positions that only the live rows hold. So the log is checked against those positions
+		// again: it may have lost its end while it was read.
 		Confirm: func(ctx context.Context) error { return holdAll(ctx, s, client, live, io.Discard) }}
 	goals := make([]journal.Position, len(rebuild.Journals))
 	for i, j := range rebuild.Journals {
@@ -63,15 +63,15 @@ func Rebuild(ctx context.Context, args []string, std settings.IO) error {
 	return err
 }
 
-// tip returns the position of a journal's last valid record. It starts to read at the checkpoint of the live rows, a position
-// that openLogAndRows found in the log.
+// tip returns the position of a journal's last valid record. It starts to read at the checkpoint of the live rows,
+// which openLogAndRows has found in the log.
 func tip(ctx context.Context, client *journal.Client, rules decide.Rules, live *pgxpool.Pool) (journal.Position, error) {
 	known, err := projections.Known(ctx, live, rules.Journal(), 0)
 	if err != nil {
 		return journal.Before, err
 	}
 	from := journal.Before
-	if len(known) > 0 { // in the order of their sequences
+	if len(known) > 0 { // ordered by sequence
 		from = known[len(known)-1]
 	}
 	reader := journal.NewReader(client, rules, 0, from)

@@ -18,7 +18,7 @@ import (
 type tookOver struct {
 	Venue string `json:"venue_id"`
 	Epoch int64  `json:"epoch"`
-	Place string `json:"place"` // of the log
+	Place string `json:"place"` // place of the log
 }
 
 // TakeOver moves the fence to the venue in a data folder or on the named brokers, and returns when that venue may act. The
@@ -31,7 +31,7 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 	}
 	facts := std
 	if asJSON {
-		std.Out = io.Discard // messages for people
+		std.Out = io.Discard // only messages for humans are written to it
 	}
 	id, place, err := placeOf(ctx, s)
 	if err != nil {
@@ -65,8 +65,8 @@ func TakeOver(ctx context.Context, args []string, std settings.IO) error {
 	return nil
 }
 
-// placeOf returns the journal id of the venue that the settings name, and the place of its log. The embedded broker of a data
-// folder runs only while placeOf does. An empty log is an error.
+// placeOf returns the journal id of the venue that the settings name, and the place of the venue's log. The embedded
+// broker of a data folder runs only while placeOf does. An empty log is an error.
 func placeOf(ctx context.Context, s *settings.Settings) (id scalar.ID, place string, err error) {
 	brokers := s.Brokers()
 	if len(brokers) == 0 {

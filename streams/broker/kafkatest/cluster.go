@@ -15,12 +15,11 @@ import (
 	"syscall"
 )
 
-// clusterNodes is how many nodes a Cluster has: as many as a journal has
-// replicas.
+// clusterNodes is the number of nodes of a Cluster, which is the number of replicas of a journal.
 const clusterNodes = 3
 
-// RecommendedTimings returns the broker settings that decide how soon a cluster
-// notices a lost broker or controller. They are those in docker/kafka.
+// RecommendedTimings returns the broker settings that determine how soon a cluster notices a lost broker or controller.
+// They equal those in docker/kafka.
 func RecommendedTimings() map[string]string {
 	return map[string]string{
 		"broker.session.timeout.ms":                 "2000",
@@ -33,13 +32,13 @@ func RecommendedTimings() map[string]string {
 	}
 }
 
-// ClusterConfig says how a Cluster runs.
+// ClusterConfig configures a Cluster.
 type ClusterConfig struct {
-	// Hosts are the addresses that the nodes listen on, one for each of three
-	// nodes. Nil means 127.0.0.1 for all. Ports are chosen by StartCluster.
+	// Hosts are the addresses that the three nodes listen on. Nil means 127.0.0.1 for all. StartCluster chooses the
+	// ports.
 	Hosts []string
-	// Wrap, if set, changes the command that starts a node, for example to run it
-	// in a network namespace. It MUST keep the process id: wrappers exec.
+	// Wrap, if set, changes the command that starts a node, for example to run it in a network namespace. It MUST keep
+	// the process id, so a wrapper has to use exec.
 	Wrap func(node int, command []string) []string
 	// Settings are additional broker properties.
 	Settings map[string]string
@@ -47,17 +46,16 @@ type ClusterConfig struct {
 	Log io.Writer
 }
 
-// Cluster is an Apache Kafka of three nodes, each broker and controller, with
-// replication 3 and min ISR 2. The nodes are processes of the local Java, or
-// containers where there is none. They can be killed, paused and started again.
-// Node ids are 1, 2 and 3.
+// Cluster is an Apache Kafka of three nodes with replication 3 and min ISR 2. Each node is broker and controller. The
+// nodes are processes of the local Java, or containers if there is no Java. They can be killed, paused and started
+// again. Node ids are 1, 2 and 3.
 //
 // A Cluster is not safe for concurrent use.
 type Cluster struct {
 	dir    string
 	java   string  // the command; not used with docker
 	libs   string  // folder of Kafka's libraries, in the container with docker
-	docker *docker // nil: the nodes are processes
+	docker *docker // nil if the nodes are processes
 	wrap   func(node int, command []string) []string
 	nodes  [clusterNodes]*clusterNode
 }
@@ -65,15 +63,15 @@ type Cluster struct {
 // clusterNode is one node of a Cluster.
 type clusterNode struct {
 	id            int
-	address       string // that clients are told
+	address       string // advertised to clients
 	configuration string
 	output        string
-	command       *exec.Cmd       // of the present or last process
+	command       *exec.Cmd       // of the current or last process
 	ended         <-chan struct{} // closed when that process has ended
 }
 
-// Fetch downloads Kafka's libraries if they are not in the user's cache yet, so
-// that StartCluster needs no network. It fails where there is no Java.
+// Fetch downloads Kafka's libraries if they are not in the user's cache yet, so that StartCluster needs no network. It
+// fails without Java.
 func Fetch(ctx context.Context, log io.Writer) error {
 	if _, err := exec.LookPath("java"); err != nil {
 		return fmt.Errorf("no Java: %w", err)
@@ -82,8 +80,8 @@ func Fetch(ctx context.Context, log io.Writer) error {
 	return err
 }
 
-// Available returns an error that says what is missing if no Cluster can run
-// here: there is neither Java nor Docker.
+// Available returns nil if a Cluster can run here, with Java or with Docker. Otherwise the error says why neither
+// works.
 func Available(ctx context.Context) error {
 	_, java := exec.LookPath("java")
 	if java == nil {
@@ -96,9 +94,8 @@ func Available(ctx context.Context) error {
 	return fmt.Errorf("no Java: %w; %w", java, docker)
 }
 
-// StartCluster starts three nodes and returns when they answer. The caller
-// closes the cluster. If this process is killed, Linux ends nodes that are
-// processes.
+// StartCluster starts three nodes and returns when they answer. The caller must close the cluster. If this process is
+// killed, Linux ends the nodes that are processes.
 func StartCluster(ctx context.Context, config ClusterConfig) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -178,7 +175,7 @@ func startCluster(ctx context.Context, config ClusterConfig, java, libs string) 
 	return c, nil
 }
 
-// configure chooses the ports and writes the nodes' configurations.
+// configure chooses the ports and writes the configuration of each node.
 func (c *Cluster) configure(ctx context.Context, config ClusterConfig) error {
 	ports, err := freePorts(ctx, 2*clusterNodes)
 	if err != nil {
@@ -234,8 +231,7 @@ func (c *Cluster) common() []string {
 	return []string{"-cp", filepath.Join(c.libs, "*"), "-Dlog4j2.configurationFile=" + filepath.Join(c.dir, "log4j2.xml")}
 }
 
-// Start starts a node that does not run. It does not wait until the node
-// answers.
+// Start starts a node that is not running. It does not wait until the node answers.
 func (c *Cluster) Start(node int) error {
 	n := c.nodes[node-1]
 	if n.running() {
@@ -258,13 +254,13 @@ func (c *Cluster) Start(node int) error {
 	return nil
 }
 
-// Kill ends a node with SIGKILL and waits for its end.
+// Kill ends a node with SIGKILL and waits until its process has ended.
 func (c *Cluster) Kill(node int) error {
 	n := c.nodes[node-1]
 	if !n.running() {
 		return nil
 	}
-	if c.docker != nil { // its command ends with the container
+	if c.docker != nil { // the docker command ends with its container
 		if err := c.docker.do("kill", node); err != nil && n.running() {
 			return errors.Join(err, n.command.Process.Kill())
 		}
@@ -275,13 +271,13 @@ func (c *Cluster) Kill(node int) error {
 	return nil
 }
 
-// Pause stops a node: its connections stay open and nothing answers.
+// Pause stops a node without ending it: its connections stay open and it answers nothing.
 func (c *Cluster) Pause(node int) error { return c.signal(node, syscall.SIGSTOP, "pause") }
 
-// Resume has a paused node go on.
+// Resume continues a paused node.
 func (c *Cluster) Resume(node int) error { return c.signal(node, syscall.SIGCONT, "unpause") }
 
-// signal sends a signal to the process of a node, or runs a command of docker on its container.
+// signal sends a signal to the process of a node, or runs a docker command on its container.
 func (c *Cluster) signal(node int, s syscall.Signal, command string) error {
 	n := c.nodes[node-1]
 	if !n.running() {
@@ -296,7 +292,7 @@ func (c *Cluster) signal(node int, s syscall.Signal, command string) error {
 	return nil
 }
 
-// running reports whether the node's process lives, paused or not.
+// running reports whether the node's process exists, paused or not.
 func (n *clusterNode) running() bool {
 	if n.command == nil {
 		return false
@@ -309,7 +305,7 @@ func (n *clusterNode) running() bool {
 	}
 }
 
-// Running reports whether the process of a node lives, paused or not.
+// Running reports whether the process of a node exists, paused or not.
 func (c *Cluster) Running(node int) bool { return c.nodes[node-1].running() }
 
 // Brokers returns the addresses of all nodes, host:port, in the order of their
@@ -322,7 +318,7 @@ func (c *Cluster) Brokers() []string {
 	return all
 }
 
-// Output returns the file with a node's output, which shows elections and fenced brokers. Close removes it.
+// Output returns the path of a node's log output, which shows elections and fenced brokers. Close removes the file.
 func (c *Cluster) Output(node int) string { return c.nodes[node-1].output }
 
 // Close kills the nodes and removes their files.

@@ -13,11 +13,11 @@ import (
 	"github.com/testcontainers/testcontainers-go/log"
 )
 
-// imageVariable names another image with Java, a shell, and Kafka's libraries
-// in /opt/kafka/libs, where images cannot be pulled.
+// imageVariable is the environment variable that names an alternative image, for machines that cannot pull images. The
+// image must have Java, a shell, and Kafka's libraries in /opt/kafka/libs.
 const imageVariable = "PERPETUA_TEST_KAFKA_IMAGE"
 
-// image returns the image that containers of Kafka are made from.
+// image returns the name of the image for containers of Kafka.
 func image() string {
 	if named := os.Getenv(imageVariable); named != "" {
 		return named
@@ -28,17 +28,16 @@ func image() string {
 // imageLibraries is the folder of Kafka's libraries in the image.
 const imageLibraries = "/opt/kafka/libs"
 
-// containerLimit bounds a start with the image's download, so that an image that
-// does not come leaves time for another way.
+// containerLimit bounds the start of a container, including the download of its image, so that a stalled download
+// leaves time for another method.
 const containerLimit = 2 * time.Minute
 
-// startContainer runs Kafka in a container, if Docker answers.
+// startContainer runs Kafka in a container. It fails if Docker does not answer.
 //
-// Kafka must tell its clients the port that Docker maps, which is known only
-// once the container runs. So the container waits for its configuration file,
-// which is copied into it after it has started.
+// Kafka must advertise the port that Docker maps, which is known only once the container runs. So the container waits
+// for its configuration file, which is copied into it after its start.
 func startContainer(ctx context.Context, out io.Writer) (_ *Kafka, err error) {
-	// Without Docker the library may panic while it looks for it.
+	// Without Docker the library may panic while it searches for it.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("no Docker: %v", r)
@@ -46,12 +45,12 @@ func startContainer(ctx context.Context, out io.Writer) (_ *Kafka, err error) {
 	}()
 	ctx, cancelAll := context.WithTimeout(ctx, containerLimit)
 	defer cancelAll()
-	// Containers are ended by Close; the library's reaper would be one more image.
+	// Close ends the containers; the library's reaper would need one more image.
 	if err := setDefault("TESTCONTAINERS_RYUK_DISABLED", "true"); err != nil {
 		return nil, err
 	}
 	if os.Getenv("DOCKER_HOST") == "" {
-		// In a virtual machine the library may take the gateway for its host.
+		// In a virtual machine the library may mistake the gateway for the Docker host.
 		if err := setDefault("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1"); err != nil {
 			return nil, err
 		}
@@ -72,7 +71,7 @@ func startContainer(ctx context.Context, out io.Writer) (_ *Kafka, err error) {
 	const configuration = "/tmp/server.properties"
 	java := "java -cp '" + imageLibraries + "/*' "
 	script := strings.Join([]string{
-		// log.dirs is its last line: the file is complete.
+		// log.dirs is the last line: the file is complete.
 		"while ! grep -qs ^log.dirs " + configuration + "; do sleep 0.1; done",
 		java + "-Xmx64m " + formatClass + " format -t " + clusterID + " -c " + configuration,
 		"exec " + java + strings.Join(serverOptions(), " ") + " " + serverClass + " " + configuration,
@@ -108,7 +107,7 @@ func startContainer(ctx context.Context, out io.Writer) (_ *Kafka, err error) {
 	return k, nil
 }
 
-// setDefault sets an environment variable that has no value.
+// setDefault sets an environment variable unless it has a value.
 func setDefault(name, value string) error {
 	if os.Getenv(name) != "" {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 )
 
-// kafkaVersion is the newest release of which all artifacts are published.
+// kafkaVersion is the newest release with all artifacts published.
 const kafkaVersion = "4.3.1"
 
 const pom = `<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -33,7 +33,7 @@ const loggingForm = `<Configuration status="error"><Appenders><Console name="out
 <Loggers>@<Root level="warn"><AppenderRef ref="out"/></Root></Loggers></Configuration>
 `
 
-// logging returns a log4j configuration that prints warnings. The named loggers print information too.
+// logging returns a log4j configuration that prints warnings, and information of the named loggers.
 func logging(informative ...string) []byte {
 	var loggers strings.Builder
 	for _, name := range informative {
@@ -52,7 +52,7 @@ func startJava(ctx context.Context, log io.Writer) (*Kafka, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The ports are chosen before Kafka binds them, so somebody may be faster.
+	// The ports are chosen before Kafka binds them, so another process may take one.
 	for attempt := 1; ; attempt++ {
 		k, err := runJava(ctx, java, libraries)
 		if err == nil || attempt == 3 || !errors.Is(err, errEnded) {
@@ -62,7 +62,7 @@ func startJava(ctx context.Context, log io.Writer) (*Kafka, error) {
 	}
 }
 
-// artifacts returns the folder of Kafka's libraries, fetched by Maven once.
+// artifacts returns the folder of Kafka's libraries, after fetching them with Maven if needed.
 func artifacts(ctx context.Context, log io.Writer) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -82,7 +82,7 @@ func artifacts(ctx context.Context, log io.Writer) (string, error) {
 	}
 	defer func() { _ = lock.Unlock() }()
 	if _, err := os.Stat(done); err == nil {
-		return libraries, nil // by another process meanwhile
+		return libraries, nil // another process has fetched them
 	}
 	maven, err := exec.LookPath("mvn")
 	if err != nil {
@@ -96,7 +96,7 @@ func artifacts(ctx context.Context, log io.Writer) (string, error) {
 	for attempt := 1; ; attempt++ {
 		arguments := []string{"-B", "-q", "-f", file, "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=" + libraries}
 		if attempt > 1 {
-			arguments = append(arguments, "-U") // also what it remembers not to have found
+			arguments = append(arguments, "-U") // also retry artifacts that Maven remembers as not found
 		}
 		out, err := exec.CommandContext(ctx, maven, arguments...).CombinedOutput()
 		if err == nil {
@@ -105,7 +105,7 @@ func artifacts(ctx context.Context, log io.Writer) (string, error) {
 		if attempt == 3 || ctx.Err() != nil {
 			return "", fmt.Errorf("fetch Kafka %s with Maven: %w\n%s", kafkaVersion, err, out)
 		}
-		fmt.Fprintf(log, "kafkatest: fetching again what is missing: %v\n", err) // what is there, Maven does not fetch again
+		fmt.Fprintf(log, "kafkatest: fetching again what is missing: %v\n", err) // Maven keeps the files that it has
 	}
 }
 
@@ -142,7 +142,7 @@ func runJava(ctx context.Context, java, libraries string) (_ *Kafka, err error) 
 		return nil, err
 	}
 	defer output.Close()
-	// It outlives the context that it was started with; Close ends it.
+	// Kafka outlives the context that it was started with; Close ends it.
 	command := exec.CommandContext(context.WithoutCancel(ctx), java, append(append(serverOptions(), common...), serverClass, configuration)...)
 	command.Stdout, command.Stderr = output, output
 	ended, err := startWithParent(command)
@@ -165,21 +165,21 @@ func runJava(ctx context.Context, java, libraries string) (_ *Kafka, err error) 
 	return k, nil
 }
 
-// startWithParent starts the command in a process group of its own, so that a
-// terminal's Ctrl-C leaves it to Close, and on Linux has the kernel end it with
-// this process. The channel is closed when it has ended.
+// startWithParent starts the command in a separate process group, so that a terminal's Ctrl-C does not reach it and
+// Close ends it. On Linux the kernel also kills it when this process ends. The channel is closed when the command has
+// ended.
 func startWithParent(command *exec.Cmd) (<-chan struct{}, error) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	endWithParent(command.SysProcAttr)
 	ended, started := make(chan struct{}), make(chan error)
 	go func() {
-		// The kernel takes the end of the starting thread for the parent's.
+		// The kernel sends the signal when the thread that started the child ends, not only when the process does.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := command.Start()
 		started <- err
 		if err == nil {
-			_ = command.Wait() // it is killed in the end: no exit code to care for
+			_ = command.Wait() // it is killed in the end, so its exit code says nothing
 			close(ended)
 		}
 	}()
@@ -194,7 +194,7 @@ func freePorts(ctx context.Context, n int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = listener.Close() }() // held until all are chosen
+		defer func() { _ = listener.Close() }() // stays open until all ports are chosen
 		all = append(all, listener.Addr().String())
 	}
 	return all, nil

@@ -1,10 +1,9 @@
-// Package kafkatest gives tests a real Apache Kafka 4 with one broker, on
-// loopback, empty, and gone afterwards.
+// Package kafkatest provides tests with a real, empty Apache Kafka 4 of one broker on loopback, and removes it
+// afterwards. Cluster has three nodes that tests can kill and pause.
 //
-// In this order: the brokers in KAFKA_BROKERS; a container, if Docker answers;
-// the published Maven artifacts, fetched once into the user's cache folder and
-// run with the local Java. With none of the three, the error says what is
-// missing.
+// Start uses the first of these that works: the brokers in KAFKA_BROKERS; a container, if Docker answers; the published
+// Maven artifacts, fetched once into the user's cache folder and run with the local Java. If none works, the error says
+// what is missing.
 package kafkatest
 
 import (
@@ -25,12 +24,12 @@ import (
 // Variable is the environment variable that names running brokers.
 const Variable = "KAFKA_BROKERS"
 
-// startLimit bounds a start, downloads included.
+// startLimit bounds a start, including downloads.
 const startLimit = 5 * time.Minute
 
 // Kafka is a running Kafka.
 type Kafka struct {
-	// Origin says for a person what runs.
+	// Origin describes the Kafka that runs, for humans.
 	Origin  string
 	brokers []string
 	stop    func() error
@@ -39,11 +38,10 @@ type Kafka struct {
 // Brokers returns the bootstrap addresses, host:port.
 func (k *Kafka) Brokers() []string { return k.brokers }
 
-// Close stops what Start started and removes its files; brokers that were named
-// in the environment go on.
+// Close stops the Kafka that Start started and removes its files. Brokers named in the environment keep running.
 func (k *Kafka) Close() error { return k.stop() }
 
-// Brokers returns the addresses of a Kafka that lives as long as the test.
+// Brokers returns the addresses of a Kafka that runs as long as the test.
 func Brokers(t testing.TB) []string {
 	t.Helper()
 	k, err := Start(t.Context(), io.Discard)
@@ -58,7 +56,7 @@ func Brokers(t testing.TB) []string {
 	return k.Brokers()
 }
 
-// Start returns a Kafka that answers. Progress is written to log.
+// Start returns a Kafka that answers. It writes progress to log.
 func Start(ctx context.Context, log io.Writer) (*Kafka, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -84,7 +82,7 @@ func Start(ctx context.Context, log io.Writer) (*Kafka, error) {
 	return nil, fmt.Errorf("no Kafka to test with: set %s, or start Docker, or install Java 17 and Maven:\n%w", Variable, missing)
 }
 
-// await waits until the brokers answer with a controller, or until ended.
+// await waits until the brokers answer. It fails when ended is closed.
 func (k *Kafka) await(ctx context.Context, ended <-chan struct{}) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(k.brokers...))
 	if err != nil {
@@ -112,8 +110,8 @@ func (k *Kafka) await(ctx context.Context, ended <-chan struct{}) error {
 
 var errEnded = errors.New("Kafka ended while starting")
 
-// properties is the configuration of one node that is broker and controller.
-// The listener binds to bind; clients are told advertised.
+// properties returns the configuration of a single node that is broker and controller. The listener binds to bind and
+// advertises advertised.
 func properties(bind, advertised, controller, dir string) string {
 	return nodeProperties(nodeSettings{id: 1, bind: bind, advertised: advertised, controller: controller,
 		voters: "1@" + controller, replicas: 1, minISR: 1, dir: dir, more: []string{
@@ -127,13 +125,13 @@ func properties(bind, advertised, controller, dir string) string {
 type nodeSettings struct {
 	id                           int
 	bind, advertised, controller string // addresses, host:port
-	voters                       string // the controllers of the cluster, as controller.quorum.voters has them
+	voters                       string // controllers of the cluster, in the form of controller.quorum.voters
 	replicas, minISR             int
 	dir                          string
 	more                         []string // properties, name=value
 }
 
-// nodeProperties is the configuration of a node that is broker and controller. log.dirs is its last line.
+// nodeProperties returns the configuration of a node that is broker and controller. Its last line is log.dirs.
 func nodeProperties(s nodeSettings) string {
 	replicas, minISR := strconv.Itoa(s.replicas), strconv.Itoa(s.minISR)
 	lines := []string{
@@ -156,13 +154,13 @@ func nodeProperties(s nodeSettings) string {
 		"transaction.state.log.num.partitions=1",
 		"group.initial.rebalance.delay.ms=0",
 		"auto.create.topics.enable=false",
-		// Its default needs a heap above 160 MB.
+		// The default needs a heap above 160 MB.
 		"log.cleaner.dedupe.buffer.size=8388608",
 	}
 	return strings.Join(slices.Concat(lines, s.more, []string{"log.dirs=" + s.dir, ""}), "\n")
 }
 
-// clusterID is any id; format wants one.
+// clusterID is an arbitrary id; the format command requires one.
 const clusterID = "cGVycGV0dWEtdGVzdC0wMQ"
 
 // The classes that Kafka's own scripts run.
@@ -171,7 +169,7 @@ const (
 	serverClass = "kafka.Kafka"
 )
 
-// serverOptions keeps the Java machine small and quick to start.
+// serverOptions returns options with which Java uses little memory and starts quickly.
 func serverOptions() []string {
 	return []string{"-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 }

@@ -1,5 +1,5 @@
-// Package clamdtest starts the clamd that is installed on the machine, with a database of one signature: the official
-// ones are many, and are not there without a network.
+// Package clamdtest starts the machine's installed clamd with a database of one signature. The official database is
+// large and needs a network.
 package clamdtest
 
 import (
@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// Marker is what the one signature finds, wherever in a file.
+	// Marker is a text that the signature finds anywhere in a file.
 	Marker = "perpetua-test-signature-4c1f"
-	// Found is the name under which it is found.
+	// Found is the name of the signature in a verdict.
 	Found = "Perpetua.Test.UNOFFICIAL"
 )
 
-// Daemon is a clamd of this process's own.
+// Daemon is a clamd that this process started.
 type Daemon struct{ URL string }
 
-// Start starts a daemon that ends with the test. Where none is installed, the test is skipped.
+// Start starts a daemon that ends with the test. It skips the test if clamd is not installed.
 func Start(t testing.TB) Daemon {
 	t.Helper()
 	binary, err := exec.LookPath("clamd")
 	if err != nil {
 		t.Skip("clamd is not installed (Debian: clamav-daemon)")
 	}
-	folder, err := os.MkdirTemp("", "clamd") // the name of a socket is short
+	folder, err := os.MkdirTemp("", "clamd") // not t.TempDir: the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +43,8 @@ func Start(t testing.TB) Daemon {
 	return d
 }
 
-// configured writes the database and the configuration of a daemon whose socket is ctl in the folder, and returns the path of
-// the latter.
+// configured writes the database and the configuration of a daemon that listens on the socket ctl in the folder. It
+// returns the path of the configuration.
 func configured(t testing.TB, folder string) string {
 	t.Helper()
 	write(t, filepath.Join(folder, "db", "test.ndb"), fmt.Sprintf("Perpetua.Test:0:*:%s\n", hex.EncodeToString([]byte(Marker))))
@@ -59,7 +59,7 @@ StreamMaxLength 25M
 	return path
 }
 
-// run starts the daemon and waits until it listens. What it says goes to a file.
+// run starts the daemon and waits until it listens. The daemon's output goes to the file log.
 func (d Daemon) run(t testing.TB, binary, config, log string) {
 	t.Helper()
 	command := exec.Command(binary, "--config-file", config)
@@ -92,7 +92,7 @@ func (d Daemon) run(t testing.TB, binary, config, log string) {
 	}
 }
 
-// Scanner returns the daemon as uploads know it.
+// Scanner returns a scanner that uses the daemon.
 func (d Daemon) Scanner(t testing.TB) *clamd.Scanner {
 	t.Helper()
 	s, err := clamd.New(d.URL, clamd.DefaultLimits())

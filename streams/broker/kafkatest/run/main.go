@@ -1,11 +1,9 @@
-// Command run runs a command with a real Apache Kafka, whose addresses it finds
-// in KAFKA_BROKERS:
+// Command run runs a command with a real Apache Kafka and passes the broker addresses in KAFKA_BROKERS:
 //
 //	go run ./streams/broker/kafkatest/run -- go test ./...
 //
-// It exits as the command does, or with 1 and what is missing if there is no
-// Kafka to be had. Without a command it prints the addresses and waits for
-// Ctrl-C.
+// It exits with the code of the command, or with 1 and a list of what is missing if it cannot start Kafka. Without a
+// command it prints the addresses and waits for Ctrl-C.
 package main
 
 import (
@@ -58,8 +56,8 @@ func run(ctx context.Context, arguments []string) int {
 	return code
 }
 
-// execute runs the command. A signal that ends this process is passed on, and
-// the command is waited for, so that Kafka outlives it.
+// execute runs the command. When a signal ends ctx, it passes SIGTERM on to the command and waits for it, so that Kafka
+// outlives it.
 func execute(ctx context.Context, arguments []string, brokers string) error {
 	command := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
