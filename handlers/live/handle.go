@@ -46,6 +46,7 @@ func (h *Hub) handle(s *session, raw []byte) {
 	case opAuthenticate:
 		h.authenticate(s, r)
 	case opSubscribe:
+		h.awaitAnswered(s)
 		for _, topic := range r.args {
 			if refusal := h.subscribe(s, r, topic); refusal != nil {
 				h.reject(s, r.id, refusal.code, refusal.message, topic)
@@ -133,6 +134,14 @@ func (h *Hub) subscribe(s *session, r *request, topic string) *refusal {
 		h.begin(sub, symbol, venue, at.Sequence)
 	})
 	return refused
+}
+
+// awaitAnswered waits until the fold includes what the node has answered the session's user, so that snapshots include the
+// user's own writes. It runs on the goroutine that reads the connection: only this session waits.
+func (h *Hub) awaitAnswered(s *session) {
+	if p := s.principal(); p != nil && h.answered != nil {
+		h.answered.AwaitAnswered(s.ctx, p.Username, h.journal, h.follower)
+	}
 }
 
 // begin sends a new subscription what it begins with. It is called under the fold's lock and the hub's.

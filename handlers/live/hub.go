@@ -39,19 +39,27 @@ type Verifier interface {
 	Verify(token, address string) (*web.Principal, error)
 }
 
+// Answered knows the positions that the node returned to its users; *web.Auth is one.
+type Answered interface {
+	// AwaitAnswered waits until source has reached the positions of a journal that the node returned to the user. The wait
+	// is bounded.
+	AwaitAnswered(ctx context.Context, username, journal string, source web.Waiter)
+}
+
 // Changes tells of what the identity journal changes in what tokens give; login.Fold does.
 type Changes interface {
 	// Listen registers a function that is called with each change, in order, before anything later is seen there.
 	Listen(call func(web.Change))
 }
 
-// Config is what a hub needs. Changes, Log, REST, Nodes, Wrap, Logger and Limits may be left out.
+// Config is what a hub needs. Changes, Answered, Log, REST, Nodes, Wrap, Logger and Limits may be left out.
 type Config struct {
 	Follower  Follower
 	Journal   string // "trading"
 	Partition int32
 	Tokens    Verifier
 	Changes   Changes
+	Answered  Answered   // what users were answered is in their snapshots; nil for none
 	Log       Log        // for subscriptions that resume; without it every resume is too old
 	REST      web.Caller // by which orders are entered and what some channels show is asked for; without it neither is
 	// Nodes takes what the node says of its connections to the journal's owner, wherever that is; without it no orders are
@@ -71,6 +79,7 @@ type Hub struct {
 	journal   string
 	partition int32
 	tokens    Verifier
+	answered  Answered // nil for none
 	log       Log
 	rest      web.Caller
 	wrap      Wrap
@@ -110,7 +119,8 @@ func New(cfg Config) *Hub {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{
-		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens, log: cfg.Log,
+		follower: cfg.Follower, journal: cfg.Journal, partition: cfg.Partition, tokens: cfg.Tokens,
+		answered: cfg.Answered, log: cfg.Log,
 		rest: cfg.REST, wrap: cfg.Wrap, logger: cfg.Logger, limits: cfg.Limits.withDefaults(),
 		compress: cfg.Compression, metrics: newMetrics(), melody: melody.New(),
 		sessions: make(map[*session]struct{}), index: newIndex(), books: make(map[string]*bookStream),

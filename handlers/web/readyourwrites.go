@@ -173,6 +173,24 @@ func (u answers) last(journal string) (written, read int64) {
 	return -1, -1
 }
 
+// AwaitAnswered waits until source has reached the positions of a journal that this node last returned to the user: up to two
+// seconds for the user's writes, and half a second for what the user has only read, as reads over HTTP do. It returns when
+// that time is over as well.
+func (a *Auth) AwaitAnswered(ctx context.Context, username, journal string, source Waiter) {
+	written, read := a.answered.of(username).last(journal)
+	for _, w := range []struct {
+		sequence int64
+		limit    time.Duration
+	}{{written, waitLimit}, {read, lookLimit}} {
+		if w.sequence < 0 {
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, w.limit)
+		_ = source.Wait(limited, w.sequence) // an error of the source is reported by the read that follows
+		cancel()
+	}
+}
+
 // lookLimit is how long a read waits for what its user has only read. It is shorter than waitLimit: rows that are far
 // behind would else hold up every read of who looks at a fold now and then, and has written nothing.
 const lookLimit = 500 * time.Millisecond

@@ -44,6 +44,37 @@ func as(answered *readYourWrites, user string, h echo.HandlerFunc) echo.HandlerF
 	}
 }
 
+// TestAwaitAnswered waits as reads do: two seconds for writes, half a second for reads, and not for other users.
+func TestAwaitAnswered(t *testing.T) {
+	for _, test := range []struct {
+		name, user    string
+		written, read int64
+		comes         int64
+		waits         time.Duration
+		at            int64
+	}{
+		{"a write is reached", "a", 8, -1, 8, 0, 8},
+		{"a read is reached", "a", -1, 8, 8, 0, 8},
+		{"a write is not reached", "a", 8, -1, 3, waitLimit, 3},
+		{"a read is not reached", "a", 4, 8, 4, lookLimit, 4},
+		{"another user", "b", 8, 8, 3, 0, 3},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				auth := &Auth{answered: newReadYourWrites()}
+				user := auth.answered.of("a")
+				user.wrote(journal.LogPosition{Journal: "trading", Sequence: test.written})
+				user.looked(journal.LogPosition{Journal: "trading", Sequence: test.read})
+				rows, began := &rowsAt{3, test.comes}, time.Now()
+				auth.AwaitAnswered(t.Context(), test.user, "trading", rows)
+				if waited := time.Since(began); waited != test.waits || rows.at != test.at {
+					t.Errorf("after %v the rows are as of %d, want %d after %v", waited, rows.at, test.at, test.waits)
+				}
+			})
+		})
+	}
+}
+
 // TestReadsWaitForTheUsersOwnWrites: a read of rows and one of a fold hold what the user was answered last, unless they do not
 // come to it within two seconds. Other users wait for nothing.
 func TestReadsWaitForTheUsersOwnWrites(t *testing.T) {
