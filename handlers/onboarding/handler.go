@@ -56,17 +56,20 @@ type Config struct {
 	Scanner *clamd.Scanner
 	// LinkLifetime is how long a link to a file is good.
 	LinkLifetime time.Duration
+	// Audience identifies the venue and its epoch, as in tokens: a link is good only at the venue that made it. nil for
+	// links that are good wherever the master key is.
+	Audience func() web.Audience
 	// Nodes takes commands for the owner of the journal, whichever node that is. Journals may say that it is another one.
 	Nodes journal.Submitter
 }
 
 // Handler serves the routes under /api/v1.
 type Handler struct {
-	cfg     Config
-	journal web.Journal
-	rows    rows.Source
-	uploads *upload.Receiver
-	linkKey []byte
+	cfg        Config
+	journal    web.Journal
+	rows       rows.Source
+	uploads    *upload.Receiver
+	linkMaster []byte // of the keys that sign links
 	// downloads and exports are what is sent at a time. Each takes about a quarter of a megabyte for as long as its client
 	// takes to read it.
 	downloads, exports *places.Places
@@ -78,7 +81,7 @@ const placeWithin = 2 * time.Second
 // New makes the handler of the onboarding interface.
 func New(c Config) *Handler {
 	h := &Handler{cfg: c, journal: web.Journal{To: c.Journals, Name: journalName}, rows: c.Rows,
-		uploads: upload.New(c.Files, c.Scanner), linkKey: c.Box.Derive("download link"),
+		uploads: upload.New(c.Files, c.Scanner), linkMaster: c.Box.Derive("download link"),
 		downloads: places.New(128, 64, placeWithin, places.Busy{Code: "DOWNLOADS_BUSY", Message: "Too many files are being downloaded."}),
 		exports:   places.New(16, 4, placeWithin, places.Busy{Code: "EXPORTS_BUSY", Message: "Too many exports are being made."})}
 	return h

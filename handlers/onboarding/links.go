@@ -72,12 +72,29 @@ func readLink(c echo.Context, key []byte, now time.Time) (link, bool) {
 	return l, ours && errors.Join(badID, badTime, badPlace, badText) == nil && now.Unix() < expires
 }
 
+// linkKey returns the key that signs links of this venue in its present epoch. A copy of the venue has the same master key,
+// and so would sign links that the original takes. It returns an error while the venue has not read its fence.
+func (h *Handler) linkKey() ([]byte, error) {
+	if h.cfg.Audience == nil {
+		return h.linkMaster, nil
+	}
+	audience := h.cfg.Audience().Name
+	if audience == "" {
+		return nil, web.Unavailable("SOURCE_UNAVAILABLE", "The service has not started yet.", time.Second)
+	}
+	return seal.MAC(h.linkMaster, []byte(audience)), nil
+}
+
 // linkDocument makes a link to a document's file.
 func (h *Handler) linkDocument(c echo.Context) error {
 	t, err := h.shown(c, "document_id")
 	if err == nil {
 		err = t.bare(c)
 	}
+	if err != nil {
+		return err
+	}
+	key, err := h.linkKey()
 	if err != nil {
 		return err
 	}
@@ -92,12 +109,16 @@ func (h *Handler) linkDocument(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, wire.DownloadLink{URL: l.url(c, h.linkKey), ExpiresIn: int64(h.cfg.LinkLifetime / time.Second)})
+	return c.JSON(http.StatusOK, wire.DownloadLink{URL: l.url(c, key), ExpiresIn: int64(h.cfg.LinkLifetime / time.Second)})
 }
 
 // download answers with a file, to whoever has a link to it.
 func (h *Handler) download(c echo.Context) error {
-	l, good := readLink(c, h.linkKey, h.cfg.Now())
+	key, err := h.linkKey()
+	if err != nil {
+		return err
+	}
+	l, good := readLink(c, key, h.cfg.Now())
 	if !good {
 		return web.Forbidden("The link is not one of this service, or it has expired.")
 	}

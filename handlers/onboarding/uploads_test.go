@@ -120,7 +120,7 @@ func TestAFileIsUploadedAndReadAgain(t *testing.T) {
 	}
 }
 
-// TestLinks changes links, and lets them grow old.
+// TestLinks changes links, follows those of a copy, and lets them grow old.
 func TestLinks(t *testing.T) {
 	h := newHouse(t)
 	path := h.person("p")
@@ -150,6 +150,14 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%s: %d", name, status)
 		}
 	}
+	h.Audience = "a copy of the venue"
+	h.Send("", "GET", link, "").Detail(403, "Forbidden")
+	elsewhere := h.linked("operator", one)
+	h.Audience = "" // the venue does not know yet which one it is
+	h.Send("", "GET", link, "").Detail(503, "SOURCE_UNAVAILABLE")
+	h.Send("operator", "GET", one+"/download_link", "").Detail(503, "SOURCE_UNAVAILABLE")
+	h.Audience = "a venue, epoch 1"
+	h.Send("", "GET", elsewhere, "").Detail(403, "Forbidden")
 	h.Advance(899 * scalar.Second)
 	h.Send("", "GET", link, "").Want(200)
 	h.Advance(scalar.Second)

@@ -68,6 +68,7 @@ type Venue struct {
 	Server     *web.Server
 	routes     []web.Route
 	openapi    *conform.OpenAPI
+	Audience   string       // of links to files
 	Nodes      []admin.Node // what the operator's interface is told of the nodes' rules
 	key        ed25519.PrivateKey
 	pool       *pgxpool.Pool // that the interfaces read from
@@ -89,7 +90,7 @@ func New(t testing.TB) *Venue {
 // On is New over a migrated database: one pool for those who read rows, one for the runners that write them.
 func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	t.Helper()
-	v := &Venue{t: t, time: scalar.TimeOf(Start), pool: read}
+	v := &Venue{t: t, time: scalar.TimeOf(Start), pool: read, Audience: "a venue, epoch 1"}
 	v.Trading, v.Identity, v.Onboarding = newJournal(domain.Rules(), v.now), newJournal(identity.Rules(), v.now), newJournal(onboarding.Rules(), v.now)
 	v.key = ed25519.NewKeyFromSeed([]byte("a seed for tests of 32 bytes.... "[:32]))
 	v.seed()
@@ -150,7 +151,8 @@ func (v *Venue) trading(auth *web.Auth, trades, people rows.Source) *trading.Han
 // clients makes the onboarding interface, without a scanner.
 func (v *Venue) clients(auth *web.Auth, owners rows.Source) *onboardings.Handler {
 	return onboardings.New(onboardings.Config{Auth: auth, Journals: v, Onboarding: v.Onboarding, Owners: v.Owners, Box: v.Box, Now: v.wall,
-		Rows: owners, Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour, Nodes: v})
+		Rows: owners, Files: files.New(v.Bucket, v.Owners, ""), LinkLifetime: 15 * time.Minute, KeyOverlap: 24 * time.Hour, Nodes: v,
+		Audience: func() web.Audience { return web.Audience{Name: v.Audience} }})
 }
 
 // operator makes the operator's interface, with the reads of the onboarding interface.
