@@ -114,6 +114,63 @@ func TestACopyOfAVenue(t *testing.T) {
 	})
 }
 
+// TestACopyWithItsKeys copies a folder with the key store in it. The copy acts as little as one that shares the keys, until it
+// takes over. That changes only its own fence, and says so.
+func TestACopyWithItsKeys(t *testing.T) {
+	if os.Getenv("KAFKA_BROKERS") != "" {
+		t.Skip("the log is not in files of ours")
+	}
+	t.Parallel()
+	receiver := newWebhookReceiver(t)
+	common := []string{"--webhook-allow", "127.0.0.0/8", "--webhook-ca", receiver.CA}
+	live, copied := newVenue(t, common...), newVenue(t, common...)
+	live.start()
+	hook, asked := live.registerWebhook(receiver, "/"), live.register("Kakapo-2")
+	live.stop()
+	if out, err := exec.Command("cp", "-a", live.dir+"/.", copied.dir).CombinedOutput(); err != nil {
+		t.Fatalf("cp: %v\n%s", err, out)
+	}
+	for _, v := range []*venue{live, copied} {
+		v.start()
+		t.Cleanup(v.stop)
+	}
+	liveToken := live.token("operator")
+	isFenced(t, copied)
+	console := startBrowser(t)
+	console.open(copied.REST + "/")
+	console.sees("#banner", "Fenced", "perpetua admin take-over")
+	tokensOfTwoVenues(t, live, copied, liveToken)
+
+	copied.must(200, "operator", http.MethodPut, "/admin/v1/retention", `{"seconds":0}`)
+	onCopy := &subject{venue: copied, kind: asked.kind, id: asked.id, mark: asked.mark}
+	onCopy.erase()
+	copiedHook := copied.registerWebhook(receiver, "/copy")
+	silent := copied.ping(copiedHook)
+	waitFor(t, "the erasure in the copy's log", func() bool { return onCopy.certificate(copied)["erased_at"] != nil })
+	known := live.ping(hook) // as long as a delivery takes
+	waitFor(t, "a delivery of the live venue", func() bool { return receiver.told("/", known) })
+	for name, v := range map[string]*venue{"the live venue": live, "the copy": copied} {
+		if !v.keyIsThere(asked) {
+			t.Errorf("%s has no key any more", name)
+		}
+	}
+	if n := len(receiver.came("/copy", 0)); n > 0 {
+		t.Errorf("the copy has sent %d webhooks", n)
+	}
+
+	said, err := copied.command("admin", "take-over").CombinedOutput()
+	if err != nil || !strings.Contains(string(said), "stop it first") {
+		t.Fatalf("take-over: %v\n%s", err, said)
+	}
+	waitFor(t, "what the copy waited to send", func() bool { return receiver.told("/copy", silent) })
+	if f := live.fence(); f.Status != "own" || f.Epoch != 1 {
+		t.Errorf("the live venue's fence is %+v", f)
+	}
+	if !live.keyIsThere(asked) || !asked.readBy(live) {
+		t.Error("the live venue's key is gone")
+	}
+}
+
 // retained is how long the law has data kept in these tests: longer than the copy takes.
 const retained = 40 * time.Second
 
