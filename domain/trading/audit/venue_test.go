@@ -18,6 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/domain/trading/audit"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
 )
 
 // venue is the owner of a trading journal at simulated time: it takes commands in their turn, works off what is due as an
@@ -44,6 +45,7 @@ type venue struct {
 	repeats  int
 	tail     [][]byte // the last records, shown where the audit fails
 	keeps    bool     // all of them
+	log      recordtest.Digest
 }
 
 // arrival is a command that a client sends at a time.
@@ -85,6 +87,7 @@ func (v *venue) append(value []byte, built ...decide.Event) {
 	v.t.Helper()
 	v.tip.Sequence++
 	v.tip.Hash = sha256.Sum256(value)
+	v.log.Add(value)
 	if v.tail = append(v.tail, value); len(v.tail) > 4 && !v.keeps {
 		v.tail = v.tail[1:]
 	}
