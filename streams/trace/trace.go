@@ -32,6 +32,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // late is how old a record may be for its readers to tell of it. Those that catch up, or rebuild, do not tell of the
@@ -219,6 +220,11 @@ type Record struct {
 	Journal  string
 	Sequence int64
 	Time     scalar.Time
+}
+
+// RecordOf returns what a trace says of a record of a journal.
+func RecordOf(journal string, e record.Entry) Record {
+	return Record{Command: e.Record.Command.ID, Type: e.Record.Command.Type, Journal: journal, Sequence: e.Record.Sequence, Time: e.Record.Time}
 }
 
 func (r Record) attributes() trace.SpanStartEventOption {

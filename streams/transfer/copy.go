@@ -13,6 +13,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Log is where the records of one journal are, or are to be.
@@ -53,16 +54,16 @@ func (e *OtherError) Error() string {
 
 // Summary is what a copy came to.
 type Summary struct {
-	Records int64            // that the log holds
-	Skipped int64            // of them, by every reader
-	After   int64            // of those, after the last valid record
-	Found   int64            // of them, which the target held already
-	Tip     journal.Position // the last valid record; the offset is that of the target
+	Records int64           // that the log holds
+	Skipped int64           // of them, by every reader
+	After   int64           // of those, after the last valid record
+	Found   int64           // of them, which the target held already
+	Tip     record.Position // the last valid record; the offset is that of the target
 }
 
 // Copy makes the target hold what the source holds now, and checks that it does. tell, if it is not nil, is called now
 // and then with how many records are done. Of a source whose history was changed it makes no whole copy: the error, a
-// *journal.DivergedError, says where.
+// *record.DivergedError, says where.
 func Copy(ctx context.Context, rules decide.Rules, from, to Log, tell func(records int64)) (Summary, error) {
 	read, found, err := carry(ctx, rules, from, to, tell)
 	if err != nil {

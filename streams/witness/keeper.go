@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 const (
@@ -43,15 +44,15 @@ type Keeper struct {
 	cfg  KeeperConfig
 	name string // of the journal
 	log  *slog.Logger
-	last journal.Position // that this keeper has written; Before if none
-	at   time.Time        // when it was
+	last record.Position // that this keeper has written; Before if none
+	at   time.Time       // when it was
 }
 
 // NewKeeper returns a keeper of what a fold has seen.
 func NewKeeper(cfg KeeperConfig) *Keeper {
 	name := cfg.Rules.Journal()
 	return &Keeper{cfg: cfg, name: name, log: cfg.Store.cfg.Logger.With("journal", name, "partition", cfg.Partition),
-		last: journal.Before, at: time.Now()}
+		last: record.Before, at: time.Now()}
 }
 
 // Run writes the witness whenever it is due, until the context ends. Where it can't be written it is tried again:
@@ -71,7 +72,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-func (k *Keeper) due(at journal.Position, now time.Time) bool {
+func (k *Keeper) due(at record.Position, now time.Time) bool {
 	added := at.Sequence - k.last.Sequence
 	return added >= Every || added > 0 && now.Sub(k.at) >= within
 }
@@ -124,7 +125,7 @@ func (k *Keeper) write(ctx context.Context) {
 }
 
 // follows returns nil if a position comes after what an earlier process of this node has seen, in a log that holds that.
-func (k *Keeper) follows(ctx context.Context, at journal.Position) error {
+func (k *Keeper) follows(ctx context.Context, at record.Position) error {
 	all, err := k.cfg.Store.all(ctx, k.name, k.cfg.Partition)
 	if err == nil && k.cfg.Client.Gone() {
 		err = errors.New("the brokers have failed")

@@ -27,6 +27,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -65,10 +66,10 @@ var _ journal.Known = (*Store)(nil)
 
 // statement is what a witness says.
 type statement struct {
-	Blob     string           `json:"blob"` // under which it is kept, so that it can't be taken for another's
-	Node     string           `json:"node"`
-	Position journal.Position `json:"position"`
-	Written  time.Time        `json:"written"`
+	Blob     string          `json:"blob"` // under which it is kept, so that it can't be taken for another's
+	Node     string          `json:"node"`
+	Position record.Position `json:"position"`
+	Written  time.Time       `json:"written"`
 }
 
 func (s *Store) folder(journalName string, partition int32) string {
@@ -81,7 +82,7 @@ func (s *Store) key(journalName string, partition int32, node string) string {
 }
 
 // Positions returns the positions of all witnesses of a partition. It implements journal.Known.
-func (s *Store) Positions(ctx context.Context, journalName string, partition int32) (positions []journal.Position, err error) {
+func (s *Store) Positions(ctx context.Context, journalName string, partition int32) (positions []record.Position, err error) {
 	all, err := s.all(ctx, journalName, partition)
 	for _, w := range all {
 		positions = append(positions, w.Position)
@@ -136,7 +137,7 @@ func (s *Store) list(ctx context.Context, journalName string, partition int32) (
 }
 
 // write replaces the witness of a node.
-func (s *Store) write(ctx context.Context, journalName string, partition int32, node string, at journal.Position) error {
+func (s *Store) write(ctx context.Context, journalName string, partition int32, node string, at record.Position) error {
 	w := statement{Blob: s.key(journalName, partition, node), Node: node, Position: at, Written: time.Now().UTC()}
 	line, err := json.Marshal(w)
 	if err != nil {
@@ -150,7 +151,7 @@ func (s *Store) write(ctx context.Context, journalName string, partition int32, 
 
 // retire deletes the witnesses of nodes that have written none for long and have seen less than what is given, and what
 // killed nodes were writing: those that are gone for good would add up. One that says more is never deleted, however old: only that node has seen it.
-func (s *Store) retire(ctx context.Context, journalName string, partition int32, at journal.Position) error {
+func (s *Store) retire(ctx context.Context, journalName string, partition int32, at record.Position) error {
 	all, err := s.all(ctx, journalName, partition)
 	if err != nil {
 		return err

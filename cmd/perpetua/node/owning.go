@@ -7,6 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // owning is how commands get to the owner of their journal, this node or another.
@@ -25,8 +26,8 @@ type owners interface {
 	Engines(ctx context.Context) ([]ownership.Engine, error)
 	// Begin and Read pass on the seed that the reading of a journal starts from, and then each record, because the log names
 	// the owner.
-	Read(name string, partition int32, e journal.Entry)
-	Begin(name string, partition int32, s *journal.Seed)
+	Read(name string, partition int32, e record.Entry)
+	Begin(name string, partition int32, s *record.Seed)
 	Close()
 }
 
@@ -73,6 +74,6 @@ func (o *owning) close() {
 func (o *owning) learnFrom(all followers) {
 	for _, f := range all {
 		o.owners.Begin(f.Name(), 0, f.seed)
-		f.fold.Listen(func(e journal.Entry, _ decide.State) { o.owners.Read(f.Name(), 0, e) })
+		f.fold.Listen(func(e record.Entry, _ decide.State) { o.owners.Read(f.Name(), 0, e) })
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
@@ -53,7 +54,7 @@ func withRows(ctx context.Context, s *settings.Settings, rows *pgxpool.Pool) *at
 	return h
 }
 
-// hold holds the logs of journals against every position that is known. A *journal.DivergedError says that a log is at fault;
+// hold holds the logs of journals against every position that is known. A *record.DivergedError says that a log is at fault;
 // any other error, that something which is there could not be asked. What is not there is told on out.
 func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
 	var known []journal.Known
@@ -70,7 +71,7 @@ func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer
 	failed := h.failed
 	for _, j := range table {
 		err := client.HoldsKnown(ctx, j.Rules, 0, known...)
-		if journal.Final(err) {
+		if record.Final(err) {
 			return err
 		}
 		failed = errors.Join(failed, err)
@@ -81,7 +82,7 @@ func (h *atHand) hold(ctx context.Context, client *journal.Client, out io.Writer
 // holdOrTell is hold for a command that goes on where something can't be asked, and tells of it on out.
 func (h *atHand) holdOrTell(ctx context.Context, client *journal.Client, out io.Writer, table ...journals.Journal) error {
 	err := h.hold(ctx, client, out, table...)
-	if err == nil || journal.Final(err) {
+	if err == nil || record.Final(err) {
 		return err
 	}
 	fmt.Fprintf(out, "perpetua: the log is not held against every known position: %v\n", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // logFilter says which records `perpetua log` prints.
@@ -73,10 +74,10 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 
 // prepareLog holds a log against what is known of it, and returns the position from which its chain is to be checked for
 // records from a sequence on. What was started for that, it ends: a log may be followed for days.
-func prepareLog(ctx context.Context, s *settings.Settings, client *journal.Client, j journals.Journal, from int64, out io.Writer) (start journal.Position, err error) {
+func prepareLog(ctx context.Context, s *settings.Settings, client *journal.Client, j journals.Journal, from int64, out io.Writer) (start record.Position, err error) {
 	known := openAtHand(ctx, s)
 	defer known.close()
-	start = journal.Before
+	start = record.Before
 	if from > 0 {
 		start = known.startBefore(ctx, j.Name(), from, out)
 	}
@@ -110,11 +111,11 @@ func OpenLog(ctx context.Context, s *settings.Settings) (*journal.Client, func()
 var errPrinted = errors.New("everything that is wanted is printed")
 
 // printLog writes the records after a position that the filter lets through, up to the end that the log has now, or for ever.
-func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, start journal.Position, filter logFilter, follow bool, out *bufio.Writer) error {
+func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, start record.Position, filter logFilter, follow bool, out *bufio.Writer) error {
 	r := journal.NewReader(client, rules, 0, start)
 	r.Audit()
 	defer r.Close()
-	print := func(entries []journal.Entry) error {
+	print := func(entries []record.Entry) error {
 		for _, e := range entries {
 			if e.Record.Sequence > filter.to {
 				return errPrinted
@@ -133,7 +134,7 @@ func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, s
 		return fmt.Errorf("the journal %s is empty", rules.Journal())
 	}
 	for err == nil && follow {
-		var entries []journal.Entry
+		var entries []record.Entry
 		if err = out.Flush(); err == nil {
 			if entries, err = r.Poll(ctx); err == nil {
 				err = print(entries)
@@ -147,14 +148,14 @@ func printLog(ctx context.Context, client *journal.Client, rules decide.Rules, s
 }
 
 // passes reports whether a record is to be printed.
-func (f logFilter) passes(e journal.Entry) bool {
+func (f logFilter) passes(e record.Entry) bool {
 	if e.Record.Sequence < f.from {
 		return false
 	}
 	return (f.kind == "" || f.hasType(e)) && (f.customer == "" || f.concerns(e))
 }
 
-func (f logFilter) hasType(e journal.Entry) bool {
+func (f logFilter) hasType(e record.Entry) bool {
 	if e.Record.Command.Type == f.kind {
 		return true
 	}
@@ -167,7 +168,7 @@ func (f logFilter) hasType(e journal.Entry) bool {
 }
 
 // concerns reports whether any customer_code in the record is the filter's.
-func (f logFilter) concerns(e journal.Entry) bool {
+func (f logFilter) concerns(e record.Entry) bool {
 	if e.Record.Command.Actor.Customer == f.customer {
 		return true
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/pack/packtest"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // File holds what a package has frozen, relative to the package's folder. Each line is a name, a colon, and a value. The
@@ -96,22 +96,22 @@ func Frozen(t *testing.T, name, now string) {
 type Log struct {
 	t       *testing.T
 	digest  *Digest
-	decoder *journal.Decoder
-	tip     journal.Position
+	decoder *record.Decoder
+	tip     record.Position
 }
 
 // NewLog returns a log that holds the genesis record of the journal that the rules belong to. It adds its records to d.
 func NewLog(t *testing.T, d *Digest, rules decide.Rules, id scalar.ID, at scalar.Time) *Log {
-	l := &Log{t: t, digest: d, decoder: journal.NewDecoder(rules.Registry()), tip: journal.Before}
-	l.Append(at, decide.Recorded{Type: journal.TypeGenesis, Actor: decide.Engine}, decide.Accepted,
-		[]decide.Event{&journal.Genesis{Journal: rules.Journal(), JournalID: id, Partitions: 1}})
+	l := &Log{t: t, digest: d, decoder: record.NewDecoder(rules.Registry()), tip: record.Before}
+	l.Append(at, decide.Recorded{Type: record.TypeGenesis, Actor: decide.Engine}, decide.Accepted,
+		[]decide.Event{&record.Genesis{Journal: rules.Journal(), JournalID: id, Partitions: 1}})
 	return l
 }
 
 // Append appends a record.
 func (l *Log) Append(at scalar.Time, c decide.Recorded, o decide.Outcome, events []decide.Event) {
 	l.t.Helper()
-	value, err := journal.AppendRecord(nil, &journal.Record{Sequence: l.tip.Sequence + 1, Prev: l.tip.Hash, Time: at, Command: c, Outcome: o, Events: events})
+	value, err := record.Encode(nil, &record.Record{Sequence: l.tip.Sequence + 1, Prev: l.tip.Hash, Time: at, Command: c, Outcome: o, Events: events})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -119,9 +119,9 @@ func (l *Log) Append(at scalar.Time, c decide.Recorded, o decide.Outcome, events
 	if err != nil {
 		l.t.Fatalf("%s can't be decoded: %v", value, err)
 	}
-	if again, err := journal.AppendRecord(nil, read); err != nil || !bytes.Equal(again, value) {
+	if again, err := record.Encode(nil, read); err != nil || !bytes.Equal(again, value) {
 		l.t.Fatalf("%s is encoded from its record as %s (%v)", value, again, err)
 	}
 	l.digest.Add(value)
-	l.tip = journal.Position{Sequence: read.Sequence, Hash: sha256.Sum256(value)}
+	l.tip = record.Position{Sequence: read.Sequence, Hash: sha256.Sum256(value)}
 }
