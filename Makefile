@@ -106,6 +106,10 @@ maker: ## ten minutes (PERPETUA_TEST_MAKER) of a market maker on a client genera
 market: ## an hour of simulated market (PERPETUA_TEST_SIM_MINUTES, PERPETUA_TEST_SIM_SEED), instead of the two and a half minutes of `make test`
 	PERPETUA_TEST_SIM_MINUTES=$${PERPETUA_TEST_SIM_MINUTES:-60} $(GO) test -count=1 -timeout 15m -run '^TestMarket$$' ./domain/trading/audit
 
+.PHONY: frozen
+frozen: ## compare logs of 100,000 records and the fingerprints of requests with those of earlier builds
+	PERPETUA_TEST_FROZEN=1 $(GO) test -count=1 -timeout 15m -run '^(TestFrozen.*|TestMarket)$$' ./domain/trading/audit ./domain/onboarding ./domain/identity ./handlers/trading ./handlers/onboarding
+
 .PHONY: demo
 demo: ## the demo market until it has shown leverage, a stop, funding and a liquidation: two minutes
 	PERPETUA_TEST_DEMO_SHOW=1 $(GO) test -count=1 -timeout 10m -run '^TestDemoShow$$' ./cmd/perpetua

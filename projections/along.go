@@ -7,14 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Along is called in the transaction of each batch, after its rows: it inserts work for others that has to be there when the
 // rows are, and not before. What it writes is no row of the log: it is not compared, and a rebuild does not make it.
 //
 // An error ends the transaction as one of the rows would, and the batch is tried again.
-type Along func(ctx context.Context, tx pgx.Tx, entries []journal.Entry) error
+type Along func(ctx context.Context, tx pgx.Tx, entries []record.Entry) error
 
 // Along has a function called in the transactions of a runner that does not run yet.
 func (r *Runner) Along(f Along) { r.along = f }

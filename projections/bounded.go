@@ -5,7 +5,7 @@ import (
 	"sort"
 	"sync"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Bounded is a log of which nothing after a sequence is read until the bound is raised: for rows that are to stand where
@@ -20,7 +20,7 @@ type Bounded struct {
 
 // NewBounded returns a log of which nothing is read yet.
 func NewBounded(log Log) *Bounded {
-	return &Bounded{log: log, last: journal.Before.Sequence, raised: make(chan struct{})}
+	return &Bounded{log: log, last: record.Before.Sequence, raised: make(chan struct{})}
 }
 
 // Raise lets records be read up to the sequence. It is never lowered.
@@ -35,7 +35,7 @@ func (b *Bounded) Raise(sequence int64) {
 }
 
 // From implements Log.
-func (b *Bounded) From(at journal.Position) Reader {
+func (b *Bounded) From(at record.Position) Reader {
 	return &boundedReader{Reader: b.log.From(at), bound: b}
 }
 
@@ -46,11 +46,11 @@ func (b *Bounded) Tip(ctx context.Context) (int64, error) { return b.log.Tip(ctx
 type boundedReader struct {
 	Reader
 	bound *Bounded
-	ahead []journal.Entry
+	ahead []record.Entry
 }
 
 // Poll implements Reader.
-func (r *boundedReader) Poll(ctx context.Context) ([]journal.Entry, error) {
+func (r *boundedReader) Poll(ctx context.Context) ([]record.Entry, error) {
 	for {
 		if len(r.ahead) == 0 {
 			entries, err := r.Reader.Poll(ctx)

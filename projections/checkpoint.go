@@ -10,7 +10,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // AnchorEvery is how many records lie between two anchors.
@@ -26,13 +26,13 @@ type Querier interface {
 type Checkpoint struct {
 	Journal   string
 	Partition int32
-	Position  journal.Position
+	Position  record.Position
 	Time      scalar.Time // of the last record applied; zero before genesis
 }
 
-// ReadCheckpoint returns the checkpoint of a partition: journal.Before if nothing was applied.
+// ReadCheckpoint returns the checkpoint of a partition: record.Before if nothing was applied.
 func ReadCheckpoint(ctx context.Context, db Querier, name string, partition int32) (Checkpoint, error) {
-	c := Checkpoint{Journal: name, Partition: partition, Position: journal.Before}
+	c := Checkpoint{Journal: name, Partition: partition, Position: record.Before}
 	var hash []byte
 	err := db.QueryRow(ctx, `SELECT log_offset, sequence, hash, time FROM checkpoints WHERE journal = $1 AND partition = $2`,
 		name, partition).Scan(&c.Position.Offset, &c.Position.Sequence, &hash, column.IntoTime(&c.Time))
@@ -52,7 +52,7 @@ var errMoved = errors.New("another runner has moved the checkpoint")
 // moveCheckpoint begins a transaction, sets the checkpoint to the position of the last entry, if it still is at old,
 // and adds the anchors of the entries. It is the first thing that a runner's transaction does, so a second runner waits
 // here for the first to commit, and then finds the checkpoint moved.
-func moveCheckpoint(ctx context.Context, conn *pgx.Conn, name string, partition int32, old journal.Position, entries []journal.Entry) (err error) {
+func moveCheckpoint(ctx context.Context, conn *pgx.Conn, name string, partition int32, old record.Position, entries []record.Entry) (err error) {
 	last := entries[len(entries)-1]
 	to, at := last.Position, column.Timestamp(last.Record.Time)
 	batch := &pgx.Batch{}
@@ -87,7 +87,7 @@ func moveCheckpoint(ctx context.Context, conn *pgx.Conn, name string, partition 
 }
 
 // queueAnchors queues the statement that writes the anchors among the entries, if there are any.
-func queueAnchors(batch *pgx.Batch, name string, partition int32, entries []journal.Entry) {
+func queueAnchors(batch *pgx.Batch, name string, partition int32, entries []record.Entry) {
 	var sequences, offsets []int64
 	var hashes [][]byte
 	for _, e := range entries {
@@ -107,14 +107,14 @@ func queueAnchors(batch *pgx.Batch, name string, partition int32, entries []jour
 // It asks the database, never a runner's memory. Should Postgres crash it may lose the last transactions, positions
 // and rows together, and then knows less than it did: an older position, which the log holds as well. A position that
 // it returns is of records that readers were given, so a log without them is at fault whatever became of the rows.
-func Known(ctx context.Context, db Querier, name string, partition int32) ([]journal.Position, error) {
+func Known(ctx context.Context, db Querier, name string, partition int32) ([]record.Position, error) {
 	// Tools also read databases of earlier versions that are not migrated yet. There log_offset is called "offset".
 	rows, err := db.Query(ctx, `SELECT COALESCE(to_jsonb(c)->>'log_offset', to_jsonb(c)->>'offset')::bigint, sequence, hash
 		FROM checkpoints c WHERE journal = $1 AND partition = $2
 		UNION SELECT COALESCE(to_jsonb(a)->>'log_offset', to_jsonb(a)->>'offset')::bigint, sequence, hash
 		FROM anchors a WHERE journal = $1 AND partition = $2 ORDER BY 2, 1`, name, partition)
 	if err == nil {
-		var known []journal.Position
+		var known []record.Position
 		if known, err = pgx.CollectRows(rows, scanPosition); err == nil {
 			return known, nil
 		}
@@ -129,29 +129,29 @@ func Known(ctx context.Context, db Querier, name string, partition int32) ([]jou
 type KnownTo struct{ DB Querier }
 
 // Positions returns the checkpoints and anchors of a partition.
-func (k KnownTo) Positions(ctx context.Context, name string, partition int32) ([]journal.Position, error) {
+func (k KnownTo) Positions(ctx context.Context, name string, partition int32) ([]record.Position, error) {
 	return Known(ctx, k.DB, name, partition)
 }
 
-// Anchor returns the nearest known position at or below a sequence, for a reader that seeks; journal.Before if there
+// Anchor returns the nearest known position at or below a sequence, for a reader that seeks; record.Before if there
 // is none.
-func Anchor(ctx context.Context, db Querier, name string, partition int32, sequence int64) (journal.Position, error) {
+func Anchor(ctx context.Context, db Querier, name string, partition int32, sequence int64) (record.Position, error) {
 	rows, err := db.Query(ctx, `SELECT log_offset, sequence, hash FROM anchors
 		WHERE journal = $1 AND partition = $2 AND sequence <= $3 ORDER BY sequence DESC LIMIT 1`, name, partition, sequence)
 	if err == nil {
-		var p journal.Position
+		var p record.Position
 		p, err = pgx.CollectExactlyOneRow(rows, scanPosition)
 		if err == nil {
 			return p, nil
 		}
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		return journal.Before, nil
+		return record.Before, nil
 	}
-	return journal.Before, fmt.Errorf("projections: reading an anchor of %s/%d: %w", name, partition, err)
+	return record.Before, fmt.Errorf("projections: reading an anchor of %s/%d: %w", name, partition, err)
 }
 
-func scanPosition(row pgx.CollectableRow) (p journal.Position, err error) {
+func scanPosition(row pgx.CollectableRow) (p record.Position, err error) {
 	var hash []byte
 	err = row.Scan(&p.Offset, &p.Sequence, &hash)
 	copy(p.Hash[:], hash)

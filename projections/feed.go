@@ -6,19 +6,20 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Log is where a runner reads entries. A tail of the journal is behind it, and tests put their own entries there.
 type Log interface {
 	// From returns a reader of the entries after the position.
-	From(at journal.Position) Reader
+	From(at record.Position) Reader
 	// Tip returns the log's end offset: one more than the offset of its last record.
 	Tip(ctx context.Context) (int64, error)
 }
 
 // Reader is what a runner needs of a journal.Tail, and what that promises: valid entries in order, errors final.
 type Reader interface {
-	Poll(ctx context.Context) ([]journal.Entry, error)
+	Poll(ctx context.Context) ([]record.Entry, error)
 	Close()
 }
 
@@ -34,7 +35,7 @@ type partitionLog struct {
 	partition int32
 }
 
-func (l partitionLog) From(at journal.Position) Reader {
+func (l partitionLog) From(at record.Position) Reader {
 	return journal.NewTail(l.client, l.rules, l.partition, at)
 }
 
@@ -53,7 +54,7 @@ const (
 // ones are being committed.
 type feed struct {
 	mu      sync.Mutex
-	entries []journal.Entry
+	entries []record.Entry
 	bytes   int
 	err     error
 	changed chan struct{} // closed and replaced at every change
@@ -77,7 +78,7 @@ func startFeed(ctx context.Context, reader Reader) (f *feed, wait func()) {
 }
 
 // put adds what was polled and waits until there is room for more; false means that reading is over.
-func (f *feed) put(ctx context.Context, entries []journal.Entry, err error) bool {
+func (f *feed) put(ctx context.Context, entries []record.Entry, err error) bool {
 	f.mu.Lock()
 	f.entries = append(f.entries, entries...)
 	for _, e := range entries {
@@ -96,7 +97,7 @@ func (f *feed) put(ctx context.Context, entries []journal.Entry, err error) bool
 }
 
 // take waits for entries and returns at most limit of them. The reader's error comes after its last entry.
-func (f *feed) take(ctx context.Context, limit int) ([]journal.Entry, error) {
+func (f *feed) take(ctx context.Context, limit int) ([]record.Entry, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for len(f.entries) == 0 {
@@ -118,7 +119,7 @@ func (f *feed) has(n int) bool {
 }
 
 // takeFull returns n entries if there are so many, else none. It does not wait.
-func (f *feed) takeFull(n int) []journal.Entry {
+func (f *feed) takeFull(n int) []record.Entry {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.entries) < n {
@@ -128,7 +129,7 @@ func (f *feed) takeFull(n int) []journal.Entry {
 }
 
 // cut takes the first n entries. The lock is held.
-func (f *feed) cut(n int) []journal.Entry {
+func (f *feed) cut(n int) []record.Entry {
 	taken := f.entries[:n:n] // so that nobody appends to it what is read meanwhile
 	f.entries = f.entries[n:]
 	for _, e := range taken {

@@ -1,6 +1,6 @@
 package projections
 
-import "github.com/perpetua-exchange/perpetua/streams/journal"
+import "github.com/perpetua-exchange/perpetua/streams/record"
 
 // Projection is one family of rows. It turns entries into the new rows and the statements that bring the family's
 // tables from the state before the entries to the state after them, however the log is cut. It reads nothing but the
@@ -12,5 +12,5 @@ type Projection interface {
 	Tables() []string
 	// Project adds what the entries mean to a batch. An entry that means nothing to the family is passed over. It may
 	// run while the transaction before is still under way.
-	Project(entries []journal.Entry, batch *Batch)
+	Project(entries []record.Entry, batch *Batch)
 }

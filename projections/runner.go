@@ -16,6 +16,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -73,7 +74,7 @@ func (c Config) Runner(projections ...Projection) *Runner {
 	}
 	r := &Runner{pool: c.Pool, log: c.Log, name: c.Journal, partition: c.Partition, projections: projections,
 		logger: c.Logger, tracer: c.Tracer, moved: make(chan struct{}), wanted: make(chan struct{}, 1)}
-	r.at = Checkpoint{Journal: c.Journal, Partition: c.Partition, Position: journal.Before}
+	r.at = Checkpoint{Journal: c.Journal, Partition: c.Partition, Position: record.Before}
 	r.metrics = newRunnerMetrics(r)
 	return r
 }
@@ -98,7 +99,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			err = fmt.Errorf("projections: the runner of %s/%d: %w", r.name, r.partition, context.Cause(ctx))
 			r.publish(func() { r.err = err })
 			return err
-		case journal.Final(err):
+		case record.Final(err):
 			r.logger.Error("projections: the log is at fault, nothing was touched", "journal", r.name, "partition", r.partition, "error", err)
 			r.publish(func() { r.err = err })
 			return err
@@ -204,11 +205,11 @@ func alive(ctx context.Context, conn *pgx.Conn) error {
 
 // lock waits until this session holds the partition's lock, following the checkpoint meanwhile, and returns where the
 // rows stand once it does.
-func (r *Runner) lock(ctx context.Context, conn *pgx.Conn) (journal.Position, error) {
+func (r *Runner) lock(ctx context.Context, conn *pgx.Conn) (record.Position, error) {
 	for {
 		locked, c, err := r.tryLock(ctx, conn)
 		if err != nil {
-			return journal.Before, err
+			return record.Before, err
 		}
 		// This may go back: Postgres may have crashed since, and lost what a runner published. Those who wait for it wait
 		// again.
@@ -217,7 +218,7 @@ func (r *Runner) lock(ctx context.Context, conn *pgx.Conn) (journal.Position, er
 			return c.Position, nil
 		}
 		if !sleep(ctx, pollEvery) {
-			return journal.Before, ctx.Err()
+			return record.Before, ctx.Err()
 		}
 	}
 }
@@ -249,19 +250,19 @@ func (r *Runner) prepare(p *prepared) {
 }
 
 // traced begins to tell of the transaction that applies entries; nil if nothing is traced.
-func (r *Runner) traced(entries []journal.Entry) *trace.Batch {
+func (r *Runner) traced(entries []record.Entry) *trace.Batch {
 	if r.tracer == nil {
 		return nil
 	}
 	b := r.tracer.StartBatch("project " + r.name)
 	for _, e := range entries {
-		b.Add(e.Traced(r.name))
+		b.Add(trace.RecordOf(r.name, e))
 	}
 	return b
 }
 
 // apply brings the rows from the position old to that of the last entry, in one transaction.
-func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old journal.Position, p *prepared) (journal.Position, error) {
+func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old record.Position, p *prepared) (record.Position, error) {
 	first, last := p.entries[0], p.entries[len(p.entries)-1]
 	if first.Position.Sequence != old.Sequence+1 {
 		return old, fmt.Errorf("the reader went from sequence %d to %d", old.Sequence, first.Position.Sequence)
@@ -288,7 +289,7 @@ func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old journal.Position
 // and then finds it moved, before it has written anything. A crash before the COMMIT leaves nothing of the batch; one
 // after it, all of it or, since commits are not waited for on disk, nothing of it and of what came before it for some
 // milliseconds. There is no state in between, so whoever reads a checkpoint can go on from there.
-func (r *Runner) commit(ctx context.Context, conn *pgx.Conn, old journal.Position, p *prepared) error {
+func (r *Runner) commit(ctx context.Context, conn *pgx.Conn, old record.Position, p *prepared) error {
 	if err := moveCheckpoint(ctx, conn, r.name, r.partition, old, p.entries); err != nil {
 		return err
 	}
@@ -371,7 +372,7 @@ func (r *Runner) Failing() error {
 }
 
 // Position returns where the rows stand, as far as this runner knows.
-func (r *Runner) Position() journal.Position { return r.Checkpoint().Position }
+func (r *Runner) Position() record.Position { return r.Checkpoint().Position }
 
 // Checkpoint returns the position with its journal and the time of its record.
 func (r *Runner) Checkpoint() Checkpoint {

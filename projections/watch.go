@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Watch tells where the rows of partition 0 of a journal stand, to a process in which no runner of them works: it
@@ -33,10 +33,10 @@ func (w Watch) Wait(ctx context.Context, sequence int64) error {
 const watchPatience = time.Second
 
 // Position returns where the rows stand, or the position before genesis if the database does not answer.
-func (w Watch) Position() journal.Position {
+func (w Watch) Position() record.Position {
 	c, err := w.read()
 	if err != nil {
-		return journal.Before
+		return record.Before
 	}
 	return c.Position
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // prepared are entries and what their transaction writes.
 type prepared struct {
-	entries []journal.Entry
+	entries []record.Entry
 	batch   Batch
 }
 
@@ -72,7 +72,7 @@ func (w *work) next(ctx context.Context, limit int, wanted <-chan struct{}) (*pr
 }
 
 // await waits for entries and takes at most limit of them.
-func (w *work) await(ctx context.Context, limit int) ([]journal.Entry, error) {
+func (w *work) await(ctx context.Context, limit int) ([]record.Entry, error) {
 	for {
 		waiting, cancel := context.WithTimeout(ctx, idleFor)
 		entries, err := w.entries.take(waiting, limit)
@@ -87,7 +87,7 @@ func (w *work) await(ctx context.Context, limit int) ([]journal.Entry, error) {
 	}
 }
 
-func (w *work) take(p *prepared, entries []journal.Entry) {
+func (w *work) take(p *prepared, entries []record.Entry) {
 	now := time.Now()
 	p.entries, w.rate, w.taken = entries, float64(len(entries))/now.Sub(w.taken).Seconds(), now
 }

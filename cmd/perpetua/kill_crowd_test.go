@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // crowd is very many accounts in groups of a size. Each is long 0.01 BTC from 65,000 with leverage 13, and half of them are
@@ -63,7 +64,7 @@ func (c crowd) opening() (parts [][]decide.Command) {
 	system := decide.Actor{System: "test"}
 	btc := func(coef int64, scale uint8) fixed.Decimal { return fixed.Decimal{Coef: coef, Scale: scale} }
 	command := func(actor decide.Actor, p decide.Payload) decide.Command {
-		return decide.Command{ID: journal.NewCommandID(time.Now()), Type: p.CommandType(), Actor: actor, Payload: p}
+		return decide.Command{ID: record.NewCommandID(time.Now()), Type: p.CommandType(), Actor: actor, Payload: p}
 	}
 	index := func(price fixed.Decimal) decide.Command {
 		return command(system, &trading.SetIndexPrice{Symbol: bitcoin, Price: price})

@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // listener is a client that hears everything that concerns it, over connections that end with the venue. On each topic that
@@ -155,7 +156,7 @@ func replay(t testing.TB, v *venue, listeners []*listener) {
 			l.takeStates()
 		}
 		for _, m := range l.states {
-			at, err := journal.ParseLogPosition(m["position"])
+			at, err := record.ParseLogPosition(m["position"])
 			if err != nil {
 				t.Fatalf("%v: %v", m, err)
 			}
@@ -163,10 +164,10 @@ func replay(t testing.TB, v *venue, listeners []*listener) {
 		}
 	}
 	state := trading.Rules().NewState().(*trading.State)
-	reader := journal.NewReader(client, trading.Rules(), 0, journal.Before)
+	reader := journal.NewReader(client, trading.Rules(), 0, record.Before)
 	defer reader.Close()
 	steps, held := 0, 0
-	err := reader.ToTip(t.Context(), func(entries []journal.Entry) error {
+	err := reader.ToTip(t.Context(), func(entries []record.Entry) error {
 		for _, e := range entries {
 			if e.Record.Command.Type == "engine.step" {
 				steps++
@@ -191,7 +192,7 @@ func replay(t testing.TB, v *venue, listeners []*listener) {
 }
 
 // sameStep wants a record of the engine's to be what the rules decide.
-func sameStep(t testing.TB, state *trading.State, e journal.Entry) {
+func sameStep(t testing.TB, state *trading.State, e record.Entry) {
 	t.Helper()
 	decided := state.Step(e.Stamp(), false)
 	got, err := json.Marshal(e.Record.Events, json.Deterministic(true))

@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/tools"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // midway is a venue with a crowd of accounts, for each of which the engine has work to do at one moment: very many records.
@@ -106,9 +107,9 @@ func (v *venue) values(t testing.TB) (values [][]byte) {
 	t.Helper()
 	client, done := v.openLog(t)
 	defer done()
-	reader := journal.NewReader(client, trading.Rules(), 0, journal.Before)
+	reader := journal.NewReader(client, trading.Rules(), 0, record.Before)
 	defer reader.Close()
-	err := reader.ToTip(t.Context(), func(entries []journal.Entry) error {
+	err := reader.ToTip(t.Context(), func(entries []record.Entry) error {
 		for _, e := range entries {
 			values = append(values, e.Value)
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // logFrom runs `perpetua log --from` and returns what it prints, and what it tells of where it begins to check.
@@ -60,7 +60,7 @@ func (v *venue) checkLogFromForged() {
 	if records, told, err := v.logFrom(sequence - 1); err != nil || len(records) < 2 || !strings.Contains(told, "a snapshot remembered") {
 		v.t.Errorf("beside a venue that is stopped: %d records, told is %q: %v", len(records), told, err)
 	}
-	forged := filepath.Join(filepath.Dir(newest), fmt.Sprintf("%020d-%d-%s.1%s", sequence, offset, journal.Hash{1}, filepath.Ext(newest)))
+	forged := filepath.Join(filepath.Dir(newest), fmt.Sprintf("%020d-%d-%s.1%s", sequence, offset, record.Hash{1}, filepath.Ext(newest)))
 	if err := os.Rename(newest, forged); err != nil {
 		v.t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // measure reads a metric of snapshots of the trading journal; -1 if it is not there.
@@ -80,7 +81,7 @@ func (v *venue) settings() *settings.Settings {
 }
 
 // snapshot returns what the newest snapshot of a journal holds.
-func (v *venue) snapshot(name string) *journal.Seed {
+func (v *venue) snapshot(name string) *record.Seed {
 	v.t.Helper()
 	ctx, s := context.Background(), v.settings()
 	box, err := s.FindMaster(ctx)
@@ -118,11 +119,11 @@ func (v *venue) checkSnapshot() {
 }
 
 // foldTo folds the trading journal from its genesis to a sequence.
-func foldTo(ctx context.Context, t testing.TB, client *journal.Client, sequence int64) (state decide.State, at journal.Position) {
+func foldTo(ctx context.Context, t testing.TB, client *journal.Client, sequence int64) (state decide.State, at record.Position) {
 	t.Helper()
-	reader := journal.NewReader(client, trading.Rules(), 0, journal.Before)
+	reader := journal.NewReader(client, trading.Rules(), 0, record.Before)
 	defer reader.Close()
-	for state, at = trading.Rules().NewState(), journal.Before; at.Sequence < sequence; {
+	for state, at = trading.Rules().NewState(), record.Before; at.Sequence < sequence; {
 		entries, err := reader.PollFor(ctx, sequence)
 		if err != nil {
 			t.Fatal(err)

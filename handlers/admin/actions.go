@@ -17,6 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -111,7 +112,7 @@ func codeRule(s string) (code, message string) {
 // journal's owner: it may be known there since a moment ago.
 func (h *Handler) ownerOf(c echo.Context, trigger scalar.ID) (of owner.Ref, err error) {
 	look := func() (known bool) {
-		h.cfg.Onboarding.View(func(s decide.State, _ journal.Position) {
+		h.cfg.Onboarding.View(func(s decide.State, _ record.Position) {
 			var t *onboarding.Trigger
 			if t, known = s.(*onboarding.State).Trigger(trigger); known {
 				of = t.Ref
@@ -167,7 +168,7 @@ func (h *Handler) sealAction(ctx context.Context, about owner.Ref, a *action) (e
 }
 
 // acted returns a trigger as a record leaves it: an action may be followed by others in the same record.
-func acted(r *journal.Record, trigger scalar.ID) (shown wire.EntitlementTrigger, ok bool) {
+func acted(r *record.Record, trigger scalar.ID) (shown wire.EntitlementTrigger, ok bool) {
 	for _, event := range r.Events {
 		if e, moved := event.(*onboarding.TriggerMoved); moved && e.ID == trigger {
 			ok = true

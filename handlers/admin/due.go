@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // dueEntry is a piece of due work.
@@ -122,7 +122,7 @@ func (h *Handler) agendaOf(c echo.Context, payload *decide.PutBackDue) string {
 func (h *Handler) hasSetAside(entry string) (name string) {
 	for _, journalName := range web.Names(h.cfg.Folds) {
 		has := false
-		h.cfg.Folds[journalName].View(func(s decide.State, _ journal.Position) {
+		h.cfg.Folds[journalName].View(func(s decide.State, _ record.Position) {
 			agenda, ok := s.(decide.Agenda)
 			if !ok {
 				return

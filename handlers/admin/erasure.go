@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -100,7 +101,7 @@ func certify(ref owner.Ref, reason string, e *onboarding.Erasure) certificate {
 		out.KeyID = &e.KeyID
 	}
 	for _, sequence := range e.Positions {
-		out.Positions = append(out.Positions, journal.LogPosition{Journal: onboardingJournal, Sequence: sequence}.String())
+		out.Positions = append(out.Positions, record.LogPosition{Journal: onboardingJournal, Sequence: sequence}.String())
 	}
 	return out
 }
@@ -207,7 +208,7 @@ func (h *Handler) isHeld(ctx context.Context, ref owner.Ref, sequence int64) (he
 	if err := h.cfg.Onboarding.Wait(ctx, sequence); err != nil {
 		return false, web.Unavailable("KEYS_UNAVAILABLE", "This node does not know yet whether the owner is held.", time.Second).Because(err)
 	}
-	h.cfg.Onboarding.View(func(s decide.State, _ journal.Position) { held = s.(*onboarding.State).Held(ref) })
+	h.cfg.Onboarding.View(func(s decide.State, _ record.Position) { held = s.(*onboarding.State).Held(ref) })
 	return held, nil
 }
 

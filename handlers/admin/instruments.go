@@ -15,7 +15,7 @@ import (
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // maxTiers bounds the margin brackets of a request.
@@ -211,7 +211,7 @@ func (h *Handler) getInstrument(c echo.Context) error {
 // not older than the listing: this node's fold is waited for only if it has not come to it.
 func (h *Handler) listed(c echo.Context, symbol string, sequence int64) (at scalar.Time, err error) {
 	look := func() {
-		h.cfg.Venue.View(func(s decide.State, _ journal.Position) { at = s.(*venue.State).Listed(symbol) })
+		h.cfg.Venue.View(func(s decide.State, _ record.Position) { at = s.(*venue.State).Listed(symbol) })
 	}
 	if look(); at == 0 {
 		if err := h.cfg.Venue.Wait(c.Request().Context(), sequence); err != nil {
@@ -269,11 +269,11 @@ func (h *Handler) listInstruments(c echo.Context) error {
 
 // indexPrice is the answer to an index price: the prices now in force.
 type indexPrice struct {
-	Symbol     string              `json:"symbol"`
-	IndexPrice fixed.Decimal       `json:"index_price"`
-	MarkPrice  fixed.Decimal       `json:"mark_price"`
-	Timestamp  scalar.Time         `json:"timestamp"`
-	Position   journal.LogPosition `json:"position"`
+	Symbol     string             `json:"symbol"`
+	IndexPrice fixed.Decimal      `json:"index_price"`
+	MarkPrice  fixed.Decimal      `json:"mark_price"`
+	Timestamp  scalar.Time        `json:"timestamp"`
+	Position   record.LogPosition `json:"position"`
 }
 
 func (h *Handler) setIndexPrice(c echo.Context) error {
@@ -288,5 +288,5 @@ func (h *Handler) setIndexPrice(c echo.Context) error {
 		return err
 	}
 	r := x.Entry.Record
-	return c.JSON(http.StatusOK, indexPrice{e.Symbol, e.IndexPrice, e.MarkPrice, r.Time, journal.LogPosition{Journal: tradingJournal, Sequence: r.Sequence}})
+	return c.JSON(http.StatusOK, indexPrice{e.Symbol, e.IndexPrice, e.MarkPrice, r.Time, record.LogPosition{Journal: tradingJournal, Sequence: r.Sequence}})
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Reader is something that follows a journal's partition: a projection's runner, a fold.
@@ -16,7 +16,7 @@ type Reader struct {
 	Journal   string
 	Partition int32
 	// Position returns the position of the last record applied, and Err what stopped the reader, if anything did.
-	Position func() journal.Position
+	Position func() record.Position
 	Err      func() error
 }
 
@@ -26,7 +26,7 @@ type journalShown struct {
 	JournalID *scalar.ID    `json:"journal_id"`
 	Partition int32         `json:"partition"`
 	Sequence  int64         `json:"sequence"`
-	Hash      journal.Hash  `json:"hash"`
+	Hash      record.Hash   `json:"hash"`
 	Time      *scalar.Time  `json:"time"`
 	Readers   []readerShown `json:"readers"`
 }

@@ -12,7 +12,7 @@ import (
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // transfer is what a deposit or withdrawal says. Fingerprints in the log are made of its JSON form, and are remembered
@@ -93,7 +93,7 @@ func (h *Handler) transfer(c echo.Context, payload decide.Payload, status int, f
 }
 
 // transaction returns the deposit or withdrawal that a record is about, or nil.
-func transaction(r *journal.Record) *ledger.Transaction {
+func transaction(r *record.Record) *ledger.Transaction {
 	for _, event := range r.Events {
 		if e, ok := event.(ledger.TransactionEvent); ok {
 			return e.TransactionAfter()

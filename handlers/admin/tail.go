@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // The bounds of what a tail keeps of the last records. The last one is kept whatever its size.
@@ -26,7 +26,7 @@ type Tail struct {
 	partition int32
 
 	mu    sync.Mutex
-	at    journal.Position
+	at    record.Position
 	id    scalar.ID
 	time  scalar.Time
 	kept  []keptRecord // in order, without a gap
@@ -34,17 +34,17 @@ type Tail struct {
 }
 
 type keptRecord struct {
-	at    journal.Position
+	at    record.Position
 	value []byte
 }
 
 // NewTail makes a tail that stands before genesis. Its Observe has to be registered with a fold of the partition.
 func NewTail(name string, partition int32) *Tail {
-	return &Tail{journal: name, partition: partition, at: journal.Before}
+	return &Tail{journal: name, partition: partition, at: record.Before}
 }
 
 // Start makes the tail stand where the fold starts, before that runs.
-func (t *Tail) Start(seed *journal.Seed) {
+func (t *Tail) Start(seed *record.Seed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.at, t.id, t.time = seed.Position, seed.Journal, seed.Time
@@ -63,7 +63,7 @@ func (t *Tail) Missing() (from, to int64) {
 }
 
 // Precede adds records, in order, that lead up to those which are kept. They may overlap.
-func (t *Tail) Precede(entries []journal.Entry) {
+func (t *Tail) Precede(entries []record.Entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first := t.at.Sequence + 1
@@ -84,7 +84,7 @@ func (t *Tail) Precede(entries []journal.Entry) {
 }
 
 // Observe takes note of a record. It has the form that follow.Fold.Listen wants.
-func (t *Tail) Observe(e journal.Entry, _ decide.State) {
+func (t *Tail) Observe(e record.Entry, _ decide.State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.at, t.id, t.time = e.Position, e.Journal, e.Record.Time
@@ -100,10 +100,10 @@ func (t *Tail) Observe(e journal.Entry, _ decide.State) {
 // recordShown is a record as it stands in the log. Its value is given as text and not as an object, because the hash is
 // that of exactly these bytes.
 type recordShown struct {
-	Sequence int64        `json:"sequence"`
-	Offset   int64        `json:"offset"`
-	Hash     journal.Hash `json:"hash"`
-	Value    string       `json:"value"`
+	Sequence int64       `json:"sequence"`
+	Offset   int64       `json:"offset"`
+	Hash     record.Hash `json:"hash"`
+	Value    string      `json:"value"`
 }
 
 type recordsShown struct {

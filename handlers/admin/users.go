@@ -16,7 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections"
 	people "github.com/perpetua-exchange/perpetua/projections/identity"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // The bounds of names and passwords.
@@ -165,7 +165,7 @@ func (h *Handler) accountOf(broker, customer string) error {
 	}
 	// Accounts neither vanish nor change their broker, so what is seen here holds when the command is decided.
 	known := false
-	h.cfg.Venue.View(func(s decide.State, _ journal.Position) {
+	h.cfg.Venue.View(func(s decide.State, _ record.Position) {
 		owner, ok := s.(*venue.State).CustomerBroker(customer)
 		known = ok && owner == broker
 	})
@@ -178,7 +178,7 @@ func (h *Handler) accountOf(broker, customer string) error {
 
 // brokerOf returns a user's broker, which never changes; "" for a user that is not there, whom the command then refuses.
 func (h *Handler) brokerOf(username string) (broker string) {
-	h.cfg.Identity.View(func(s decide.State, _ journal.Position) {
+	h.cfg.Identity.View(func(s decide.State, _ record.Position) {
 		if u, ok := s.(*identity.State).User(username); ok {
 			broker = u.Broker
 		}

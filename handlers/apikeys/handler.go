@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 const identityJournal = "identity"
@@ -167,7 +168,7 @@ func (h *Handler) customerOf(p *web.Principal, customer string) error {
 	}
 	// Accounts neither vanish nor change their broker, so what is seen here holds when the command is decided.
 	known := false
-	h.cfg.Venue.View(func(s decide.State, _ journal.Position) {
+	h.cfg.Venue.View(func(s decide.State, _ record.Position) {
 		broker, there := s.(*trading.State).CustomerBroker(customer)
 		known = there && broker == p.Broker && (p.Customer == "" || p.Customer == customer)
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // The channels positions and margin show accounts as they are now. A subscription begins with a snapshot of each, and goes
@@ -102,7 +102,7 @@ func (h *Hub) showMore(sub *subscription) {
 			h.tooSlow(sub)
 			return
 		}
-		h.follower.View(func(state decide.State, _ journal.Position) {
+		h.follower.View(func(state decide.State, _ record.Position) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if more = h.holds(sub) && !sub.session.isEnded(); more {
@@ -120,7 +120,7 @@ func (s *subscription) has(customer string) bool {
 }
 
 // publishAccounts sends what a record changed of accounts, each once. It runs under the fold's lock and the hub's.
-func (h *Hub) publishAccounts(e journal.Entry, s *trading.State) {
+func (h *Hub) publishAccounts(e record.Entry, s *trading.State) {
 	if h.index.count[marginNow]+h.index.count[positionsNow] == 0 {
 		return
 	}

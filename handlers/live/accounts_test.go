@@ -17,7 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // never is a beat that does not come while a test lasts.
@@ -128,7 +128,7 @@ func TestPositionsAndMargin(t *testing.T) {
 
 	var last wire.AccountSummary
 	all := one.On("margin")
-	v.View(func(s decide.State, _ journal.Position) {
+	v.View(func(s decide.State, _ record.Position) {
 		summary, _ := s.(*trading.State).Summary("B1")
 		last = wire.NewAccountSummary(&summary)
 	})
@@ -252,7 +252,7 @@ func TestInstrumentsAfterAStart(t *testing.T) {
 	v.do(trading.CommandListInstrument, &trading.ListInstrument{Instrument: instrument(sol)})
 	last := v.stamp()
 	v.hub = live.New(live.Config{Follower: v, Journal: "trading", Tokens: v, Limits: live.Limits{BeatEvery: never},
-		Seed: &journal.Seed{State: v.state, Position: journal.Position{Sequence: last.Sequence - 1}, Journal: last.Journal, Time: last.Time}})
+		Seed: &record.Seed{State: v.state, Position: record.Position{Sequence: last.Sequence - 1}, Journal: last.Journal, Time: last.Time}})
 	v.serve()
 	c := v.dial("")
 	c.Subscribe("instruments")

@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // A connection may ask for its orders to be canceled when it ends (authenticate, cancel_on_disconnect). For the engine it
@@ -160,7 +161,7 @@ func (h *Hub) tell(ctx context.Context, p decide.Payload) (journal.Result, error
 
 // observeGateways ends the connections whose sessions a record ends because nothing was heard of this node. It is called
 // under the hub's lock.
-func (h *Hub) observeGateways(e journal.Entry) {
+func (h *Hub) observeGateways(e record.Entry) {
 	if len(h.gateway.armed) == 0 || len(e.Record.Events) < 2 { // a step and the event
 		return
 	}

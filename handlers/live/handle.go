@@ -13,7 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 func sizeText(bytes int64) string { return strconv.FormatInt(bytes, 10) + " bytes" }
@@ -122,7 +122,7 @@ func (h *Hub) subscribe(s *session, r *request, topic string) *refusal {
 		return h.resume(s, r, c, topic, symbol)
 	}
 	var refused *refusal
-	h.follower.View(func(state decide.State, at journal.Position) {
+	h.follower.View(func(state decide.State, at record.Position) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		var sub *subscription

@@ -19,15 +19,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
 // Follower is the fold of the trading journal; *follow.Fold is one.
 type Follower interface {
 	// View calls look with the state, a *trading.State; no record is applied meanwhile.
-	View(look func(s decide.State, at journal.Position))
+	View(look func(s decide.State, at record.Position))
 	// Listen registers a function that is called after each record, in order, under the fold's lock.
-	Listen(call func(e journal.Entry, s decide.State))
+	Listen(call func(e record.Entry, s decide.State))
 	// Wait returns once a sequence is applied, or with the error that ended the fold.
 	Wait(ctx context.Context, sequence int64) error
 	// WaitTip returns once everything is applied that the log holds now.
@@ -70,7 +71,7 @@ type Config struct {
 	Limits Limits
 	// Compression says whether messages are compressed for the clients that offer permessage-deflate.
 	Compression bool
-	Seed        *journal.Seed // that the follower started from, if it did
+	Seed        *record.Seed // that the follower started from, if it did
 }
 
 // Hub serves the WebSocket connections of one node.
@@ -110,7 +111,7 @@ type Hub struct {
 	books    map[string]*bookStream
 	changes  uint64       // of the identity journal, so far
 	last     decide.Stamp // of the last record
-	anchors  journal.Anchors
+	anchors  record.Anchors
 }
 
 // New returns a hub that listens to the follower from then on, so it is made before the follower runs.
@@ -150,7 +151,7 @@ func New(cfg Config) *Hub {
 	m.HandleMessageBinary(func(socket *melody.Session, _ []byte) { h.handleBinary(sessionOf(socket)) })
 	m.HandleClose(func(socket *melody.Session, code int, _ string) error { sessionOf(socket).echo(code); return nil })
 	m.HandleError(h.socketError)
-	h.follower.View(func(s decide.State, _ journal.Position) {
+	h.follower.View(func(s decide.State, _ record.Position) {
 		state := s.(*trading.State)
 		state.TrackBook()
 		h.noteStatuses(state) // those that it starts from: the first record after them may change one
@@ -229,7 +230,7 @@ func (h *Hub) fail(err error) {
 }
 
 // onRecord turns a record into messages. It runs under the fold's lock.
-func (h *Hub) onRecord(e journal.Entry, s decide.State) {
+func (h *Hub) onRecord(e record.Entry, s decide.State) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	// Before the early return: whoever subscribes next, under the same locks, gets a snapshot as of this record, and whoever
@@ -244,7 +245,7 @@ func (h *Hub) onRecord(e journal.Entry, s decide.State) {
 	}
 	h.pace.note(e)
 	if h.tracer != nil {
-		defer h.tracer.Followed("deliver "+h.journal, e.Traced(h.journal), time.Now())
+		defer h.tracer.Followed("deliver "+h.journal, trace.RecordOf(h.journal, e), time.Now())
 	}
 	// Books come after the other messages of the record, and withdrawals last: a client gets all that a record did to an
 	// instrument before it is told that there is nothing more to come.

@@ -1,6 +1,6 @@
 package live
 
-import "github.com/perpetua-exchange/perpetua/streams/journal"
+import "github.com/perpetua-exchange/perpetua/streams/record"
 
 // subscription is one session's interest in one topic.
 type subscription struct {
@@ -120,6 +120,6 @@ func (m *message) frame(withPosition bool) *frame {
 }
 
 // logPosition is the position of a record as clients see it.
-func (h *Hub) logPosition(sequence int64) journal.LogPosition {
-	return journal.LogPosition{Journal: h.journal, Partition: h.partition, Sequence: sequence}
+func (h *Hub) logPosition(sequence int64) record.LogPosition {
+	return record.LogPosition{Journal: h.journal, Partition: h.partition, Sequence: sequence}
 }

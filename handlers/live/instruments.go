@@ -4,7 +4,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // instrumentMessage is an instrument on the channel instruments.
@@ -17,7 +17,7 @@ type instrumentMessage struct {
 // publishInstruments sends the instruments that a record changed: their parameters, or the status in force, which guards
 // change as well as the operator. Every change of a status is an event that names its instrument, so that the others need
 // not be looked at. It runs under the fold's lock and the hub's.
-func (h *Hub) publishInstruments(e journal.Entry, s *trading.State) {
+func (h *Hub) publishInstruments(e record.Entry, s *trading.State) {
 	for _, event := range e.Record.Events {
 		switch event := event.(type) {
 		case *trading.InstrumentListed:

@@ -19,7 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Some channels show what something is now, and not each step of how it became so: ticker, tickers and candles, and of
@@ -68,7 +68,7 @@ func (p *pace) wantCandle(of string) {
 }
 
 // note takes note of what a record changed.
-func (p *pace) note(e journal.Entry) {
+func (p *pace) note(e record.Entry) {
 	for _, event := range e.Record.Events {
 		switch event := event.(type) {
 		case trading.OrderEvent:
@@ -269,7 +269,7 @@ func (h *Hub) readAccounts() (brokers, customers []string) {
 
 // look shows the state under the fold's lock and the hub's.
 func (h *Hub) look(at func(s *trading.State)) {
-	h.follower.View(func(state decide.State, _ journal.Position) {
+	h.follower.View(func(state decide.State, _ record.Position) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		at(state.(*trading.State))

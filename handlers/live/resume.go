@@ -10,12 +10,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Log reads a journal again, for subscriptions that resume.
 type Log interface {
 	// Read passes the records after a position, in order, until each returns false or the context ends.
-	Read(ctx context.Context, after journal.Position, each func(journal.Entry) bool) error
+	Read(ctx context.Context, after record.Position, each func(record.Entry) bool) error
 }
 
 // NewLog returns the Log of a journal partition.
@@ -30,7 +31,7 @@ type journalLog struct {
 }
 
 // Read implements Log.
-func (l journalLog) Read(ctx context.Context, after journal.Position, each func(journal.Entry) bool) error {
+func (l journalLog) Read(ctx context.Context, after record.Position, each func(record.Entry) bool) error {
 	r := journal.NewReader(l.client, l.rules, l.partition, after)
 	defer r.Close()
 	for {
@@ -90,7 +91,7 @@ func (c *catchUp) buffer(m *message, most int) {
 // the second of its messages.
 func (h *Hub) parsePosition(text string) (*catchUp, *refusal) {
 	whole, part, parted := strings.Cut(text, ".")
-	at, err := journal.ParseLogPosition(whole)
+	at, err := record.ParseLogPosition(whole)
 	c := &catchUp{after: at.Sequence}
 	if err == nil && at.Sequence < 0 {
 		return nil, refuse(InvalidMessage, "resume_from is not a position like trading/0@123")
@@ -136,7 +137,7 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic, symbol string) *
 		return refuse(c.failed, "the log behind the channel can't be read")
 	}
 	var sub *subscription
-	h.follower.View(func(state decide.State, at journal.Position) {
+	h.follower.View(func(state decide.State, at record.Position) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.log == nil || at.Sequence-from.after > h.limits.ResumeRecords {
@@ -188,14 +189,14 @@ func (h *Hub) tooSlow(sub *subscription) {
 
 // readFrom serves a subscription from the log until it is done with that, and full is false, or its client does not
 // read what there is. from moves on.
-func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *journal.Position) (full bool) {
+func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *record.Position) (full bool) {
 	after := sub.catching.after
 	for {
 		var target int64
 		var joining bool
 		// Target and buffering are set together, while no record is applied: what comes after target is live, and buffered
 		// if this round may be the last; what comes up to it is read from the log. Nothing falls between, nothing is both.
-		h.follower.View(func(_ decide.State, at journal.Position) {
+		h.follower.View(func(_ decide.State, at record.Position) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			target = at.Sequence
@@ -203,7 +204,7 @@ func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *journal.Pos
 			sub.catching.buffering = joining
 		})
 		if from.Sequence < target {
-			err := h.log.Read(ctx, *from, func(e journal.Entry) bool {
+			err := h.log.Read(ctx, *from, func(e record.Entry) bool {
 				if e.Position.Sequence > after && !sub.session.waitForRoom(turnWait) {
 					full = !sub.session.isEnded()
 					return false
@@ -241,7 +242,7 @@ func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *journal.Pos
 }
 
 // serve sends what a record of the log has for a subscription. It reports whether to go on.
-func (h *Hub) serve(sub *subscription, e journal.Entry) bool {
+func (h *Hub) serve(sub *subscription, e record.Entry) bool {
 	c := sub.catching
 	if e.Position.Sequence <= c.after {
 		return true

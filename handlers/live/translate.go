@@ -6,7 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/ledger"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // draft is a message before it is encoded, with what decides who gets it.
@@ -20,7 +20,7 @@ type draft struct {
 
 // translate makes the messages that a record causes on the wanted channels, order books apart, in the order of its
 // events.
-func translate(e journal.Entry, want func(*channel) bool) []draft {
+func translate(e record.Entry, want func(*channel) bool) []draft {
 	var out []draft
 	at, ordinal := e.Stamp(), 0
 	add := func(c *channel, symbol, broker, customer string, value any) {
@@ -60,7 +60,7 @@ func translate(e journal.Entry, want func(*channel) bool) []draft {
 // after such a position misses nothing and gets nothing twice; of another channel the position says nothing. The last
 // message of the record on a channel stands at the record itself ("trading/0@123"), an earlier one, the n-th, at a part
 // of it ("trading/0@123.n").
-func positions(at journal.LogPosition, drafts []draft) []draftPosition {
+func positions(at record.LogPosition, drafts []draft) []draftPosition {
 	type group struct {
 		channel *channel
 		symbol  string

@@ -11,7 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -34,7 +34,7 @@ func FromFold(f *follow.Fold) Fold { return Fold{f} }
 
 // View shows the state as far as the fold has followed.
 func (f Fold) View(look func(*identity.State)) {
-	f.fold.View(func(s decide.State, _ journal.Position) { look(s.(*identity.State)) })
+	f.fold.View(func(s decide.State, _ record.Position) { look(s.(*identity.State)) })
 }
 
 // Wait returns once the fold has applied the record with the sequence, or with the context's error, or with the error that
@@ -44,7 +44,7 @@ func (f Fold) Wait(ctx context.Context, sequence int64) error { return f.fold.Wa
 // Listen registers a function that is called with what each record changes in what tokens and keys give, under the
 // fold's lock. It is called before the fold runs.
 func (f Fold) Listen(call func(web.Change)) {
-	f.fold.Listen(func(e journal.Entry, _ decide.State) {
+	f.fold.Listen(func(e record.Entry, _ decide.State) {
 		for _, event := range e.Record.Events {
 			switch event := event.(type) {
 			case *identity.UserChanged:

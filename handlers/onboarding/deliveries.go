@@ -16,7 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // hidden returns which owners' data the caller may not see: of those that are restricted none but operators, of those that are
@@ -24,7 +24,7 @@ import (
 func (h *Handler) hidden(c echo.Context) func(owner.Ref) bool {
 	operator := web.PrincipalOf(c).Has(web.ScopeOperator)
 	return func(ref owner.Ref) (hidden bool) {
-		h.cfg.Onboarding.View(func(s decide.State, _ journal.Position) {
+		h.cfg.Onboarding.View(func(s decide.State, _ record.Position) {
 			if o, known := s.(*domain.State).Owner(ref); known {
 				hidden = o.State == owner.Erased || o.State == owner.Restricted && !operator
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/files"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // FilesOf returns which files the onboarding journal needs, for who sweeps the others. The fold is of that journal, and nodes
@@ -39,7 +40,7 @@ func (n needs) Settle(ctx context.Context) error {
 
 // Needs reports whether a document has its file under the key, and an owner who is not erased.
 func (n needs) Needs(document scalar.ID, source string) (needed bool) {
-	n.fold.View(func(s decide.State, _ journal.Position) {
+	n.fold.View(func(s decide.State, _ record.Position) {
 		state := s.(*domain.State)
 		d, found := state.Document(document)
 		if !found || d.Source != source {

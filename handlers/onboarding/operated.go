@@ -17,7 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Operated returns the routes of the operator's interface that begin at another base: the cases of all tenants, deliveries of
@@ -102,7 +102,7 @@ func (h *Handler) restricted(c echo.Context) func(owner.Ref) bool {
 		return func(owner.Ref) bool { return false }
 	}
 	return func(ref owner.Ref) (hidden bool) {
-		h.cfg.Onboarding.View(func(s decide.State, _ journal.Position) {
+		h.cfg.Onboarding.View(func(s decide.State, _ record.Position) {
 			o, known := s.(*domain.State).Owner(ref)
 			hidden = known && o.State == owner.Restricted
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // bridge opens trading accounts for the owners of finished entitlements.
@@ -36,14 +37,14 @@ type bridge struct {
 
 func newBridge(c Config, opened prometheus.Gauge, failures prometheus.Counter) *bridge {
 	m := &bridge{Config: c, opened: opened, failures: failures, wake: make(chan struct{}, 1)}
-	c.Onboarding.ListenFrom(func(s decide.State, _ journal.Position) {
+	c.Onboarding.ListenFrom(func(s decide.State, _ record.Position) {
 		m.add(s.(*onboarding.State).TradingAccounts()...)
 	}, m.observe)
 	return m
 }
 
 // observe is called with every record, under the fold's lock.
-func (m *bridge) observe(e journal.Entry, s decide.State) {
+func (m *bridge) observe(e record.Entry, s decide.State) {
 	for _, event := range e.Record.Events {
 		if moved, ok := event.(*onboarding.TriggerMoved); ok {
 			if a, opens := s.(*onboarding.State).TradingAccount(moved.ID); opens {
@@ -73,7 +74,7 @@ func (m *bridge) next() (first onboarding.TradingAccount, waits bool) {
 	for len(m.waiting) > 0 {
 		some := m.waiting[:min(len(m.waiting), 1000)]
 		done := len(some)
-		m.Trading.View(func(s decide.State, _ journal.Position) {
+		m.Trading.View(func(s decide.State, _ record.Position) {
 			if i := slices.IndexFunc(some, func(a onboarding.TradingAccount) bool { return !isOpen(s, a) }); i >= 0 {
 				done = i
 			}
@@ -150,7 +151,7 @@ func (e *takenError) Error() string {
 // openAccount has the trading journal open an account, and returns nil once it is open or its owner is none any more who gets one.
 func (m *bridge) openAccount(ctx context.Context, a onboarding.TradingAccount) error {
 	var active bool
-	m.Onboarding.View(func(s decide.State, _ journal.Position) {
+	m.Onboarding.View(func(s decide.State, _ record.Position) {
 		o, known := s.(*onboarding.State).Owner(a.Ref)
 		active = known && o.State == owner.Active
 	})
@@ -177,7 +178,7 @@ func (m *bridge) openAccount(ctx context.Context, a onboarding.TradingAccount) e
 		return err
 	}
 	var there bool
-	m.Trading.View(func(s decide.State, _ journal.Position) { there = isOpen(s, a) })
+	m.Trading.View(func(s decide.State, _ record.Position) { there = isOpen(s, a) })
 	if !there {
 		return &takenError{payload.CustomerCode}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -44,7 +45,7 @@ type attempt struct {
 func newErasure(c Config, opened prometheus.Gauge, failures prometheus.Counter) *erasure {
 	m := &erasure{Config: c, opened: opened, failures: failures, wake: make(chan struct{}, 1), open: make(map[owner.Ref]*attempt),
 		unheld: make(map[owner.Ref]bool)}
-	c.Onboarding.ListenFrom(func(s decide.State, _ journal.Position) {
+	c.Onboarding.ListenFrom(func(s decide.State, _ record.Position) {
 		for _, ref := range s.(*onboarding.State).KeysToDestroy() {
 			m.add(ref)
 		}
@@ -53,7 +54,7 @@ func newErasure(c Config, opened prometheus.Gauge, failures prometheus.Counter) 
 }
 
 // observe is called with every record, under the fold's lock.
-func (m *erasure) observe(e journal.Entry, _ decide.State) {
+func (m *erasure) observe(e record.Entry, _ decide.State) {
 	for _, event := range e.Record.Events {
 		switch event := event.(type) {
 		case *onboarding.OwnerErased:
@@ -157,7 +158,7 @@ func (m *erasure) destroy(ctx context.Context, ref owner.Ref) error {
 	}
 	// An erased owner gets no more files: the list is whole.
 	var files []string
-	m.Onboarding.View(func(s decide.State, _ journal.Position) { files = s.(*onboarding.State).Files(ref) })
+	m.Onboarding.View(func(s decide.State, _ record.Position) { files = s.(*onboarding.State).Files(ref) })
 	if err := m.Files.Delete(ctx, files...); err != nil {
 		return fmt.Errorf("remove the files: %w", err)
 	}
@@ -236,7 +237,7 @@ func (m *erasure) toHold(ref owner.Ref) {
 // minute, it queues every hold in the log: older builds wrote none of them to the key store.
 func (m *erasure) holdAll(ctx context.Context) bool {
 	if m.looked.IsZero() || time.Since(m.looked) >= lastPause {
-		m.Onboarding.View(func(s decide.State, _ journal.Position) {
+		m.Onboarding.View(func(s decide.State, _ record.Position) {
 			for _, ref := range s.(*onboarding.State).HeldOwners() {
 				m.toHold(ref)
 			}
@@ -289,6 +290,6 @@ func (m *erasure) hold(ctx context.Context, ref owner.Ref) error {
 
 // held reports whether an owner is held according to the fold.
 func (m *erasure) held(ref owner.Ref) (held bool) {
-	m.Onboarding.View(func(s decide.State, _ journal.Position) { held = s.(*onboarding.State).Held(ref) })
+	m.Onboarding.View(func(s decide.State, _ record.Position) { held = s.(*onboarding.State).Held(ref) })
 	return held
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // The journals, by name.
@@ -32,8 +33,8 @@ const (
 
 // Follower is a fold of a journal; *follow.Fold is one.
 type Follower interface {
-	View(look func(s decide.State, at journal.Position))
-	ListenFrom(start func(s decide.State, at journal.Position), call func(e journal.Entry, s decide.State)) (stop func())
+	View(look func(s decide.State, at record.Position))
+	ListenFrom(start func(s decide.State, at record.Position), call func(e record.Entry, s decide.State)) (stop func())
 	Wait(ctx context.Context, sequence int64) error
 	WaitTip(ctx context.Context) error
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // The benchmarks here are of what an order costs between the socket and Submit, and back: what the journal and the
@@ -48,10 +49,10 @@ func newAccepting() *accepting {
 	o := order.Order{CustomerCode: "BENCH-07", Broker: "alpha", Symbol: "BTCUSDC_PERP", Action: order.Buy, Type: order.Limit, Status: order.Open,
 		Amount: fixed.Decimal{Coef: 5, Scale: 3}, FilledAmount: fixed.Decimal{Scale: 3}, LimitPrice: fixed.Decimal{Coef: 649995, Scale: 1},
 		TimeInForce: order.GTC, Created: stamp.Time, Updated: stamp.Time}
-	entry := &journal.Entry{Record: &journal.Record{Sequence: sequence, Time: stamp.Time}}
+	entry := &record.Entry{Record: &record.Record{Sequence: sequence, Time: stamp.Time}}
 	o.Code = entry.Stamp().Derive(0)
 	entry.Record.Events = []decide.Event{&domain.OrderOpened{Order: o}}
-	return &accepting{journal.Result{Position: journal.LogPosition{Journal: "trading", Sequence: sequence}, Entry: entry}}
+	return &accepting{journal.Result{Position: record.LogPosition{Journal: "trading", Sequence: sequence}, Entry: entry}}
 }
 
 func (a *accepting) Submit(context.Context, string, decide.Command) (journal.Result, error) {
@@ -75,7 +76,7 @@ func (k known) View(look func(*identity.State)) { look(k.state) }
 type deaf struct{ web.Follower }
 
 // Listen implements web.Follower.
-func (deaf) Listen(func(journal.Entry, decide.State)) {}
+func (deaf) Listen(func(record.Entry, decide.State)) {}
 
 // interfaceUnderLoad is the trading interface in front of a Submitter that accepts everything, and a token for it.
 func interfaceUnderLoad(b *testing.B) (e *web.Server, token string) {

@@ -12,13 +12,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections/records"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // commandFate is what became of a command.
 type commandFate struct {
-	Status   string              `json:"status"`
-	Position journal.LogPosition `json:"position"`
+	Status   string             `json:"status"`
+	Position record.LogPosition `json:"position"`
 }
 
 // getCommand tells what became of a command in the last 24 hours. A 404 names the position that it is as of in each
@@ -50,7 +50,7 @@ func (h *Handler) getCommand(c echo.Context) error {
 			return err
 		}
 		if known && found && h.recent(p, &r) {
-			at := journal.LogPosition{Journal: log.Journal, Sequence: r.Position.Sequence}
+			at := record.LogPosition{Journal: log.Journal, Sequence: r.Position.Sequence}
 			status := "applied"
 			if r.Outcome == decide.Rejected {
 				status = "rejected"

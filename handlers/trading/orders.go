@@ -16,7 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // placeOrder enters an order. The first answer is 201; a repeated reference_id is answered 200 with the order as the
@@ -83,7 +83,7 @@ func (h *Handler) allFaults(err error, payload *domain.PlaceOrder) error {
 		return err
 	}
 	problem := web.Refused(refusal)
-	h.venue.View(func(s decide.State, _ journal.Position) {
+	h.venue.View(func(s decide.State, _ record.Position) {
 		state := s.(*domain.State)
 		contract := state.Contract(payload.Symbol)
 		if contract == nil {

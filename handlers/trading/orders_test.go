@@ -10,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // entry is the body of a limit order, with more fields if there are any.
@@ -227,7 +228,7 @@ func TestNoAnswerFromTheJournal(t *testing.T) {
 		{func(decide.Command) error { return &journal.ElsewhereError{URL: ""} }, "NOT_ACCEPTED"},
 		{func(c decide.Command) error { id = c.ID; return &journal.OutcomeUnknownError{CommandID: c.ID} }, "OUTCOME_UNKNOWN"},
 		{func(decide.Command) error {
-			return &journal.DivergedError{Journal: "trading", Have: journal.Before, Found: journal.Before}
+			return &record.DivergedError{Journal: "trading", Have: record.Before, Found: record.Before}
 		}, "LOG_DIVERGED"},
 	} {
 		v.Fail(tt.fault)

@@ -8,14 +8,14 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // The functions here rebuild the answer to a command from the record that answers it: a first time and every time.
 
 // placedOrder returns the order of an order.place command: by its reference_id if the client gave one, else the one
 // whose code is derived from this very record, else the one whose long sweep the record finishes.
-func placedOrder(e *journal.Entry, customer, reference string) *order.Order {
+func placedOrder(e *record.Entry, customer, reference string) *order.Order {
 	var swept scalar.ID
 	for _, event := range e.Record.Events {
 		if f, ok := event.(*domain.WorkFinished); ok && f.Work == domain.WorkSweep {
@@ -35,7 +35,7 @@ func placedOrder(e *journal.Entry, customer, reference string) *order.Order {
 }
 
 // changedOrder returns the order that is named as the record left it.
-func changedOrder(r *journal.Record, named oneOrder) *order.Order {
+func changedOrder(r *record.Record, named oneOrder) *order.Order {
 	var triggered domain.Triggered
 	for _, event := range r.Events {
 		if o := triggered.Order(event, r.Time); o != nil && named.is(o) {
@@ -56,7 +56,7 @@ func firstAnswer(x web.Executed) bool {
 }
 
 // rejected is the answer to an order that the engine rejected.
-func rejected(o *order.Order, in *journal.Record) *web.Problem {
+func rejected(o *order.Order, in *record.Record) *web.Problem {
 	return web.Rejected(strings.ToUpper(string(o.Reason)), reasonText(o.Reason)).WithOrder(wire.NewOrder(o, in.Sequence))
 }
 

@@ -10,7 +10,7 @@ import (
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // accountState is all that a client needs of an account after a restart, as of one position of the log. With that as
@@ -19,7 +19,7 @@ type accountState struct {
 	OpenOrders       wire.Orders           `json:"open_orders"`
 	Positions        []wire.Position       `json:"positions"`
 	AccountSummaries []wire.AccountSummary `json:"account_summaries"`
-	Position         journal.LogPosition   `json:"position"`
+	Position         record.LogPosition    `json:"position"`
 }
 
 // AppendJSON appends the state as the generic encoder writes it: the orders, of which there may be many, by hand.
@@ -61,7 +61,7 @@ func (h *Handler) getState(c echo.Context) error {
 			out.Positions = append(out.Positions, wire.NewPosition(&p))
 		}
 		out.AccountSummaries = []wire.AccountSummary{wire.NewAccountSummary(&summary)}
-		out.Position = journal.LogPosition{Journal: journalName, Sequence: sequence}
+		out.Position = record.LogPosition{Journal: journalName, Sequence: sequence}
 		return nil
 	})
 	if err != nil {

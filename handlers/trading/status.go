@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Fold is a follower of a journal.
@@ -41,7 +41,7 @@ func (h *Handler) getStatus(c echo.Context) error {
 	}
 	out := venueStatus{Time: scalar.TimeOf(h.now()), Version: h.version}
 	for _, f := range h.folds {
-		f.View(func(_ decide.State, at journal.Position) {
+		f.View(func(_ decide.State, at record.Position) {
 			out.Journals = append(out.Journals, journalStatus{f.Journal, at.Sequence})
 		})
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Ask is a request as an operation knows it: who asks, and for what, whichever way it came. It is good until the
@@ -38,7 +38,7 @@ type way interface {
 	// header is that of the answer, nil where it has none.
 	header() http.Header
 	// answerAt makes the answer say which position it is as of.
-	answerAt(p journal.LogPosition)
+	answerAt(p record.LogPosition)
 }
 
 // Operation answers what can be asked for in more than one way: with a status and what there is to say, or with an error.

@@ -10,7 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -109,7 +109,7 @@ func (r *request) peer() string { return r.RealIP() }
 func (r *request) header() http.Header { return r.Response().Header() }
 
 // answerAt implements way.
-func (r *request) answerAt(p journal.LogPosition) {
+func (r *request) answerAt(p record.LogPosition) {
 	r.Response().Header()[HeaderLogPosition] = []string{p.String()}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Journal is where the commands of a handler go.
@@ -78,7 +79,7 @@ func (j Journal) SubmitAll(a Ask, to journal.BatchSubmitter, cmds []decide.Comma
 		return nil, err
 	}
 	out := make([]Tried, len(cmds))
-	at := journal.LogPosition{Sequence: -1}
+	at := record.LogPosition{Sequence: -1}
 	for i, o := range outcomes {
 		out[i] = Tried{Executed{o.Result, cmds[i]}, o.Err}
 		var refused *journal.RefusedError
@@ -123,7 +124,7 @@ func (x Executed) First() bool {
 }
 
 // Find returns a record's first event of a kind.
-func Find[E decide.Event](r *journal.Record) (event E, ok bool) {
+func Find[E decide.Event](r *record.Record) (event E, ok bool) {
 	for _, e := range r.Events {
 		if event, ok = e.(E); ok {
 			return event, true

@@ -9,15 +9,15 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Follower is a fold of a journal. A *follow.Fold is one.
 type Follower interface {
 	Waiter
-	View(look func(s decide.State, at journal.Position))
+	View(look func(s decide.State, at record.Position))
 	// Listen registers a function that is called after each record, in order, under the lock of View.
-	Listen(call func(e journal.Entry, s decide.State))
+	Listen(call func(e record.Entry, s decide.State))
 	// Err returns the error that ended the fold, or nil while it runs.
 	Err() error
 }
@@ -35,7 +35,7 @@ func View[S decide.State](c echo.Context, name string, f Follower, look func(s S
 		err  error
 		asOf int64
 	)
-	f.View(func(s decide.State, at journal.Position) {
+	f.View(func(s decide.State, at record.Position) {
 		asOf = at.Sequence
 		err = look(s.(S), asOf)
 	})
@@ -71,12 +71,12 @@ func ViewAll(c echo.Context, folds map[string]Follower, look func(name string, s
 			}
 		}
 		var sequence int64
-		f.View(func(s decide.State, at journal.Position) {
+		f.View(func(s decide.State, at record.Position) {
 			sequence = at.Sequence
 			look(name, s)
 		})
 		SetReadPosition(c, name, sequence)
-		asOf = append(asOf, journal.LogPosition{Journal: name, Sequence: sequence}.String())
+		asOf = append(asOf, record.LogPosition{Journal: name, Sequence: sequence}.String())
 		if ended := f.Err(); ended != nil {
 			return SourceFailed(ended)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // startNode serves a write that goes to another node if elsewhere is set; its answer shows what arrived.
@@ -38,7 +39,7 @@ func startNode(t *testing.T, o Options, elsewhere *string) *httptest.Server {
 			if *elsewhere != "" {
 				return journal.Result{}, &journal.ElsewhereError{URL: *elsewhere}
 			}
-			return journal.Result{Position: journal.LogPosition{Journal: "trading", Sequence: 8}}, nil
+			return journal.Result{Position: record.LogPosition{Journal: "trading", Sequence: 8}}, nil
 		}), "trading", cmd)
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -217,4 +218,4 @@ func (in *inside) peer() string { return "" }
 func (in *inside) header() http.Header { return nil }
 
 // answerAt implements way.
-func (in *inside) answerAt(p journal.LogPosition) { in.reply.Position = p.String() }
+func (in *inside) answerAt(p record.LogPosition) { in.reply.Position = p.String() }

@@ -9,15 +9,16 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // SetPosition sets the log position in the headers of the answer to a write. The user's next read on this node is at least as new.
-func SetPosition(c echo.Context, p journal.LogPosition) { AskOf(c).answerAt(p) }
+func SetPosition(c echo.Context, p record.LogPosition) { AskOf(c).answerAt(p) }
 
 // SetReadPosition is SetPosition for a read, whose source stands at a sequence of a journal's only partition. It MUST NOT be
 // called under the lock of the source.
 func SetReadPosition(c echo.Context, name string, sequence int64) {
-	a, p := AskOf(c), journal.LogPosition{Journal: name, Sequence: sequence}
+	a, p := AskOf(c), record.LogPosition{Journal: name, Sequence: sequence}
 	a.way.answerAt(p)
 	a.answered.looked(p)
 }
@@ -37,7 +38,7 @@ func Submit(a Ask, to journal.Submitter, name string, cmd decide.Command) (journ
 }
 
 // answerAt makes the answer to a write say which position it is as of, and records it for the user's next read.
-func (a Ask) answerAt(p journal.LogPosition) {
+func (a Ask) answerAt(p record.LogPosition) {
 	a.way.answerAt(p)
 	a.answered.wrote(p)
 }
@@ -49,8 +50,8 @@ func fromJournal(err error) *Problem {
 		notAccepted *journal.NotAcceptedError
 		unknown     *journal.OutcomeUnknownError
 		elsewhere   *journal.ElsewhereError
-		diverged    *journal.DivergedError
-		broken      *journal.BrokenRecordError
+		diverged    *record.DivergedError
+		broken      *record.BrokenRecordError
 	)
 	switch {
 	case errors.As(err, &notAccepted):
@@ -60,10 +61,10 @@ func fromJournal(err error) *Problem {
 	case errors.As(err, &elsewhere):
 		return notAcceptedProblem(time.Second).Because(err)
 	case errors.As(err, &diverged):
-		return NewProblem(http.StatusServiceUnavailable, journal.CodeDiverged,
+		return NewProblem(http.StatusServiceUnavailable, record.CodeDiverged,
 			"The log does not hold what was read from it before. An operator has to look at it.").Because(err)
 	case errors.As(err, &broken):
-		return NewProblem(http.StatusServiceUnavailable, journal.CodeBroken,
+		return NewProblem(http.StatusServiceUnavailable, record.CodeBroken,
 			"The log holds a record that cannot be applied. An operator has to look at it.").Because(err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestAnAnswerWaitsForWhoJudgesTheNext: the node that says that a key was made knows it. One that can't come to the record
@@ -36,7 +37,7 @@ func TestAnAnswerWaitsForWhoJudgesTheNext(t *testing.T) {
 				return test.comes
 			}}
 			to := Journal{Name: "identity", Judges: fold, To: submitFunc(func(decide.Command) (journal.Result, error) {
-				return journal.Result{Position: journal.LogPosition{Journal: "identity", Sequence: 8}}, test.refused
+				return journal.Result{Position: record.LogPosition{Journal: "identity", Sequence: 8}}, test.refused
 			})}
 			node := httptest.NewServer(serve(t, Options{}, func(c echo.Context) error {
 				b := Body(c)

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 type metrics struct {
@@ -41,7 +42,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	m.problems = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "perpetua_http_problems_total", Help: "Requests that were answered with a problem, by its code."}, []string{"code"})
-	for _, code := range []string{journal.CodeNotAccepted, journal.CodeOutcomeUnknown, journal.CodeDiverged, "INTERNAL"} {
+	for _, code := range []string{journal.CodeNotAccepted, journal.CodeOutcomeUnknown, record.CodeDiverged, "INTERNAL"} {
 		m.problems.WithLabelValues(code) // what alerts look for is there before the first
 	}
 	m.known.Store(&map[series]prometheus.Observer{})

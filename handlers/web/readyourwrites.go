@@ -10,7 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // readYourWrites records the latest position of each journal that this node returned to each user. A read by the same user
@@ -102,7 +102,7 @@ func (r *readYourWrites) makeRoom() {
 
 // A Positioned is a source of answers that knows how far it is. Folds and projections are.
 type Positioned interface {
-	Position() journal.Position
+	Position() record.Position
 }
 
 // ReadsFrom names the sources from which reads are answered, by journal. Positions that all of them have reached are
@@ -128,16 +128,16 @@ type answers struct {
 }
 
 // wrote records the position that a write is answered with. It is called for every write, so it only stores a number.
-func (u answers) wrote(p journal.LogPosition) {
+func (u answers) wrote(p record.LogPosition) {
 	u.record(p, func(last *returned) *int64 { return &last.written })
 }
 
 // looked records the position that a read is answered with.
-func (u answers) looked(p journal.LogPosition) {
+func (u answers) looked(p record.LogPosition) {
 	u.record(p, func(last *returned) *int64 { return &last.read })
 }
 
-func (u answers) record(p journal.LogPosition, of func(*returned) *int64) {
+func (u answers) record(p record.LogPosition, of func(*returned) *int64) {
 	if u.memory == nil || p.Partition != 0 {
 		return
 	}
@@ -154,7 +154,7 @@ func (u answers) record(p journal.LogPosition, of func(*returned) *int64) {
 // wroteElsewhere is wrote for an answer that came from another node.
 func (u answers) wroteElsewhere(h http.Header) {
 	for _, text := range h[HeaderLogPosition] {
-		if p, err := journal.ParseLogPosition(text); err == nil {
+		if p, err := record.ParseLogPosition(text); err == nil {
 			u.wrote(p)
 		}
 	}

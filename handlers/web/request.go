@@ -11,7 +11,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // The headers that are ours.
@@ -234,7 +234,7 @@ func leastSequence(c echo.Context, name string) (int64, error) {
 	if text == "" {
 		return -1, nil
 	}
-	position, err := journal.ParseLogPosition(text)
+	position, err := record.ParseLogPosition(text)
 	if err != nil {
 		return -1, Invalid(Fault{Field: HeaderMinLogPosition, Code: InvalidValue, in: inHeader, path: []any{HeaderMinLogPosition},
 			Message: "the position must have the form journal/partition@sequence"})

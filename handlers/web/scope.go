@@ -7,7 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // severalRoutes are the types of the commands that more than one route makes. A route has Idempotency-Keys of its own, so the
@@ -51,7 +51,7 @@ func Remembers(c echo.Context, f Follower, command string) (used bool) {
 	if err != nil || key == "" {
 		return false
 	}
-	f.View(func(s decide.State, _ journal.Position) {
+	f.View(func(s decide.State, _ record.Position) {
 		used = s.(decide.Remembering).Remembers(PrincipalOf(c).Broker, command, key)
 	})
 	return used

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -51,7 +51,7 @@ type Options struct {
 // IdentityFold is how far a node has followed the identity journal.
 type IdentityFold interface {
 	Waiter
-	Position() journal.Position
+	Position() record.Position
 }
 
 // New makes a server whose errors are problems and whose requests have an id, are logged, counted and recovered from

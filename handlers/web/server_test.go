@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -96,8 +97,8 @@ func TestErrorsBecomeProblems(t *testing.T) {
 		{"not accepted", &journal.NotAcceptedError{RetryAfter: 1500 * time.Millisecond}, 503, "NOT_ACCEPTED", "2"},
 		{"not accepted at once", &journal.NotAcceptedError{}, 503, "NOT_ACCEPTED", "1"},
 		{"unknown", fmt.Errorf("submit: %w", &journal.OutcomeUnknownError{CommandID: id}), 503, "OUTCOME_UNKNOWN", "1"},
-		{"diverged", &journal.DivergedError{Journal: "trading"}, 503, "LOG_DIVERGED", ""},
-		{"broken", &journal.BrokenRecordError{Journal: "trading"}, 503, "LOG_BROKEN", ""},
+		{"diverged", &record.DivergedError{Journal: "trading"}, 503, "LOG_DIVERGED", ""},
+		{"broken", &record.BrokenRecordError{Journal: "trading"}, 503, "LOG_BROKEN", ""},
 		{"rules failed", &journal.DecideError{Cause: errors.New("secret")}, 500, "INTERNAL", ""},
 		{"anything", errors.New("secret"), 500, "INTERNAL", ""},
 		{"deadline", context.DeadlineExceeded, 503, "TIMEOUT", "1"},
@@ -528,7 +529,7 @@ func (f submitFunc) Submit(_ context.Context, _ string, c decide.Command) (journ
 }
 
 func TestSubmitSetsThePosition(t *testing.T) {
-	at := journal.LogPosition{Journal: "trading", Sequence: 4}
+	at := record.LogPosition{Journal: "trading", Sequence: 4}
 	for _, err := range []error{nil, &journal.RefusedError{Refusal: decide.Refuse(decide.NotFound, "X", "y"), AsOf: at}} {
 		e := serve(t, Options{}, func(c echo.Context) error {
 			cmd, cmdErr := NewCommand(c, named("t"))
@@ -560,12 +561,12 @@ type failing struct {
 	err error
 }
 
-func (f *failing) View(look func(decide.State, journal.Position)) {
-	look(identity.Rules().NewState(), journal.Position{Sequence: 7})
-	f.err = &journal.BrokenRecordError{}
+func (f *failing) View(look func(decide.State, record.Position)) {
+	look(identity.Rules().NewState(), record.Position{Sequence: 7})
+	f.err = &record.BrokenRecordError{}
 }
 
-func (f *failing) Listen(func(journal.Entry, decide.State)) {}
+func (f *failing) Listen(func(record.Entry, decide.State)) {}
 
 func (f *failing) Err() error { return f.err }
 

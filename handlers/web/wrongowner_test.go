@@ -12,6 +12,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // startWith serves a write that fails with an error, or is decided where that is nil.
@@ -28,7 +29,7 @@ func startWith(t *testing.T, o Options, failed func() error) *httptest.Server {
 			return err
 		}
 		_, err = Submit(AskOf(c), submitFunc(func(decide.Command) (journal.Result, error) {
-			return journal.Result{Position: journal.LogPosition{Journal: "trading", Sequence: 8}}, failed()
+			return journal.Result{Position: record.LogPosition{Journal: "trading", Sequence: 8}}, failed()
 		}), "trading", cmd)
 		if err != nil {
 			return err
@@ -161,7 +162,7 @@ func startBatches(t *testing.T, o Options, errs func() []error) *httptest.Server
 		tried, err := (Journal{Name: "trading"}).SubmitAll(a, outcomesFunc(func(cs []decide.Command) []journal.Outcome {
 			out := make([]journal.Outcome, len(cs))
 			for i := range out {
-				out[i].Result.Position, out[i].Err = journal.LogPosition{Journal: "trading", Sequence: 8}, outcomes[i]
+				out[i].Result.Position, out[i].Err = record.LogPosition{Journal: "trading", Sequence: 8}, outcomes[i]
 			}
 			return out
 		}), make([]decide.Command, len(outcomes)))

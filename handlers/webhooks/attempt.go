@@ -12,14 +12,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
 // attempt makes an attempt, if it is wanted, and returns how it went and for whom it was made; nil if nothing is to be recorded.
 func (v *visit) attempt(ctx context.Context, d *delivery) (_ *attempt, tenant string, _ error) {
 	var to *onboarding.Webhook
-	v.cfg.Fold.View(func(s decide.State, _ journal.Position) {
+	v.cfg.Fold.View(func(s decide.State, _ record.Position) {
 		if state := s.(*onboarding.State); wanted(state, v.webhook, d) {
 			to, _ = state.Webhook(v.webhook)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // maxNotices is how many open deliveries have their notice in memory. Those of the others are read from the rows.
@@ -105,7 +105,7 @@ const (
 func newBacklog() *backlog { return &backlog{hooks: make(map[scalar.ID]*hook)} }
 
 // start takes over what is open. It is called under the fold's lock.
-func (b *backlog) start(s decide.State, at journal.Position) {
+func (b *backlog) start(s decide.State, at record.Position) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	state := s.(*onboarding.State)
@@ -117,7 +117,7 @@ func (b *backlog) start(s decide.State, at journal.Position) {
 }
 
 // follow takes note of a record. It is called under the fold's lock, with the state after it.
-func (b *backlog) follow(e journal.Entry, s decide.State) {
+func (b *backlog) follow(e record.Entry, s decide.State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	state := s.(*onboarding.State)

@@ -14,7 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/column"
 	"github.com/perpetua-exchange/perpetua/projections/jobs"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Along inserts the jobs that a batch's records call for, in its transaction.
@@ -22,8 +22,8 @@ import (
 // While the rows are made again from the log, most of what they call for was done long ago. A job for it would find nothing to
 // do, but there would be one for every registration all the while. What is open once the rows have come to the end of the log
 // gets its jobs from the sender, which looks for those that are missing.
-func Along(insert *jobs.Inserter, end func() int64) func(ctx context.Context, tx pgx.Tx, entries []journal.Entry) error {
-	return func(ctx context.Context, tx pgx.Tx, entries []journal.Entry) error {
+func Along(insert *jobs.Inserter, end func() int64) func(ctx context.Context, tx pgx.Tx, entries []record.Entry) error {
+	return func(ctx context.Context, tx pgx.Tx, entries []record.Entry) error {
 		if entries[len(entries)-1].Position.Offset+1 < end() {
 			return nil
 		}

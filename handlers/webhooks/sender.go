@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/projections/jobs"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -39,14 +40,14 @@ const (
 
 // Fold is the node's own follower of the onboarding journal under onboarding.Rules.
 type Fold interface {
-	View(look func(s decide.State, at journal.Position))
+	View(look func(s decide.State, at record.Position))
 	// WaitTip returns once the fold has come to the end that the log has now.
 	WaitTip(ctx context.Context) error
 	// Wait returns once the fold has come to a sequence.
 	Wait(ctx context.Context, sequence int64) error
-	Position() journal.Position
+	Position() record.Position
 	// ListenFrom calls start with the state as it is and then call after each later record, until it is stopped.
-	ListenFrom(start func(s decide.State, at journal.Position), call func(e journal.Entry, s decide.State)) (stop func())
+	ListenFrom(start func(s decide.State, at record.Position), call func(e record.Entry, s decide.State)) (stop func())
 }
 
 // Config is what a sender is made of.
@@ -57,7 +58,7 @@ type Config struct {
 	// Rows tells where the rows stand.
 	Rows interface {
 		Wait(ctx context.Context, sequence int64) error
-		Position() journal.Position
+		Position() record.Position
 	}
 	To journal.Submitter // wherever the journal's owner is
 	// Owners seals what is about one owner, Box what is about none, and the keys that sign.

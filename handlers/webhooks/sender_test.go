@@ -21,6 +21,7 @@ import (
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -201,7 +202,7 @@ func TestADisabledReceiver(t *testing.T) {
 	v.ahead.Store(int64(webhook.DisableAfter))
 	v.ask(p, "b")
 	v.until("it is disabled", func() (disabled bool) {
-		v.fold.View(func(s decide.State, _ journal.Position) {
+		v.fold.View(func(s decide.State, _ record.Position) {
 			w, _ := s.(*onboarding.State).Webhook(id)
 			disabled = w.Disabled != 0
 		})
@@ -313,7 +314,7 @@ func TestRotation(t *testing.T) {
 		v.ask(p, "more")
 		v.until("it is delivered", v.settled(id, n, webhook.Delivered))
 		var rotated bool
-		v.fold.View(func(s decide.State, _ journal.Position) {
+		v.fold.View(func(s decide.State, _ record.Position) {
 			w, _ := s.(*onboarding.State).Webhook(id)
 			rotated = w.Next == nil
 		})
@@ -532,7 +533,7 @@ func TestRowsThatAreBehind(t *testing.T) {
 	q := v.person()
 	v.ask(q, "c")
 	v.until("all is delivered as far as the log goes", func() (over bool) {
-		v.fold.View(func(s decide.State, _ journal.Position) {
+		v.fold.View(func(s decide.State, _ record.Position) {
 			over = len(s.(*onboarding.State).OpenDeliveries()) == 0
 		})
 		return over

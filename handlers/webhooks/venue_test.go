@@ -38,6 +38,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -199,7 +200,7 @@ func (v *venue) person() file {
 		ExternalID: v.box.ExternalID(tenant.Broker, owner.PersonType, p.Ref.String())})
 	p.trigger = do[*onboarding.TriggerCreated](v, tenant, &onboarding.CreateTrigger{Ref: p.Ref, EntitlementID: v.entitlement}).ID
 	v.until("the case is open", func() (ongoing bool) {
-		v.fold.View(func(s decide.State, _ journal.Position) {
+		v.fold.View(func(s decide.State, _ record.Position) {
 			c, known := s.(*onboarding.State).Trigger(p.trigger)
 			ongoing = known && c.Status == entitlement.Ongoing
 		})

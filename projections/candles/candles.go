@@ -16,7 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Projection keeps the table candles.
@@ -76,7 +76,7 @@ var table = &projections.Table[candle]{
 }
 
 // Project adds what the entries add to their candles.
-func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	var minutes changes
 	for _, e := range entries {
 		start := market.OneMinute.Start(e.Record.Time)

@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Projection keeps the tables customers, fee_profiles, margin_profiles and leverages.
@@ -120,7 +120,7 @@ var leverages = &projections.Table[Leverage]{
 type own struct{ customer, symbol string }
 
 // Project adds the accounts that the entries open, and the last of what they set.
-func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	opened := registry.Copy(batch)
 	var fees projections.Latest[own, feesRow]
 	var margins projections.Latest[string, marginsRow]

@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Projection keeps the table funding_rates.
@@ -45,7 +45,7 @@ var table = &projections.Table[Rate]{
 }
 
 // Project adds a row for every instant that the entries fix.
-func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	rates := table.Copy(batch)
 	for _, e := range entries {
 		key := projections.Key{Sequence: e.Record.Sequence}

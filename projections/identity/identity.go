@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Projection keeps the tables brokers and users.
@@ -76,7 +76,7 @@ var users = &projections.Table[User]{
 }
 
 // Project adds the brokers and the last state of the users that the entries change.
-func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	registered := brokers.Copy(batch)
 	var changed projections.Latest[string, userRow]
 	for _, entry := range entries {

@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
 	c "github.com/perpetua-exchange/perpetua/projections/column"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Projection keeps the tables instruments and prices.
@@ -106,7 +106,7 @@ func Instruments() *projections.Table[Instrument] { return table }
 func LastPrices() *projections.Table[Prices] { return priceTable }
 
 // Project adds the last state of every instrument and price that the entries change.
-func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	var changed projections.Latest[string, row]
 	var index, stale, last projections.Latest[string, priceRow]
 	for _, entry := range entries {

@@ -13,7 +13,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Due says when a registration has to be looked at next, as the rows stand in the transaction: false if not at all.
@@ -138,7 +138,7 @@ func (q *Queue) serve(ctx context.Context) error {
 		return err
 	}
 	// A name of its own for each try: a job under an older one is nobody's.
-	name := q.Node + "/" + journal.NewCommandID(time.Now()).String()
+	name := q.Node + "/" + record.NewCommandID(time.Now()).String()
 	life, err := q.live(ctx, name)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Projection keeps the tables transactions, venue_postings, balances, venue_balances and positions.
@@ -51,7 +51,7 @@ type changes struct {
 }
 
 // Project adds the rows of every movement of money in the entries, and what they leave of balances and positions.
-func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
+func (Projection) Project(entries []record.Entry, batch *projections.Batch) {
 	r := changes{transactions: transactions.Copy(batch), venue: venuePostings.Copy(batch)}
 	for _, e := range entries {
 		r.add(e)
@@ -71,7 +71,7 @@ func (Projection) Project(entries []journal.Entry, batch *projections.Batch) {
 }
 
 // add adds one record. Ordinals count the record's transactions, and its postings of the venue, each from 0.
-func (r *changes) add(e journal.Entry) {
+func (r *changes) add(e record.Entry) {
 	at := e.Stamp()
 	key := projections.Key{Sequence: at.Sequence}
 	venue := key

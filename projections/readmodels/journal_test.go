@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/records"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestFollowAJournal runs an owner, a runner and a fold on one journal: commands in, rows out.
@@ -98,7 +99,7 @@ func TestFollowAJournal(t *testing.T) {
 	if r, found, _, err := records.ByCommand(ctx, pool, "trading", "alpha", scalar.ID{0xc0, id}); err != nil || !found || r.Position.Sequence != last {
 		t.Errorf("the command's record: %+v, %v, %v", r, found, err)
 	}
-	fold.View(func(s decide.State, at journal.Position) {
+	fold.View(func(s decide.State, at record.Position) {
 		if !at.Equal(runner.Position()) {
 			t.Errorf("the fold stands at %v, the rows at %v", at, runner.Position())
 		}
@@ -111,6 +112,6 @@ func TestFollowAJournal(t *testing.T) {
 // known tells an owner what the database knows.
 type known struct{ db projections.Querier }
 
-func (k known) Positions(ctx context.Context, name string, partition int32) ([]journal.Position, error) {
+func (k known) Positions(ctx context.Context, name string, partition int32) ([]record.Position, error) {
 	return projections.Known(ctx, k.db, name, partition)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -45,9 +46,9 @@ type Client struct {
 	offsets *kadm.Client // with it, for questions about offsets, which have a time of their own
 
 	sharing  sync.Mutex
-	feeds    map[place]*feed  // those that tails share at the tip
-	catching map[place]*feed  // and on the way there
-	own      map[place]*built // the records of its owners
+	feeds    map[place]*feed                // those that tails share at the tip
+	catching map[place]*feed                // and on the way there
+	own      map[place]*record.EncodedCache // the records of its owners
 
 	identifying sync.Mutex
 	identities  map[string]string // of the logs that were asked for, by journal
@@ -67,7 +68,7 @@ func NewClient(cfg Config) (*Client, error) {
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics()
 	}
-	c := &Client{cfg: cfg, feeds: make(map[place]*feed), catching: make(map[place]*feed), own: make(map[place]*built),
+	c := &Client{cfg: cfg, feeds: make(map[place]*feed), catching: make(map[place]*feed), own: make(map[place]*record.EncodedCache),
 		identities: make(map[string]string)}
 	c.brokers = newBrokers(cfg)
 	kc, err := c.KafkaFor(ForAdmin)
@@ -133,4 +134,16 @@ func (c *Client) Ping(ctx context.Context) error {
 		return fmt.Errorf("journal: asking Kafka for its brokers: %w", err)
 	}
 	return nil
+}
+
+// built returns the cache of the records that owners in this process have encoded for a partition.
+func (c *Client) built(p place) *record.EncodedCache {
+	c.sharing.Lock()
+	defer c.sharing.Unlock()
+	cache := c.own[p]
+	if cache == nil {
+		cache = record.NewEncodedCache(windowRecords) // as many as may be on their way to the log and back
+		c.own[p] = cache
+	}
+	return cache
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // errTooLarge says that a decision does not fit into a record.
@@ -119,8 +120,8 @@ func (t *term) build(at decide.Stamp, c decide.Recorded, d decide.Decision) (*sl
 	if outcome == "" {
 		outcome = decide.Accepted
 	}
-	r := &Record{Sequence: at.Sequence, Prev: t.tip.Hash, Time: at.Time, Command: c, Outcome: outcome, Events: d.Events}
-	value, err := AppendRecord(t.o.scratch[:0], r)
+	r := &record.Record{Sequence: at.Sequence, Prev: t.tip.Hash, Time: at.Time, Command: c, Outcome: outcome, Events: d.Events}
+	value, err := record.Encode(t.o.scratch[:0], r)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +130,8 @@ func (t *term) build(at decide.Stamp, c decide.Recorded, d decide.Decision) (*sl
 	if len(value) > t.o.cfg.Rules.Limit() {
 		return nil, fmt.Errorf("%w: %d bytes", errTooLarge, len(value))
 	}
-	return &slot{entry: Entry{Record: r, Journal: t.id, Value: value,
-		Position: Position{Offset: -1, Sequence: r.Sequence, Hash: sha256.Sum256(value)}}}, nil
+	return &slot{entry: record.Entry{Record: r, Journal: t.id, Value: value,
+		Position: record.Position{Offset: -1, Sequence: r.Sequence, Hash: sha256.Sum256(value)}}}, nil
 }
 
 // append applies the record to the state and has it appended to the log. Nothing after Evolve can fail here.
@@ -141,14 +142,14 @@ func (t *term) append(s *slot) (err error) {
 	t.tip, t.last = s.entry.Position, s.entry.Record.Time
 	s.at = time.Now()
 	t.flight.add(s)
-	t.o.built.add(s.entry)
+	t.o.built.Add(s.entry)
 	t.gathered.add(s)
 	return nil
 }
 
 // evolve applies a record. Evolve is total by contract; where it panics all the same the state is void, so the term
 // ends before the record is appended.
-func (t *term) evolve(e Entry) (err error) {
+func (t *term) evolve(e record.Entry) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.o.alarm("evolve", "the rules panicked on applying a record", "sequence", e.Record.Sequence, "panic", p,
@@ -213,7 +214,7 @@ func (t *term) tryStep(at decide.Stamp, run func() decide.Decision) (*slot, deci
 	if len(d.Events) == 0 {
 		return nil, d, errors.New("the step does nothing")
 	}
-	c := decide.Recorded{ID: NewCommandID(at.Time.Std()), Type: d.Events[0].EventType(), Actor: decide.Engine}
+	c := decide.Recorded{ID: record.NewCommandID(at.Time.Std()), Type: d.Events[0].EventType(), Actor: decide.Engine}
 	s, err := t.build(at, c, d)
 	return s, d, err
 }
@@ -251,7 +252,7 @@ func (t *term) release() {
 	}
 }
 
-func (o *Owner) respond(r *request, e *Entry, repeated bool) {
+func (o *Owner) respond(r *request, e *record.Entry, repeated bool) {
 	r.answer(Result{Position: o.position(e.Position.Sequence), Entry: e, Repeated: repeated}, nil)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 func in(d time.Duration) scalar.Time { return scalar.TimeOf(time.Now().Add(d)) }
@@ -120,7 +121,7 @@ func TestTakenComesFirstThenStepsThenCommands(t *testing.T) {
 	if all[before-1].Record.Command.Type == "engine.step" {
 		t.Skip("the first owner was slow enough to do the step itself")
 	}
-	equal(t, "records", types(all, before), []string{journal.TypeTaken, "engine.step", "counter.change"})
+	equal(t, "records", types(all, before), []string{record.TypeTermStarted, "engine.step", "counter.change"})
 }
 
 func TestAlternateStepsTakeTurnsWithCommands(t *testing.T) {

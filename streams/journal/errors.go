@@ -2,59 +2,21 @@ package journal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // The codes that clients and operators see.
 const (
-	CodeDiverged       = "LOG_DIVERGED"
-	CodeBroken         = "LOG_BROKEN"
 	CodeNotAccepted    = "NOT_ACCEPTED"
 	CodeOutcomeUnknown = "OUTCOME_UNKNOWN"
 	CodeRecordTooLarge = "RECORD_TOO_LARGE"
 	CodeClockOff       = "CLOCK_OFF"
 )
-
-// DivergedError says that the log does not hold a position that was read from it before: it was truncated,
-// recreated or edited. It is final.
-type DivergedError struct {
-	Journal   string
-	Partition int32
-	Have      Position // what is known
-	Found     Position // what the log holds at that offset or, where it ends before it, its last offset
-	Reason    string
-}
-
-// Error names the code, the journal and both positions.
-func (e *DivergedError) Error() string {
-	return fmt.Sprintf("%s: journal %s/%d does not hold %v: %s (found %v)",
-		CodeDiverged, e.Journal, e.Partition, e.Have, e.Reason, e.Found)
-}
-
-// BrokenRecordError says that a record which continues the chain can't be applied: it has the wrong sequence or a
-// shape that this build doesn't know. It is final.
-type BrokenRecordError struct {
-	Journal   string
-	Partition int32
-	Offset    int64
-	Sequence  int64 // as the record has it
-	Reason    string
-	Cause     error
-}
-
-// Error names the record and the reason.
-func (e *BrokenRecordError) Error() string {
-	return fmt.Sprintf("%s: journal %s/%d: the record at offset %d with sequence %d can't be applied: %s",
-		CodeBroken, e.Journal, e.Partition, e.Offset, e.Sequence, e.Reason)
-}
-
-// Unwrap returns the cause, if there is one.
-func (e *BrokenRecordError) Unwrap() error { return e.Cause }
 
 // ForeignTermError says that another process took the partition while this one owned it or was about to. The owner
 // leaves it; it may come back when it is assigned anew.
@@ -89,7 +51,7 @@ func (e *ClockError) Error() string {
 // RefusedError answers a command that changes nothing and left no record, as of the position that it names.
 type RefusedError struct {
 	Refusal *decide.Refusal
-	AsOf    LogPosition
+	AsOf    record.LogPosition
 }
 
 // Error returns the refusal's code and message.
@@ -146,10 +108,3 @@ func (e *DecideError) Error() string {
 
 // Unwrap returns the cause.
 func (e *DecideError) Unwrap() error { return e.Cause }
-
-// Final reports whether err says that the log itself is at fault, so that trying again is of no use.
-func Final(err error) bool {
-	var diverged *DivergedError
-	var broken *BrokenRecordError
-	return errors.As(err, &diverged) || errors.As(err, &broken)
-}

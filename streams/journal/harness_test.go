@@ -17,6 +17,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // The rules of these tests: named counters. "add" adds to one, "later" adds when a time has come, "sweep" adds one in
@@ -234,7 +235,7 @@ func (s *counters) SetAside(at decide.Stamp, cause string) decide.Decision {
 
 // command makes a command of a test.
 func command(payload any) decide.Command {
-	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: "counter.change", Actor: decide.Actor{Sub: "u", Broker: "b"}, Payload: payload}
+	return decide.Command{ID: record.NewCommandID(time.Now()), Type: "counter.change", Actor: decide.Actor{Sub: "u", Broker: "b"}, Payload: payload}
 }
 
 func keyed(key string, payload any) decide.Command {
@@ -478,20 +479,20 @@ func (x *running) total(name string) (string, int64) {
 }
 
 // all reads every valid record up to the end of the log.
-func (r *rig) all() []journal.Entry {
+func (r *rig) all() []record.Entry {
 	r.t.Helper()
 	end, err := r.client.Tip(r.context(), "trading", 0)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	reader := journal.NewReader(r.client, r.rules, 0, journal.Before)
+	reader := journal.NewReader(r.client, r.rules, 0, record.Before)
 	if !r.rewritten {
 		reader.Audit()
 	}
 	defer reader.Close()
-	var all []journal.Entry
+	var all []record.Entry
 	for next := int64(0); next < end; {
-		var entries []journal.Entry
+		var entries []record.Entry
 		if entries, next, err = reader.Next(r.context()); err != nil {
 			r.t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // kept is a request whose term ended before it could be answered. The next fold says what became of its records.
@@ -69,8 +70,8 @@ func (o *Owner) close(t *term) {
 }
 
 // fates returns a place for each record that a kept request waits for; the fold fills those that it meets.
-func (o *Owner) fates() map[scalar.ID]*Entry {
-	m := make(map[scalar.ID]*Entry)
+func (o *Owner) fates() map[scalar.ID]*record.Entry {
+	m := make(map[scalar.ID]*record.Entry)
 	for _, k := range o.kept {
 		for _, id := range []scalar.ID{k.record, k.finish} {
 			if !id.IsZero() {

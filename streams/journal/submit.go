@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
 // Result is the answer to a command.
 type Result struct {
-	Position LogPosition
-	Entry    *Entry // the record that answers the command
-	Repeated bool   // it was decided before, in that record
+	Position record.LogPosition
+	Entry    *record.Entry // the record that answers the command
+	Repeated bool          // it was decided before, in that record
 }
 
 // Submitter takes commands for any journal. ownership.Node is the one that handlers use.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Tail reads the valid records of one partition as a Reader does and promises the same, for those who stay at the tip:
@@ -27,7 +28,7 @@ type Tail struct {
 	subscription *subscriber // there
 	apart        bool        // the feed does not have the present position: the own reader waits for what comes after it
 
-	at       Position // of the last record returned
+	at       record.Position // of the last record returned
 	id       scalar.ID
 	term     int64
 	next     int64 // the offset after the last record observed, valid or not
@@ -36,18 +37,18 @@ type Tail struct {
 }
 
 // NewTail returns a tail that goes on after from. It does not connect before it is polled.
-func NewTail(client *Client, rules decide.Rules, partition int32, from Position) *Tail {
+func NewTail(client *Client, rules decide.Rules, partition int32, from record.Position) *Tail {
 	return NewReader(client, rules, partition, from).tail()
 }
 
 // tail returns a tail that goes on where a reader stands, with that reader. The reader is the tail's from then on.
 func (r *Reader) tail() *Tail {
-	return &Tail{client: r.client, rules: r.rules, place: place{r.chain.journal, r.partition}, own: r, at: r.chain.at, id: r.chain.id,
-		term: r.chain.term, next: r.next, reported: -1}
+	return &Tail{client: r.client, rules: r.rules, place: place{r.chain.Journal(), r.partition}, own: r, at: r.chain.Position(), id: r.chain.ID(),
+		term: r.chain.Term(), next: r.next, reported: -1}
 }
 
 // Poll waits for valid records and returns at least one. What errors it returns are final, or the context's.
-func (t *Tail) Poll(ctx context.Context) ([]Entry, error) {
+func (t *Tail) Poll(ctx context.Context) ([]record.Entry, error) {
 	for {
 		entries, _, err := t.Next(ctx)
 		if err != nil || len(entries) > 0 {
@@ -59,13 +60,13 @@ func (t *Tail) Poll(ctx context.Context) ([]Entry, error) {
 // Next is Poll for those who also want to know how far the log has been observed: it returns when that has changed,
 // and at first when the position is verified and nothing may have come after it. next is the offset after the last
 // record observed.
-func (t *Tail) Next(ctx context.Context) (entries []Entry, next int64, err error) {
+func (t *Tail) Next(ctx context.Context) (entries []record.Entry, next int64, err error) {
 	if t.err != nil {
 		return nil, t.next, t.err
 	}
 	for len(entries) == 0 && t.next <= t.reported || t.reported < 0 && len(entries) == 0 && !t.verified() {
 		if entries, err = t.read(ctx); err != nil {
-			if Final(err) {
+			if record.Final(err) {
 				t.err = err
 				t.Close()
 			}
@@ -80,7 +81,7 @@ func (t *Tail) Next(ctx context.Context) (entries []Entry, next int64, err error
 func (t *Tail) verified() bool { return t.feed != nil || t.own.verifiedPosition() }
 
 // read reads on, from wherever the records come at present.
-func (t *Tail) read(ctx context.Context) (entries []Entry, err error) {
+func (t *Tail) read(ctx context.Context) (entries []record.Entry, err error) {
 	var next int64
 	if t.feed != nil {
 		var held bool
@@ -105,7 +106,7 @@ func (t *Tail) read(ctx context.Context) (entries []Entry, err error) {
 	if t.own != nil && t.own.verifiedPosition() {
 		// The own reader knows where the position lies. Until it has, the tail has a hint, which may lie past
 		// the log's end: who waits for the tip must not take that for having seen it.
-		t.at.Offset, t.next = t.own.chain.at.Offset, next
+		t.at.Offset, t.next = t.own.chain.Position().Offset, next
 	}
 	if t.err == nil && t.own != nil && t.own.verifiedPosition() {
 		t.share()
@@ -165,7 +166,8 @@ func (t *Tail) fallBack() {
 		return
 	}
 	t.own = NewReader(t.client, t.rules, t.place.partition, t.at)
-	t.own.chain.id, t.own.chain.term = t.id, t.term
+	t.own.chain.SetID(t.id)
+	t.own.chain.SetTerm(t.term)
 	if !over {
 		t.client.cfg.Metrics.Behind.WithLabelValues(t.place.journal).Inc()
 	}
@@ -238,14 +240,15 @@ func (c *Client) arrived(p place, f *feed) bool {
 }
 
 // Position returns the position of the last record that was returned.
-func (t *Tail) Position() Position { return t.at }
+func (t *Tail) Position() record.Position { return t.at }
 
 // Close ends what the tail reads with. It may be polled again and then goes on after its position.
 func (t *Tail) Close() {
 	if t.feed != nil {
 		t.leave()
 		t.own = NewReader(t.client, t.rules, t.place.partition, t.at)
-		t.own.chain.id, t.own.chain.term = t.id, t.term
+		t.own.chain.SetID(t.id)
+		t.own.chain.SetTerm(t.term)
 	}
 	t.own.Close()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 func notAccepted(err error) bool { var e *journal.NotAcceptedError; return errors.As(err, &e) }
@@ -330,7 +331,7 @@ func TestARecordThatTheBrokerRefusesForItsSizeInMidPipeline(t *testing.T) {
 	eventually(t, "the first is on its way", func() bool { return g.stalled() > 0 })
 	random := make([]byte, 3000) // what compresses would fit
 	for i := range random {
-		random[i] = "0123456789abcdefghijklmnopqrstuv"[int(journal.NewCommandID(time.Now())[15])%32]
+		random[i] = "0123456789abcdefghijklmnopqrstuv"[int(record.NewCommandID(time.Now())[15])%32]
 	}
 	large := o.start(command(&add{string(random), 1}))
 	r.holds(2)

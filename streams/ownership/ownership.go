@@ -25,6 +25,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Group is the name of the consumer group, after the prefix.
@@ -54,7 +55,7 @@ type Config struct {
 
 	Neighbors Neighbors // to ask other nodes for their terms; nil: only the group names the owners
 
-	Seed func(ctx context.Context, journal string, partition int32) (*journal.Seed, error) // nil: fold from genesis
+	Seed func(ctx context.Context, journal string, partition int32) (*record.Seed, error) // nil: fold from genesis
 
 	OtherClock  func(context.Context) (time.Time, error) // reference for this node's clock, used if it answers; nil for none
 	AcceptClock bool                                     // own partitions even if this node's clock is wrong
@@ -139,7 +140,7 @@ func (n *Node) owner(p place) (*journal.Owner, error) {
 	}
 	s := &standby{client: n.cfg.Client, rules: rules, partition: p.partition}
 	if n.cfg.Seed != nil {
-		s.from = func(ctx context.Context) (*journal.Seed, error) { return n.cfg.Seed(ctx, p.journal, p.partition) }
+		s.from = func(ctx context.Context) (*record.Seed, error) { return n.cfg.Seed(ctx, p.journal, p.partition) }
 	}
 	cfg := journal.OwnerConfig{Client: n.cfg.Client, Rules: rules, Partition: p.partition, Node: n.cfg.NodeID,
 		URL: n.cfg.URL, Build: n.cfg.Build, OtherClock: n.cfg.OtherClock, AcceptClock: n.cfg.AcceptClock,
@@ -147,7 +148,7 @@ func (n *Node) owner(p place) (*journal.Owner, error) {
 	for _, k := range n.cfg.Known {
 		cfg.Known = append(cfg.Known, unpassed{k, p, s})
 	}
-	cfg.Seed = func(ctx context.Context) (*journal.Seed, error) {
+	cfg.Seed = func(ctx context.Context) (*record.Seed, error) {
 		if seed := s.take(); seed != nil || s.from == nil {
 			return seed, nil
 		}
@@ -445,10 +446,10 @@ func (n *Node) assigned(name string) *journal.Owner {
 }
 
 // Read passes the node a record of a journal's log: see Finder.Read.
-func (n *Node) Read(name string, partition int32, e journal.Entry) { n.find.Read(name, partition, e) }
+func (n *Node) Read(name string, partition int32, e record.Entry) { n.find.Read(name, partition, e) }
 
 // Begin passes the node the seed that a reading starts from: see Finder.Begin.
-func (n *Node) Begin(name string, partition int32, s *journal.Seed) { n.find.Begin(name, partition, s) }
+func (n *Node) Begin(name string, partition int32, s *record.Seed) { n.find.Begin(name, partition, s) }
 
 // Term asks this node's term goroutine for its term of a partition. It returns an error if the goroutine does not answer.
 func (n *Node) Term(ctx context.Context, q Question) (Term, error) {

@@ -12,14 +12,14 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // engine applies the trading rules in memory, without a log: it decides commands, makes records, and folds them.
 type engine struct {
 	state *trading.State
 	id    scalar.ID
-	at    journal.Position
+	at    record.Position
 	time  scalar.Time
 }
 
@@ -27,15 +27,15 @@ func operator() decide.Actor { return decide.Actor{Sub: "operator", Broker: "ven
 func trader() decide.Actor   { return decide.Actor{Sub: "broker-a", Broker: "alpha"} }
 
 // newEngine returns an engine with the bench's instrument and customers, and the records that created them.
-func newEngine() (*engine, []journal.Entry, error) {
-	e := &engine{state: trading.NewState(), id: scalar.ID{1}, at: journal.Before, time: scalar.TimeOf(time.Now())}
-	genesis := &journal.Genesis{Journal: "trading", JournalID: e.id, Partitions: 1}
-	first, err := e.append(decide.Recorded{ID: scalar.ID{1}, Type: journal.TypeGenesis, Actor: decide.Engine},
+func newEngine() (*engine, []record.Entry, error) {
+	e := &engine{state: trading.NewState(), id: scalar.ID{1}, at: record.Before, time: scalar.TimeOf(time.Now())}
+	genesis := &record.Genesis{Journal: "trading", JournalID: e.id, Partitions: 1}
+	first, err := e.append(decide.Recorded{ID: scalar.ID{1}, Type: record.TypeGenesis, Actor: decide.Engine},
 		decide.Decision{Outcome: decide.Accepted, Events: []decide.Event{genesis}})
 	if err != nil {
 		return nil, nil, err
 	}
-	entries := []journal.Entry{first}
+	entries := []record.Entry{first}
 	for _, c := range opening(true) {
 		entry, err := e.do(c)
 		if err != nil {
@@ -61,7 +61,7 @@ func opening(list bool) (commands []decide.Command) {
 }
 
 func command(actor decide.Actor, kind string, ask any) decide.Command {
-	return decide.Command{ID: journal.NewCommandID(time.Now()), Type: kind, Actor: actor, Payload: ask}
+	return decide.Command{ID: record.NewCommandID(time.Now()), Type: kind, Actor: actor, Payload: ask}
 }
 
 // contract returns the instrument that `perpetua run` lists.
@@ -74,24 +74,24 @@ func contract() market.Instrument {
 }
 
 // do decides a command and folds its record.
-func (e *engine) do(c decide.Command) (journal.Entry, error) {
+func (e *engine) do(c decide.Command) (record.Entry, error) {
 	e.time++
 	d, err := e.state.Decide(decide.Stamp{Journal: e.id, Sequence: e.at.Sequence + 1, Time: e.time}, c)
 	if err != nil {
-		return journal.Entry{}, fmt.Errorf("%s: %w", c.Type, err)
+		return record.Entry{}, fmt.Errorf("%s: %w", c.Type, err)
 	}
 	return e.append(c.Recorded(), d)
 }
 
 // append encodes the record of a decision and folds it.
-func (e *engine) append(c decide.Recorded, d decide.Decision) (journal.Entry, error) {
-	r := &journal.Record{Sequence: e.at.Sequence + 1, Prev: e.at.Hash, Time: e.time, Command: c, Outcome: d.Outcome, Events: d.Events}
-	value, err := journal.AppendRecord(nil, r)
+func (e *engine) append(c decide.Recorded, d decide.Decision) (record.Entry, error) {
+	r := &record.Record{Sequence: e.at.Sequence + 1, Prev: e.at.Hash, Time: e.time, Command: c, Outcome: d.Outcome, Events: d.Events}
+	value, err := record.Encode(nil, r)
 	if err != nil {
-		return journal.Entry{}, err
+		return record.Entry{}, err
 	}
-	entry := journal.Entry{Record: r, Journal: e.id, Value: value,
-		Position: journal.Position{Offset: e.at.Offset + 1, Sequence: r.Sequence, Hash: sha256.Sum256(value)}}
+	entry := record.Entry{Record: r, Journal: e.id, Value: value,
+		Position: record.Position{Offset: e.at.Offset + 1, Sequence: r.Sequence, Hash: sha256.Sum256(value)}}
 	e.at = entry.Position
 	e.state.Evolve(entry.Stamp(), r.Command, r.Outcome, r.Events)
 	return entry, nil
@@ -123,7 +123,7 @@ func restingOrder(random *rand.Rand, customer int) *trading.PlaceOrder {
 }
 
 // flow returns the entries of a venue's first n orders, as a reader of the log would return them.
-func flow(n int) ([]journal.Entry, error) {
+func flow(n int) ([]record.Entry, error) {
 	e, entries, err := newEngine()
 	if err != nil {
 		return nil, err

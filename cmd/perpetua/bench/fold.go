@@ -8,7 +8,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // foldedRecords is the length of the journal that is folded.
@@ -32,10 +32,10 @@ func measureFold(ctx context.Context, b *bench) error {
 }
 
 // measureFolding compares the cost of a replay, without reading, to that of decoding.
-func measureFolding(b *bench, entries []journal.Entry, events int) error {
+func measureFolding(b *bench, entries []record.Entry, events int) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	decoder := journal.NewDecoder(trading.Rules().Registry())
-	rate := func(each func(journal.Entry) error) func() (float64, error) {
+	decoder := record.NewDecoder(trading.Rules().Registry())
+	rate := func(each func(record.Entry) error) func() (float64, error) {
 		return func() (float64, error) {
 			start := processorTime()
 			for _, e := range entries[1:] { // without the genesis, which the journal handles without the rules
@@ -49,7 +49,7 @@ func measureFolding(b *bench, entries []journal.Entry, events int) error {
 	err := b.pair(Row{Measure: "fold of records, one core", Unit: "records/s", Against: "decoding alone"},
 		func() (float64, error) {
 			state := trading.NewState()
-			return rate(func(e journal.Entry) error {
+			return rate(func(e record.Entry) error {
 				if sha256.Sum256(e.Value) != e.Position.Hash {
 					return fmt.Errorf("record %d has another hash", e.Position.Sequence)
 				}
@@ -61,7 +61,7 @@ func measureFolding(b *bench, entries []journal.Entry, events int) error {
 				return err
 			})()
 		},
-		rate(func(e journal.Entry) error {
+		rate(func(e record.Entry) error {
 			_, err := decoder.Decode(e.Value)
 			return err
 		}))

@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestAReplayIsTheStateThatMadeTheLog folds a log as a reader far behind the tip does, on one core and on several, and
@@ -63,7 +64,7 @@ func BenchmarkFold(b *testing.B) {
 	for _, e := range entries {
 		bytes += len(e.Value)
 	}
-	each := func(name string, start func(), do func(journal.Entry) error) {
+	each := func(name string, start func(), do func(record.Entry) error) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(bytes / len(entries)))
@@ -81,14 +82,14 @@ func BenchmarkFold(b *testing.B) {
 			b.ReportMetric(float64((processorTime()-began).Nanoseconds())/float64(b.N), "cpu-ns/op")
 		})
 	}
-	each("hash", func() {}, func(e journal.Entry) error { _ = sha256.Sum256(e.Value); return nil })
-	decoder := journal.NewDecoder(trading.Rules().Registry())
-	each("decode", func() {}, func(e journal.Entry) error {
+	each("hash", func() {}, func(e record.Entry) error { _ = sha256.Sum256(e.Value); return nil })
+	decoder := record.NewDecoder(trading.Rules().Registry())
+	each("decode", func() {}, func(e record.Entry) error {
 		_, err := decoder.Decode(e.Value)
 		return err
 	})
 	var state decide.State
-	each("evolve", func() { state = trading.NewState() }, func(e journal.Entry) error {
+	each("evolve", func() { state = trading.NewState() }, func(e record.Entry) error {
 		r := e.Record
 		state.Evolve(e.Stamp(), r.Command, r.Outcome, r.Events)
 		return nil

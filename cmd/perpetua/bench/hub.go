@@ -16,23 +16,23 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // follower implements live.Follower with an engine in memory.
 type follower struct {
 	mu     sync.RWMutex
 	engine *engine
-	listen []func(journal.Entry, decide.State)
+	listen []func(record.Entry, decide.State)
 }
 
-func (f *follower) View(look func(decide.State, journal.Position)) {
+func (f *follower) View(look func(decide.State, record.Position)) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	look(f.engine.state, f.engine.at)
 }
 
-func (f *follower) Listen(call func(journal.Entry, decide.State)) {
+func (f *follower) Listen(call func(record.Entry, decide.State)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.listen = append(f.listen, call)

@@ -16,24 +16,24 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // projectedOrders is the number of orders in the projected flow.
 const projectedOrders = 40_000
 
 // memoryLog is a projections.Log of decoded entries, because reading the log is not measured.
-type memoryLog struct{ entries []journal.Entry }
+type memoryLog struct{ entries []record.Entry }
 
-func (l memoryLog) From(at journal.Position) projections.Reader {
+func (l memoryLog) From(at record.Position) projections.Reader {
 	return &memoryReader{l.entries[at.Sequence+1:]}
 }
 
 func (l memoryLog) Tip(context.Context) (int64, error) { return int64(len(l.entries)), nil }
 
-type memoryReader struct{ left []journal.Entry }
+type memoryReader struct{ left []record.Entry }
 
-func (r *memoryReader) Poll(ctx context.Context) ([]journal.Entry, error) {
+func (r *memoryReader) Poll(ctx context.Context) ([]record.Entry, error) {
 	if len(r.left) == 0 {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -96,7 +96,7 @@ func (s *spent) String() string {
 type projected struct {
 	server    string
 	databases int
-	entries   []journal.Entry
+	entries   []record.Entry
 	tables    map[string]rowsOf // contents after the first projection
 }
 

@@ -11,11 +11,12 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // measureReplay measures how fast a reader far behind the tip folds a log, from the brokers to the state, with all
 // cores and with one. The brokers run in a separate process.
-func measureReplay(ctx context.Context, b *bench, entries []journal.Entry, events int) error {
+func measureReplay(ctx context.Context, b *bench, entries []record.Entry, events int) error {
 	var ready brokerReady
 	server, err := b.child(ctx, "broker", brokerConfig{Dir: filepath.Join(b.dir, "replay")}, &ready)
 	if err != nil {
@@ -54,7 +55,7 @@ func eventsNote(r *Row, events, records int) string {
 }
 
 // appendAll appends records to the empty trading log.
-func appendAll(ctx context.Context, client *journal.Client, entries []journal.Entry) error {
+func appendAll(ctx context.Context, client *journal.Client, entries []record.Entry) error {
 	if err := client.EnsureTopics(ctx, "trading"); err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func appendAll(ctx context.Context, client *journal.Client, entries []journal.En
 // replay folds the trading log up to a sequence.
 func replay(ctx context.Context, client *journal.Client, to int64) (*trading.State, error) {
 	state := trading.NewState()
-	r := journal.NewReader(client, trading.Rules(), 0, journal.Before)
+	r := journal.NewReader(client, trading.Rules(), 0, record.Before)
 	defer r.Close()
 	for r.Position().Sequence < to {
 		entries, err := r.Poll(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/readmodels"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestNobodyChangesWhatTheyShare has everybody who follows the journal in a process go through the same entries at the
@@ -33,7 +33,7 @@ func TestNobodyChangesWhatTheyShare(t *testing.T) {
 	}
 	tail := admin.NewTail("trading", 0)
 	all := entries[1:]
-	batches := func(each func([]journal.Entry)) {
+	batches := func(each func([]record.Entry)) {
 		for left := all; len(left) > 0; left = left[min(len(left), 100):] {
 			each(left[:min(len(left), 100)])
 		}
@@ -57,7 +57,7 @@ func TestNobodyChangesWhatTheyShare(t *testing.T) {
 		},
 		func() {
 			for _, p := range readmodels.Trading() {
-				batches(func(list []journal.Entry) { p.Project(list, new(projections.Batch)) })
+				batches(func(list []record.Entry) { p.Project(list, new(projections.Batch)) })
 			}
 		},
 	}
@@ -66,7 +66,7 @@ func TestNobodyChangesWhatTheyShare(t *testing.T) {
 		group.Go(follow)
 	}
 	group.Wait()
-	decoder := journal.NewDecoder(trading.Rules().Registry())
+	decoder := record.NewDecoder(trading.Rules().Registry())
 	for _, e := range all {
 		want, err := decoder.Decode(e.Value)
 		if err != nil {

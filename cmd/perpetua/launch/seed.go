@@ -19,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // venueBroker is the venue itself as a broker, and the first one to be registered.
@@ -80,7 +81,7 @@ func (s *seeder) newestRules(ctx context.Context) error {
 			return err
 		}
 		var active int
-		fold.View(func(state decide.State, _ journal.Position) {
+		fold.View(func(state decide.State, _ record.Position) {
 			active = state.(interface{ ActiveRules() int }).ActiveRules()
 		})
 		for n := active + 1; n <= newest; n++ {
@@ -165,7 +166,7 @@ func (s *seeder) instruments(ctx context.Context) error {
 	}
 	for _, i := range presetInstruments(s.demo) {
 		var there bool
-		venue.View(func(state decide.State, _ journal.Position) {
+		venue.View(func(state decide.State, _ record.Position) {
 			_, there = state.(*trading.State).Instrument(i.Symbol)
 		})
 		if err := s.once(ctx, there, journals.Trading, trading.CommandListInstrument, i.Symbol, &trading.ListInstrument{Instrument: i}); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -175,7 +176,7 @@ func (a peerAnswer) result(c decide.Command, rules decide.Rules) (journal.Result
 	case a.Error != "":
 		return journal.Result{}, fmt.Errorf("%s: %s", c.Type, a.Error)
 	}
-	at, err := journal.ParseLogPosition(a.Position)
+	at, err := record.ParseLogPosition(a.Position)
 	if err != nil {
 		return journal.Result{}, err
 	}
@@ -185,11 +186,11 @@ func (a peerAnswer) result(c decide.Command, rules decide.Rules) (journal.Result
 	if a.Record == nil { // the command's work continues
 		return journal.Result{Position: at, Repeated: a.Repeated}, nil
 	}
-	record, err := journal.DecodeRecord(rules.Registry(), a.Record)
+	answer, err := record.Decode(rules.Registry(), a.Record)
 	if err != nil {
 		return journal.Result{}, fmt.Errorf("the record that answers %s: %w", c.Type, err)
 	}
-	return journal.Result{Position: at, Repeated: a.Repeated, Entry: &journal.Entry{Record: record, Value: a.Record}}, nil
+	return journal.Result{Position: at, Repeated: a.Repeated, Entry: &record.Entry{Record: answer, Value: a.Record}}, nil
 }
 
 // serve answers a command of another node.
@@ -225,7 +226,7 @@ func answerTo(result journal.Result, err error) peerAnswer {
 		if result.Entry == nil {
 			return a
 		}
-		if a.Record, err = journal.AppendRecord(nil, result.Entry.Record); err != nil {
+		if a.Record, err = record.Encode(nil, result.Entry.Record); err != nil {
 			return peerAnswer{Error: err.Error()}
 		}
 		return a

@@ -18,6 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -40,8 +41,8 @@ func TestAnotherNodesRecordIsTheAnswer(t *testing.T) {
 		p := c.Payload.(*onboarding.AddDocument)
 		event := &onboarding.DocumentAdded{Document: onboarding.Document{ID: p.ID, Ref: p.Ref, Category: p.Category, Orientation: p.Orientation, Source: p.Source,
 			SHA256: p.SHA256, Size: p.Size, Format: p.Format, ValidUntil: p.ValidUntil, Created: 5}, Name: p.Name}
-		record := &journal.Record{Sequence: 7, Time: 5, Command: c.Recorded(), Outcome: decide.Accepted, Events: []decide.Event{event}}
-		return journal.Result{Position: journal.LogPosition{Journal: "onboarding", Sequence: 7}, Entry: &journal.Entry{Record: record}, Repeated: true}, nil
+		made := &record.Record{Sequence: 7, Time: 5, Command: c.Recorded(), Outcome: decide.Accepted, Events: []decide.Event{event}}
+		return journal.Result{Position: record.LogPosition{Journal: "onboarding", Sequence: 7}, Entry: &record.Entry{Record: made}, Repeated: true}, nil
 	}), journals.All(), box)
 	e := echo.New()
 	e.POST(peerPath, there.serve)
@@ -78,7 +79,7 @@ func TestConnectionsToNodesAreKept(t *testing.T) {
 	there := newPeers(submitFunc(func(context.Context, string, decide.Command) (journal.Result, error) {
 		together.Done()
 		together.Wait()
-		return journal.Result{Position: journal.LogPosition{Journal: "onboarding", Sequence: 7}}, nil
+		return journal.Result{Position: record.LogPosition{Journal: "onboarding", Sequence: 7}}, nil
 	}), journals.All(), box)
 	e := echo.New()
 	e.POST(peerPath, there.serve)

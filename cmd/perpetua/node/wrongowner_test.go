@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // TestACommandOfANodeFindsTheNextOwner: a command of a node itself goes on to the next owner after a node that does not own the
@@ -32,7 +33,7 @@ func TestACommandOfANodeFindsTheNextOwner(t *testing.T) {
 	decided := 0
 	owner := serve(func() (journal.Result, error) {
 		decided++
-		return journal.Result{Position: journal.LogPosition{Journal: "onboarding", Sequence: 7}}, nil
+		return journal.Result{Position: record.LogPosition{Journal: "onboarding", Sequence: 7}}, nil
 	})
 	full := serve(func() (journal.Result, error) { return journal.Result{}, &journal.NotAcceptedError{Reason: "full"} })
 	knows := serve(func() (journal.Result, error) { return journal.Result{}, &journal.ElsewhereError{URL: owner} })

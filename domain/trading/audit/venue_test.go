@@ -17,7 +17,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/domain/trading/audit"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
 )
 
 // venue is the owner of a trading journal at simulated time: it takes commands in their turn, works off what is due as an
@@ -30,12 +31,12 @@ type venue struct {
 
 	id       scalar.ID
 	now      scalar.Time
-	tip      journal.Position
+	tip      record.Position
 	term     int64
 	state    *trading.State
 	fold     *trading.State
 	twin     *trading.State
-	decoder  *journal.Decoder
+	decoder  *record.Decoder
 	auditor  *audit.Auditor
 	queue    []arrival
 	stepped  bool
@@ -44,6 +45,7 @@ type venue struct {
 	repeats  int
 	tail     [][]byte // the last records, shown where the audit fails
 	keeps    bool     // all of them
+	log      recordtest.Digest
 }
 
 // arrival is a command that a client sends at a time.
@@ -53,11 +55,11 @@ type arrival struct {
 }
 
 func openVenue(t *testing.T, seed uint64, start scalar.Time) *venue {
-	v := &venue{t: t, random: rand.New(rand.NewPCG(seed, 1)), id: scalar.ID{5, byte(seed)}, now: start, tip: journal.Before, state: trading.NewState(),
-		fold: trading.NewState(), twin: trading.NewState(), decoder: journal.NewDecoder(trading.Rules().Registry()), auditor: audit.New(),
+	v := &venue{t: t, random: rand.New(rand.NewPCG(seed, 1)), id: scalar.ID{5, byte(seed)}, now: start, tip: record.Before, state: trading.NewState(),
+		fold: trading.NewState(), twin: trading.NewState(), decoder: record.NewDecoder(trading.Rules().Registry()), auditor: audit.New(),
 		answers: make(map[string]int)}
-	v.append(v.write(decide.Recorded{ID: scalar.ID{0xe}, Type: journal.TypeGenesis, Actor: decide.Engine}, decide.Decision{
-		Outcome: decide.Accepted, Events: []decide.Event{&journal.Genesis{Journal: "trading", JournalID: v.id, Partitions: 1}}}))
+	v.append(v.write(decide.Recorded{ID: scalar.ID{0xe}, Type: record.TypeGenesis, Actor: decide.Engine}, decide.Decision{
+		Outcome: decide.Accepted, Events: []decide.Event{&record.Genesis{Journal: "trading", JournalID: v.id, Partitions: 1}}}))
 	v.takeOver()
 	return v
 }
@@ -69,8 +71,8 @@ func (v *venue) stamp() decide.Stamp {
 // write returns the record of a decision as it would stand in the log.
 func (v *venue) write(c decide.Recorded, d decide.Decision) []byte {
 	v.t.Helper()
-	r := &journal.Record{Sequence: v.tip.Sequence + 1, Prev: v.tip.Hash, Time: v.now, Command: c, Outcome: d.Outcome, Events: d.Events}
-	value, err := journal.AppendRecord(nil, r)
+	r := &record.Record{Sequence: v.tip.Sequence + 1, Prev: v.tip.Hash, Time: v.now, Command: c, Outcome: d.Outcome, Events: d.Events}
+	value, err := record.Encode(nil, r)
 	if err != nil {
 		v.t.Fatalf("record %d can't be written: %v", r.Sequence, err)
 	}
@@ -85,6 +87,7 @@ func (v *venue) append(value []byte, built ...decide.Event) {
 	v.t.Helper()
 	v.tip.Sequence++
 	v.tip.Hash = sha256.Sum256(value)
+	v.log.Add(value)
 	if v.tail = append(v.tail, value); len(v.tail) > 4 && !v.keeps {
 		v.tail = v.tail[1:]
 	}
@@ -94,7 +97,7 @@ func (v *venue) append(value []byte, built ...decide.Event) {
 		}
 		v.t.Fatal(err)
 	}
-	read := func() *journal.Record {
+	read := func() *record.Record {
 		r, err := v.decoder.Decode(value)
 		if err != nil {
 			v.t.Fatalf("record %d can't be read: %v", v.tip.Sequence, err)
@@ -264,8 +267,8 @@ func (v *venue) away(span scalar.Time) {
 func (v *venue) takeOver() {
 	v.t.Helper()
 	v.term++
-	v.append(v.write(decide.Recorded{ID: scalar.ID{0xe}, Type: journal.TypeTaken, Actor: decide.Engine}, decide.Decision{
-		Outcome: decide.Accepted, Events: []decide.Event{&journal.Taken{Term: v.term, Node: "n", URL: "u", Build: "b"}}}))
+	v.append(v.write(decide.Recorded{ID: scalar.ID{0xe}, Type: record.TypeTermStarted, Actor: decide.Engine}, decide.Decision{
+		Outcome: decide.Accepted, Events: []decide.Event{&record.TermStarted{Term: v.term, Node: "n", URL: "u", Build: "b"}}}))
 	v.stepped = false
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Journal is one journal in memory: real rules, real records, one owner, no Kafka. Its records go through the journal's
@@ -24,21 +25,21 @@ type Journal struct {
 	mu        sync.RWMutex
 	state     decide.State // the owner's
 	followed  decide.State // a follower's, from decoded records
-	entries   []journal.Entry
+	entries   []record.Entry
 	applied   int // how many of them the follower has applied
 	held      bool
 	moved     chan struct{}
-	listening []func(journal.Entry, decide.State)
+	listening []func(record.Entry, decide.State)
 }
 
 func newJournal(rules decide.Rules, now func() scalar.Time) *Journal {
 	j := &Journal{rules: rules, id: scalar.ID{0xa1, rules.Journal()[0]}, log: projectiontest.NewLog(), now: now,
 		state: rules.NewState(), followed: rules.NewState(), moved: make(chan struct{})}
 	engine := decide.Recorded{ID: scalar.ID{1}, Actor: decide.Engine}
-	engine.Type = journal.TypeGenesis
-	j.append(engine, decide.Accepted, &journal.Genesis{Journal: rules.Journal(), JournalID: j.id, Partitions: 1})
-	engine.ID, engine.Type = scalar.ID{2}, journal.TypeTaken
-	j.append(engine, decide.Accepted, &journal.Taken{Term: 1, Node: "test", URL: "http://127.0.0.1", Build: "test"})
+	engine.Type = record.TypeGenesis
+	j.append(engine, decide.Accepted, &record.Genesis{Journal: rules.Journal(), JournalID: j.id, Partitions: 1})
+	engine.ID, engine.Type = scalar.ID{2}, record.TypeTermStarted
+	j.append(engine, decide.Accepted, &record.TermStarted{Term: 1, Node: "test", URL: "http://127.0.0.1", Build: "test"})
 	return j
 }
 
@@ -46,21 +47,21 @@ func (j *Journal) stamp() decide.Stamp {
 	return decide.Stamp{Journal: j.id, Sequence: int64(len(j.entries)), Time: j.now()}
 }
 
-func (j *Journal) append(c decide.Recorded, outcome decide.Outcome, events ...decide.Event) journal.Entry {
+func (j *Journal) append(c decide.Recorded, outcome decide.Outcome, events ...decide.Event) record.Entry {
 	at := j.stamp()
-	r := &journal.Record{Sequence: at.Sequence, Time: at.Time, Command: c, Outcome: outcome, Events: events}
+	r := &record.Record{Sequence: at.Sequence, Time: at.Time, Command: c, Outcome: outcome, Events: events}
 	if n := len(j.entries); n > 0 {
 		r.Prev = j.entries[n-1].Position.Hash
 	}
-	value, err := journal.AppendRecord(nil, r)
+	value, err := record.Encode(nil, r)
 	if err != nil {
 		panic(fmt.Sprintf("tradingtest: encoding %s: %v", c.Type, err))
 	}
-	decoded, err := journal.DecodeRecord(j.rules.Registry(), value)
+	decoded, err := record.Decode(j.rules.Registry(), value)
 	if err != nil {
 		panic(fmt.Sprintf("tradingtest: decoding %s: %v", value, err))
 	}
-	e := journal.Entry{Record: decoded, Position: journal.Position{Offset: at.Sequence, Sequence: at.Sequence, Hash: sha256.Sum256(value)},
+	e := record.Entry{Record: decoded, Position: record.Position{Offset: at.Sequence, Sequence: at.Sequence, Hash: sha256.Sum256(value)},
 		Journal: j.id, Value: value}
 	j.state.Evolve(at, c, outcome, events)
 	j.entries = append(j.entries, e)
@@ -125,11 +126,11 @@ func (j *Journal) Submit(_ context.Context, c decide.Command) (journal.Result, e
 	if d.Pending {
 		e = j.drain(c.ID)
 	}
-	return journal.Result{Position: journal.LogPosition{Journal: j.rules.Journal(), Sequence: e.Position.Sequence}, Entry: &e}, nil
+	return journal.Result{Position: record.LogPosition{Journal: j.rules.Journal(), Sequence: e.Position.Sequence}, Entry: &e}, nil
 }
 
 // drain works off what is due, and returns the record that finishes a command.
-func (j *Journal) drain(finishing scalar.ID) (finished journal.Entry) {
+func (j *Journal) drain(finishing scalar.ID) (finished record.Entry) {
 	for range 100_000 {
 		if j.state.Due(j.now()) == decide.Nothing {
 			return finished
@@ -144,45 +145,45 @@ func (j *Journal) drain(finishing scalar.ID) (finished journal.Entry) {
 	panic("tradingtest: due work does not end")
 }
 
-func (j *Journal) tip() journal.LogPosition {
-	return journal.LogPosition{Journal: j.rules.Journal(), Sequence: int64(len(j.entries)) - 1}
+func (j *Journal) tip() record.LogPosition {
+	return record.LogPosition{Journal: j.rules.Journal(), Sequence: int64(len(j.entries)) - 1}
 }
 
 // Tip returns the position of the last record.
-func (j *Journal) Tip() journal.LogPosition {
+func (j *Journal) Tip() record.LogPosition {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return j.tip()
 }
 
 // Entries returns all records.
-func (j *Journal) Entries() []journal.Entry {
+func (j *Journal) Entries() []record.Entry {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	return append([]journal.Entry(nil), j.entries...)
+	return append([]record.Entry(nil), j.entries...)
 }
 
 // View shows the follower's state. With Wait and Err it makes a Journal a follower of itself.
-func (j *Journal) View(look func(s decide.State, at journal.Position)) {
+func (j *Journal) View(look func(s decide.State, at record.Position)) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	look(j.followed, j.entries[j.applied-1].Position)
 }
 
 // Listen has a function called after each later record.
-func (j *Journal) Listen(call func(e journal.Entry, s decide.State)) {
+func (j *Journal) Listen(call func(e record.Entry, s decide.State)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.listening = append(j.listening, call)
 }
 
 // ListenFrom calls start with the follower's state as it is, and then call after each later record until it is stopped.
-func (j *Journal) ListenFrom(start func(s decide.State, at journal.Position), call func(e journal.Entry, s decide.State)) (stop func()) {
+func (j *Journal) ListenFrom(start func(s decide.State, at record.Position), call func(e record.Entry, s decide.State)) (stop func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	start(j.followed, j.entries[j.applied-1].Position)
 	stopped := false
-	j.listening = append(j.listening, func(e journal.Entry, s decide.State) {
+	j.listening = append(j.listening, func(e record.Entry, s decide.State) {
 		if !stopped {
 			call(e, s)
 		}

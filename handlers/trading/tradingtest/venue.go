@@ -45,6 +45,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/files"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -209,7 +210,7 @@ type identities struct{ journal *Journal }
 
 // View implements login.Identity.
 func (i identities) View(look func(*identity.State)) {
-	i.journal.View(func(s decide.State, _ journal.Position) { look(s.(*identity.State)) })
+	i.journal.View(func(s decide.State, _ record.Position) { look(s.(*identity.State)) })
 }
 
 // now is the clock of the venue: it moves by itself only in Advance.
@@ -408,7 +409,7 @@ func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply 
 }
 
 // tipFor returns the tip of the journal that a read is answered from.
-func (v *Venue) tipFor(path string) journal.LogPosition {
+func (v *Venue) tipFor(path string) record.LogPosition {
 	about := func(prefixes ...string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(path, p) })
 	}

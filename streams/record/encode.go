@@ -1,15 +1,13 @@
-package journal
+package record
 
 import (
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -23,7 +21,7 @@ type Appender interface {
 
 // AppendRecord appends the value of r: UTF-8 JSON with the members in a fixed order, no insignificant space and no
 // HTML escaping. It fails on what has no such form, a string of invalid UTF-8 for example.
-func AppendRecord(b []byte, r *Record) ([]byte, error) {
+func Encode(b []byte, r *Record) ([]byte, error) {
 	if len(r.Events) == 0 {
 		return b, errors.New("journal: a record needs an event")
 	}
@@ -160,79 +158,4 @@ func appendEvent(b []byte, e decide.Event) ([]byte, error) {
 	}
 	b = append(b, data...)
 	return append(b, '}'), nil
-}
-
-// KafkaRecord returns the Kafka record for a value. Key, headers and timestamp say again what the value says, so that
-// tools which know nothing of its shape can route and filter; they are functions of it and carry nothing of their own.
-func KafkaRecord(topic, journal string, partition int32, id scalar.ID, r *Record, value []byte) *kgo.Record {
-	to := newAddress(topic, journal, partition, id)
-	return new(message).fill(&to, r, value)
-}
-
-// address is what the Kafka records of one journal's partition have in common. They share its bytes: nobody may change
-// them.
-type address struct {
-	topic     string
-	partition int32
-	journal   scalar.ID
-	key       []byte
-	source    []byte
-	id        []byte // what the id of each record begins with
-	version   []byte
-	content   []byte
-}
-
-func newAddress(topic, journal string, partition int32, id scalar.ID) address {
-	key := journal + "/" + strconv.Itoa(int(partition))
-	return address{topic: topic, partition: partition, journal: id, key: []byte(key), source: []byte("/journals/" + key),
-		id: []byte(id.String() + "/"), version: []byte("1.0"), content: []byte("application/json")}
-}
-
-// message is a Kafka record with the room for its headers.
-type message struct {
-	record  kgo.Record
-	headers [6]kgo.RecordHeader
-}
-
-// fill makes the Kafka record of a value.
-func (s *message) fill(to *address, r *Record, value []byte) *kgo.Record {
-	text := make([]byte, 0, len(to.id)+20+len(r.Command.Type)+len(scalar.TimeLayout)) // 20 are the digits of a sequence
-	text = append(text, to.id...)
-	text = strconv.AppendInt(text, r.Sequence, 10)
-	id := len(text)
-	text = append(text, r.Command.Type...)
-	name := len(text)
-	text, _ = r.Time.AppendText(text)
-	s.headers = [...]kgo.RecordHeader{
-		{Key: "ce_specversion", Value: to.version},
-		{Key: "ce_id", Value: text[:id:id]},
-		{Key: "ce_source", Value: to.source},
-		{Key: "ce_type", Value: text[id:name:name]},
-		{Key: "ce_time", Value: text[name:]},
-		{Key: "content-type", Value: to.content},
-	}
-	s.record = kgo.Record{Topic: to.topic, Partition: to.partition, Key: to.key, Value: value,
-		Timestamp: time.UnixMilli(int64(r.Time) / 1000), Headers: s.headers[:]}
-	return &s.record
-}
-
-// VerifyKafka computes the key, the headers and the timestamp of a valid record again and says where the Kafka record
-// that holds it differs.
-func VerifyKafka(e Entry, journal string, got *kgo.Record) error {
-	want := KafkaRecord(got.Topic, journal, got.Partition, e.Journal, e.Record, e.Value)
-	if string(got.Key) != string(want.Key) {
-		return fmt.Errorf("journal: record %d: the key is %q and not %q", e.Record.Sequence, got.Key, want.Key)
-	}
-	if !got.Timestamp.Equal(want.Timestamp) {
-		return fmt.Errorf("journal: record %d: the Kafka timestamp is %v and not %v", e.Record.Sequence, got.Timestamp, want.Timestamp)
-	}
-	if len(got.Headers) != len(want.Headers) {
-		return fmt.Errorf("journal: record %d: %d headers and not %d", e.Record.Sequence, len(got.Headers), len(want.Headers))
-	}
-	for i, h := range want.Headers {
-		if g := got.Headers[i]; g.Key != h.Key || string(g.Value) != string(h.Value) {
-			return fmt.Errorf("journal: record %d: header %d is %s: %s and not %s: %s", e.Record.Sequence, i, g.Key, g.Value, h.Key, h.Value)
-		}
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package journal
+package record
 
 import (
 	"bytes"
@@ -277,7 +277,7 @@ func (e *envelope) finish(own, rules *decide.Registry) (*Record, error) {
 	r.Events = make([]decide.Event, len(e.events))
 	for i, raw := range e.events {
 		registry := rules
-		if raw.name == TypeGenesis || raw.name == TypeTaken {
+		if raw.name == TypeGenesis || raw.name == TypeTermStarted {
 			registry = own
 		}
 		v, err := registry.Decode(raw.name, raw.version, raw.data)
@@ -290,12 +290,22 @@ func (e *envelope) finish(own, rules *decide.Registry) (*Record, error) {
 }
 
 // DecodeRecord decodes one record. For many of them there is Decoder.
-func DecodeRecord(registry *decide.Registry, value []byte) (*Record, error) {
+func Decode(registry *decide.Registry, value []byte) (*Record, error) {
 	return NewDecoder(registry).Decode(value)
 }
 
+// SequenceOf returns the sequence of a value in the form of a record, which need not be valid. It does not decode the data of
+// the events.
+func SequenceOf(value []byte) (sequence int64, ok bool) {
+	e, err := parseEnvelope(value)
+	if err != nil {
+		return 0, false
+	}
+	return e.record.Sequence, true
+}
+
 // loosely is what a value has to say of itself when it is JSON but not in the form of a record.
-type loosely struct {
+type partialRecord struct {
 	Sequence jsontext.Value `json:"sequence"`
 	Prev     string         `json:"prev"`
 }
@@ -303,7 +313,7 @@ type loosely struct {
 // continues reports whether a value that is no record is JSON all the same and claims to come after prev. It was
 // then meant to be a record, by a later build perhaps, and must not be passed over in silence.
 func continues(value []byte, prev Hash) (sequence int64, ok bool) {
-	var l loosely
+	var l partialRecord
 	if err := json.Unmarshal(value, &l); err != nil || l.Prev != prev.String() {
 		return 0, false
 	}

@@ -1,4 +1,4 @@
-package journal
+package record_test
 
 import (
 	"flag"
@@ -11,6 +11,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
+	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
 )
 
 var update = flag.Bool("update", false, "write golden files that are missing")
@@ -29,24 +31,24 @@ func TestTheJournalsOwnRecordsMatchSchemasAndGoldenFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := scalar.TimeOf(time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC))
-	chain := newChain(noteRules{}, 0, Before)
+	chain := record.NewChain(recordtest.Rules{}, 0, record.Before)
 	seen := make(map[string]bool)
 	for i, e := range []decide.Event{
-		&Genesis{Journal: "trading", JournalID: id, Partition: 0, Partitions: 1},
-		&Taken{Term: 1, Node: "node-1", URL: "http://127.0.0.1:8080", Build: "v0.1.0"},
+		&record.Genesis{Journal: "trading", JournalID: id, Partition: 0, Partitions: 1},
+		&record.TermStarted{Term: 1, Node: "node-1", URL: "http://127.0.0.1:8080", Build: "v0.1.0"},
 		&decide.RulesActivated{Rules: 2},
 		&decide.DueSetAside{Entry: "expiry/0b6ab0c5-2a6b-8a55-9f2a-7d1e9f1c5a11", Error: "the step panicked"},
 		&decide.DuePutBack{Entry: "expiry/0b6ab0c5-2a6b-8a55-9f2a-7d1e9f1c5a11"},
 	} {
 		name := e.EventType()
 		seen[name] = true
-		made, err := AppendRecord(nil, &Record{Sequence: int64(i), Prev: chain.at.Hash, Time: at, Outcome: decide.Accepted,
+		made, err := record.Encode(nil, &record.Record{Sequence: int64(i), Prev: chain.Position().Hash, Time: at, Outcome: decide.Accepted,
 			Command: decide.Recorded{ID: command, Type: name, Actor: decide.Engine}, Events: []decide.Event{e}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := schemas().Golden(t, name+".v1.record.json", made)
-		if _, ok, err := chain.admit(int64(i), want); !ok || err != nil {
+		if _, ok, err := chain.Admit(int64(i), want); !ok || err != nil {
 			t.Errorf("the golden %s is not valid: %v", name, err)
 		}
 		if err := conform.Validate(t, schemas().Schema(t, "record.schema.json"), want); err != nil {
@@ -57,11 +59,11 @@ func TestTheJournalsOwnRecordsMatchSchemasAndGoldenFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		conform.Strict(t, name, schemas().Schema(t, name+".v1.schema.json"), data)
-		if name == TypeGenesis || name == TypeTaken {
+		if name == record.TypeGenesis || name == record.TypeTermStarted {
 			schemas().Command(t, name, []string{"{}"}, []string{`{"key":"x"}`})
 		}
 	}
-	for _, shape := range Shapes().Shapes() {
+	for _, shape := range record.Shapes().Shapes() {
 		if !seen[shape.Type] {
 			t.Errorf("%s has no golden file", shape.Type)
 		}

@@ -1,4 +1,4 @@
-package journal
+package record
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ func written(t testing.TB) [][]byte {
 		Positions: []trading.PositionHeld{{CustomerCode: "c1", Symbol: "BTCUSDC_PERP", Amount: fixed.Decimal{Coef: -1, Scale: 3}, Cost: -65 * fixed.Unit}},
 		Entries:   []ledger.Posting{{Code: id, CustomerCode: "c1", Type: ledger.TradeFee, Currency: ledger.USDC, Amount: 3, Balance: 7, OrderCode: id}, {Account: ledger.Fees, Type: ledger.TradeFee, Currency: ledger.USDC}}}
 	record := func(kept decide.Kept, actor decide.Actor, events ...decide.Event) []byte {
-		value, err := AppendRecord(nil, &Record{Sequence: 7, Prev: Hash{1, 0xfe}, Time: at, Outcome: decide.Accepted, Events: events,
+		value, err := Encode(nil, &Record{Sequence: 7, Prev: Hash{1, 0xfe}, Time: at, Outcome: decide.Accepted, Events: events,
 			Command: decide.Recorded{ID: id, Type: "order.place", Actor: actor, Kept: kept}})
 		if err != nil {
 			t.Fatal(err)

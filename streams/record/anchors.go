@@ -1,4 +1,4 @@
-package journal
+package record
 
 import (
 	"cmp"
@@ -61,7 +61,7 @@ func (a *Anchors) Fill(more []Position) {
 }
 
 // among reports whether a position is one of those in a list, which is in order.
-func among(list []Position, p Position) bool {
+func Among(list []Position, p Position) bool {
 	i, found := slices.BinarySearchFunc(list, p.Sequence, func(p Position, n int64) int { return cmp.Compare(p.Sequence, n) })
 	return found && list[i].Equal(p)
 }

@@ -1,6 +1,6 @@
 //go:build !race
 
-package journal
+package record
 
 // everyPair is false under the race detector.
 const everyPair = true

@@ -1,4 +1,4 @@
-package journal
+package record
 
 import (
 	"crypto/rand"
@@ -16,15 +16,6 @@ func NewCommandID(t time.Time) scalar.ID {
 		id[i] = byte(ms >> (40 - 8*i))
 	}
 	id[6] = id[6]&0x0f | 0x70
-	id[8] = id[8]&0x3f | 0x80
-	return id
-}
-
-// newJournalID returns a random UUID of version 4.
-func newJournalID() scalar.ID {
-	var id scalar.ID
-	_, _ = rand.Read(id[:])
-	id[6] = id[6]&0x0f | 0x40
 	id[8] = id[8]&0x3f | 0x80
 	return id
 }

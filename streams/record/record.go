@@ -1,4 +1,4 @@
-package journal
+package record
 
 import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"

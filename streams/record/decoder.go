@@ -1,4 +1,4 @@
-package journal
+package record
 
 import (
 	"fmt"
@@ -42,8 +42,14 @@ func (d *Decoder) Decode(value []byte) (*Record, error) {
 	return r, nil
 }
 
+// Decoded is what a value says by itself, whatever record precedes it.
+type Decoded struct {
+	Hash   Hash    // the SHA-256 of the value
+	Record *Record // nil if the value can't be decoded
+}
+
 // roomy is a record with room for the events that most records have.
-type roomy struct {
+type recordBuffer struct {
 	Record
 	events [3]decide.Event
 }
@@ -60,7 +66,7 @@ func (d *Decoder) written(value []byte, prev *Hash) (*Record, bool) {
 	if digits := r.Fixed(2 * len(before)); r.Failed() || !fastjson.Hex(before[:], digits) || prev != nil && before != *prev {
 		return nil, false
 	}
-	room := &roomy{Record: Record{Sequence: sequence, Prev: before}}
+	room := &recordBuffer{Record: Record{Sequence: sequence, Prev: before}}
 	r.Raw(`,"time":`)
 	room.Time.ReadJSON(r)
 	r.Raw(`,"command":{"id":`)
@@ -75,7 +81,7 @@ func (d *Decoder) written(value []byte, prev *Hash) (*Record, bool) {
 		r.Raw(`},"outcome":"rejected","events":[`)
 		room.Outcome = decide.Rejected
 	}
-	if t := room.Command.Type; r.Failed() || t == TypeGenesis || t == TypeTaken {
+	if t := room.Command.Type; r.Failed() || t == TypeGenesis || t == TypeTermStarted {
 		return nil, false
 	}
 	room.Events = room.events[:0]

@@ -1,4 +1,4 @@
-package journal
+package record
 
 import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -7,8 +7,8 @@ import (
 
 // The types of the journal's own records, each both the command's type and that of the record's first event.
 const (
-	TypeGenesis = "journal.genesis"
-	TypeTaken   = decide.TypeTaken
+	TypeGenesis     = "journal.genesis"
+	TypeTermStarted = decide.TypeTaken
 )
 
 // Genesis is the first event of a journal.
@@ -26,7 +26,7 @@ func (*Genesis) EventType() string { return TypeGenesis }
 func (*Genesis) EventVersion() int { return 1 }
 
 // Taken opens a term: from this record on, nothing that an earlier term still has in flight can become valid.
-type Taken struct {
+type TermStarted struct {
 	Term  int64  `json:"term"` // that of the last taken, plus one; the first is 1
 	Node  string `json:"node"`
 	URL   string `json:"url"`
@@ -34,16 +34,16 @@ type Taken struct {
 }
 
 // EventType returns journal.taken.
-func (*Taken) EventType() string { return TypeTaken }
+func (*TermStarted) EventType() string { return TypeTermStarted }
 
 // EventVersion returns 1.
-func (*Taken) EventVersion() int { return 1 }
+func (*TermStarted) EventVersion() int { return 1 }
 
 // Shapes returns the registry of the journal's own event types, which every journal may hold beside those of its
 // rules.
 func Shapes() *decide.Registry {
 	r := decide.NewRegistry()
 	r.Add(func() decide.Event { return new(Genesis) })
-	r.Add(func() decide.Event { return new(Taken) })
+	r.Add(func() decide.Event { return new(TermStarted) })
 	return r
 }
