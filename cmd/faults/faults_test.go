@@ -192,3 +192,49 @@ func TestReport(t *testing.T) {
 		t.Errorf("a gap beyond the last row is not shown:\n%s", &said)
 	}
 }
+
+// TestIdle has one API node that accepts orders while the victim is away, and one that only does after its return.
+func TestIdle(t *testing.T) {
+	start := time.Unix(0, 0)
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	l := &load{apis: []*node{{name: "api-1"}, {name: "api-2"}}, accepted: []acceptance{{at(1), 0}, {at(1), 1}, {at(2), 1}, {at(7), 0}, {at(21), 1}}}
+	if idle := l.idle(at(5), at(10)); !slices.Equal(idle, []string{"api-2"}) {
+		t.Errorf("%v are idle", idle)
+	}
+	if idle := l.idle(at(8), at(20)); !slices.Equal(idle, []string{"api-1", "api-2"}) {
+		t.Errorf("%v are idle", idle)
+	}
+}
+
+func TestExitCode(t *testing.T) {
+	well := result{Kind: "kill coordinator", Down: 20 * time.Second, Gap: 4 * time.Second}
+	waited := well // for the broker, as a node does that asks only a dead coordinator for the owner
+	waited.Gap, waited.Idle = 21*time.Second, []string{"api-1", "api-2"}
+	gone := well
+	gone.Unrecovered = "the venue does not accept orders"
+	brief := result{Kind: "kill coordinator", Down: 8 * time.Second}
+	for name, c := range map[string]struct {
+		results []result
+		proof   proof
+		missed  bool
+		want    int
+	}{
+		"well":                           {[]result{well, brief}, proof{}, false, exitGood},
+		"waited for the victim":          {[]result{well, waited}, proof{}, false, exitBad},
+		"never again":                    {[]result{gone}, proof{}, false, exitBad},
+		"lost":                           {[]result{well}, proof{lost: []string{"f-1-1"}}, false, exitBad},
+		"a goal missed that must be met": {[]result{well}, proof{}, true, exitBad},
+	} {
+		if got := exitCode(c.results, c.proof, c.missed); got != c.want {
+			t.Errorf("%s: exits with %d, not %d", name, got, c.want)
+		}
+	}
+	var said bytes.Buffer
+	report(&said, []result{well, waited, brief})
+	if !strings.Contains(said.String(), "before the victim returned: in 1 of 2 faults of at least 10s") {
+		t.Errorf("the report:\n%s", &said)
+	}
+	if !strings.Contains(waited.String(), "NO ORDER ACCEPTED in the second half of the fault by api-1, api-2") {
+		t.Errorf("the line: %s", waited)
+	}
+}

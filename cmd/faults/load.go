@@ -399,6 +399,19 @@ func (l *load) longestGap(from, to time.Time) (all, one time.Duration) {
 	return all, one
 }
 
+// idle returns the names of the API nodes that accepted no order from one time to another. No fault befalls an API node, so
+// during any fault each of them must accept orders.
+func (l *load) idle(from, to time.Time) (names []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, api := range l.apis {
+		if !slices.ContainsFunc(l.accepted, func(a acceptance) bool { return a.api == i && a.at.After(from) && a.at.Before(to) }) {
+			names = append(names, api.name)
+		}
+	}
+	return names
+}
+
 // longest returns the longest time between two acceptances that overlaps from to to.
 func longest(accepted []acceptance, from, to time.Time) time.Duration {
 	last, gap := from, time.Duration(0)

@@ -20,6 +20,10 @@ const patience = 2 * time.Minute
 // steady is how many orders the venue accepts between two faults before it counts as recovered.
 const steady = 25
 
+// long is the shortest fault during which the venue must accept orders again. It is twice what a venue needs, so that a
+// busy machine passes, and shorter than anything that waits for the victim's return.
+const long = 10 * time.Second
+
 // settling is a little longer than the brokers' replica.lag.time.max.ms.
 const settling = 6 * time.Second
 
@@ -37,6 +41,7 @@ type result struct {
 	NodeGap     time.Duration `json:"node_gap_ns"` // the same at the API node that had the longest
 	Recovery    time.Duration `json:"recovery_ns"` // from the fault's end until all replicas and nodes were well
 	Unrecovered string        `json:"unrecovered,omitempty"`
+	Idle        []string      `json:"idle,omitempty"` // API nodes that accepted no order in the second half of a long fault
 
 	kind kind
 	both bool // the active controller, which led the trading partition too
@@ -196,6 +201,9 @@ func (t *trial) fault(ctx context.Context, number int, p planned) (result, error
 	case <-time.After(p.down):
 	}
 	ended := time.Now()
+	if p.down >= long {
+		r.Idle = t.load.idle(from.Add(p.down/2), ended)
+	}
 	if err := end(); err != nil {
 		return result{}, err
 	}
