@@ -39,12 +39,12 @@ type kind struct {
 // String writes a kind as the -kinds flag reads it.
 func (k kind) String() string { return string(k.action) + " " + string(k.target) }
 
-// allKinds lists the kinds of faults. Only a broker's network can be cut.
+// allKinds lists the kinds of faults.
 func allKinds(canSilence bool) []kind {
 	var all []kind
 	for _, t := range []target{leader, follower, coordinator, controller, owner} {
 		all = append(all, kind{kill, t}, kind{pause, t})
-		if t != owner && canSilence {
+		if canSilence {
 			all = append(all, kind{silence, t})
 		}
 	}

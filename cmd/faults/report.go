@@ -18,7 +18,7 @@ const (
 	longestBothGoal = 8 * time.Second // where the active controller is lost together with the leader
 	killedGoal      = 2500 * time.Millisecond
 	silentGoal      = 4 * time.Second
-	pausedOwnerGoal = 3500 * time.Millisecond
+	pausedOwnerGoal = 3500 * time.Millisecond // of a silent one too
 )
 
 // class groups the kinds of faults that have one goal.
@@ -34,6 +34,7 @@ func classes() []class {
 		{"silent broker", silentGoal, func(k kind) bool { return k.action != kill && k.target != owner }},
 		{"killed owner", killedGoal, func(k kind) bool { return k.action == kill && k.target == owner }},
 		{"paused owner", pausedOwnerGoal, func(k kind) bool { return k.action == pause && k.target == owner }},
+		{"silent owner", pausedOwnerGoal, func(k kind) bool { return k.action == silence && k.target == owner }},
 	}
 }
 

@@ -57,7 +57,7 @@ func needKafka(ctx context.Context, out io.Writer) int {
 }
 
 // run is the program: set up, inject, prove, report.
-func run(ctx context.Context, o options, net *bridge, out, errs io.Writer) (code int, err error) {
+func run(ctx context.Context, o options, net network, out, errs io.Writer) (code int, err error) {
 	if code := needKafka(ctx, out); code != exitGood {
 		return code, nil
 	}
@@ -87,7 +87,7 @@ func run(ctx context.Context, o options, net *bridge, out, errs io.Writer) (code
 		err = errors.Join(err, b.Close())
 	}()
 	fmt.Fprintln(errs, "faults: starting the venue")
-	v, err := startVenue(ctx, o.binary, dir, b.Brokers())
+	v, err := startVenue(ctx, o.binary, dir, b.Brokers(), net)
 	if v != nil {
 		defer func() {
 			if closing := v.close(); closing != nil {
@@ -244,8 +244,11 @@ func (t *trial) aim(r *result, now roles, p planned) (begin, end func() error, e
 	if p.kind.target == owner {
 		n := t.venue.at(now.ownerURL)
 		r.Victim, r.Parts = n.name, []string{string(owner)}
-		if p.kind.action == kill {
+		switch p.kind.action {
+		case kill:
 			return func() error { n.process.kill(); return nil }, func() error { return t.venue.start(n) }, nil
+		case silence:
+			return func() error { return t.brokers.net.cut(n.host) }, func() error { return t.brokers.net.join(n.host) }, nil
 		}
 		return func() error { return n.process.signal(syscall.SIGSTOP) }, func() error { return n.process.signal(syscall.SIGCONT) }, nil
 	}
