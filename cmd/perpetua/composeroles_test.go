@@ -57,9 +57,7 @@ func mounted(t *testing.T, at string) string {
 // makeRoles runs the script of compose as the user and on the database of a URL, and returns the URL of the venue's role.
 func makeRoles(t *testing.T, address string) (venue string) {
 	t.Helper()
-	if _, err := exec.LookPath("psql"); err != nil {
-		t.Skip("there is no psql:", err)
-	}
+	needsProgram(t, "psql")
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)

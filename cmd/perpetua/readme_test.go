@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -259,13 +260,64 @@ func printedLines(printed, document string) (missing string, ok bool) {
 	return "", true
 }
 
-// needs skips a test where one of the programs that a document uses is missing.
+// needs skips a test where one of the programs that a document uses is missing. A continuous integration, which sets CI, has to
+// install them: there the test fails.
 func needs(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, program := range append([]string{"bash", "curl", "jq"}, programs...) {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("the document's commands need %s", program)
+		needsProgram(t, program)
+	}
+}
+
+// needsProgram skips a test if a program is not installed, or fails it where CI is set.
+func needsProgram(t testing.TB, program string) {
+	t.Helper()
+	if _, ok := installed(t, program); !ok {
+		t.Skipf("%s is not installed (.ci/run names the Debian package)", program)
+	}
+}
+
+// installed returns the path of a program, or false if it is not installed. Where CI is set, it then fails the test.
+func installed(t testing.TB, program string) (path string, ok bool) {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil && os.Getenv("CI") != "" {
+		t.Fatalf("%s is not installed, and CI is set: .ci/run installs it", program)
+	}
+	if err != nil {
+		t.Logf("%s is not installed: what it would check is left out", program)
+	}
+	return path, err == nil
+}
+
+// TestContinuousIntegrationHasTheTools checks that .ci/run, which sets CI, installs each program that a test of this package
+// needs.
+func TestContinuousIntegrationHasTheTools(t *testing.T) {
+	script := readDocument(t, ".ci/run")
+	_, tools, _ := strings.Cut(script, "for tool in ")
+	tools, _, _ = strings.Cut(tools, ";")
+	sources, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := regexp.MustCompile(`(?:needs|needsProgram|installed)\((?:d\.)?t, ("[^)]*")\)`)
+	quoted := regexp.MustCompile(`"([a-z0-9]+)"`)
+	found := 0
+	for _, source := range sources {
+		for _, call := range called.FindAllStringSubmatch(readDocument(t, filepath.Join("cmd/perpetua", source)), -1) {
+			for _, program := range quoted.FindAllStringSubmatch(call[1], -1) {
+				found++
+				if name := program[1]; !slices.Contains([]string{"sha256sum", "base64"}, name) && !slices.Contains(strings.Fields(tools), name) {
+					t.Errorf("%s needs %s, which .ci/run does not install", source, name)
+				}
+			}
 		}
+	}
+	if found < 8 {
+		t.Errorf("%d programs are needed", found)
+	}
+	if !strings.Contains(script, "export CI=true") {
+		t.Error(".ci/run does not set CI, so tests are skipped where a program is missing")
 	}
 }
 
