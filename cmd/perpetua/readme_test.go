@@ -379,6 +379,44 @@ func TestReadmeOfTools(t *testing.T) {
 	newWalkthrough(t, "cmd/README.md").run()
 }
 
+// created are the forms in which commands name a file or folder that they create.
+var created = regexp.MustCompile(`(?:\s-(?:o|json|out|keyout) |\s--(?:data|to) |\s>>? ?|^mkdir -p | tee )([A-Za-z][A-Za-z0-9_./-]*)`)
+
+// TestReadmeFilesAreIgnored checks that git ignores what the commands of the documents create in the reader's folder.
+func TestReadmeFilesAreIgnored(t *testing.T) {
+	needsProgram(t, "git")
+	if _, err := os.Stat(filepath.Join(repository, ".git")); err != nil {
+		t.Skip("this is no checkout:", err)
+	}
+	inline := regexp.MustCompile("`[^`\n]+`")
+	found := 0
+	for _, file := range readmes() {
+		commands := inline.FindAllString(readDocument(t, file), -1)
+		for _, b := range readmeBlocks(t, file) {
+			if b.language == "sh" {
+				commands = append(commands, strings.Split(b.text, "\n")...)
+			}
+		}
+		for _, command := range commands {
+			for _, m := range created.FindAllStringSubmatch(strings.Trim(command, "`"), -1) {
+				name := strings.TrimSuffix(m[1], "/")
+				if strings.HasPrefix(name, "beginning") { // where kcat begins to read
+					continue
+				}
+				found++
+				ignored := exec.CommandContext(t.Context(), "git", "check-ignore", "--quiet", "--no-index", name+"/")
+				ignored.Dir = repository
+				if err := ignored.Run(); err != nil {
+					t.Errorf("%s: git does not ignore %s, which %q creates (%v)", file, name, command, err)
+				}
+			}
+		}
+	}
+	if found < 19 {
+		t.Errorf("%d files are created", found)
+	}
+}
+
 // TestReadmeIsShort keeps the README a page that a newcomer finishes.
 func TestReadmeIsShort(t *testing.T) {
 	if lines := strings.Count(readDocument(t, "README.md"), "\n"); lines > 150 {
