@@ -39,6 +39,9 @@ type kind struct {
 // String writes a kind as the -kinds flag reads it.
 func (k kind) String() string { return string(k.action) + " " + string(k.target) }
 
+// hangs reports whether the owner stays in the group and gives no answer.
+func (k kind) hangs() bool { return k.target == owner && k.action != kill }
+
 // allKinds lists the kinds of faults.
 func allKinds(canSilence bool) []kind {
 	var all []kind

@@ -24,6 +24,10 @@ const steady = 25
 // busy machine passes, and shorter than anything that waits for the victim's return.
 const long = 10 * time.Second
 
+// apart is how far apart the faults of an owner begin that does not end. The engines remove a silent one from the group at most
+// once in 30 s; within that time only the group's session ends, after 6 s.
+const apart = 31 * time.Second
+
 // settling is a little longer than the brokers' replica.lag.time.max.ms.
 const settling = 6 * time.Second
 
@@ -123,6 +127,7 @@ type trial struct {
 	out     io.Writer
 	dir     string
 	results []result
+	hung    time.Time // the last fault of an owner that did not end began; zero before
 }
 
 // inject runs the faults under load. An error means that the trial itself is broken. A venue that does not recover is not
@@ -175,10 +180,14 @@ func (t *trial) fault(ctx context.Context, number int, p planned) (result, error
 	}
 	// A replica counts as in sync until replica.lag.time.max.ms has passed, even if its connection to the new leader still
 	// hangs from an earlier fault. Losing another broker before that would be two failures in one.
+	pause := settling
+	if p.kind.hangs() {
+		pause = max(pause, time.Until(t.hung.Add(apart)))
+	}
 	select {
 	case <-ctx.Done():
 		return result{}, ctx.Err()
-	case <-time.After(settling):
+	case <-time.After(pause):
 	}
 	if err := t.recovered(ctx); err != nil {
 		return result{}, fmt.Errorf("after the leaders were moved: %w", err)
@@ -193,6 +202,9 @@ func (t *trial) fault(ctx context.Context, number int, p planned) (result, error
 		return result{}, err
 	}
 	from := time.Now()
+	if p.kind.hangs() {
+		t.hung = from
+	}
 	if err := begin(); err != nil {
 		return result{}, err
 	}
