@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,6 +128,18 @@ serve() {
 }
 make() { local ARGS=; [ $# = 1 ] || local "$2"; eval "serve bin/perpetua $1 $ARGS"; }
 git() { cp -a "$CHECKOUT" "$(basename "$2")"; }
+docker() { # starts no containers, and checks that the file, the service and the script that a command names are there
+  [ "$1 $2" = "compose -f" ] && [ -f "$3" ] || { echo "docker $*: there is no such file"; return 1; }
+  local file=$3 word; echo "docker $*"
+  shift 4
+  for word in "$@"; do
+    case $word in
+    -* | sh) ;;
+    /*) grep -q ":$word" "$file" || { echo "$file mounts nothing at $word"; return 1; } ;;
+    *) grep -q "^  $word:" "$file" || { echo "$file has no service $word"; return 1; } ;;
+    esac
+  done
+}
 `
 
 // startsServer is a line that runs until the reader ends it.
@@ -151,7 +164,7 @@ func newWalkthrough(t *testing.T, file string, replace ...string) *walkthrough {
 	if err := os.WriteFile(filepath.Join(w.folder, "bin", "perpetua"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"docker", "schemas", "handlers", "cmd"} {
+	for _, name := range []string{"docker", "schemas", "handlers", "cmd", "projections"} {
 		path, err := filepath.Abs(filepath.Join(repository, name))
 		if err != nil {
 			t.Fatal(err)
@@ -328,10 +341,11 @@ func TestReadmeWalk(t *testing.T) {
 	newWalkthrough(t, "README.md").run()
 }
 
-// TestReadmeOfOperation runs the commands of docker/README.md. Where that names brokers, an embedded one takes their place.
+// TestReadmeOfOperation runs the commands of docker/README.md. Where that names brokers or a Postgres, embedded ones take their
+// place.
 func TestReadmeOfOperation(t *testing.T) {
 	t.Parallel()
-	needs(t, "zstd")
+	needs(t, "zstd", "psql")
 	folder, err := projectiontest.Folder("perpetua-readme-kafka-*")
 	if err != nil {
 		t.Fatal(err)
@@ -342,7 +356,15 @@ func TestReadmeOfOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { kafka.Close() })
-	newWalkthrough(t, "docker/README.md", "kafka-1:9092,kafka-2:9092,kafka-3:9092", kafka.Addrs()[0], "127.0.0.1:6060", "127.0.0.1:0").run()
+	address, _ := bareServer(t)
+	database, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := database.User.Password()
+	admin := fmt.Sprintf("PGHOST=%s PGPORT=%s PGPASSWORD=%s POSTGRES_USER=%s", database.Hostname(), database.Port(), password, database.User.Username())
+	newWalkthrough(t, "docker/README.md", "kafka-1:9092,kafka-2:9092,kafka-3:9092", kafka.Addrs()[0], "127.0.0.1:6060", "127.0.0.1:0",
+		"PGHOST=db.example PGPASSWORD=secret POSTGRES_USER=admin", admin, "@db.example/", "@"+database.Host+"/").run()
 }
 
 // TestReadmeOfTheLog runs the commands of schemas/README.md.
