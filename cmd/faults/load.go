@@ -399,8 +399,8 @@ func (l *load) longestGap(from, to time.Time) (all, one time.Duration) {
 	return all, one
 }
 
-// idle returns the names of the API nodes that accepted no order from one time to another. No fault befalls an API node, so
-// during any fault each of them must accept orders.
+// idle returns the names of the API nodes that accepted no order between two times. The victims are brokers and engines, so
+// every API node must accept orders while one of these is away.
 func (l *load) idle(from, to time.Time) (names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

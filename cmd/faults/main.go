@@ -11,8 +11,8 @@
 //
 // Exit code 0 means that nothing acknowledged was lost or doubled, that the read
 // models equal the log, and that the venue accepted orders again after every
-// fault, and during every fault of ten seconds or more: a venue must not need
-// the return of what it lost. 1 means that one of these failed, or with -strict that a goal for the
+// fault, and during every fault of ten seconds or more: a venue must not wait
+// for the lost process. 1 means that one of these failed, or with -strict that a goal for the
 // gaps was missed. 2 is an error of usage or setup; 3 means that the
 // program was skipped because there is neither Java nor Docker.
 //

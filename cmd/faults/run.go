@@ -20,12 +20,12 @@ const patience = 2 * time.Minute
 // steady is how many orders the venue accepts between two faults before it counts as recovered.
 const steady = 25
 
-// long is the shortest fault during which the venue must accept orders again. It is twice what a venue needs, so that a
-// busy machine passes, and shorter than anything that waits for the victim's return.
+// long is the shortest fault during which the venue must accept orders again. It is twice the goal for the longest gap, so
+// that a busy machine passes.
 const long = 10 * time.Second
 
-// apart is how far apart the faults of an owner begin that does not end. The engines remove a silent one from the group at most
-// once in 30 s; within that time only the group's session ends, after 6 s.
+// apart is the shortest time from the beginning of a pause or silence of an owner to the beginning of the next. Engines remove
+// the same node from the group at most once in 30 s; within that time its silence lasts until the group's session ends, 6 s.
 const apart = 31 * time.Second
 
 // settling is a little longer than the brokers' replica.lag.time.max.ms.
@@ -127,7 +127,7 @@ type trial struct {
 	out     io.Writer
 	dir     string
 	results []result
-	hung    time.Time // the last fault of an owner that did not end began; zero before
+	hung    time.Time // when the last pause or silence of an owner began
 }
 
 // inject runs the faults under load. An error means that the trial itself is broken. A venue that does not recover is not
