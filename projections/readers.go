@@ -16,9 +16,9 @@ import (
 // ReaderRole is a role without login. Its members may read the read models except for sealed columns.
 const ReaderRole = "perpetua_reader"
 
-// CreateReaderRole is the statement that makes ReaderRole. An administrator runs it where the venue's user may not make
-// roles; the next migration then grants the role its privileges.
-const CreateReaderRole = "CREATE ROLE " + ReaderRole + " NOLOGIN"
+// CreateReaderRole makes ReaderRole, whose queries end after a minute. An administrator runs it where the venue's user may not
+// make roles; the next migration then grants the role its privileges.
+const CreateReaderRole = "CREATE ROLE " + ReaderRole + " NOLOGIN; ALTER ROLE " + ReaderRole + " SET statement_timeout = '1min'"
 
 // ErrNoReaderRole says that ReaderRole does not exist and that the user of the database may not make it. Everything but
 // reading as a member of that role works without it.

@@ -34,8 +34,8 @@ func startBrowser(t testing.TB) *browser {
 			break
 		}
 	}
-	driver, err := exec.LookPath("chromedriver")
-	if err != nil || binary == "" {
+	driver, ok := installed(t, "chromedriver")
+	if !ok || binary == "" {
 		t.Skip("no Chromium with a chromedriver here (Debian: chromium, chromium-driver)")
 	}
 	// It is removed once all of Chromium is gone: what writes to it meanwhile would have the removal fail, and with it the test.

@@ -104,6 +104,9 @@ func TestHelp(t *testing.T) {
 		"admin forget-log": {[]string{"json", "journal", "data"}, []string{"listen", "scanner-url"}, 17},
 		"admin take-over":  {[]string{"json", "key-url", "data"}, []string{"listen", "scanner-url"}, 20},
 		"admin reader":     {[]string{"json", "name", "timeout", "data"}, []string{"listen", "scanner-url"}, 20},
+		"doctor":           {[]string{"json", "data", "kafka-brokers", "database-url", "key-url", "blob-url"}, []string{"listen", "demo", "role", "scanner-url"}, 26},
+		"bench":            {[]string{"json", "only"}, []string{"listen", "role"}, 26},
+		"completion":       {nil, []string{"listen", "data"}, 0},
 		"version":          {[]string{"json"}, []string{"data"}, 1},
 	} {
 		got := flags(strings.Fields(name)...)
@@ -252,33 +255,35 @@ func TestFoundBeforeAnythingStarts(t *testing.T) {
 			exitFailed, "Kafka at " + guarded.ListenAddrs()[0] + " cannot be used: "},
 		"Postgres is down": {nil, []string{"--database-url", "postgres://u:secret@" + down + "/x"}, exitFailed, "Postgres at " + down + " cannot be used: "},
 	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			for file, content := range test.before {
-				path := filepath.Join(dir, file)
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
+		for _, command := range []string{"run", "cluster"} {
+			t.Run(command+"/"+name, func(t *testing.T) {
+				dir := t.TempDir()
+				for file, content := range test.before {
+					path := filepath.Join(dir, file)
+					if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+						t.Fatal(err)
+					}
 				}
-				if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-					t.Fatal(err)
+				var l line
+				code := l.run(t.Context(), []string{"PERPETUA_LISTN=:1"}, append([]string{command, "--data", dir, "--demo=false", "--listen", "127.0.0.1:0"}, test.args...)...)
+				lines := strings.Split(strings.TrimSpace(l.err.String()), "\n")
+				last := lines[len(lines)-1]
+				if code != test.code || !strings.HasPrefix(last, "perpetua "+command+": ") || !strings.Contains(last, test.says) || strings.Contains(last, "secret") {
+					t.Errorf("%d: %s", code, last)
 				}
-			}
-			var l line
-			code := l.run(t.Context(), []string{"PERPETUA_LISTN=:1"}, append([]string{"run", "--data", dir, "--demo=false", "--listen", "127.0.0.1:0"}, test.args...)...)
-			lines := strings.Split(strings.TrimSpace(l.err.String()), "\n")
-			last := lines[len(lines)-1]
-			if code != test.code || !strings.HasPrefix(last, "perpetua run: ") || !strings.Contains(last, test.says) || strings.Contains(last, "secret") {
-				t.Errorf("%d: %s", code, last)
-			}
-			if len(lines) != 3 || !strings.Contains(lines[0], `msg="perpetua run" version=`) || !strings.Contains(lines[1], "PERPETUA_LISTN nearest=PERPETUA_LISTEN") {
-				t.Errorf("it says\n%s", &l.err)
-			}
-			for _, started := range []string{"kafka/topics.json", "postgres"} {
-				if _, err := os.Stat(filepath.Join(dir, started)); err == nil {
-					t.Errorf("%s is there: something was started", started)
+				if len(lines) != 3 || !strings.Contains(lines[0], `msg="perpetua `+command+`" version=`) || !strings.Contains(lines[1], "PERPETUA_LISTN nearest=PERPETUA_LISTEN") {
+					t.Errorf("it says\n%s", &l.err)
 				}
-			}
-		})
+				for _, started := range []string{"kafka/topics.json", "postgres", "engine-1"} {
+					if _, err := os.Stat(filepath.Join(dir, started)); err == nil {
+						t.Errorf("%s is there: something was started", started)
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -57,9 +57,7 @@ func mounted(t *testing.T, at string) string {
 // makeRoles runs the script of compose as the user and on the database of a URL, and returns the URL of the venue's role.
 func makeRoles(t *testing.T, address string) (venue string) {
 	t.Helper()
-	if _, err := exec.LookPath("psql"); err != nil {
-		t.Skip("there is no psql:", err)
-	}
+	needsProgram(t, "psql")
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -94,6 +92,7 @@ func checkVenueRole(t *testing.T, venue string) {
 		"others own tables":          "SELECT count(*) = 0 FROM pg_tables WHERE schemaname = 'public' AND tableowner <> current_user",
 		"there are no tables":        "SELECT count(*) > 0 FROM pg_tables WHERE schemaname = 'public'",
 		"readers can log in":         "SELECT NOT rolcanlogin FROM pg_roles WHERE rolname = 'perpetua_reader'",
+		"readers have no timeout":    "SELECT rolconfig = '{statement_timeout=1min}' FROM pg_roles WHERE rolname = 'perpetua_reader'",
 		"readers cannot read orders": "SELECT has_table_privilege('perpetua_reader', 'orders', 'SELECT')",
 		"readers read sealed fields": "SELECT NOT has_column_privilege('perpetua_reader', 'owners', 'fields', 'SELECT')",
 	} {

@@ -39,7 +39,7 @@ func TestAdminReader(t *testing.T) {
 	if _, err := db.Exec(context.Background(), "SELECT fields FROM owners"); err == nil || !strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("sealed fields: %v", err)
 	}
-	if psql, err := exec.LookPath("psql"); err == nil {
+	if psql, ok := installed(t, "psql"); ok {
 		if out, err := exec.Command(psql, url, "-Atc", "SELECT count(*) > 0 FROM customers").CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "t" {
 			t.Errorf("psql: %v\n%s", err, out)
 		}

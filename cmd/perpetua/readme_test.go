@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -126,6 +128,18 @@ serve() {
 }
 make() { local ARGS=; [ $# = 1 ] || local "$2"; eval "serve bin/perpetua $1 $ARGS"; }
 git() { cp -a "$CHECKOUT" "$(basename "$2")"; }
+docker() { # starts no containers, and checks that the file, the service and the script that a command names are there
+  [ "$1 $2" = "compose -f" ] && [ -f "$3" ] || { echo "docker $*: there is no such file"; return 1; }
+  local file=$3 word; echo "docker $*"
+  shift 4
+  for word in "$@"; do
+    case $word in
+    -* | sh) ;;
+    /*) grep -q ":$word" "$file" || { echo "$file mounts nothing at $word"; return 1; } ;;
+    *) grep -q "^  $word:" "$file" || { echo "$file has no service $word"; return 1; } ;;
+    esac
+  done
+}
 `
 
 // startsServer is a line that runs until the reader ends it.
@@ -150,7 +164,7 @@ func newWalkthrough(t *testing.T, file string, replace ...string) *walkthrough {
 	if err := os.WriteFile(filepath.Join(w.folder, "bin", "perpetua"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"docker", "schemas", "handlers", "cmd"} {
+	for _, name := range []string{"docker", "schemas", "handlers", "cmd", "projections"} {
 		path, err := filepath.Abs(filepath.Join(repository, name))
 		if err != nil {
 			t.Fatal(err)
@@ -259,13 +273,64 @@ func printedLines(printed, document string) (missing string, ok bool) {
 	return "", true
 }
 
-// needs skips a test where one of the programs that a document uses is missing.
+// needs skips a test where one of the programs that a document uses is missing. A continuous integration, which sets CI, has to
+// install them: there the test fails.
 func needs(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, program := range append([]string{"bash", "curl", "jq"}, programs...) {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("the document's commands need %s", program)
+		needsProgram(t, program)
+	}
+}
+
+// needsProgram skips a test if a program is not installed, or fails it where CI is set.
+func needsProgram(t testing.TB, program string) {
+	t.Helper()
+	if _, ok := installed(t, program); !ok {
+		t.Skipf("%s is not installed (.ci/run names the Debian package)", program)
+	}
+}
+
+// installed returns the path of a program, or false if it is not installed. Where CI is set, it then fails the test.
+func installed(t testing.TB, program string) (path string, ok bool) {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil && os.Getenv("CI") != "" {
+		t.Fatalf("%s is not installed, and CI is set: .ci/run installs it", program)
+	}
+	if err != nil {
+		t.Logf("%s is not installed: what it would check is left out", program)
+	}
+	return path, err == nil
+}
+
+// TestContinuousIntegrationHasTheTools checks that .ci/run, which sets CI, installs each program that a test of this package
+// needs.
+func TestContinuousIntegrationHasTheTools(t *testing.T) {
+	script := readDocument(t, ".ci/run")
+	_, tools, _ := strings.Cut(script, "for tool in ")
+	tools, _, _ = strings.Cut(tools, ";")
+	sources, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := regexp.MustCompile(`(?:needs|needsProgram|installed)\((?:d\.)?t, ("[^)]*")\)`)
+	quoted := regexp.MustCompile(`"([a-z0-9]+)"`)
+	found := 0
+	for _, source := range sources {
+		for _, call := range called.FindAllStringSubmatch(readDocument(t, filepath.Join("cmd/perpetua", source)), -1) {
+			for _, program := range quoted.FindAllStringSubmatch(call[1], -1) {
+				found++
+				if name := program[1]; !slices.Contains([]string{"sha256sum", "base64"}, name) && !slices.Contains(strings.Fields(tools), name) {
+					t.Errorf("%s needs %s, which .ci/run does not install", source, name)
+				}
+			}
 		}
+	}
+	if found < 8 {
+		t.Errorf("%d programs are needed", found)
+	}
+	if !strings.Contains(script, "export CI=true") {
+		t.Error(".ci/run does not set CI, so tests are skipped where a program is missing")
 	}
 }
 
@@ -276,10 +341,11 @@ func TestReadmeWalk(t *testing.T) {
 	newWalkthrough(t, "README.md").run()
 }
 
-// TestReadmeOfOperation runs the commands of docker/README.md. Where that names brokers, an embedded one takes their place.
+// TestReadmeOfOperation runs the commands of docker/README.md. Where that names brokers or a Postgres, embedded ones take their
+// place.
 func TestReadmeOfOperation(t *testing.T) {
 	t.Parallel()
-	needs(t, "zstd")
+	needs(t, "zstd", "psql")
 	folder, err := projectiontest.Folder("perpetua-readme-kafka-*")
 	if err != nil {
 		t.Fatal(err)
@@ -290,7 +356,15 @@ func TestReadmeOfOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { kafka.Close() })
-	newWalkthrough(t, "docker/README.md", "kafka-1:9092,kafka-2:9092,kafka-3:9092", kafka.Addrs()[0], "127.0.0.1:6060", "127.0.0.1:0").run()
+	address, _ := bareServer(t)
+	database, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := database.User.Password()
+	admin := fmt.Sprintf("PGHOST=%s PGPORT=%s PGPASSWORD=%s POSTGRES_USER=%s", database.Hostname(), database.Port(), password, database.User.Username())
+	newWalkthrough(t, "docker/README.md", "kafka-1:9092,kafka-2:9092,kafka-3:9092", kafka.Addrs()[0], "127.0.0.1:6060", "127.0.0.1:0",
+		"PGHOST=db.example PGPASSWORD=secret POSTGRES_USER=admin", admin, "@db.example/", "@"+database.Host+"/").run()
 }
 
 // TestReadmeOfTheLog runs the commands of schemas/README.md.
@@ -325,6 +399,44 @@ func TestReadmeOfTools(t *testing.T) {
 	t.Parallel()
 	needs(t)
 	newWalkthrough(t, "cmd/README.md").run()
+}
+
+// created are the forms in which commands name a file or folder that they create.
+var created = regexp.MustCompile(`(?:\s-(?:o|json|out|keyout) |\s--(?:data|to) |\s>>? ?|^mkdir -p | tee )([A-Za-z][A-Za-z0-9_./-]*)`)
+
+// TestReadmeFilesAreIgnored checks that git ignores what the commands of the documents create in the reader's folder.
+func TestReadmeFilesAreIgnored(t *testing.T) {
+	needsProgram(t, "git")
+	if _, err := os.Stat(filepath.Join(repository, ".git")); err != nil {
+		t.Skip("this is no checkout:", err)
+	}
+	inline := regexp.MustCompile("`[^`\n]+`")
+	found := 0
+	for _, file := range readmes() {
+		commands := inline.FindAllString(readDocument(t, file), -1)
+		for _, b := range readmeBlocks(t, file) {
+			if b.language == "sh" {
+				commands = append(commands, strings.Split(b.text, "\n")...)
+			}
+		}
+		for _, command := range commands {
+			for _, m := range created.FindAllStringSubmatch(strings.Trim(command, "`"), -1) {
+				name := strings.TrimSuffix(m[1], "/")
+				if strings.HasPrefix(name, "beginning") { // where kcat begins to read
+					continue
+				}
+				found++
+				ignored := exec.CommandContext(t.Context(), "git", "check-ignore", "--quiet", "--no-index", name+"/")
+				ignored.Dir = repository
+				if err := ignored.Run(); err != nil {
+					t.Errorf("%s: git does not ignore %s, which %q creates (%v)", file, name, command, err)
+				}
+			}
+		}
+	}
+	if found < 19 {
+		t.Errorf("%d files are created", found)
+	}
 }
 
 // TestReadmeIsShort keeps the README a page that a newcomer finishes.

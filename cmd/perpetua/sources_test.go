@@ -456,8 +456,8 @@ func (d *desk) checkEnvelope(journal, id string, r logged, k *kgo.Record) {
 // kcat returns a topic's values as kcat reads them, or false where there is no kcat.
 func (d *desk) kcat(journal string) ([]string, bool) {
 	d.t.Helper()
-	path, err := exec.LookPath("kcat")
-	if err != nil {
+	path, ok := installed(d.t, "kcat")
+	if !ok {
 		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

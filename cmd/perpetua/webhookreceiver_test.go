@@ -207,9 +207,8 @@ func (r *webhookReceiver) await(path, what string, is func(object) bool) (found 
 // opensslVerifies has OpenSSL, where it is installed, verify a signature of a message: that is nobody's code here.
 func opensslVerifies(t testing.TB, publicKey string, message []byte, signature string) {
 	t.Helper()
-	tool, err := exec.LookPath("openssl")
-	if err != nil {
-		t.Log("openssl is not installed")
+	tool, ok := installed(t, "openssl")
+	if !ok {
 		return
 	}
 	public, err := base64.StdEncoding.DecodeString(publicKey)

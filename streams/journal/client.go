@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -102,6 +103,12 @@ func (c *Client) Logger() *slog.Logger { return c.cfg.Logger }
 // Gone reports whether the brokers are known to be gone for good, so that it is of no use to wait for them.
 func (c *Client) Gone() bool { return c.cfg.Gone != nil && c.cfg.Gone() }
 
+// Unanswered returns the time since a broker last answered this process, or since the client was made if none has. While
+// something is read, it stays below a second unless this node cannot reach the brokers.
+func (c *Client) Unanswered() time.Duration {
+	return time.Since(c.brokers.made) - time.Duration(c.brokers.answered.Load())
+}
+
 // Contact returns what the brokers tell the readers of a journal of its log.
 func (c *Client) Contact(journal string) *Contact { return c.cfg.Metrics.contacts.of(journal) }
 
@@ -118,7 +125,7 @@ func (c *Client) KafkaFor(purpose Purpose, options ...kgo.Opt) (*kgo.Client, err
 		kgo.SoftwareNameAndVersion("perpetua", "1"),
 		kgo.DisableClientMetrics(),
 		kgo.ProducerBatchCompression(c.cfg.Compression.codec()),
-		kgo.WithHooks(c.cfg.Metrics.kafka.hooks[purpose]),
+		kgo.WithHooks(c.cfg.Metrics.kafka.hooks[purpose], c.brokers),
 	}, timeouts(purpose)...)
 	all = append(all, c.cfg.Options...)
 	kc, err := kgo.NewClient(append(all, options...)...)

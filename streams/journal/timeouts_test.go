@@ -58,6 +58,39 @@ func TestASilentBrokerIsGivenUpInTime(t *testing.T) {
 	}
 }
 
+// TestASilentFetchIsGivenUpInTime: a broker takes a fetch and never answers. The reader fetches again over a new connection, after
+// two seconds; with the timeouts of franz-go it would after fifteen.
+func TestASilentFetchIsGivenUpInTime(t *testing.T) {
+	r := newFake(t)
+	want := len(r.written(3))
+	var first atomic.Bool
+	held, release := make(chan time.Time, 1), make(chan struct{})
+	defer close(release)
+	r.fake.ControlKey(kmsg.Fetch.Int16(), func(kmsg.Request) (kmsg.Response, error, bool) {
+		if first.CompareAndSwap(false, true) {
+			held <- time.Now()
+			r.fake.SleepControl(func() { <-release })
+		}
+		return nil, nil, false
+	})
+	client := r.newClient(nil, nil)
+	reader := journal.NewReader(client, r.rules, 0, journal.Before)
+	defer reader.Close()
+	for got := 0; got < want; {
+		entries, err := reader.Poll(r.context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += len(entries)
+	}
+	if took := time.Since(<-held); took < 1500*time.Millisecond || took > 8*time.Second {
+		t.Errorf("the records came %v after a fetch that got no answer", took)
+	}
+	if unanswered := client.Unanswered(); unanswered > 5*time.Second {
+		t.Errorf("no broker has answered for %v", unanswered)
+	}
+}
+
 // TestASilentLeaderIsReplaced: the leader of a partition never answers, neither a produce nor a question about the cluster.
 // The timeouts of the writer are longer than the test, so only a refresh that asks the other brokers finds the new leader.
 func TestASilentLeaderIsReplaced(t *testing.T) {

@@ -139,9 +139,15 @@ func (b *bench) parse(args []string) (chosen []measure, file string, err error) 
 	fs.IntVar(&b.scale, "orders", 1_000_000, "resting orders of the deep book")
 	fs.IntVar(&b.sockets, "sockets", 1000, "sockets that read")
 	fs.Usage = func() {
-		fmt.Fprintf(b.log, "Usage of perpetua bench:\n")
-		fs.PrintDefaults()
-		fmt.Fprintf(b.log, "The measures:\n")
+		fmt.Fprintf(b.log, "usage: perpetua bench [flags]\n")
+		fs.VisitAll(func(f *flag.Flag) { // as the other commands print theirs
+			value, usage := flag.UnquoteUsage(f)
+			if f.DefValue != "" {
+				usage += " (default " + f.DefValue + ")"
+			}
+			fmt.Fprintf(b.log, "  --%s %s\n        %s\n", f.Name, value, usage)
+		})
+		fmt.Fprintf(b.log, "\nThe measures:\n")
 		for _, m := range measures() {
 			fmt.Fprintf(b.log, "  %-10s  %s\n", m.name, m.what)
 		}
