@@ -33,7 +33,7 @@ func ParseEventType(s string) (EventType, bool) {
 }
 
 // NamesTrigger reports whether the body of an event of this type names the trigger and its entitlement. Events about
-// questionnaires concern the owner across all of its triggers.
+// questionnaires concern the owner across all triggers.
 func (t EventType) NamesTrigger() bool {
 	return t == RequirementsVid || t == EntitlementCompleted || t == EntitlementFailed
 }
@@ -70,7 +70,7 @@ func (s Status) IsOpen() bool { return s == Pending || s == Retrying }
 // receiver.
 const EgressFailed = "EGRESS_FAILED"
 
-// ReceiverFailed reports whether an attempt failed because of its receiver. failure is the attempt's error: a code,
+// ReceiverFailed reports whether an attempt failed because of the receiver. failure is the attempt's error: a code,
 // optionally followed by a colon and details.
 func ReceiverFailed(acknowledged bool, failure string) bool {
 	code, _, _ := strings.Cut(failure, ":")
