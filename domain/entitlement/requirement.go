@@ -61,7 +61,7 @@ const (
 type Requirement struct {
 	Source         Source      `json:"source"`
 	Request        scalar.ID   `json:"request_id,omitzero"`         // set for FromRequest
-	Sequence       int64       `json:"sequence,omitzero"`           // of the record that requested it; 0 for the definition, which comes first
+	Sequence       int64       `json:"sequence,omitzero"`           // of the requesting record; 0 for the definition, the first
 	Questionnaires []scalar.ID `json:"questionnaire_ids,omitempty"` // empty for FromVideo
 }
 
@@ -108,7 +108,7 @@ func (n *Needs) VideoDue(open []Requirement) bool {
 func (n *Needs) Met(open []Requirement) bool { return len(open) == 0 && !n.VideoDue(open) }
 
 // Grew returns the newest requirement that contains something which was not open before, or false. The owner is notified
-// of its source.
+// of this requirement's source.
 func Grew(before, after []Requirement) (Requirement, bool) {
 	for _, r := range slices.Backward(after) {
 		i := slices.IndexFunc(before, func(b Requirement) bool {

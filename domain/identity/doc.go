@@ -6,7 +6,7 @@
 //
 // Programs use API keys in place of a password. The log has only the hash of a key's secret. A user creates and revokes
 // its keys. A key allows at most the scopes of its user. An operator may set a rate limit for a key; without one, the key
-// counts towards the limit of its user.
+// counts toward the limit of its user.
 //
 // All other changes are made by the system itself or by a user with the operator scope. The rules look the scope up in the
 // state and not in the token, so an operator who was deactivated a moment ago cannot change anything.

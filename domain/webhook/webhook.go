@@ -77,5 +77,5 @@ func ReceiverFailed(acknowledged bool, failure string) bool {
 	return !acknowledged && code != EgressFailed
 }
 
-// DisableAfter is the time after which a registration is disabled if all of its deliveries have failed.
+// DisableAfter is the time after which a registration is disabled if all deliveries have failed.
 const DisableAfter = 5 * scalar.Day

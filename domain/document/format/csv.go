@@ -16,7 +16,7 @@ const maxRecord = 1 << 20
 const byteOrderMark = "\ufeff"
 
 // csv checks UTF-8 text record by record (RFC 4180). All records must have the same number of fields. The separator is
-// the comma, the semicolon or the tab, whichever is most frequent in the first record. Text that starts with < is markup
+// the comma, the semicolon or the tab: the most frequent in the first record. Text that starts with < is markup
 // and is rejected.
 func (s *source) csv() error {
 	if b, err := s.Peek(len(byteOrderMark)); err == nil && string(b) == byteOrderMark {

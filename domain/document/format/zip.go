@@ -256,7 +256,7 @@ func (s *source) inflate(p *part, into io.Writer, limit int64) error {
 	}
 }
 
-// zipDescription reads the data descriptor after a part whose header did not contain the sizes. A descriptor may lack
+// zipDescription reads the data descriptor of a part. The header of this part did not contain the sizes. A descriptor may lack
 // the signature, and its sizes may have four or eight bytes. Only a comparison with the actual sizes shows which form it
 // has.
 func (s *source) zipDescription(p part) error {

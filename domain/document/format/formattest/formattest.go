@@ -112,7 +112,7 @@ func add(w *zip.Writer, method uint16, parts []string) {
 }
 
 // Bomb returns an archive like Zip, with an additional last part that unpacks to mib MiB of zeros. It compresses only
-// one MiB and repeats the result: compressing all of it takes many seconds under the race detector.
+// one MiB and repeats the result: compressing everything takes many seconds under the race detector.
 func Bomb(mib int, name string, parts ...string) []byte {
 	zeros, sum := make([]byte, 1<<20), crc32.NewIEEE()
 	for range mib {
