@@ -5,7 +5,6 @@
 // After every record it checks that money is conserved and each balance is the sum of its postings; that positions sum to
 // zero; that no book is crossed and price-time priority was kept; that stops fired, orders expired, funding and settlement
 // were posted, and accounts were liquidated when they were due and not earlier; and that marks, funding rates, fees,
-// bankruptcy prices and deleveraging ranks equal their formulas.
-//
-// It is for tests: it reads a log from genesis and keeps the state of the whole market in memory.
+// The package is for tests: it reads a log from genesis and keeps the state of the whole market in memory. Start reading
+// at Auditor.Check.
 package audit
