@@ -194,7 +194,7 @@ type DueEntry struct {
 
 // Rules are the rules of one journal.
 type Rules interface {
-	// Journal is the name of the journal and, after the prefix, of its topic: "trading", "identity", "onboarding".
+	// Journal is the name of the journal and, after the prefix, of the topic: "trading", "identity", "onboarding".
 	Journal() string
 	// NewState returns the state before genesis.
 	NewState() State

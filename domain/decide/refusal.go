@@ -20,7 +20,7 @@ type Refusal struct {
 	Field   string // the invalid field of the request, if any
 	Message string // a sentence for people
 	// Alarm is the kind of alarm that the owner raises for the refusal, or "" for none. It is set where an operator must
-	// act, whichever client sent the request: a price source may not read its answers.
+	// act, no matter which client sent the request: a price source may not read its answers.
 	Alarm string
 }
 

@@ -1,4 +1,4 @@
-// Package entitlement defines the entitlements that an owner can request and the state machine of such a request:
+// Package entitlement defines the entitlements that an owner can request and the state machine of a request:
 // definitions, triggers with their states, and open requirements.
 //
 // Only actions change the state of a trigger. When it becomes ongoing, the trigger pins its definition and the versions
@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Approval says who approves a trigger after all of its requirements are met.
+// Approval says who approves a trigger after all requirements are met.
 type Approval string
 
 // The kinds of approval.

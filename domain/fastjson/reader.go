@@ -29,7 +29,7 @@ func NewReader(b []byte) Reader { return Reader{b: b} }
 // Reset makes the reader start over with b. words caches recently read strings; it may be nil.
 func (r *Reader) Reset(b []byte, words *Words) { r.b, r.i, r.failed, r.words = b, 0, false, words }
 
-// Done reports whether the reader has not failed and has read all of its input.
+// Done reports whether the reader has not failed and has read its whole input.
 func (r *Reader) Done() bool { return !r.failed && r.i == len(r.b) }
 
 // Failed reports whether the reader has failed.

@@ -2,7 +2,7 @@
 //
 // The package has three kinds of number. A Decimal is a number from a person or a program, with the precision in which
 // it is printed: prices in tick precision, amounts in step precision. Money is an amount of a currency in units of 10⁻⁸.
-// A Wide is a signed 128-bit integer for intermediate results: a product keeps all of its digits until it is rounded
+// A Wide is a signed 128-bit integer for intermediate results: a product keeps all digits until it is rounded
 // once, by a Rounding that the caller names.
 //
 // The package does not use floating point, and nothing wraps around: an operation that could overflow returns false or

@@ -38,7 +38,7 @@ type APIKey struct {
 	// LastUsed is the start of the last UTC day on which the key was used, or zero before the first use. It is set by
 	// APIKeyUsed.
 	LastUsed scalar.Time `json:"-"`
-	// RateLimit is the key's own rate limit. If it is nil, the key counts toward the limit of its user. It is set by
+	// RateLimit is the key's own rate limit. If it is nil, the key counts toward its user's limit. It is set by
 	// APIKeyLimited.
 	RateLimit *RateLimit `json:"-"`
 }
@@ -96,7 +96,7 @@ func (a *apiKeys) change(id scalar.ID, change func(*APIKey)) {
 	}
 }
 
-// APIKey finds a key that is not revoked by the SHA-256 of its secret.
+// APIKey finds a key that is not revoked by the SHA-256 of the secret.
 func (s *State) APIKey(hash [sha256.Size]byte) (*APIKey, bool) {
 	k, ok := s.apiKeys.byID[s.apiKeys.byHash[hash]]
 	return k, ok

@@ -97,7 +97,7 @@ func (*APIKeyUsed) EventType() string { return TypeAPIKeyUsed }
 // EventVersion returns 1.
 func (*APIKeyUsed) EventVersion() int { return 1 }
 
-// APIKeyLimited sets the rate limit of a key. Without a limit, the key counts toward the limit of its user again.
+// APIKeyLimited sets the rate limit of a key. Without a limit, the key counts toward the user's limit again.
 type APIKeyLimited struct {
 	ID        scalar.ID  `json:"id"`
 	Username  string     `json:"username"`

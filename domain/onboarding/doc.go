@@ -14,11 +14,13 @@
 // that changes the requirements of triggers also contains the remaining requirements, and the consequences: notices, an
 // identification, an approval.
 //
-// A notice is an event that webhooks and the feed publish. Notices are numbered for each owner, so that a receiver can put
-// them in order. The record with a notice also contains a delivery for each webhook. Each attempt of a delivery, and its
-// consequences, are recorded.
+// A notice is an event that webhooks and the feed publish. Notices are numbered for each owner, so that a receiver can
+// put them in order. The record with a notice also contains a delivery for each webhook. Each attempt of a delivery, and
+// its consequences, are recorded.
 //
 // Rules have a number. Rules 2 forget finished deliveries except for the last few thousand. A command that replays a
-// forgotten delivery carries its row and the sequence of the row. A golden journal (testdata/rules1) tests that rules 1
-// still decide as they did.
+// forgotten delivery carries its row and the sequence of the row. Rules 3 allow the replay of a delivery that waits for
+// its retry. A golden journal (testdata/rules1) tests that rules 1 still decide as they did.
+//
+// Start reading at State.Evolve and State.Decide; each command is in the file named after the subject.
 package onboarding

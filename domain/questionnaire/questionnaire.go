@@ -52,7 +52,7 @@ type Questionnaire struct {
 	Created     scalar.Time `json:"created_at"`
 }
 
-// IsGeneric reports whether the questionnaire is addressed to all owners of its type.
+// IsGeneric reports whether the questionnaire is addressed to all owners of the type.
 func (q *Questionnaire) IsGeneric() bool { return q.OwnerTypeID.IsZero() }
 
 // AppliesTo reports whether the owner may answer the questionnaire once it is published.

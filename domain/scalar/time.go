@@ -8,7 +8,7 @@ import (
 )
 
 // Time is an instant in microseconds since 1970-01-01 UTC. Its text form is always 2006-01-02T15:04:05.000000Z. The zero
-// Time means that there is none.
+// Time means none.
 type Time int64
 
 // TimeLayout is the text form of every timestamp in the log and in the interfaces.

@@ -46,7 +46,7 @@ func (s *source) heic() error {
 	return nil
 }
 
-// box reads the header of a box and returns the length of its content. toEnd says that the content extends to the end of
+// box reads the header of a box and returns the length of the content. toEnd says that the content extends to the end of
 // the file.
 func (s *source) box() (name string, length int64, toEnd bool, err error) {
 	head, err := s.next(8)

@@ -1,4 +1,4 @@
-// Package packtest compares the snapshot encoding of a state, and the fields of its type, with golden files. Neither may
+// Package packtest compares the snapshot encoding of a state, and the fields of the state's type, with golden files. Neither may
 // change without a new codec version.
 package packtest
 

@@ -125,7 +125,7 @@ func (a *Auditor) health(c *account) (equity, maintenance int64) {
 	return equity, maintenance
 }
 
-// standing computes the margin state at a time. Expired orders reserve nothing, even if they are still in the book.
+// standing computes the margin state at the given time. Expired orders reserve nothing, even if they are still in the book.
 func (a *Auditor) standing(c *account, at moment) standing {
 	s := standing{balance: c.balance}
 	for _, h := range c.positions {
@@ -217,7 +217,7 @@ func (a *Auditor) allowed(c *account, before, after standing, what string) {
 		what, c.code, text(after.available()-c.pending), text(before.reserved()), text(after.reserved()))
 }
 
-// judgement is a pending margin check of an order, with the state of its account before the order.
+// judgement is a pending margin check of an order, with the state of the account before the order.
 type judgement struct {
 	account *account
 	before  standing

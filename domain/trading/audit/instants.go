@@ -60,7 +60,7 @@ const mostFirst = 32
 
 // settled fails the audit if an account is touched that owes an instant which had to be posted first. These are all
 // instants on the instrument; i is nil if only the account is touched. If the account owes at most mostFirst instants,
-// they are the instants on all other instruments as well.
+// they are the instants also on all other instruments.
 func (a *Auditor) settled(c *account, i *instrument) {
 	for _, x := range a.instants {
 		if _, owes := x.owing[c]; owes {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// heir is an account that must take over a part of a position which the book did not take.
+// heir is an account that must receive a part of a position which the book did not take.
 type heir struct {
 	kind  string
 	to    *account
@@ -85,7 +85,7 @@ func nameOf(c *account) string {
 }
 
 // passes checks a trade without orders, which hands a position over. inherit determines the receivers, and
-// finishLiquidation checks that all of them received their part.
+// finishLiquidation checks that each received its part.
 func (a *Auditor) passes(e *tradeShape, i *instrument, from, to *account, price, steps int64) {
 	must(a.r.work == "liquidation", "a trade without orders in a step of %s", a.r.work)
 	h := from.on(i)
@@ -110,7 +110,7 @@ func (a *Auditor) passes(e *tradeShape, i *instrument, from, to *account, price,
 	}
 }
 
-// inherit lists the accounts that must take over a position. If the fund can afford it, the fund takes everything.
+// inherit lists the accounts that must receive a position. If the fund can afford it, the fund takes everything.
 // Otherwise it goes to the accounts on the other side by rank, to each at most the part that leaves its equity at or
 // above zero; the fund takes the rest.
 func (a *Auditor) inherit(h *position) {

@@ -86,7 +86,7 @@ func limit(r, low, high *big.Rat) *big.Rat {
 
 // down, up and even round a fraction to an integer: toward minus infinity, toward plus infinity, and half to even.
 func down(r *big.Rat) int64 {
-	q, _ := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int)) // the denominator is positive, so DivMod rounds toward minus infinity
+	q, _ := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int)) // toward minus infinity, as the denominator is positive
 	if !q.IsInt64() {
 		if q.Sign() > 0 {
 			return math.MaxInt64

@@ -32,7 +32,7 @@ type leg struct {
 	reached bool  // a price reached it since the stop was placed
 }
 
-// past reports whether the order has expired at a time.
+// past reports whether the order has expired at the given time.
 func (o *order) past(now moment) bool { return o.ExpireTime != 0 && o.ExpireTime <= now }
 
 func (o *order) live() bool { return o.Status == "open" || o.Status == "partially_filled" }
@@ -58,7 +58,7 @@ func (a *Auditor) newOrder(v *orderView) *order {
 }
 
 // orderEvent checks an order's event in its place among the other events. It records the margin state for orders that
-// trade in later events. finishOrders compares the event with the trades when all of them are known.
+// trade in later events. finishOrders compares the event with the trades when all trades are known.
 func (a *Auditor) orderEvent(n int, event string) {
 	for _, v := range a.r.views {
 		if v.place != n {
