@@ -1,12 +1,12 @@
 // Package decide is the contract between a journal and the pure rules that decide its records.
 //
-// A journal (package streams/journal) does not depend on orders or users: it stamps a command with a time and a sequence,
-// asks the rules for the consequences of the command, appends them as one record, and folds that record. The rules
-// (packages domain/trading, domain/identity, …) do not depend on Kafka. This package holds what they share.
+// A journal (package streams/journal) does not depend on orders or users: it stamps a command with a time and a
+// sequence, asks the rules for the consequences of the command, appends them as one record, and folds that record. The
+// rules (packages domain/trading, domain/identity, …) do not depend on Kafka. This package holds what they share.
 //
-// Decide and Step only read the state. Only Evolve changes it, and Evolve MUST apply every valid record without failing. The
-// functions MUST NOT read a clock, draw a random number, depend on the order of a map, use a float or do I/O, so that a
-// replay of the log gives the same bytes and the same state.
+// Decide and Step only read the state. Only Evolve changes it, and Evolve MUST apply every valid record without failing.
+// The functions MUST NOT read a clock, draw a random number, depend on the order of a map, use a float or do I/O, so
+// that a replay of the log gives the same bytes and the same state.
 package decide
 
 import (

@@ -79,7 +79,7 @@ func Name(sent string) string {
 		sent = sent[i+1:]
 	}
 	name := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r) { // bidi controls can fake the extension
+		if unicode.IsControl(r) || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r) { // bidi: fake extensions
 			return -1
 		}
 		return r

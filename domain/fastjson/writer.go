@@ -1,8 +1,8 @@
 // Package fastjson writes and reads JSON by hand, for the few types that are encoded and decoded most often.
 //
-// A Writer writes byte for byte what go-json-experiment/json would write, and a Reader accepts that form only. If a Reader
-// fails, the caller decodes with the generic decoder, which reports the error or accepts the other form. Tests compare the
-// two.
+// A Writer writes byte for byte what go-json-experiment/json would write, and a Reader accepts that form only. If a
+// Reader fails, the caller decodes with the generic decoder, which reports the error or accepts the other form. Tests
+// compare the two.
 package fastjson
 
 import (

@@ -196,8 +196,8 @@ func (p *RetireSigningKey) decide(s *State, at decide.Stamp, _ decide.Actor) ([]
 	return one(s.retireSigningKey(at, p))
 }
 
-// ReplaceSigningKeys adds a signing key and retires every other one in the same record. A copy of a venue replaces the keys
-// that it shares with the original.
+// ReplaceSigningKeys adds a signing key and retires every other one in the same record. A copy of a venue replaces the
+// keys that it shares with the original.
 //
 // Events: signing_key.added, then signing_key.retired for each key that was in use. Refusals: Invalid; Conflict
 // SIGNING_KEY_TAKEN.

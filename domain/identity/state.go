@@ -182,7 +182,8 @@ func (s *State) Keys() []*SigningKey {
 	return out
 }
 
-// KeyDelay is the time between the publication of a new key and its first use for signing. Nodes with a slightly lagging fold and clients with a cached key set have the key before they receive its first token.
+// KeyDelay is the time between the publication of a new key and its first use for signing. Nodes with a slightly lagging
+// fold and clients with a cached key set have the key before they receive its first token.
 const KeyDelay = 5 * scalar.Second
 
 // SigningKey returns the key for signing: the newest key that is at least KeyDelay old or, if all are younger, the

@@ -3,16 +3,17 @@
 // times at which these become due.
 //
 // Personal data never enters here in the clear. The handler seals it with the owner's key before it makes a command. The
-// rules store the ciphertext and cannot open it. Ids, kinds, times, states, sizes, tenants, categories, and the SHA-256 of
-// ciphertexts are in the clear. The handler also makes the ids of owners and documents, since the ciphertext is bound to
-// them.
+// rules store the ciphertext and cannot open it. Ids, kinds, times, states, sizes, tenants, categories, and the SHA-256
+// of ciphertexts are in the clear. The handler also makes the ids of owners and documents, since the ciphertext is bound
+// to them.
 //
-// The tenant of an owner is the broker of the user who registered the owner. Commands of clients find only active owners of
-// their tenant; commands of operators find all owners. The handler checks scopes, because users are in another journal.
+// The tenant of an owner is the broker of the user who registered the owner. Commands of clients find only active owners
+// of their tenant; commands of operators find all owners. The handler checks scopes, because users are in another
+// journal.
 //
-// A trigger is one application for an entitlement. One record creates it and the next record, a step, starts it. A record
-// that changes the requirements of triggers also contains the remaining requirements, and the consequences: notices, an
-// identification, an approval.
+// A trigger is one application for an entitlement. One record creates it and the next record, a step, starts it. A
+// record that changes the requirements of triggers also contains the remaining requirements, and the consequences:
+// notices, an identification, an approval.
 //
 // A notice is an event that webhooks and the feed publish. Notices are numbered for each owner, so that a receiver can
 // put them in order. The record with a notice also contains a delivery for each webhook. Each attempt of a delivery, and

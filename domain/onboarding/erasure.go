@@ -26,8 +26,8 @@ const (
 	TypeRetentionSet    = "retention.set"
 )
 
-// DefaultRetention is the default time for which an owner's data is kept after the end of the owner's last trigger: five years,
-// with two days for leap years.
+// DefaultRetention is the default time for which an owner's data is kept after the end of the owner's last trigger: five
+// years, with two days for leap years.
 const DefaultRetention = 5*365*scalar.Day + 2*scalar.Day
 
 const maxRetention = 100 * 366 * scalar.Day

@@ -96,8 +96,8 @@ func (s *State) lookUp(p *ReplayDelivery) (*Delivery, error) {
 		return nil, deliveryForgotten()
 	case p.Row == nil || p.Row.ID != p.ID:
 		return nil, deliveryNotFound()
-	// Current rows show the delivery as closed by that record. Rows that do not are inconsistent with the state and must not be
-	// used.
+	// Current rows show the delivery as closed by that record. Rows that do not are inconsistent with the state and must
+	// not be used.
 	case p.Row.Status.IsOpen() || p.Row.Closed > forgotten:
 		return nil, deliveryForgotten()
 	}

@@ -1,5 +1,6 @@
 // Package owner defines the owners that are onboarded, persons and corporates, and validates their records. The fields
-// are personal data. They are validated here in the clear before they are sealed; after that, the rules cannot read them.
+// are personal data. They are validated here in the clear before they are sealed; after that, the rules cannot read
+// them.
 package owner
 
 import "github.com/perpetua-exchange/perpetua/domain/scalar"

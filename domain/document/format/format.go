@@ -83,8 +83,8 @@ func Identify(r io.Reader, tables bool) (Format, error) {
 	return f, nil
 }
 
-// reader returns the format that matches the signature at the start of the file, and the method that checks the rest. The method is nil
-// if no format matches.
+// reader returns the format that matches the signature at the start of the file, and the method that checks the rest.
+// The method is nil if no format matches.
 func reader(head []byte, tables bool) (Format, func(*source) error) {
 	at := func(i int, text string) bool { return len(head) >= i+len(text) && string(head[i:i+len(text)]) == text }
 	switch {

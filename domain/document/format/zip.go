@@ -256,9 +256,9 @@ func (s *source) inflate(p *part, into io.Writer, limit int64) error {
 	}
 }
 
-// zipDescription reads the data descriptor of a part. The header of this part did not contain the sizes. A descriptor may lack
-// the signature, and its sizes may have four or eight bytes. Only a comparison with the actual sizes shows which form it
-// has.
+// zipDescription reads the data descriptor of a part. The header of this part did not contain the sizes. A descriptor
+// may lack the signature, and its sizes may have four or eight bytes. Only a comparison with the actual sizes shows
+// which form it has.
 func (s *source) zipDescription(p part) error {
 	ahead, err := s.Peek(24)
 	if err != nil && !errors.Is(err, io.EOF) {

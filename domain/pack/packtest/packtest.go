@@ -1,5 +1,5 @@
-// Package packtest compares the snapshot encoding of a state, and the fields of the state's type, with golden files. Neither may
-// change without a new codec version.
+// Package packtest compares the snapshot encoding of a state, and the fields of the state's type, with golden files.
+// Neither may change without a new codec version.
 package packtest
 
 import (

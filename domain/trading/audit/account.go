@@ -125,7 +125,8 @@ func (a *Auditor) health(c *account) (equity, maintenance int64) {
 	return equity, maintenance
 }
 
-// standing computes the margin state at the given time. Expired orders reserve nothing, even if they are still in the book.
+// standing computes the margin state at the given time. Expired orders reserve nothing, even if they are still in the
+// book.
 func (a *Auditor) standing(c *account, at moment) standing {
 	s := standing{balance: c.balance}
 	for _, h := range c.positions {

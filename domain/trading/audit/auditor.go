@@ -78,7 +78,8 @@ type reading struct {
 	fires   *order // the stop that fired
 	others  int    // how many orders changed without a trade
 
-	// State of a liquidation step: the account, the code of the closing order, the bankruptcy price in ticks, the accounts that must receive the rest of the position, and how many of them already have.
+	// State of a liquidation step: the account, the code of the closing order, the bankruptcy price in ticks, the
+	// accounts that must receive the rest of the position, and how many of them already have.
 	about   *account
 	closing string
 	price   int64
@@ -87,8 +88,8 @@ type reading struct {
 	on      *position
 }
 
-// orderView is the state of an order after the record, with the type of the order's event and the index of the event in the
-// record.
+// orderView is the state of an order after the record, with the type of the order's event and the index of the event in
+// the record.
 type orderView struct {
 	orderShape
 	event string
@@ -158,7 +159,8 @@ func parse[T any](data []byte) *T {
 	return v
 }
 
-// views decodes the events of orders before all other events, since a trade may come before the events of the two orders.
+// views decodes the events of orders before all other events, since a trade may come before the events of the two
+// orders.
 func (a *Auditor) views() {
 	r := a.r
 	for n, e := range r.Events {

@@ -1,8 +1,8 @@
 package audit
 
 // leftovers checks the reasons of orders that did not trade, or not in full, against the book after the record: an order
-// may end for lack of liquidity only if there is none. A record that rejects or cancels an order for one of these reasons does
-// not change the book otherwise.
+// may end for lack of liquidity only if there is none. A record that rejects or cancels an order for one of these
+// reasons does not change the book otherwise.
 func (a *Auditor) leftovers() {
 	for _, v := range a.r.views {
 		o := a.newOrder(v)
