@@ -217,7 +217,7 @@ func (m *Merge) stopped(ctx context.Context, db interface {
 	return err
 }
 
-// catchUp brings the new rows to where the live ones are.
+// catchUp brings the new rows to the positions of the live ones.
 func (m *Merge) catchUp(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, "SELECT DISTINCT journal FROM "+pgx.Identifier{m.target, "checkpoints"}.Sanitize())
 	if err != nil {
@@ -236,9 +236,9 @@ func (m *Merge) catchUp(ctx context.Context, tx pgx.Tx) error {
 	return m.follow(ctx, live)
 }
 
-// Merged is what Apply did.
+// Merged is the result of Apply.
 type Merged struct {
-	Rows    int64         // that were written
+	Rows    int64         // number of rows written
 	Blocked time.Duration // the longest time for which runners waited, in Compare or in Apply
 }
 
@@ -335,7 +335,7 @@ func (m *Merge) write(ctx context.Context, tx pgx.Tx) (written int64, err error)
 	return written + n, err
 }
 
-// countsTable holds what triggers count.
+// countsTable contains the counts that triggers maintain.
 const countsTable = "list_counts"
 
 // changesTable holds the keys that triggers record. Its rows don't come from a journal.
