@@ -11,7 +11,7 @@ import (
 )
 
 // Batch collects the writes of one transaction: new rows, which are inserted with COPY, and then statements, which are
-// sent in one round trip. So each statement sees all new rows of its transaction.
+// sent in one round trip. So each statement sees all new rows of the transaction.
 //
 // COPY makes rows cheap: a row is encoded once in the server's storage format, nothing is planned, and rows reach the
 // table and its write-ahead log by the page.

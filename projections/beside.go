@@ -9,15 +9,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// OpenBeside creates empty tables in a separate schema and returns a pool that uses it, so that rows can be built while the live
-// ones are read. remove closes the pool and drops the schema. OpenBeside first drops the tables that a killed process left in
-// the schema. It fails while another process has the schema open, because both would write to the same tables.
+// OpenBeside creates empty tables in a separate schema and returns a pool that uses it, so that rows can be built while
+// the live ones are read. remove closes the pool and drops the schema. OpenBeside first drops the tables that a killed
+// process left in the schema. It fails while another process has the schema open, because both would write to the same
+// tables.
 func OpenBeside(ctx context.Context, url, schema string) (pool *pgxpool.Pool, remove func(), err error) {
 	return openEmpty(ctx, url, schema, migrated)
 }
 
-// OpenScratch is OpenBeside for rows that need not survive a crash of Postgres: those that are compared or merged, and then
-// dropped.
+// OpenScratch is OpenBeside for rows that need not survive a crash of Postgres: those that are compared or merged, and
+// then dropped.
 func OpenScratch(ctx context.Context, url, schema string) (pool *pgxpool.Pool, remove func(), err error) {
 	return openEmpty(ctx, url, schema, unlogged)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Bounded is a log that readers see only up to a bound, which can be raised. It serves to bring rows exactly to the
+// Bounded is a log that can be read only up to a bound, which can be raised. It serves to bring rows exactly to the
 // position of other rows.
 type Bounded struct {
 	log Log
@@ -18,7 +18,7 @@ type Bounded struct {
 	raised chan struct{} // closed and replaced when last is raised
 }
 
-// NewBounded returns a log with a bound before genesis, so that readers see nothing.
+// NewBounded returns a log with a bound before genesis, so that nothing can be read.
 func NewBounded(log Log) *Bounded {
 	return &Bounded{log: log, last: journal.Before.Sequence, raised: make(chan struct{})}
 }

@@ -12,7 +12,7 @@ import (
 type Log interface {
 	// From returns a reader of the entries after the position.
 	From(at journal.Position) Reader
-	// Tip returns the log's end offset: one more than the offset of its last record.
+	// Tip returns the log's end offset: one more than the offset of the last record.
 	Tip(ctx context.Context) (int64, error)
 }
 

@@ -1,7 +1,7 @@
 package projections
 
 // Latest keeps the last row that was put for each key, ordered by when the keys were first put. A batch uses it for rows
-// that several of its entries change.
+// that several entries change.
 type Latest[K comparable, T any] struct {
 	places map[K]int
 	rows   []T

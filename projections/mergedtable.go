@@ -141,8 +141,8 @@ func (t *mergedTable) merge(ctx context.Context, tx pgx.Tx, m *Merge) (written i
 	keys := "(SELECT DISTINCT " + each(t.key, "?", ", ") + " FROM " + t.keys + ") k"
 	ofLive := " USING " + keys + " WHERE " + each(t.key, "t.? = k.?", " AND ") + " AND "
 	ofMade := ", " + keys + " WHERE " + each(t.key, "n.? = k.?", " AND ") + " AND "
-	// A table with another unique index has no updates: a row that differs is deleted and inserted. An update could give a row
-	// the value that another row has until its own update.
+	// A table with another unique index has no updates: a row that differs is deleted and inserted. An update could give
+	// a row the value that another row has until its own update.
 	kept := same
 	if t.unique {
 		kept += " AND NOT (" + t.differ() + ")"

@@ -201,7 +201,7 @@ func (l List[T]) One(ctx context.Context, db DB) (v T, found bool, asOf int64, e
 	return rows[0], true, asOf, nil
 }
 
-// Page returns one page of the list in the order of its keys. The same snapshot shows whether rows precede and follow
+// Page returns one page of the list in the order of the keys. The same snapshot shows whether rows precede and follow
 // it.
 func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 	backwards := p.backwards()

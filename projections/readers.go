@@ -31,8 +31,8 @@ const (
 	uniqueViolation       = "23505" // another session has created the role at the same moment
 )
 
-// GrantReaders creates ReaderRole if it does not exist, and grants it the right to read what postgres.Objects names as readable,
-// except for sealed columns. It MUST be called after Migrate. Nodes may call it concurrently.
+// GrantReaders creates ReaderRole if it does not exist, and grants it the right to read what postgres.Objects names as
+// readable, except for sealed columns. It MUST be called after Migrate. Nodes may call it concurrently.
 func GrantReaders(ctx context.Context, pool *pgxpool.Pool) error {
 	there, err := roleExists(ctx, pool, ReaderRole)
 	if err == nil && !there {

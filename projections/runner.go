@@ -21,7 +21,7 @@ import (
 
 // Runner applies one journal partition to the rows of a set of projections.
 //
-// Any number of runners may run for the same partition. The runner whose session holds the partition's advisory lock
+// Any number of runners may run for the same partition. The runner with the partition's advisory lock in its session
 // applies entries. The others stand by: they follow the checkpoint and become active when that session ends. The lock
 // only saves work. If two runners apply at the same time, the checkpoint's compare-and-set accepts one of them and the
 // other stands by again.
@@ -287,7 +287,7 @@ func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old journal.Position
 // The checkpoint is written first. A second runner with the same entries waits at its row until this transaction ends.
 // It then finds that the checkpoint has moved, before it has written anything. A crash before the COMMIT leaves nothing
 // of the batch. A crash after it leaves the whole batch or, since commits do not wait for the disk, loses it together
-// with other transactions of the last milliseconds. There is no state in between, so a reader of the checkpoint can
+// with other transactions of the last milliseconds. No state in between is possible, so a reader of the checkpoint can
 // continue from it.
 func (r *Runner) commit(ctx context.Context, conn *pgx.Conn, old journal.Position, p *prepared) error {
 	if err := moveCheckpoint(ctx, conn, r.name, r.partition, old, p.entries); err != nil {
@@ -316,7 +316,7 @@ func fault(err error) bool {
 	if !errors.As(err, &pg) {
 		return false
 	}
-	for _, class := range []string{"08", "40", "53", "55", "57", "58"} { // connection, rollback, resources, state, intervention, system
+	for _, class := range []string{"08", "40", "53", "55", "57", "58"} { // connection, rollback, resources, state, operator, system
 		if strings.HasPrefix(pg.Code, class) {
 			return false
 		}
@@ -374,7 +374,7 @@ func (r *Runner) Failing() error {
 // Position returns the position of the rows that this runner has seen last.
 func (r *Runner) Position() journal.Position { return r.Checkpoint().Position }
 
-// Checkpoint returns that position with its journal and the time of its record.
+// Checkpoint returns that position with the journal and the time of the record.
 func (r *Runner) Checkpoint() Checkpoint {
 	r.mu.Lock()
 	defer r.mu.Unlock()
