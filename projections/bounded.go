@@ -8,8 +8,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Bounded is a log of which nothing after a sequence is read until the bound is raised: for rows that are to stand where
-// others do.
+// Bounded is a log that can be read only up to a bound, which can be raised. It serves to bring rows exactly to the
+// position of other rows.
 type Bounded struct {
 	log Log
 
@@ -18,12 +18,12 @@ type Bounded struct {
 	raised chan struct{} // closed and replaced when last is raised
 }
 
-// NewBounded returns a log of which nothing is read yet.
+// NewBounded returns a log with a bound before genesis, so that nothing can be read.
 func NewBounded(log Log) *Bounded {
 	return &Bounded{log: log, last: record.Before.Sequence, raised: make(chan struct{})}
 }
 
-// Raise lets records be read up to the sequence. It is never lowered.
+// Raise raises the bound to the sequence, inclusive. The bound is never lowered.
 func (b *Bounded) Raise(sequence int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -39,10 +39,10 @@ func (b *Bounded) From(at record.Position) Reader {
 	return &boundedReader{Reader: b.log.From(at), bound: b}
 }
 
-// Tip implements Log: that of the log itself.
+// Tip implements Log. It returns the end of the unbounded log.
 func (b *Bounded) Tip(ctx context.Context) (int64, error) { return b.log.Tip(ctx) }
 
-// boundedReader holds back what lies beyond the bound.
+// boundedReader holds entries beyond the bound back.
 type boundedReader struct {
 	Reader
 	bound *Bounded

@@ -15,7 +15,7 @@ const (
 	TypeAPIKeyLimited     = "api_key.limited"
 )
 
-// BrokerRegistered says that a tenant exists from now on.
+// BrokerRegistered says that a tenant was registered.
 type BrokerRegistered struct{ Broker }
 
 // EventType returns broker.registered.
@@ -24,7 +24,7 @@ func (*BrokerRegistered) EventType() string { return TypeBrokerRegistered }
 // EventVersion returns 1.
 func (*BrokerRegistered) EventVersion() int { return 1 }
 
-// UserRegistered holds the whole new user.
+// UserRegistered contains the complete new user.
 type UserRegistered struct{ User }
 
 // EventType returns user.registered.
@@ -33,7 +33,7 @@ func (*UserRegistered) EventType() string { return TypeUserRegistered }
 // EventVersion returns 1.
 func (*UserRegistered) EventVersion() int { return 1 }
 
-// UserChanged holds the whole user as it is after the change.
+// UserChanged contains the complete user after the change.
 type UserChanged struct{ User }
 
 // EventType returns user.changed.
@@ -42,7 +42,7 @@ func (*UserChanged) EventType() string { return TypeUserChanged }
 // EventVersion returns 1.
 func (*UserChanged) EventVersion() int { return 1 }
 
-// SigningKeyAdded holds a new key. It is published at once.
+// SigningKeyAdded contains a new signing key. Its public part is published immediately.
 type SigningKeyAdded struct{ SigningKey }
 
 // EventType returns signing_key.added.
@@ -51,7 +51,7 @@ func (*SigningKeyAdded) EventType() string { return TypeSigningKeyAdded }
 // EventVersion returns 1.
 func (*SigningKeyAdded) EventVersion() int { return 1 }
 
-// SigningKeyRetired says that tokens signed with the key are refused from now on.
+// SigningKeyRetired says that tokens signed with the key are no longer accepted.
 type SigningKeyRetired struct {
 	KID     string      `json:"kid"`
 	Retired scalar.Time `json:"retired"`
@@ -63,7 +63,7 @@ func (*SigningKeyRetired) EventType() string { return TypeSigningKeyRetired }
 // EventVersion returns 1.
 func (*SigningKeyRetired) EventVersion() int { return 1 }
 
-// APIKeyCreated holds a new key: never its secret, only the hash.
+// APIKeyCreated contains a new key. It has the hash of the secret, never the secret.
 type APIKeyCreated struct{ APIKey }
 
 // EventType returns api_key.created.
@@ -72,7 +72,7 @@ func (*APIKeyCreated) EventType() string { return TypeAPIKeyCreated }
 // EventVersion returns 1.
 func (*APIKeyCreated) EventVersion() int { return 1 }
 
-// APIKeyRevoked says that a key is refused from now on, and its sockets end.
+// APIKeyRevoked says that the key is no longer accepted. Its open sockets are closed.
 type APIKeyRevoked struct {
 	ID       scalar.ID   `json:"id"`
 	Username string      `json:"username"`
@@ -85,10 +85,10 @@ func (*APIKeyRevoked) EventType() string { return TypeAPIKeyRevoked }
 // EventVersion returns 1.
 func (*APIKeyRevoked) EventVersion() int { return 1 }
 
-// APIKeyUsed says that a key was used on a day. There is one for each key and day, at the first use that is known.
+// APIKeyUsed says that a key was used on a day. There is one event for each key and day, for the first reported use.
 type APIKeyUsed struct {
 	ID  scalar.ID   `json:"id"`
-	Day scalar.Time `json:"day"` // its start, in UTC
+	Day scalar.Time `json:"day"` // the start of the day, in UTC
 }
 
 // EventType returns api_key.used.
@@ -97,7 +97,7 @@ func (*APIKeyUsed) EventType() string { return TypeAPIKeyUsed }
 // EventVersion returns 1.
 func (*APIKeyUsed) EventVersion() int { return 1 }
 
-// APIKeyLimited says that a key has a rate limit of its own from now on or, without one, counts towards its user's again.
+// APIKeyLimited sets the rate limit of a key. Without a limit, the key counts toward the user's limit again.
 type APIKeyLimited struct {
 	ID        scalar.ID  `json:"id"`
 	Username  string     `json:"username"`

@@ -2,7 +2,7 @@ package audit
 
 import "fmt"
 
-// account is a customer's, or the insurance fund.
+// account is the account of a customer or of the insurance fund. Amounts of money are in 10⁻⁸ USDC.
 type account struct {
 	code    string
 	isFund  bool
@@ -10,25 +10,25 @@ type account struct {
 	pending int64
 
 	initial, maintenance rate
-	positions            []*position // in the order of listing
+	positions            []*position // in the order in which their instruments were listed
 	orders               map[string]*order
 	deadMan              moment
 
-	failing      place     // since when it has less equity than maintenance margin
-	deleveraging *position // whose rest waits for the next record
+	failing      place     // since when the equity is below the maintenance margin
+	deleveraging *position // the position of an unfinished deleveraging, which the next record continues
 }
 
-// position is what an account has on an instrument.
+// position is an account's position on an instrument.
 type position struct {
 	account    *account
 	instrument *instrument
-	size       int64 // steps, signed
+	size       int64 // in steps; negative for a short position
 	cost       int64
 	leverage   int64 // 0 for none
 	ownFees    bool
-	maker      dec // basis points
+	maker      dec // in basis points
 	taker      dec
-	began      int64 // steps: the size when the liquidation began
+	began      int64 // in steps: the size when the liquidation began
 }
 
 type withdrawal struct {
@@ -44,7 +44,7 @@ func (a *Auditor) register(code string) {
 	a.everybody = append(a.everybody, c)
 }
 
-// customer returns an account that has to be there.
+// customer returns the account with the code. The audit fails if there is none.
 func (a *Auditor) customer(code string) *account {
 	if code == a.fund.code {
 		return a.fund
@@ -54,7 +54,7 @@ func (a *Auditor) customer(code string) *account {
 	return c
 }
 
-// on returns the account's position on an instrument.
+// on returns the account's position on an instrument. It adds an empty one if there is none.
 func (c *account) on(i *instrument) *position {
 	at := len(c.positions)
 	for n, h := range c.positions {
@@ -70,7 +70,7 @@ func (c *account) on(i *instrument) *position {
 	return h
 }
 
-// fees are the position's, in basis points × 10⁸.
+// fees returns the position's fees in basis points × 10⁸.
 func (h *position) fees() (maker, taker int64) {
 	if h.ownFees {
 		return h.maker.v, h.taker.v
@@ -78,7 +78,7 @@ func (h *position) fees() (maker, taker int64) {
 	return h.instrument.MakerFee.v, h.instrument.TakerFee.v
 }
 
-// least is the least initial margin rate.
+// least returns the lowest initial margin rate of the position, which its leverage or its account sets.
 func (h *position) least() rate {
 	if h.leverage != 0 {
 		return rate{1, h.leverage}
@@ -86,7 +86,7 @@ func (h *position) least() rate {
 	return h.account.initial
 }
 
-// holders are the open positions on an instrument, the fund's among them.
+// holders returns the open positions on an instrument, including the fund's.
 func (a *Auditor) holders(i *instrument) (out []*position) {
 	for _, c := range append(a.everybody[:len(a.everybody):len(a.everybody)], a.fund) {
 		for _, h := range c.positions {
@@ -98,10 +98,11 @@ func (a *Auditor) holders(i *instrument) (out []*position) {
 	return out
 }
 
-// touch remembers that a record may have changed an account's equity or its need.
+// touch marks an account for a margin check at the end of the record, since its equity or its requirement may have
+// changed.
 func (a *Auditor) touch(c *account) { a.r.touched[c] = true }
 
-// standing is an account's state of margin, as if all were posted that it owes.
+// standing is the margin state of an account as if everything that it owes were posted.
 type standing struct {
 	balance, unrealised, owed, initial, used, maintenance, fees int64
 }
@@ -110,7 +111,7 @@ func (s standing) equity() int64    { return s.balance + s.owed + s.unrealised }
 func (s standing) reserved() int64  { return s.initial + s.fees }
 func (s standing) available() int64 { return s.equity() - s.reserved() }
 
-// health is what liquidation is about.
+// health returns the two values that decide about liquidation.
 func (a *Auditor) health(c *account) (equity, maintenance int64) {
 	equity = c.balance
 	for _, h := range c.positions {
@@ -124,7 +125,8 @@ func (a *Auditor) health(c *account) (equity, maintenance int64) {
 	return equity, maintenance
 }
 
-// standing computes the margin as of a time, at which orders past their time reserve nothing.
+// standing computes the margin state at the given time. Expired orders reserve nothing, even if they are still in the
+// book.
 func (a *Auditor) standing(c *account, at moment) standing {
 	s := standing{balance: c.balance}
 	for _, h := range c.positions {
@@ -154,13 +156,13 @@ func (a *Auditor) standing(c *account, at moment) standing {
 	return s
 }
 
-// Figures are a customer's account as the interface shows it, in 10⁻⁸.
+// Figures are the values of a customer's account that the interface shows, in 10⁻⁸ USDC.
 type Figures struct {
 	Balance, Equity, Unrealised, Used, OrderMargin, Maintenance, Available, Withdrawable int64
 }
 
-// Figures returns those of a customer after the last record. Orders past their time still reserve, as they do in the summary
-// of an account that nobody came to.
+// Figures returns the values of a customer's account after the last record. Expired orders that are still in the book
+// reserve margin, as in the interface's account summary.
 func (a *Auditor) Figures(code string) (Figures, error) {
 	c := a.accounts[code]
 	if c == nil {
@@ -177,7 +179,7 @@ func (a *Auditor) Figures(code string) (Figures, error) {
 		Withdrawable: max(0, min(s.balance+s.owed-c.pending, available))}, nil
 }
 
-// Customers returns the codes of all customers, in the order in which they were registered.
+// Customers returns the codes of all customers in the order of registration.
 func (a *Auditor) Customers() (codes []string) {
 	for _, c := range a.everybody {
 		codes = append(codes, c.code)
@@ -185,7 +187,7 @@ func (a *Auditor) Customers() (codes []string) {
 	return codes
 }
 
-// settings takes over fees, margins and leverages.
+// settings applies a change of fees, margin rates or leverage.
 func (a *Auditor) settings(name string, e *accountShape) {
 	c := a.customer(e.CustomerCode)
 	switch name {
@@ -209,14 +211,14 @@ func (a *Auditor) settings(name string, e *accountShape) {
 	}
 }
 
-// allowed is the margin rule: what is available stays at or above zero, or what is reserved does not rise; only the second for
-// an account whose liquidation waits.
+// allowed checks the margin rule: either the available balance stays at or above zero and the account was not
+// liquidatable before, or the reserved amount does not rise.
 func (a *Auditor) allowed(c *account, before, after standing, what string) {
 	must(before.equity() >= before.maintenance && after.available()-c.pending >= 0 || after.reserved() <= before.reserved(), "%s of %s leaves %s, and what is reserved rises from %s to %s",
 		what, c.code, text(after.available()-c.pending), text(before.reserved()), text(after.reserved()))
 }
 
-// judgement is an order that is judged by what its account had before it.
+// judgement is a pending margin check of an order, with the state of the account before the order.
 type judgement struct {
 	account *account
 	before  standing
@@ -224,14 +226,14 @@ type judgement struct {
 	what    string
 }
 
-// judge remembers what an account has before an order trades or rests.
+// judge records the state of an account before an order trades or rests.
 func (a *Auditor) judge(c *account, what string) {
 	if a.r.judged == nil && !c.isFund {
 		a.r.judged = &judgement{c, a.standing(c, a.now), a.now, what}
 	}
 }
 
-// finishJudgement holds what became of the order against the margin rule, once it is done.
+// finishJudgement checks the margin rule after the order is done. For a sweep it waits until the last step.
 func (a *Auditor) finishJudgement() {
 	j := a.r.judged
 	switch {

@@ -9,50 +9,50 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Auditor follows one trading journal. The zero Auditor is none: see New.
+// Auditor checks one trading journal. Use New to create one.
 type Auditor struct {
 	sequence int64
 	tip      [sha256.Size]byte
 	now      moment
 
-	venue       map[string]int64 // balances of the venue's accounts
-	funding     int64            // what the instants that are not posted by all left in the account for funding
+	venue       map[string]int64 // balances of the venue's accounts by name
+	funding     int64            // the sum of the postings to the funding account for instants that some accounts have not posted
 	instruments map[string]*instrument
 	listing     []*instrument
 	accounts    map[string]*account
-	everybody   []*account // the fund last
+	everybody   []*account // the customers, in the order of registration
 	fund        *account
-	orders      map[string]*order // live
+	orders      map[string]*order // live orders by code
 	final       map[string]bool
 	withdrawals map[string]*withdrawal
-	arrivals    int64 // of orders and stops, so far
+	arrivals    int64 // the number of orders and stops so far; orders by arrival
 	expiries    expiries
 	instants    []*instant
-	settlement  moment // the next; 0 before the first index price
+	settlement  moment // the next settlement; 0 before the first index price
 	task        *task
 	gateways    map[string]moment
 	sessions    map[string]*session
 	stepped     bool // the last record was a step
-	rules       int  // that the journal activated; 0 for the first
+	rules       int  // the number of the rules in force; 0 before the first activation
 
 	Seen Seen
-	// Single says that the next record is that of a step which its owner tried with one entry, after a larger one failed: no
-	// record tells that.
+	// Single says that the owner decided the next record with a single due entry, after a larger step had failed. The
+	// test sets it, since the records do not show it.
 	Single bool
 
 	r *reading
 }
 
-// Seen counts what the audited records held, so that a test can say that it was worth its name.
+// Seen counts what happened in the audited records. A test uses it to assert that its scenario covered enough.
 type Seen struct {
 	Records, Steps, Trades, Liquidations, Takeovers, Deleveraged, Fired, Expired, Funding, Settlement, MadeUp, Stale int
 	Missed, Sweeps, SelfTrades, PriceProtected, Marks, Premiums, Rejected, Amended                                   int
 }
 
-// fault is what an audit finds.
+// fault is a broken rule. The audit panics with it and Check returns it as an error.
 type fault string
 
-// New returns the auditor of a journal of which nothing has been read.
+// New returns an auditor for a journal, before its first record.
 func New() *Auditor {
 	a := &Auditor{sequence: -1, venue: make(map[string]int64), instruments: make(map[string]*instrument), accounts: make(map[string]*account),
 		orders: make(map[string]*order), final: make(map[string]bool), withdrawals: make(map[string]*withdrawal),
@@ -61,25 +61,25 @@ func New() *Auditor {
 	return a
 }
 
-// reading is the record that is being read.
+// reading is the state of the audit of one record.
 type reading struct {
 	record
 	bytes   int
-	views   map[string]*orderView // of the record's orders after it
-	fills   map[string]*fills     // of the record's orders in it
-	work    string                // that the engine did; "" for a client's command
+	views   map[string]*orderView // the states of the record's orders after it, by code
+	fills   map[string]*fills     // the fills of the record's orders in this record, by code
+	work    string                // the kind of the step; "" for a client's command
 	touched map[*account]bool
-	posted  map[*account]int // instants
+	posted  map[*account]int // how many instants each account posted in this record
 	due     due
-	resumed *task // that ran before the record
+	resumed *task // the task that was running before the record
 	done    *workShape
 	session *accountShape
 	judged  *judgement
 	fires   *order // the stop that fired
-	others  int    // orders that changed and did not trade
+	others  int    // how many orders changed without a trade
 
-	// Of a step of a liquidation: whose, its order, at what price in ticks a position goes, who is to get the rest of it, and
-	// to how many of them it went.
+	// State of a liquidation step: the account, the code of the closing order, the bankruptcy price in ticks, the
+	// accounts that must receive the rest of the position, and how many of them already have.
 	about   *account
 	closing string
 	price   int64
@@ -88,25 +88,26 @@ type reading struct {
 	on      *position
 }
 
-// orderView is an order after the record, with the type of its event.
+// orderView is the state of an order after the record, with the type of the order's event and the index of the event in
+// the record.
 type orderView struct {
 	orderShape
 	event string
 	place int
 }
 
-// fills are an order's in one record.
+// fills sums the fills of one order in one record.
 type fills struct{ steps, quote int64 }
 
-// must fails the audit where a rule is broken.
+// must fails the audit with a message unless ok is true.
 func must(ok bool, format string, args ...any) {
 	if !ok {
 		panic(fault(fmt.Sprintf(format, args...)))
 	}
 }
 
-// Check reads the next record's value. It returns an error that names the record and the rule that it breaks; nothing can be
-// read after that.
+// Check audits the value of the next record. It returns an error that names the record and the broken rule. After an
+// error, the Auditor must not be used.
 func (a *Auditor) Check(value []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -149,7 +150,7 @@ func (a *Auditor) read(value []byte) {
 	a.afterwards()
 }
 
-// parse reads the data of an event.
+// parse decodes the data of an event.
 func parse[T any](data []byte) *T {
 	v := new(T)
 	if err := json.Unmarshal(data, v); err != nil {
@@ -158,7 +159,8 @@ func parse[T any](data []byte) *T {
 	return v
 }
 
-// views reads the events of orders before all others: the trades in between are of orders whose events may follow.
+// views decodes the events of orders before all other events, since a trade may come before the events of the two
+// orders.
 func (a *Auditor) views() {
 	r := a.r
 	for n, e := range r.Events {
@@ -175,7 +177,7 @@ func (a *Auditor) views() {
 	}
 }
 
-// event takes an event over, and holds it against the rules.
+// event checks an event against the rules and applies it.
 func (a *Auditor) event(n int, name string, data []byte) {
 	switch name {
 	case "engine.step":
@@ -226,13 +228,13 @@ func (a *Auditor) event(n int, name string, data []byte) {
 	case "session.opened", "gateway.seen", "gateway.lost", "session.ended", "session.swept":
 		a.session(name, parse[accountShape](data))
 	default:
-		// Every event of an order holds the whole order after it. Any other name fails: an event that the auditor does not know
-		// may have moved money.
+		// Every event of an order contains the whole order after it. An unknown event type fails the audit, since the
+		// event may have moved money.
 		view, ok := strings.CutPrefix(name, "order.")
 		must(ok, "an event of the unknown type %s", name)
 		a.orderEvent(n, view)
 	}
 }
 
-// Sequence returns that of the last record.
+// Sequence returns the sequence of the last record.
 func (a *Auditor) Sequence() int64 { return a.sequence }

@@ -5,18 +5,19 @@ import (
 	"slices"
 )
 
-// instant is one of funding or settlement that was fixed and is not posted by all who held a position then.
+// instant is a funding or settlement instant that was fixed and that at least one holder of a position has not posted.
 type instant struct {
 	instrument *instrument
 	funding    bool
 	time       moment
-	mark       int64              // ticks
-	rate       int64              // parts of 10⁸
-	owing      map[*account]int64 // the size that each held, of those who have not posted it
+	mark       int64              // in ticks
+	rate       int64              // in 10⁻⁸
+	owing      map[*account]int64 // the accounts that have not posted it, with their position sizes at the instant
 	left       int64
 }
 
-// amount is what a position of a size is credited: of funding what is paid is rounded up and what is received down.
+// amount returns the credit to a position of a given size and cost. For funding, payments are rounded up and receipts
+// down.
 func (x *instant) amount(size, cost int64) int64 {
 	worth := x.instrument.worth(x.mark, size)
 	if !x.funding {
@@ -25,7 +26,8 @@ func (x *instant) amount(size, cost int64) int64 {
 	return down(times(rat(-worth, 1), rat(x.rate, 1e8)))
 }
 
-// owes returns what a position will have cost once all is posted that it owes, and what its account will be credited.
+// owes returns the cost of a position after its account has posted all instants that it owes, and the sum of these
+// credits.
 func (a *Auditor) owes(h *position) (cost, credit int64) {
 	cost = h.cost
 	for _, x := range a.instants {
@@ -39,7 +41,8 @@ func (a *Auditor) owes(h *position) (cost, credit int64) {
 	return cost, credit
 }
 
-// unsettled is what the settlements among that will credit: until it is posted it is still profit.
+// unsettled returns the credit of the settlements that the account owes. Until they are posted, it counts as unrealized
+// profit.
 func (a *Auditor) unsettled(h *position) (credit int64) {
 	cost := h.cost
 	for _, x := range a.instants {
@@ -51,12 +54,13 @@ func (a *Auditor) unsettled(h *position) (credit int64) {
 	return credit
 }
 
-// mostFirst is how many postings of one account a record begins with, about: an account may owe on more instruments than a
-// record could hold.
+// mostFirst is the greatest number of owed instants that a record posts before its own work. An account may owe instants
+// on more instruments than fit into a record.
 const mostFirst = 32
 
-// settled fails the audit if a position is touched that still owes, on an instrument or nil for the account alone, or if the
-// account owes elsewhere what the record had room for.
+// settled fails the audit if an account is touched that owes an instant which had to be posted first. These are all
+// instants on the instrument; i is nil if only the account is touched. If the account owes at most mostFirst instants,
+// they are the instants also on all other instruments.
 func (a *Auditor) settled(c *account, i *instrument) {
 	for _, x := range a.instants {
 		if _, owes := x.owing[c]; owes {
@@ -65,7 +69,8 @@ func (a *Auditor) settled(c *account, i *instrument) {
 	}
 }
 
-// tooMany reports whether an account owes more instants than a record begins with, those that this one posted among them.
+// tooMany reports whether an account owes more instants than a record posts first. It includes the instants that this
+// record posted.
 func (a *Auditor) tooMany(c *account) bool {
 	n := a.r.posted[c]
 	for _, x := range a.instants {
@@ -76,7 +81,7 @@ func (a *Auditor) tooMany(c *account) bool {
 	return n > mostFirst || a.Single
 }
 
-// fix has all who hold a position owe an instant.
+// fix makes all holders of a position on the instrument owe the instant.
 func (a *Auditor) fix(x *instant) {
 	x.owing = make(map[*account]int64)
 	for _, h := range a.holders(x.instrument) {
@@ -88,7 +93,7 @@ func (a *Auditor) fix(x *instant) {
 	}
 }
 
-// fundingAfter is the first multiple of the interval since midnight after a time.
+// fundingAfter returns the first funding time after t. Funding times are multiples of the interval since midnight UTC.
 func (i *instrument) fundingAfter(t moment) moment {
 	interval, midnight := moment(i.FundingIntervalSeconds)*second, t-t%day
 	return midnight + ((t-midnight)/interval+1)*interval
@@ -102,7 +107,8 @@ func settlementAfter(t moment) moment {
 	return at
 }
 
-// fundingRate is (P + clamp(0.01 % − P, ±0.05 %)) × interval ÷ 8 hours, at most 0.75 × (initial − maintenance) of the first tier.
+// fundingRate returns (P + clamp(0.01 % − P, ±0.05 %)) × interval ÷ 8 hours, limited to ±0.75 × (initial − maintenance
+// margin rate) of the first tier. P is the mean of the premiums. The result is in 10⁻⁸.
 func (i *instrument) fundingRate() int64 {
 	if len(i.premiums) == 0 {
 		return 0
@@ -158,11 +164,11 @@ func (a *Auditor) settlementFixed(e *settlementShape) {
 	}
 }
 
-// mostSettled is how far from zero settlement may bring a balance, in whole USDC.
+// mostSettled is the greatest absolute balance that a settlement may produce, in whole USDC.
 const mostSettled = 50_000_000_000
 
-// beyond reports whether what all have, and what they gained or lost, is together more than that in whole USDC: else no
-// balance can come to be.
+// beyond reports whether the absolute values of all balances and all unrealized profits sum to more than most whole
+// USDC. Otherwise, no settlement can produce a greater balance.
 func (a *Auditor) beyond(most int64) bool {
 	total := int64(0)
 	add := func(amount int64) { total += max(amount, -amount)/100_000_000 + 1 }
@@ -175,8 +181,8 @@ func (a *Auditor) beyond(most int64) bool {
 	return total > most
 }
 
-// posted takes over that an account posts what it owes of an instant: the first of those that it owes, on the instrument if
-// they are too many for one record.
+// posted checks and applies the posting of an instant. An account posts its owed instants in order, or only those on one
+// instrument if they are too many for one record.
 func (a *Auditor) posted(funding bool, e *debtShape) {
 	c, i := a.customer(e.CustomerCode), a.instrument(e.Symbol)
 	n := slices.IndexFunc(a.instants, func(x *instant) bool {

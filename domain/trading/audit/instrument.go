@@ -6,39 +6,40 @@ import (
 	"slices"
 )
 
-// instrument is a contract with its prices, its book and what waits for prices on it.
+// instrument is a contract with its prices, its book, and the orders that wait for its prices.
 type instrument struct {
 	instrumentShape
-	place int   // in the listing
-	unit  int64 // what a step is worth at a price of a tick, in 10⁻⁸
+	place int   // index in the listing
+	unit  int64 // the value of one step at a price of one tick, in 10⁻⁸ USDC
 	tiers []tier
-	book  [2][]*order // bids and asks, by priority
-	stops []*order    // that wait, by arrival
+	book  [2][]*order // bids and asks, by price-time priority
+	stops []*order    // waiting stops, by arrival
 
-	status    string // the operator's
+	status    string // set by the operator
 	stale     bool
 	indexed   int64 // the index price in 10⁻⁸; 0 before the first
 	indexTime moment
-	mark      int64 // ticks
-	last      int64 // ticks; 0 before the first trade
+	mark      int64 // in ticks
+	last      int64 // in ticks; 0 before the first trade
 	window    []*big.Rat
-	sampled   moment // the second of the last in the window
+	sampled   moment // the second of the last sample in the window
 	premiums  []*big.Rat
-	minute    moment // of the last input that could have been sampled
-	rate      int64  // parts of 10⁸
-	next      moment // funding instant; 0 before the first index price
-	firing    place  // since when a stop is to fire
-	fundMoves place  // since when the fund's order is to be moved
+	minute    moment // the minute of the last index price that could give a premium sample
+	rate      int64  // in 10⁻⁸
+	next      moment // the next funding time; 0 before the first index price
+	firing    place  // since when a stop is due
+	fundMoves place  // since when the fund's order must be replaced
 }
 
-// place is where something stands among what blocks: by the time and the record that made it due.
+// place is the position of blocking due work in its queue: the time and the record that made it due. there is false if
+// nothing is due.
 type place struct {
 	time     moment
 	sequence int64
 	there    bool
 }
 
-// tier is a margin bracket: rates apply to the part of the notional inside it.
+// tier is a margin bracket. Its rates apply to the part of the notional inside the bracket.
 type tier struct {
 	from           int64
 	initial, maint rate
@@ -49,7 +50,7 @@ type rate struct{ n, d int64 }
 
 func (r rate) rat() *big.Rat { return rat(r.n, r.d) }
 
-// atLeast returns the higher one of two rates.
+// atLeast returns the higher of two rates.
 func (r rate) atLeast(o rate) rate {
 	if r.n*o.d < o.n*r.d {
 		return o
@@ -57,12 +58,13 @@ func (r rate) atLeast(o rate) rate {
 	return r
 }
 
-// percent is a rate of a percentage with at most 4 decimals.
+// percent converts a percentage with at most 4 decimals to a rate.
 func percent(d dec) rate { return rate{d.v / 10_000, 1_000_000} }
 
 var strictness = []string{"open", "post_only", "cancel_only", "trade_halt", "withdrawn"}
 
-// inForce is the status: the operator's, or post_only if that is stricter while the index is old or missing.
+// inForce returns the effective status: the operator's, or post_only if that is stricter and the index price is stale or
+// missing.
 func (i *instrument) inForce() string {
 	guard := 0
 	if i.stale || i.mark == 0 {
@@ -81,7 +83,7 @@ func (a *Auditor) list(e *instrumentShape) {
 	i.take(e)
 }
 
-// take takes an instrument's parameters over.
+// take applies the parameters of an instrument.
 func (i *instrument) take(e *instrumentShape) {
 	i.instrumentShape, i.status = *e, e.Status
 	unit := times(rat(e.PriceTick.v, one), rat(e.AmountStep.v, one), rat(e.ContractSize.v, one), rat(one, 1))
@@ -119,7 +121,7 @@ func (a *Auditor) instrument(symbol string) *instrument {
 	return i
 }
 
-// ticks returns a price in ticks, steps an amount in steps.
+// ticks converts a price to ticks. The audit fails if it is not a whole number of them.
 func (i *instrument) ticks(price dec) int64 {
 	must(price.v%i.PriceTick.v == 0, "a price of %d lies on no tick of %s", price.v, i.Symbol)
 	return price.v / i.PriceTick.v
@@ -130,12 +132,13 @@ func (i *instrument) steps(amount dec) int64 {
 	return amount.v / i.AmountStep.v
 }
 
-// worth is what signed steps are worth at a price in ticks.
+// worth returns the value of signed steps at a price in ticks, in 10⁻⁸ USDC.
 func (i *instrument) worth(ticks, steps int64) int64 { return product(product(ticks, steps), i.unit) }
 
-// margin is what a notional requires: each tier's rate, or the least, on the part inside it, rounded up once.
+// margin returns the margin requirement of a notional: each tier's rate, but at least the rate least, on the part inside
+// the tier, with the sum rounded up.
 func (i *instrument) margin(notional int64, initial bool, least rate) int64 {
-	var sum, carry, low uint64 // in 128 bits, over the denominator of all rates
+	var sum, carry, low uint64 // a 128-bit sum over the common denominator of all rates
 	common := int64(1_000_000)
 	if least.d != common {
 		common *= least.d
@@ -162,7 +165,7 @@ func (i *instrument) margin(notional int64, initial bool, least rate) int64 {
 	return int64(quotient)
 }
 
-// index takes an index price over, and computes the mark and the premium that follow from it.
+// index applies an index price and checks the mark price and the premium that follow from it.
 func (a *Auditor) index(e *indexShape) {
 	i := a.instrument(e.Symbol)
 	now := a.now
@@ -202,7 +205,7 @@ func (a *Auditor) index(e *indexShape) {
 	}
 }
 
-// best returns the best price in ticks of orders that are not past their time; 0 for none.
+// best returns the best price in ticks of the unexpired orders on a side, or 0.
 func (a *Auditor) best(i *instrument, side int) int64 {
 	for _, o := range i.book[side] {
 		if !o.past(a.now) {
@@ -212,7 +215,7 @@ func (a *Auditor) best(i *instrument, side int) int64 {
 	return 0
 }
 
-// basis is how far the middle of the book lies from an index price; nil where a side is empty.
+// basis returns the difference between the middle of the book and an index price, or nil if a side is empty.
 func (a *Auditor) basis(i *instrument, index int64) *big.Rat {
 	bid, ask := a.best(i, 0), a.best(i, 1)
 	if bid == 0 || ask == 0 {
@@ -221,7 +224,7 @@ func (a *Auditor) basis(i *instrument, index int64) *big.Rat {
 	return minus(rat((bid+ask)*i.PriceTick.v, 2), rat(index, 1))
 }
 
-// markOf is the median of three terms, no further than 3 % from the index, on the tick.
+// markOf returns the mark price in ticks: the median of three terms, at most 3 % from the index price.
 func (a *Auditor) markOf(i *instrument, index int64) int64 {
 	at := rat(index, 1)
 	terms := []*big.Rat{at, at, at}
@@ -253,7 +256,8 @@ func (a *Auditor) markOf(i *instrument, index int64) int64 {
 	return max(1, min(max(mark, low), high))
 }
 
-// premium is how far 10,000 USDC of the book stand from the index; nil where a side is short of it.
+// premium returns the relative difference between the index price and the impact prices, at which 10,000 USDC of the
+// book trade. It is nil if a side of the book has less.
 func (a *Auditor) premium(i *instrument, index int64) *big.Rat {
 	impact := func(side int) *big.Rat {
 		left, amount := rat(10_000*one, 1), new(big.Rat)
@@ -286,7 +290,7 @@ func (a *Auditor) premium(i *instrument, index int64) *big.Rat {
 	return new(big.Rat).Quo(minus(above, below), at)
 }
 
-// guard takes over whether the index is too old.
+// guard checks and applies an event that says whether the index price is stale.
 func (a *Auditor) guard(e *guardShape) {
 	i := a.instrument(e.Symbol)
 	if e.Stale {

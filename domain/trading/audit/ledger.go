@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// movement is a posting as it should be: on a customer's account, the fund's, or one of the venue's.
+// movement is an expected posting to the account of a customer, of the fund, or of the venue.
 type movement struct {
 	account *account
 	venue   string
@@ -13,8 +13,9 @@ type movement struct {
 	amount  int64
 }
 
-// post takes the postings of one event over and holds them against those that there should be, in whatever order; none is
-// of nothing. Their sum is zero, and every balance what the postings to its account come to.
+// post compares the postings of one event with the expected ones, in any order, and applies them. Expected postings of
+// zero do not occur. The postings must sum to zero, and each posting's balance must be the sum of the postings to its
+// account.
 func (a *Auditor) post(postings []postingShape, want []movement) {
 	left := make(map[movement]int)
 	for _, m := range want {
@@ -34,7 +35,7 @@ func (a *Auditor) post(postings []postingShape, want []movement) {
 		case p.Account == "insurance":
 			a.venue[p.Account] = balance
 			a.fund.balance = balance
-			if left[m] == 0 { // the fund's own part of what happens, or what others pay to it
+			if left[m] == 0 { // the fund is a party of the event, or others pay to it
 				m.account, m.venue = a.fund, ""
 			}
 		case p.Account != "":
@@ -107,7 +108,7 @@ func (a *Auditor) withdrawal(e *transactionShape) {
 	must(e.Balance.v == c.balance, "the withdrawal leaves %s, not %s", text(c.balance), text(e.Balance.v))
 }
 
-// feeOf is a fee of so many basis points × 10⁸: what is paid rounds up, a rebate toward zero.
+// feeOf returns the fee on a notional for a rate in basis points × 10⁸. Fees are rounded up and rebates toward zero.
 func feeOf(notional, points int64) int64 {
 	if notional == 0 || points == 0 {
 		return 0
@@ -119,7 +120,8 @@ func feeOf(notional, points int64) int64 {
 	return toward0(fee)
 }
 
-// conserved holds what must be of all money, costs and positions together.
+// conserved checks the sums over all accounts: balances, costs with the clearing account, positions on each instrument,
+// and the funding account.
 func (a *Auditor) conserved() {
 	sum := int64(0)
 	for _, balance := range a.venue {
@@ -144,8 +146,8 @@ func (a *Auditor) conserved() {
 	must(a.venue["funding"] == a.funding, "%s are kept for funding, and the instants left %s there", text(a.venue["funding"]), text(a.funding))
 }
 
-// after is a position after a trade of signed steps at a price, and what closing some of it realises: of q of Q the cost
-// moves by its part, half to even.
+// after returns the size and cost of a position after a trade of signed steps at a price, and the profit that it
+// realizes. Closing q of Q steps removes q ÷ Q of the cost, rounded half to even.
 func (h *position) after(ticks, steps int64) (size, cost, realised int64) {
 	closing := int64(0)
 	if h.size > 0 != (steps > 0) {
@@ -161,7 +163,7 @@ func (h *position) after(ticks, steps int64) (size, cost, realised int64) {
 	return h.size + steps, cost, realised
 }
 
-// Withdrawals returns the codes of the withdrawals that are pending, in their order.
+// Withdrawals returns the sorted codes of the pending withdrawals.
 func (a *Auditor) Withdrawals() (codes []string) {
 	for code, w := range a.withdrawals {
 		if w.status == "pending" {

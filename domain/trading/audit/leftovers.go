@@ -1,7 +1,8 @@
 package audit
 
-// leftovers checks the reasons for which orders did not trade, or not in full, against the book that the record leaves: what
-// is told to have found nobody found nobody. A record that rejects or cancels an order so changes no book.
+// leftovers checks the reasons of orders that did not trade, or not in full, against the book after the record: an order
+// may end for lack of liquidity only if there is none. A record that rejects or cancels an order for one of these
+// reasons does not change the book otherwise.
 func (a *Auditor) leftovers() {
 	for _, v := range a.r.views {
 		o := a.newOrder(v)
@@ -26,7 +27,8 @@ func (a *Auditor) leftovers() {
 	}
 }
 
-// within is how many steps rest on the other side within what the order may pay, the account's own among them or not.
+// within returns how many steps rest on the other side within the order's limit or price band. own includes orders of
+// the same account.
 func (a *Auditor) within(o *order, own bool) (steps int64) {
 	at := a.now
 	if a.r.resumed != nil {
@@ -47,7 +49,7 @@ func (a *Auditor) within(o *order, own bool) (steps int64) {
 	return steps
 }
 
-// wouldFire reports whether the market is where a stop would fire.
+// wouldFire reports whether a stop would fire at the current price.
 func (o *order) wouldFire() bool {
 	market, prices := o.instrument.last, [2]dec{o.StopLossPrice, o.TakeProfitPrice}
 	switch o.Type {

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// heir is who gets a part of a position that found nobody in the book.
+// heir is an account that must receive a part of a position which the book did not take.
 type heir struct {
 	kind  string
 	to    *account
 	steps int64
 }
 
-// heaviest is the position that is liquidated next: of those whose instruments are open the one with the largest maintenance
-// margin, the first symbol's of several; one that is being deleveraged first.
+// heaviest returns the position to liquidate next: the one with the largest maintenance margin among those with an open
+// instrument, and the first symbol among equals. A position in deleveraging comes first.
 func (a *Auditor) heaviest(c *account) (heaviest *position) {
 	if h := c.deleveraging; h != nil && h.instrument.open() {
 		return h
@@ -33,7 +33,7 @@ func (a *Auditor) heaviest(c *account) (heaviest *position) {
 	return heaviest
 }
 
-// bankruptcy is p = m − E × (Mᵢ ÷ M) ÷ (s × c) on the tick, up for a long position and down for a short one.
+// bankruptcy returns p = m − E × (Mᵢ ÷ M) ÷ (s × c) in ticks, rounded up for a long position and down for a short one.
 func (a *Auditor) bankruptcy(h *position) int64 {
 	i := h.instrument
 	equity, total := a.health(h.account)
@@ -48,13 +48,13 @@ func (a *Auditor) bankruptcy(h *position) int64 {
 	return max(1, min(price, highest))
 }
 
-// liquidates checks the order's event in a step of a liquidation: its account's open orders are canceled first, then a part
-// of its heaviest position is offered at the price at which nothing would be left of it.
+// liquidates checks the event of an order in a liquidation step. The engine first cancels the account's open orders.
+// Then it offers a part of the heaviest position at the bankruptcy price.
 func (a *Auditor) liquidates(v *orderView, o *order) {
 	c := a.customer(v.CustomerCode)
 	due := a.firstFailing()
 	if o != nil {
-		if a.r.closing == "" && a.r.handed == 0 { // else it is one that the step met in the book, or cut
+		if a.r.closing == "" && a.r.handed == 0 { // otherwise the step met the order in the book, or reduced it
 			a.r.about = c
 			must(c == due && (v.Status == "canceled" && v.Reason == "liquidation" || v.Status == "expired"), "the order %s of %s is %s: %s", v.Code, c.code, v.Status, v.Reason)
 		}
@@ -84,7 +84,8 @@ func nameOf(c *account) string {
 	return c.code
 }
 
-// passes checks a trade without orders. Who gets the position follows from all that come with it: see finishLiquidation.
+// passes checks a trade without orders, which hands a position over. inherit determines the receivers, and
+// finishLiquidation checks that each received its part.
 func (a *Auditor) passes(e *tradeShape, i *instrument, from, to *account, price, steps int64) {
 	must(a.r.work == "liquidation", "a trade without orders in a step of %s", a.r.work)
 	h := from.on(i)
@@ -109,8 +110,9 @@ func (a *Auditor) passes(e *tradeShape, i *instrument, from, to *account, price,
 	}
 }
 
-// inherit lists who will get a position: the fund if it can afford it, else those on the other side by their scores, each at
-// most what leaves its equity at or above zero, and in the end the fund.
+// inherit lists the accounts that must receive a position. If the fund can afford it, the fund takes everything.
+// Otherwise it goes to the accounts on the other side by rank, to each at most the part that leaves its equity at or
+// above zero; the fund takes the rest.
 func (a *Auditor) inherit(h *position) {
 	r, rest := a.r, abs(h.size)
 	if a.affords(h, r.price) {
@@ -118,7 +120,7 @@ func (a *Auditor) inherit(h *position) {
 		return
 	}
 	i := h.instrument
-	each := product(r.price-i.mark, i.unit) // what whoever is long gains with a step that it sells
+	each := product(r.price-i.mark, i.unit) // the gain of a long position for each step sold
 	if h.size > 0 {
 		each = -each
 	}
@@ -144,7 +146,8 @@ func (a *Auditor) inherit(h *position) {
 	}
 }
 
-// affords reports whether the fund, with a position taken over, has the first tier's initial margin of all its positions.
+// affords reports whether the fund, after taking over a position, covers the first tier's initial margin of all its
+// positions.
 func (a *Auditor) affords(h *position, price int64) bool {
 	i := h.instrument
 	size, cost, realised := a.fund.on(i).after(price, h.size)
@@ -164,8 +167,9 @@ func (a *Auditor) affords(h *position, price int64) bool {
 	return equity >= needed
 }
 
-// ranked returns those who are long, or short, by (U ÷ |cost|) × lev when U > 0 and (U ÷ |cost|) ÷ lev otherwise, with
-// lev = notional ÷ max(E, 1), cut to 8 decimals; at one score by their codes. The fund is in no ranking.
+// ranked returns the long or the short positions in deleveraging order. The score is (U ÷ |cost|) × lev if U > 0 and (U
+// ÷ |cost|) ÷ lev otherwise, with lev = notional ÷ max(E, 1), truncated to 8 decimals. Equal scores are ordered by
+// customer code. The fund is not ranked.
 func (a *Auditor) ranked(i *instrument, long bool) (out []*position) {
 	scores := make(map[*position]*big.Int)
 	for _, h := range a.holders(i) {
@@ -195,7 +199,7 @@ func (a *Auditor) ranked(i *instrument, long bool) (out []*position) {
 	return out
 }
 
-// finishLiquidation checks what a step of a liquidation did as a whole.
+// finishLiquidation checks a liquidation step as a whole.
 func (a *Auditor) finishLiquidation() {
 	r := a.r
 	if r.work != "liquidation" {
@@ -203,7 +207,7 @@ func (a *Auditor) finishLiquidation() {
 	}
 	c := r.about
 	must(c != nil, "a step of a liquidation of nobody")
-	// The rest waits for the next record only where this one was full.
+	// The rest of a position may wait for the next record only if this record is full.
 	full := a.full()
 	must(r.handed == len(r.heirs) || full, "%s hands over to %d of %d, and the record was not full", c.code, r.handed, len(r.heirs))
 	if r.handed < len(r.heirs) && r.on.size != 0 {
@@ -212,13 +216,13 @@ func (a *Auditor) finishLiquidation() {
 	must(r.closing == "" || r.handed > 0 || r.fills[r.closing] != nil || full, "%s found nobody in the book, and nobody got the rest", c.code)
 }
 
-// full reports whether a record may have had no room for more: of fills, of other orders or of bytes, which the engine
-// estimates on the large side.
+// full reports whether the record may have had no room for more fills, other orders or bytes. The engine estimates bytes
+// on the high side.
 func (a *Auditor) full() bool {
 	return len(a.r.fills) >= 100 || a.r.handed >= 100 || a.r.others >= 40 || a.r.bytes >= 100<<10 || a.Single
 }
 
-// madeUp checks what the fund pays to an account that has no position and less than nothing.
+// madeUp checks a payment by the fund to an account with a negative balance and without positions.
 func (a *Auditor) madeUp(e *accountShape) {
 	c := a.customer(e.CustomerCode)
 	must(a.r.work == "liquidation" && c == a.firstFailing(), "the fund pays %s, and not %s", c.code, nameOf(a.firstFailing()))

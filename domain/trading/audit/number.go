@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// one is how many units a decimal of 1 has: prices, amounts and money are all counted in 10⁻⁸.
+// one is the number of units in 1: prices, amounts and money are counted in 10⁻⁸.
 const one = 100_000_000
 
-// dec is a decimal in units of 10⁻⁸. set is false where the record has none.
+// dec is a decimal in units of 10⁻⁸. set is false if the record does not contain it.
 type dec struct {
 	v   int64
 	set bool
 }
 
-// UnmarshalText reads a decimal of at most 8 decimals.
+// UnmarshalText parses a number with at most 8 decimals.
 func (d *dec) UnmarshalText(text []byte) error {
 	whole, part, _ := strings.Cut(string(text), ".")
 	if len(part) > 8 {
@@ -31,10 +31,10 @@ func (d *dec) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// fine is a decimal of any precision, as a fraction; nil for none.
+// fine is a decimal of any precision, as a fraction. r is nil if the record does not contain it.
 type fine struct{ r *big.Rat }
 
-// UnmarshalText reads a decimal.
+// UnmarshalText parses a decimal.
 func (f *fine) UnmarshalText(text []byte) error {
 	r, ok := new(big.Rat).SetString(string(text))
 	if !ok {
@@ -44,7 +44,7 @@ func (f *fine) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// moment is a time in microseconds since 1970; 0 for none.
+// moment is a time in microseconds since 1970-01-01 UTC. 0 means none.
 type moment int64
 
 const (
@@ -53,7 +53,7 @@ const (
 	day    = 24 * 60 * minute
 )
 
-// UnmarshalText reads a time.
+// UnmarshalText parses a time.
 func (m *moment) UnmarshalText(text []byte) error {
 	t, err := time.Parse("2006-01-02T15:04:05.000000Z", string(text))
 	*m = moment(t.UnixMicro())
@@ -73,7 +73,7 @@ func times(factors ...*big.Rat) *big.Rat {
 func plus(a, b *big.Rat) *big.Rat  { return new(big.Rat).Add(a, b) }
 func minus(a, b *big.Rat) *big.Rat { return new(big.Rat).Sub(a, b) }
 
-// limit returns r, or the bound it is beyond.
+// limit returns r limited to the range from low to high.
 func limit(r, low, high *big.Rat) *big.Rat {
 	if r.Cmp(low) < 0 {
 		return low
@@ -84,9 +84,9 @@ func limit(r, low, high *big.Rat) *big.Rat {
 	return r
 }
 
-// down, up and even round a fraction to a whole number.
+// down, up and even round a fraction to an integer: toward minus infinity, toward plus infinity, and half to even.
 func down(r *big.Rat) int64 {
-	q, _ := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int)) // the denominator is positive: toward minus infinity
+	q, _ := new(big.Int).DivMod(r.Num(), r.Denom(), new(big.Int)) // toward minus infinity, as the denominator is positive
 	if !q.IsInt64() {
 		if q.Sign() > 0 {
 			return math.MaxInt64
@@ -114,7 +114,7 @@ func toward0(r *big.Rat) int64 {
 	return down(r)
 }
 
-// scaled returns a fraction in units of 10⁻⁸.
+// scaled converts a fraction to units of 10⁻⁸.
 func scaled(r *big.Rat) *big.Rat { return new(big.Rat).Mul(r, rat(one, 1)) }
 
 func abs(n int64) int64 {
@@ -124,7 +124,7 @@ func abs(n int64) int64 {
 	return n
 }
 
-// product multiplies, and fails an audit whose money no longer fits what it is counted in.
+// product multiplies two numbers. The audit fails if the result overflows.
 func product(a, b int64) int64 {
 	p := a * b
 	if a != 0 && (p/a != b || a == -1 && b == math.MinInt64) {

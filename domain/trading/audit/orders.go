@@ -13,26 +13,26 @@ type order struct {
 	account    *account
 	instrument *instrument
 	buy        bool
-	price      int64 // its limit in ticks; 0 for none
-	amount     int64 // steps
+	price      int64 // the limit price in ticks; 0 for none
+	amount     int64 // in steps
 	filled     int64
 	remaining  int64
 	quote      int64
-	priority   int64 // the lower one comes first
+	priority   int64 // orders with a lower number come first
 	resting    bool
-	waiting    bool   // for its price
-	fired      moment // 0 for what did not
-	legs       [2]leg // the stop-loss and the take-profit leg
+	waiting    bool   // for its trigger price
+	fired      moment // 0 if it did not fire
+	legs       [2]leg // stop-loss and take-profit
 }
 
-// leg is a price that a stop waits for.
+// leg is one trigger price of a stop.
 type leg struct {
-	price   int64 // ticks; 0 for none
-	below   bool  // it fires at its price or below
-	reached bool  // by a price since it waits
+	price   int64 // in ticks; 0 for none
+	below   bool  // fires at or below its price
+	reached bool  // a price reached it since the stop was placed
 }
 
-// past reports whether the order's time has passed.
+// past reports whether the order has expired at the given time.
 func (o *order) past(now moment) bool { return o.ExpireTime != 0 && o.ExpireTime <= now }
 
 func (o *order) live() bool { return o.Status == "open" || o.Status == "partially_filled" }
@@ -50,15 +50,15 @@ func limited(kind string) bool {
 	return kind == "limit" || kind == "stop_loss_limit" || kind == "take_profit_limit"
 }
 
-// newOrder is the order that a view shows, with nothing filled yet.
+// newOrder returns the order of a view, with nothing filled.
 func (a *Auditor) newOrder(v *orderView) *order {
 	o := &order{account: a.customer(v.CustomerCode), instrument: a.instrument(v.Symbol), buy: v.Action == "buy"}
 	o.orderShape = v.orderShape
 	return o
 }
 
-// orderEvent is the place of an order's event among the others. What it says is held against the trades of the record once
-// all of them are known; here is where an order is judged that trades after it.
+// orderEvent checks an order's event in its place among the other events. It records the margin state for orders that
+// trade in later events. finishOrders compares the event with the trades when all trades are known.
 func (a *Auditor) orderEvent(n int, event string) {
 	for _, v := range a.r.views {
 		if v.place != n {
@@ -83,7 +83,7 @@ func (a *Auditor) orderEvent(n int, event string) {
 	}
 }
 
-// finishOrders takes over what became of the record's orders.
+// finishOrders checks and applies the states of the record's orders.
 func (a *Auditor) finishOrders() {
 	for code := range a.r.fills {
 		must(a.r.views[code] != nil, "the order %s traded, and has no event", code)
@@ -137,7 +137,8 @@ func (a *Auditor) finishOrder(v *orderView) {
 	a.shelve(&before, o, v, fresh)
 }
 
-// told checks what an order's event says since rules 2: when it fired, and that the end of a session canceled it.
+// told checks the members of an order's event that rules 2 changed: the time when it fired, and the reason of orders
+// that the end of a session canceled.
 func (a *Auditor) told(o *order, v *orderView) {
 	fired, reason := o.fired, "disconnect"
 	if a.rules < 2 {
@@ -149,7 +150,7 @@ func (a *Auditor) told(o *order, v *orderView) {
 	must(ended || v.Reason != "disconnect", "the order %s is canceled as disconnect, and no session ended", v.Code)
 }
 
-// averaged checks the average price: half to even at 8 decimals.
+// averaged checks the average fill price, rounded half to even at 8 decimals.
 func (a *Auditor) averaged(o *order, v *orderView) {
 	must(v.AverageFillPrice.set == (o.filled != 0), "the order %s has filled %d, and an average price: %t", v.Code, o.filled, v.AverageFillPrice.set)
 	if o.filled == 0 {
@@ -160,7 +161,7 @@ func (a *Auditor) averaged(o *order, v *orderView) {
 	must(v.AverageFillPrice.v == want, "the order %s filled at %s, not %s", v.Code, text(want), text(v.AverageFillPrice.v))
 }
 
-// status checks what an order may have become.
+// status checks an order's new status.
 func (a *Auditor) status(v *orderView, o, before *order, fresh bool, f *fills) {
 	traded := f != nil
 	i := o.instrument
@@ -202,7 +203,7 @@ func (a *Auditor) status(v *orderView, o, before *order, fresh bool, f *fills) {
 	}
 }
 
-// refused checks the reasons that can be seen from the market alone.
+// refused checks the rejection reasons that depend only on the market.
 func (a *Auditor) refused(o *order, reason string) {
 	i := o.instrument
 	switch reason {
@@ -220,7 +221,7 @@ func (a *Auditor) refused(o *order, reason string) {
 	}
 }
 
-// unaffordable checks that an order which would have rested was more than its account could reserve.
+// unaffordable checks that the account could not have reserved margin for an order that would have rested.
 func (a *Auditor) unaffordable(o *order) {
 	c := o.account
 	c.on(o.instrument)
@@ -229,13 +230,14 @@ func (a *Auditor) unaffordable(o *order) {
 	c.orders[o.Code] = o
 	after := a.standing(c, a.now)
 	delete(c.orders, o.Code)
-	// What came with the order may have been a leverage that the margin did not allow: that is not looked at here.
+	// An order may also be rejected because the margin does not allow the leverage that came with it. This is not
+	// checked.
 	lacks := before.equity() < before.maintenance || after.available()-c.pending < 0
 	must(lacks && after.reserved() > before.reserved() || a.r.overleveraged(), "the order %s is refused, and %s would be left",
 		o.Code, text(after.available()-c.pending))
 }
 
-// overleveraged reports whether a leverage came with the order that was rejected.
+// overleveraged reports whether the rejected order came with a leverage.
 func (r *reading) overleveraged() bool {
 	for _, e := range r.Events {
 		if e.Type == "order.rejected" && parse[struct {
@@ -247,7 +249,7 @@ func (r *reading) overleveraged() bool {
 	return false
 }
 
-// crosses reports whether the order's limit in ticks meets a price of the other side.
+// crosses reports whether the order's limit in ticks reaches a price of the other side.
 func (o *order) crosses(limit, price int64) bool {
 	if o.buy {
 		return limit >= price
@@ -255,7 +257,7 @@ func (o *order) crosses(limit, price int64) bool {
 	return limit <= price
 }
 
-// beyond reports whether a price in ticks lies more than so many percent beyond mark on the order's taking side.
+// beyond reports whether a price in ticks is worse for the taker than the mark price by more than a percentage.
 func (o *order) beyond(price int64, percent dec) bool {
 	bound := times(rat(o.instrument.mark, 1), rat(100*one+sign(o.buy)*percent.v, 100*one))
 	if o.buy {
@@ -264,7 +266,7 @@ func (o *order) beyond(price int64, percent dec) bool {
 	return price < max(1, up(bound))
 }
 
-// shelve puts an order where it belongs after the record: into the book, among those that wait, or away.
+// shelve stores an order after the record: in the book, among the waiting stops, or, if it is no longer live, nowhere.
 func (a *Auditor) shelve(before, o *order, v *orderView, fresh bool) {
 	i := o.instrument
 	o.account.on(i)
@@ -305,7 +307,7 @@ func (a *Auditor) shelve(before, o *order, v *orderView, fresh bool) {
 	}
 }
 
-// compare orders a side of a book: the better price first, then the earlier order.
+// compare orders one side of a book: better prices first, then earlier orders.
 func compare(x, y *order) int {
 	if x.buy {
 		return cmp.Or(cmp.Compare(y.price, x.price), cmp.Compare(x.priority, y.priority))
@@ -313,7 +315,7 @@ func compare(x, y *order) int {
 	return cmp.Or(cmp.Compare(x.price, y.price), cmp.Compare(x.priority, y.priority))
 }
 
-// remove takes an order out of the book and from among those that wait.
+// remove removes an order from the book and from the waiting stops.
 func (a *Auditor) remove(o *order) {
 	i := o.instrument
 	if o.resting {
@@ -327,7 +329,7 @@ func (a *Auditor) remove(o *order) {
 	}
 }
 
-// expiry is when an order's time passes.
+// expiry is an entry of the heap of expiry times.
 type expiry struct {
 	time moment
 	code string
@@ -345,7 +347,7 @@ func (e *expiries) Pop() any {
 	return last
 }
 
-// nextExpiry returns when the next order's time passes; 0 for never.
+// nextExpiry returns the earliest expiry time of a live order, or 0.
 func (a *Auditor) nextExpiry() moment {
 	for len(a.expiries) > 0 {
 		if o := a.orders[a.expiries[0].code]; o != nil && o.ExpireTime == a.expiries[0].time {
@@ -356,10 +358,10 @@ func (a *Auditor) nextExpiry() moment {
 	return 0
 }
 
-// Level is what rests at a price, both in 10⁻⁸.
+// Level is the total amount that rests at a price. Both are in 10⁻⁸.
 type Level struct{ Price, Amount int64 }
 
-// Book returns the levels of an instrument's book as its orders make them, best first.
+// Book returns the levels of an instrument's book, computed from its orders, best first.
 func (a *Auditor) Book(symbol string) (bids, asks []Level) {
 	sides := [2][]Level{{}, {}}
 	for side, orders := range a.instruments[symbol].book {

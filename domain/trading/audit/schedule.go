@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// task is a command's work that goes on in steps.
+// task is the work of a command that continues in steps.
 type task struct {
 	kind     string
-	order    string // that takes on
+	order    string // the order that keeps matching
 	customer string
 	symbol   string
 	started  moment
@@ -16,14 +16,14 @@ type task struct {
 	judged   *judgement
 }
 
-// session is a connection at whose end its orders are canceled.
+// session is a connection. The orders placed on it are canceled when it ends.
 type session struct {
 	gateway string
 	ended   moment
 	orders  []string
 }
 
-// due is work that has to be done: what it is, since when, and about whom.
+// due is due work: its kind, the time and record that made it due, and its subject.
 type due struct {
 	work       string
 	rank       int
@@ -32,12 +32,12 @@ type due struct {
 	account    *account
 }
 
-// compare orders what is due: by time, at one time by kind, of one kind by the record that made it due.
+// compare orders due work by time, then by kind, then by the record that made it due.
 func (d due) compare(o due) int {
 	return cmp.Or(cmp.Compare(d.since.time, o.since.time), cmp.Compare(d.rank, o.rank), cmp.Compare(d.since.sequence, o.since.sequence))
 }
 
-// blocking returns what is to be done before any command of a client.
+// blocking returns the first work that must be done before any client command.
 func (a *Auditor) blocking() (first due, any bool) {
 	if a.task != nil {
 		return due{work: a.task.kind}, true
@@ -71,13 +71,13 @@ func (a *Auditor) blocking() (first due, any bool) {
 		return due{}, false
 	}
 	first = slices.MinFunc(all, due.compare)
-	if first.rank > 3 && guard { // what is done at a price waits for the guards against old ones
+	if first.rank > 3 && guard { // work at market prices waits until all stale prices are guarded
 		first = due{work: "stale_guard"}
 	}
 	return first, true
 }
 
-// alternating returns what is to be done in turn with commands.
+// alternating returns the first work that alternates with client commands.
 func (a *Auditor) alternating() (first due, any bool) {
 	var all []due
 	add := func(work string, rank int, t moment) {
@@ -104,8 +104,8 @@ func (a *Auditor) alternating() (first due, any bool) {
 	return slices.MinFunc(all, due.compare), true
 }
 
-// turn checks that it is the record's turn: what blocks comes first, in its order, and what alternates with commands is not
-// put off by two of them.
+// turn checks that the record may come now: blocking work comes first, in order, and alternating work is delayed by at
+// most one client command.
 func (a *Auditor) turn() {
 	first, blocks := a.blocking()
 	if a.r.work == "" {
@@ -124,8 +124,8 @@ func (a *Auditor) turn() {
 	a.r.due = first
 }
 
-// can reports whether something can be done for an account that is to be liquidated: a position or an order of it is on an
-// instrument that is open, or it has no position, and orders or a fund that could pay.
+// can reports whether a liquidation step for the account is possible: it has a position or an order on an open
+// instrument, or it has no position but orders, or the fund can pay.
 func (a *Auditor) can(c *account) bool {
 	some := false
 	for _, h := range c.positions {
@@ -144,7 +144,7 @@ func (a *Auditor) can(c *account) bool {
 	return !some && (len(c.orders) > 0 || a.fund.balance > 0)
 }
 
-// firstFailing is the account to be liquidated next: by the record that made it due, then by code.
+// firstFailing returns the account to liquidate next, by the record that made it due, then by code.
 func (a *Auditor) firstFailing() (first *account) {
 	for _, c := range a.everybody {
 		if c.failing.there && (first == nil || c.failing.sequence < first.failing.sequence ||
@@ -155,7 +155,7 @@ func (a *Auditor) firstFailing() (first *account) {
 	return first
 }
 
-// afterwards holds what must be after every record, and notes what it made due.
+// afterwards checks the invariants that hold after every record, and determines the work that the record made due.
 func (a *Auditor) afterwards() {
 	a.conserved()
 	a.leftovers()
@@ -187,7 +187,7 @@ func (a *Auditor) afterwards() {
 	a.stepped = a.r.work != ""
 }
 
-// look notes whether an account has less equity than maintenance margin.
+// look determines whether an account's equity is below its maintenance margin.
 func (a *Auditor) look(c *account) {
 	equity, needed := a.health(c)
 	switch lacks := equity < needed; {
@@ -204,8 +204,8 @@ func (a *Auditor) look(c *account) {
 	}
 }
 
-// reduces checks that no reduce-only order that rests or waits is larger than the position that it reduces, and that there
-// are no more than 20 on an instrument.
+// reduces checks that no resting or waiting reduce-only order is larger than the position that it reduces, and that a
+// customer has at most 20 of them on an instrument.
 func (a *Auditor) reduces(c *account) {
 	count := make(map[*instrument]int)
 	for _, o := range c.orders {
@@ -223,8 +223,8 @@ func (a *Auditor) reduces(c *account) {
 	}
 }
 
-// moveFund notes since when the fund's order on an open instrument is another than it should be: at mark, for all that it
-// holds.
+// moveFund determines since when the fund's order on an open instrument differs from the required one: at the mark
+// price, for the whole position.
 func (a *Auditor) moveFund(i *instrument) {
 	h := a.fund.on(i)
 	moved := h.size != 0 && i.open()
@@ -241,7 +241,7 @@ func (a *Auditor) moveFund(i *instrument) {
 	}
 }
 
-// works takes over that a command's work goes on in steps, or is done.
+// works applies the start or the end of a command's work in steps.
 func (a *Auditor) works(started bool, e *workShape) {
 	if started {
 		must(a.task == nil, "%s begins amid %s", e.Work, a.r.resumed)
@@ -258,7 +258,7 @@ func (a *Auditor) works(started bool, e *workShape) {
 
 func (t *task) String() string { return t.kind }
 
-// finishWork counts what a mass cancel ended, and checks that nothing is left.
+// finishWork checks the count of orders that a mass cancel reports at its end, and that no matching order is live.
 func (a *Auditor) finishWork() {
 	canceled := 0
 	for _, v := range a.r.views {
@@ -282,7 +282,7 @@ func (a *Auditor) finishWork() {
 	}
 }
 
-// session takes over what becomes of connections.
+// session applies an event about sessions and gateways.
 func (a *Auditor) session(name string, e *accountShape) {
 	switch name {
 	case "session.opened":
@@ -318,7 +318,7 @@ func (a *Auditor) session(name string, e *accountShape) {
 	}
 }
 
-// finishSessions notes what was placed over a session, and checks what is left of one that has ended.
+// finishSessions records the orders placed on a session, and checks how many orders of an ended session are left.
 func (a *Auditor) finishSessions() {
 	if s := a.sessions[a.r.Command.Data.Session]; s != nil && a.r.Command.Type == "order.place" {
 		must(s.ended == 0, "an order comes over the session %s, which has ended", a.r.Command.Data.Session)

@@ -2,8 +2,8 @@ package audit
 
 import "github.com/go-json-experiment/json/jsontext"
 
-// The records and events of the journal, as far as they are looked at. They are declared here once more, from the schemas,
-// so that what reads the log shares nothing with what wrote it.
+// The records and events of the journal, with the members that the audit uses. They are declared again from the schemas,
+// so that the audit shares no code with the engine.
 
 type record struct {
 	Sequence int64  `json:"sequence"`
@@ -177,11 +177,12 @@ type workShape struct {
 	Canceled     int    `json:"canceled"`
 }
 
-// accountShape is what the events of one customer's settings have, each its own.
 type rulesShape struct {
 	Rules int `json:"rules"`
 }
 
+// accountShape contains the members of all events about one customer, the fund or a session. Each event has only some of
+// them.
 type accountShape struct {
 	CustomerCode      string         `json:"customer_code"`
 	Symbol            string         `json:"symbol"`

@@ -2,7 +2,7 @@ package audit
 
 import "slices"
 
-// reach notes that a price was reached, of trades or the mark: every leg that waits for it fires, in its turn.
+// reach marks the legs of waiting stops that a trade or mark price reached. They fire later, in their order.
 func (a *Auditor) reach(i *instrument, kind string, price int64) {
 	for _, o := range i.stops {
 		if (o.Type == "take_profit_stop_loss") != (kind == "mark_price") {
@@ -20,7 +20,8 @@ func (l *leg) at(price int64) bool {
 	return l.price != 0 && (l.below && price <= l.price || !l.below && price >= l.price)
 }
 
-// wait has an order wait for its price, behind those that came before it. It keeps its place if it only becomes smaller.
+// wait stores an order among the waiting stops, after those that arrived earlier. An order that only becomes smaller
+// keeps its place.
 func (a *Auditor) wait(before, o *order, v *orderView, fresh bool) {
 	i := o.instrument
 	must(o.filled == 0, "the order %s has filled and waits for its price", v.Code)
@@ -56,9 +57,9 @@ func (a *Auditor) wait(before, o *order, v *orderView, fresh bool) {
 	i.stops = append(i.stops, o)
 }
 
-// nextStop returns what is to fire next on an instrument: what fires at its price or below comes first, the highest price
-// before the lower ones; then what fires at its price or above, the lowest first; at one price the earlier order. Of a combo
-// of which both were reached it is the stop-loss leg.
+// nextStop returns the stop to fire next on an instrument, and its leg. Legs that fire at or below their price come
+// first, the highest price before lower ones. Then come legs that fire at or above their price, the lowest first. At the
+// same price, the earlier order comes first. If both legs of an order were reached, the stop-loss leg fires.
 func (i *instrument) nextStop() (next *order, by int) {
 	for _, o := range i.stops {
 		n := 0
@@ -86,7 +87,7 @@ func before(l leg, priority int64, o leg, other int64) bool {
 	return priority < other
 }
 
-// fired takes over that a stop fires: the one whose turn it is, and none that was not reached.
+// fired checks and applies the firing of a stop: it must be the next one, and a price must have reached it.
 func (a *Auditor) fired(e *firedShape) {
 	i := a.instrument(e.Symbol)
 	o := a.orders[e.OrderCode]
@@ -111,7 +112,7 @@ func codeOf(o *order) string {
 	return o.Code
 }
 
-// schedule notes since when an instrument has a stop to fire, and is open.
+// schedule determines since when an open instrument has a stop to fire.
 func (a *Auditor) schedule(i *instrument) {
 	due := i.open() && slices.ContainsFunc(i.stops, func(o *order) bool { return o.legs[0].reached || o.legs[1].reached })
 	switch {

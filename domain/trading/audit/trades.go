@@ -1,6 +1,6 @@
 package audit
 
-// trade takes a trade over: between two orders, or of a position that is liquidated to another account.
+// trade checks and applies a trade between two orders, or the transfer of a liquidated position to another account.
 func (a *Auditor) trade(e *tradeShape) {
 	i := a.instrument(e.Symbol)
 	price, steps := i.ticks(e.Price), i.steps(e.Amount)
@@ -39,7 +39,8 @@ func (a *Auditor) trade(e *tradeShape) {
 	}
 }
 
-// fees adds what both sides pay: a taker its fee or what a liquidation pays, a maker its own or gets a rebate out of that.
+// fees adds the fee movements of both sides. The taker pays its fee or, if liquidated, the liquidation fee. The maker
+// pays its fee or receives a rebate of at most the taker's payment.
 func (a *Auditor) fees(e *tradeShape, taker, maker *account, takers, makers *position, realised int64, want []movement) (all []movement, ofTaker, ofMaker int64) {
 	_, points := takers.fees()
 	ofTaker = feeOf(e.Notional.v, points)
@@ -55,7 +56,7 @@ func (a *Auditor) fees(e *tradeShape, taker, maker *account, takers, makers *pos
 		movement{maker, "", "trade_fee", -ofMaker}, movement{nil, "fees", "trade_fee", ofMaker}), ofTaker, ofMaker
 }
 
-// hold takes one side's position after the trade over.
+// hold applies a trade to the position of one side and compares the result with the event.
 func (a *Auditor) hold(e *tradeShape, i *instrument, c *account, price, signed int64) (h *position, realised int64) {
 	h = c.on(i)
 	h.size, h.cost, realised = h.after(price, signed)
@@ -69,8 +70,8 @@ func (a *Auditor) hold(e *tradeShape, i *instrument, c *account, price, signed i
 	return h, 0
 }
 
-// matches checks a trade of two orders: the maker is the one that rests at the best price the longest, and the price is its
-// own and no worse than what the taker may pay.
+// matches checks a trade between two orders. The maker must be the first order in price-time priority. The price must be
+// the maker's and within the taker's limit or price band.
 func (a *Auditor) matches(e *tradeShape, i *instrument, taker, maker *account, price, steps int64) {
 	v := a.r.views[e.Taker.OrderCode]
 	must(v != nil && v.CustomerCode == taker.code && v.Symbol == i.Symbol && v.Action == e.Action, "the taker's order %s", e.Taker.OrderCode)
@@ -108,8 +109,8 @@ func (a *Auditor) matches(e *tradeShape, i *instrument, taker, maker *account, p
 	must(a.r.fills[o.Code].steps <= o.remaining, "the order %s trades more than it has", o.Code)
 }
 
-// inFront checks that nobody is passed over who stands before the maker: those who do are filled already, or end in this
-// record, since their time has passed, they are the taker's own or their position is gone.
+// inFront checks that no order before the maker was passed over. Each of them must have been filled in full, or have
+// ended in this record: it expired, it belongs to the taker, or it was reduce-only and its position is gone.
 func (a *Auditor) inFront(i *instrument, maker *order, taker *account, at moment) {
 	for _, o := range i.book[maker.side()] {
 		if o == maker {
