@@ -26,6 +26,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Group is the name of the group, after the prefix.
@@ -66,7 +67,7 @@ type place struct {
 	partition int32
 }
 
-// Node is this process's membership in the group of engines. It implements journal.BatchSubmitter.
+// Node is this process's membership in the group of engines. It implements submit.BatchSubmitter.
 type Node struct {
 	cfg   Config
 	log   *slog.Logger
@@ -383,10 +384,10 @@ func (n *Node) leave(kc *kgo.Client) {
 
 // Submit has a command decided by the owner of the journal's partition, if that is this node, and says where it is
 // if it's another.
-func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
+func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (submit.Result, error) {
 	o := n.assigned(name)
 	if o == nil {
-		return journal.Result{}, n.find.elsewhere(ctx, name)
+		return submit.Result{}, n.find.elsewhere(ctx, name)
 	}
 	result, err := o.Submit(ctx, c)
 	if refused(err) && !n.leased(ctx, o) {
@@ -396,14 +397,14 @@ func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journ
 }
 
 // SubmitAll is Submit for several commands, which are sent to the owner together: this node's, or another one's that the
-// outcome of each of them names. It implements journal.BatchSubmitter.
-func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) []journal.Outcome {
+// outcome of each of them names. It implements submit.BatchSubmitter.
+func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) []submit.Outcome {
 	o := n.assigned(name)
 	if o == nil {
 		return allFail(cs, n.find.elsewhere(ctx, name))
 	}
 	out := o.SubmitAll(ctx, cs)
-	unleased := slices.ContainsFunc(out, func(o journal.Outcome) bool { return refused(o.Err) }) && !n.leased(ctx, o)
+	unleased := slices.ContainsFunc(out, func(o submit.Outcome) bool { return refused(o.Err) }) && !n.leased(ctx, o)
 	for i := range out {
 		if unleased && refused(out[i].Err) {
 			out[i].Err = errUnleased
@@ -416,7 +417,7 @@ func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) 
 // unowned marks the error of a command that was not accepted because the owner has no valid term (yet, or any more): another
 // node may have one.
 func unowned(o *journal.Owner, err error) error {
-	var busy *journal.NotAcceptedError
+	var busy *submit.NotAcceptedError
 	if err == nil || !errors.As(err, &busy) {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // cascade is how many stops wait at one price.
@@ -70,7 +71,7 @@ func fireStops(ctx context.Context, owner *journal.Owner, stops int64) (perSecon
 // untilFree waits until the owner takes commands again. What comes next is decided when all is done that blocks it, and
 // answered once the records of that are in the log. It may be told to come again meanwhile.
 func untilFree(ctx context.Context, owner *journal.Owner) (err error) {
-	refused, busy := new(journal.RefusedError), new(journal.NotAcceptedError)
+	refused, busy := new(submit.RefusedError), new(submit.NotAcceptedError)
 	for err = error(busy); errors.As(err, &busy); {
 		_, err = owner.Submit(ctx, command(trader(), trading.CommandCancelOrder, &trading.CancelOrder{CustomerCode: customerCode(0)}))
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // build names this build in the terms that it takes.
@@ -103,7 +104,7 @@ func (n *Node) Fold(name string) (*follow.Fold, error) {
 }
 
 // Submitter takes the commands that make a venue, for whichever node owns their journal.
-func (n *Node) Submitter() journal.Submitter { return n.owning.peers }
+func (n *Node) Submitter() submit.Submitter { return n.owning.peers }
 
 // drain is how long requests and connections may take to end at a stop.
 const drain = 10 * time.Second

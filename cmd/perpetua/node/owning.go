@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // owning is how commands get to the owner of their journal, this node or another.
@@ -19,7 +19,7 @@ type owning struct {
 
 // owners take commands and say who would.
 type owners interface {
-	journal.BatchSubmitter
+	submit.BatchSubmitter
 	// Owner returns the URL of the node that owns a partition, as far as that node or the group of engines says so, or "".
 	Owner(ctx context.Context, name string, partition int32) (string, error)
 	// Engines returns the nodes of that group.
