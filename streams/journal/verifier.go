@@ -7,7 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Verifier is a record.Verifier of Kafka records. It compares their keys, headers and timestamps, too.
+// Verifier is a record.Verifier for Kafka records. It also compares their keys, headers and timestamps with their values.
 type Verifier struct {
 	*record.Verifier
 	journal string

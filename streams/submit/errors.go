@@ -28,8 +28,9 @@ func (e *RefusedError) Error() string { return e.Refusal.Error() }
 // Unwrap returns the refusal.
 func (e *RefusedError) Unwrap() error { return e.Refusal }
 
-// NotAcceptedError says that the command has had no effect and never will: there is no owner, its window or queue is full,
-// clients are blocked, or the log has acknowledged nothing for two seconds. The same command may be submitted again.
+// NotAcceptedError says that the command has had no effect and never will. For example, the journal has no owner at the moment,
+// the owner's window or queue is full, due work blocks clients, or the log has acknowledged nothing for two seconds. The same
+// command may be submitted again.
 type NotAcceptedError struct {
 	RetryAfter time.Duration // after which to submit it again
 	Reason     string

@@ -5,10 +5,11 @@
 //
 //   - *RefusedError: the command was decided, changed nothing, and left no record.
 //   - *NotAcceptedError: the command has had no effect and never will. It may be submitted again.
-//   - *OutcomeUnknownError: the command may be in a record whose fate is not known. Only a command with the same idempotency
-//     key or reference finds out.
+//   - *OutcomeUnknownError: the command may be in a record, and the log may or may not hold it. Submitting the command again
+//     with the same idempotency key or reference returns its one outcome.
 //   - *ElsewhereError: the command was not decided here. Another node owns the shard.
-//   - *DecideError: the rules failed on the command. Nothing was recorded. Every other error is an error of the program, too.
+//   - *DecideError: the rules failed on the command. Nothing was recorded. This and every other error is
+//     an error of the program.
 //
 // The package has no implementation and imports no Kafka. The owner in package journal and the node in package ownership
 // implement its interfaces.
@@ -21,7 +22,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Shard is one partition of a journal. It has its own log, and one owner at a time.
+// Shard is one partition of a journal: a log that has at most one owner.
 type Shard struct {
 	Journal   string
 	Partition int32
@@ -37,13 +38,13 @@ type Submitter interface {
 	Submit(ctx context.Context, journal string, c decide.Command) (Result, error)
 }
 
-// BatchSubmitter is a Submitter that accepts several commands at once.
+// BatchSubmitter is a Submitter that also accepts several commands in one call.
 type BatchSubmitter interface {
 	Submitter
 	// SubmitAll has the commands decided in their order, each in its own record, and waits until all are answered. Commands
 	// of others may be decided in between. The outcomes are in the order of the commands, and each is what Submit would
-	// return, with two exceptions. When a command is not decided, because there is no room or no time left, none after it is
-	// decided, and their outcome is a *NotAcceptedError. A refusal that the owner cannot confirm is a *NotAcceptedError, and
+	// return, with two exceptions. When a command is not decided, because the queue is full or the time is over, none after it
+	// is decided, and their outcome is a *NotAcceptedError. A refusal that the owner cannot confirm is a *NotAcceptedError, and
 	// commands after it may have been decided.
 	SubmitAll(ctx context.Context, journal string, cs []decide.Command) []Outcome
 }
