@@ -19,7 +19,7 @@ func NewVerifier(rules decide.Rules, partition int32) *Verifier {
 }
 
 // Verify takes the next record and reports whether it is valid, or one that every reader skips. A *record.BrokenRecordError
-// says that it continues the chain and can't be applied, or that its key, headers or timestamp are not those of its value.
+// says that it continues the chain but cannot be applied, or that its key, headers or timestamp do not match its value.
 func (v *Verifier) Verify(r *kgo.Record) (valid bool, err error) {
 	return v.Verifier.Verify(r.Offset, r.Value, func(e record.Entry) error { return VerifyKafka(e, v.journal, r) })
 }

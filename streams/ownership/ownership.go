@@ -1,5 +1,5 @@
 // Package ownership distributes the partitions of the journals over the nodes and finds the owner of each. It makes
-// ownership fast, not safe: the log alone decides which records are valid (package journal).
+// ownership fast, not safe: the log alone decides which records are valid (package record).
 //
 // Start reading at Finder, with which every node finds the owners: the log names them, and named.go says when a name counts.
 // Node is an engine: a member of the group (this file) that folds the partitions that it does not own (standby.go), and
