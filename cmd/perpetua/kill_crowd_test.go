@@ -15,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // crowd is very many accounts in groups of a size. Each is long 0.01 BTC from 65,000 with leverage 13, and half of them are
@@ -122,18 +123,18 @@ func (v *venue) fill(t testing.TB, parts [][]decide.Command) {
 	waitFor(t, "the owner that fills the log", func() bool { _, serves := owner.Serving(); return serves })
 	for _, part := range parts {
 		for some := range slices.Chunk(part, 256) {
-			submit(t, owner, some)
+			submitAll(t, owner, some)
 		}
 	}
 }
 
-// submit has commands decided; what a busy machine refuses for the time being is sent again.
-func submit(t testing.TB, owner *journal.Owner, commands []decide.Command) {
+// submitAll has commands decided; what a busy machine refuses for the time being is sent again.
+func submitAll(t testing.TB, owner *journal.Owner, commands []decide.Command) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); len(commands) > 0; {
 		var again []decide.Command
 		for i, out := range owner.SubmitAll(context.Background(), commands) {
-			var busy *journal.NotAcceptedError
+			var busy *submit.NotAcceptedError
 			switch {
 			case errors.As(out.Err, &busy) && time.Now().Before(deadline):
 				again = append(again, commands[i])

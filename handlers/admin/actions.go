@@ -16,9 +16,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // The bounds of what an operator says of an action, in characters.
@@ -127,7 +127,7 @@ func (h *Handler) ownerOf(c echo.Context, trigger scalar.ID) (of owner.Ref, err 
 	probe := &onboarding.ActOnTrigger{ID: trigger, Action: entitlement.Block}
 	_, err = h.onboarding.To.Submit(c.Request().Context(), h.onboarding.Name,
 		decide.Command{ID: web.NewID(), Type: probe.CommandType(), Actor: web.AskOf(c).Principal().Actor(), Payload: probe})
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if !errors.As(err, &refused) {
 		return of, err
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 const (
@@ -130,7 +130,7 @@ func (h *Handler) holdOwner(t owner.Type) echo.HandlerFunc {
 		}
 		x, err := h.onboarding.Execute(web.AskOf(c), &onboarding.HoldOwner{Ref: ref, Reason: sealed}, body)
 		if err != nil {
-			var unknown *journal.OutcomeUnknownError
+			var unknown *submit.OutcomeUnknownError
 			if fresh && !errors.As(err, &unknown) { // of an unknown outcome the hold stays: the record may come
 				_, gone := h.cfg.Owners.Release(ctx, ref.String())
 				err = errors.Join(err, gone)
@@ -172,7 +172,7 @@ func (h *Handler) releaseOwner(t owner.Type) echo.HandlerFunc {
 			return h.keyError(c, ref, err)
 		}
 		x, err := h.onboarding.Execute(web.AskOf(c), &onboarding.ReleaseOwner{Ref: ref, Reason: sealed}, body)
-		var refused *journal.RefusedError
+		var refused *submit.RefusedError
 		if errors.As(err, &refused) {
 			was, failed := h.cfg.Owners.Release(ctx, ref.String())
 			switch {

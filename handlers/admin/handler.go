@@ -19,8 +19,8 @@ import (
 	venue "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // The journals that the commands of this package go to.
@@ -33,7 +33,7 @@ const (
 // Config is what the interface is made of.
 type Config struct {
 	Auth     *web.Auth
-	Journals journal.Submitter
+	Journals submit.Submitter
 	// Venue follows the trading journal under trading.Rules, Identity the identity journal under identity.Rules.
 	Venue    web.Follower
 	Identity web.Follower

@@ -12,8 +12,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 const identityJournal = "identity"
@@ -21,7 +21,7 @@ const identityJournal = "identity"
 // Config is what the routes are made of.
 type Config struct {
 	Auth     *web.Auth
-	Journals journal.Submitter
+	Journals submit.Submitter
 	Identity web.Follower // of the identity journal, under identity.Rules
 	Venue    web.Follower // of the trading journal, under trading.Rules: it knows the customers
 }

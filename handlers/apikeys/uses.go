@@ -12,7 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/identity"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 // A use that could not be told is told at the next one, so a last use may be missed where a node dies between a key's
 // only request of a day and its record.
 type Uses struct {
-	to      journal.Submitter // wherever the journal's owner is
+	to      submit.Submitter // wherever the journal's owner is
 	logger  *slog.Logger
 	waiting chan scalar.ID
 
@@ -39,7 +39,7 @@ type Uses struct {
 }
 
 // NewUses makes a teller of uses. It tells none before it runs.
-func NewUses(to journal.Submitter, logger *slog.Logger) *Uses {
+func NewUses(to submit.Submitter, logger *slog.Logger) *Uses {
 	return &Uses{to: to, logger: logger, waiting: make(chan scalar.ID, maxWaiting), pending: make(map[scalar.ID]time.Time)}
 }
 
@@ -95,7 +95,7 @@ func (u *Uses) tell(ctx context.Context, id scalar.ID) bool {
 	defer cancel()
 	_, err := u.to.Submit(ctx, identityJournal, decide.Command{ID: web.NewID(), Type: identity.CommandUseAPIKey,
 		Actor: decide.Actor{System: "api_keys"}, Payload: &identity.UseAPIKey{ID: id}})
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if err == nil || errors.As(err, &refused) { // another node was first, the key is revoked, or its owner has another day
 		return true
 	}

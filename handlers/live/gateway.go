@@ -11,8 +11,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // A connection may ask for its orders to be canceled when it ends (authenticate, cancel_on_disconnect). For the engine it
@@ -32,7 +32,7 @@ const (
 // gateway is what a hub keeps of its sessions. The hub's lock guards it.
 type gateway struct {
 	id      scalar.ID
-	nodes   journal.Submitter // the journal's owner, wherever it is; nil for none
+	nodes   submit.Submitter // the journal's owner, wherever it is; nil for none
 	armed   map[*session]struct{}
 	keeping bool
 }
@@ -118,7 +118,7 @@ func (h *Hub) endSession(id scalar.ID) {
 		once, done := context.WithTimeout(ctx, tellWait)
 		_, err := h.tell(once, &trading.EndSession{Session: id})
 		done()
-		var refused *journal.RefusedError
+		var refused *submit.RefusedError
 		if err == nil || errors.As(err, &refused) { // also where it had ended already
 			return
 		}
@@ -155,7 +155,7 @@ func (h *Hub) keepGateway() {
 }
 
 // tell sends the engine what this node has to say.
-func (h *Hub) tell(ctx context.Context, p decide.Payload) (journal.Result, error) {
+func (h *Hub) tell(ctx context.Context, p decide.Payload) (submit.Result, error) {
 	return h.gateway.nodes.Submit(ctx, h.journal, decide.Command{ID: web.NewID(), Type: p.CommandType(), Actor: decide.Actor{System: ofGateways}, Payload: p})
 }
 

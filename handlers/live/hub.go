@@ -18,8 +18,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/market"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -65,7 +65,7 @@ type Config struct {
 	REST      web.Caller // by which orders are entered and what some channels show is asked for; without it neither is
 	// Nodes takes what the node says of its connections to the journal's owner, wherever that is; without it no orders are
 	// canceled when a connection ends.
-	Nodes  journal.Submitter
+	Nodes  submit.Submitter
 	Wrap   Wrap
 	Logger *slog.Logger
 	Limits Limits

@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // exchange is a trading journal on a broker, its owner, a fold of it and a hub over the fold.
@@ -93,7 +94,7 @@ func (x *exchange) submit(customer, command string, payload any) int64 {
 		if err == nil {
 			return result.Position.Sequence
 		}
-		if ctx.Err() != nil || !strings.Contains(err.Error(), journal.CodeNotAccepted) {
+		if ctx.Err() != nil || !strings.Contains(err.Error(), submit.CodeNotAccepted) {
 			x.t.Fatalf("%s: %v", command, err)
 		}
 	}

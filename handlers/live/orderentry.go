@@ -16,7 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Order entry over a socket is order entry over REST: a request is cut into the parameters, the query, the key and the body
@@ -285,7 +285,7 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 	}
 	if !h.parting.begin() {
 		s.entering.Add(-1)
-		reply := e.call.Refused(web.Unavailable(journal.CodeNotAccepted, "The server is stopping.", time.Second))
+		reply := e.call.Refused(web.Unavailable(submit.CodeNotAccepted, "The server is stopping.", time.Second))
 		s.send(resultMessage(e.id, &reply))
 		return
 	}
@@ -304,7 +304,7 @@ func (h *Hub) answer(s *session, e *entry, turn <-chan struct{}, done chan struc
 	if turn != nil {
 		<-turn
 	}
-	reply := h.rest.Do(journal.OnQueued(s.ctx, end), &e.call)
+	reply := h.rest.Do(submit.OnQueued(s.ctx, end), &e.call)
 	s.send(resultMessage(e.id, &reply))
 }
 

@@ -21,8 +21,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/live"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 const (
@@ -103,20 +103,20 @@ func (s *tokens) Verify(token, _ string) (*web.Principal, error) {
 // nodes takes what the hub says of its connections, unless it is deaf.
 type nodes struct{ v *venue }
 
-// Submit implements journal.Submitter.
-func (n nodes) Submit(_ context.Context, _ string, c decide.Command) (journal.Result, error) {
+// Submit implements submit.Submitter.
+func (n nodes) Submit(_ context.Context, _ string, c decide.Command) (submit.Result, error) {
 	n.v.telling.Lock()
 	defer n.v.telling.Unlock()
 	n.v.told = append(n.v.told, c.Payload.(decide.Payload))
 	if n.v.deaf {
-		return journal.Result{}, &journal.NotAcceptedError{Reason: "a test"}
+		return submit.Result{}, &submit.NotAcceptedError{Reason: "a test"}
 	}
 	d, err := n.v.state.Decide(n.v.stamp(), c)
 	if err != nil {
-		return journal.Result{}, &journal.RefusedError{Refusal: err.(*decide.Refusal)}
+		return submit.Result{}, &submit.RefusedError{Refusal: err.(*decide.Refusal)}
 	}
 	e := n.v.evolve(c.Recorded(), d)
-	return journal.Result{Position: record.LogPosition{Journal: "trading", Sequence: e.Record.Sequence}, Entry: &e}, nil
+	return submit.Result{Position: record.LogPosition{Journal: "trading", Sequence: e.Record.Sequence}, Entry: &e}, nil
 }
 
 // newVenue starts a hub over a venue with two instruments and the customers A1 and A2 of broker alpha and B1 of beta,

@@ -17,8 +17,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/streams/files"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // documentRoutes are those of the files of owners.
@@ -103,9 +103,9 @@ func (h *Handler) tell(c echo.Context, of owner.Ref, u *upload.Upload) (*domain.
 // record names it, it is swept in time.
 func neverDecided(err error) bool {
 	var (
-		refused *journal.RefusedError
-		never   *journal.NotAcceptedError
-		nobody  *journal.ElsewhereError
+		refused *submit.RefusedError
+		never   *submit.NotAcceptedError
+		nobody  *submit.ElsewhereError
 	)
 	return errors.As(err, &refused) || errors.As(err, &never) || errors.As(err, &nobody)
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // TestFrozenFingerprints sends every write with one Idempotency-Key and compares the fingerprint and the key of the command
@@ -19,7 +19,7 @@ func TestFrozenFingerprints(t *testing.T) {
 	var made []decide.Command
 	f.Fail(func(c decide.Command) error {
 		made = append(made, c)
-		return &journal.NotAcceptedError{}
+		return &submit.NotAcceptedError{}
 	})
 	// Ids that this run made. A fingerprint that contains one is another in each run.
 	ids := []string{f.webhook, f.delivery}

@@ -29,8 +29,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/clamd"
 	"github.com/perpetua-exchange/perpetua/streams/files"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // journalName is the journal that the commands of this package go to.
@@ -39,7 +39,7 @@ const journalName = "onboarding"
 // Config is what the interface is made of.
 type Config struct {
 	Auth     *web.Auth
-	Journals journal.Submitter
+	Journals submit.Submitter
 	// Onboarding follows the onboarding journal under onboarding.Rules.
 	Onboarding web.Follower
 	// Rows are the read models of the onboarding journal.
@@ -60,7 +60,7 @@ type Config struct {
 	// links that are good wherever the master key is.
 	Audience func() web.Audience
 	// Nodes takes commands for the owner of the journal, whichever node that is. Journals may say that it is another one.
-	Nodes journal.Submitter
+	Nodes submit.Submitter
 }
 
 // Handler serves the routes under /api/v1.

@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	operators "github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // writes are bodies that the routes take which write, of all interfaces; "" for none.
@@ -133,7 +133,7 @@ func TestEveryRouteHasKeysOfItsOwn(t *testing.T) {
 	var made []decide.Command
 	f.Fail(func(c decide.Command) error {
 		made = append(made, c)
-		return &journal.NotAcceptedError{}
+		return &submit.NotAcceptedError{}
 	})
 	writes, routesOf, scopes := f.writes(), make(map[string][]string), make(map[string]string)
 	for _, r := range f.Routes() {

@@ -11,18 +11,18 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/files"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // FilesOf returns which files the onboarding journal needs, for who sweeps the others. The fold is of that journal, and nodes
 // takes a command for its owner, whichever node that is.
-func FilesOf(fold web.Follower, nodes journal.Submitter) files.Journal { return needs{fold, nodes} }
+func FilesOf(fold web.Follower, nodes submit.Submitter) files.Journal { return needs{fold, nodes} }
 
 // needs is the onboarding journal as it knows files.
 type needs struct {
 	fold  web.Follower
-	nodes journal.Submitter
+	nodes submit.Submitter
 }
 
 // Settle has the journal's owner refuse a document of nobody. An owner answers nothing before all that it decided earlier is
@@ -31,7 +31,7 @@ type needs struct {
 func (n needs) Settle(ctx context.Context) error {
 	_, err := n.nodes.Submit(ctx, journalName, decide.Command{ID: web.NewID(), Type: domain.CommandAddDocument,
 		Actor: decide.Actor{Sub: "sweeper", Broker: "venue"}, Payload: &domain.AddDocument{Ref: owner.Ref{Type: owner.PersonType}}})
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if !errors.As(err, &refused) {
 		return fmt.Errorf("the journal does not settle: %w", err)
 	}

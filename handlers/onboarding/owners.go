@@ -16,8 +16,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // ownerRoutes are those of owners themselves.
@@ -170,7 +170,7 @@ func (h *Handler) register(c echo.Context, ref owner.Ref, told fields, body *web
 		return nil, err
 	}
 	e, err := web.Execute[*domain.OwnerRegistered](c, h.journal, payload, h.personal(c, body))
-	var elsewhere *journal.ElsewhereError
+	var elsewhere *submit.ElsewhereError
 	switch {
 	case err == nil && e.Ref != ref: // the same was asked before, and that owner is there
 		h.discardKey(c, ref)

@@ -13,8 +13,8 @@ import (
 	operators "github.com/perpetua-exchange/perpetua/handlers/admin"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // answered is a write with its first answer.
@@ -239,7 +239,7 @@ func TestAKeyUsedBeforeAnUpgrade(t *testing.T) {
 		if _, err := h.Submit(t.Context(), "onboarding", c); err != nil {
 			t.Error(err)
 		}
-		return &journal.OutcomeUnknownError{CommandID: c.ID}
+		return &submit.OutcomeUnknownError{CommandID: c.ID}
 	})
 	unknown := h.write(write{"POST", api + "/persons", anna})
 	unknown.Detail(503, "OUTCOME_UNKNOWN")

@@ -14,7 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/projections"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // rowWithin is how long the row of a delivery that the state has forgotten is waited for, and replayTries is how often a replay is
@@ -63,7 +63,7 @@ func (h *Handler) deliveryRow(waiting context.Context, c echo.Context, id scalar
 }
 
 func rowsBehind() error {
-	return &journal.NotAcceptedError{RetryAfter: time.Second, Reason: "the rows are behind the log"}
+	return &submit.NotAcceptedError{RetryAfter: time.Second, Reason: "the rows are behind the log"}
 }
 
 // replay has a delivery that is over be tried again. Most are known to the state of the journal's owner. Where it has forgotten
@@ -75,7 +75,7 @@ func (h *Handler) replay(c echo.Context, id scalar.ID, operator bool) (*domain.D
 	var asOf int64
 	for tries := 1; ; tries++ {
 		e, err := web.Execute[*domain.DeliveryReplayed](c, h.journal, &domain.ReplayDelivery{ID: id, Operator: operator, Row: row, AsOf: asOf})
-		var refused *journal.RefusedError
+		var refused *submit.RefusedError
 		if !errors.As(err, &refused) || refused.Refusal.Code != domain.CodeDeliveryForgotten {
 			return e, err
 		}

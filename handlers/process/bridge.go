@@ -16,8 +16,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // bridge opens trading accounts for the owners of finished entitlements.
@@ -163,7 +163,7 @@ func (m *bridge) openAccount(ctx context.Context, a onboarding.TradingAccount) e
 	payload := &trading.RegisterCustomer{CustomerCode: onboarding.CustomerCode(a.ID), Broker: a.Tenant}
 	result, err := m.Journals.Submit(ctx, tradingJournal, decide.Command{ID: web.NewID(), Type: payload.CommandType(), Actor: actor, Payload: payload,
 		Kept: decide.Kept{Source: &decide.Source{Journal: onboardingJournal, Sequence: a.Sequence}}})
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	at := result.Position
 	switch {
 	case errors.As(err, &refused):

@@ -16,9 +16,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // erasure destroys the keys of erased owners.
@@ -175,7 +175,7 @@ func (m *erasure) confirm(ctx context.Context, ref owner.Ref) error {
 	defer cancel()
 	payload := &onboarding.ConfirmKeyDestroyed{Ref: ref, KeyID: id}
 	_, err = m.Journals.Submit(ctx, onboardingJournal, decide.Command{ID: web.NewID(), Type: payload.CommandType(), Actor: actor, Payload: payload})
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if errors.As(err, &refused) && refused.Refusal.Code == onboarding.KeyDestroyedCode { // another was first, or this one before its answer was lost
 		return nil
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // memory is a journal in memory under its real rules, and a fold of it, which can be held back.
@@ -78,26 +78,26 @@ func (m *memory) hold(held bool) {
 	m.follow()
 }
 
-func (m *memory) submit(c decide.Command) (journal.Result, error) {
+func (m *memory) submit(c decide.Command) (submit.Result, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d, err := m.state.Decide(m.stamp(), c)
 	var refusal *decide.Refusal
 	if errors.As(err, &refusal) {
-		return journal.Result{}, &journal.RefusedError{Refusal: refusal, AsOf: record.LogPosition{Sequence: int64(len(m.entries)) - 1}}
+		return submit.Result{}, &submit.RefusedError{Refusal: refusal, AsOf: record.LogPosition{Sequence: int64(len(m.entries)) - 1}}
 	}
 	if err != nil {
-		return journal.Result{}, err
+		return submit.Result{}, err
 	}
 	if d.Repeated {
-		return journal.Result{Position: record.LogPosition{Sequence: d.Repeat}, Repeated: true}, nil
+		return submit.Result{Position: record.LogPosition{Sequence: d.Repeat}, Repeated: true}, nil
 	}
 	m.append(c.Recorded(), d)
 	at := int64(len(m.entries)) - 1
 	for m.state.Due(m.now()) != decide.Nothing {
 		m.append(decide.Recorded{Type: "engine.step", Actor: decide.Engine}, m.state.Step(m.stamp(), false))
 	}
-	return journal.Result{Position: record.LogPosition{Sequence: at}}, nil
+	return submit.Result{Position: record.LogPosition{Sequence: at}}, nil
 }
 
 func (m *memory) View(look func(decide.State, record.Position)) {
@@ -170,10 +170,10 @@ func (v *venue) at(where string) error {
 	return v.fault(where)
 }
 
-// Submit implements journal.Submitter.
-func (v *venue) Submit(_ context.Context, name string, c decide.Command) (journal.Result, error) {
+// Submit implements submit.Submitter.
+func (v *venue) Submit(_ context.Context, name string, c decide.Command) (submit.Result, error) {
 	if err := v.at("before " + c.Type); err != nil {
-		return journal.Result{}, err
+		return submit.Result{}, err
 	}
 	m := v.onboarding
 	if name == tradingJournal {
@@ -181,7 +181,7 @@ func (v *venue) Submit(_ context.Context, name string, c decide.Command) (journa
 	}
 	result, err := m.submit(c)
 	if lost := v.at("after " + c.Type); lost != nil {
-		return journal.Result{}, lost
+		return submit.Result{}, lost
 	}
 	return result, err
 }

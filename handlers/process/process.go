@@ -10,8 +10,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/owner"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // The journals, by name.
@@ -56,7 +56,7 @@ type Files interface {
 // Config is what the managers work with.
 type Config struct {
 	Onboarding, Trading Follower
-	Journals            journal.Submitter
+	Journals            submit.Submitter
 	Keys                Keys
 	Files               Files
 	Logger              *slog.Logger

@@ -19,7 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/projections/tickers"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // journalName is the journal that the commands of this package go to.
@@ -28,7 +28,7 @@ const journalName = "trading"
 // Config is what the interface is made of.
 type Config struct {
 	Auth     *web.Auth
-	Journals journal.BatchSubmitter
+	Journals submit.BatchSubmitter
 	// Venue follows the trading journal under trading.Rules.
 	Venue web.Follower
 	// Rows are the read models of the trading journal.
@@ -49,7 +49,7 @@ type Config struct {
 type Handler struct {
 	auth     *web.Auth
 	journal  web.Journal
-	batches  journal.BatchSubmitter
+	batches  submit.BatchSubmitter
 	venue    web.Follower
 	rows     rows.Source
 	commands []rows.Source

@@ -8,13 +8,13 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Journal is where the commands of a handler go.
 type Journal struct {
-	To   journal.Submitter
+	To   submit.Submitter
 	Name string
 	// Judges, if there is one, is the node's own follower of the journal, by which the next request will be judged. An answer
 	// that a command was decided waits for it, up to two seconds: without that, a key or a password which was just made is
@@ -24,7 +24,7 @@ type Journal struct {
 
 // Executed is a command and what came of it.
 type Executed struct {
-	journal.Result
+	submit.Result
 	Command decide.Command
 }
 
@@ -73,7 +73,7 @@ type Tried struct {
 
 // SubmitAll has commands decided in their order, each in a record of its own, and sets the latest position of their
 // answers. It returns an error if this node decided none of them and another node may own the journal.
-func (j Journal) SubmitAll(a Ask, to journal.BatchSubmitter, cmds []decide.Command) ([]Tried, error) {
+func (j Journal) SubmitAll(a Ask, to submit.BatchSubmitter, cmds []decide.Command) ([]Tried, error) {
 	outcomes := to.SubmitAll(a.Context(), j.Name, cmds)
 	if err := wrongOwner(a, outcomes); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (j Journal) SubmitAll(a Ask, to journal.BatchSubmitter, cmds []decide.Comma
 	at := record.LogPosition{Sequence: -1}
 	for i, o := range outcomes {
 		out[i] = Tried{Executed{o.Result, cmds[i]}, o.Err}
-		var refused *journal.RefusedError
+		var refused *submit.RefusedError
 		switch {
 		case o.Err == nil && o.Result.Position.Sequence > at.Sequence:
 			at = o.Result.Position
@@ -99,11 +99,11 @@ func (j Journal) SubmitAll(a Ask, to journal.BatchSubmitter, cmds []decide.Comma
 // wrongOwner returns the error that sends a batch to another node: none of its commands was decided, and an outcome names the
 // owner of the journal. An outcome that says only that this node is not the owner is enough if a node passed the request on,
 // since that node looks for the owner. A client that sent the batch to this node gets an outcome for each command instead.
-func wrongOwner(a Ask, outcomes []journal.Outcome) (wrong error) {
+func wrongOwner(a Ask, outcomes []submit.Outcome) (wrong error) {
 	for _, o := range outcomes {
 		var (
-			elsewhere *journal.ElsewhereError
-			busy      *journal.NotAcceptedError
+			elsewhere *submit.ElsewhereError
+			busy      *submit.NotAcceptedError
 		)
 		switch {
 		case errors.As(o.Err, &elsewhere):

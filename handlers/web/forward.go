@@ -21,7 +21,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // headerForwarded marks a request that a node passed on to the owner of its journal. Its value is the command's id,
@@ -87,15 +87,15 @@ func (s *Server) hereOrThere(r *request, next echo.HandlerFunc) error {
 // notOwner reports whether a request failed because this node does not own its journal.
 func notOwner(err error) bool {
 	var (
-		elsewhere *journal.ElsewhereError
-		busy      *journal.NotAcceptedError
+		elsewhere *submit.ElsewhereError
+		busy      *submit.NotAcceptedError
 	)
 	return errors.As(err, &elsewhere) || errors.As(err, &busy) && busy.Unowned
 }
 
 // ownerNamed returns an error's word on which node is to answer the request, nil where it names none.
-func ownerNamed(err error) *journal.ElsewhereError {
-	var elsewhere *journal.ElsewhereError
+func ownerNamed(err error) *submit.ElsewhereError {
+	var elsewhere *submit.ElsewhereError
 	if !errors.As(err, &elsewhere) || nodeURL(elsewhere.URL) == nil {
 		return nil
 	}
@@ -144,7 +144,7 @@ var errNotOwner = errors.New("the node does not own the journal")
 
 // forward proxies a request to the owner of its journal. If the node is not the owner or can't be reached, it has not taken the
 // request, and forward sends it to the next owner that it finds within the request's timeout.
-func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, owner *journal.ElsewhereError) error {
+func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, owner *submit.ElsewhereError) error {
 	id := a.command
 	if id.IsZero() {
 		id = NewID()
@@ -170,7 +170,7 @@ func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, owner
 }
 
 // forwardTo proxies a request to one node. It returns errNotOwner if the request has changed nothing there.
-func (s *Server) forwardTo(ctx context.Context, a Ask, in *http.Request, out http.ResponseWriter, owner *journal.ElsewhereError, says mark) error {
+func (s *Server) forwardTo(ctx context.Context, a Ask, in *http.Request, out http.ResponseWriter, owner *submit.ElsewhereError, says mark) error {
 	key, target := s.options.ForwardKey, nodeURL(owner.URL)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -107,7 +107,7 @@ func (s *Server) answerInside(in *inside, a Ask) (err error) {
 }
 
 // forwardInside has a call answered by another node, which it reaches as a request over HTTP.
-func (s *Server) forwardInside(in *inside, a Ask, owner *journal.ElsewhereError) (err error) {
+func (s *Server) forwardInside(in *inside, a Ask, owner *submit.ElsewhereError) (err error) {
 	w := newRecorded()
 	defer func() {
 		if p := recover(); p != nil {

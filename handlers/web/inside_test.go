@@ -16,8 +16,8 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // insideOf serves one operation for the user u, and returns what calls it.
@@ -122,8 +122,8 @@ func TestACallWhoseOwnerBreaksOff(t *testing.T) {
 			if err != nil {
 				return 0, nil, err
 			}
-			_, err = Submit(a, submitFunc(func(decide.Command) (journal.Result, error) {
-				return journal.Result{}, &journal.ElsewhereError{URL: node.URL}
+			_, err = Submit(a, submitFunc(func(decide.Command) (submit.Result, error) {
+				return submit.Result{}, &submit.ElsewhereError{URL: node.URL}
 			}), "trading", cmd)
 			return 0, nil, err
 		})

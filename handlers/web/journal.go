@@ -8,8 +8,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // SetPosition sets the log position in the headers of the answer to a write. The user's next read on this node is at least as new.
@@ -24,13 +24,13 @@ func SetReadPosition(c echo.Context, name string, sequence int64) {
 }
 
 // Submit has a command decided and sets the position of the answer, also where it is a refusal.
-func Submit(a Ask, to journal.Submitter, name string, cmd decide.Command) (journal.Result, error) {
+func Submit(a Ask, to submit.Submitter, name string, cmd decide.Command) (submit.Result, error) {
 	result, err := to.Submit(a.Context(), name, cmd)
 	if err == nil {
 		a.answerAt(result.Position)
 		return result, nil
 	}
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if errors.As(err, &refused) {
 		a.answerAt(refused.AsOf)
 	}
@@ -47,9 +47,9 @@ func (a Ask) answerAt(p record.LogPosition) {
 // *decide.Refusal and is not seen here.
 func fromJournal(err error) *Problem {
 	var (
-		notAccepted *journal.NotAcceptedError
-		unknown     *journal.OutcomeUnknownError
-		elsewhere   *journal.ElsewhereError
+		notAccepted *submit.NotAcceptedError
+		unknown     *submit.OutcomeUnknownError
+		elsewhere   *submit.ElsewhereError
 		diverged    *record.DivergedError
 		broken      *record.BrokenRecordError
 	)
@@ -71,6 +71,6 @@ func fromJournal(err error) *Problem {
 }
 
 func notAcceptedProblem(retryAfter time.Duration) *Problem {
-	return NewProblem(http.StatusServiceUnavailable, journal.CodeNotAccepted,
+	return NewProblem(http.StatusServiceUnavailable, submit.CodeNotAccepted,
 		"The request was not accepted and has changed nothing. It may be sent again.").RetryAfter(max(retryAfter, time.Second))
 }

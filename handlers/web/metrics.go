@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 type metrics struct {
@@ -42,7 +42,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	m.problems = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "perpetua_http_problems_total", Help: "Requests that were answered with a problem, by its code."}, []string{"code"})
-	for _, code := range []string{journal.CodeNotAccepted, journal.CodeOutcomeUnknown, record.CodeDiverged, "INTERNAL"} {
+	for _, code := range []string{submit.CodeNotAccepted, submit.CodeOutcomeUnknown, record.CodeDiverged, "INTERNAL"} {
 		m.problems.WithLabelValues(code) // what alerts look for is there before the first
 	}
 	m.known.Store(&map[series]prometheus.Observer{})

@@ -12,8 +12,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // rowsAt are rows as of a sequence, which come to a later one when they are waited for.
@@ -30,8 +30,8 @@ func (r *rowsAt) Wait(ctx context.Context, sequence int64) error {
 
 // refusedAt is a journal that refuses every command as of a position.
 func refusedAt(name string, sequence int64) Journal {
-	return Journal{Name: name, To: submitFunc(func(decide.Command) (journal.Result, error) {
-		return journal.Result{}, &journal.RefusedError{Refusal: &decide.Refusal{Kind: decide.Conflict, Code: "X"},
+	return Journal{Name: name, To: submitFunc(func(decide.Command) (submit.Result, error) {
+		return submit.Result{}, &submit.RefusedError{Refusal: &decide.Refusal{Kind: decide.Conflict, Code: "X"},
 			AsOf: record.LogPosition{Journal: name, Sequence: sequence}}
 	})}
 }
@@ -149,12 +149,12 @@ func TestBatchesAreRecorded(t *testing.T) {
 // outcomes answers the commands of a batch with positions.
 type outcomes []int64
 
-func (o outcomes) Submit(context.Context, string, decide.Command) (journal.Result, error) {
+func (o outcomes) Submit(context.Context, string, decide.Command) (submit.Result, error) {
 	panic("commands come together")
 }
 
-func (o outcomes) SubmitAll(context.Context, string, []decide.Command) []journal.Outcome {
-	all := make([]journal.Outcome, len(o))
+func (o outcomes) SubmitAll(context.Context, string, []decide.Command) []submit.Outcome {
+	all := make([]submit.Outcome, len(o))
 	for i, sequence := range o {
 		all[i].Result.Position = record.LogPosition{Journal: "trading", Sequence: sequence}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/onboarding"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 const (
@@ -133,7 +133,7 @@ func (r *recorder) submit(batch []*receipt) error {
 		p.Attempts = append(p.Attempts, one.attempt)
 	}
 	result, err := r.cfg.To.Submit(ctx, journalName, decide.Command{ID: web.NewID(), Type: p.CommandType(), Actor: decide.Actor{System: "sender"}, Payload: p})
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	switch {
 	case errors.As(err, &refused):
 		r.refused(batch, refused.Refusal, refused.AsOf.Sequence)

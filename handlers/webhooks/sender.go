@@ -12,9 +12,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/projections/jobs"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // journalName is the journal of what is sent.
@@ -60,7 +60,7 @@ type Config struct {
 		Wait(ctx context.Context, sequence int64) error
 		Position() record.Position
 	}
-	To journal.Submitter // wherever the journal's owner is
+	To submit.Submitter // wherever the journal's owner is
 	// Owners seals what is about one owner, Box what is about none, and the keys that sign.
 	Owners *seal.Owners
 	Box    *seal.Box

@@ -20,9 +20,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 var quick = webhook.Schedule{20 * scalar.Millisecond, 20 * scalar.Millisecond, 20 * scalar.Millisecond}
@@ -482,12 +482,12 @@ type slow struct {
 	released chan struct{}
 }
 
-// Submit implements journal.Submitter.
-func (s slow) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
+// Submit implements submit.Submitter.
+func (s slow) Submit(ctx context.Context, name string, c decide.Command) (submit.Result, error) {
 	select {
 	case <-s.released:
 	case <-ctx.Done():
-		return journal.Result{}, &journal.NotAcceptedError{Reason: "nothing is taken yet"}
+		return submit.Result{}, &submit.NotAcceptedError{Reason: "nothing is taken yet"}
 	}
 	return s.venue.Submit(ctx, name, c)
 }

@@ -40,6 +40,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 func TestMain(m *testing.M) { os.Exit(projectiontest.Main(m)) }
@@ -147,8 +148,8 @@ func (v *venue) projectUpTo(url string, last int64) *projections.Bounded {
 	return bound
 }
 
-// Submit implements journal.Submitter.
-func (v *venue) Submit(ctx context.Context, _ string, c decide.Command) (journal.Result, error) {
+// Submit implements submit.Submitter.
+func (v *venue) Submit(ctx context.Context, _ string, c decide.Command) (submit.Result, error) {
 	return v.owner.Submit(ctx, c)
 }
 

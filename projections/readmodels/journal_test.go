@@ -24,6 +24,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // TestFollowAJournal runs an owner, a runner and a fold on one journal: commands in, rows out.
@@ -61,7 +62,7 @@ func TestFollowAJournal(t *testing.T) {
 	}
 
 	id := byte(0)
-	submit := func(actor decide.Actor, kind string, payload any) journal.Result {
+	do := func(actor decide.Actor, kind string, payload any) submit.Result {
 		t.Helper()
 		id++
 		result, err := owner.Submit(ctx, decide.Command{ID: scalar.ID{0xc0, id}, Type: kind, Actor: actor, Payload: payload})
@@ -70,14 +71,14 @@ func TestFollowAJournal(t *testing.T) {
 	}
 	operator, alpha := decide.Actor{Sub: "operator", Broker: "venue"}, decide.Actor{Sub: "broker-a", Broker: "alpha"}
 	symbol := projectiontest.Symbols()[0]
-	submit(operator, trading.CommandListInstrument, &trading.ListInstrument{Instrument: projectiontest.Instrument(symbol)})
-	submit(operator, trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 650000, Scale: 1}})
+	do(operator, trading.CommandListInstrument, &trading.ListInstrument{Instrument: projectiontest.Instrument(symbol)})
+	do(operator, trading.CommandSetIndexPrice, &trading.SetIndexPrice{Symbol: symbol, Price: fixed.Decimal{Coef: 650000, Scale: 1}})
 	for _, customer := range []string{"A", "B"} {
-		submit(alpha, trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: customer})
-		submit(operator, trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: customer, Currency: ledger.USDC, Amount: 10_000 * fixed.Unit})
+		do(alpha, trading.CommandRegisterCustomer, &trading.RegisterCustomer{CustomerCode: customer})
+		do(operator, trading.CommandMakeDeposit, &trading.MakeDeposit{CustomerCode: customer, Currency: ledger.USDC, Amount: 10_000 * fixed.Unit})
 	}
-	place := func(customer string, action order.Action, steps int64) journal.Result {
-		return submit(alpha, trading.CommandPlaceOrder, &trading.PlaceOrder{CustomerCode: customer, Symbol: symbol, Action: action, Type: order.Limit,
+	place := func(customer string, action order.Action, steps int64) submit.Result {
+		return do(alpha, trading.CommandPlaceOrder, &trading.PlaceOrder{CustomerCode: customer, Symbol: symbol, Action: action, Type: order.Limit,
 			Amount: fixed.Decimal{Coef: steps, Scale: 3}, LimitPrice: fixed.Decimal{Coef: 650000, Scale: 1}})
 	}
 	place("A", order.Sell, 500)

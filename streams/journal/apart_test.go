@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // TestATailThatCanNotShareReadsOnByItself has a tail stand at the end of the log while the feed of its partition has
@@ -27,7 +28,7 @@ func TestATailThatCanNotShareReadsOnByItself(t *testing.T) {
 			c := onItsOwn(t)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			c.feeds[place{"trading", 0}] = elsewhere
+			c.feeds[submit.Shard{Journal: "trading"}] = elsewhere
 			tail := NewTail(c, recordtest.Rules{}, 0, record.Before)
 			defer tail.Close()
 			if entries, _, err := tail.Next(ctx); err != nil || len(entries) > 0 { // it is at the tip

@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/record/recordtest"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // longLog is a client of a cluster whose log of trading holds more than a feed does, and what it holds.
@@ -113,7 +114,7 @@ func (f *follower) check(values [][]byte) {
 func (c *Client) sharedFeeds() (tip, catching *feed) {
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
-	p := place{"trading", 0}
+	p := submit.Shard{Journal: "trading"}
 	return c.feeds[p], c.catching[p]
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -47,9 +48,9 @@ type Client struct {
 	offsets *kadm.Client // with it, for questions about offsets, which have a time of their own
 
 	sharing  sync.Mutex
-	feeds    map[place]*feed                // those that tails share at the tip
-	catching map[place]*feed                // and on the way there
-	own      map[place]*record.EncodedCache // the records of its owners
+	feeds    map[submit.Shard]*feed                // those that tails share at the tip
+	catching map[submit.Shard]*feed                // and on the way there
+	own      map[submit.Shard]*record.EncodedCache // the records of its owners
 
 	identifying sync.Mutex
 	identities  map[string]string // of the logs that were asked for, by journal
@@ -69,7 +70,7 @@ func NewClient(cfg Config) (*Client, error) {
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics()
 	}
-	c := &Client{cfg: cfg, feeds: make(map[place]*feed), catching: make(map[place]*feed), own: make(map[place]*record.EncodedCache),
+	c := &Client{cfg: cfg, feeds: make(map[submit.Shard]*feed), catching: make(map[submit.Shard]*feed), own: make(map[submit.Shard]*record.EncodedCache),
 		identities: make(map[string]string)}
 	c.brokers = newBrokers(cfg)
 	kc, err := c.KafkaFor(ForAdmin)
@@ -144,7 +145,7 @@ func (c *Client) Ping(ctx context.Context) error {
 }
 
 // built returns the cache of the records that owners in this process have encoded for a partition.
-func (c *Client) built(p place) *record.EncodedCache {
+func (c *Client) built(p submit.Shard) *record.EncodedCache {
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
 	cache := c.own[p]

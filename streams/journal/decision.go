@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // errTooLarge says that a decision does not fit into a record.
@@ -70,12 +71,12 @@ func (t *term) decide(now scalar.Time, r *request) error {
 		if refusal.Alarm != "" {
 			t.o.alarmOfRules(now, decide.Alarm{Kind: refusal.Alarm, Message: refusal.Message}, "command", r.command.ID, "code", refusal.Code)
 		}
-		t.hold(heldReply{request: r, err: &RefusedError{Refusal: refusal, AsOf: t.o.position(t.tip.Sequence)}}, harmless)
+		t.hold(heldReply{request: r, err: &submit.RefusedError{Refusal: refusal, AsOf: t.o.position(t.tip.Sequence)}}, harmless)
 	case err != nil:
 		// Held like any other answer: what it was decided on may never become part of the log, and the rules may not fail
 		// on what does.
 		t.o.alarm("decide", "the rules failed on a command", "command", r.command.ID, "type", r.command.Type, "error", err)
-		t.hold(heldReply{request: r, err: &DecideError{CommandID: r.command.ID, Cause: err}}, harmless)
+		t.hold(heldReply{request: r, err: &submit.DecideError{CommandID: r.command.ID, Cause: err}}, harmless)
 	case s == nil:
 		// Who gives up on a repetition may have to be told that the outcome is unknown: that of the record it repeats is.
 		fate := harmless
@@ -90,7 +91,7 @@ func (t *term) decide(now scalar.Time, r *request) error {
 		}
 		if err := t.append(s); err != nil {
 			// The term ends with it. The answer is kept, and never the command: decided anew, it would end every term.
-			t.hold(heldReply{request: r, err: &DecideError{CommandID: r.command.ID, Cause: err}, void: true}, harmless)
+			t.hold(heldReply{request: r, err: &submit.DecideError{CommandID: r.command.ID, Cause: err}, void: true}, harmless)
 			return err
 		}
 		if d.Pending {
@@ -248,12 +249,12 @@ func (t *term) release() {
 		if !ok {
 			return
 		}
-		h.request.answer(Result{}, h.err)
+		h.request.answer(submit.Result{}, h.err)
 	}
 }
 
 func (o *Owner) respond(r *request, e *record.Entry, repeated bool) {
-	r.answer(Result{Position: o.position(e.Position.Sequence), Entry: e, Repeated: repeated}, nil)
+	r.answer(submit.Result{Position: o.position(e.Position.Sequence), Entry: e, Repeated: repeated}, nil)
 }
 
 // repeat answers with a record of the past: from memory, or else from the log.
@@ -272,7 +273,7 @@ func (t *term) repeat(h heldReply) {
 		e, err := o.cfg.Client.ReadAt(ctx, o.cfg.Rules, o.cfg.Partition, from, sequence)
 		if err != nil {
 			o.log.Warn("reading a record to repeat its answer", "sequence", sequence, "error", err)
-			r.answer(Result{}, notAccepted("the record that answers it could not be read"))
+			r.answer(submit.Result{}, notAccepted("the record that answers it could not be read"))
 			return
 		}
 		o.respond(r, &e, true)

@@ -18,6 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // forge makes the record that would come after the last one, as some other program might.
@@ -41,7 +42,7 @@ func TestAValidRecordThatTheOwnerDidNotAppendEndsItsTermAndIsFolded(t *testing.T
 	o.do(command(&add{"a", 1}))
 	r.produce(r.forge(&added{Name: "a", N: 50, Total: 51}))
 	o.until("it has folded it", func() bool {
-		var refused *journal.RefusedError
+		var refused *submit.RefusedError
 		_, err := o.Submit(context.Background(), command(&read{"a"}))
 		return errors.As(err, &refused) && refused.Refusal.Message == "51"
 	})
@@ -89,7 +90,7 @@ func TestWhatATermHeldIsDecidedAnewInTheNext(t *testing.T) {
 	if a := <-repeated; a.err != nil || !a.result.Repeated || string(a.result.Entry.Value) != string(s.result.Entry.Value) {
 		t.Errorf("its repetition: %+v %v", a.result.Position, a.err)
 	}
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if a := <-refusal; !errors.As(a.err, &refused) || refused.Refusal.Message != "10" || refused.AsOf.Sequence != 3 {
 		t.Errorf("a refusal: %v", a.err)
 	}
@@ -233,7 +234,7 @@ func TestAPanicInEvolve(t *testing.T) {
 	r.rules.fault = "evolve"
 	o := r.owner("n1").ready()
 	o.do(command(&add{"a", 1}))
-	var fault *journal.DecideError
+	var fault *submit.DecideError
 	if _, err := o.Submit(context.Background(), command(&add{"poison", 1})); !errors.As(err, &fault) {
 		t.Errorf("a command whose record can't be applied: %v", err)
 	}
@@ -281,7 +282,7 @@ func TestARecordThatCantBeAppliedIsAnsweredOnce(t *testing.T) {
 		t.FailNow()
 	}
 	g.release()
-	var fault *journal.DecideError
+	var fault *submit.DecideError
 	if a := <-poison; !errors.As(a.err, &fault) {
 		t.Errorf("the command whose record can't be applied: %v", a.err)
 	}

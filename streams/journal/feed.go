@@ -23,12 +23,6 @@ const (
 	counted   = 5 * time.Second
 )
 
-// place is one partition of one journal.
-type place struct {
-	journal   string
-	partition int32
-}
-
 // feed is the one reader of a partition that the tails of a client share, with the latest records that it has read.
 //
 // At the tip it waits for nobody: a tail that does not keep up finds that its place is gone, and reads for itself. On

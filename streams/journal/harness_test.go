@@ -18,6 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // The rules of these tests: named counters. "add" adds to one, "later" adds when a time has come, "sweep" adds one in
@@ -413,7 +414,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // do submits a command that must succeed.
-func (x *running) do(c decide.Command) journal.Result {
+func (x *running) do(c decide.Command) submit.Result {
 	x.t.Helper()
 	r, err := x.insist(c)
 	if err != nil {
@@ -424,10 +425,10 @@ func (x *running) do(c decide.Command) journal.Result {
 
 // insist submits a command, and again where the owner did not accept it only because the machine was too busy for its
 // limits.
-func (x *running) insist(c decide.Command) (r journal.Result, err error) {
+func (x *running) insist(c decide.Command) (r submit.Result, err error) {
 	for limit := time.Now().Add(time.Minute); ; {
 		r, err = x.Submit(context.Background(), c)
-		var refused *journal.NotAcceptedError
+		var refused *submit.NotAcceptedError
 		busy := errors.As(err, &refused) && (strings.Contains(refused.Reason, "nothing has been acknowledged") ||
 			strings.Contains(refused.Reason, "not decided in time") || x.stalls(refused))
 		if !busy || time.Now().After(limit) {
@@ -439,7 +440,7 @@ func (x *running) insist(c decide.Command) (r journal.Result, err error) {
 
 // stalls reports whether what a command was refused for is that a serving owner accepts none until something is
 // acknowledged.
-func (x *running) stalls(refused *journal.NotAcceptedError) bool {
+func (x *running) stalls(refused *submit.NotAcceptedError) bool {
 	_, serving := x.Serving()
 	return serving && strings.Contains(refused.Reason, "accepts no commands")
 }
@@ -463,7 +464,7 @@ func (r *rig) holds(n int) {
 }
 
 type outcome struct {
-	result journal.Result
+	result submit.Result
 	err    error
 }
 
@@ -471,7 +472,7 @@ type outcome struct {
 func (x *running) total(name string) (string, int64) {
 	x.t.Helper()
 	_, err := x.insist(command(&read{name}))
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if !errors.As(err, &refused) {
 		x.t.Fatalf("reading %s: %v", name, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // kept is a request whose term ended before it could be answered. The next fold says what became of its records.
@@ -94,7 +95,7 @@ func (t *term) resume() {
 		record, finish := t.fates[k.record], t.fates[k.finish]
 		switch {
 		case k.failed != nil:
-			k.request.answer(Result{}, k.failed)
+			k.request.answer(submit.Result{}, k.failed)
 		case k.record.IsZero(): // a refusal or a repetition, decided on a tip that may be gone
 			t.anew(k)
 		case k.steps && finish != nil:
@@ -108,7 +109,7 @@ func (t *term) resume() {
 		case record != nil:
 			t.o.respond(k.request, record, false)
 		case k.refused && k.request.alone: // it had no neighbours in its batch, so it is the one that is too large
-			k.request.answer(Result{}, &RefusedError{AsOf: t.o.position(t.tip.Sequence), Refusal: decide.Refuse(decide.TooLarge,
+			k.request.answer(submit.Result{}, &submit.RefusedError{AsOf: t.o.position(t.tip.Sequence), Refusal: decide.Refuse(decide.TooLarge,
 				CodeRecordTooLarge, "the brokers refused the record for its size")})
 		default:
 			k.request.alone = k.refused

@@ -11,22 +11,22 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// KafkaRecord returns the Kafka record for a value. Key, headers and timestamp say again what the value says, so that
-// tools which know nothing of its shape can route and filter; they are functions of it and carry nothing of their own.
+// KafkaRecord returns the Kafka record for a value. Key, headers and timestamp are computed from the value and repeat parts of
+// it, so that tools can route and filter without decoding it.
 func KafkaRecord(topic, journal string, partition int32, id scalar.ID, r *record.Record, value []byte) *kgo.Record {
 	to := newAddress(topic, journal, partition, id)
 	return new(message).fill(&to, r, value)
 }
 
-// address is what the Kafka records of one journal's partition have in common. They share its bytes: nobody may change
-// them.
+// address holds the parts that all Kafka records of one partition have in common. The records share its bytes, which MUST NOT
+// be changed.
 type address struct {
 	topic     string
 	partition int32
 	journal   scalar.ID
 	key       []byte
 	source    []byte
-	id        []byte // what the id of each record begins with
+	id        []byte // the journal's identity and a slash: the start of each ce_id
 	version   []byte
 	content   []byte
 }
@@ -37,13 +37,13 @@ func newAddress(topic, journal string, partition int32, id scalar.ID) address {
 		id: []byte(id.String() + "/"), version: []byte("1.0"), content: []byte("application/json")}
 }
 
-// message is a Kafka record with the room for its headers.
+// message is a Kafka record with space for its headers.
 type message struct {
 	record  kgo.Record
 	headers [6]kgo.RecordHeader
 }
 
-// fill makes the Kafka record of a value.
+// fill returns the Kafka record for a value, stored in s.
 func (s *message) fill(to *address, r *record.Record, value []byte) *kgo.Record {
 	text := make([]byte, 0, len(to.id)+20+len(r.Command.Type)+len(scalar.TimeLayout)) // 20 are the digits of a sequence
 	text = append(text, to.id...)
@@ -65,8 +65,8 @@ func (s *message) fill(to *address, r *record.Record, value []byte) *kgo.Record 
 	return &s.record
 }
 
-// VerifyKafka computes the key, the headers and the timestamp of a valid record again and says where the Kafka record
-// that holds it differs.
+// VerifyKafka returns an error if the key, the headers or the timestamp of a Kafka record differ from those that KafkaRecord
+// computes for the entry, which has the same value.
 func VerifyKafka(e record.Entry, journal string, got *kgo.Record) error {
 	want := KafkaRecord(got.Topic, journal, got.Partition, e.Journal, e.Record, e.Value)
 	if string(got.Key) != string(want.Key) {

@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
@@ -122,7 +123,7 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 		repeated:     make(map[decide.Alarm]*repeated),
 		acknowledged: record.Before,
 		behind:       record.Before,
-		built:        cfg.Client.built(place{name, cfg.Partition}),
+		built:        cfg.Client.built(submit.Shard{Journal: name, Partition: cfg.Partition}),
 		reading:      make(chan struct{}, 8),
 		probes:       make(chan chan<- Standing, maxAskers),
 	}, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Reader reads the valid records of one partition, in order, from a position on. It is not safe for concurrent use.
@@ -47,7 +48,7 @@ type Reader struct {
 func NewReader(client *Client, rules decide.Rules, partition int32, from record.Position) *Reader {
 	r := &Reader{client: client, rules: rules, partition: partition, contact: client.Contact(rules.Journal()),
 		chain: record.NewChain(rules, partition, from), next: from.Offset + 1, backlog: newBacklog(rules.Registry())}
-	r.chain.UseCache(client.built(place{rules.Journal(), partition}))
+	r.chain.UseCache(client.built(submit.Shard{Journal: rules.Journal(), Partition: partition}))
 	return r
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Tail reads the valid records of one partition as a Reader does and promises the same, for those who stay at the tip:
@@ -21,7 +22,7 @@ import (
 type Tail struct {
 	client *Client
 	rules  decide.Rules
-	place  place
+	shard  submit.Shard
 
 	own          *Reader     // nil while it shares
 	feed         *feed       // nil while it does not
@@ -43,7 +44,7 @@ func NewTail(client *Client, rules decide.Rules, partition int32, from record.Po
 
 // tail returns a tail that goes on where a reader stands, with that reader. The reader is the tail's from then on.
 func (r *Reader) tail() *Tail {
-	return &Tail{client: r.client, rules: r.rules, place: place{r.chain.Journal(), r.partition}, own: r, at: r.chain.Position(), id: r.chain.ID(),
+	return &Tail{client: r.client, rules: r.rules, shard: submit.Shard{Journal: r.chain.Journal(), Partition: r.partition}, own: r, at: r.chain.Position(), id: r.chain.ID(),
 		term: r.chain.Term(), next: r.next, reported: -1}
 }
 
@@ -131,18 +132,18 @@ func (t *Tail) join(own *Reader) (left bool) {
 	// would wait for a reader that is closed.
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
-	f, g := c.feeds[t.place], c.catching[t.place]
+	f, g := c.feeds[t.shard], c.catching[t.shard]
 	switch {
 	case f != nil && f.serves(t.at, tip):
 		left = true
 	case f == nil && tip:
-		f = newFeed(own, false, nil, func(f *feed) { c.forget(t.place, f) })
-		c.feeds[t.place] = f
+		f = newFeed(own, false, nil, func(f *feed) { c.forget(t.shard, f) })
+		c.feeds[t.shard] = f
 	case g != nil && g.serves(t.at, false):
 		f, left = g, true
 	case g == nil && own.farBehind():
-		f = newFeed(own, true, func(f *feed) bool { return c.arrived(t.place, f) }, func(f *feed) { c.forget(t.place, f) })
-		c.catching[t.place] = f
+		f = newFeed(own, true, func(f *feed) bool { return c.arrived(t.shard, f) }, func(f *feed) { c.forget(t.shard, f) })
+		c.catching[t.shard] = f
 	default:
 		return false
 	}
@@ -165,11 +166,11 @@ func (t *Tail) fallBack() {
 	if over && t.switchFeed() {
 		return
 	}
-	t.own = NewReader(t.client, t.rules, t.place.partition, t.at)
+	t.own = NewReader(t.client, t.rules, t.shard.Partition, t.at)
 	t.own.chain.SetID(t.id)
 	t.own.chain.SetTerm(t.term)
 	if !over {
-		t.client.cfg.Metrics.Behind.WithLabelValues(t.place.journal).Inc()
+		t.client.cfg.Metrics.Behind.WithLabelValues(t.shard.Journal).Inc()
 	}
 }
 
@@ -177,7 +178,7 @@ func (t *Tail) fallBack() {
 func (t *Tail) switchFeed() bool {
 	t.client.sharing.Lock()
 	defer t.client.sharing.Unlock()
-	f := t.client.feeds[t.place]
+	f := t.client.feeds[t.shard]
 	if f == nil || !f.serves(t.at, false) {
 		return false
 	}
@@ -198,7 +199,7 @@ func (t *Tail) leave() {
 	f.tails--
 	last := f.tails == 0
 	if last {
-		c.drop(t.place, f)
+		c.drop(t.shard, f)
 	}
 	c.sharing.Unlock()
 	// Without the lock: the feed's goroutine may be about to take it, in arrived or forget, and has to end first. Nobody
@@ -210,15 +211,15 @@ func (t *Tail) leave() {
 }
 
 // forget has nobody join a feed that has ended.
-func (c *Client) forget(p place, f *feed) {
+func (c *Client) forget(p submit.Shard, f *feed) {
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
 	c.drop(p, f)
 }
 
 // drop is forget with the lock held.
-func (c *Client) drop(p place, f *feed) {
-	for _, feeds := range []map[place]*feed{c.feeds, c.catching} {
+func (c *Client) drop(p submit.Shard, f *feed) {
+	for _, feeds := range []map[submit.Shard]*feed{c.feeds, c.catching} {
 		if feeds[p] == f {
 			delete(feeds, p)
 		}
@@ -227,7 +228,7 @@ func (c *Client) drop(p place, f *feed) {
 
 // arrived makes a feed that has caught up the one at the tip, and returns whether it is: if there is one already, the
 // feed is over.
-func (c *Client) arrived(p place, f *feed) bool {
+func (c *Client) arrived(p submit.Shard, f *feed) bool {
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
 	c.drop(p, f)
@@ -246,7 +247,7 @@ func (t *Tail) Position() record.Position { return t.at }
 func (t *Tail) Close() {
 	if t.feed != nil {
 		t.leave()
-		t.own = NewReader(t.client, t.rules, t.place.partition, t.at)
+		t.own = NewReader(t.client, t.rules, t.shard.Partition, t.at)
 		t.own.chain.SetID(t.id)
 		t.own.chain.SetTerm(t.term)
 	}

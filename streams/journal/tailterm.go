@@ -19,9 +19,9 @@ func (t *Tail) followTerms(entries []record.Entry, next int64) ([]record.Entry, 
 			continue
 		}
 		if t.term != record.UnknownTerm && taken.Term != t.term+1 {
-			t.err = &record.BrokenRecordError{Journal: t.place.journal, Partition: t.place.partition, Offset: e.Position.Offset,
+			t.err = &record.BrokenRecordError{Journal: t.shard.Journal, Partition: t.shard.Partition, Offset: e.Position.Offset,
 				Sequence: e.Position.Sequence, Reason: fmt.Sprintf("it opens term %d after term %d", taken.Term, t.term)}
-			t.client.cfg.Metrics.Alarms.WithLabelValues(t.place.journal, alarmBroken).Inc()
+			t.client.cfg.Metrics.Alarms.WithLabelValues(t.shard.Journal, alarmBroken).Inc()
 			t.Close()
 			return entries[:i], e.Position.Offset
 		}

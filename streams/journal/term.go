@@ -239,7 +239,7 @@ func (t *term) checkPassed(ctx context.Context, known, passed []record.Position)
 	var behind []record.Position
 	for _, p := range known {
 		switch {
-		case p.IsBefore() || p.Equal(t.tip) || record.Among(passed, p):
+		case p.IsBefore() || p.Equal(t.tip) || record.Contains(passed, p):
 		case p.Sequence > t.tip.Sequence:
 			ahead[p.Sequence] = append(ahead[p.Sequence], p)
 		default:

@@ -15,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // types lists the command types of the valid records from a sequence on.
@@ -223,7 +224,7 @@ func TestAnOwnerThatStopsGivesTheRefusalsThatItHolds(t *testing.T) {
 	})
 	pending(t, "a refusal before the brokers have said where the log ends", refused)
 	silent.Remove()
-	var e *journal.RefusedError
+	var e *submit.RefusedError
 	if got := <-refused; !errors.As(got.err, &e) || e.Refusal.Message != "3" {
 		t.Errorf("the refusal is %v", got.err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // TestASilentBrokerIsGivenUpInTime: a broker takes a produce, or the question where the log ends, and never answers, as one
@@ -152,7 +152,7 @@ func (r *rig) metadataWithout(lost int32) kmsg.MetadataResponse {
 
 // refusedOnly returns nil for a refusal.
 func refusedOnly(err error) error {
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if errors.As(err, &refused) {
 		return nil
 	}

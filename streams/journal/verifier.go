@@ -7,7 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Verifier is a record.Verifier of Kafka records. It compares their keys, headers and timestamps, too.
+// Verifier is a record.Verifier for Kafka records. It also compares their keys, headers and timestamps with their values.
 type Verifier struct {
 	*record.Verifier
 	journal string
@@ -19,7 +19,7 @@ func NewVerifier(rules decide.Rules, partition int32) *Verifier {
 }
 
 // Verify takes the next record and reports whether it is valid, or one that every reader skips. A *record.BrokenRecordError
-// says that it continues the chain and can't be applied, or that its key, headers or timestamp are not those of its value.
+// says that it continues the chain but cannot be applied, or that its key, headers or timestamp do not match its value.
 func (v *Verifier) Verify(r *kgo.Record) (valid bool, err error) {
 	return v.Verifier.Verify(r.Offset, r.Value, func(e record.Entry) error { return VerifyKafka(e, v.journal, r) })
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 func pause(t *testing.T) {
@@ -126,7 +127,7 @@ func TestTheLogNamesTheOwnerWhileNoCoordinatorAnswers(t *testing.T) {
 		for range 3 {
 			until(t, name+": the command is sent to the owner", func() bool { // a slow machine may miss the time for an answer
 				_, err := f.Submit(t.Context(), "trading", journaltest.Say("hello"))
-				var elsewhere *journal.ElsewhereError
+				var elsewhere *submit.ElsewhereError
 				return errors.As(err, &elsewhere) && elsewhere.URL == "http://a"
 			})
 		}
@@ -178,7 +179,7 @@ func TestANameInTheLogIsNotEnough(t *testing.T) {
 		f := newFinder(t, client, nodes)
 		f.Read("trading", 0, latest)
 		_, err := f.Submit(t.Context(), "trading", journaltest.Say("hello"))
-		var refused *journal.NotAcceptedError
+		var refused *submit.NotAcceptedError
 		if !errors.As(err, &refused) || !refused.Unowned {
 			t.Errorf("the named node answers with %s: the command gets %v", name, err)
 		}
@@ -213,7 +214,7 @@ func TestAWrongOwnerIsFollowedByTheNextOneInTheLog(t *testing.T) {
 	nodes.says("http://b", serving(log, second))
 	f := newFinder(t, client, nodes)
 	f.Read("trading", 0, first)
-	var elsewhere *journal.ElsewhereError
+	var elsewhere *submit.ElsewhereError
 	until(t, "the command is sent to the first node", func() bool {
 		_, err := f.Submit(t.Context(), "trading", journaltest.Say("hello"))
 		return errors.As(err, &elsewhere) && elsewhere.URL == "http://a"
@@ -231,9 +232,9 @@ func TestAWrongOwnerIsFollowedByTheNextOneInTheLog(t *testing.T) {
 	default:
 	}
 	nodes.says("http://a", Term{})
-	next := make(chan *journal.ElsewhereError)
+	next := make(chan *submit.ElsewhereError)
 	go func() {
-		var e *journal.ElsewhereError
+		var e *submit.ElsewhereError
 		for e == nil && t.Context().Err() == nil { // a slow machine may take longer than Next looks
 			e = elsewhere.Next(t.Context())
 		}

@@ -1,5 +1,5 @@
 // Package ownership distributes the partitions of the journals over the nodes and finds the owner of each. It makes
-// ownership fast, not safe: the log alone decides which records are valid (package journal).
+// ownership fast, not safe: the log alone decides which records are valid (package record).
 //
 // Start reading at Finder, with which every node finds the owners: the log names them, and named.go says when a name counts.
 // Node is an engine: a member of the group (this file) that folds the partitions that it does not own (standby.go), and
@@ -26,6 +26,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Group is the name of the consumer group, after the prefix.
@@ -67,7 +68,7 @@ type place struct {
 	partition int32
 }
 
-// Node is this process's membership in the group of engines. It implements journal.BatchSubmitter.
+// Node is this process's membership in the group of engines. It implements submit.BatchSubmitter.
 type Node struct {
 	cfg   Config
 	log   *slog.Logger
@@ -389,10 +390,10 @@ func (n *Node) leave(kc *kgo.Client) {
 
 // Submit submits a command to the owner of the journal's partition if that is this node. Otherwise the error names the
 // owner.
-func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
+func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (submit.Result, error) {
 	o := n.assigned(name)
 	if o == nil {
-		return journal.Result{}, n.find.elsewhere(ctx, name)
+		return submit.Result{}, n.find.elsewhere(ctx, name)
 	}
 	result, err := o.Submit(ctx, c)
 	if refused(err) && !n.leased(ctx, o) {
@@ -403,13 +404,13 @@ func (n *Node) Submit(ctx context.Context, name string, c decide.Command) (journ
 
 // SubmitAll is Submit for several commands, which go to the same owner together. If that is another node, the outcome
 // of each command names it. It implements journal.BatchSubmitter.
-func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) []journal.Outcome {
+func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) []submit.Outcome {
 	o := n.assigned(name)
 	if o == nil {
 		return allFail(cs, n.find.elsewhere(ctx, name))
 	}
 	out := o.SubmitAll(ctx, cs)
-	unleased := slices.ContainsFunc(out, func(o journal.Outcome) bool { return refused(o.Err) }) && !n.leased(ctx, o)
+	unleased := slices.ContainsFunc(out, func(o submit.Outcome) bool { return refused(o.Err) }) && !n.leased(ctx, o)
 	for i := range out {
 		if unleased && refused(out[i].Err) {
 			out[i].Err = errUnleased
@@ -422,7 +423,7 @@ func (n *Node) SubmitAll(ctx context.Context, name string, cs []decide.Command) 
 // unowned marks the error of a command that was not accepted because the owner has no valid term (yet, or any more): another
 // node may have one.
 func unowned(o *journal.Owner, err error) error {
-	var busy *journal.NotAcceptedError
+	var busy *submit.NotAcceptedError
 	if err == nil || !errors.As(err, &busy) {
 		return err
 	}

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// anchorEvery is how far apart the positions are that Anchors keeps.
+// anchorEvery is the distance between the positions that Anchors keeps, in records.
 const anchorEvery = 1024
 
-// Anchors keeps positions of a log at intervals, so that a seek doesn't begin at genesis. It is safe for concurrent
-// use; the zero Anchors is empty.
+// Anchors keeps one position of a log per 1,024 records, so that a reader that seeks need not start at the genesis. Its zero
+// value is empty. It is safe for concurrent use.
 type Anchors struct {
 	mu   sync.Mutex
 	kept []Position // ascending
 }
 
-// Note takes a position into account, in ascending order. Most are not kept.
+// Note adds a position if its sequence is a multiple of 1,024 and higher than those that are kept.
 func (a *Anchors) Note(p Position) {
 	if p.Sequence%anchorEvery != 0 {
 		return
@@ -28,7 +28,7 @@ func (a *Anchors) Note(p Position) {
 	}
 }
 
-// Below returns the nearest position before a sequence: Before if none is kept.
+// Below returns the last kept position with a sequence below the given one, or Before if there is none.
 func (a *Anchors) Below(sequence int64) Position {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,14 +44,14 @@ func (a *Anchors) Below(sequence int64) Position {
 	return a.kept[i-1]
 }
 
-// All returns the positions that are kept, in order.
+// All returns the kept positions in ascending order.
 func (a *Anchors) All() []Position {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.kept)
 }
 
-// Fill adds positions of the same log, in order, wherever they lie.
+// Fill adds positions of the same log, in ascending order. They may be before, between and after the kept ones.
 func (a *Anchors) Fill(more []Position) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,8 +60,8 @@ func (a *Anchors) Fill(more []Position) {
 	a.kept = slices.CompactFunc(all, func(p, q Position) bool { return p.Sequence == q.Sequence })
 }
 
-// among reports whether a position is one of those in a list, which is in order.
-func Among(list []Position, p Position) bool {
+// Contains reports whether a list of positions in ascending order contains p.
+func Contains(list []Position, p Position) bool {
 	i, found := slices.BinarySearchFunc(list, p.Sequence, func(p Position, n int64) int { return cmp.Compare(p.Sequence, n) })
 	return found && list[i].Equal(p)
 }

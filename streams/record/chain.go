@@ -27,8 +27,7 @@ type Chain struct {
 	id   scalar.ID // of the journal; zero if not known
 	term int64     // of the last valid TermStarted; 0 before the first, or UnknownTerm
 
-	// decodeFrom is the first sequence whose record is decoded. For earlier ones, following the chain takes a fraction of the
-	// time.
+	// decodeFrom is the first sequence to decode. Following the chain without decoding takes a fraction of the time.
 	decodeFrom int64
 }
 
@@ -76,10 +75,10 @@ func (c *Chain) Term() int64 { return c.term }
 // TermStarted must then open the term after it.
 func (c *Chain) SetTerm(term int64) { c.term = term }
 
-// admit judges the next value of the partition. It returns the entry if the value is valid, ok false if it is to be
-// skipped, and a *BrokenRecordError if it continues the chain and can't be applied.
+// Admit applies the rule of validity to the next value of the partition and its offset. It returns the entry and true if the
+// value is valid, false if readers skip it, and a *BrokenRecordError if it continues the chain but cannot be applied.
 func (c *Chain) Admit(offset int64, value []byte) (entry Entry, ok bool, err error) {
-	if entry, ok := c.known(offset, value); ok {
+	if entry, ok := c.fromCache(offset, value); ok {
 		return entry, true, nil
 	}
 	if n := c.at.Sequence + 1; n >= c.decodeFrom && n > 0 {
@@ -116,25 +115,25 @@ func (c *Chain) Admit(offset int64, value []byte) (entry Entry, ok bool, err err
 	if r.Sequence != c.at.Sequence+1 {
 		return Entry{}, false, c.Broken(offset, r.Sequence, fmt.Sprintf("its sequence should be %d", c.at.Sequence+1), nil)
 	}
-	if err := c.opening(r); err != nil {
+	if err := c.checkOwn(r); err != nil {
 		return Entry{}, false, c.Broken(offset, r.Sequence, err.Error(), nil)
 	}
 	c.at = Position{Offset: offset, Sequence: r.Sequence, Hash: sha256.Sum256(value)}
 	return Entry{Record: r, Position: c.at, Journal: c.id, Value: value}, true, nil
 }
 
-// admitDecoded is admit for a value that was decoded before. What it may be without a doubt is checked against the chain
-// here; everything else has admit to judge it.
-func (c *Chain) AdmitDecoded(offset int64, value []byte, s Decoded) (entry Entry, ok bool, err error) {
-	r, n := s.Record, c.at.Sequence+1
-	if r == nil || r.Prev != c.at.Hash || r.Sequence != n || n < c.decodeFrom || c.opening(r) != nil {
+// AdmitDecoded is Admit for a value that was hashed and decoded before, perhaps by another goroutine. If the value is not
+// clearly valid, it calls Admit.
+func (c *Chain) AdmitDecoded(offset int64, value []byte, d Decoded) (entry Entry, ok bool, err error) {
+	r, n := d.Record, c.at.Sequence+1
+	if r == nil || r.Prev != c.at.Hash || r.Sequence != n || n < c.decodeFrom || c.checkOwn(r) != nil {
 		return c.Admit(offset, value)
 	}
-	c.at = Position{Offset: offset, Sequence: n, Hash: s.Hash}
+	c.at = Position{Offset: offset, Sequence: n, Hash: d.Hash}
 	return Entry{Record: r, Position: c.at, Journal: c.id, Value: value}, true, nil
 }
 
-// plain reports whether the next value needs no decoding, in all likelihood.
+// SkipsDecoding reports whether Admit will probably not decode the next value, so that decoding it before would be a waste.
 func (c *Chain) SkipsDecoding() bool {
 	n := c.at.Sequence + 1
 	if n < c.decodeFrom {
@@ -144,9 +143,9 @@ func (c *Chain) SkipsDecoding() bool {
 	return ok
 }
 
-// known is admit for what this process has built itself: the same bytes, which have the same hash. What is kept of it is
-// what was built, and not the bytes that were fetched together with others.
-func (c *Chain) known(offset int64, value []byte) (entry Entry, ok bool) {
+// fromCache is Admit for the value of a record in the cache. The entry refers to the cached bytes, so that it does not keep the
+// whole buffer in memory that the value was fetched in.
+func (c *Chain) fromCache(offset int64, value []byte) (entry Entry, ok bool) {
 	n := c.at.Sequence + 1
 	b, ok := c.cache.find(n)
 	if !ok || n == 0 || b.record.Command.Type == TypeTermStarted || n < c.decodeFrom || b.record.Prev != c.at.Hash || !bytes.Equal(b.value, value) {
@@ -156,31 +155,33 @@ func (c *Chain) known(offset int64, value []byte) (entry Entry, ok bool) {
 	return Entry{Record: b.record, Position: c.at, Journal: c.id, Value: b.value}, true
 }
 
-// opening checks what only the journal's own records must satisfy, and takes over what they say.
-func (c *Chain) opening(r *Record) error {
+// checkOwn checks the rules for genesis and term records, and that no other record is one. If r follows them, it takes the
+// identity or the term from r.
+func (c *Chain) checkOwn(r *Record) error {
 	genesis, isGenesis := r.Events[0].(*Genesis)
-	taken, isTaken := r.Events[0].(*TermStarted)
+	started, isStart := r.Events[0].(*TermStarted)
 	switch {
 	case isGenesis != (r.Sequence == 0), isGenesis != (r.Command.Type == TypeGenesis):
 		return errors.New("a journal begins with its genesis and has no other")
-	case isTaken != (r.Command.Type == TypeTermStarted):
+	case isStart != (r.Command.Type == TypeTermStarted):
 		return errors.New("a taken record must carry its type twice")
-	case (isGenesis || isTaken) && len(r.Events) != 1:
+	case (isGenesis || isStart) && len(r.Events) != 1:
 		return errors.New("genesis and taken records have one event")
 	case isGenesis:
 		if genesis.Journal != c.journal || genesis.Partition != c.partition {
 			return fmt.Errorf("it is the genesis of %s/%d", genesis.Journal, genesis.Partition)
 		}
 		c.id = genesis.JournalID
-	case isTaken:
-		if c.term != UnknownTerm && taken.Term != c.term+1 {
-			return fmt.Errorf("it opens term %d after term %d", taken.Term, c.term)
+	case isStart:
+		if c.term != UnknownTerm && started.Term != c.term+1 {
+			return fmt.Errorf("it opens term %d after term %d", started.Term, c.term)
 		}
-		c.term = taken.Term
+		c.term = started.Term
 	}
 	return nil
 }
 
+// Broken returns a *BrokenRecordError. sequence is that of the record, or -1. cause may be nil.
 func (c *Chain) Broken(offset, sequence int64, reason string, cause error) error {
 	return &BrokenRecordError{Journal: c.journal, Partition: c.partition, Offset: offset, Sequence: sequence,
 		Reason: reason, Cause: cause}

@@ -206,7 +206,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		if again, err := record.Encode(nil, raw); err != nil || !bytes.Equal(again, value) {
 			t.Fatalf("%s\nbecame\n%s\n%v", value, again, err)
 		}
-		// And what was once written by AppendRecord stays the same for ever.
+		// And what was once written by Encode stays the same for ever.
 		once, err := record.Encode(nil, r)
 		if err != nil {
 			t.Fatalf("decoded %s and can't encode it: %v", value, err)

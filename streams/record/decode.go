@@ -13,8 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// envelope is a value that has been read as far as every journal's records are alike. The data of its events is not
-// looked at yet, beyond where it ends.
+// envelope is a decoded value in which the data of the events is still JSON. This part is the same for all journals.
 type envelope struct {
 	record Record // without Events
 	events []rawEvent
@@ -28,7 +27,7 @@ type rawEvent struct {
 
 var errForm = errors.New("not a record")
 
-// scanner reads the one form that AppendRecord writes. The first deviation sets failed and everything after is void.
+// scanner reads the form that Encode writes. After the first deviation, failed is set and all results are meaningless.
 type scanner struct {
 	b      []byte
 	i      int
@@ -44,7 +43,7 @@ func (s *scanner) literal(want string) bool {
 	return true
 }
 
-// try consumes want if it comes next.
+// try reads want if it is the next byte.
 func (s *scanner) try(want byte) bool {
 	if s.failed || s.i >= len(s.b) || s.b[s.i] != want {
 		return false
@@ -62,7 +61,7 @@ func (s *scanner) take(n int) []byte {
 	return s.b[s.i-n : s.i]
 }
 
-// integer reads a number without sign, leading zeros, fraction or exponent.
+// integer reads a number without a sign, leading zeros, a fraction or an exponent.
 func (s *scanner) integer() int64 {
 	start := s.i
 	var n int64
@@ -81,7 +80,7 @@ func (s *scanner) integer() int64 {
 	return n
 }
 
-// text reads a string in its minimal form.
+// text reads a string, which must be in the form that jsontext.AppendQuote writes.
 func (s *scanner) text() string {
 	start := s.i
 	if !s.literal(`"`) {
@@ -116,15 +115,15 @@ func (s *scanner) text() string {
 	return ""
 }
 
-// object returns the bytes of a JSON object without insignificant space. It finds the object's end and no more:
-// whoever decodes it finds out whether it is one.
+// object returns the bytes of a JSON object without insignificant space. It only finds the end of the object. Decoding the
+// bytes must check that they are a valid object.
 func (s *scanner) object() []byte {
 	start := s.i
 	if s.failed || s.i >= len(s.b) || s.b[s.i] != '{' {
 		s.failed = true
 		return nil
 	}
-	b, depth := s.b, 0 // in variables of its own: every byte of the log comes by here
+	b, depth := s.b, 0 // local variables, for speed: this loop sees every byte of the log
 	for i := s.i; i < len(b); i++ {
 		switch c := b[i]; {
 		case c == '"':
@@ -150,7 +149,7 @@ func (s *scanner) object() []byte {
 	return nil
 }
 
-// parseEnvelope reads a value in the form that AppendRecord writes and in no other.
+// parseEnvelope decodes a value, but not the data of the events. It rejects every form but the one that Encode writes.
 func parseEnvelope(value []byte) (*envelope, error) {
 	s := &scanner{b: value}
 	e := new(envelope)
@@ -162,7 +161,7 @@ func parseEnvelope(value []byte) (*envelope, error) {
 		return nil, errForm
 	}
 	s.literal(`","time":"`)
-	// time.Parse would take a comma for the point as well.
+	// time.Parse also accepts a comma in place of the point.
 	if t := s.take(len(scalar.TimeLayout)); s.failed || t[19] != '.' || r.Time.UnmarshalText(t) != nil {
 		return nil, errForm
 	}
@@ -211,13 +210,13 @@ func parseEnvelope(value []byte) (*envelope, error) {
 	return e, nil
 }
 
-// member is an optional member of an object.
+// member is an optional member of an object. name is its JSON name with the quotes and the colon.
 type member struct {
 	name string
 	read func()
 }
 
-// members reads an object whose members are optional and in one order.
+// members reads an object with some of the listed members, in the order of the list.
 func (s *scanner) members(list ...member) {
 	s.literal(`{`)
 	first := true
@@ -239,7 +238,7 @@ func (s *scanner) members(list ...member) {
 	s.literal(`}`)
 }
 
-// present reads a string that would have been left out if it were empty.
+// present returns a function that reads a string, which must not be empty: Encode omits empty strings.
 func (s *scanner) present(to *string) func() {
 	return func() {
 		if *to = s.text(); *to == "" {
@@ -271,7 +270,7 @@ func (s *scanner) kept(k *decide.Kept) {
 		}})
 }
 
-// finish decodes what parseEnvelope left: the data of the events.
+// finish decodes the data of the events.
 func (e *envelope) finish(own, rules *decide.Registry) (*Record, error) {
 	r := e.record
 	r.Events = make([]decide.Event, len(e.events))
@@ -289,7 +288,7 @@ func (e *envelope) finish(own, rules *decide.Registry) (*Record, error) {
 	return &r, nil
 }
 
-// DecodeRecord decodes one record. For many of them there is Decoder.
+// Decode decodes one value with the events in the registry. To decode many values, use a Decoder.
 func Decode(registry *decide.Registry, value []byte) (*Record, error) {
 	return NewDecoder(registry).Decode(value)
 }
@@ -304,14 +303,15 @@ func SequenceOf(value []byte) (sequence int64, ok bool) {
 	return e.record.Sequence, true
 }
 
-// loosely is what a value has to say of itself when it is JSON but not in the form of a record.
+// partialRecord is the part of a record that continues looks for in other JSON values.
 type partialRecord struct {
 	Sequence jsontext.Value `json:"sequence"`
 	Prev     string         `json:"prev"`
 }
 
-// continues reports whether a value that is no record is JSON all the same and claims to come after prev. It was
-// then meant to be a record, by a later build perhaps, and must not be passed over in silence.
+// continues reports whether a value that is not in the form of a record is JSON and names prev as the hash before it. Then it
+// was meant to be the next record, perhaps by a later build, and a reader must stop instead of skipping it. sequence is -1 if
+// the value has none.
 func continues(value []byte, prev Hash) (sequence int64, ok bool) {
 	var l partialRecord
 	if err := json.Unmarshal(value, &l); err != nil || l.Prev != prev.String() {

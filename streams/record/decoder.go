@@ -8,11 +8,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/fastjson"
 )
 
-// Decoder decodes the records of a journal, one after the other. It is not safe for concurrent use; what it returns is.
+// Decoder decodes the records of a journal. It is not safe for concurrent use, but the records that it returns are.
 //
-// Nearly all records are of one form throughout: what AppendRecord and the events that write themselves have written. A
-// decoder reads that form in one pass, and accepts nothing in it that the decoding piece by piece would not: where it
-// meets anything else, it begins anew in that way, which has the last word.
+// A Decoder has a fast path for the form of nearly all records: it reads the value and the events that implement
+// decide.Reading in one pass. If the fast path does not succeed, the value is decoded again in two steps, parseEnvelope and
+// finish. Those two define what a valid form is, and the fast path MUST NOT accept anything that they reject. FuzzDecoder
+// compares them.
 type Decoder struct {
 	own    *decide.Registry
 	rules  *decide.Registry
@@ -20,13 +21,13 @@ type Decoder struct {
 	words  fastjson.Words
 }
 
-// NewDecoder returns a decoder of records whose events a registry knows.
+// NewDecoder returns a decoder that knows the events in the registry and those that the journal itself makes.
 func NewDecoder(registry *decide.Registry) *Decoder {
 	return &Decoder{own: Shapes(), rules: registry}
 }
 
-// Decode reads a record's value strictly: nothing is accepted that AppendRecord would write in another way, except
-// inside of an event's data, whose shape is the rules' own; there, unknown and repeated members are refused.
+// Decode decodes the value of a record. It rejects a value that Encode would write in another way. The data of an event is an
+// exception, because its form belongs to the rules; there Decode rejects unknown and repeated members.
 func (d *Decoder) Decode(value []byte) (*Record, error) {
 	if r, ok := d.written(value, nil); ok {
 		return r, nil
@@ -42,20 +43,20 @@ func (d *Decoder) Decode(value []byte) (*Record, error) {
 	return r, nil
 }
 
-// Decoded is what a value says by itself, whatever record precedes it.
+// Decoded is the result of hashing and decoding a value, which does not depend on the values before it.
 type Decoded struct {
 	Hash   Hash    // the SHA-256 of the value
 	Record *Record // nil if the value can't be decoded
 }
 
-// roomy is a record with room for the events that most records have.
+// recordBuffer is a record with space for the events of most records, to save an allocation.
 type recordBuffer struct {
 	Record
 	events [3]decide.Event
 }
 
-// written reads a value in one pass, in the form in which it is written by hand, and reports whether it could. A record
-// with another prev than the one given, if one is, is not read to its end, and the journal's own records are not read.
+// written is the fast path. It reports whether it could decode the value. It gives up on the journal's own records and, early,
+// on records with another Prev than prev, unless prev is nil.
 func (d *Decoder) written(value []byte, prev *Hash) (*Record, bool) {
 	r := &d.reader
 	r.Reset(value, &d.words)
@@ -107,8 +108,8 @@ func (d *Decoder) written(value []byte, prev *Hash) (*Record, bool) {
 	}
 }
 
-// optional reads an optional member of an object, a string that would have been left out if it were empty. The name
-// comes with the comma that stands before it in all but the first member.
+// optional reads an optional member of an object. It must be a string that is not empty. name starts with the comma that
+// precedes every member but the first.
 func optional(r *fastjson.Reader, first *bool, name string, to *string) {
 	if *first {
 		name = name[1:]
@@ -132,7 +133,7 @@ func readActor(r *fastjson.Reader, a *decide.Actor) {
 	r.Raw(`}`)
 }
 
-// readKept leaves the source of another journal's command to the decoding piece by piece.
+// readKept fails on a command that another journal is the source of: it is left to parseEnvelope.
 func readKept(r *fastjson.Reader, k *decide.Kept) {
 	first := true
 	r.Raw(`,"data":{`)

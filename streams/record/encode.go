@@ -13,14 +13,13 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// Appender is an event that writes its own JSON form, for the types that are worth it. What it appends must be what
-// the generic encoder would have: the form is law, the code is not.
+// Appender is an event that encodes itself, for speed. AppendJSON MUST append the bytes that the generic encoder would.
 type Appender interface {
 	AppendJSON([]byte) ([]byte, error)
 }
 
-// AppendRecord appends the value of r: UTF-8 JSON with the members in a fixed order, no insignificant space and no
-// HTML escaping. It fails on what has no such form, a string of invalid UTF-8 for example.
+// Encode appends the value of r to b: UTF-8 JSON with the members in a fixed order, without insignificant space and without
+// HTML escaping. It returns an error if r has no such form, for example because a string is not UTF-8.
 func Encode(b []byte, r *Record) ([]byte, error) {
 	if len(r.Events) == 0 {
 		return b, errors.New("journal: a record needs an event")
@@ -69,7 +68,7 @@ func Encode(b []byte, r *Record) ([]byte, error) {
 	return append(b, "]}"...), nil
 }
 
-// objectWriter writes an object whose members are all optional.
+// objectWriter writes an object of optional members. It omits empty strings.
 type objectWriter struct {
 	b   []byte
 	any bool

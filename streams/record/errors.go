@@ -11,13 +11,13 @@ const (
 	CodeBroken   = "LOG_BROKEN"
 )
 
-// DivergedError says that the log does not hold a position that was read from it before: it was truncated,
-// recreated or edited. It is final.
+// DivergedError says that the log does not hold a position that was read from it earlier: the log was truncated, recreated
+// or edited. It is final: retrying does not help.
 type DivergedError struct {
 	Journal   string
 	Partition int32
-	Have      Position // what is known
-	Found     Position // what the log holds at that offset or, where it ends before it, its last offset
+	Have      Position // that was read earlier
+	Found     Position // what the log holds at that offset; if it ends before, its last offset
 	Reason    string
 }
 
@@ -27,15 +27,15 @@ func (e *DivergedError) Error() string {
 		CodeDiverged, e.Journal, e.Partition, e.Have, e.Reason, e.Found)
 }
 
-// BrokenRecordError says that a record which continues the chain can't be applied: it has the wrong sequence or a
-// shape that this build doesn't know. It is final.
+// BrokenRecordError says that a record continues the chain but cannot be applied: it has the wrong sequence, or a form that
+// this build does not know. It is final: retrying does not help.
 type BrokenRecordError struct {
 	Journal   string
 	Partition int32
 	Offset    int64
-	Sequence  int64 // as the record has it
+	Sequence  int64 // in the record; -1 if it has none
 	Reason    string
-	Cause     error
+	Cause     error // may be nil
 }
 
 // Error names the record and the reason.
@@ -47,7 +47,7 @@ func (e *BrokenRecordError) Error() string {
 // Unwrap returns the cause, if there is one.
 func (e *BrokenRecordError) Unwrap() error { return e.Cause }
 
-// Final reports whether err says that the log itself is at fault, so that trying again is of no use.
+// Final reports whether err is a *DivergedError or a *BrokenRecordError: the log itself is wrong, and retrying does not help.
 func Final(err error) bool {
 	var diverged *DivergedError
 	var broken *BrokenRecordError

@@ -5,16 +5,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// The types of the journal's own records, each both the command's type and that of the record's first event.
+// The types of the records that the journal itself makes. Each is the type of the command and of the only event.
 const (
 	TypeGenesis     = "journal.genesis"
 	TypeTermStarted = decide.TypeTaken
 )
 
-// Genesis is the first event of a journal.
+// Genesis is the event of the first record of a partition, which has sequence 0.
 type Genesis struct {
-	Journal    string    `json:"journal"`
-	JournalID  scalar.ID `json:"journal_id"` // random; derived ids depend on it
+	Journal    string    `json:"journal"`    // the name
+	JournalID  scalar.ID `json:"journal_id"` // random; the ids that the rules derive depend on it
 	Partition  int32     `json:"partition"`
 	Partitions int32     `json:"partitions"`
 }
@@ -25,9 +25,10 @@ func (*Genesis) EventType() string { return TypeGenesis }
 // EventVersion returns 1.
 func (*Genesis) EventVersion() int { return 1 }
 
-// Taken opens a term: from this record on, nothing that an earlier term still has in flight can become valid.
+// TermStarted starts a term, in which one node decides commands. Once its record is valid, no record that an earlier term
+// still has in flight can become valid.
 type TermStarted struct {
-	Term  int64  `json:"term"` // that of the last taken, plus one; the first is 1
+	Term  int64  `json:"term"` // one more than that of the previous TermStarted; 1 for the first
 	Node  string `json:"node"`
 	URL   string `json:"url"`
 	Build string `json:"build"`
@@ -39,8 +40,8 @@ func (*TermStarted) EventType() string { return TypeTermStarted }
 // EventVersion returns 1.
 func (*TermStarted) EventVersion() int { return 1 }
 
-// Shapes returns the registry of the journal's own event types, which every journal may hold beside those of its
-// rules.
+// Shapes returns the registry of the events that the journal itself makes. Every journal may hold them, in addition to those
+// that the rules make.
 func Shapes() *decide.Registry {
 	r := decide.NewRegistry()
 	r.Add(func() decide.Event { return new(Genesis) })

@@ -7,7 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 )
 
-// NewCommandID returns a random UUID of version 7 for a command made at t.
+// NewCommandID returns a new UUID of version 7 with the time t in milliseconds and 74 random bits.
 func NewCommandID(t time.Time) scalar.ID {
 	var id scalar.ID
 	_, _ = rand.Read(id[6:]) // never fails: it ends the program instead

@@ -15,7 +15,7 @@ type Hash [32]byte
 
 var errHash = errors.New("not a hash of 64 lower-case hex digits")
 
-// ParseHash reads the text form.
+// ParseHash reads the text form of a hash.
 func ParseHash(s string) (Hash, error) {
 	var h Hash
 	return h, h.UnmarshalText([]byte(s))
@@ -30,7 +30,7 @@ func (h Hash) AppendText(b []byte) ([]byte, error) { return hex.AppendEncode(b, 
 // MarshalText implements encoding.TextMarshaler.
 func (h Hash) MarshalText() ([]byte, error) { return h.AppendText(nil) }
 
-// UnmarshalText reads 64 lower-case hex digits and nothing else, so that a hash has one text form only.
+// UnmarshalText reads exactly 64 lower-case hex digits, so that a hash has only one text form.
 func (h *Hash) UnmarshalText(b []byte) error {
 	if !fastjson.Hex(h[:], b) {
 		return errHash
@@ -38,24 +38,23 @@ func (h *Hash) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Position says where a reader stands: at the last valid record that it applied. The record's sequence and hash are the
-// position. The offset beside them is a hint where the record lies, from where it was last seen; in a log that was copied
-// or restored it may lie elsewhere. Reading goes on after the record.
+// Position names the last valid record that a reader applied; reading continues after it. Sequence and Hash identify the
+// record. Offset is where the record was last seen, as a hint: in a log that was copied or restored it is elsewhere.
 type Position struct {
-	_ [0]func() // no ==, which would compare the hints: Equal
+	_ [0]func() // prevents ==, which would compare offsets; use Equal
 
 	Offset   int64 `json:"offset"`
 	Sequence int64 `json:"sequence"`
 	Hash     Hash  `json:"hash"`
 }
 
-// Before is the position before genesis, where a reader without a checkpoint starts.
+// Before is the position before the genesis, at which a reader without a checkpoint starts.
 var Before = Position{Offset: -1, Sequence: -1}
 
-// Equal reports whether p and q are the same position, wherever each was last seen.
+// Equal reports whether p and q name the same record. It ignores the offsets.
 func (p Position) Equal(q Position) bool { return p.Sequence == q.Sequence && p.Hash == q.Hash }
 
-// IsBefore reports whether p is the position before genesis.
+// IsBefore reports whether p is the position before the genesis.
 func (p Position) IsBefore() bool { return p.Equal(Before) }
 
 // String returns the sequence, the offset and the first digits of the hash.
@@ -63,7 +62,8 @@ func (p Position) String() string {
 	return fmt.Sprintf("sequence %d at offset %d with hash %s", p.Sequence, p.Offset, p.Hash.String()[:16])
 }
 
-// LogPosition is a position as clients see it. Its text form is "trading/0@123".
+// LogPosition is a position in the form that clients get: a record by journal, partition and sequence. Its text form is
+// "trading/0@123".
 type LogPosition struct {
 	Journal   string
 	Partition int32
@@ -88,8 +88,8 @@ func (p *LogPosition) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// ParseLogPosition reads the text form. Numbers must be in their shortest form; a sequence of -1 stands for the
-// position before genesis.
+// ParseLogPosition reads the text form. Numbers must be in their shortest form. A sequence of -1 is the position before the
+// genesis.
 func ParseLogPosition(s string) (LogPosition, error) {
 	bad := fmt.Errorf("%q is not a log position like trading/0@123", s)
 	name, rest, ok := strings.Cut(s, "/")

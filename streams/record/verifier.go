@@ -8,16 +8,16 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
 
-// Verifier follows the chain of one partition over values that are handed to it one by one, from the first on, wherever
-// they were read: a topic, or a file that a log was copied to. It is not safe for concurrent use.
+// Verifier follows the chain of one partition from the genesis. Its caller reads the values, from a topic or from a file that a
+// log was copied to, and passes each in order. A Verifier is not safe for concurrent use.
 type Verifier struct {
 	chain   *Chain
-	valid   []uint64          // what the hashes of the valid records begin with, by sequence
-	skipped map[Hash]struct{} // of this journal's records that readers skip
-	torn    *DivergedError    // since the last valid record
+	valid   []uint64          // the first 8 bytes of the hash of each valid record, by sequence
+	skipped map[Hash]struct{} // the hashes of this journal's records that readers skip
+	torn    *DivergedError    // found since the last valid record
 }
 
-// NewVerifier returns a verifier that stands before genesis.
+// NewVerifier returns a verifier that has seen no value yet.
 func NewVerifier(rules decide.Rules, partition int32) *Verifier {
 	return &Verifier{chain: NewChain(rules, partition, Before), skipped: make(map[Hash]struct{})}
 }
@@ -46,12 +46,13 @@ func (v *Verifier) Verify(offset int64, value []byte, outside func(Entry) error)
 // Position returns the position of the last valid record.
 func (v *Verifier) Position() Position { return v.chain.at }
 
-// Torn returns a *DivergedError if history was changed and nothing valid has followed since: a record was edited, or is
-// missing, so that readers skip all that came after it.
+// Torn returns a *DivergedError if a record was edited or is missing, so that readers skip all records after it, and nil
+// otherwise. A valid record clears the error.
 //
-// Readers can't tell that from a lost race, and need not: they hold the log against positions of their own. For a file none
-// are known, but what was skipped tells. The loser of a race began on top of a record that is in the log, and went on on top
-// of its own. A record of this journal on top of one that the log does not hold belongs to another history.
+// Readers cannot tell a missing record from a lost race, and need not, because they compare the log with positions that they
+// have read before. For a file there are no such positions, but the skipped records tell. The loser of a race appended its
+// first record after a record of this log, and the others after its own. So a record of this journal belongs to another
+// history if the log has no record with the hash in its Prev.
 func (v *Verifier) Torn() error {
 	if v.torn == nil {
 		return nil
@@ -59,7 +60,8 @@ func (v *Verifier) Torn() error {
 	return v.torn
 }
 
-// skip takes note of a record that readers skip, if it is this journal's: it names the journal's identity.
+// skip remembers a record that readers skip, if it belongs to this journal. outside tells, because the headers name the
+// journal's identity.
 func (v *Verifier) skip(offset int64, value []byte, outside func(Entry) error) {
 	e, err := parseEnvelope(value)
 	if err != nil || outside(Entry{Record: &e.record, Journal: v.chain.id, Value: value}) != nil {
@@ -73,7 +75,7 @@ func (v *Verifier) skip(offset int64, value []byte, outside func(Entry) error) {
 	v.skipped[sha256.Sum256(value)] = struct{}{}
 }
 
-// holds reports whether a record with a sequence and a hash has gone by, valid or not.
+// holds reports whether a record with the sequence and the hash was seen, valid or not.
 func (v *Verifier) holds(sequence int64, hash Hash) bool {
 	if _, ok := v.skipped[hash]; ok || sequence < 0 {
 		return true

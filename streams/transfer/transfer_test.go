@@ -18,6 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 var rules = journaltest.Words{Name: "words"}
@@ -36,7 +37,7 @@ func history(t *testing.T, words int) (Log, []*kgo.Record) {
 	for i := range words {
 		c := journaltest.Say(strings.Repeat("word ", i%50))
 		_, err := o.Submit(ctx, c)
-		var busy *journal.NotAcceptedError
+		var busy *submit.NotAcceptedError
 		for deadline := time.Now().Add(90 * time.Second); errors.As(err, &busy) && time.Now().Before(deadline); {
 			<-time.After(5 * time.Millisecond)
 			_, err = o.Submit(ctx, c)

@@ -22,6 +22,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 var (
@@ -272,7 +273,7 @@ func (v *venue) own() (o *journal.Owner, stop func()) {
 
 func (v *venue) say(o *journal.Owner, word string) record.Position {
 	v.t.Helper()
-	var busy *journal.NotAcceptedError // it does not serve yet, or the machine is busy
+	var busy *submit.NotAcceptedError // it does not serve yet, or the machine is busy
 	for limit := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
 		r, err := o.Submit(v.t.Context(), journaltest.Say(word))
 		if err == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // The numbers of accounts with a position: while prices change, at an instant, and in a wave of liquidations.
@@ -105,7 +106,7 @@ func crash(ctx context.Context, owner *journal.Owner, round, accounts int64) (pe
 	}
 	took := time.Since(start)
 	// The bids are used up: every account has sold.
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if _, err = owner.Submit(ctx, priceAt(middle*10)); err != nil && !errors.As(err, &refused) {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // shifted is a clock that can be set forward. It shifts both clocks that an owner reads, so the owner accepts the jump.
@@ -78,7 +79,7 @@ func (a *accepted) steps() int64 {
 func firstOrder(ctx context.Context, owner *journal.Owner) (int64, error) {
 	for end := time.Now().Add(patience); ; {
 		r, err := owner.Submit(ctx, command(trader(), trading.CommandPlaceOrder, levelOrder(0, 0)))
-		var busy *journal.NotAcceptedError
+		var busy *submit.NotAcceptedError
 		if err == nil || !errors.As(err, &busy) || time.Now().After(end) {
 			return r.Position.Sequence, err
 		}
@@ -95,7 +96,7 @@ func firstOrder(ctx context.Context, owner *journal.Owner) (int64, error) {
 func runOrders(ctx context.Context, owner *journal.Owner, seen *accepted, enough func(a *accepted) bool) (longest, took time.Duration, err error) {
 	start := time.Now()
 	err = during(clients, func(n int) error {
-		var busy *journal.NotAcceptedError
+		var busy *submit.NotAcceptedError
 		for i := 0; i%16 > 0 || !enough(seen); i++ {
 			r, err := owner.Submit(ctx, command(trader(), trading.CommandPlaceOrder, levelOrder(i, n)))
 			if err != nil && !errors.As(err, &busy) {

@@ -187,12 +187,12 @@ func (w *ownerWork) do(ctx context.Context, r journalRequest) (figure float64, e
 		longest, _, err := runOrders(ctx, w.owner, newAccepted(first), func(*accepted) bool { return time.Now().After(end) })
 		return milliseconds(longest), err
 	}
-	figure, w.values, err = submit(ctx, w.owner, r)
+	figure, w.values, err = submitOrders(ctx, w.owner, r)
 	return figure, err
 }
 
 // submit submits orders concurrently. It returns their number per second and the last record of each submitter.
-func submit(ctx context.Context, owner *journal.Owner, r journalRequest) (perSecond float64, values [][]byte, err error) {
+func submitOrders(ctx context.Context, owner *journal.Owner, r journalRequest) (perSecond float64, values [][]byte, err error) {
 	var running sync.WaitGroup
 	var done atomic.Int64
 	errs := make(chan error, submitters)

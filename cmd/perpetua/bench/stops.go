@@ -13,6 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // cascade is the number of stops at one price.
@@ -71,7 +72,7 @@ func fireStops(ctx context.Context, owner *journal.Owner, stops int64) (perSecon
 // untilFree waits until the owner accepts commands again. The next command is decided after all work that blocks
 // commands, and answered once those records are in the log. Until then the owner may refuse it with NotAcceptedError.
 func untilFree(ctx context.Context, owner *journal.Owner) (err error) {
-	refused, busy := new(journal.RefusedError), new(journal.NotAcceptedError)
+	refused, busy := new(submit.RefusedError), new(submit.NotAcceptedError)
 	for err = error(busy); errors.As(err, &busy); {
 		_, err = owner.Submit(ctx, command(trader(), trading.CommandCancelOrder, &trading.CancelOrder{CustomerCode: customerCode(0)}))
 	}

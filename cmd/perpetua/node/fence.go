@@ -17,9 +17,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/login"
 	"github.com/perpetua-exchange/perpetua/handlers/web"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // fencing watches the fence of the venue.
@@ -176,7 +176,7 @@ func (n *Node) replaceKey(ctx context.Context, v fence.View) error {
 	payload := &identity.ReplaceSigningKeys{AddSigningKey: *key}
 	_, err = n.owning.peers.Submit(ctx, journals.Identity, decide.Command{ID: web.NewID(), Type: payload.CommandType(),
 		Actor: decide.Actor{System: "fence"}, Payload: payload})
-	var refused *journal.RefusedError
+	var refused *submit.RefusedError
 	if errors.As(err, &refused) && refused.Refusal.Kind == decide.Conflict {
 		return nil // another node was first
 	}

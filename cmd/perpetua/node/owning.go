@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // owning submits commands to the owner of their journal, on this node or another one.
@@ -19,7 +19,7 @@ type owning struct {
 
 // owners accepts commands and names the owners of journals.
 type owners interface {
-	journal.BatchSubmitter
+	submit.BatchSubmitter
 	// Owner returns the URL of the node that owns a partition, or "". The information comes from that node or from the
 	// group of engines.
 	Owner(ctx context.Context, name string, partition int32) (string, error)

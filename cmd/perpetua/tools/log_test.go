@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 func TestAFolderSaysNothingOfTheLogOfOtherBrokers(t *testing.T) {
@@ -35,7 +36,7 @@ func TestAFolderSaysNothingOfTheLogOfOtherBrokers(t *testing.T) {
 }
 
 // oneWord returns a client of a log that holds a word, and what its owner answered.
-func oneWord(ctx context.Context, t *testing.T, rules journaltest.Words) (*journal.Client, journal.Result) {
+func oneWord(ctx context.Context, t *testing.T, rules journaltest.Words) (*journal.Client, submit.Result) {
 	t.Helper()
 	client := journaltest.NewClient(t, rules.Name)
 	o, err := journal.NewOwner(journal.OwnerConfig{Client: client, Rules: rules, Node: "n1"})

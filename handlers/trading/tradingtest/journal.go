@@ -10,8 +10,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Journal is one journal in memory: real rules, real records, one owner, no Kafka. Its records go through the journal's
@@ -107,7 +107,7 @@ func (j *Journal) SetAside(cause string) {
 }
 
 // Submit has a command decided and its record appended, with all that it makes due.
-func (j *Journal) Submit(_ context.Context, c decide.Command) (journal.Result, error) {
+func (j *Journal) Submit(_ context.Context, c decide.Command) (submit.Result, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.drain(scalar.ID{})
@@ -115,18 +115,18 @@ func (j *Journal) Submit(_ context.Context, c decide.Command) (journal.Result, e
 	if err != nil {
 		var refusal *decide.Refusal
 		if !errors.As(err, &refusal) {
-			return journal.Result{}, &journal.DecideError{CommandID: c.ID, Cause: err}
+			return submit.Result{}, &submit.DecideError{CommandID: c.ID, Cause: err}
 		}
-		return journal.Result{}, &journal.RefusedError{Refusal: refusal, AsOf: j.tip()}
+		return submit.Result{}, &submit.RefusedError{Refusal: refusal, AsOf: j.tip()}
 	}
 	if d.Repeated {
-		return journal.Result{Position: j.tip(), Entry: &j.entries[d.Repeat], Repeated: true}, nil
+		return submit.Result{Position: j.tip(), Entry: &j.entries[d.Repeat], Repeated: true}, nil
 	}
 	e := j.append(c.Recorded(), d.Outcome, d.Events...)
 	if d.Pending {
 		e = j.drain(c.ID)
 	}
-	return journal.Result{Position: record.LogPosition{Journal: j.rules.Journal(), Sequence: e.Position.Sequence}, Entry: &e}, nil
+	return submit.Result{Position: record.LogPosition{Journal: j.rules.Journal(), Sequence: e.Position.Sequence}, Entry: &e}, nil
 }
 
 // drain works off what is due, and returns the record that finishes a command.

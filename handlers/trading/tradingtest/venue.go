@@ -44,9 +44,9 @@ import (
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/files"
-	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // Version is the version that the venue's status tells.
@@ -255,18 +255,18 @@ func (v *Venue) Fail(fault func(c decide.Command) error) {
 	v.fault = fault
 }
 
-// Submit implements journal.Submitter.
-func (v *Venue) Submit(ctx context.Context, name string, c decide.Command) (journal.Result, error) {
+// Submit implements submit.Submitter.
+func (v *Venue) Submit(ctx context.Context, name string, c decide.Command) (submit.Result, error) {
 	v.mu.Lock()
 	fault := v.fault
 	v.mu.Unlock()
 	if fault != nil {
 		if err := fault(c); err != nil {
-			return journal.Result{}, err
+			return submit.Result{}, err
 		}
 	}
 	if ctx.Err() != nil { // who asked is gone, and does not wait for the answer
-		return journal.Result{}, &journal.OutcomeUnknownError{CommandID: c.ID}
+		return submit.Result{}, &submit.OutcomeUnknownError{CommandID: c.ID}
 	}
 	switch name {
 	case "identity":
@@ -277,9 +277,9 @@ func (v *Venue) Submit(ctx context.Context, name string, c decide.Command) (jour
 	return v.Trading.Submit(ctx, c)
 }
 
-// SubmitAll implements journal.BatchSubmitter.
-func (v *Venue) SubmitAll(ctx context.Context, name string, cs []decide.Command) []journal.Outcome {
-	out := make([]journal.Outcome, len(cs))
+// SubmitAll implements submit.BatchSubmitter.
+func (v *Venue) SubmitAll(ctx context.Context, name string, cs []decide.Command) []submit.Outcome {
+	out := make([]submit.Outcome, len(cs))
 	for i, c := range cs {
 		out[i].Result, out[i].Err = v.Submit(ctx, name, c)
 	}

@@ -40,7 +40,7 @@ func (q *Quick) AppendJSON(b []byte) ([]byte, error) {
 	return append(b, `{"n":7}`...), nil
 }
 
-// Rules are those of a trading journal whose events are Note and Quick. They decide nothing.
+// Rules are the rules of a trading journal with the events Note and Quick. They decide nothing.
 type Rules struct{}
 
 // Journal returns trading.
