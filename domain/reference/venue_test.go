@@ -1,4 +1,4 @@
-package audit_test
+package reference_test
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/reference"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
-	"github.com/perpetua-exchange/perpetua/domain/trading/audit"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -36,7 +36,7 @@ type venue struct {
 	fold     *trading.State
 	twin     *trading.State
 	decoder  *journal.Decoder
-	auditor  *audit.Auditor
+	auditor  *reference.Auditor
 	queue    []arrival
 	stepped  bool
 	commands uint64
@@ -54,7 +54,7 @@ type arrival struct {
 
 func openVenue(t *testing.T, seed uint64, start scalar.Time) *venue {
 	v := &venue{t: t, random: rand.New(rand.NewPCG(seed, 1)), id: scalar.ID{5, byte(seed)}, now: start, tip: journal.Before, state: trading.NewState(),
-		fold: trading.NewState(), twin: trading.NewState(), decoder: journal.NewDecoder(trading.Rules().Registry()), auditor: audit.New(),
+		fold: trading.NewState(), twin: trading.NewState(), decoder: journal.NewDecoder(trading.Rules().Registry()), auditor: reference.New(),
 		answers: make(map[string]int)}
 	v.append(v.write(decide.Recorded{ID: scalar.ID{0xe}, Type: journal.TypeGenesis, Actor: decide.Engine}, decide.Decision{
 		Outcome: decide.Accepted, Events: []decide.Event{&journal.Genesis{Journal: "trading", JournalID: v.id, Partitions: 1}}}))
@@ -301,7 +301,7 @@ func (v *venue) compare() {
 			v.t.Fatal(err)
 		}
 		s, _ := v.fold.Summary(code)
-		got := audit.Figures{Balance: int64(s.Balance), Equity: int64(s.TotalEquity), Unrealised: int64(s.UnrealisedPnL), Used: int64(s.UsedMargin),
+		got := reference.Figures{Balance: int64(s.Balance), Equity: int64(s.TotalEquity), Unrealised: int64(s.UnrealisedPnL), Used: int64(s.UsedMargin),
 			OrderMargin: int64(s.OrderMargin), Maintenance: int64(s.MaintenanceMargin), Available: int64(s.AvailableMargin), Withdrawable: int64(s.Withdrawable)}
 		if got != want {
 			v.t.Fatalf("after record %d: %s has %+v, the rules say %+v", v.tip.Sequence, code, got, want)
@@ -316,11 +316,11 @@ func (v *venue) compare() {
 }
 
 // levels are price and amount of each level in 10⁻⁸.
-func levels(side []trading.Level) []audit.Level {
-	out := []audit.Level{}
+func levels(side []trading.Level) []reference.Level {
+	out := []reference.Level{}
 	units := func(d fixed.Decimal) int64 { n, _ := d.In(8); return n }
 	for _, l := range side {
-		out = append(out, audit.Level{Price: units(l.Price), Amount: units(l.Amount)})
+		out = append(out, reference.Level{Price: units(l.Price), Amount: units(l.Amount)})
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package audit_test
+package reference_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package audit
+package reference
 
 import "github.com/go-json-experiment/json/jsontext"
 

@@ -1,4 +1,4 @@
-package audit
+package reference
 
 // trade takes a trade over: between two orders, or of a position that is liquidated to another account.
 func (a *Auditor) trade(e *tradeShape) {

@@ -1,4 +1,4 @@
-package audit
+package reference
 
 // leftovers checks the reasons for which orders did not trade, or not in full, against the book that the record leaves: what
 // is told to have found nobody found nobody. A record that rejects or cancels an order so changes no book.

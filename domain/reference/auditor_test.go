@@ -1,4 +1,4 @@
-package audit_test
+package reference_test
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/domain/reference"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
-	"github.com/perpetua-exchange/perpetua/domain/trading/audit"
 )
 
 // TestTheAuditorFindsWhatIsWrong: records of a market in which one thing is another, at the first place where it can be, each
@@ -77,7 +77,7 @@ var chained = regexp.MustCompile(`^\{"sequence":\d+,"prev":"[0-9a-f]{64}"`)
 
 // replay has a new auditor read a log, of which the first record that a change makes another is changed, or left out.
 func replay(log [][]byte, change func([]byte) []byte) error {
-	a := audit.New()
+	a := reference.New()
 	var tip [sha256.Size]byte
 	sequence, changed := 0, false
 	check := func(value []byte) error {
