@@ -122,6 +122,11 @@ fuzz: ## every fuzz target for a few seconds
 bench: ## the Go benchmarks, each beside its raw limit
 	$(GO) test -run '^$$' -bench . -benchmem $(PACKAGES)
 
+.PHONY: bench-run
+bench-run: build ## measure the system beside its raw limits and rivals, on an idle machine (ARGS="--only rest,live")
+	$(GO) build -o bin/bench ./cmd/bench
+	@bin/bench --perpetua $(BIN) $(ARGS)
+
 .PHONY: lint
 lint: $(LINT) ## static checks, the import directions of the design among them
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt is needed on:"; gofmt -l $$(git ls-files '*.go'); exit 1; }

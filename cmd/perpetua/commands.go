@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/bench"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/launch"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/operate"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
@@ -39,7 +38,6 @@ func subcommands() []subcommand {
 		{"config", "print the settings in force, without secrets; config check looks for mistakes", launch.Config},
 		{"log", "print the records of a journal, checking the chain; log copy moves them", tools.Log},
 		{"audit", "fold the trading journal and hold the read models against it", tools.Audit},
-		{"bench", "measure the system beside its raw limits and rivals", benchCommand},
 		{"doctor", "check a deployment: brokers, topics, journals, Postgres, clock, disk, key store", tools.Doctor},
 		{"rebuild", "make the read models anew beside the live ones, compare, switch", tools.Rebuild},
 		{"admin", "what operators do, over REST; bootstrap; forget a lost log; take over", adminCommand},
@@ -147,16 +145,6 @@ func adminCommand(ctx context.Context, args []string, std settings.IO) error {
 		}
 	}
 	return operate.Command(ctx, args, std)
-}
-
-// benchCommand measures the system beside what bounds it.
-func benchCommand(ctx context.Context, args []string, std settings.IO) error {
-	err := bench.Command(ctx, args, std.In, std.Out, std.Err)
-	var wrong *bench.UsageError
-	if errors.As(err, &wrong) {
-		return settings.Usagef("%v", wrong)
-	}
-	return err
 }
 
 // versionCommand prints the version of this build.

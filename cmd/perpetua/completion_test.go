@@ -62,7 +62,6 @@ func TestShellsComplete(t *testing.T) {
 				"perpetua admin brokers create onl":     {"only-file"},
 				"perpetua admin --data x deliveries re": {"replay"},
 				"perpetua config check --js":            {"--json"},
-				"perpetua bench --on":                   {"--only"},
 				"perpetua completion ":                  {"bash", "fish", "zsh"},
 			} {
 				if got := offers(t, script, line); !slices.Equal(got, want) {

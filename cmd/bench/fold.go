@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"runtime"
+
+	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// foldedRecords is the length of the journal that is folded.
+const foldedRecords = 100_000
+
+// measureFold measures what a replay costs: hash, decode and evolve on one core, and then with reading the log on all.
+func measureFold(ctx context.Context, b *bench) error {
+	entries, err := flow(foldedRecords)
+	if err != nil {
+		return err
+	}
+	events := 0
+	for _, e := range entries {
+		events += len(e.Record.Events)
+	}
+	if err := measureFolding(b, entries, events); err != nil {
+		return err
+	}
+	return measureReplay(ctx, b, entries, events)
+}
+
+// measureFolding measures what a replay costs beside reading the bytes.
+func measureFolding(b *bench, entries []journal.Entry, events int) error {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	decoder := journal.NewDecoder(trading.Rules().Registry())
+	rate := func(each func(journal.Entry) error) func() (float64, error) {
+		return func() (float64, error) {
+			start := processorTime()
+			for _, e := range entries[1:] { // not the genesis, which is the journal's own
+				if err := each(e); err != nil {
+					return 0, err
+				}
+			}
+			return float64(len(entries)-1) / (processorTime() - start).Seconds(), nil
+		}
+	}
+	err := b.pair(Row{Measure: "fold of records, one core", Unit: "records/s", Against: "decoding alone"},
+		func() (float64, error) {
+			state := trading.NewState()
+			return rate(func(e journal.Entry) error {
+				if sha256.Sum256(e.Value) != e.Position.Hash {
+					return fmt.Errorf("record %d has another hash", e.Position.Sequence)
+				}
+				r, err := decoder.Decode(e.Value)
+				if err == nil {
+					stamp := decide.Stamp{Journal: e.Journal, Sequence: r.Sequence, Time: r.Time}
+					state.Evolve(stamp, r.Command, r.Outcome, r.Events)
+				}
+				return err
+			})()
+		},
+		rate(func(e journal.Entry) error {
+			_, err := decoder.Decode(e.Value)
+			return err
+		}))
+	if err == nil {
+		last := &b.rows[len(b.rows)-1]
+		last.Note = eventsNote(last, events, len(entries))
+	}
+	return err
+}

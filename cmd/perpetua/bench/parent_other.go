@@ -1,8 +1,0 @@
-//go:build !linux
-
-package bench
-
-import "syscall"
-
-// endWithParent does nothing here: a child ends with its input, and a venue has to be stopped by hand after a SIGKILL.
-func endWithParent() *syscall.SysProcAttr { return nil }
