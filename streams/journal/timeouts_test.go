@@ -12,6 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
@@ -74,7 +76,7 @@ func TestASilentFetchIsGivenUpInTime(t *testing.T) {
 		return nil, nil, false
 	})
 	client := r.newClient(nil, nil)
-	reader := journal.NewReader(client, r.rules, 0, journal.Before)
+	reader := journal.NewReader(client, r.rules, 0, record.Before)
 	defer reader.Close()
 	for got := 0; got < want; {
 		entries, err := reader.Poll(r.context())
