@@ -140,7 +140,7 @@ func (d Directory) Account(username string) (web.Account, bool) {
 	return l.account, l.known
 }
 
-// APIKey returns the API key for the hash of its secret. It returns false if the key is unknown or revoked.
+// APIKey returns the API key for the hash of the secret. It returns false if the key is unknown or revoked.
 func (d Directory) APIKey(hash [sha256.Size]byte) (web.APIKey, bool) {
 	l := d.ask("")
 	defer d.lookups.Put(l)

@@ -9,7 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// Ask is a request to an Operation, independent of its transport. It is valid until the operation returns.
+// Ask is a request to an Operation over any transport. It is valid until the operation returns.
 type Ask struct {
 	*notes
 	way way

@@ -66,7 +66,7 @@ func (p *Principal) Sees(broker, customer string) bool {
 }
 
 // RateLimit is the rate limit that an operator set for a user or an API key: PerSecond requests on average and Burst
-// in one instant. The zero RateLimit is no limit.
+// in one instant. The zero RateLimit means that requests are not limited.
 type RateLimit struct {
 	PerSecond int64
 	Burst     int64
@@ -83,7 +83,7 @@ const (
 	ofAPIKey = "api_key"
 )
 
-// Policy returns "user" or "api_key", or "none" if there is no limit.
+// Policy returns "user" or "api_key", or "none" without a limit.
 func (l RateLimit) Policy() string {
 	switch {
 	case !l.there():
@@ -150,7 +150,7 @@ type Identities interface {
 	PublicKey(kid string) (ed25519.PublicKey, bool)
 	// Account returns a user.
 	Account(username string) (Account, bool)
-	// APIKey returns the key for the SHA-256 hash of its secret. It returns false for unknown and revoked keys.
+	// APIKey returns the key for the SHA-256 hash of the secret. It returns false for unknown and revoked keys.
 	APIKey(hash [sha256.Size]byte) (APIKey, bool)
 }
 
@@ -176,7 +176,7 @@ func PrincipalOf(c echo.Context) *Principal { return AskOf(c).Principal() }
 // token.
 func RateLimitOf(c echo.Context) RateLimit { return notesOf(c).limit }
 
-// Require returns middleware that accepts requests whose token has at least one of the scopes. Without scopes, every
+// Require returns middleware that accepts requests if the token has at least one of the scopes. Without scopes, every
 // valid token is accepted. An invalid token is answered with 401 and a missing scope with 403. The middleware also
 // applies the rate limit.
 func (a *Auth) Require(scopes ...string) echo.MiddlewareFunc {

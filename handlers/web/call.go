@@ -25,7 +25,7 @@ type Call struct {
 	// Address is the client's address.
 	Address string
 	Min     string // X-Min-Log-Position or ""; operations do not wait for it
-	// Session is the session at whose end the orders of this call are canceled, or zero. Only operations use it.
+	// Session is the session with which the orders of this call are canceled, or zero. Only operations use it.
 	Session scalar.ID
 }
 
@@ -57,7 +57,7 @@ func (c *Call) Over(ctx context.Context, h http.Handler) (r Reply) {
 	return w.reply()
 }
 
-// aborted returns the reply to a call whose response broke off.
+// aborted returns the reply to a call if its response broke off.
 func (c *Call) aborted() Reply { return c.Refused(OutcomeUnknown(scalar.ID{})) }
 
 // Refused returns the reply to a call that is refused without being executed.

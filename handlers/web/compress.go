@@ -69,7 +69,7 @@ func (r *request) Blob(status int, contentType string, b []byte) error {
 			b = packed
 		}
 	}
-	if len(b) >= shortAnswer || status == http.StatusRequestEntityTooLarge { // 413 responses are sent while the body is still arriving
+	if len(b) >= shortAnswer || status == http.StatusRequestEntityTooLarge { // 413 is sent while the body is arriving
 		h[echo.HeaderContentLength] = []string{strconv.Itoa(len(b))}
 	}
 	return r.Context.Blob(status, contentType, b)

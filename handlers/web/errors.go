@@ -109,7 +109,7 @@ func (p *Problem) failed() bool {
 	return p.Status >= http.StatusInternalServerError && p.Status != http.StatusServiceUnavailable
 }
 
-// PartProblem returns the problem of one part of a request whose parts are answered separately. An error of the
+// PartProblem returns the problem of one part of a request that is answered part by part. An error of the
 // server is logged with the request.
 func (a Ask) PartProblem(err error) *Problem {
 	p := a.problem(err)

@@ -18,7 +18,6 @@ type Journal struct {
 	// Judges is this node's follower of the journal if it authorizes requests; it may be nil. The response to a
 	// decided command waits for the follower for up to two seconds. Otherwise this node could refuse a key or
 	// password that it has just confirmed.
-	// refused by the very node that said so.
 	Judges Waiter
 }
 
@@ -61,7 +60,7 @@ func (j Journal) Submit(a Ask, cmd decide.Command) (Executed, error) {
 	if err == nil && j.Judges != nil {
 		ctx, cancel := context.WithTimeout(a.Context(), waitLimit)
 		defer cancel()
-		_ = j.Judges.Wait(ctx, result.Position.Sequence) // ignore the error: the record exists even if this node has not read it yet
+		_ = j.Judges.Wait(ctx, result.Position.Sequence) // ignore errors: the record exists in any case
 	}
 	return Executed{result, cmd}, err
 }

@@ -39,12 +39,12 @@ const (
 // inHeader is the value of Fault.in for an error in a header.
 const inHeader = "header"
 
-// faults collects the errors of a request.
+// faults collects the validation errors of a request.
 type faults struct {
 	list  []Fault
 	in    string // the part of the request to which the paths refer; "" for the body
 	limit int    // maximum length of list; 0: maxFaults
-	// fatal means that the body could not be parsed, so errors of its fields are not reported.
+	// fatal means that the body could not be parsed, so no errors of fields are reported.
 	fatal bool
 }
 
@@ -68,7 +68,7 @@ func (f *faults) addFlaw(path []any, w flaw) {
 }
 
 // maxName limits the length of a client's field name in a response. Otherwise every error below a long name would
-// repeat all of it.
+// repeat the whole name.
 const maxName = 128
 
 // shortened returns the path with names that are short and valid UTF-8.
@@ -197,7 +197,7 @@ func (f *Form) Sound() bool {
 	})
 }
 
-// Done returns nil if there are no errors. It returns a single problem such as 413 or 415 alone, and otherwise 400
+// Done returns nil for a valid form. It returns a single problem such as 413 or 415 alone, and otherwise 400
 // with all errors.
 func (f *Form) Done() error {
 	if f.problem != nil {

@@ -24,13 +24,12 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
-// headerForwarded marks a request that a node forwarded to the owner of its journal. The value is a mark, with an
+// headerForwarded marks a request that a node forwarded to the owner of a journal. The value is a mark, with an
 // HMAC by the key that the nodes share. The mark carries the command's ID, so that an OUTCOME_UNKNOWN of the
 // forwarding node names the record's command; the session, so that an order is canceled with its session; the
 // position of the forwarding node's fold of the identity journal, so that the owner accepts a key that the forwarding
 // node accepts; and the client's address, so that an API key's networks are compared with it. If the HMAC is invalid,
 // the request still counts as forwarded, but the content of the mark is ignored.
-// proof the mark still counts, what it says does not.
 const headerForwarded = "X-Perpetua-Forwarded"
 
 // headerNotOwner is set by a node in the response to a forwarded request if it does not own the journal. The request
@@ -46,7 +45,7 @@ const maxOwners = 3
 const supersededGrace = 500 * time.Millisecond
 
 // commandDeadline is the time within which an owner answers a command. A forwarding node waits no longer, because an
-// owner that has not answered by then hangs.
+// owner that has not answered within this time hangs.
 const commandDeadline = 10 * time.Second
 
 func newTransport() http.RoundTripper {
@@ -146,7 +145,7 @@ func (s *Server) letInAt(a Ask) int64 {
 // errNotOwner means that the node did not take a forwarded request, which has changed nothing there.
 var errNotOwner = errors.New("the node does not own the journal")
 
-// forward proxies a request to the owner of its journal. If that node is not the owner or cannot be reached, it has
+// forward proxies a request to the owner of the journal. If that node is not the owner or cannot be reached, it has
 // not taken the request, and forward tries the next owner that it finds. Options.Patience limits the total time.
 func (s *Server) forward(a Ask, in *http.Request, out http.ResponseWriter, owner *journal.ElsewhereError) error {
 	id := a.command

@@ -15,7 +15,7 @@ import (
 // net/http uses the Transfer-Encoding and drops the Content-Length before a handler could see it, so connections
 // detect the combination themselves.
 
-// Listen returns a listener whose TCP connections detect such requests. Call Watch for the server that uses it.
+// Listen returns a listener whose TCP connections detect this. Call Watch for the server that uses it.
 func Listen(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
@@ -64,7 +64,7 @@ func (c *conn) Read(b []byte) (int, error) {
 }
 
 // ambiguous reports whether a request has both headers, of which net/http has dropped one. It must be called once for
-// each request that reaches a handler. The server may have read further requests by then, so ambiguous compares the
+// each request that reaches a handler. The server may already have read further requests, so ambiguous compares the
 // request's number with that of the ambiguous one.
 func ambiguous(r *http.Request) bool {
 	c, ok := r.Context().Value(connKey{}).(*conn)

@@ -8,7 +8,7 @@ import (
 
 const headKey = "web.head"
 
-// routeHead makes every GET route answer HEAD as well (RFC 9110, section 9.3.2). It changes the method to GET for the
+// routeHead makes every GET route answer HEAD (RFC 9110, section 9.3.2). It changes the method to GET for the
 // router. answerHead changes it back, so that the server omits the body.
 func routeHead(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {

@@ -67,7 +67,7 @@ func writeOnboarding(c echo.Context, p *Problem) error {
 	}
 	body, err := json.Marshal(struct {
 		Detail any `json:"detail"`
-	}{answer}, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) // a replaced character is better than no response
+	}{answer}, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) // accept replaced characters
 	if err != nil {
 		return err
 	}

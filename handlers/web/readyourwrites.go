@@ -18,7 +18,6 @@ import (
 // and API keys of a user share the positions.
 //
 // It belongs to Auth, so the authenticated requests of all handlers are recorded.
-// It belongs to Auth, so that the requests of all handlers are recorded if they carry a token or a key.
 type readYourWrites struct {
 	// reached returns the position of the slowest source of each journal. It may query a database, so it is called
 	// without the lock. It is set before the first request.
@@ -250,7 +249,7 @@ func Await(c echo.Context, name string, source Waiter) error {
 	return awaitAll(c, wantedBy(c, name, named), source)
 }
 
-// awaitOf is Await for one of several journals of a request whose X-Min-Log-Position belongs to another one.
+// awaitOf is Await for one of several journals of a request. X-Min-Log-Position belongs to another one of them.
 func awaitOf(c echo.Context, name string, source Waiter) error {
 	return awaitAll(c, wantedBy(c, name, -1), source)
 }

@@ -109,7 +109,7 @@ func (a Ask) BareCommand(payload decide.Payload) (decide.Command, error) {
 	if n.principal != nil {
 		cmd.Actor = n.principal.Actor()
 	}
-	n.forwarded, n.traced.Command, n.spare, n.command = scalar.ID{}, scalar.ID{}, scalar.ID{}, cmd.ID // the ID is used for one command only
+	n.forwarded, n.traced.Command, n.spare, n.command = scalar.ID{}, scalar.ID{}, scalar.ID{}, cmd.ID // use the ID only once
 	return cmd, nil
 }
 
@@ -119,7 +119,7 @@ func (a Ask) CommandID() scalar.ID {
 	n := a.notes
 	switch {
 	// A forwarded request keeps the ID assigned by the forwarding node, which returns it if the connection breaks.
-	// Otherwise the command has the ID of its trace, so that the record leads to the trace.
+	// Otherwise the command has the ID of the trace, so that the record leads to the trace.
 	case !n.forwarded.IsZero():
 		return n.forwarded
 	case !n.traced.Command.IsZero():
@@ -146,7 +146,7 @@ type Part struct {
 	Fingerprint string // of this part only
 }
 
-// Commands returns the commands of a request's parts on behalf of its principal. If the request has an
+// Commands returns the commands of a request's parts on behalf of the principal. If the request has an
 // Idempotency-Key, each command's key combines it with a fingerprint of the whole request and the index of the part
 // (decide.BatchKey).
 func (a Ask) Commands(parts []Part) ([]decide.Command, error) {

@@ -14,7 +14,8 @@ import (
 // other commands the type identifies the route; for these the fingerprint includes it. The list is central because a
 // handler cannot know the commands of other handlers. A test that sends every write checks that it is complete.
 var severalRoutes = []string{
-	"document.add", "document.change", "owner.change", "owner.erase", "owner.hold", "owner.register", "owner.release_hold", // of persons and of corporates
+	// of persons and of corporates
+	"document.add", "document.change", "owner.change", "owner.erase", "owner.hold", "owner.register", "owner.release_hold",
 	"response.add", "entitlement_trigger.create", // likewise
 	"entitlement_trigger.act", // one route for each action
 	"delivery.replay",         // of the tenant and of the operator
@@ -32,7 +33,7 @@ func (a Ask) scoped(cmd *decide.Command) {
 	}
 }
 
-// shape returns a route's path without the names of its parameters, so that renaming a parameter does not invalidate
+// shape returns a route's path without parameter names, so that renaming a parameter does not invalidate
 // older keys.
 func shape(path string) string {
 	elements := strings.Split(path, "/")

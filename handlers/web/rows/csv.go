@@ -40,7 +40,7 @@ var last = projections.Key{Sequence: math.MaxInt64, Ordinal: math.MaxInt32}
 //
 // It reads the rows page by page, each page in a separate snapshot, so a slow client occupies neither a connection
 // nor old row versions. Rows that were created after the response's position are left out, so the response ends. The
-// other rows appear as they were when their page was read.
+// other rows have the state at the time when their page was read.
 func sendCSV[Row, Shown any](c echo.Context, s Source, p projections.Page, read PageOf[Row], show func(*Row) Shown) error {
 	p.Size = web.MaxPageSize
 	if p.After == nil { // without After, a page with Before would be the last one before it
