@@ -71,7 +71,7 @@ func (h *Hub) beginAccounts(sub *subscription, s *trading.State) {
 	sub.shown = make(map[string]struct{})
 	h.showAccounts(sub, s)
 	if sub.shown != nil {
-		h.serving.Go(func() { h.showMore(sub) }) // Add is safe: the session's handler is counted, so the counter is not zero
+		h.serving.Go(func() { h.showMore(sub) }) // Add is safe: the counter includes the session's handler
 	}
 }
 
@@ -161,7 +161,7 @@ func (h *Hub) publishAccount(d *draft, position string) {
 	}
 }
 
-// touched lists the accounts and positions that a record changes, in the order of its events.
+// touched lists the accounts and positions that a record changes, in the order of the events.
 type touched struct {
 	accounts  []string
 	positions []held

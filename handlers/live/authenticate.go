@@ -60,7 +60,7 @@ func (s *session) become(p *web.Principal, token string) (before *web.Principal,
 	return before, true
 }
 
-// sameReader reports whether both principals have the same read rights.
+// sameReader reports whether the read rights of both principals are equal.
 func sameReader(a, b *web.Principal) bool {
 	return a.Broker == b.Broker && a.Customer == b.Customer && a.Has(web.ScopeRead) == b.Has(web.ScopeRead) &&
 		a.SeesAll() == b.SeesAll()
@@ -119,8 +119,8 @@ func (h *Hub) changesSeen() uint64 {
 }
 
 // observe applies a change of the identity journal to all sessions, so that their rights end with the record, like
-// those of requests. It runs under the identity fold's lock. A session whose first token is being verified has no
-// principal yet; it notices the change by the counter and verifies again.
+// those of requests. It runs under the identity fold's lock. While the first token of a session is being verified,
+// the session has no principal; it notices the change by the counter and verifies again.
 func (h *Hub) observe(change web.Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,7 +133,7 @@ func (h *Hub) observe(change web.Change) {
 		if left := change.Leaves(who); left != who {
 			h.narrow(s, left)
 		}
-		if change.Username == who.Username && !change.Account.Active && who.APIKey.IsZero() { // narrow has already closed sessions with API keys
+		if change.Username == who.Username && !change.Account.Active && who.APIKey.IsZero() { // narrow closes those with API keys
 			h.closeRevoked(s, "the user is not active any more; the connection is closed")
 		}
 	}

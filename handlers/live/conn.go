@@ -168,7 +168,7 @@ func (c *conn) resumable(err error) bool {
 }
 
 // part prepares for an end by the server: the client gets the time patience to read the last frames, and the reader
-// continues until then.
+// continues for that time.
 func (c *conn) part(patience time.Duration) {
 	c.linger.Store(true)
 	_ = c.Conn.SetReadDeadline(time.Now().Add(patience))

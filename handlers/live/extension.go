@@ -46,7 +46,7 @@ func accept(offer []string) (answer string, ok bool) {
 		seen[name] = true
 		switch {
 		case (name == "server_no_context_takeover" || name == "client_no_context_takeover") && !valued:
-		case name == "client_max_window_bits" && (!valued || isWindow(value, 8)): // a hint; the server can decompress with any window
+		case name == "client_max_window_bits" && (!valued || isWindow(value, 8)): // any window can be decompressed
 		case name == "server_max_window_bits" && isWindow(value, windowBits):
 			answer += acceptedWindow + strconv.Itoa(windowBits)
 		default:

@@ -92,7 +92,7 @@ func (s *session) tradingSession() scalar.ID {
 }
 
 // disarm ends the engine session, if there is one, which cancels its orders. It is called when the session or the
-// connection ends, whichever is first. The ID stays set, so the engine refuses later orders.
+// connection ends; a second call does nothing. The ID stays set, so the engine refuses later orders.
 func (h *Hub) disarm(s *session) {
 	h.mu.Lock()
 	_, armed := h.gateway.armed[s]
@@ -101,7 +101,7 @@ func (h *Hub) disarm(s *session) {
 	if armed {
 		id := s.tradingSession()
 		h.parting.add()
-		h.serving.Go(func() { // Add is safe: the caller is counted, so the counter is not zero
+		h.serving.Go(func() { // Add is safe: the counter includes the caller
 			defer h.parting.end()
 			h.endSession(id)
 		})
@@ -160,7 +160,7 @@ func (h *Hub) tell(ctx context.Context, p decide.Payload) (journal.Result, error
 	return h.gateway.nodes.Submit(ctx, h.journal, decide.Command{ID: web.NewID(), Type: p.CommandType(), Actor: decide.Actor{System: ofGateways}, Payload: p})
 }
 
-// observeGateways closes the connections whose sessions the engine has ended because of missing keepalives. The
+// observeGateways closes the connections after the engine has ended their sessions for lack of keepalives. The
 // caller holds the hub's lock.
 func (h *Hub) observeGateways(e journal.Entry) {
 	if len(h.gateway.armed) == 0 || len(e.Record.Events) < 2 { // such a record has a step and this event

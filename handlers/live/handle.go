@@ -90,7 +90,7 @@ func (h *Hub) mayAsk(s *session, id func() jsontext.Value) bool {
 	return false
 }
 
-// reject answers a request, or one of its topics, with an error.
+// reject answers a request, or one topic of it, with an error.
 func (h *Hub) reject(s *session, id jsontext.Value, code Code, message string, topics ...string) {
 	h.metrics.errors.WithLabelValues(string(code)).Inc()
 	s.send(errorReply(id, code, message, topics...))

@@ -170,7 +170,7 @@ func (h *Hub) Trace(t *trace.Tracer) { h.tracer = t }
 // Run accepts connections when the fold has reached the log's end, and ends the subscriptions if the fold fails. It
 // returns nil when the context ends. It must be called only once.
 func (h *Hub) Run(ctx context.Context) error {
-	for h.follower.WaitTip(ctx) != nil && h.failure() == nil { // retry while the brokers do not answer or the log does not exist yet
+	for h.follower.WaitTip(ctx) != nil && h.failure() == nil { // no answer, or the log does not exist yet
 		select {
 		case <-ctx.Done():
 			return nil
@@ -251,7 +251,7 @@ func (h *Hub) onRecord(e journal.Entry, s decide.State) {
 	}
 }
 
-// publish encodes a draft, if it has subscribers, and queues it for all of them.
+// publish encodes a draft, if it has subscribers, and queues it for all subscriptions.
 func (h *Hub) publish(d *draft, position string) {
 	lists, any := h.index.of(d)
 	if !any {

@@ -13,7 +13,7 @@ type metrics struct {
 	requests      *prometheus.CounterVec
 	errors        *prometheus.CounterVec
 	slow          prometheus.Counter
-	queued        atomic.Int64 // may be negative for a moment, because a message may be counted as written before it is counted as queued
+	queued        atomic.Int64 // may be briefly negative: queueing may be counted after writing
 	sent          atomic.Int64
 	encoded       atomic.Int64
 	depth, out    prometheus.Collector

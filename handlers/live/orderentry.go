@@ -293,7 +293,7 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 	e.call.Token, e.call.Address, e.call.Session = token, s.address, s.tradingSession()
 	turn, done := s.turn, make(chan struct{})
 	s.turn = done
-	h.serving.Go(func() { h.answer(s, e, turn, done) }) // Add is safe: the session's handler is counted, so the counter is not zero
+	h.serving.Go(func() { h.answer(s, e, turn, done) }) // Add is safe: the counter includes the session's handler
 }
 
 // answer executes a request when its turn has come. It ends the turn as soon as a later request cannot overtake this

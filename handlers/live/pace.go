@@ -246,7 +246,7 @@ func (h *Hub) sendMarks(symbols map[string]bool) {
 	}
 }
 
-// readAccounts returns the subscribed accounts: the brokers, with "" alone meaning all of them, and single customers.
+// readAccounts returns the subscribed accounts: the brokers, with "" alone meaning all brokers, and single customers.
 func (h *Hub) readAccounts() (brokers, customers []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

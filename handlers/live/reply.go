@@ -7,7 +7,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 )
 
-// ack acknowledges a request, or one of its topics.
+// ack acknowledges a request, or one topic of the request.
 type ack struct {
 	Op      string         `json:"op"`
 	Channel string         `json:"channel,omitzero"`

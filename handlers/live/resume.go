@@ -88,7 +88,7 @@ func (c *catchUp) buffer(m *message, most int) {
 }
 
 // parsePosition parses a position of a message: "trading/0@123" after a complete record, "trading/0@123.2" after the
-// second of its messages.
+// second message of the record.
 func (h *Hub) parsePosition(text string) (*catchUp, *refusal) {
 	whole, part, parted := strings.Cut(text, ".")
 	at, err := journal.ParseLogPosition(whole)
@@ -151,7 +151,7 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic, symbol string) *
 		s.send(encode(ack{"subscribed", topic, r.id}))
 	})
 	if refused == nil {
-		h.serving.Go(func() { h.catchUp(sub, user) }) // Add is safe: the session's handler is counted, so the counter is not zero
+		h.serving.Go(func() { h.catchUp(sub, user) }) // Add is safe: the counter includes the session's handler
 	}
 	return refused
 }
@@ -225,7 +225,7 @@ func (h *Hub) readFrom(ctx context.Context, sub *subscription, from *journal.Pos
 			return true
 		}
 		over := !h.holds(sub) || sub.session.isEnded()
-		if joining = joining && sub.catching.buffering; !over && joining && from.Sequence >= target { // no buffered message was discarded
+		if joining = joining && sub.catching.buffering; !over && joining && from.Sequence >= target { // nothing was discarded
 			// While the hub's lock is held, onRecord adds nothing to the buffer. The next message finds catching nil
 			// and is queued after those sent here.
 			buffered := sub.catching.buffered

@@ -105,7 +105,7 @@ func (s *session) late() {
 }
 
 // noPong is called by the reader if a pong is missing. A client that does not read does not answer pings, but it may
-// later read the reason for the close. So the reader stays until then, because the connection is closed when the
+// later read the reason for the close. So the reader stays, because the connection is closed when the
 // reader returns.
 func (s *session) noPong() {
 	s.mu.Lock()

@@ -18,7 +18,7 @@ type draft struct {
 	value    any
 }
 
-// translate returns the messages of a record on the wanted channels, in the order of its events. It does not include
+// translate returns the messages of a record on the wanted channels, in the order of the events. It does not include
 // order books.
 func translate(e journal.Entry, want func(*channel) bool) []draft {
 	var out []draft

@@ -1,7 +1,8 @@
 // Package wire holds the JSON types that several interfaces share. REST and the WebSocket channels share orders,
 // trades, transactions and instruments; users and operators share API keys, questionnaires, entitlements and
 // triggers. A channel message has a "channel" member, then "type":"update", then the members of the REST form. The
-// object's type moves to another member, such as order_type.
+// object's type moves to another member, such as order_type. Messages about public trades have no "type":"update";
+// their type member is that of the trade.
 //
 // The types are plain structs for the generic encoder. Orders and trades, which are most of the traffic, also have a
 // handwritten encoder (AppendJSON), which writes the same bytes faster. A property test compares the two.

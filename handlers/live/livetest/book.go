@@ -15,7 +15,7 @@ type Level struct {
 	Amount string `json:"amount"`
 }
 
-// Book is an order book built from the messages of its stream.
+// Book is an order book built from the messages of a stream.
 type Book struct {
 	Sequence int64
 	begun    bool
