@@ -27,8 +27,8 @@ const (
 	pause = time.Second
 )
 
-// Uses records in the log on which days keys were used: one record per key and day, even if several nodes see the
-// key. If recording fails, the key's next use tries again. A day may be missed if a node dies between the key's only
+// Uses writes to the log on which days keys were used: one record per key and day, even if a key is used on several
+// nodes. If recording fails, the key's next use tries again. A day may be missed if a node dies between the key's only
 // request of that day and its record.
 type Uses struct {
 	to      journal.Submitter // the owner of the identity journal, on any node
