@@ -12,18 +12,19 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// SetPosition sets the log position in the headers of the answer to a write. The user's next read on this node is at least as new.
+// SetPosition sets the log position in the headers of the response to a write. The user's next read on this node is
+// at least that new.
 func SetPosition(c echo.Context, p record.LogPosition) { AskOf(c).answerAt(p) }
 
-// SetReadPosition is SetPosition for a read, whose source stands at a sequence of a journal's only partition. It MUST NOT be
-// called under the lock of the source.
+// SetReadPosition is SetPosition for a read. sequence is the source's position in the journal's only partition. It
+// MUST NOT be called under the lock of the source.
 func SetReadPosition(c echo.Context, name string, sequence int64) {
 	a, p := AskOf(c), record.LogPosition{Journal: name, Sequence: sequence}
 	a.way.answerAt(p)
 	a.answered.looked(p)
 }
 
-// Submit has a command decided and sets the position of the answer, also where it is a refusal.
+// Submit submits a command and sets the position of the response, even for a refusal.
 func Submit(a Ask, to submit.Submitter, name string, cmd decide.Command) (submit.Result, error) {
 	result, err := to.Submit(a.Context(), name, cmd)
 	if err == nil {
@@ -37,14 +38,14 @@ func Submit(a Ask, to submit.Submitter, name string, cmd decide.Command) (submit
 	return result, err
 }
 
-// answerAt makes the answer to a write say which position it is as of, and records it for the user's next read.
+// answerAt sets the position of the response to a write and records it for the user's next read.
 func (a Ask) answerAt(p record.LogPosition) {
 	a.way.answerAt(p)
 	a.answered.wrote(p)
 }
 
-// fromJournal returns the problem of one of the journal's errors, or nil for another error. A refusal unwraps to a
-// *decide.Refusal and is not seen here.
+// fromJournal returns the problem for an error of the journal, or nil for another error. ProblemOf has already
+// handled refusals, which unwrap to a *decide.Refusal.
 func fromJournal(err error) *Problem {
 	var (
 		notAccepted *submit.NotAcceptedError

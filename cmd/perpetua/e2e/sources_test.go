@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/program"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 )
 
@@ -456,7 +457,7 @@ func (d *desk) checkEnvelope(journal, id string, r logged, k *kgo.Record) {
 // kcat returns a topic's values as kcat reads them, or false where there is no kcat.
 func (d *desk) kcat(journal string) ([]string, bool) {
 	d.t.Helper()
-	path, ok := installed(d.t, "kcat")
+	path, ok := program.Find(d.t, "kcat")
 	if !ok {
 		return nil, false
 	}

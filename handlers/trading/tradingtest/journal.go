@@ -14,8 +14,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-// Journal is one journal in memory: real rules, real records, one owner, no Kafka. Its records go through the journal's
-// codec, so that what followers see is what was read back from bytes.
+// Journal is a journal in memory with the real rules, real records and one owner, but without Kafka. Records pass
+// through the journal's codec, so followers see decoded bytes.
 type Journal struct {
 	rules decide.Rules
 	id    scalar.ID
@@ -23,10 +23,10 @@ type Journal struct {
 	now   func() scalar.Time
 
 	mu        sync.RWMutex
-	state     decide.State // the owner's
-	followed  decide.State // a follower's, from decoded records
+	state     decide.State // state of the owner
+	followed  decide.State // state of the follower, from decoded records
 	entries   []record.Entry
-	applied   int // how many of them the follower has applied
+	applied   int // number of entries that the follower has applied
 	held      bool
 	moved     chan struct{}
 	listening []func(record.Entry, decide.State)
@@ -72,7 +72,7 @@ func (j *Journal) append(c decide.Recorded, outcome decide.Outcome, events ...de
 	return e
 }
 
-// follow has the follower apply what it has not. The lock must be held.
+// follow applies the remaining entries to the follower. The caller must hold the lock.
 func (j *Journal) follow() {
 	for _, e := range j.entries[j.applied:] {
 		j.followed.Evolve(e.Stamp(), e.Record.Command, e.Record.Outcome, e.Record.Events)
@@ -85,7 +85,7 @@ func (j *Journal) follow() {
 	j.moved = make(chan struct{})
 }
 
-// HoldFold keeps the follower where it is until release is called, while the owner goes on.
+// HoldFold stops the follower until release is called. The owner continues.
 func (j *Journal) HoldFold() (release func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -98,7 +98,7 @@ func (j *Journal) HoldFold() (release func()) {
 	}
 }
 
-// SetAside takes the next due work off the list, as if it had failed even alone.
+// SetAside sets the next due work aside, as if its step had failed twice.
 func (j *Journal) SetAside(cause string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -106,7 +106,7 @@ func (j *Journal) SetAside(cause string) {
 	j.append(decide.Recorded{ID: scalar.ID{3}, Type: "engine.step", Actor: decide.Engine}, d.Outcome, d.Events...)
 }
 
-// Submit has a command decided and its record appended, with all that it makes due.
+// Submit decides a command and appends its record and the records of all work that it makes due.
 func (j *Journal) Submit(_ context.Context, c decide.Command) (submit.Result, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -129,7 +129,7 @@ func (j *Journal) Submit(_ context.Context, c decide.Command) (submit.Result, er
 	return submit.Result{Position: record.LogPosition{Journal: j.rules.Journal(), Sequence: e.Position.Sequence}, Entry: &e}, nil
 }
 
-// drain works off what is due, and returns the record that finishes a command.
+// drain executes due work. It returns the record that finishes the given command.
 func (j *Journal) drain(finishing scalar.ID) (finished record.Entry) {
 	for range 100_000 {
 		if j.state.Due(j.now()) == decide.Nothing {
@@ -163,21 +163,22 @@ func (j *Journal) Entries() []record.Entry {
 	return append([]record.Entry(nil), j.entries...)
 }
 
-// View shows the follower's state. With Wait and Err it makes a Journal a follower of itself.
+// View calls look with the follower's state. With View, Wait and Err, a Journal implements a follower.
 func (j *Journal) View(look func(s decide.State, at record.Position)) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	look(j.followed, j.entries[j.applied-1].Position)
 }
 
-// Listen has a function called after each later record.
+// Listen registers a function that is called after each later record.
 func (j *Journal) Listen(call func(e record.Entry, s decide.State)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.listening = append(j.listening, call)
 }
 
-// ListenFrom calls start with the follower's state as it is, and then call after each later record until it is stopped.
+// ListenFrom calls start with the follower's current state, and then call after each later record until stop is
+// called.
 func (j *Journal) ListenFrom(start func(s decide.State, at record.Position), call func(e record.Entry, s decide.State)) (stop func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -212,10 +213,10 @@ func (j *Journal) Wait(ctx context.Context, sequence int64) error {
 	}
 }
 
-// Err is nil: nothing stops the follower.
+// Err returns nil, because the follower never fails.
 func (j *Journal) Err() error { return nil }
 
-// Drain has done what is due by now, as an owner does without being asked.
+// Drain executes due work, as an owner does without being asked.
 func (j *Journal) Drain() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
