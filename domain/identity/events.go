@@ -21,17 +21,11 @@ type BrokerRegistered struct{ Broker }
 // EventType returns broker.registered.
 func (*BrokerRegistered) EventType() string { return TypeBrokerRegistered }
 
-// EventVersion returns 1.
-func (*BrokerRegistered) EventVersion() int { return 1 }
-
 // UserRegistered holds the whole new user.
 type UserRegistered struct{ User }
 
 // EventType returns user.registered.
 func (*UserRegistered) EventType() string { return TypeUserRegistered }
-
-// EventVersion returns 1.
-func (*UserRegistered) EventVersion() int { return 1 }
 
 // UserChanged holds the whole user as it is after the change.
 type UserChanged struct{ User }
@@ -39,17 +33,11 @@ type UserChanged struct{ User }
 // EventType returns user.changed.
 func (*UserChanged) EventType() string { return TypeUserChanged }
 
-// EventVersion returns 1.
-func (*UserChanged) EventVersion() int { return 1 }
-
 // SigningKeyAdded holds a new key. It is published at once.
 type SigningKeyAdded struct{ SigningKey }
 
 // EventType returns signing_key.added.
 func (*SigningKeyAdded) EventType() string { return TypeSigningKeyAdded }
-
-// EventVersion returns 1.
-func (*SigningKeyAdded) EventVersion() int { return 1 }
 
 // SigningKeyRetired says that tokens signed with the key are refused from now on.
 type SigningKeyRetired struct {
@@ -60,17 +48,11 @@ type SigningKeyRetired struct {
 // EventType returns signing_key.retired.
 func (*SigningKeyRetired) EventType() string { return TypeSigningKeyRetired }
 
-// EventVersion returns 1.
-func (*SigningKeyRetired) EventVersion() int { return 1 }
-
 // APIKeyCreated holds a new key: never its secret, only the hash.
 type APIKeyCreated struct{ APIKey }
 
 // EventType returns api_key.created.
 func (*APIKeyCreated) EventType() string { return TypeAPIKeyCreated }
-
-// EventVersion returns 1.
-func (*APIKeyCreated) EventVersion() int { return 1 }
 
 // APIKeyRevoked says that a key is refused from now on, and its sockets end.
 type APIKeyRevoked struct {
@@ -82,9 +64,6 @@ type APIKeyRevoked struct {
 // EventType returns api_key.revoked.
 func (*APIKeyRevoked) EventType() string { return TypeAPIKeyRevoked }
 
-// EventVersion returns 1.
-func (*APIKeyRevoked) EventVersion() int { return 1 }
-
 // APIKeyUsed says that a key was used on a day. There is one for each key and day, at the first use that is known.
 type APIKeyUsed struct {
 	ID  scalar.ID   `json:"id"`
@@ -93,9 +72,6 @@ type APIKeyUsed struct {
 
 // EventType returns api_key.used.
 func (*APIKeyUsed) EventType() string { return TypeAPIKeyUsed }
-
-// EventVersion returns 1.
-func (*APIKeyUsed) EventVersion() int { return 1 }
 
 // APIKeyLimited says that a key has a rate limit of its own from now on or, without one, counts towards its user's again.
 type APIKeyLimited struct {
@@ -106,6 +82,3 @@ type APIKeyLimited struct {
 
 // EventType returns api_key.limited.
 func (*APIKeyLimited) EventType() string { return TypeAPIKeyLimited }
-
-// EventVersion returns 1.
-func (*APIKeyLimited) EventVersion() int { return 1 }

@@ -135,9 +135,6 @@ type DocumentAdded struct {
 // EventType returns document.added.
 func (*DocumentAdded) EventType() string { return TypeDocumentAdded }
 
-// EventVersion returns 1.
-func (*DocumentAdded) EventVersion() int { return 1 }
-
 // DocumentChanged holds the whole document but its name, which stays, after the change of what it is for or of when it ends.
 type DocumentChanged struct {
 	Document
@@ -146,9 +143,6 @@ type DocumentChanged struct {
 
 // EventType returns document.changed.
 func (*DocumentChanged) EventType() string { return TypeDocumentChanged }
-
-// EventVersion returns 1.
-func (*DocumentChanged) EventVersion() int { return 1 }
 
 func (s *State) addDocument(now scalar.Time, d *Document) {
 	s.documents[d.ID] = d

@@ -36,9 +36,6 @@ type Step struct {
 // EventType returns "engine.step".
 func (*Step) EventType() string { return "engine.step" }
 
-// EventVersion returns 1.
-func (*Step) EventVersion() int { return 1 }
-
 // dueKey names due work: there is one entry of a kind about one thing.
 type dueKey struct {
 	kind  dueKind

@@ -218,9 +218,6 @@ type RetentionSet struct {
 // EventType returns retention.set.
 func (*RetentionSet) EventType() string { return TypeRetentionSet }
 
-// EventVersion returns 1.
-func (*RetentionSet) EventVersion() int { return 1 }
-
 // OwnerRestricted says that an owner is hidden from all but operators, and when it is to be erased.
 type OwnerRestricted struct {
 	owner.Ref
@@ -234,9 +231,6 @@ type OwnerRestricted struct {
 // EventType returns owner.restricted.
 func (*OwnerRestricted) EventType() string { return TypeOwnerRestricted }
 
-// EventVersion returns 1.
-func (*OwnerRestricted) EventVersion() int { return 1 }
-
 // OwnerHeld says that an owner is not erased while it is held.
 type OwnerHeld struct {
 	owner.Ref
@@ -247,9 +241,6 @@ type OwnerHeld struct {
 
 // EventType returns owner.held.
 func (*OwnerHeld) EventType() string { return TypeOwnerHeld }
-
-// EventVersion returns 1.
-func (*OwnerHeld) EventVersion() int { return 1 }
 
 // OwnerReleased says that an owner is not held any more.
 type OwnerReleased struct {
@@ -262,9 +253,6 @@ type OwnerReleased struct {
 // EventType returns owner.hold_released.
 func (*OwnerReleased) EventType() string { return TypeOwnerReleased }
 
-// EventVersion returns 1.
-func (*OwnerReleased) EventVersion() int { return 1 }
-
 // OwnerErased says that an owner's key is to be destroyed, that its external id may be used again, and that its open
 // deliveries are canceled but for those that tell of the end that its erasure caused.
 type OwnerErased struct {
@@ -276,9 +264,6 @@ type OwnerErased struct {
 // EventType returns owner.erased.
 func (*OwnerErased) EventType() string { return TypeOwnerErased }
 
-// EventVersion returns 1.
-func (*OwnerErased) EventVersion() int { return 1 }
-
 // KeyDestroyed says that an owner's key is gone.
 type KeyDestroyed struct {
 	owner.Ref
@@ -289,9 +274,6 @@ type KeyDestroyed struct {
 
 // EventType returns owner.key_destroyed.
 func (*KeyDestroyed) EventType() string { return TypeKeyDestroyed }
-
-// EventVersion returns 1.
-func (*KeyDestroyed) EventVersion() int { return 1 }
 
 // evolveErasure applies events about keeping and erasing.
 func (s *State) evolveErasure(at decide.Stamp, e decide.Event) {

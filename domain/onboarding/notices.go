@@ -55,9 +55,6 @@ type NoticeGiven struct{ Notice }
 // EventType returns notice.given.
 func (*NoticeGiven) EventType() string { return TypeNoticeGiven }
 
-// EventVersion returns 1.
-func (*NoticeGiven) EventVersion() int { return 1 }
-
 // notice decides a notice about the owner of the draft, and its deliveries. Its id, form, number and time are filled in.
 func (d *draft) notice(n Notice) {
 	n.ID, n.Form, n.Time = d.nextID(), bodyForm, d.at.Time

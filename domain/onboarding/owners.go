@@ -117,9 +117,6 @@ type OwnerRegistered struct {
 // EventType returns owner.registered.
 func (*OwnerRegistered) EventType() string { return TypeOwnerRegistered }
 
-// EventVersion returns 1.
-func (*OwnerRegistered) EventVersion() int { return 1 }
-
 // OwnerChanged holds the whole owner as it is after the change.
 type OwnerChanged struct {
 	Owner
@@ -128,9 +125,6 @@ type OwnerChanged struct {
 
 // EventType returns owner.changed.
 func (*OwnerChanged) EventType() string { return TypeOwnerChanged }
-
-// EventVersion returns 1.
-func (*OwnerChanged) EventVersion() int { return 1 }
 
 // external names an owner as its tenant does.
 type external struct {

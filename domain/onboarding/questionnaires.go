@@ -245,26 +245,17 @@ type QuestionnaireCreated struct{ questionnaire.Questionnaire }
 // EventType returns questionnaire.created.
 func (*QuestionnaireCreated) EventType() string { return TypeQuestionnaireCreated }
 
-// EventVersion returns 1.
-func (*QuestionnaireCreated) EventVersion() int { return 1 }
-
 // QuestionnaireChanged holds the whole questionnaire as it is after the change.
 type QuestionnaireChanged struct{ questionnaire.Questionnaire }
 
 // EventType returns questionnaire.changed.
 func (*QuestionnaireChanged) EventType() string { return TypeQuestionnaireChanged }
 
-// EventVersion returns 1.
-func (*QuestionnaireChanged) EventVersion() int { return 1 }
-
 // VersionAdded holds a new version. It never changes.
 type VersionAdded struct{ questionnaire.Version }
 
 // EventType returns questionnaire.version_added.
 func (*VersionAdded) EventType() string { return TypeVersionAdded }
-
-// EventVersion returns 1.
-func (*VersionAdded) EventVersion() int { return 1 }
 
 // QuestionnairePublished says that clients answer a version from now on. It holds the whole questionnaire as it is then.
 type QuestionnairePublished struct {
@@ -277,9 +268,6 @@ type QuestionnairePublished struct {
 // EventType returns questionnaire.published.
 func (*QuestionnairePublished) EventType() string { return TypeQuestionnairePublished }
 
-// EventVersion returns 1.
-func (*QuestionnairePublished) EventVersion() int { return 1 }
-
 // QuestionnaireUnpublished says that no version of a questionnaire is published any more. It holds the whole questionnaire
 // as it is then.
 type QuestionnaireUnpublished struct {
@@ -289,9 +277,6 @@ type QuestionnaireUnpublished struct {
 
 // EventType returns questionnaire.unpublished.
 func (*QuestionnaireUnpublished) EventType() string { return TypeQuestionnaireUnpublished }
-
-// EventVersion returns 1.
-func (*QuestionnaireUnpublished) EventVersion() int { return 1 }
 
 // asked is a questionnaire with its versions.
 type asked struct {

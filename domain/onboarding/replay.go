@@ -128,6 +128,8 @@ type Reopened struct {
 // EventType returns delivery.replayed.
 func (*DeliveryReplayed) EventType() string { return TypeDeliveryReplayed }
 
+var _ decide.Versioned = (*DeliveryReplayed)(nil)
+
 // EventVersion returns 2, or 1 where rules 1 decided.
 func (e *DeliveryReplayed) EventVersion() int {
 	if e.Reopened == nil {

@@ -265,9 +265,6 @@ type WebhookCreated struct{ Webhook }
 // EventType returns webhook.created.
 func (*WebhookCreated) EventType() string { return TypeWebhookCreated }
 
-// EventVersion returns 1.
-func (*WebhookCreated) EventVersion() int { return 1 }
-
 // WebhookDeleted says that a registration is gone, and that all its deliveries that are not final are canceled.
 type WebhookDeleted struct {
 	ID     scalar.ID   `json:"id"`
@@ -278,9 +275,6 @@ type WebhookDeleted struct {
 // EventType returns webhook.deleted.
 func (*WebhookDeleted) EventType() string { return TypeWebhookDeleted }
 
-// EventVersion returns 1.
-func (*WebhookDeleted) EventVersion() int { return 1 }
-
 // RotationBegun holds the whole registration: its next key signs as well from now on, and alone from a time on.
 type RotationBegun struct {
 	Webhook
@@ -289,9 +283,6 @@ type RotationBegun struct {
 
 // EventType returns webhook.rotation_begun.
 func (*RotationBegun) EventType() string { return TypeRotationBegun }
-
-// EventVersion returns 1.
-func (*RotationBegun) EventVersion() int { return 1 }
 
 // WebhookRotated says that the next key took the place of the old one.
 type WebhookRotated struct {
@@ -304,9 +295,6 @@ type WebhookRotated struct {
 // EventType returns webhook.rotated.
 func (*WebhookRotated) EventType() string { return TypeWebhookRotated }
 
-// EventVersion returns 1.
-func (*WebhookRotated) EventVersion() int { return 1 }
-
 // WebhookEnabled holds the whole registration: deliveries to it are tried again.
 type WebhookEnabled struct {
 	Webhook
@@ -315,9 +303,6 @@ type WebhookEnabled struct {
 
 // EventType returns webhook.enabled.
 func (*WebhookEnabled) EventType() string { return TypeWebhookEnabled }
-
-// EventVersion returns 1.
-func (*WebhookEnabled) EventVersion() int { return 1 }
 
 // WebhookDisabled says that no delivery to a registration is tried any more, since all have failed for too long.
 type WebhookDisabled struct {
@@ -328,9 +313,6 @@ type WebhookDisabled struct {
 
 // EventType returns webhook.disabled.
 func (*WebhookDisabled) EventType() string { return TypeWebhookDisabled }
-
-// EventVersion returns 1.
-func (*WebhookDisabled) EventVersion() int { return 1 }
 
 func (s *State) addWebhook(w *Webhook) {
 	s.webhooks[w.ID] = w

@@ -29,7 +29,6 @@ type quick struct {
 }
 
 func (*quick) EventType() string { return "test.quick" }
-func (*quick) EventVersion() int { return 1 }
 func (q *quick) AppendJSON(b []byte) ([]byte, error) {
 	if q.N < 0 {
 		return b, errors.New("negative")

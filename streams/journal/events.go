@@ -22,9 +22,6 @@ type Genesis struct {
 // EventType returns journal.genesis.
 func (*Genesis) EventType() string { return TypeGenesis }
 
-// EventVersion returns 1.
-func (*Genesis) EventVersion() int { return 1 }
-
 // Taken opens a term: from this record on, nothing that an earlier term still has in flight can become valid.
 type Taken struct {
 	Term  int64  `json:"term"` // that of the last taken, plus one; the first is 1
@@ -35,9 +32,6 @@ type Taken struct {
 
 // EventType returns journal.taken.
 func (*Taken) EventType() string { return TypeTaken }
-
-// EventVersion returns 1.
-func (*Taken) EventVersion() int { return 1 }
 
 // Shapes returns the registry of the journal's own event types, which every journal may hold beside those of its
 // rules.
